@@ -1,0 +1,90 @@
+/* exp, log2 and hashing from IEEE additions, multiplications and divisions alone.
+ *
+ * The C library picks its own code by processor, so its last bit is not the same everywhere, and
+ * then neither would be the trees. These are the same bits on every machine (built with
+ * -ffp-contract=off), within 1 ulp of the true value, branch-free where it matters. */
+#ifndef RANKTREES_PORTABLE_H
+#define RANKTREES_PORTABLE_H
+
+#include <stdint.h>
+#include <string.h>
+
+static inline double portable_from_bits(uint64_t bits) {
+    double x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+static inline uint64_t portable_to_bits(double x) {
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+/* e^x for |x| <= 700; beyond that the argument is clipped (e^700 = 1e304). */
+static inline double portable_exp(double x) {
+    const double round_to_integer = 0x1.8p52;
+    x = x > 700.0 ? 700.0 : x;
+    x = x < -700.0 ? -700.0 : x;
+    double shifted = x * 0x1.71547652b82fep0 + round_to_integer; /* x / ln 2, rounded */
+    double k = shifted - round_to_integer;
+    double r = (x - k * 0x1.62e42fee00000p-1) - k * 0x1.a39ef35793c76p-33; /* |r| <= ln(2) / 2 */
+    double p = 1.0 / 6227020800.0;
+    p = p * r + 1.0 / 479001600.0;
+    p = p * r + 1.0 / 39916800.0;
+    p = p * r + 1.0 / 3628800.0;
+    p = p * r + 1.0 / 362880.0;
+    p = p * r + 1.0 / 40320.0;
+    p = p * r + 1.0 / 5040.0;
+    p = p * r + 1.0 / 720.0;
+    p = p * r + 1.0 / 120.0;
+    p = p * r + 1.0 / 24.0;
+    p = p * r + 1.0 / 6.0;
+    p = p * r + 0.5;
+    p = (p * r) * r + r + 1.0;
+    uint64_t exponent = portable_to_bits(shifted) - portable_to_bits(round_to_integer);
+    return p * portable_from_bits((exponent + 1023) << 52);
+}
+
+/* log2(x) for finite normal x > 0; exact for powers of two. */
+static inline double portable_log2(double x) {
+    uint64_t bits = portable_to_bits(x);
+    int64_t exponent = (int64_t)(bits >> 52) - 1023;
+    double m = portable_from_bits((bits & 0xfffffffffffffULL) | 0x3ff0000000000000ULL);
+    if (m > 1.4142135623730951) {
+        m *= 0.5;
+        exponent += 1;
+    }
+    double f = (m - 1.0) / (m + 1.0), s = f * f; /* ln m = 2 (f + f^3/3 + f^5/5 + ...), |f| < 0.172 */
+    double p = 1.0 / 23.0;
+    p = p * s + 1.0 / 21.0;
+    p = p * s + 1.0 / 19.0;
+    p = p * s + 1.0 / 17.0;
+    p = p * s + 1.0 / 15.0;
+    p = p * s + 1.0 / 13.0;
+    p = p * s + 1.0 / 11.0;
+    p = p * s + 1.0 / 9.0;
+    p = p * s + 1.0 / 7.0;
+    p = p * s + 1.0 / 5.0;
+    p = p * s + 1.0 / 3.0;
+    p = p * s + 1.0;
+    return (double)exponent + (2.0 * f * p) * 0x1.71547652b82fep0;
+}
+
+/* A counter-based random number: the same for the same (seed, stream, counter), whoever asks and
+ * in whatever order. Two rounds of the splitmix64 finaliser (Steele, Lea, Flood, OOPSLA 2014). */
+static inline uint64_t portable_mix(uint64_t z) {
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
+    return z ^ (z >> 31);
+}
+
+static inline uint64_t portable_random(uint64_t seed, uint64_t stream, uint64_t counter) {
+    uint64_t key = portable_mix(seed + 0x9e3779b97f4a7c15ULL * (stream + 1));
+    return portable_mix(key + 0x9e3779b97f4a7c15ULL * (counter + 1));
+}
+
+/* The upper 53 bits as a number in [0, 1). */
+static inline double portable_uniform(uint64_t random) { return (double)(random >> 11) * 0x1p-53; }
+
+#endif

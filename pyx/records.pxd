@@ -1,0 +1,63 @@
+"""The records that cross the border, each written once; their NumPy dtypes are in ``_core.dtypes``."""
+from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
+
+cdef extern from "portable.h" nogil:
+    double portable_exp(double x)
+    double portable_log2(double x)
+    uint64_t portable_random(uint64_t seed, uint64_t stream, uint64_t counter)
+    double portable_uniform(uint64_t random)
+
+
+# Integer sums of one row or of many: a row's statistics are a bin that holds one row.
+#   gradient   int64   gradient * 2^gradient_bits, rounded once per row
+#   hessian    uint32  hessian * 2^hessian_bits, rounded once per row; all rows together stay below 2^32
+#   count      uint32  rows
+cdef struct Bin:
+    int64_t gradient
+    uint32_t hessian
+    uint32_t count
+
+
+# The best way to part a leaf's rows in two. Codes <= code go left; for a categorical feature the
+# codes whose bit is set go left. Rows without a value go left where missing_left is 1.
+cdef struct Split:
+    double gain
+    int32_t feature
+    uint8_t code
+    uint8_t missing_left
+    uint8_t categorical
+    uint8_t unused
+    Bin left
+    uint32_t categories[8]
+
+
+# A node of a tree while it grows. Its rows are order[start:stop].
+cdef struct Leaf:
+    int64_t start
+    int64_t stop
+    Bin total
+    double value
+    double lower
+    double upper
+    Split split
+    int32_t left
+    int32_t right
+    int32_t depth
+    int32_t histogram
+
+
+# A node of a finished tree. feature is -1 in a leaf; children come after their parent.
+# Rows go left where x <= cut; where x is missing, or of a category never seen, by missing_left;
+# for a categorical split (categories >= 0) where the category's bit is set in that row of the
+# ensemble's bit sets.
+cdef struct Node:
+    double cut
+    double value
+    double gain
+    int64_t count
+    int32_t feature
+    int32_t left
+    int32_t right
+    int32_t categories
+    uint8_t missing_left
+    uint8_t unused[7]

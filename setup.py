@@ -1,0 +1,63 @@
+"""One extension per ``pyx/*.pyx``; everything else about the package is in ``pyproject.toml``."""
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy
+from Cython.Build import cythonize
+from setuptools import Extension, setup
+
+# Identical models on every machine need plain IEEE arithmetic: no contraction into fused operations.
+EXACT = [] if sys.platform == "win32" else ["-O3", "-ffp-contract=off", "-fno-math-errno"]
+
+
+def openmp_flags():
+    """The flags that make the compiler understand OpenMP, or none (a working serial build)."""
+    candidates = (["/openmp"],) if sys.platform == "win32" else (["-fopenmp"], ["-Xpreprocessor", "-fopenmp"])
+    compiler = os.environ.get("CC", "cl" if sys.platform == "win32" else "cc").split()
+    source = "#include <omp.h>\nint main(void) { return omp_get_max_threads() < 1; }\n"
+    for flags in candidates:
+        with tempfile.TemporaryDirectory() as folder:
+            program = Path(folder, "probe.c")
+            program.write_text(source)
+            command = [*compiler, *flags, str(program), "-o", str(Path(folder, "probe"))]
+            try:
+                if subprocess.run(command, capture_output=True, cwd=folder).returncode == 0:
+                    return flags
+            except OSError:
+                break
+    return []
+
+
+openmp = openmp_flags()
+extensions = [
+    Extension(
+        f"ranktrees._core.{source.stem}",
+        [str(source)],
+        include_dirs=["pyx", numpy.get_include()],
+        define_macros=[("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION")],
+        extra_compile_args=[*EXACT, *openmp],
+        extra_link_args=openmp,
+        depends=[str(header) for pattern in ("*.pxd", "*.h") for header in sorted(Path("pyx").glob(pattern))],
+    )
+    for source in sorted(Path("pyx").glob("*.pyx"))
+]
+setup(
+    ext_modules=cythonize(
+        extensions,
+        include_path=["pyx"],
+        build_dir="build/cython",
+        compiler_directives={
+            "language_level": 3,
+            "boundscheck": False,
+            "wraparound": False,
+            "cdivision": True,
+            "initializedcheck": False,
+            "embedsignature": True,
+            "freethreading_compatible": True,
+        },
+    )
+)

@@ -1,0 +1,1 @@
+"""Where the compiled kernels land (their sources are in ``pyx/``)."""
