@@ -61,3 +61,12 @@ cdef struct Node:
     int32_t categories
     uint8_t missing_left
     uint8_t unused[7]
+
+
+cdef inline double best_value(
+    Bin part, double lower, double upper, double l2, double gradient_unit, double hessian_unit
+) noexcept nogil:
+    """-G / (H + l2), within the bounds: the value that lowers the loss most (a Newton step)."""
+    cdef double hessian = part.hessian * hessian_unit + l2
+    cdef double value = -(part.gradient * gradient_unit) / hessian if hessian > 0 else 0.0
+    return min(max(value, lower), upper)

@@ -1,0 +1,32 @@
+"""Learning to rank with boosted trees and forests, as scikit-learn estimators."""
+
+from ranktrees.datasets import dump_letor, load_letor, load_letor_folds, make_ranking
+from ranktrees.ensemble import Ensemble
+from ranktrees.estimators import HistGBRTRegressor, LambdaMARTRanker, RandomForestRanker
+from ranktrees.measures import as_measure
+from ranktrees.model_selection import (
+    QueryKFold,
+    QueryShuffleSplit,
+    query_scorer,
+    train_test_split_by_query,
+)
+from ranktrees.validation import MissingQueryWarning
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Ensemble",
+    "HistGBRTRegressor",
+    "LambdaMARTRanker",
+    "MissingQueryWarning",
+    "QueryKFold",
+    "QueryShuffleSplit",
+    "RandomForestRanker",
+    "as_measure",
+    "dump_letor",
+    "load_letor",
+    "load_letor_folds",
+    "make_ranking",
+    "query_scorer",
+    "train_test_split_by_query",
+]

@@ -1,0 +1,265 @@
+"""Pairs within each query: the gradients of RankNet and of LambdaMART.
+
+    rows of a query   sorted by falling score, ties by position
+    pair (i, j)       i is ranked above j and is one of the ``truncation`` best; their grades differ
+    rho               1 / (1 + e^(sigma (s_better - s_worse))): the probability that the model has them wrong
+    lambda            sigma * weight * rho, pushes the better row up and the worse one down
+    weight            1 (RankNet), or what swapping the two would change in the measure (LambdaMART)
+
+A query is never shared between threads and its pairs are added in one fixed order (see pairs.h).
+"""
+from cython.parallel cimport prange, threadid
+from libc.stdint cimport int64_t
+from libc.string cimport memset
+
+from records cimport portable_exp, portable_log2
+
+cdef extern from "pairs.h" nogil:
+    void exponentials_of(int64_t n, double sigma, double middle, const double* scores, double* out) noexcept
+    double add_pairs(
+        bint measured, bint spread, int64_t n, int64_t top, const double* discounts, const double* grades,
+        const double* scores, const double* exponentials, double* gradients, double* hessians,
+    ) noexcept
+
+
+cdef enum:
+    EMPTY = 8  # empty rows after a query's last: one chunk of pairs.h
+    N_COLUMNS = 5  # scores, grades, exponentials, gradients, hessians
+    RUN = 8  # rows sorted by counting before merging begins
+
+cdef double LN_2 = 0.6931471805599453
+
+
+cdef struct Ranked:
+    double score
+    int64_t position
+
+
+cdef inline void sort_run(const Ranked* rows, Ranked* out, int64_t n) noexcept nogil:
+    """Sort a few rows by counting, for each, the rows that go before it."""
+    cdef int64_t ranks[RUN]
+    cdef int64_t i, j, first
+    for i in range(n):
+        ranks[i] = 0
+    for i in range(1, n):
+        for j in range(i):
+            first = rows[j].score >= rows[i].score
+            ranks[i] += first
+            ranks[j] += 1 - first
+    for i in range(n):
+        out[ranks[i]] = rows[i]
+
+
+cdef inline void merge(const Ranked* rows, Ranked* out, int64_t middle, int64_t n) noexcept nogil:
+    """Merge rows[:middle] and rows[middle:n], whose lengths differ by one at most, from both ends at once.
+
+    Neither end can run out of rows in as many steps as the shorter part is long, so there is no branch to guess.
+    """
+    cdef int64_t i = 0, j = middle, k = 0, i_end = middle - 1, j_end = n - 1, k_end = n - 1, first, step
+    for step in range(min(middle, n - middle)):
+        first = rows[i].score >= rows[j].score
+        out[k] = rows[j ^ ((i ^ j) & -first)]  # i if first else j
+        i += first
+        j += 1 - first
+        k += 1
+        first = rows[i_end].score >= rows[j_end].score
+        out[k_end] = rows[i_end ^ ((i_end ^ j_end) & -first)]  # j_end if first else i_end
+        j_end -= first
+        i_end -= 1 - first
+        k_end -= 1
+    if k == k_end:
+        out[k] = rows[i if i == i_end else j]
+
+
+cdef Ranked* sort(Ranked* rows, Ranked* spare, int64_t n) noexcept nogil:
+    """Sort by falling score, equal scores as they come; the result is in ``rows`` or in ``spare``."""
+    cdef int64_t n_runs = 1, r, start, middle
+    cdef Ranked* swap
+    while n_runs * RUN < n:
+        n_runs *= 2
+    for r in range(n_runs):
+        start = n * r // n_runs
+        sort_run(rows + start, spare + start, n * (r + 1) // n_runs - start)
+    while n_runs > 1:
+        swap = rows
+        rows = spare
+        spare = swap
+        for r in range(0, n_runs, 2):
+            start = n * r // n_runs
+            middle = n * (r + 1) // n_runs
+            merge(rows + start, spare + start, middle - start, n * (r + 2) // n_runs - start)
+        n_runs //= 2
+    return spare
+
+
+N_EMPTY = EMPTY
+
+
+def scratch_shapes(int64_t longest, int n_threads):
+    """The shapes of the scratch arrays ``numbers`` and ``records``, where the longest query has that many rows."""
+    return (n_threads, N_COLUMNS, longest + EMPTY), (n_threads, 2, longest, 2)
+
+
+cdef inline Ranked* sort_query(const double* scores, int64_t n, double[:, :, :, ::1] records, int thread) noexcept nogil:
+    """The rows of one query, ranked."""
+    cdef Ranked* rows = <Ranked*>&records[thread, 0, 0, 0]
+    cdef int64_t i
+    for i in range(n):
+        rows[i].score = scores[i]
+        rows[i].position = i
+    return sort(rows, <Ranked*>&records[thread, 1, 0, 0], n)
+
+
+cdef inline bint all_equal(const double* values, int64_t n) noexcept nogil:
+    cdef int64_t i
+    for i in range(1, n):
+        if values[i] != values[0]:
+            return False
+    return True
+
+
+def ideals(
+    const double[::1] gains,       # IN
+    const int64_t[::1] offsets,    # IN   query q is the rows offsets[q]:offsets[q + 1]
+    const double[::1] discounts,   # IN   one per rank that counts
+    double[:, :, :, ::1] records,  # see scratch_shapes
+    double[::1] out,               # OUT  one per query
+    int n_threads,
+):
+    """The DCG of each query's best ranking."""
+    cdef int64_t n_queries = offsets.shape[0] - 1, q, i, n
+    cdef Ranked* rows
+    cdef double sum
+    for q in prange(n_queries, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"):
+        n = offsets[q + 1] - offsets[q]
+        rows = sort_query(&gains[offsets[q]], n, records, threadid())
+        sum = 0.0
+        for i in range(min(n, discounts.shape[0])):
+            sum = sum + rows[i].score * discounts[i]
+        out[q] = sum
+
+
+cdef void query_gradients(
+    int64_t n,
+    const double* query_grades,
+    const double* query_weights,
+    const double* discounts,
+    int64_t truncation,
+    double sigma,
+    bint spread,
+    bint log_norm,
+    const Ranked* rows,
+    double* numbers,
+    int64_t width,
+    double* out_gradients,
+    double* out_hessians,
+) noexcept nogil:
+    """The sums over the pairs of one query, whose rows are ranked."""
+    cdef double* scores = numbers
+    cdef double* grades = numbers + width
+    cdef double* exponentials = numbers + 2 * width
+    cdef double* gradients = numbers + 3 * width
+    cdef double* hessians = numbers + 4 * width
+    cdef double size, norm = 1.0, weight
+    cdef int64_t i, position
+    for i in range(n):
+        scores[i] = rows[i].score
+        grades[i] = query_grades[rows[i].position]
+    exponentials_of(n, sigma, 0.5 * scores[0] + 0.5 * scores[n - 1], scores, exponentials)
+    for i in range(n, n + EMPTY):
+        scores[i] = scores[n - 1]
+        grades[i] = -1.0
+        exponentials[i] = 0.0
+    for i in range(n + EMPTY):
+        gradients[i] = 0.0
+        hessians[i] = 0.0
+    size = 2.0 * sigma * add_pairs(
+        discounts != NULL, spread and scores[0] != scores[n - 1], n, min(truncation, n - 1), discounts,
+        grades, scores, exponentials, gradients, hessians,
+    )
+    if log_norm and size > 0:
+        norm = portable_log2(1.0 + size) / size
+    for i in range(n):
+        position = rows[i].position
+        weight = norm if query_weights == NULL else norm * query_weights[position]
+        out_gradients[position] = weight * (sigma * gradients[i])
+        out_hessians[position] = weight * (sigma * sigma * hessians[i])
+
+
+def gradients(
+    const double[::1] grades,      # IN   >= 0; of pairs with different grades; for NDCG, gain / ideal DCG
+    const double[::1] weights,     # IN   or None
+    const int64_t[::1] offsets,    # IN   query q is the rows offsets[q]:offsets[q + 1]
+    const double[::1] scores,      # IN
+    const double[::1] discounts,   # IN   one per rank, then N_EMPTY more; None: every pair weighs 1
+    int64_t truncation,
+    double sigma,
+    bint spread,                   # divide a pair's weight by 0.01 + its difference of scores
+    bint log_norm,                 # scale a query by log2(1 + size) / size, size = the sum of its |lambdas|
+    double[:, :, ::1] numbers,     # see scratch_shapes
+    double[:, :, :, ::1] records,  # see scratch_shapes
+    double[::1] out_gradients,     # OUT
+    double[::1] out_hessians,      # OUT
+    int n_threads,
+):
+    """The gradient and hessian of each row: the sums of lambda and of sigma^2 weight rho (1 - rho) over its pairs."""
+    cdef int64_t n_queries = offsets.shape[0] - 1, q, start, n
+    cdef const double* table = &discounts[0] if discounts is not None else NULL
+    cdef const double* row_weights = &weights[0] if weights is not None else NULL
+    cdef int thread
+    for q in prange(
+        n_queries, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic", chunksize=8
+    ):
+        start = offsets[q]
+        n = offsets[q + 1] - start
+        thread = threadid()
+        if all_equal(&grades[start], n):
+            memset(&out_gradients[start], 0, n * sizeof(double))
+            memset(&out_hessians[start], 0, n * sizeof(double))
+        else:
+            query_gradients(
+                n, &grades[start], row_weights + start if row_weights != NULL else NULL, table, truncation, sigma,
+                spread, log_norm, sort_query(&scores[start], n, records, thread), &numbers[thread, 0, 0],
+                numbers.shape[2], &out_gradients[start], &out_hessians[start],
+            )
+
+
+def pair_losses(
+    const double[::1] grades,      # IN
+    const double[::1] weights,     # IN   or None
+    const int64_t[::1] offsets,    # IN   query q is the rows offsets[q]:offsets[q + 1]
+    const double[::1] scores,      # IN
+    int64_t truncation,
+    double sigma,
+    double[:, :, :, ::1] records,  # see scratch_shapes
+    double[::1] costs,             # OUT  one per query: the sum of log(1 + e^(sigma (s_worse - s_better)))
+    double[::1] counts,            # OUT  one per query: the number of its pairs; in both, pairs count by weight
+    int n_threads,
+):
+    """What RankNet's pairs cost; a pair weighs the mean of its two rows."""
+    cdef int64_t n_queries = offsets.shape[0] - 1, q, start, i, j, a, b, n
+    cdef bint weighted = weights is not None
+    cdef double cost, count, weight, gap
+    cdef Ranked* rows
+    for q in prange(
+        n_queries, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic", chunksize=8
+    ):
+        start = offsets[q]
+        n = offsets[q + 1] - start
+        cost = 0.0
+        count = 0.0
+        if not all_equal(&grades[start], n):
+            rows = sort_query(&scores[start], n, records, threadid())
+            for i in range(min(truncation, n - 1)):
+                a = start + rows[i].position
+                for j in range(i + 1, n):
+                    b = start + rows[j].position
+                    if grades[a] != grades[b]:
+                        gap = sigma * (rows[i].score - rows[j].score)  # >= 0: log(1 + e^-gap), the other adds gap
+                        weight = 0.5 * (weights[a] + weights[b]) if weighted else 1.0
+                        count = count + weight
+                        cost = cost + weight * (
+                            LN_2 * portable_log2(1.0 + portable_exp(-gap)) + (gap if grades[a] < grades[b] else 0.0)
+                        )
+        costs[q] = cost
+        counts[q] = count

@@ -1,0 +1,310 @@
+"""Pointwise losses: a row's score against its own label, and the quantiles of a leaf's rows.
+
+Each loss has two kernels of one shape. ``*_gradients`` writes the first and second derivative by the
+score, times the row's weight; ``*_losses`` writes the loss itself, times the weight, one per row, so that
+the caller can sum them exactly. ``weights`` may be None.
+"""
+import numpy as np
+
+from cython.parallel cimport prange
+from libc.stdint cimport int64_t, uint32_t
+from libc.stdlib cimport qsort
+
+from records cimport portable_exp, portable_log2
+
+cdef double LN_2 = 0.6931471805599453
+
+
+cdef inline double sigmoid(double x) noexcept nogil:
+    return 1.0 / (1.0 + portable_exp(-x))
+
+
+cdef inline double softplus(double x) noexcept nogil:
+    """log(1 + e^x), for any x."""
+    cdef double size = x if x > 0 else -x
+    return (x if x > 0 else 0.0) + LN_2 * portable_log2(1.0 + portable_exp(-size))
+
+
+def natural_log(double x):
+    """log(x) of a positive number, the same bits on every machine."""
+    return LN_2 * portable_log2(x)
+
+
+def exponentials(const double[::1] scores, double[::1] out):
+    """out = e^score."""
+    cdef int64_t i
+    with nogil:
+        for i in range(scores.shape[0]):
+            out[i] = portable_exp(scores[i])
+
+
+def sigmoids(const double[::1] scores, double[::1] out):
+    """out = 1 / (1 + e^-score)."""
+    cdef int64_t i
+    with nogil:
+        for i in range(scores.shape[0]):
+            out[i] = sigmoid(scores[i])
+
+
+def squared_gradients(
+    const double[::1] labels,    # IN
+    const double[::1] weights,   # IN   or None
+    const double[::1] scores,    # IN
+    double[::1] gradients,       # OUT
+    double[::1] hessians,        # OUT
+    int n_threads,
+):
+    """loss = (score - label)^2 / 2."""
+    cdef int64_t n = scores.shape[0], i
+    cdef bint weighted = weights is not None
+    cdef double weight
+    for i in prange(n, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="static"):
+        weight = weights[i] if weighted else 1.0
+        gradients[i] = weight * (scores[i] - labels[i])
+        hessians[i] = weight
+
+
+def squared_losses(
+    const double[::1] labels,    # IN
+    const double[::1] weights,   # IN   or None
+    const double[::1] scores,    # IN
+    double[::1] losses,          # OUT
+    int n_threads,
+):
+    """loss = (score - label)^2 / 2."""
+    cdef int64_t n = scores.shape[0], i
+    cdef bint weighted = weights is not None
+    cdef double weight, residual
+    for i in prange(n, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="static"):
+        weight = weights[i] if weighted else 1.0
+        residual = scores[i] - labels[i]
+        losses[i] = weight * (0.5 * residual * residual)
+
+
+def sloped_gradients(
+    const double[::1] labels,    # IN
+    const double[::1] weights,   # IN   or None
+    const double[::1] scores,    # IN
+    double below,                # slope where the score is below the label, a negative number
+    double above,                # slope where the score is above the label
+    double[::1] gradients,       # OUT
+    double[::1] hessians,        # OUT
+    int n_threads,
+):
+    """loss = slope * (score - label): two straight lines that meet at the label."""
+    cdef int64_t n = scores.shape[0], i
+    cdef bint weighted = weights is not None
+    cdef double weight
+    for i in prange(n, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="static"):
+        weight = weights[i] if weighted else 1.0
+        gradients[i] = weight * (above if scores[i] > labels[i] else below if scores[i] < labels[i] else 0.0)
+        hessians[i] = weight
+
+
+def sloped_losses(
+    const double[::1] labels,    # IN
+    const double[::1] weights,   # IN   or None
+    const double[::1] scores,    # IN
+    double below,
+    double above,
+    double[::1] losses,          # OUT
+    int n_threads,
+):
+    """loss = slope * (score - label): two straight lines that meet at the label."""
+    cdef int64_t n = scores.shape[0], i
+    cdef bint weighted = weights is not None
+    cdef double weight
+    for i in prange(n, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="static"):
+        weight = weights[i] if weighted else 1.0
+        losses[i] = weight * ((scores[i] - labels[i]) * (above if scores[i] > labels[i] else below))
+
+
+def poisson_gradients(
+    const double[::1] labels,    # IN
+    const double[::1] weights,   # IN   or None
+    const double[::1] scores,    # IN
+    double[::1] gradients,       # OUT
+    double[::1] hessians,        # OUT
+    int n_threads,
+):
+    """loss = e^score - label * score."""
+    cdef int64_t n = scores.shape[0], i
+    cdef bint weighted = weights is not None
+    cdef double weight, mean
+    for i in prange(n, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="static"):
+        weight = weights[i] if weighted else 1.0
+        mean = portable_exp(scores[i])
+        gradients[i] = weight * (mean - labels[i])
+        hessians[i] = weight * mean
+
+
+def poisson_losses(
+    const double[::1] labels,    # IN
+    const double[::1] weights,   # IN   or None
+    const double[::1] scores,    # IN
+    double[::1] losses,          # OUT
+    int n_threads,
+):
+    """loss = e^score - label * score."""
+    cdef int64_t n = scores.shape[0], i
+    cdef bint weighted = weights is not None
+    cdef double weight
+    for i in prange(n, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="static"):
+        weight = weights[i] if weighted else 1.0
+        losses[i] = weight * (portable_exp(scores[i]) - labels[i] * scores[i])
+
+
+def logistic_gradients(
+    const double[::1] labels,    # IN   in [0, 1]
+    const double[::1] weights,   # IN   or None
+    const double[::1] scores,    # IN
+    double positive,             # weight of the label's positive part
+    double negative,             # weight of its negative part
+    double[::1] gradients,       # OUT
+    double[::1] hessians,        # OUT
+    int n_threads,
+):
+    """loss = positive * label * log(1 + e^-score) + negative * (1 - label) * log(1 + e^score)."""
+    cdef int64_t n = scores.shape[0], i
+    cdef bint weighted = weights is not None
+    cdef double weight, one, zero, probability, rest
+    for i in prange(n, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="static"):
+        weight = weights[i] if weighted else 1.0
+        one = weight * positive * labels[i]
+        zero = weight * negative * (1.0 - labels[i])
+        probability = sigmoid(scores[i])
+        rest = sigmoid(-scores[i])  # 1 - probability without losing its digits
+        gradients[i] = zero * probability - one * rest
+        hessians[i] = (one + zero) * (probability * rest)
+
+
+def logistic_losses(
+    const double[::1] labels,    # IN   in [0, 1]
+    const double[::1] weights,   # IN   or None
+    const double[::1] scores,    # IN
+    double positive,
+    double negative,
+    double[::1] losses,          # OUT
+    int n_threads,
+):
+    """loss = positive * label * log(1 + e^-score) + negative * (1 - label) * log(1 + e^score)."""
+    cdef int64_t n = scores.shape[0], i
+    cdef bint weighted = weights is not None
+    cdef double weight, one, zero
+    for i in prange(n, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="static"):
+        weight = weights[i] if weighted else 1.0
+        one = weight * positive * labels[i]
+        zero = weight * negative * (1.0 - labels[i])
+        losses[i] = one * softplus(-scores[i]) + zero * softplus(scores[i])
+
+
+# ----------------------------------------------------------------------------------------------
+# Quantiles
+
+cdef struct Weighted:
+    double value
+    double weight
+
+
+cdef int compare(const void* a, const void* b) noexcept nogil:
+    """By value, then by weight: rows that still compare equal are the same, so any order will do."""
+    cdef const Weighted* x = <const Weighted*>a
+    cdef const Weighted* y = <const Weighted*>b
+    if x.value != y.value:
+        return (x.value > y.value) - (x.value < y.value)
+    return (x.weight > y.weight) - (x.weight < y.weight)
+
+
+cdef double weighted_quantile(Weighted* rows, int64_t n, double quantile) noexcept nogil:
+    cdef double total = 0.0, sum = 0.0, target
+    cdef int64_t i
+    if n == 0:
+        return 0.0
+    qsort(rows, n, sizeof(Weighted), compare)
+    for i in range(n):
+        total += rows[i].weight
+    target = quantile * total
+    for i in range(n - 1):
+        sum += rows[i].weight
+        if sum >= target:
+            return rows[i].value if sum > target else 0.5 * (rows[i].value + rows[i + 1].value)
+    return rows[n - 1].value
+
+
+cdef double plain_quantile(double* values, int64_t n, double quantile) noexcept nogil:
+    """The same where every weight is one: Hoare's selection instead of a sort."""
+    cdef double target = quantile * n, pivot, swap, next_value
+    cdef int64_t k = <int64_t>target, low = 0, high = n - 1, i, j
+    cdef bint between = k == target and 0 < k < n
+    if n == 0:
+        return 0.0
+    k = k - 1 if k == target else k
+    k = max(0, min(n - 1, k))
+    while low < high:
+        i = low
+        j = high
+        pivot = values[low + (high - low) // 2]
+        if values[low] > values[high]:  # the median of three
+            pivot = max(values[high], min(values[low], pivot))
+        else:
+            pivot = max(values[low], min(values[high], pivot))
+        while i <= j:
+            while values[i] < pivot:
+                i += 1
+            while pivot < values[j]:
+                j -= 1
+            if i <= j:
+                swap = values[i]
+                values[i] = values[j]
+                values[j] = swap
+                i += 1
+                j -= 1
+        if j < k:
+            low = i
+        if k < i:
+            high = j
+    if not between:
+        return values[k]
+    next_value = values[k + 1]
+    for i in range(k + 2, n):
+        next_value = min(next_value, values[i])
+    return 0.5 * (values[k] + next_value)
+
+
+def leaf_quantiles(
+    const double[::1] residuals,   # IN   one per row
+    const double[::1] weights,     # IN   one per row, or None
+    const uint32_t[::1] order,     # IN   a leaf's rows are order[start:stop]
+    const int64_t[::1] starts,     # IN
+    const int64_t[::1] stops,      # IN
+    double quantile,
+    double[::1] values,            # OUT  one per leaf; 0 for a leaf without weight
+    int n_threads,
+):
+    """The quantile of each leaf's residuals, whatever the order of its rows.
+
+    It is the smallest residual at which the cumulative weight exceeds ``quantile`` of the leaf's weight; where
+    that share is hit exactly, the middle between that residual and the next (so quantile 1/2 is the median).
+    A row of weight 2 counts as two rows, a row of weight 0 as none. Leaves must not overlap.
+    """
+    cdef int64_t n_leaves = starts.shape[0], leaf, i, n
+    cdef bint weighted = weights is not None
+    cdef double[::1] scratch = np.empty(max(1, order.shape[0]) * (2 if weighted else 1))
+    cdef double* plain
+    cdef Weighted* rows
+    for leaf in prange(n_leaves, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"):
+        if weighted:
+            rows = <Weighted*>&scratch[0] + starts[leaf]
+            n = 0
+            for i in range(starts[leaf], stops[leaf]):
+                if weights[order[i]] > 0:
+                    rows[n].value = residuals[order[i]]
+                    rows[n].weight = weights[order[i]]
+                    n = n + 1
+            values[leaf] = weighted_quantile(rows, n, quantile)
+        else:
+            plain = &scratch[0] + starts[leaf]
+            n = stops[leaf] - starts[leaf]
+            for i in range(n):
+                plain[i] = residuals[order[starts[leaf] + i]]
+            values[leaf] = plain_quantile(plain, n, quantile)

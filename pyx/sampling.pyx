@@ -1,0 +1,43 @@
+"""Random draws that depend on nothing but (seed, stream, counter)."""
+from cython.parallel cimport prange
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+
+from records cimport portable_random, portable_uniform
+
+
+def uniforms(uint64_t seed, uint64_t stream, double[::1] numbers):
+    """numbers[i] uniform in [0, 1), by (seed, stream, i)."""
+    cdef int64_t i
+    with nogil:
+        for i in range(numbers.shape[0]):
+            numbers[i] = portable_uniform(portable_random(seed, stream, i))
+
+
+def draws(uint64_t seed, uint64_t stream, uint32_t[::1] times, int64_t n_draws):
+    """Draw with replacement: times[i] += 1 for each of ``n_draws`` draws that falls on i."""
+    cdef int64_t i, n = times.shape[0]
+    with nogil:
+        for i in range(n_draws):
+            times[<int64_t>(portable_uniform(portable_random(seed, stream, i)) * n)] += 1
+
+
+def features_of_leaves(
+    uint64_t seed, uint64_t stream,
+    const int32_t[::1] ids,             # IN   the leaves that draw
+    int32_t[:, ::1] features,           # IN and OUT  candidates, one line per leaf, ending at -1; shuffled in place
+):
+    """Shuffle each leaf's candidates, by (seed, stream, leaf), so that its first k are a sample of k."""
+    cdef int64_t i, j, k, n, width = features.shape[1]
+    cdef int32_t kept
+    with nogil:
+        for i in range(ids.shape[0]):
+            n = width
+            while n > 0 and features[i, n - 1] < 0:
+                n = n - 1
+            for j in range(n - 1):
+                k = j + <int64_t>(
+                    portable_uniform(portable_random(seed, stream, <uint64_t>ids[i] * width + j)) * (n - j)
+                )
+                kept = features[i, j]
+                features[i, j] = features[i, k]
+                features[i, k] = kept

@@ -1,0 +1,289 @@
+"""Walk the trees: from rows of values, dense or sparse, or of codes, to leaves and what they add."""
+from cython cimport floating
+from cython.parallel cimport prange, threadid
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
+
+from records cimport Leaf, Node
+
+ctypedef fused integer:
+    int32_t
+    int64_t
+
+# A block of rows stays in the cache while all trees pass over it.
+cdef enum:
+    ROWS_PER_BLOCK = 64
+    CODED_ROWS_PER_BLOCK = 1024
+
+cdef struct Model:
+    const Node *nodes
+    const int64_t *tree_offsets
+    Py_ssize_t n_trees
+    const uint32_t *bitsets
+    const double *category_values
+    const int64_t *category_offsets
+
+
+cdef inline bint category_goes_left(const Model *model, const Node *node, double x) noexcept nogil:
+    cdef:
+        int64_t start = model.category_offsets[node.feature]
+        int64_t stop = model.category_offsets[node.feature + 1]
+        int64_t low = start
+        int64_t high = stop
+        int64_t middle
+        int64_t code
+    while low < high:
+        middle = low + (high - low) // 2
+        if model.category_values[middle] < x:
+            low = middle + 1
+        else:
+            high = middle
+    if low == stop or model.category_values[low] != x:
+        return node.missing_left
+    code = low - start
+    return model.bitsets[8 * <Py_ssize_t> node.categories + (code >> 5)] >> (code & 31) & 1
+
+
+cdef inline int32_t leaf_of_row(
+    const Model *model, const Node *tree, const floating *row, Py_ssize_t feature_stride
+) noexcept nogil:
+    cdef:
+        const Node *node
+        int32_t i = 0
+        double x
+        bint goes_left
+    while tree[i].feature >= 0:
+        node = &tree[i]
+        x = (<const floating *> (<const char *> row + node.feature * feature_stride))[0]
+        if x != x:
+            goes_left = node.missing_left
+        elif node.categories < 0:
+            goes_left = x <= node.cut
+        else:
+            goes_left = category_goes_left(model, node, x)
+        i = node.left if goes_left else node.right
+    return i
+
+
+cdef inline void walk_block(
+    const Model *model,
+    const floating *first_row,
+    Py_ssize_t row_stride,
+    Py_ssize_t feature_stride,
+    Py_ssize_t n_rows,
+    double *scores,
+    int32_t *leaves,
+) noexcept nogil:
+    cdef:
+        Py_ssize_t t, i
+        const Node *tree
+        const floating *row
+        int32_t leaf
+    for t in range(model.n_trees):
+        tree = model.nodes + model.tree_offsets[t]
+        for i in range(n_rows):
+            row = <const floating *> (<const char *> first_row + i * row_stride)
+            leaf = leaf_of_row(model, tree, row, feature_stride)
+            if leaves == NULL:
+                scores[i] += tree[leaf].value
+            else:
+                leaves[i * model.n_trees + t] = leaf
+
+
+def walk_rows(
+    const floating[:, :] X,                  # IN any strides, as many columns as the model has features
+    const Node[::1] nodes,                   # IN
+    const int64_t[::1] tree_offsets,         # IN n_trees + 1
+    const uint32_t[:, ::1] bitsets,          # IN
+    const double[::1] category_values,       # IN all features' categories, one after another
+    const int64_t[::1] category_offsets,     # IN n_features + 1
+    double[::1] scores,                      # OUT += the leaves' values in tree order, or None
+    int32_t[:, ::1] leaves,                  # OUT leaf of every row in every tree, or None
+    int n_threads,
+):
+    """Drop rows of values down the trees; fills either ``scores`` or ``leaves``."""
+    cdef:
+        Model model = Model(
+            &nodes[0], &tree_offsets[0], tree_offsets.shape[0] - 1,
+            &bitsets[0, 0], &category_values[0], &category_offsets[0],
+        )
+        double *to_scores = NULL if scores is None else &scores[0]
+        int32_t *to_leaves = NULL if leaves is None else &leaves[0, 0]
+        Py_ssize_t n_rows = X.shape[0]
+        Py_ssize_t n_blocks = (n_rows + ROWS_PER_BLOCK - 1) // ROWS_PER_BLOCK
+        Py_ssize_t block, start
+    if model.n_trees == 0:
+        return
+    for block in prange(
+        n_blocks, nogil=True, schedule="dynamic", num_threads=n_threads,
+        use_threads_if=n_threads > 1 and n_blocks > 1,
+    ):
+        start = block * ROWS_PER_BLOCK
+        walk_block(
+            &model, &X[start, 0], X.strides[0], X.strides[1], min(ROWS_PER_BLOCK, n_rows - start),
+            NULL if to_scores == NULL else to_scores + start,
+            NULL if to_leaves == NULL else to_leaves + start * model.n_trees,
+        )
+
+
+cdef inline bint scatter(
+    const floating *values,
+    const integer *columns,
+    int64_t start,
+    int64_t stop,
+    int64_t n_values,
+    double *row,
+    int64_t n_features,
+    bint clear,
+) noexcept nogil:
+    # Adds a sparse row into a dense one, or clears it away again; 1 where it points outside.
+    cdef:
+        int64_t i, column
+        bint outside = False
+    if start < 0 or stop < start or stop > n_values:
+        return True
+    for i in range(start, stop):
+        column = columns[i]
+        if column < 0 or column >= n_features:
+            outside = True
+        elif clear:
+            row[column] = 0.0
+        else:
+            row[column] += values[i]
+    return outside
+
+
+cdef inline int walk_sparse_block(
+    const Model *model,
+    const floating *values,
+    const integer *columns,
+    const integer *row_offsets,
+    Py_ssize_t n_rows,
+    int64_t n_values,
+    int64_t n_features,
+    double *dense,
+    double *scores,
+    int32_t *leaves,
+) noexcept nogil:
+    cdef:
+        Py_ssize_t i
+        int outside = 0
+    for i in range(n_rows):
+        outside |= scatter(
+            values, columns, row_offsets[i], row_offsets[i + 1], n_values,
+            dense + i * n_features, n_features, False,
+        )
+    walk_block(model, dense, n_features * sizeof(double), sizeof(double), n_rows, scores, leaves)
+    for i in range(n_rows):
+        scatter(
+            values, columns, row_offsets[i], row_offsets[i + 1], n_values,
+            dense + i * n_features, n_features, True,
+        )
+    return outside
+
+
+def walk_csr(
+    const floating[::1] values,              # IN data of a CSR matrix
+    const integer[::1] columns,              # IN indices
+    const integer[::1] row_offsets,          # IN indptr, n_rows + 1
+    const Node[::1] nodes,                   # IN
+    const int64_t[::1] tree_offsets,         # IN n_trees + 1
+    const uint32_t[:, ::1] bitsets,          # IN
+    const double[::1] category_values,       # IN
+    const int64_t[::1] category_offsets,     # IN n_features + 1
+    double[:, :, ::1] dense,                 # scratch, zeros: n_threads x rows of a block x n_features
+    double[::1] scores,                      # OUT as in walk_rows
+    int32_t[:, ::1] leaves,                  # OUT as in walk_rows
+    int n_threads,
+):
+    """The same for sparse rows, where an absent value is 0; True if the matrix points outside itself."""
+    cdef:
+        Model model = Model(
+            &nodes[0], &tree_offsets[0], tree_offsets.shape[0] - 1,
+            &bitsets[0, 0], &category_values[0], &category_offsets[0],
+        )
+        double *to_scores = NULL if scores is None else &scores[0]
+        int32_t *to_leaves = NULL if leaves is None else &leaves[0, 0]
+        Py_ssize_t n_rows = leaves.shape[0] if scores is None else scores.shape[0]
+        Py_ssize_t rows_per_block = dense.shape[1]
+        Py_ssize_t n_blocks = (n_rows + rows_per_block - 1) // rows_per_block
+        Py_ssize_t n_features = dense.shape[2]
+        int64_t n_values = min(values.shape[0], columns.shape[0])
+        Py_ssize_t block, start
+        int n_outside = 0
+    if row_offsets.shape[0] != n_rows + 1:
+        return True
+    for block in prange(
+        n_blocks, nogil=True, schedule="dynamic", num_threads=n_threads,
+        use_threads_if=n_threads > 1 and n_blocks > 1,
+    ):
+        start = block * rows_per_block
+        n_outside += walk_sparse_block(
+            &model, &values[0], &columns[0], &row_offsets[start], min(rows_per_block, n_rows - start),
+            n_values, n_features, &dense[threadid(), 0, 0],
+            NULL if to_scores == NULL else to_scores + start,
+            NULL if to_leaves == NULL else to_leaves + start * model.n_trees,
+        )
+    return n_outside > 0
+
+
+cdef inline int32_t leaf_of_codes(
+    const Leaf *leaves, const uint8_t *codes, const int32_t *missing_codes
+) noexcept nogil:
+    cdef:
+        const Leaf *leaf
+        int32_t i = 0
+        uint8_t code
+        bint goes_left
+    while leaves[i].left >= 0:
+        leaf = &leaves[i]
+        code = codes[leaf.split.feature]
+        if code == missing_codes[leaf.split.feature]:
+            goes_left = leaf.split.missing_left
+        elif leaf.split.categorical:
+            goes_left = leaf.split.categories[code >> 5] >> (code & 31) & 1
+        else:
+            goes_left = code <= leaf.split.code
+        i = leaf.left if goes_left else leaf.right
+    return i
+
+
+def leaves_of_codes(
+    const Leaf[::1] leaves,                  # IN the tree, root first; left is -1 where a leaf was not split
+    const uint8_t[:, ::1] codes,             # IN n_rows x n_features
+    const int32_t[::1] missing_codes,        # IN n_features
+    const uint32_t[::1] rows,                # IN the rows to look at, or None for all
+    int32_t[::1] out,                        # OUT for each of them the index of its leaf
+    int n_threads,
+):
+    """Drop rows of codes down one tree while it is still a list of leaves."""
+    cdef:
+        bint all_rows = rows is None
+        Py_ssize_t n_rows = codes.shape[0] if all_rows else rows.shape[0]
+        Py_ssize_t n_blocks = (n_rows + CODED_ROWS_PER_BLOCK - 1) // CODED_ROWS_PER_BLOCK
+        Py_ssize_t block, i, row
+    for block in prange(
+        n_blocks, nogil=True, schedule="dynamic", num_threads=n_threads,
+        use_threads_if=n_threads > 1 and n_blocks > 1,
+    ):
+        for i in range(block * CODED_ROWS_PER_BLOCK, min((block + 1) * CODED_ROWS_PER_BLOCK, n_rows)):
+            row = i if all_rows else rows[i]
+            out[i] = leaf_of_codes(&leaves[0], &codes[row, 0], &missing_codes[0])
+
+
+def node_depths(
+    const Node[::1] nodes,                   # IN
+    const int64_t[::1] tree_offsets,         # IN n_trees + 1
+    int32_t[::1] depths,                     # OUT of every node; a root's is 0
+):
+    """How far below its root every node lies."""
+    cdef:
+        Py_ssize_t t
+        int64_t i, start
+    with nogil:
+        for t in range(tree_offsets.shape[0] - 1):
+            start = tree_offsets[t]
+            depths[start] = 0
+            for i in range(start, tree_offsets[t + 1]):
+                if nodes[i].feature >= 0:
+                    depths[start + nodes[i].left] = depths[i] + 1
+                    depths[start + nodes[i].right] = depths[i] + 1

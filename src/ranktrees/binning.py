@@ -1,0 +1,408 @@
+"""Cuts from quantiles, and values turned into codes of one byte.
+
+Every feature is cut into at most 255 bins once, before the first tree; from then on training sees codes only.
+A cut is the upper edge of its bin, so ``x <= cuts[c]`` and ``code <= c`` say the same, for any row.
+"""
+
+import numpy as np
+from scipy import sparse
+
+from ranktrees._core import binning as _kernels
+
+__all__ = ["BinMapper"]
+
+_MOST_BINS = 255
+_WEIGHT_BITS = 30
+_EXACT_BITS = 53
+
+# Ctrl-C is answered between two calls of a kernel, so a call handles about so many values.
+_VALUES_TO_CUT = 1 << 22
+_VALUES_TO_ENCODE = 1 << 24
+_FEWEST_COLUMNS = 8
+_MOST_COLUMNS = 4096
+
+
+class BinMapper:
+    """The cuts of every feature, and how they turn values into codes.
+
+    Use `fit` to find the cuts in data. The constructor takes them as they are, for example from a file.
+
+    Parameters
+    ----------
+    cuts : sequence of F arrays of float64
+        The cuts of each feature, strictly increasing, at most 254. Empty for a categorical feature.
+    categories : sequence of F arrays of float64 or None, default=None
+        The sorted values of each categorical feature, at most 255; None for the other features.
+
+    Attributes
+    ----------
+    cuts : tuple of F arrays of float64
+        Upper edges of the bins, ``n_bins[f] - 1`` of them for a feature that is not categorical.
+    categories : tuple of F arrays of float64 or None
+        The category of each code, None for a feature that is not categorical.
+    is_categorical : ndarray of shape (F,), uint8
+        1 where a feature is categorical.
+    n_bins : ndarray of shape (F,), int32
+        Bins for values, 1 to 255.
+    missing_codes : ndarray of shape (F,), int32
+        The code of a row without a value: the one after the bins for values.
+    offsets : ndarray of shape (F + 1,), int64
+        Where the cells of each feature begin when a leaf lays out all its bins, missing ones included, in one
+        row: ``offsets[f + 1] - offsets[f] == n_bins[f] + 1``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ranktrees.binning import BinMapper
+    >>> X = np.array([[0.0, 3.0], [1.0, np.nan], [2.0, 7.0], [9.0, 3.0]])
+    >>> mapper = BinMapper.fit(X)
+    >>> [cuts.tolist() for cuts in mapper.cuts]
+    [[0.5, 1.5, 5.5], [5.0]]
+    >>> mapper.encode(X)
+    array([[0, 0],
+           [1, 2],
+           [2, 1],
+           [3, 0]], dtype=uint8)
+    """
+
+    def __init__(self, cuts, categories=None):
+        if categories is None:
+            categories = [None] * len(cuts)
+        edges = [
+            np.asarray(own_cuts if values is None else values, dtype=np.float64)
+            for own_cuts, values in zip(cuts, categories, strict=True)
+        ]
+        sizes = np.array([len(own) for own in edges], dtype=np.int64)
+        self._edge_offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        self._edges = np.concatenate([*edges, np.empty(0)])
+        self._edges_float32 = _round_down(self._edges)
+
+        self.is_categorical = np.array([values is not None for values in categories], dtype=np.uint8)
+        self.n_bins = np.where(self.is_categorical, np.maximum(sizes, 1), sizes + 1).astype(np.int32)
+        self.missing_codes = self.n_bins.copy()
+        self.offsets = np.concatenate([[0], np.cumsum(self.n_bins + 1, dtype=np.int64)]).astype(np.int64)
+        views = [
+            self._edges[begin:end]
+            for begin, end in zip(self._edge_offsets[:-1], self._edge_offsets[1:], strict=True)
+        ]
+        self.cuts = tuple(
+            np.empty(0) if known else view for view, known in zip(views, self.is_categorical, strict=True)
+        )
+        self.categories = tuple(
+            view if known else None for view, known in zip(views, self.is_categorical, strict=True)
+        )
+
+    def __repr__(self):
+        return f"<BinMapper of {self.n_features} features, {self.n_bins.sum()} bins>"
+
+    def __reduce__(self):
+        return type(self), (self.cuts, self.categories)
+
+    @property
+    def n_features(self):
+        """Number of features F."""
+        return len(self.n_bins)
+
+    @classmethod
+    def fit(cls, X, *, max_bins=255, weights=None, order=None, categorical=None, n_threads=1):
+        """Find the cuts of every feature.
+
+        Cuts are exact quantiles. A feature with at most `max_bins` distinct values gets a bin for each.
+        Otherwise it gets `max_bins` bins of about equal mass (rows, or their weights). A value at least as
+        heavy as a fair share of what the heavier ones leave has a bin of its own. The runs of lighter values
+        between those share the other bins, one at a time to the run whose bins are the fullest, and inside a
+        run a bin ends where its mass comes nearest to a fair share of what is left. If heavy values and runs
+        outnumber the bins, neighbours are joined first, the lightest pair before others.
+
+        A cut is the middle of the two values it separates (computed in double precision), or the lower one
+        where they are neighbours or infinite. -0.0 is 0.0, infinities are ordinary values, NaN is missing and
+        has no influence.
+
+        The cuts depend neither on the order of the rows nor on `n_threads`: weights become integers once, by
+        a power-of-two scale from the largest, and integer sums are exact. Rows of weight zero do not count.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, F) or canonical scipy.sparse CSR, float32 or float64
+            The rows. A dense X may have any strides; entries absent from a sparse X are 0.0. X is never
+            copied, only gathered some columns at a time.
+        max_bins : int, default=255
+            Most bins for values per feature, 2 to 255. One more is always there for missing values.
+        weights : ndarray of shape (n_rows,), default=None
+            Finite weights >= 0. None is all ones, and so is any other constant above 0.
+        order : ndarray of shape (n_rows,), intp, default=None
+            Row i is ``X[order[i]]``; `weights` are in that order. None is the order of X.
+        categorical : ndarray of shape (F,), bool, default=None
+            Which features are categorical. Their values are listed rather than cut.
+        n_threads : int, default=1
+            Number of threads.
+
+        Returns
+        -------
+        BinMapper
+            The cuts.
+
+        Raises
+        ------
+        ValueError
+            If a categorical feature has more than 255 distinct values, or an argument is out of its range.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from ranktrees.binning import BinMapper
+        >>> X = np.array([0, 0, 0, 0, 1, 2, 3, 4], dtype=np.float32)[:, np.newaxis]
+        >>> BinMapper.fit(X, max_bins=3).cuts
+        (array([0.5, 2.5]),)
+        >>> BinMapper.fit(X, max_bins=3, weights=np.array([1, 1, 1, 1, 6, 1, 1, 0])).cuts
+        (array([0.5, 1.5]),)
+        >>> BinMapper.fit(X, categorical=np.array([True])).categories
+        (array([0., 1., 2., 3., 4.]),)
+        """
+        if not 2 <= max_bins <= _MOST_BINS:
+            raise ValueError(f"max_bins is {max_bins!r}; expected an integer from 2 to {_MOST_BINS}.")
+        order = _check_order(order, X)
+        n_rows = X.shape[0] if order is None else len(order)
+        n_features = X.shape[1]
+        weights = None if weights is None else _integer_weights(weights, n_rows)
+        if categorical is None:
+            categorical = np.zeros(n_features, dtype=bool)
+        categorical = np.asarray(categorical, dtype=bool).astype(np.uint8)
+        if categorical.shape != (n_features,):
+            raise ValueError(
+                f"categorical has shape {categorical.shape}; expected ({n_features},), one bool for each "
+                "feature of X."
+            )
+
+        gather = _sparse_columns if sparse.issparse(X) else _dense_columns
+        cuts, categories = [], []
+        for columns in gather(X, order, weights, n_rows, n_threads):
+            first = len(cuts)
+            is_categorical = categorical[first : first + len(columns.sizes)]
+            for known, n_edges, edges in zip(
+                is_categorical, *columns.find_edges(is_categorical, max_bins, n_threads), strict=True
+            ):
+                if n_edges > _MOST_BINS:
+                    raise ValueError(
+                        f"categorical feature {len(cuts)} has {n_edges} distinct values; at most "
+                        f"{_MOST_BINS} can be told apart. Merge rare categories, or do not declare it "
+                        "categorical."
+                    )
+                cuts.append(edges[:0] if known else edges[:n_edges].copy())
+                categories.append(edges[:n_edges].copy() if known else None)
+        return cls(cuts, categories)
+
+    def cut_values(self, features, codes):
+        """The cut above each code: rows with ``x <= cut`` have that code or a lower one.
+
+        Parameters
+        ----------
+        features, codes : array-like of int, shape (n,)
+            Of numeric features; a code below the feature's ``n_bins``.
+
+        Returns
+        -------
+        ndarray of shape (n,), float64
+            Infinity above a feature's last bin.
+        """
+        limits = np.concatenate([np.append(cuts, np.inf) for cuts in self.cuts])
+        starts = np.cumsum([0] + [len(cuts) + 1 for cuts in self.cuts])
+        return limits[starts[features] + codes]
+
+    def encode(self, X, order=None, n_threads=1):
+        """Turn values into codes.
+
+        The code of x is the number of cuts below x, so ``code <= c`` exactly if ``x <= cuts[c]``, in double
+        precision whatever the type of X. The code of a category is its place among `categories`. Missing
+        values and categories not seen by `fit` get `missing_codes`.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, F) or canonical scipy.sparse CSR, float32 or float64
+            The rows, as for `fit`.
+        order : ndarray of shape (n_rows,), intp, default=None
+            Row i of the codes is ``X[order[i]]``. None is the order of X.
+        n_threads : int, default=1
+            Number of threads.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, F), uint8
+            The codes, each at most ``n_bins[f]``, row after row in memory.
+
+        Raises
+        ------
+        ValueError
+            If X does not have the F features of the mapper.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from ranktrees.binning import BinMapper
+        >>> mapper = BinMapper([[0.5, 1.5]])
+        >>> mapper.encode(np.array([[0.5], [0.6], [np.inf], [np.nan]])).ravel()
+        array([0, 1, 2, 3], dtype=uint8)
+        """
+        order = _check_order(order, X)
+        if X.shape[1] != self.n_features:
+            raise ValueError(f"X has {X.shape[1]} features, but the cuts are of {self.n_features}.")
+        n_rows = X.shape[0] if order is None else len(order)
+        codes = np.empty((n_rows, self.n_features), dtype=np.uint8)
+        edges = self._edges_float32 if X.dtype == np.float32 else self._edges
+        feature_arrays = (edges, self._edges, self._edge_offsets, self.is_categorical, self.missing_codes)
+        if sparse.issparse(X):
+            kernel = _kernels.encode_sparse
+            zero_codes = self.encode(np.zeros((1, self.n_features), dtype=X.dtype))[0]
+            arguments = (X.data, X.indices, *_row_limits(X, order), *feature_arrays, zero_codes)
+        else:
+            kernel = _kernels.encode_dense
+            arguments = (X, order, *feature_arrays)
+        step = max(_VALUES_TO_ENCODE // max(self.n_features, 1), 1)
+        for first in range(0, n_rows, step):
+            kernel(*arguments, first, min(first + step, n_rows), codes, n_threads)
+        return codes
+
+
+class _Columns:
+    """Some columns, gathered: the values of column j are values[starts[j] : starts[j] + sizes[j]]."""
+
+    def __init__(self, dtype, n_columns, n_values, longest, weighted, n_threads):
+        self.values = np.empty(n_values, dtype=dtype)
+        self.weights = np.empty(n_values, dtype=np.uint32) if weighted else None
+        self.spare = np.empty((n_threads, longest), dtype=np.int64)
+        self.spare_weights = np.empty((n_threads, longest), dtype=np.uint32) if weighted else None
+        self.starts = np.zeros(n_columns, dtype=np.int64)
+        self.sizes = np.zeros(n_columns, dtype=np.int64)
+        self.zero_mass = np.zeros(n_columns, dtype=np.int64)
+
+    def keep(self, n_columns):
+        """Forget all but the first columns."""
+        self.starts, self.sizes, self.zero_mass = (
+            array[:n_columns] for array in (self.starts, self.sizes, self.zero_mass)
+        )
+
+    def find_edges(self, is_categorical, max_bins, n_threads):
+        """How many cuts (or categories) each column has, and a row of them for each; the values are lost."""
+        edges = np.empty((len(self.sizes), _MOST_BINS))
+        n_edges = np.empty(len(self.sizes), dtype=np.int64)
+        _kernels.find_edges(
+            self.values,
+            self.weights,
+            self.starts,
+            self.sizes,
+            self.zero_mass,
+            is_categorical,
+            max_bins,
+            self.spare,
+            self.spare_weights,
+            edges,
+            n_edges,
+            n_threads,
+        )
+        return n_edges, edges
+
+
+def _dense_columns(X, order, weights, n_rows, n_threads):
+    """Yield the columns of a dense X, some at a time, in arrays that are used again."""
+    n_features = X.shape[1]
+    width = max(_VALUES_TO_CUT // max(n_rows, 1), _FEWEST_COLUMNS, n_threads)
+    width = min(width, _MOST_COLUMNS, n_features)
+    columns = _Columns(X.dtype, width, width * n_rows + 1, n_rows + 1, weights is not None, n_threads)
+    columns.starts[:] = np.arange(width) * n_rows
+    for first in range(0, n_features, max(width, 1)):
+        columns.keep(min(width, n_features - first))
+        _kernels.gather_dense(
+            X,
+            order,
+            weights,
+            first,
+            columns.starts,
+            columns.values,
+            columns.weights,
+            columns.sizes,
+            columns.zero_mass,
+            n_threads,
+        )
+        yield columns
+
+
+def _sparse_columns(X, order, weights, n_rows, n_threads):
+    """Yield the columns of a sparse X, some at a time, reading each row from where the last ones ended."""
+    n_features = X.shape[1]
+    cursors, ends = _row_limits(X, order)
+    counts = np.zeros(n_features, dtype=np.int64)
+    if not _kernels.count_sparse(X.indices, cursors, ends, counts):
+        raise ValueError(f"X has column indices outside 0 to {n_features - 1}; rebuild the sparse matrix.")
+    mass = n_rows if weights is None else weights.sum(dtype=np.int64)
+    budget = max(_VALUES_TO_CUT, _FEWEST_COLUMNS * n_rows)
+    ends_of_columns = np.cumsum(counts + 1)
+    first = 0
+    while first < n_features:
+        begin = ends_of_columns[first] - counts[first] - 1
+        last = int(np.searchsorted(ends_of_columns, begin + budget, side="right"))
+        last = min(max(last, first + 1), first + _MOST_COLUMNS)
+        longest = int(counts[first:last].max()) + 1
+        columns = _Columns(
+            X.dtype, last - first, ends_of_columns[last - 1] - begin, longest, weights is not None, n_threads
+        )
+        columns.starts[1:] = ends_of_columns[first : last - 1] - begin
+        columns.zero_mass[:] = mass
+        _kernels.gather_sparse(
+            X.data,
+            X.indices,
+            cursors,
+            ends,
+            weights,
+            first,
+            columns.starts,
+            columns.values,
+            columns.weights,
+            columns.sizes,
+            columns.zero_mass,
+        )
+        yield columns
+        first = last
+
+
+def _row_limits(X, order):
+    """Where each row of a CSR matrix begins and ends, in writable arrays."""
+    if not X.has_canonical_format:
+        raise ValueError("X is sparse but not canonical; call X.sum_duplicates() first.")
+    rows = slice(None) if order is None else order
+    return X.indptr[:-1][rows].astype(np.int64), X.indptr[1:][rows].astype(np.int64)
+
+
+def _check_order(order, X):
+    """The order as an intp array of rows of X; also refuse an X that the kernels cannot read."""
+    if sparse.issparse(X) and X.format != "csr":
+        raise TypeError(f"X is a sparse {X.format} matrix; expected csr, as X.tocsr() gives it.")
+    if X.ndim != 2 or X.dtype not in (np.float32, np.float64):
+        raise TypeError(f"X is {X.ndim}-dimensional {X.dtype}; expected 2-dimensional float32 or float64.")
+    if order is None:
+        return None
+    order = np.ascontiguousarray(order, dtype=np.intp)
+    if len(order) and (order.min() < 0 or order.max() >= X.shape[0]):
+        raise ValueError(
+            f"order has rows {order.min()} to {order.max()}, but X has rows 0 to {X.shape[0] - 1}."
+        )
+    return order
+
+
+def _integer_weights(weights, n_rows):
+    """The weights as uint32 by one power-of-two scale, so that sums are exact; above 0 stays above 0."""
+    weights = np.asarray(weights, dtype=np.float64)
+    if weights.shape != (n_rows,):
+        raise ValueError(f"weights has shape {weights.shape}, but there are {n_rows} rows.")
+    if not (np.isfinite(weights).all() and (weights >= 0).all()):
+        raise ValueError("weights has negative, infinite or missing values; expected finite weights >= 0.")
+    _, exponent = np.frexp(weights.max(initial=0.0))
+    bits = min(_WEIGHT_BITS, _EXACT_BITS - n_rows.bit_length())
+    scaled = np.rint(np.ldexp(weights, bits - exponent))
+    return np.where(weights > 0, np.maximum(scaled, 1), 0).astype(np.uint32)
+
+
+def _round_down(edges):
+    """The largest float32 not above each edge; no float32 value lies between the two."""
+    with np.errstate(over="ignore", under="ignore"):
+        rounded = edges.astype(np.float32)
+        return np.where(rounded > edges, np.nextafter(rounded, np.float32(-np.inf)), rounded)

@@ -1,0 +1,234 @@
+"""The boosting loop: from a constant, from a forest, or from any fitted model.
+
+Friedman, *Greedy function approximation: a gradient boosting machine*, 2001; with rows drawn anew
+for each tree, *Stochastic gradient boosting*, 2002.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from ranktrees._core import losses, partition, sampling, scoring
+from ranktrees.callbacks import Progress
+from ranktrees.growing import RoundedRows
+
+# The streams of random numbers of one round; see ``stream``.
+ROWS, QUERIES, FEATURES, HELD_OUT, N_STREAMS = range(5)
+
+
+def stream(iteration, purpose):
+    """The number of a stream that no other round and no other purpose draws from."""
+    return iteration * N_STREAMS + purpose
+
+
+class RowSampler:
+    """The rows that each tree is grown from: a share of the queries, then a share of their rows.
+
+    Every row (or query) is drawn on its own with probability ``subsample`` (``query_subsample``),
+    by (seed, round, row), so that the draw does not depend on who draws.
+    """
+
+    def __init__(self, offsets, *, subsample=1.0, query_subsample=1.0, seed=0):
+        self.offsets = offsets
+        self.subsample = subsample
+        self.query_subsample = query_subsample
+        self.seed = seed
+        self.everything = np.arange(offsets[-1], dtype=np.uint32)
+
+    def draw(self, iteration):
+        """The rows drawn for a round and the rows left out, both rising, uint32."""
+        if self.subsample >= 1.0 and self.query_subsample >= 1.0:
+            return self.everything.copy(), self.everything[:0]
+        drawn = np.ones(len(self.everything), bool)
+        if self.query_subsample < 1.0:
+            queries = self._draw(len(self.offsets) - 1, self.query_subsample, stream(iteration, QUERIES))
+            drawn &= np.repeat(queries, np.diff(self.offsets))
+        if self.subsample < 1.0:
+            drawn &= self._draw(len(drawn), self.subsample, stream(iteration, ROWS), among=drawn)
+        return self.everything[drawn], self.everything[~drawn]
+
+    def _draw(self, n, share, number, among=None):
+        uniforms = np.empty(n)
+        sampling.uniforms(self.seed, number, uniforms)
+        if among is not None:
+            uniforms[~among] = 1.0
+        drawn = uniforms < share
+        drawn[np.argmin(uniforms)] = True  # at least one
+        return drawn
+
+
+def hold_out(data, share, seed):
+    """Set a share of the queries apart, whole; of the rows where the data have no queries.
+
+    Returns
+    -------
+    train, held_out : FitData
+        Over the same ``X``, with fewer rows in ``order``.
+
+    Raises
+    ------
+    ValueError
+        If there is only one query (or row).
+    """
+    offsets = data.offsets if data.qid_given else np.arange(data.n_rows + 1)
+    n_units = len(offsets) - 1
+    if n_units < 2:
+        raise ValueError(
+            "early_stopping=True holds out whole queries for validation, but X holds one only; pass X_val, "
+            "y_val and qid_val, or set early_stopping=False."
+        )
+    uniforms = np.empty(n_units)
+    sampling.uniforms(seed, stream(0, HELD_OUT), uniforms)
+    n_held_out = min(max(1, round(share * n_units)), n_units - 1)
+    held_out = np.zeros(n_units, bool)
+    held_out[np.argsort(uniforms, kind="stable")[:n_held_out]] = True
+    return _keep(data, offsets, ~held_out), _keep(data, offsets, held_out)
+
+
+def _keep(data, offsets, units):
+    sizes = np.diff(offsets)
+    rows = np.flatnonzero(np.repeat(units, sizes))
+    if not data.qid_given:
+        kept = np.array([0, len(rows)])
+    else:
+        kept = np.concatenate([[0], np.cumsum(sizes[units])])
+    return replace(
+        data,
+        labels=data.labels[rows],
+        weights=None if data.weights is None else data.weights[rows],
+        order=rows if data.order is None else data.order[rows],
+        offsets=kept.astype(np.int64),
+    )
+
+
+class Followed:
+    """Rows whose score is followed while trees are added: labels, weights, queries, current scores."""
+
+    def __init__(self, measure, bound, data, scores, codes=None, n_threads=1):
+        self.measure = measure
+        self.bound = bound
+        self.data = data
+        self.scores = scores
+        self.codes = codes
+        self.n_threads = n_threads
+
+    def score(self):
+        """The measure of the current scores, or minus the loss; higher is better."""
+        if self.measure is None:
+            return -self.bound.loss(self.scores)
+        data = self.data
+        value = self.measure.mean(data.labels, self.scores, data.offsets, data.weights, self.n_threads)
+        return value if self.measure.greater_is_better else -value
+
+
+def add_by_walking(grown, values, missing_codes, codes, rows, scores, n_threads):
+    """scores[row] += value of the leaf that the row falls into, for rows the tree was not grown from."""
+    if len(rows):
+        leaf = np.empty(len(rows), np.int32)
+        scoring.leaves_of_codes(grown.leaves, codes, missing_codes, rows, leaf, n_threads)
+        scores[rows] += values[leaf]
+
+
+def boost(
+    grower,
+    bound,
+    train,
+    *,
+    learning_rate,
+    rounds,
+    sampler,
+    seed,
+    leaf_quantile=None,
+    validation=None,
+    follow_train=False,
+    callbacks=(),
+    ensemble_of,
+):
+    """Add one tree per round, each grown on the gradients at the scores so far.
+
+    Parameters
+    ----------
+    grower : TreeGrower
+    bound : bound objective
+        Gives ``gradients(scores, gradients, hessians)``.
+    train : Followed
+        Its ``scores`` are where boosting starts; they are raised in place.
+    learning_rate : float
+    rounds : range
+        The numbers of the trees to add, from 0 on for a new model.
+    sampler : RowSampler
+    seed : int
+    leaf_quantile : float or None
+        For losses whose best leaf value is a quantile of the residuals rather than a Newton step.
+    validation : Followed or None
+    follow_train : bool
+        Whether the score on the training rows is wanted in each Progress.
+    callbacks : sequence of callables
+        Each sees every Progress; any may ask to stop by returning True.
+    ensemble_of : callable
+        Makes an Ensemble of the list of new trees.
+
+    Returns
+    -------
+    trees : list of (nodes, bit sets)
+    train_scores, validation_scores : lists of float
+    """
+    n_threads, mapper, scores = grower.n_threads, grower.mapper, train.scores
+    gradients, hessians = np.empty(len(scores)), np.empty(len(scores))
+    rows = RoundedRows(len(scores))
+    trees, train_scores, validation_scores = [], [], []
+    for iteration in rounds:
+        bound.gradients(scores, gradients, hessians)
+        rows.round(gradients, hessians, n_threads)
+        drawn, left_out = sampler.draw(iteration)
+        grown = grower.grow(rows, drawn, seed=seed, stream=stream(iteration, FEATURES))
+        values = grown.values
+        if leaf_quantile is not None:
+            values = quantile_values(grown, train, leaf_quantile, n_threads)
+        values = learning_rate * values
+        partition.add_values(grown.leaves, values, grown.order, scores, n_threads)
+        add_by_walking(grown, values, mapper.missing_codes, grower.codes, left_out, scores, n_threads)
+        trees.append(grown.tree(values, mapper))
+        if follow_train:
+            train_scores.append(train.score())
+        if validation is not None:
+            everything = np.arange(len(validation.scores), dtype=np.uint32)
+            add_by_walking(
+                grown,
+                values,
+                mapper.missing_codes,
+                validation.codes,
+                everything,
+                validation.scores,
+                n_threads,
+            )
+            validation_scores.append(validation.score())
+        progress = Progress(
+            iteration + 1,
+            rounds.stop,
+            train_scores[-1] if follow_train else None,
+            validation_scores[-1] if validation is not None else None,
+            lambda: ensemble_of(trees),
+        )
+        if any([callback(progress) for callback in callbacks]):  # a list: every callback is called
+            break
+    return trees, train_scores, validation_scores
+
+
+def quantile_values(grown, train, quantile, n_threads):
+    """float64[n_nodes]: in each leaf the quantile of what is still to be explained."""
+    values = grown.values.copy()
+    leaves = grown.leaves[grown.is_leaf]
+    quantiles = np.empty(len(leaves))
+    losses.leaf_quantiles(
+        train.data.labels - train.scores,
+        train.data.weights,
+        grown.order,
+        np.ascontiguousarray(leaves["start"]),
+        np.ascontiguousarray(leaves["stop"]),
+        quantile,
+        quantiles,
+        n_threads,
+    )
+    values[grown.is_leaf] = np.clip(quantiles, leaves["lower"], leaves["upper"])
+    return values

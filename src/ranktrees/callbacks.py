@@ -1,0 +1,142 @@
+"""What watches the training loop: each callback sees one Progress record per round, and may ask to stop."""
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from ranktrees.ensemble import Ensemble
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Where training stands after a round.
+
+    Attributes
+    ----------
+    iteration : int
+        The number of trees so far.
+    n_iterations : int
+        The number of trees asked for.
+    train_score, validation_score : float or None
+        What the followed score says; higher is better. None where nobody asked for it.
+    ensemble : callable
+        ``ensemble()`` is the model so far.
+    """
+
+    iteration: int
+    n_iterations: int
+    train_score: float | None
+    validation_score: float | None
+    ensemble: Callable[[], Ensemble]
+
+
+class EarlyStopping:
+    """Stop when the validation score has not risen by more than ``tol`` for ``n_iter_no_change`` rounds.
+
+    Attributes
+    ----------
+    best_iteration : int
+        The number of trees with which the validation score was best; of equal scores the first.
+    """
+
+    def __init__(self, n_iter_no_change, tol, scores=()):
+        self.n_iter_no_change = n_iter_no_change
+        self.tol = tol
+        self.best_score = -np.inf
+        self.best_iteration = 0
+        for iteration, score in enumerate(scores, start=1):
+            self._follow(iteration, score)
+
+    def _follow(self, iteration, score):
+        if self.best_iteration == 0 or score > self.best_score + self.tol:
+            self.best_score, self.best_iteration = score, iteration
+
+    def __call__(self, progress):
+        self._follow(progress.iteration, progress.validation_score)
+        return progress.iteration - self.best_iteration >= self.n_iter_no_change
+
+
+class Watcher:
+    """Looks on, and never asks to stop."""
+
+    def close(self):
+        """Training has ended."""
+
+
+class Lines(Watcher):
+    """One line per ``every`` rounds on standard output."""
+
+    def __init__(self, name, every):
+        self.name = name
+        self.every = every
+
+    def __call__(self, progress):
+        last = progress.iteration == progress.n_iterations
+        if progress.iteration % self.every and not last:
+            return False
+        line = f"{self.name}: {progress.iteration} of {progress.n_iterations} trees"
+        if progress.train_score is not None:
+            line += f", train {progress.train_score:.5f}"
+        if progress.validation_score is not None:
+            line += f", validation {progress.validation_score:.5f}"
+        sys.stdout.write(line + "\n")
+        return False
+
+
+class Bar(Watcher):
+    """A progress bar in the terminal or in Jupyter, drawn by tqdm."""
+
+    def __init__(self, name, n_iterations):
+        try:
+            from tqdm.auto import tqdm
+        except ImportError as error:
+            raise ImportError(
+                'verbose="bar" needs tqdm; install it with: pip install "ranktrees[plot]"'
+            ) from error
+        self.bar = tqdm(total=n_iterations, desc=name, unit="tree")
+
+    def __call__(self, progress):
+        self.bar.update(progress.iteration - self.bar.n)
+        shown = {"train": progress.train_score, "validation": progress.validation_score}
+        self.bar.set_postfix({name: f"{score:.4f}" for name, score in shown.items() if score is not None})
+        return False
+
+    def close(self):
+        """Leave the bar as it stands."""
+        self.bar.close()
+
+
+class ScikitLearnCallbacks(Watcher):
+    """Passes each round on to the callbacks set with scikit-learn's ``set_callbacks`` (1.9 and later)."""
+
+    def __init__(self, estimator, context, fitted_attributes, X, data):
+        self.estimator = estimator
+        self.context = context
+        self.fitted_attributes = fitted_attributes
+        self.data = {
+            "X": lambda: X,
+            "y": lambda: data.as_given(data.labels),
+            "metadata": lambda: self._metadata(data),
+        }
+
+    @staticmethod
+    def _metadata(data):
+        """What scorers that know queries ask for, row by row as the user gave them."""
+        metadata = {}
+        if data.weights is not None:
+            metadata["sample_weight"] = data.as_given(data.weights)
+        if data.qid_given:
+            metadata["qid"] = data.as_given(np.repeat(np.arange(data.n_queries), np.diff(data.offsets)))
+        return metadata
+
+    def __call__(self, progress):
+        def reconstruct():
+            return self.fitted_attributes(progress.ensemble())
+
+        task = self.context.subcontext(task_name=f"tree {progress.iteration}")
+        task.call_on_fit_task_begin(estimator=self.estimator, **self.data)
+        return task.call_on_fit_task_end(
+            estimator=self.estimator, **self.data, reconstruction_attributes=reconstruct
+        )

@@ -1,0 +1,218 @@
+"""What a split may not do: which features a leaf may use, and which way predictions must run."""
+
+from collections.abc import Mapping
+from itertools import combinations
+from numbers import Integral, Real
+
+import numpy as np
+
+from ranktrees._core import sampling
+
+
+class Constraints:
+    """Candidate features per leaf and monotone signs, for one fit.
+
+    Parameters
+    ----------
+    usable : ndarray of int32
+        The features that are not constant, rising.
+    n_features : int
+    monotone : ndarray of int8, shape (n_features,), or None
+        1: predictions rise with the feature, -1: they fall, 0: free.
+    interactions : list of sets of int, or None
+        A branch uses features of one set only.
+    max_features : int or None
+        How many features each split looks at. Where none of them parts the rows, it looks at as
+        many more, as scikit-learn's forests do.
+    """
+
+    def __init__(self, usable, n_features, *, monotone=None, interactions=None, max_features=None):
+        self.usable = np.ascontiguousarray(usable, np.int32)
+        self.n_features = n_features
+        self.monotone = monotone
+        self.max_features = max_features if max_features and max_features < len(self.usable) else None
+        self.groups = self._bit_sets(interactions) if interactions is not None else None
+
+    @property
+    def draws_features(self):
+        """Whether leaves differ in the features they may use; then no histogram is worth keeping."""
+        return self.max_features is not None or self.groups is not None
+
+    def _bit_sets(self, interactions):
+        """uint64[n_features, words]: the groups that each feature belongs to."""
+        groups = np.zeros((self.n_features, -(-len(interactions) // 64)), np.uint64)
+        for number, members in enumerate(interactions):
+            groups[list(members), number // 64] |= np.uint64(1 << (number % 64))
+        return groups
+
+    def plant(self):
+        """A new tree: its root may use every group."""
+        if self.groups is not None:
+            self.open_groups = np.full((64, self.groups.shape[1]), ~np.uint64(0))
+
+    def inherit(self, leaves, parents, children):
+        """A child may use the groups of its parent that hold the parent's feature."""
+        if self.groups is None:
+            return
+        if children[-1] >= len(self.open_groups):
+            self.open_groups = np.concatenate([self.open_groups, np.empty_like(self.open_groups)])
+            self.inherit(leaves, parents, children)
+            return
+        left_open = self.open_groups[parents] & self.groups[leaves["split"]["feature"][parents]]
+        self.open_groups[children] = np.repeat(left_open, 2, axis=0)
+
+    def candidates(self, leaves, ids, key):
+        """Yield (leaves, their features), until every leaf has a split or has tried all its features.
+
+        The features are int32 lines, rising, ended by -1 where a line is shorter than the others;
+        a single line serves all leaves.
+        """
+        if not len(ids) or not len(self.usable):
+            return
+        if not self.draws_features:
+            yield ids, self.usable[None, :]
+            return
+        features = np.repeat(self.usable[None, :], len(ids), axis=0)
+        if self.groups is not None:
+            allowed = (self.open_groups[ids][:, None, :] & self.groups[self.usable][None]).any(axis=2)
+            features[~allowed] = self.n_features
+            features.sort(axis=1)
+            features[features == self.n_features] = -1
+        if self.max_features is None:
+            yield ids, features
+            return
+        sampling.features_of_leaves(*key, ids, features)
+        for first in range(0, features.shape[1], self.max_features):
+            drawn = features[:, first : first + self.max_features].copy()
+            drawn[drawn < 0] = self.n_features
+            drawn.sort(axis=1)
+            drawn[drawn == self.n_features] = -1
+            yield ids, drawn
+            again = (leaves["split"]["feature"][ids] < 0) & (drawn[:, -1] >= 0)
+            ids, features = ids[again], features[again]
+            if not len(ids):
+                return
+
+
+def usable_features(mapper, codes):
+    """int32: the features that part the rows, rising: those with two values, or with one and rows without it."""
+    constant = np.flatnonzero(mapper.n_bins == 1)
+    missing = [feature for feature in constant if (codes[:, feature] == mapper.missing_codes[feature]).any()]
+    empty = [feature for feature in missing if (codes[:, feature] == mapper.missing_codes[feature]).all()]
+    return np.setdiff1d(np.arange(len(mapper.n_bins)), np.setdiff1d(constant, np.setdiff1d(missing, empty)))
+
+
+def number_of_features(max_features, n_usable):
+    """How many features a split looks at, from a number, a share, "sqrt", "log2", or None for all."""
+    if max_features is None:
+        return n_usable
+    if max_features == "sqrt":
+        return max(1, int(np.sqrt(n_usable)))
+    if max_features == "log2":
+        return max(1, int(np.log2(max(n_usable, 1))))
+    if isinstance(max_features, Integral):
+        return min(int(max_features), n_usable)
+    return max(1, round(max_features * n_usable))
+
+
+def categorical_mask(categorical_features, estimator):
+    """bool[n_features] or None, from a mask, indices, names or "from_dtype"."""
+    n_features = estimator.n_features_in_
+    by_dtype = estimator._category_levels
+    mask = np.zeros(n_features, bool)
+    mask[list(by_dtype)] = True
+    if isinstance(categorical_features, str) and categorical_features == "from_dtype":
+        return mask if mask.any() else None
+    if categorical_features is None:
+        _refuse_unnamed(mask, np.zeros(n_features, bool))
+        return None
+    wanted = np.asarray(categorical_features)
+    chosen = np.zeros(n_features, bool)
+    if wanted.dtype == bool:
+        if wanted.shape != (n_features,):
+            raise ValueError(
+                f"categorical_features is a mask of shape {wanted.shape}, but X has {n_features} features; "
+                "pass one boolean per feature."
+            )
+        chosen = wanted
+    elif wanted.dtype.kind in "iu":
+        if wanted.size and (wanted.min() < 0 or wanted.max() >= n_features):
+            raise ValueError(
+                f"categorical_features has the index {wanted[(wanted < 0) | (wanted >= n_features)][0]}, but "
+                f"X has {n_features} features; indices go from 0 to {n_features - 1}."
+            )
+        chosen[wanted] = True
+    elif wanted.size:
+        chosen[[_index_of(name, estimator, "categorical_features") for name in wanted.tolist()]] = True
+    _refuse_unnamed(mask, chosen)
+    return chosen if chosen.any() else None
+
+
+def _refuse_unnamed(by_dtype, chosen):
+    if (by_dtype & ~chosen).any():
+        raise ValueError(
+            f"categorical_features leaves out column {np.flatnonzero(by_dtype & ~chosen)[0]} of X, whose dtype "
+            'is categorical; use "from_dtype", name the column, or turn it into numbers.'
+        )
+
+
+def _index_of(name, estimator, argument):
+    names = list(getattr(estimator, "feature_names_in_", ()))
+    if name not in names:
+        raise ValueError(
+            f"{argument} names {name!r}, which is not a feature of X; "
+            + (f"X has {names[:10]}." if names else "X has no feature names: pass indices, or a data frame.")
+        )
+    return names.index(name)
+
+
+def monotone_signs(monotonic_cst, estimator, is_categorical):
+    """int8[n_features] or None, from one sign per feature or a mapping from names."""
+    if monotonic_cst is None:
+        return None
+    n_features = estimator.n_features_in_
+    if isinstance(monotonic_cst, Mapping):
+        signs = np.zeros(n_features, np.int8)
+        for name, sign in monotonic_cst.items():
+            signs[_index_of(name, estimator, "monotonic_cst")] = _sign(sign)
+    else:
+        signs = np.array([_sign(sign) for sign in np.asarray(monotonic_cst).ravel().tolist()], np.int8)
+    if signs.shape != (n_features,):
+        raise ValueError(
+            f"monotonic_cst has {len(signs)} signs, but X has {n_features} features; pass one of -1, 0, 1 for "
+            "each, or a dict from feature names."
+        )
+    if (signs[is_categorical.astype(bool)] != 0).any():
+        raise ValueError(
+            "monotonic_cst constrains a categorical feature; categories have no order: give them 0."
+        )
+    return signs if signs.any() else None
+
+
+def _sign(sign):
+    if not isinstance(sign, Real) or sign not in (-1, 0, 1):
+        raise ValueError(f"monotonic_cst has the sign {sign!r}; expected -1, 0 or 1.")
+    return int(sign)
+
+
+def interaction_sets(interaction_cst, n_features):
+    """List of sets of features, or None; features that no set names form one more."""
+    if interaction_cst is None:
+        return None
+    if interaction_cst == "no_interactions":
+        return [{feature} for feature in range(n_features)]
+    if interaction_cst == "pairwise":
+        return [set(pair) for pair in combinations(range(n_features), 2)] or [{0}]
+    sets = []
+    for members in interaction_cst:
+        try:
+            members = set(members)
+        except TypeError:
+            members = {members}
+        if not all(isinstance(member, Integral) and 0 <= member < n_features for member in members):
+            raise ValueError(
+                f"interaction_cst has the set {members!r}; expected indices of features from 0 to {n_features - 1}."
+            )
+        sets.append(members)
+    rest = set(range(n_features)).difference(*sets)
+    return [*sets, rest] if rest else sets

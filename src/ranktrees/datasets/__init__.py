@@ -1,0 +1,6 @@
+"""Data sets for learning to rank: LETOR files in and out, and synthetic rankings."""
+
+from .letor import dump_letor, load_letor, load_letor_folds
+from .synthetic import make_ranking
+
+__all__ = ["dump_letor", "load_letor", "load_letor_folds", "make_ranking"]

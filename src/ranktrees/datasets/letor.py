@@ -1,0 +1,563 @@
+"""LETOR files: one row a line, ``label qid:query feature:value ... # document id``.
+
+The tokens are read by scikit-learn's compiled svmlight parser, a block of whole lines at a time. What that
+parser lets pass (a missing qid, a label that is not a number, an underscore inside a number) is checked here,
+and a block that does not pass is read again, slowly, to name the line.
+"""
+
+import bz2
+import gzip
+import io
+import lzma
+import numbers
+import os
+import re
+from collections import deque
+from contextlib import nullcontext
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.datasets import load_svmlight_file
+from sklearn.utils import Bunch, check_array
+
+_BLOCK_BYTES = 1 << 20
+_BLOCK_ROWS = 4096
+_LARGEST_INDEX = np.iinfo(np.int32).max
+_OPENERS = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
+_PARTS = ("train", "vali", "test")
+
+# In bytes, [^\S\n] is white space within a line.
+_ROW = re.compile(
+    rb"^[^\S\n]*(?P<label>[^\s#]+)[^\S\n]+qid:(?P<qid>[^\s#:]+)(?=[\s#]|\Z)"
+    rb"(?P<pairs>[^#\n]*)(?:#(?P<id>[^\n]*))?",
+    re.MULTILINE,
+)
+_INTEGER = re.compile(rb"[+-]?[0-9]+")
+_NUMBER = re.compile(rb"[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|nan|inf(inity)?)", re.IGNORECASE)
+_QID = re.compile(rb"[^\s#:\0]+")
+
+
+def load_letor(
+    path,
+    *,
+    n_features=None,
+    dtype=np.float32,
+    sparse=False,
+    absent=0.0,
+    return_ids=False,
+    return_X_y_qid=False,
+):
+    """Read a LETOR file (svmlight with ``qid:``).
+
+    A line is one row, ``2 qid:10 1:0.03 2:0.1 46:0.076 # docid = GX029-35-5894638``: the label, the query,
+    then pairs of a feature number, counted from 1 and increasing, and its value. Whatever follows ``#`` is
+    the document's id. Blank lines and lines that hold only a comment are skipped. Values may be ``nan`` or
+    ``inf``; labels may not.
+
+    Parameters
+    ----------
+    path : str, path-like or binary file
+        The file; its suffix ``.gz``, ``.xz`` or ``.bz2`` says how it is compressed. An open binary file is
+        read from where it stands to its end, as it is, and left open.
+    n_features : int, default=None
+        The number of features, at least the largest one in the file. None: the largest one in the file. Files
+        that belong together may end at different features: give the number, or use :func:`load_letor_folds`.
+    dtype : {np.float32, np.float64}, default=np.float32
+        The type of the values.
+    sparse : bool, default=False
+        Return the values as a CSR matrix, without stored zeros, of the kind that
+        :func:`sklearn.datasets.load_svmlight_file` returns.
+    absent : {0.0, nan}, default=0.0
+        The value of a feature that a line does not name. A CSR matrix can only hold 0.
+    return_ids : bool, default=False
+        Also return the document ids: the text after ``#`` without surrounding white space, ``""`` where there
+        is none.
+    return_X_y_qid : bool, default=False
+        Return the tuple ``(X, y, qid)``, or ``(X, y, qid, ids)`` with `return_ids`, instead of a `Bunch`.
+
+    Returns
+    -------
+    data : :class:`~sklearn.utils.Bunch`
+        data : ndarray or CSR matrix of shape (n_rows, n_features), of type `dtype`
+            The rows, in the order of the file.
+        target : float64 ndarray of shape (n_rows,)
+            The labels.
+        qid : ndarray of shape (n_rows,)
+            The query of each row: int64 where every one is an integer, otherwise str.
+        ids : object ndarray of str of shape (n_rows,)
+            The document ids, only with `return_ids`.
+
+    Raises
+    ------
+    ValueError
+        For a malformed line, with the file and the number of the line, counted from 1; for a file without
+        rows or without features; for `absent`, `dtype` or `n_features` out of range.
+
+    See Also
+    --------
+    load_letor_folds : All parts of all folds, with the same number of features.
+    dump_letor : Write such a file.
+
+    Notes
+    -----
+    The format is the one of SVMlight [1]_ as used by LETOR [2]_.
+
+    References
+    ----------
+    .. [1] Joachims, *Optimizing Search Engines using Clickthrough Data*, KDD 2002.
+    .. [2] Qin, Liu, Xu, Li, *LETOR: A Benchmark Collection for Research on Learning to Rank for Information
+       Retrieval*, Information Retrieval 13, 2010.
+
+    Examples
+    --------
+    >>> import io
+    >>> from ranktrees.datasets import load_letor
+    >>> file = io.BytesIO(b"2 qid:10 1:0.5 3:1 # GX-1\\n0 qid:10 2:4 # GX-2\\n1 qid:11 1:3\\n")
+    >>> data = load_letor(file, return_ids=True)
+    >>> data.data
+    array([[0.5, 0. , 1. ],
+           [0. , 4. , 0. ],
+           [3. , 0. , 0. ]], dtype=float32)
+    >>> data.target
+    array([2., 0., 1.])
+    >>> data.qid
+    array([10, 10, 11])
+    >>> data.ids
+    array(['GX-1', 'GX-2', ''], dtype=object)
+    """
+    dtype = _check_options(n_features, dtype, sparse, absent)
+    name = _name(path)
+    parts, labels, qids, ids = deque(), [], [], []
+    with _open(path, "rb") as stream:
+        for first_line, block in _blocks(stream):
+            rows, X, y = _parse(block, name, first_line, n_features, dtype)
+            if not rows:
+                continue
+            parts.append(X if sparse else _dense(X, absent))
+            labels.append(y)
+            qids.append(np.array([qid for _, qid, _, _ in rows]))
+            if return_ids:
+                ids += [_decode(text.strip()) for _, _, _, text in rows]
+
+    if not parts:
+        raise ValueError(f"{name} holds no rows; expected lines such as '2 qid:10 1:0.03 2:0.1'.")
+    if n_features is None:
+        n_features = max(X.shape[1] for X in parts)
+        if n_features == 0:
+            raise ValueError(f"{name} holds no feature:value pair; give n_features if that is meant.")
+    X = _stack_sparse(parts, n_features) if sparse else _stack_dense(parts, n_features, dtype, absent)
+    data = Bunch(data=X, target=np.concatenate(labels), qid=_read_qids(np.concatenate(qids)))
+    if return_ids:
+        data.ids = np.array(ids, dtype=object)
+    return tuple(data.values()) if return_X_y_qid else data
+
+
+def load_letor_folds(
+    folder, *, n_features=None, dtype=np.float32, sparse=False, absent=0.0, return_ids=False
+):
+    """Read the folds of a LETOR data set, all with the same number of features.
+
+    Parameters
+    ----------
+    folder : str or path-like
+        Holds ``Fold1``, ``Fold2`` ..., each with ``train.txt``, ``vali.txt`` and ``test.txt``, or holds these
+        three files itself: a single fold. Each file may be compressed (``.txt.gz``, ``.txt.xz``,
+        ``.txt.bz2``).
+    n_features : int, default=None
+        The number of features. None: the largest one in any file of any fold, which takes a quick look at all
+        of them first.
+    dtype, sparse, absent, return_ids
+        As in :func:`load_letor`.
+
+    Returns
+    -------
+    folds : iterator of :class:`~sklearn.utils.Bunch`
+        One fold after the other, in the order of their numbers, each read when it is asked for: ``name``
+        (such as ``"Fold1"``), ``train``, ``vali`` and ``test``, the last three as :func:`load_letor` returns
+        them. ``list(load_letor_folds(folder))`` holds all folds in memory at once.
+
+    Raises
+    ------
+    FileNotFoundError
+        If `folder` holds no fold, or a fold lacks a part. Found before anything is read.
+    ValueError
+        As in :func:`load_letor`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from ranktrees.datasets import load_letor_folds
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> for fold in ("Fold1", "Fold2"):
+    ...     Path(folder.name, fold).mkdir()
+    ...     for part, line in {"train": "1 qid:1 1:2", "vali": "0 qid:2 3:1", "test": "2 qid:3 2:5"}.items():
+    ...         _ = Path(folder.name, fold, f"{part}.txt").write_text(line)
+    >>> for fold in load_letor_folds(folder.name):
+    ...     print(fold.name, fold.train.data, fold.vali.data, fold.test.data)
+    Fold1 [[2. 0. 0.]] [[0. 0. 1.]] [[0. 5. 0.]]
+    Fold2 [[2. 0. 0.]] [[0. 0. 1.]] [[0. 5. 0.]]
+    >>> folder.cleanup()
+    """
+    _check_options(n_features, dtype, sparse, absent)
+    folds = [(fold.name, {part: _find_part(fold, part) for part in _PARTS}) for fold in _find_folds(folder)]
+    if n_features is None:
+        n_features = max(_largest_index(path) for _, paths in folds for path in paths.values()) or None
+    options = {"dtype": dtype, "sparse": sparse, "absent": absent, "return_ids": return_ids}
+    return (
+        Bunch(
+            name=name,
+            **{part: load_letor(path, n_features=n_features, **options) for part, path in paths.items()},
+        )
+        for name, paths in folds
+    )
+
+
+def dump_letor(path, X, y, qid, *, ids=None, keep_zeros=None):
+    """Write rows as a LETOR file that :func:`load_letor` reads back exactly.
+
+    Values are written with as few digits as tell them apart in their own type, float32 or float64. Features
+    that a line does not name are zeros, or missing values where dense `X` has any: then read the file with
+    ``absent=nan``. If no row would name the last feature, the first row does, so that the file carries its
+    number of features.
+
+    Parameters
+    ----------
+    path : str, path-like or binary file
+        Where to write; the suffix ``.gz``, ``.xz`` or ``.bz2`` compresses. An open binary file is left open.
+    X : array-like or sparse matrix of shape (n_rows, n_features)
+        The values. Types other than float32 are written as float64. NaN in a dense `X` is left out; in a
+        sparse `X`, where what is not stored is 0, it is written as ``nan``.
+    y : array-like of shape (n_rows,)
+        The labels, finite.
+    qid : array-like of shape (n_rows,)
+        The query of each row: integers, or texts without white space, ``:`` and ``#``. Texts are read back as
+        integers if all of them look so.
+    ids : array-like of str of shape (n_rows,), default=None
+        Document ids, written after ``#``: single lines without white space around them.
+    keep_zeros : bool, default=None
+        Write zeros. None: only if dense `X` holds NaN, because what is left out can be read back as zero or
+        as missing but not as both. Must not be False then.
+
+    Raises
+    ------
+    ValueError
+        If an argument has another shape or content than said above. Nothing is written then.
+
+    See Also
+    --------
+    load_letor : Read such a file.
+
+    Examples
+    --------
+    >>> import io
+    >>> import numpy as np
+    >>> from ranktrees.datasets import dump_letor
+    >>> file = io.BytesIO()
+    >>> dump_letor(file, np.float32([[0.1, 0, 3], [0, 2.5, 0]]), [2, 0], [7, 7], ids=["a", "b"])
+    >>> print(file.getvalue().decode(), end="")
+    2 qid:7 1:0.1 3:3 # a
+    0 qid:7 2:2.5 # b
+    """
+    X = check_array(X, accept_sparse="csr", dtype=(np.float64, np.float32), ensure_all_finite=False)
+    n_rows, n_features = X.shape
+    y = check_array(y, ensure_2d=False, dtype=(np.float64, np.float32), input_name="y")
+    label_texts = _texts(_check_length("y", y, n_rows))
+    qid_texts = _check_qids(_check_length("qid", np.asarray(qid), n_rows))
+    ids = np.full(n_rows, "", object) if ids is None else np.asarray(ids, object)
+    endings = _check_ids(_check_length("ids", ids, n_rows))
+    has_missing = not sp.issparse(X) and bool(np.isnan(X).any())
+    if keep_zeros is None:
+        keep_zeros = has_missing
+    elif has_missing and not keep_zeros:
+        raise ValueError(
+            "keep_zeros=False, and X holds NaN: zeros and missing values could not be told apart in the file. "
+            "Leave keep_zeros out, or replace the NaN."
+        )
+    if sp.issparse(X) and not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+
+    last_is_unnamed = _entries(X[:, [n_features - 1]], keep_zeros)[0].size == 0
+    with _open(path, "wb") as stream:
+        for start in range(0, n_rows, _BLOCK_ROWS):
+            stop = min(start + _BLOCK_ROWS, n_rows)
+            row, feature, value = _entries(X[start:stop], keep_zeros)
+            if start == 0 and last_is_unnamed:
+                end = np.searchsorted(row, 0, side="right")
+                row, feature = np.insert(row, end, 0), np.insert(feature, end, n_features - 1)
+                value = np.insert(value, end, X[0, n_features - 1])
+            pairs = [f" {j}:{text}" for j, text in zip((feature + 1).tolist(), _texts(value), strict=True)]
+            ends = np.searchsorted(row, np.arange(stop - start), side="right").tolist()
+            begin = 0
+            for i, end in enumerate(ends, start):
+                values = "".join(pairs[begin:end]).encode()
+                stream.write(b"%b qid:%b%b%b\n" % (label_texts[i].encode(), qid_texts[i], values, endings[i]))
+                begin = end
+
+
+# Files
+
+
+def _name(path):
+    if hasattr(path, "read") or hasattr(path, "write"):
+        return str(getattr(path, "name", "the open file"))
+    return os.fspath(path)
+
+
+def _open(path, mode):
+    if hasattr(path, "read") or hasattr(path, "write"):
+        if isinstance(path, io.TextIOBase):
+            raise ValueError(
+                f"{_name(path)} is open as text; expected a path or a file open in mode {mode!r}."
+            )
+        return nullcontext(path)
+    path = Path(path)
+    return _OPENERS.get(path.suffix, open)(path, mode)
+
+
+def _blocks(stream):
+    """Blocks of whole lines, each with the number of its first line."""
+    line = 1
+    while block := stream.read(_BLOCK_BYTES):
+        block += stream.readline()
+        yield line, block
+        line += block.count(b"\n")
+
+
+def _find_folds(folder):
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise FileNotFoundError(f"{folder} is not a folder; expected one that holds Fold1, Fold2 ...")
+    numbered = [
+        (int(match[1]), inner)
+        for inner in folder.iterdir()
+        if inner.is_dir() and (match := re.fullmatch(r"fold[ _-]?(\d+)", inner.name, re.IGNORECASE))
+    ]
+    return [inner for _, inner in sorted(numbered)] or [folder]
+
+
+def _find_part(fold, part):
+    for suffix in ("", *_OPENERS):
+        path = fold / f"{part}.txt{suffix}"
+        if path.is_file():
+            return path
+    raise FileNotFoundError(
+        f"{fold} holds no {part}.txt, nor one that ends in {', '.join(_OPENERS)}; expected a folder "
+        "with train.txt, vali.txt and test.txt, or one with such folders named Fold1, Fold2 ..."
+    )
+
+
+def _largest_index(path):
+    """The largest feature of a file, by the last pair of each line; malformed lines are left to the loader."""
+    largest = 0
+    with _open(path, "rb") as stream:
+        for _, block in _blocks(stream):
+            for line in block.split(b"\n"):
+                pairs, colon, _ = line.partition(b"#")[0].rpartition(b":")
+                index = pairs[-12:].split()[-1:] if colon else []
+                if index and _INTEGER.fullmatch(index[0]):
+                    largest = max(largest, int(index[0]))
+    return largest
+
+
+# Reading
+
+
+def _check_options(n_features, dtype, sparse, absent):
+    if np.dtype(dtype) not in (np.float32, np.float64):
+        raise ValueError(f"dtype={dtype!r}; expected np.float32 or np.float64.")
+    if n_features is not None and not (isinstance(n_features, numbers.Integral) and n_features >= 1):
+        raise ValueError(f"n_features={n_features!r}; expected an integer of at least 1, or None.")
+    if absent != 0 and not np.isnan(absent):
+        raise ValueError(f"absent={absent!r}; expected 0.0 or nan.")
+    if sparse and absent != 0:
+        raise ValueError(
+            "absent=nan and sparse=True: what a CSR matrix does not store is 0; use sparse=False."
+        )
+    return np.dtype(dtype)
+
+
+def _parse(block, name, first_line, n_features, dtype):
+    """Read a block: for each row (label, qid, pairs, id) as bytes, the values as CSR, the labels."""
+    rows = _ROW.findall(block)
+    failure = None
+    X = y = None
+    try:
+        if rows:
+            X, y = load_svmlight_file(io.BytesIO(block), dtype=dtype, zero_based=False)
+            if X.nnz == 0:
+                X = X[:, :0]  # the parser makes that one feature
+    except (ValueError, OverflowError) as error:
+        failure = error
+    suspect = (
+        failure is not None
+        or not rows
+        or len(rows) != len(y)
+        or not np.isfinite(y).all()
+        or np.isinf(X.data).any()
+        or (n_features is not None and X.shape[1] > n_features)
+        or any(b"_" in label or b"_" in pairs for label, _, pairs, _ in rows)
+    )
+    if suspect:
+        for number, line in enumerate(block.split(b"\n"), first_line):
+            if problem := _find_problem(line, n_features, dtype):
+                raise ValueError(f"{name}, line {number}: {problem}")
+        if failure is not None:
+            raise ValueError(f"{name}, lines {first_line} and following: {failure}") from failure
+    return rows, X, y
+
+
+def _find_problem(line, n_features, dtype):
+    """What is malformed in a line, in words, or None."""
+    line = line.partition(b"#")[0]
+    tokens = line.split()
+    if not tokens:
+        return None
+    if b"\0" in line:
+        return "a zero byte; expected text."
+    label, pairs = tokens[0], tokens[2:]
+    if b":" in label:
+        return f"no label: the line begins with {_quote(label)}; expected a number, then qid:<query>."
+    if not _is_number(label) or not np.isfinite(float(label)):
+        return f"label {_quote(label)}; expected a finite number."
+    if len(tokens) == 1 or not tokens[1].startswith(b"qid:"):
+        seen = _quote(tokens[1]) if len(tokens) > 1 else "the end of the line"
+        return f"no qid: the label is followed by {seen}; expected qid:<query>."
+    if not _QID.fullmatch(tokens[1][4:]):
+        return f"{_quote(tokens[1])}; expected qid:<query>, an integer or a text without ':'."
+    previous = 0
+    for pair in pairs:
+        feature, colon, value = pair.partition(b":")
+        if not colon:
+            return f"{_quote(pair)}; expected a pair feature:value."
+        if not _INTEGER.fullmatch(feature):
+            return f"feature {_quote(feature)} in {_quote(pair)}; expected an integer."
+        index = int(feature)
+        if index < 1:
+            return f"feature {index} in {_quote(pair)}; expected at least 1: features are counted from 1."
+        if index > _LARGEST_INDEX:
+            return f"feature {index} in {_quote(pair)}; expected at most {_LARGEST_INDEX}."
+        if index == previous:
+            return f"feature {index} twice; expected each feature at most once, in increasing order."
+        if index < previous:
+            return f"feature {index} after feature {previous}; expected increasing order."
+        if n_features is not None and index > n_features:
+            return f"feature {index}; expected at most n_features={n_features}."
+        if not _is_number(value):
+            return f"value {_quote(value)} of feature {index}; expected a number."
+        with np.errstate(over="ignore"):
+            overflows = np.isfinite(float(value)) and np.isinf(dtype.type(float(value)))
+        if overflows:
+            return f"value {_quote(value)} of feature {index} is too large for {dtype}; use dtype=np.float64."
+        previous = index
+    return None
+
+
+def _is_number(text):
+    return _NUMBER.fullmatch(text) is not None
+
+
+def _quote(text):
+    text = _decode(text)
+    return repr(text if len(text) <= 40 else text[:37] + "...")
+
+
+def _decode(text):
+    return text.decode("utf-8", "surrogateescape")
+
+
+def _dense(X, absent):
+    dense = np.full(X.shape, absent, X.dtype)
+    dense[np.repeat(np.arange(X.shape[0]), np.diff(X.indptr)), X.indices] = X.data
+    return dense
+
+
+def _stack_dense(parts, n_features, dtype, absent):
+    # Parts are let go as they are copied: the peak is little more than the result.
+    X = np.empty((sum(len(part) for part in parts), n_features), dtype)
+    start = 0
+    while parts:
+        part = parts.popleft()
+        stop = start + len(part)
+        X[start:stop, : part.shape[1]] = part
+        X[start:stop, part.shape[1] :] = absent
+        start = stop
+    return X
+
+
+def _stack_sparse(parts, n_features):
+    for part in parts:
+        part.eliminate_zeros()
+        part.resize(part.shape[0], n_features)
+    return sp.vstack(parts, format="csr")
+
+
+def _read_qids(texts):
+    """The queries as int64 if each is an integer, else as str, from the first row of each run."""
+    first = np.flatnonzero(np.append(True, texts[1:] != texts[:-1]))
+    runs = np.diff(np.append(first, len(texts)))
+    queries = texts[first].tolist()
+    if all(_INTEGER.fullmatch(query) for query in queries):
+        integers = [int(query) for query in queries]
+        if max(map(abs, integers)) <= np.iinfo(np.int64).max:
+            return np.repeat(np.array(integers, np.int64), runs)
+    return np.repeat(np.array([_decode(query) for query in queries]), runs)
+
+
+# Writing
+
+
+def _entries(X, keep_zeros):
+    """Row, feature and value of what is to be written of X, in the order of the rows."""
+    if sp.issparse(X):
+        row, feature, value = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr)), X.indices, X.data
+        if not keep_zeros:
+            row, feature, value = row[value != 0], feature[value != 0], value[value != 0]
+        return row, feature, value
+    row, feature = np.nonzero(~np.isnan(X) if keep_zeros else X)
+    return row, feature, X[row, feature]
+
+
+def _texts(values):
+    """The shortest decimal text of each float that reads back as the same float."""
+    texts = values.astype("U32")
+    if values.dtype == np.float32:
+        # Readers go through float64; a text halfway between two float32 may then round the wrong way.
+        read = texts.astype(np.float64).astype(np.float32)
+        wrong = (read != values) & ~np.isnan(values)
+        texts[wrong] = [f"{value:.9g}" for value in values[wrong].tolist()]
+    return [text.removesuffix(".0") for text in texts.tolist()]
+
+
+def _check_length(name, values, n_rows):
+    if values.shape != (n_rows,):
+        raise ValueError(
+            f"{name} has shape {values.shape}; expected ({n_rows},), an entry for each row of X."
+        )
+    return values
+
+
+def _check_qids(qid):
+    texts = []
+    for query in qid.tolist():
+        if isinstance(query, numbers.Integral) and not isinstance(query, bool):
+            texts.append(b"%d" % query)
+        elif isinstance(query, str) and _QID.fullmatch(text := query.encode("utf-8", "surrogateescape")):
+            texts.append(text)
+        else:
+            raise ValueError(
+                f"qid holds {query!r}; expected integers, or texts without white space, ':', '#'."
+            )
+    return texts
+
+
+def _check_ids(ids):
+    endings = []
+    for document in ids.tolist():
+        text = str(document).encode("utf-8", "surrogateescape")
+        if text != text.strip() or b"\n" in text:
+            raise ValueError(f"ids holds {document!r}; expected single lines without space around them.")
+        endings.append(b" # " + text if text else b"")
+    return endings

@@ -1,0 +1,613 @@
+"""The one model in memory: trees as arrays, checked once, never changed."""
+
+import contextlib
+import hashlib
+import os
+import uuid
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ranktrees import scoring
+from ranktrees._core.dtypes import NODE
+from ranktrees._core.scoring import node_depths
+
+__all__ = ["Ensemble", "Tree"]
+
+MAX_CATEGORIES = 256
+
+
+class Tree:
+    """One tree of an ensemble: a view, for looking at.
+
+    Attributes
+    ----------
+    nodes : ndarray of shape (n_nodes,), `NODE` records
+        The tree's nodes, root first, as in `Ensemble`.
+    bitsets : ndarray of shape (n_categorical_nodes, 8), uint32
+        The bit sets of the whole ensemble, which ``nodes["categories"]`` points into.
+
+    Examples
+    --------
+    >>> leaf = np.zeros(1, NODE)
+    >>> leaf["feature"] = -1
+    >>> Ensemble.from_trees([leaf], n_features=1)[0]
+    Tree(1 leaves, depth 0)
+    """
+
+    __slots__ = ("bitsets", "nodes")
+
+    def __init__(self, nodes, bitsets):
+        self.nodes = nodes
+        self.bitsets = bitsets
+
+    def __len__(self):
+        return len(self.nodes)
+
+    def __repr__(self):
+        return f"Tree({self.n_leaves} leaves, depth {self.depth})"
+
+    @property
+    def n_leaves(self) -> int:
+        """Number of leaves."""
+        return int(np.count_nonzero(self.nodes["feature"] < 0))
+
+    @property
+    def depth(self) -> int:
+        """Number of splits between the root and the deepest leaf."""
+        return _depth(self.nodes, np.array([0, len(self.nodes)]))
+
+
+class Ensemble:
+    r"""Trees, as arrays: what training makes and what formats and scorers read.
+
+    A row starts at the root of each tree. In a node it goes left where its value of ``feature`` is
+    ``x <= cut``, compared in double precision; where the value is missing (NaN) it goes left if
+    ``missing_left`` is 1. A categorical node (``categories >= 0``) looks the value up in the feature's
+    ``categories``: a category goes left if its bit is set in row ``categories`` of ``bitsets``, and one that
+    is not listed counts as missing. The values of the leaves reached are added up, see `predict`.
+
+    Every ensemble is valid: the constructor refuses arrays that a walk could leave or circle in, whoever made
+    them. It copies what it is given, brings it into the one form in which equal models are equal arrays
+    (unused fields zero, one bit set per categorical node, in order), and makes it read-only.
+
+    Parameters
+    ----------
+    nodes : array-like of shape (n_nodes,), `NODE` records
+        The nodes of all trees, one tree after another, each root first. Fields: ``cut``, the ``value`` of
+        the node (in a leaf: what it adds), the ``gain`` of its split, the ``count`` of rows seen in training,
+        ``feature`` (-1 in a leaf), ``left`` and ``right`` (indices within the tree, above the node's own),
+        ``categories`` (-1 unless categorical), ``missing_left`` (0 or 1).
+    tree_offsets : array-like of shape (n_trees + 1,), int64
+        Tree ``t`` is ``nodes[tree_offsets[t]:tree_offsets[t + 1]]``.
+    n_features : int
+        Number of features of a row, at least 1.
+    bitsets : array-like of shape (n, 8), uint32, default=None
+        One set of category codes per categorical node: code ``c`` is bit ``c % 32`` of word ``c // 32``.
+    categories : sequence of length n_features, default=None
+        Per feature None, or up to 256 rising finite float64 values; a category's code is its index. Features
+        with categorical nodes must have them.
+    base : float, default=0.0
+        What every score starts from.
+    average : bool, default=False
+        Whether the mean of the trees is added to ``base`` (a forest) rather than their sum (boosting).
+
+    Attributes
+    ----------
+    nodes, tree_offsets, bitsets, categories, base, average, n_features
+        As above, in canonical form, read-only.
+
+    Raises
+    ------
+    ValueError
+        If the arrays are not a model; the message names the first tree and node at fault.
+
+    See Also
+    --------
+    Ensemble.from_trees : build from one array of nodes per tree.
+
+    Examples
+    --------
+    One split: rows with ``x <= 0.5`` score 1, others 2, rows without a value as the former.
+
+    >>> import numpy as np
+    >>> from ranktrees._core.dtypes import NODE
+    >>> from ranktrees.ensemble import Ensemble
+    >>> stump = np.zeros(3, NODE)
+    >>> stump["feature"] = [0, -1, -1]
+    >>> stump["left"][0], stump["right"][0], stump["cut"][0] = 1, 2, 0.5
+    >>> stump["missing_left"][0] = 1
+    >>> stump["categories"] = -1
+    >>> stump["value"] = [0, 1, 2]
+    >>> ensemble = Ensemble.from_trees([stump, stump], n_features=1)
+    >>> ensemble
+    Ensemble(n_trees=2, n_nodes=6, depth=1, n_features=1, base=0.0, average=False)
+    >>> ensemble.predict(np.array([[0.5], [0.6], [np.nan]]))
+    array([2., 4., 2.])
+    >>> ensemble.leaves(np.array([[0.5], [0.6]]))
+    array([[1, 1],
+           [2, 2]], dtype=int32)
+    >>> Ensemble.from_bytes(ensemble.to_bytes()) == ensemble
+    True
+    """
+
+    def __init__(
+        self,
+        nodes: ArrayLike,
+        tree_offsets: ArrayLike,
+        *,
+        n_features: int,
+        bitsets: ArrayLike | None = None,
+        categories: Sequence | None = None,
+        base: float = 0.0,
+        average: bool = False,
+    ):
+        self.n_features = int(n_features)
+        self.base = float(base)
+        self.average = bool(average)
+        if not 1 <= self.n_features < 2**31:
+            raise ValueError(f"n_features must be between 1 and 2**31 - 1, got {n_features}")
+        if not np.isfinite(self.base):
+            raise ValueError(f"base must be finite, got {self.base}")
+        self.categories = _checked_categories(categories, self.n_features)
+        self.tree_offsets = np.array(tree_offsets, np.int64)
+        self.nodes = np.array(nodes, NODE)
+        bitsets = np.zeros((0, 8), np.uint32) if bitsets is None else np.asarray(bitsets, np.uint32)
+        _tidy(self.nodes)
+        _check_nodes(self.nodes, self.tree_offsets, bitsets, self.categories, self.n_features)
+        self.bitsets = _tidy_bitsets(self.nodes, bitsets, self.categories)
+        for array in (self.nodes, self.tree_offsets, self.bitsets):
+            array.flags.writeable = False
+
+    @classmethod
+    def from_trees(
+        cls,
+        trees: Sequence[NDArray],
+        bitsets: Sequence[NDArray | None] | None = None,
+        *,
+        n_features: int,
+        categories: Sequence | None = None,
+        base: float = 0.0,
+        average: bool = False,
+    ) -> "Ensemble":
+        """Build from one array of nodes per tree.
+
+        Parameters
+        ----------
+        trees : sequence of ndarrays of `NODE` records
+            The trees, in the order in which they are added up.
+        bitsets : sequence of (ndarrays of shape (n, 8), uint32, or None), default=None
+            Per tree the bit sets that its nodes' ``categories`` count in, from 0.
+        n_features, categories, base, average
+            As for `Ensemble`.
+
+        Returns
+        -------
+        Ensemble
+
+        Raises
+        ------
+        ValueError
+            If a tree is not one, or ``bitsets`` has another length than ``trees``.
+        """
+        bitsets = [None] * len(trees) if bitsets is None else bitsets
+        if len(bitsets) != len(trees):
+            raise ValueError(f"bitsets has {len(bitsets)} entries, expected {len(trees)}, one per tree")
+        all_nodes, all_bitsets, n_before = [np.zeros(0, NODE)], [np.zeros((0, 8), np.uint32)], 0
+        for t, (nodes, sets) in enumerate(zip(trees, bitsets, strict=True)):
+            nodes, sets = np.array(nodes, NODE), all_bitsets[0] if sets is None else np.asarray(sets)
+            categorical = (nodes["feature"] >= 0) & (nodes["categories"] >= 0)
+            if (nodes["categories"][categorical] >= len(sets)).any():
+                raise ValueError(f"tree {t}: categories must be below {len(sets)}, its number of bit sets")
+            nodes["categories"][categorical] += n_before
+            n_before += len(sets)
+            all_nodes.append(nodes)
+            all_bitsets.append(sets)
+        return cls(
+            np.concatenate(all_nodes),
+            np.cumsum([0, *map(len, trees)]),
+            n_features=n_features,
+            bitsets=np.concatenate(all_bitsets),
+            categories=categories,
+            base=base,
+            average=average,
+        )
+
+    def _replace(self, **changes) -> "Ensemble":
+        names = ("nodes", "tree_offsets", "n_features", "bitsets", "categories", "base", "average")
+        return Ensemble(**{name: getattr(self, name) for name in names} | changes)
+
+    @property
+    def n_trees(self) -> int:
+        """Number of trees."""
+        return len(self.tree_offsets) - 1
+
+    @cached_property
+    def depth(self) -> int:
+        """Number of splits between a root and the deepest leaf of all trees."""
+        return _depth(self.nodes, self.tree_offsets)
+
+    @cached_property
+    def category_table(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """All features' categories one after another, and where each feature's begin and end."""
+        values = [np.zeros(0) if each is None else each for each in self.categories]
+        return np.concatenate(values), np.cumsum([0, *map(len, values)], dtype=np.int64)
+
+    def __len__(self):
+        return self.n_trees
+
+    def __getitem__(self, t) -> Tree:
+        if not -self.n_trees <= t < self.n_trees:
+            raise IndexError(f"tree {t} of an ensemble of {self.n_trees} trees")
+        t %= self.n_trees
+        return Tree(self.nodes[self.tree_offsets[t] : self.tree_offsets[t + 1]], self.bitsets)
+
+    def __repr__(self):
+        return (
+            f"Ensemble(n_trees={self.n_trees}, n_nodes={len(self.nodes)}, depth={self.depth}, "
+            f"n_features={self.n_features}, base={self.base!r}, average={self.average})"
+        )
+
+    def __eq__(self, other):
+        if not isinstance(other, Ensemble):
+            return NotImplemented
+        return self.to_bytes() == other.to_bytes()
+
+    def __hash__(self):
+        return hash(self.to_bytes())
+
+    def __reduce__(self):
+        return Ensemble.from_bytes, (self.to_bytes(),)
+
+    def first(self, n: int) -> "Ensemble":
+        """Keep the first trees.
+
+        Parameters
+        ----------
+        n : int
+            How many, from 0 to ``n_trees``.
+
+        Returns
+        -------
+        Ensemble
+            The model as it was after ``n`` trees.
+
+        Raises
+        ------
+        ValueError
+            If ``n`` is out of range.
+        """
+        if not 0 <= n <= self.n_trees:
+            raise ValueError(f"n must be between 0 and the number of trees, {self.n_trees}, got {n}")
+        tree_offsets = self.tree_offsets[: n + 1]
+        return self._replace(nodes=self.nodes[: tree_offsets[-1]], tree_offsets=tree_offsets)
+
+    def extend(self, other: "Ensemble") -> "Ensemble":
+        """Put the trees of another ensemble after these.
+
+        Parameters
+        ----------
+        other : Ensemble
+            Trees over the same features, added to the same ``base``. Where its categories of a feature
+            differ from these, both are brought to those that either knows, each still treating the ones it
+            does not know as missing.
+
+        Returns
+        -------
+        Ensemble
+            A new ensemble; neither of the two changes.
+
+        Raises
+        ------
+        ValueError
+            If ``n_features``, ``base`` or ``average`` differ, or a feature would get more than 256
+            categories.
+
+        Examples
+        --------
+        >>> ensemble = Ensemble.from_trees([], n_features=3, base=0.25)
+        >>> ensemble.extend(ensemble) == ensemble
+        True
+        """
+        for name in ("n_features", "base", "average"):
+            mine, its = getattr(self, name), getattr(other, name)
+            if mine != its:
+                raise ValueError(f"other has {name}={its}, expected {mine} as in the ensemble it extends")
+        unions = [_union(*pair) for pair in zip(self.categories, other.categories, strict=True)]
+        categories = _checked_categories(unions, self.n_features)
+        one, two = self._with_categories(categories), other._with_categories(categories)
+        nodes = np.concatenate([one.nodes, two.nodes])
+        nodes["categories"][len(one.nodes) :][two.nodes["categories"] >= 0] += len(one.bitsets)
+        return one._replace(
+            nodes=nodes,
+            tree_offsets=np.concatenate([one.tree_offsets, one.tree_offsets[-1] + two.tree_offsets[1:]]),
+            bitsets=np.concatenate([one.bitsets, two.bitsets]),
+        )
+
+    def _with_categories(self, categories) -> "Ensemble":
+        """The same scores with more categories listed; those new to a split go where missing values go."""
+        bitsets = self.bitsets.copy()
+        split = self.nodes[self.nodes["categories"] >= 0]
+        for feature in np.unique(split["feature"]):
+            here = split["feature"] == feature
+            known = np.isin(categories[feature], self.categories[feature])
+            goes_left = np.tile(split["missing_left"][here, None], len(known))
+            goes_left[:, known] = _unpack(bitsets[here])[:, : np.count_nonzero(known)]
+            bitsets[here] = _pack(goes_left)
+        return self._replace(bitsets=bitsets, categories=categories)
+
+    def predict(
+        self, X: ArrayLike, n_threads: int = 1, *, start: ArrayLike | None = None
+    ) -> NDArray[np.float64]:
+        """Score rows; see `ranktrees.scoring.predict`.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_features)
+            Rows. NaN is a missing value; an entry absent from a sparse matrix is 0.
+        n_threads : int, default=1
+            Number of threads; scores do not depend on it.
+        start : array-like of shape (n_rows,), default=None
+            What the trees are added to, instead of ``base``.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,), float64
+            Scores.
+        """
+        return scoring.predict(self, X, n_threads, start=start)
+
+    def staged_predict(
+        self, X: ArrayLike, n_threads: int = 1, *, start: ArrayLike | None = None
+    ) -> Iterator[NDArray[np.float64]]:
+        """Score rows after each tree; see `ranktrees.scoring.staged_predict`.
+
+        Parameters
+        ----------
+        X, n_threads, start
+            As for `predict`.
+
+        Yields
+        ------
+        ndarray of shape (n_rows,), float64
+            Scores of the first 1, 2, ... trees.
+        """
+        return scoring.staged_predict(self, X, n_threads, start=start)
+
+    def leaves(self, X: ArrayLike, n_threads: int = 1) -> NDArray[np.int32]:
+        """Find the leaf that each row reaches in each tree; see `ranktrees.scoring.leaves`.
+
+        Parameters
+        ----------
+        X, n_threads
+            As for `predict`.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_trees), int32
+            Indices of nodes, counted within their tree.
+        """
+        return scoring.leaves(self, X, n_threads)
+
+    def feature_importances(self, kind: str = "gain") -> NDArray[np.float64]:
+        """Say how much each feature was used.
+
+        Parameters
+        ----------
+        kind : {"gain", "split"}, default="gain"
+            Sum of the gains of a feature's splits, or how many splits there are.
+
+        Returns
+        -------
+        ndarray of shape (n_features,), float64
+            Sums, not normalised.
+
+        Raises
+        ------
+        ValueError
+            If ``kind`` is neither.
+        """
+        if kind not in ("gain", "split"):
+            raise ValueError(f"kind must be 'gain' or 'split', got {kind!r}")
+        splits = self.nodes[self.nodes["feature"] >= 0]
+        sums = np.zeros(self.n_features)
+        np.add.at(sums, splits["feature"], splits["gain"] if kind == "gain" else 1.0)
+        return sums
+
+    def to_bytes(self) -> bytes:
+        """Write the native format; see `ranktrees.formats.native`.
+
+        Returns
+        -------
+        bytes
+            The same for equal models, on every machine.
+        """
+        from ranktrees.formats import native
+
+        return native.dumps(self)
+
+    @staticmethod
+    def from_bytes(data) -> "Ensemble":
+        """Read the native format; see `ranktrees.formats.native`.
+
+        Parameters
+        ----------
+        data : bytes-like
+            What `to_bytes` wrote.
+
+        Returns
+        -------
+        Ensemble
+
+        Raises
+        ------
+        ValueError
+            If ``data`` is anything else, whatever it is.
+        """
+        from ranktrees.formats import native
+
+        return native.loads(data)
+
+    def digest(self) -> str:
+        """Name the model by its content.
+
+        Returns
+        -------
+        str
+            SHA-256 of `to_bytes` in hexadecimal (what ``sha256sum`` says of a saved file): the same for
+            identical models, and only for them.
+        """
+        return hashlib.sha256(self.to_bytes()).hexdigest()
+
+    def save(self, path) -> None:
+        """Write the model to a file; whoever looks sees the old file or the new one, never half of one.
+
+        Parameters
+        ----------
+        path : path-like
+            Where to.
+        """
+        path = Path(os.path.realpath(path))
+        beside = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
+        try:
+            with open(beside, "xb") as file:
+                file.write(self.to_bytes())
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(beside, path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                beside.unlink()
+            raise
+
+    @staticmethod
+    def load(path) -> "Ensemble":
+        """Read a model from a file that `save` wrote.
+
+        Parameters
+        ----------
+        path : path-like
+            Where from.
+
+        Returns
+        -------
+        Ensemble
+
+        Raises
+        ------
+        ValueError
+            If the file is not a model, or damaged.
+        """
+        try:
+            return Ensemble.from_bytes(Path(path).read_bytes())
+        except ValueError as error:
+            raise ValueError(f"{os.fspath(path)}: {error}") from None
+
+
+def _depth(nodes, tree_offsets):
+    depths = np.empty(len(nodes), np.int32)
+    node_depths(nodes, tree_offsets, depths)
+    return int(depths.max(initial=0))
+
+
+def _tidy(nodes):
+    """Give the fields that nobody reads their one value."""
+    leaf = nodes["feature"] == -1
+    for field, value in (("cut", 0), ("gain", 0), ("left", -1), ("right", -1), ("categories", -1)):
+        nodes[field][leaf] = value
+    nodes["missing_left"][leaf] = 0
+    nodes["cut"][nodes["categories"] >= 0] = 0
+    nodes["categories"][nodes["categories"] < 0] = -1
+    nodes["unused"] = 0
+
+
+def _tidy_bitsets(nodes, bitsets, categories):
+    """One bit set per categorical node, in their order, without bits of no category."""
+    split = np.flatnonzero(nodes["categories"] >= 0)
+    bitsets = bitsets[nodes["categories"][split]]
+    nodes["categories"][split] = np.arange(len(split))
+    n_categories = np.array([len(categories[feature]) for feature in nodes["feature"][split]], int)
+    return bitsets & _pack(np.arange(MAX_CATEGORIES) < n_categories[:, None])
+
+
+def _pack(bits):
+    """Rows of up to 256 bits as rows of eight 32-bit words."""
+    full = np.zeros((len(bits), MAX_CATEGORIES), bool)
+    full[:, : bits.shape[1]] = bits
+    return np.packbits(full, axis=1, bitorder="little").view("<u4").astype(np.uint32)
+
+
+def _unpack(bitsets):
+    return np.unpackbits(bitsets.astype("<u4").view(np.uint8), axis=1, bitorder="little").astype(bool)
+
+
+def _union(one, two):
+    if one is None or two is None:
+        return two if one is None else one
+    return np.union1d(one, two)
+
+
+def _checked_categories(categories, n_features):
+    if categories is None:
+        return (None,) * n_features
+    if len(categories) != n_features:
+        raise ValueError(f"categories has {len(categories)} entries, expected {n_features}, one per feature")
+    return tuple(
+        None if each is None else _checked_category_values(f, each) for f, each in enumerate(categories)
+    )
+
+
+def _checked_category_values(feature, values):
+    values = np.array(values, np.float64) + 0.0  # -0.0 and 0.0 are one category
+    if values.ndim != 1 or len(values) > MAX_CATEGORIES:
+        raise ValueError(f"categories[{feature}] must be a list of at most {MAX_CATEGORIES} values")
+    if not np.isfinite(values).all() or not (values[1:] > values[:-1]).all():
+        raise ValueError(f"categories[{feature}] must be finite and rising, each value once")
+    values.flags.writeable = False
+    return values
+
+
+def _check_nodes(nodes, tree_offsets, bitsets, categories, n_features):
+    """Refuse whatever would let a walk read outside the arrays, never end, or score NaN."""
+    if nodes.ndim != 1 or tree_offsets.ndim != 1 or len(tree_offsets) == 0:
+        raise ValueError("nodes and tree_offsets must be one-dimensional, tree_offsets not empty")
+    rising = (tree_offsets[1:] > tree_offsets[:-1]).all()  # a tree has at least one node
+    if tree_offsets[0] != 0 or not rising or tree_offsets[-1] != len(nodes):
+        raise ValueError(f"tree_offsets must rise from 0 to the number of nodes, {len(nodes)}")
+    if bitsets.ndim != 2 or bitsets.shape[1] != 8:
+        raise ValueError(f"bitsets must have shape (n, 8), got {bitsets.shape}")
+
+    sizes = np.diff(tree_offsets)
+    start, size = np.repeat(tree_offsets[:-1], sizes), np.repeat(sizes, sizes)
+    index = np.arange(len(nodes)) - start
+    left, right, feature = nodes["left"], nodes["right"], nodes["feature"]
+    inner = feature != -1
+    is_categorical = inner & (nodes["categories"] >= 0)
+    has_categories = np.array([each is not None for each in categories])
+
+    def refuse(bad, message):
+        if bad.any():
+            node = np.argmax(bad)
+            t = np.searchsorted(tree_offsets, node, side="right") - 1
+            raise ValueError(f"tree {t}, node {index[node]}: {message}")
+
+    refuse((feature < -1) | (feature >= n_features), f"feature must be -1 (a leaf) or below {n_features}")
+    for child in (left, right):
+        refuse(
+            inner & ((child <= index) | (child >= size)),
+            "a child must come after its parent, in the same tree",
+        )
+    parents = np.bincount(
+        np.concatenate([(start + left)[inner], (start + right)[inner]]), minlength=len(nodes)
+    )
+    refuse(parents != (index > 0), "every node but the root must be the child of exactly one node")
+    refuse(is_categorical & (nodes["categories"] >= len(bitsets)), f"categories must be below {len(bitsets)}")
+    refuse(is_categorical & ~has_categories[feature], "a categorical split on a feature without categories")
+    refuse(np.isnan(nodes["cut"]), "cut must not be NaN")
+    refuse(~np.isfinite(nodes["value"]), "value must be finite")
+    refuse(~np.isfinite(nodes["gain"]), "gain must be finite")
+    refuse(nodes["count"] < 0, "count must not be negative")
+    refuse(nodes["missing_left"] > 1, "missing_left must be 0 or 1")

@@ -1,0 +1,1077 @@
+"""The three estimators: parameters, fit, predict, score; thin."""
+
+from contextlib import contextmanager
+from functools import partial
+from numbers import Integral, Real
+
+import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.exceptions import NotFittedError
+from sklearn.metrics import r2_score
+from sklearn.utils import check_random_state
+from sklearn.utils._indexing import _safe_indexing
+from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from ranktrees.binning import BinMapper
+from ranktrees.boosting import Followed, RowSampler, boost, hold_out
+from ranktrees.callbacks import Bar, EarlyStopping, Lines, ScikitLearnCallbacks
+from ranktrees.constraints import (
+    Constraints,
+    categorical_mask,
+    interaction_sets,
+    monotone_signs,
+    number_of_features,
+    usable_features,
+)
+from ranktrees.ensemble import Ensemble
+from ranktrees.forest import Bootstrap, grow_forest
+from ranktrees.growing import TreeGrower
+from ranktrees.measures import Measure, as_measure
+from ranktrees.objectives import as_objective
+from ranktrees.parallel import effective_n_threads
+from ranktrees.validation import check_fit, check_rows, check_score, check_validation, unchanged_on_failure
+
+try:
+    from sklearn.callback import CallbackSupportMixin, with_callbacks
+except ImportError:  # scikit-learn before 1.9
+
+    class CallbackSupportMixin:
+        """Nothing to support yet."""
+
+    def with_callbacks(method):
+        """The method as it is."""
+        return method
+
+
+TREE_CONSTRAINTS = {
+    "max_leaf_nodes": [Interval(Integral, 2, None, closed="left"), None],
+    "max_depth": [Interval(Integral, 1, None, closed="left"), None],
+    "min_samples_leaf": [Interval(Integral, 1, None, closed="left")],
+    "max_bins": [Interval(Integral, 2, 255, closed="both")],
+    "categorical_features": ["array-like", StrOptions({"from_dtype"}), None],
+    "monotonic_cst": ["array-like", dict, None],
+    "interaction_cst": [list, tuple, StrOptions({"pairwise", "no_interactions"}), None],
+    "warm_start": ["boolean"],
+    "verbose": ["verbose", StrOptions({"bar"})],
+    "random_state": ["random_state"],
+    "n_jobs": [Integral, None],
+}
+
+BOOSTING_CONSTRAINTS = {
+    **TREE_CONSTRAINTS,
+    "learning_rate": [Interval(Real, 0, None, closed="neither")],
+    "max_iter": [Interval(Integral, 1, None, closed="left")],
+    "l2_regularization": [Interval(Real, 0, None, closed="left")],
+    "max_features": [Interval(Real, 0, 1, closed="right")],
+    "subsample": [Interval(Real, 0, 1, closed="right")],
+    "query_subsample": [Interval(Real, 0, 1, closed="right")],
+    "early_stopping": ["boolean", StrOptions({"auto"})],
+    "scoring": [str, Measure, None],
+    "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+    "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
+    "tol": [Interval(Real, 0, None, closed="left")],
+    "init": [Real, HasMethods(["fit", "predict"]), HasMethods(["predict"]), None],
+}
+
+
+class TreeEnsembleEstimator(CallbackSupportMixin, RegressorMixin, BaseEstimator):
+    """What the estimators share: rows in, scores out."""
+
+    __metadata_request__fit = {"qid": True, "groups": True}  # noqa: RUF012
+    __metadata_request__score = {"qid": True, "groups": True}  # noqa: RUF012
+
+    _is_ranker = True
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = True
+        tags.target_tags.positive_only = self._is_ranker
+        return tags
+
+    def _bin(self, data, n_threads):
+        """(mapper, codes) of the training rows."""
+        mapper = BinMapper.fit(
+            data.X,
+            max_bins=self.max_bins,
+            weights=data.weights,
+            order=data.order,
+            categorical=categorical_mask(self.categorical_features, self),
+            n_threads=n_threads,
+        )
+        return mapper, mapper.encode(data.X, data.order, n_threads)
+
+    def _growers(self, mapper, codes, max_features, n_threads, **rules):
+        """A function that makes a grower of trees on these codes."""
+        usable = usable_features(mapper, codes)
+        constraints = partial(
+            Constraints,
+            usable,
+            self.n_features_in_,
+            monotone=monotone_signs(self.monotonic_cst, self, mapper.is_categorical),
+            interactions=interaction_sets(self.interaction_cst, self.n_features_in_),
+            max_features=number_of_features(max_features, len(usable)),
+        )
+        return lambda: TreeGrower(
+            codes,
+            mapper,
+            constraints(),
+            max_leaf_nodes=self.max_leaf_nodes,
+            max_depth=self.max_depth,
+            min_samples_leaf=self.min_samples_leaf,
+            n_threads=n_threads,
+            **rules,
+        )
+
+    def _open_context(self, n_iterations):
+        if not hasattr(self, "_init_callback_context"):
+            return None
+        return self._init_callback_context(max_subtasks=n_iterations)
+
+    @contextmanager
+    def _watching(self, n_iterations, context, attributes, X, data):
+        """What shows progress: by ``verbose``, and by scikit-learn's callbacks."""
+        watchers = []
+        if self.verbose == "bar":
+            watchers.append(Bar(type(self).__name__, n_iterations))
+        elif self.verbose:
+            watchers.append(Lines(type(self).__name__, max(1, int(self.verbose))))
+        if context is not None:
+            watchers.append(ScikitLearnCallbacks(self, context, attributes, X, data))
+        try:
+            yield watchers
+        finally:
+            for watcher in watchers:
+                watcher.close()
+
+    def _ensemble_of(self, mapper, base, average, before):
+        """A function that makes the model of the trees so far, added to those of ``before``."""
+
+        def ensemble_of(trees):
+            added = Ensemble.from_trees(
+                [nodes for nodes, _ in trees],
+                [bitsets for _, bitsets in trees],
+                n_features=self.n_features_in_,
+                categories=mapper.categories,
+                base=base,
+                average=average,
+            )
+            return added if before is None else before.extend(added)
+
+        return ensemble_of
+
+    def _earlier(self):
+        """The model to go on from, with ``warm_start``."""
+        return self.ensemble_ if self.warm_start and hasattr(self, "ensemble_") else None
+
+    def _refuse_fewer_trees(self, n_earlier, name):
+        if n_earlier > getattr(self, name):
+            raise ValueError(
+                f"{name}={getattr(self, name)} is less than the {n_earlier} trees that the model has; "
+                f"with warm_start=True raise {name} to add trees."
+            )
+
+    def _seed(self):
+        return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+
+    def _scores(self, X, rows, n_trees=None):
+        ensemble = self.ensemble_ if n_trees is None else self.ensemble_.first(n_trees)
+        return ensemble.predict(rows, effective_n_threads(self.n_jobs), start=self._starting_scores(X))
+
+    def _starting_scores(self, X):
+        """What the trees' values are added to, where that is not the ensemble's constant."""
+        return None
+
+    def _finish(self, scores):
+        return scores
+
+    def predict(self, X, *, n_trees=None):
+        """Score rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
+            Float32 and float64 are scored as they are, without a copy.
+        n_trees : int, default=None
+            Use the first ``n_trees`` trees only; None uses all.
+
+        Returns
+        -------
+        scores : ndarray of float64, shape (n_rows,)
+            Higher ranks first. Scores of rows of different queries may be computed together: a row's
+            score depends on nothing but the row.
+        """
+        check_is_fitted(self)
+        if n_trees is not None and (not isinstance(n_trees, Integral) or not 0 <= n_trees <= len(self.ensemble_)):
+            raise ValueError(
+                f"n_trees={n_trees!r}: expected a whole number from 0 to {len(self.ensemble_)}, "
+                "the number of trees of the model."
+            )
+        rows = check_rows(self, X, reset=False)
+        return self._finish(self._scores(X, rows, n_trees))
+
+    def staged_predict(self, X):
+        """Score rows after each tree.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
+
+        Yields
+        ------
+        scores : ndarray of float64, shape (n_rows,)
+            With the first tree, with the first two, and so on.
+        """
+        check_is_fitted(self)
+        rows = check_rows(self, X, reset=False)
+        start, n_threads = self._starting_scores(X), effective_n_threads(self.n_jobs)
+        for scores in self.ensemble_.staged_predict(rows, n_threads, start=start):
+            yield self._finish(scores)
+
+    def score(self, X, y, sample_weight=None, *, qid=None, groups=None):
+        """The mean of ``measure`` over the queries.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
+        y : array-like of shape (n_rows,)
+            Labels. A pandas Series whose index has a level named "qid" brings the query ids along.
+        sample_weight : array-like of shape (n_rows,), default=None
+            A query weighs as much as its rows on average.
+        qid, groups : array-like of shape (n_rows,), default=None
+            The query of each row, in any order; two names for the same thing, so that scikit-learn's
+            splitters, which know ``groups``, and people, who know ``qid``, are both served.
+
+        Returns
+        -------
+        score : float
+            Higher is better.
+
+        Raises
+        ------
+        ValueError
+            If the model was fitted with query ids and none are given here.
+        """
+        check_is_fitted(self)
+        measure = self._measure()
+        data = check_score(
+            self, X, y, sample_weight, qid=qid, groups=groups, ranker=self._is_ranker or measure is not None
+        )
+        scores = self._finish(self._scores(X, data.X))
+        scores = scores if data.order is None else scores[data.order]
+        if measure is None:
+            return float(r2_score(data.labels, scores, sample_weight=data.weights))
+        value = measure.mean(
+            data.labels, scores, data.offsets, data.weights, effective_n_threads(self.n_jobs)
+        )
+        return value if measure.greater_is_better else -value
+
+    def _measure(self):
+        return None if self.measure is None else as_measure(self.measure)
+
+    @property
+    def feature_importances_(self):
+        """ndarray of float64, shape (n_features,): the share of the total gain that each feature's splits bring."""
+        return self.feature_importances("gain")
+
+    def feature_importances(self, kind="gain"):
+        """How much each feature matters to the trees.
+
+        Parameters
+        ----------
+        kind : {"gain", "split"}, default="gain"
+            The sum of the gains of a feature's splits, or their number.
+
+        Returns
+        -------
+        importances : ndarray of float64, shape (n_features,)
+            They sum to 1, or are all 0 where no tree splits.
+        """
+        check_is_fitted(self)
+        importances = self.ensemble_.feature_importances(kind)
+        total = importances.sum()
+        return importances / total if total > 0 else importances
+
+
+class BoostedTrees(TreeEnsembleEstimator):
+    """Boosting: what the regressor and the ranker share."""
+
+    @with_callbacks
+    def fit(
+        self,
+        X,
+        y,
+        sample_weight=None,
+        *,
+        qid=None,
+        groups=None,
+        group=None,
+        X_val=None,
+        y_val=None,
+        sample_weight_val=None,
+        qid_val=None,
+        eval_set=None,
+        eval_group=None,
+        eval_qid=None,
+    ):
+        """Grow the trees.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
+            NaN is a missing value. Float32 and float64 are read as they are, without a copy.
+        y : array-like of shape (n_rows,)
+            Labels: finite, any number of grades. A pandas Series whose index has a level named "qid"
+            brings the query ids along, also through scikit-learn's splitters.
+        sample_weight : array-like of shape (n_rows,), default=None
+            Row weights >= 0; a query's weight is given to each of its rows. They multiply.
+        qid : array-like of shape (n_rows,), default=None
+            The query of each row: any hashable values, in any order.
+        groups : array-like of shape (n_rows,), default=None
+            The same under the name that scikit-learn's splitters know.
+        group : array-like of shape (n_queries,), default=None
+            Query sizes in row order, as LightGBM takes them.
+        X_val, y_val, sample_weight_val, qid_val : default=None
+            Rows to stop early on.
+        eval_set, eval_group, eval_qid : default=None
+            The same as LightGBM and XGBoost take them: lists of one entry.
+
+        Returns
+        -------
+        self : estimator
+            Fitted. A fit that fails leaves it as it was.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For every argument that cannot be meant; the message names it.
+        """
+        self._validate_params()
+        context = self._open_context(self.max_iter)
+        with unchanged_on_failure(self):
+            data = check_fit(
+                self, X, y, sample_weight, qid=qid, groups=groups, group=group, ranker=self._is_ranker
+            )
+            held_out = check_validation(
+                self,
+                X_val,
+                y_val,
+                sample_weight_val,
+                qid_val,
+                eval_set,
+                eval_group,
+                eval_qid,
+                data,
+                ranker=self._is_ranker,
+            )
+            X_held_out = X_val if eval_set is None else eval_set[0][0]
+            self._fit(X, data, X_held_out, held_out, context)
+        return self
+
+    def _fit(self, X, data, X_held_out, held_out, context):
+        n_threads = effective_n_threads(self.n_jobs)
+        objective = self._objective()
+        objective.check_labels(data.labels)
+        earlier = self._earlier()
+        n_earlier = 0 if earlier is None else len(earlier)
+        seed = self._seed() if earlier is None else self._seed_
+        self._refuse_fewer_trees(n_earlier, "max_iter")
+        whole = data
+        follow = self.early_stopping if self.early_stopping != "auto" else held_out is not None
+        if follow and held_out is None:
+            data, held_out = hold_out(data, self.validation_fraction, seed)
+            X_held_out = X
+        mapper, codes = self._bin(data, n_threads)
+        bound = objective.bind(data.labels, data.weights, data.offsets, n_threads)
+        init, base = self._start(X, data, bound)
+        base = base if earlier is None else earlier.base
+        measure = None if self._scoring() == "loss" else as_measure(self._scoring())
+        starting_scores = partial(_starting_scores, init, base, earlier, n_threads)
+        train = Followed(measure, bound, data, starting_scores(X, data), n_threads=n_threads)
+        validation, stopping = None, None
+        if follow:
+            validation = Followed(
+                measure,
+                objective.bind(held_out.labels, held_out.weights, held_out.offsets, n_threads),
+                held_out,
+                starting_scores(X_held_out, held_out),
+                mapper.encode(held_out.X, held_out.order, n_threads),
+                n_threads,
+            )
+            past = self.validation_score_[:n_earlier] if earlier is not None else []
+            stopping = EarlyStopping(self.n_iter_no_change, self.tol, past)
+        grower = self._growers(
+            mapper, codes, self.max_features, n_threads, l2_regularization=self.l2_regularization
+        )()
+        ensemble_of = self._ensemble_of(mapper, base, False, earlier)
+        attributes = partial(_fitted_attributes, init)
+        with self._watching(self.max_iter, context, attributes, X, whole) as watchers:
+            trees, train_scores, validation_scores = boost(
+                grower,
+                bound,
+                train,
+                learning_rate=self.learning_rate,
+                rounds=range(n_earlier, self.max_iter),
+                sampler=RowSampler(
+                    data.offsets, subsample=self.subsample, query_subsample=self.query_subsample, seed=seed
+                ),
+                seed=seed,
+                leaf_quantile=objective.leaf_quantile,
+                validation=validation,
+                follow_train=follow or bool(self.verbose),
+                callbacks=watchers if stopping is None else [stopping, *watchers],
+                ensemble_of=ensemble_of,
+            )
+        if earlier is not None:
+            train_scores = [*self.train_score_[:n_earlier], *train_scores]
+            validation_scores = [*self.validation_score_[:n_earlier], *validation_scores]
+        self._seed_ = seed
+        self.train_score_, self.validation_score_ = np.array(train_scores), np.array(validation_scores)
+        self.n_iter_ = n_earlier + len(trees)
+        self.best_iteration_ = self.n_iter_ if stopping is None else stopping.best_iteration
+        vars(self).update(attributes(ensemble_of(trees).first(self.best_iteration_)))
+
+    def _start(self, X, data, bound):
+        """What boosting starts from: (fitted estimator or None, constant)."""
+        if self.init is None:
+            return None, bound.start()
+        if isinstance(self.init, Real):
+            return None, float(self.init)
+        if _is_fitted(self.init):
+            return self.init, 0.0
+        init, parameters = clone(self.init), {}
+        if isinstance(init, TreeEnsembleEstimator):
+            parameters["qid"] = np.repeat(np.arange(data.n_queries), np.diff(data.offsets))
+        if data.weights is not None:
+            parameters["sample_weight"] = data.weights
+        rows = X if data.order is None else _safe_indexing(X, data.order)
+        return init.fit(rows, data.labels, **parameters), 0.0
+
+    def _starting_scores(self, X):
+        return None if self.init_ is None else _predicted(self.init_, X)
+
+
+def _fitted_attributes(init, ensemble):
+    return {"init_": init, "ensemble_": ensemble}
+
+
+def _starting_scores(init, base, earlier, n_threads, X, data):
+    """float64[n_rows], in internal order: what the trees to come are added to."""
+    scores = np.full(data.X.shape[0], base)
+    if init is not None:
+        scores = _predicted(init, X)
+    if earlier is not None:
+        scores = earlier.predict(data.X, n_threads, start=scores)
+    return scores if data.order is None else scores[data.order]
+
+
+def _predicted(init, X):
+    scores = np.array(init.predict(X), np.float64)
+    if scores.ndim != 1 or not np.isfinite(scores).all():
+        raise ValueError(
+            f"init.predict gave scores of shape {scores.shape}, some of them perhaps not finite; "
+            "expected one finite score per row."
+        )
+    return scores
+
+
+def _is_fitted(estimator):
+    if not hasattr(estimator, "fit"):
+        return True
+    try:
+        check_is_fitted(estimator)
+    except NotFittedError:
+        return False
+    return True
+
+
+class HistGBRTRegressor(BoostedTrees):
+    r"""Gradient boosted regression trees on histograms.
+
+    Each tree takes a Newton step of the loss: its splits maximise
+
+    .. math:: \frac{G_l^2}{H_l + \lambda} + \frac{G_r^2}{H_r + \lambda} - \frac{G^2}{H + \lambda}
+
+    and its leaves add :math:`-\eta\, G / (H + \lambda)`, where :math:`G` and :math:`H` are the sums of the
+    loss's first and second derivatives, :math:`\lambda` is ``l2_regularization`` and :math:`\eta` the
+    ``learning_rate``. All sums are exact integers: the model has the same bytes for any ``n_jobs``.
+
+    Parameters
+    ----------
+    loss : {"squared_error", "absolute_error", "quantile", "poisson", "logistic"}, default="squared_error"
+        What is minimised. "poisson" predicts :math:`e^{s}` and "logistic" :math:`1/(1+e^{-s})` of the score.
+    quantile : float, default=None
+        With ``loss="quantile"``: which one, between 0 and 1.
+    balanced : bool, default=False
+        With ``loss="logistic"``: weigh the two classes so that both count the same.
+    measure : str or Measure, default=None
+        What `score` returns: None is R², ``"ndcg@10"`` the mean NDCG at 10 over the queries, and so on.
+    learning_rate : float, default=0.1
+    max_iter : int, default=100
+        The number of trees.
+    max_leaf_nodes : int or None, default=31
+        Leaves per tree; trees grow best leaf first. None: layer by layer, without a limit.
+    max_depth : int or None, default=None
+    min_samples_leaf : int, default=20
+        Rows per leaf, at least.
+    l2_regularization : float, default=0.0
+    max_features : float, default=1.0
+        The share of the features that each split looks at.
+    max_bins : int, default=255
+        Bins per feature, at most 255; rows without a value have one more.
+    categorical_features : array-like, "from_dtype" or None, default="from_dtype"
+        A boolean mask, indices or names; "from_dtype" takes the categorical columns of a data frame.
+    monotonic_cst : array-like of int or dict, default=None
+        Per feature (or by name) 1: predictions rise with it, -1: they fall, 0: free.
+    interaction_cst : {"pairwise", "no_interactions"} or sequence of sets of int, default=None
+        Which features may meet on a branch.
+    warm_start : bool, default=False
+        Whether `fit` goes on from the trees that are there.
+    early_stopping : bool or "auto", default="auto"
+        Stop when the validation score rises no more. True holds out ``validation_fraction`` where no
+        validation rows are given; "auto" stops early exactly when they are given.
+    scoring : str or Measure, default="loss"
+        What early stopping follows: "loss" or a measure such as "ndcg@10".
+    validation_fraction : float, default=0.1
+        Share of the queries to hold out, whole; of the rows where there are no queries.
+    n_iter_no_change : int, default=10
+        Rounds without a better validation score before training stops.
+    tol : float, default=1e-7
+        What counts as better.
+    subsample, query_subsample : float, default=1.0
+        The share of the rows, and of the queries, that each tree is grown from.
+    init : float or estimator, default=None
+        What boosting starts from: None is the loss's best constant; a fitted estimator is used as it is,
+        another one is fitted first. Its predictions are scores.
+    verbose : int or "bar", default=0
+        Print a line every ``verbose`` trees; "bar" draws a progress bar (needs tqdm).
+    random_state : int, RandomState or None, default=None
+    n_jobs : int or None, default=None
+        Threads; None and -1 use all processors. The model does not depend on it.
+
+    Attributes
+    ----------
+    ensemble_ : Ensemble
+        The trees, as arrays.
+    init_ : estimator or None
+        What boosting started from.
+    n_iter_ : int
+        The number of trees grown.
+    best_iteration_ : int
+        The number of trees kept: after early stopping those up to the best validation score.
+    train_score_, validation_score_ : ndarray of float64
+        The followed score after each tree; empty where nothing was followed.
+    feature_importances_ : ndarray of float64, shape (n_features,)
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+
+    References
+    ----------
+    Friedman, *Greedy function approximation: a gradient boosting machine*, 2001.
+    Tyree, Weinberger, Agrawal, Paykin, *Parallel boosted regression trees for web search ranking*, WWW 2011.
+
+    Examples
+    --------
+    >>> from ranktrees import HistGBRTRegressor, make_ranking
+    >>> X, y, qid = make_ranking(60, random_state=0, return_X_y_qid=True)
+    >>> model = HistGBRTRegressor(measure="ndcg@10", random_state=0).fit(X, y, qid=qid)
+    >>> model.score(X, y, qid=qid) > 0.9
+    True
+    """
+
+    _is_ranker = False
+    _parameter_constraints = {  # noqa: RUF012
+        **BOOSTING_CONSTRAINTS,
+        "loss": [StrOptions({"squared_error", "absolute_error", "quantile", "poisson", "logistic"})],
+        "quantile": [Interval(Real, 0, 1, closed="neither"), None],
+        "balanced": ["boolean"],
+        "measure": [str, Measure, None],
+    }
+
+    def __init__(
+        self,
+        loss="squared_error",
+        *,
+        quantile=None,
+        balanced=False,
+        measure=None,
+        learning_rate=0.1,
+        max_iter=100,
+        max_leaf_nodes=31,
+        max_depth=None,
+        min_samples_leaf=20,
+        l2_regularization=0.0,
+        max_features=1.0,
+        max_bins=255,
+        categorical_features="from_dtype",
+        monotonic_cst=None,
+        interaction_cst=None,
+        warm_start=False,
+        early_stopping="auto",
+        scoring="loss",
+        validation_fraction=0.1,
+        n_iter_no_change=10,
+        tol=1e-7,
+        subsample=1.0,
+        query_subsample=1.0,
+        init=None,
+        verbose=0,
+        random_state=None,
+        n_jobs=None,
+    ):
+        self.loss = loss
+        self.quantile = quantile
+        self.balanced = balanced
+        self.measure = measure
+        self.learning_rate = learning_rate
+        self.max_iter = max_iter
+        self.max_leaf_nodes = max_leaf_nodes
+        self.max_depth = max_depth
+        self.min_samples_leaf = min_samples_leaf
+        self.l2_regularization = l2_regularization
+        self.max_features = max_features
+        self.max_bins = max_bins
+        self.categorical_features = categorical_features
+        self.monotonic_cst = monotonic_cst
+        self.interaction_cst = interaction_cst
+        self.warm_start = warm_start
+        self.early_stopping = early_stopping
+        self.scoring = scoring
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.tol = tol
+        self.subsample = subsample
+        self.query_subsample = query_subsample
+        self.init = init
+        self.verbose = verbose
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def _objective(self):
+        parameters = {}
+        if self.loss == "quantile":
+            parameters["quantile"] = self.quantile
+        if self.loss == "logistic":
+            parameters["balanced"] = self.balanced
+        return as_objective(self.loss, **parameters)
+
+    def _scoring(self):
+        return "loss" if self.scoring is None else self.scoring
+
+    def _finish(self, scores):
+        return self._objective().inverse_link(scores)
+
+
+class LambdaMARTRanker(BoostedTrees):
+    r"""Boosted trees that raise a ranking measure: LambdaMART.
+
+    For every pair of rows of a query with different labels, the better one is pushed up and the worse one
+    down by
+
+    .. math:: \lambda_{ij} = \frac{\sigma\,|\Delta_{ij}|}{1 + e^{\sigma (s_i - s_j)}},
+
+    where :math:`\Delta_{ij}` is what the measure changes when the two swap places. Each tree is fitted to the
+    sums of these forces and takes a Newton step (see `HistGBRTRegressor`). The model has the same bytes for
+    any ``n_jobs``.
+
+    Parameters
+    ----------
+    loss : {"lambdamart", "ranknet"}, default="lambdamart"
+        "ranknet" gives every pair the same weight.
+    measure : str or Measure, default="ndcg@10"
+        What training raises (NDCG or DCG, at any cutoff), and what `score` returns.
+    truncation_level : int or None, default=30
+        Pairs count where the row ranked higher is among the first ``truncation_level``; None: all pairs.
+    gain : {"exp2", "linear"}, array-like, callable or None, default=None
+        What a label is worth; None is the measure's own, :math:`2^{label} - 1`.
+    sigma : float, default=1.0
+        Steepness of the pairs' logistic; it changes the scale of the scores only.
+    score_gap_norm : bool, default=False
+        Divide each pair's delta by 0.01 plus its score gap, as LightGBM does.
+    query_norm : {"none", "log"}, default="none"
+        "log" dampens queries with large gradients, as LightGBM does.
+    learning_rate : float, default=0.1
+    max_iter : int, default=100
+        The number of trees.
+    max_leaf_nodes : int or None, default=31
+        Leaves per tree; trees grow best leaf first. None: layer by layer, without a limit.
+    max_depth : int or None, default=None
+    min_samples_leaf : int, default=20
+        Rows per leaf, at least.
+    l2_regularization : float, default=0.0
+        Added to the sum of hessians of each leaf.
+    max_features : float, default=1.0
+        The share of the features that each split looks at.
+    max_bins : int, default=255
+        Bins per feature, at most 255; rows without a value have one more.
+    categorical_features : array-like, "from_dtype" or None, default="from_dtype"
+        A boolean mask, indices or names; "from_dtype" takes the categorical columns of a data frame.
+    monotonic_cst : array-like of int or dict, default=None
+        Per feature (or by name) 1: scores rise with it, -1: they fall, 0: free.
+    interaction_cst : {"pairwise", "no_interactions"} or sequence of sets of int, default=None
+        Which features may meet on a branch.
+    warm_start : bool, default=False
+        Whether `fit` goes on from the trees that are there.
+    early_stopping : bool or "auto", default="auto"
+        Stop when the validation score rises no more. True holds out ``validation_fraction`` of the queries
+        where no validation rows are given; "auto" stops early exactly when they are given.
+    scoring : str, Measure or None, default=None
+        What early stopping follows: None is ``measure``, "loss" the loss.
+    validation_fraction : float, default=0.1
+        Share of the queries to hold out, whole.
+    n_iter_no_change : int, default=50
+        Rounds without a better validation score before training stops.
+    tol : float, default=0.0
+        What counts as better.
+    subsample, query_subsample : float, default=1.0
+        The share of the rows, and of the queries, that each tree is grown from.
+    init : float or estimator, default=None
+        What boosting starts from: None is 0; a fitted estimator is used as it is, another one is fitted
+        first.
+    verbose : int or "bar", default=0
+        Print a line every ``verbose`` trees; "bar" draws a progress bar (needs tqdm).
+    random_state : int, RandomState or None, default=None
+    n_jobs : int or None, default=None
+        Threads; None and -1 use all processors. The model does not depend on it.
+
+    Attributes
+    ----------
+    ensemble_ : Ensemble
+        The trees, as arrays.
+    init_ : estimator or None
+        What boosting started from.
+    n_iter_ : int
+        The number of trees grown.
+    best_iteration_ : int
+        The number of trees kept: after early stopping those up to the best validation score.
+    train_score_, validation_score_ : ndarray of float64
+        The followed score after each tree; empty where nothing was followed.
+    feature_importances_ : ndarray of float64, shape (n_features,)
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+
+    References
+    ----------
+    Burges, *From RankNet to LambdaRank to LambdaMART: an overview*, MSR-TR-2010-82.
+    Wu, Burges, Svore, Gao, *Adapting boosting for information retrieval measures*, Information Retrieval 2010.
+
+    Examples
+    --------
+    >>> from ranktrees import LambdaMARTRanker, make_ranking
+    >>> X, y, qid = make_ranking(60, random_state=0, return_X_y_qid=True)
+    >>> ranker = LambdaMARTRanker(random_state=0).fit(X, y, qid=qid)
+    >>> ranker.score(X, y, qid=qid) > 0.9
+    True
+    """
+
+    _parameter_constraints = {  # noqa: RUF012
+        **BOOSTING_CONSTRAINTS,
+        "loss": [StrOptions({"lambdamart", "ranknet"})],
+        "measure": [str, Measure],
+        "truncation_level": [Interval(Integral, 1, None, closed="left"), None],
+        "gain": ["array-like", StrOptions({"exp2", "linear"}), callable, None],
+        "sigma": [Interval(Real, 0, None, closed="neither")],
+        "score_gap_norm": ["boolean"],
+        "query_norm": [StrOptions({"none", "log"})],
+    }
+
+    def __init__(
+        self,
+        loss="lambdamart",
+        *,
+        measure="ndcg@10",
+        truncation_level=30,
+        gain=None,
+        sigma=1.0,
+        score_gap_norm=False,
+        query_norm="none",
+        learning_rate=0.1,
+        max_iter=100,
+        max_leaf_nodes=31,
+        max_depth=None,
+        min_samples_leaf=20,
+        l2_regularization=0.0,
+        max_features=1.0,
+        max_bins=255,
+        categorical_features="from_dtype",
+        monotonic_cst=None,
+        interaction_cst=None,
+        warm_start=False,
+        early_stopping="auto",
+        scoring=None,
+        validation_fraction=0.1,
+        n_iter_no_change=50,
+        tol=0.0,
+        subsample=1.0,
+        query_subsample=1.0,
+        init=None,
+        verbose=0,
+        random_state=None,
+        n_jobs=None,
+    ):
+        self.loss = loss
+        self.measure = measure
+        self.truncation_level = truncation_level
+        self.gain = gain
+        self.sigma = sigma
+        self.score_gap_norm = score_gap_norm
+        self.query_norm = query_norm
+        self.learning_rate = learning_rate
+        self.max_iter = max_iter
+        self.max_leaf_nodes = max_leaf_nodes
+        self.max_depth = max_depth
+        self.min_samples_leaf = min_samples_leaf
+        self.l2_regularization = l2_regularization
+        self.max_features = max_features
+        self.max_bins = max_bins
+        self.categorical_features = categorical_features
+        self.monotonic_cst = monotonic_cst
+        self.interaction_cst = interaction_cst
+        self.warm_start = warm_start
+        self.early_stopping = early_stopping
+        self.scoring = scoring
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.tol = tol
+        self.subsample = subsample
+        self.query_subsample = query_subsample
+        self.init = init
+        self.verbose = verbose
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def _measure(self):
+        measure = as_measure(self.measure)
+        return measure if self.gain is None else measure(gain=self.gain)
+
+    def _objective(self):
+        pairs = {"sigma": self.sigma, "truncation_level": self.truncation_level}
+        if self.loss == "ranknet":
+            return as_objective("ranknet", **pairs)
+        return as_objective(
+            "lambdamart",
+            measure=self._measure(),
+            score_gap_norm=self.score_gap_norm,
+            query_norm=self.query_norm,
+            **pairs,
+        )
+
+    def _scoring(self):
+        return self._measure() if self.scoring is None else self.scoring
+
+
+class RandomForestRanker(TreeEnsembleEstimator):
+    """A random forest of regression trees, for ranking by expected label.
+
+    Each tree is grown on a bootstrap sample and looks at a random part of the features in each split; a
+    row's score is the mean over the trees of the mean label in its leaf. The model has the same bytes for
+    any ``n_jobs``.
+
+    Parameters
+    ----------
+    n_estimators : int, default=100
+        The number of trees.
+    measure : str or Measure, default="ndcg@10"
+        What `score` returns.
+    max_leaf_nodes : int or None, default=None
+        None grows trees layer by layer, without a limit.
+    max_depth : int or None, default=None
+    min_samples_leaf : int, default=1
+        Rows per leaf, at least; a row that is drawn twice counts once.
+    max_features : {"sqrt", "log2"}, int, float or None, default=0.3
+        How many features each split looks at: a number, a share, or all (None). Where none of them parts
+        the rows it looks at more.
+    max_bins : int, default=255
+        Bins per feature, at most 255; rows without a value have one more.
+    bootstrap : bool, default=True
+        Whether trees are grown on samples drawn with replacement.
+    bootstrap_unit : {"row", "query"}, default="row"
+        What is drawn: rows, or whole queries.
+    max_samples : float or None, default=None
+        Draws per row (or query); None is 1.
+    oob_score : bool, str or Measure, default=False
+        Whether to score the training rows by the trees that have not seen them; True by ``measure``.
+    categorical_features : array-like, "from_dtype" or None, default="from_dtype"
+        A boolean mask, indices or names; "from_dtype" takes the categorical columns of a data frame.
+    monotonic_cst : array-like of int or dict, default=None
+        Per feature (or by name) 1: scores rise with it, -1: they fall, 0: free.
+    interaction_cst : {"pairwise", "no_interactions"} or sequence of sets of int, default=None
+        Which features may meet on a branch.
+    warm_start : bool, default=False
+        Whether `fit` adds to the trees that are there.
+    verbose : int or "bar", default=0
+        Print a line when the forest has grown by another ``verbose`` trees; "bar" draws a progress bar.
+    random_state : int, RandomState or None, default=None
+    n_jobs : int or None, default=None
+        Trees grown at the same time; None and -1 use all processors. The model does not depend on it.
+
+    Attributes
+    ----------
+    ensemble_ : Ensemble
+        The trees, as arrays.
+    oob_score_ : float
+        The out-of-bag score; rows that every tree has seen are left out.
+    oob_prediction_ : ndarray of float64, shape (n_rows,)
+        The out-of-bag scores of the training rows as they came; NaN where every tree has seen the row.
+    feature_importances_ : ndarray of float64, shape (n_features,)
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+
+    References
+    ----------
+    Breiman, *Random forests*, Machine Learning 2001.
+    Mohan, *An empirical analysis on pointwise machine learning techniques using regression trees for
+    web-search ranking*, 2010.
+
+    Examples
+    --------
+    >>> from ranktrees import RandomForestRanker, make_ranking
+    >>> X, y, qid = make_ranking(60, random_state=0, return_X_y_qid=True)
+    >>> forest = RandomForestRanker(20, random_state=0).fit(X, y, qid=qid)
+    >>> forest.score(X, y, qid=qid) > 0.9
+    True
+    """
+
+    _parameter_constraints = {  # noqa: RUF012
+        **TREE_CONSTRAINTS,
+        "n_estimators": [Interval(Integral, 1, None, closed="left")],
+        "measure": [str, Measure],
+        "max_features": [
+            StrOptions({"sqrt", "log2"}),
+            Interval(Integral, 1, None, closed="left"),
+            Interval(RealNotInt, 0, 1, closed="right"),
+            None,
+        ],
+        "bootstrap": ["boolean"],
+        "bootstrap_unit": [StrOptions({"row", "query"})],
+        "max_samples": [Interval(Real, 0, None, closed="neither"), None],
+        "oob_score": ["boolean", str, Measure],
+    }
+
+    def __init__(
+        self,
+        n_estimators=100,
+        *,
+        measure="ndcg@10",
+        max_leaf_nodes=None,
+        max_depth=None,
+        min_samples_leaf=1,
+        max_features=0.3,
+        max_bins=255,
+        bootstrap=True,
+        bootstrap_unit="row",
+        max_samples=None,
+        oob_score=False,
+        categorical_features="from_dtype",
+        monotonic_cst=None,
+        interaction_cst=None,
+        warm_start=False,
+        verbose=0,
+        random_state=None,
+        n_jobs=None,
+    ):
+        self.n_estimators = n_estimators
+        self.measure = measure
+        self.max_leaf_nodes = max_leaf_nodes
+        self.max_depth = max_depth
+        self.min_samples_leaf = min_samples_leaf
+        self.max_features = max_features
+        self.max_bins = max_bins
+        self.bootstrap = bootstrap
+        self.bootstrap_unit = bootstrap_unit
+        self.max_samples = max_samples
+        self.oob_score = oob_score
+        self.categorical_features = categorical_features
+        self.monotonic_cst = monotonic_cst
+        self.interaction_cst = interaction_cst
+        self.warm_start = warm_start
+        self.verbose = verbose
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    @with_callbacks
+    def fit(self, X, y, sample_weight=None, *, qid=None, groups=None, group=None):
+        """Grow the forest.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
+            NaN is a missing value. Float32 and float64 are read as they are, without a copy.
+        y : array-like of shape (n_rows,)
+            Labels: finite, any number of grades. A pandas Series whose index has a level named "qid"
+            brings the query ids along, also through scikit-learn's splitters.
+        sample_weight : array-like of shape (n_rows,), default=None
+            Row weights >= 0.
+        qid, groups : array-like of shape (n_rows,), default=None
+            The query of each row, in any order; two names for the same thing.
+        group : array-like of shape (n_queries,), default=None
+            Query sizes in row order, as LightGBM takes them.
+
+        Returns
+        -------
+        self : RandomForestRanker
+            Fitted. A fit that fails leaves it as it was.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For every argument that cannot be meant; the message names it.
+        """
+        self._validate_params()
+        context = self._open_context(self.n_estimators)
+        with unchanged_on_failure(self):
+            data = check_fit(self, X, y, sample_weight, qid=qid, groups=groups, group=group)
+            self._fit(X, data, context)
+        return self
+
+    def _fit(self, X, data, context):
+        n_threads = effective_n_threads(self.n_jobs)
+        earlier = self._earlier()
+        n_earlier = 0 if earlier is None else len(earlier)
+        seed = self._seed() if earlier is None else self._seed_
+        self._refuse_fewer_trees(n_earlier, "n_estimators")
+        if self.oob_score and not self.bootstrap:
+            raise ValueError("oob_score needs bootstrap=True: without it no row is ever out of bag.")
+        if self.oob_score and n_earlier:
+            raise ValueError("oob_score cannot be kept up with warm_start: fit the whole forest at once.")
+        mapper, codes = self._bin(data, n_threads)
+        make_grower = self._growers(mapper, codes, self.max_features, 1)
+        base = as_objective("squared_error").bind(data.labels, data.weights, data.offsets).start()
+        base = base if earlier is None else earlier.base
+        unit = self.bootstrap_unit if self.bootstrap else None
+        share = 1.0 if self.max_samples is None else self.max_samples
+        ensemble_of = self._ensemble_of(mapper, base, True, earlier)
+        with self._watching(self.n_estimators, context, _forest_attributes, X, data) as watchers:
+            trees, sums, counts = grow_forest(
+                make_grower,
+                data,
+                base,
+                trees=range(n_earlier, self.n_estimators),
+                bootstrap=Bootstrap(data.offsets, unit, share, seed),
+                seed=seed,
+                n_jobs=n_threads,
+                out_of_bag=bool(self.oob_score),
+                callbacks=watchers,
+                ensemble_of=ensemble_of,
+            )
+        if self.oob_score:
+            self._score_out_of_bag(data, base, sums, counts, n_threads)
+        self._seed_ = seed
+        vars(self).update(_forest_attributes(ensemble_of(trees)))
+
+    def _score_out_of_bag(self, data, base, sums, counts, n_threads):
+        seen = counts > 0
+        scores = np.full(len(sums), np.nan)
+        scores[seen] = base + sums[seen] / counts[seen]
+        measure = self._measure() if self.oob_score is True else as_measure(self.oob_score)
+        offsets = np.concatenate([[0], np.cumsum(seen)])[data.offsets]
+        weights = None if data.weights is None else data.weights[seen]
+        score = measure.mean(data.labels[seen], scores[seen], offsets, weights, n_threads)
+        self.oob_score_ = score if measure.greater_is_better else -score
+        self.oob_prediction_ = np.empty_like(scores)
+        self.oob_prediction_[slice(None) if data.order is None else data.order] = scores
+
+
+def _forest_attributes(ensemble):
+    return {"ensemble_": ensemble}

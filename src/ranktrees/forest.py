@@ -1,0 +1,118 @@
+"""The forest loop: trees grown apart on bootstrap samples, then averaged.
+
+Breiman, *Random forests*, 2001; for ranking: Mohan, *An empirical analysis on pointwise machine
+learning techniques using regression trees for web-search ranking*, 2010, chapter 2.
+"""
+
+import joblib
+import numpy as np
+
+from ranktrees._core import sampling, scoring
+from ranktrees.boosting import FEATURES, QUERIES, ROWS, stream
+from ranktrees.callbacks import Progress
+from ranktrees.growing import RoundedRows
+
+
+class Bootstrap:
+    """How many times each row is drawn for a tree, by (seed, tree, draw).
+
+    Parameters
+    ----------
+    offsets : ndarray of int64
+        The queries.
+    unit : {"row", "query"} or None
+        Draw rows, or whole queries, with replacement; None takes every row once.
+    share : float
+        Draws per unit.
+    seed : int
+    """
+
+    def __init__(self, offsets, unit, share, seed):
+        self.offsets = offsets
+        self.unit = unit
+        self.share = share
+        self.seed = seed
+
+    def times(self, tree):
+        """uint32[n_rows]."""
+        n_rows = int(self.offsets[-1])
+        if self.unit is None:
+            return np.ones(n_rows, np.uint32)
+        n_units = n_rows if self.unit == "row" else len(self.offsets) - 1
+        times = np.zeros(n_units, np.uint32)
+        purpose = ROWS if self.unit == "row" else QUERIES
+        sampling.draws(self.seed, stream(tree, purpose), times, max(1, round(self.share * n_units)))
+        return times if self.unit == "row" else np.repeat(times, np.diff(self.offsets))
+
+
+def grow_forest(
+    make_grower,
+    data,
+    base,
+    *,
+    trees,
+    bootstrap,
+    seed,
+    n_jobs,
+    out_of_bag=False,
+    callbacks=(),
+    ensemble_of,
+):
+    """Grow trees in parallel, each on its own bootstrap sample.
+
+    A tree is the first step of boosting from ``base`` on the squared error: its leaves hold the mean
+    of ``label - base``.
+
+    Parameters
+    ----------
+    make_grower : callable
+        Makes a TreeGrower; each tree has its own buffers.
+    data : FitData
+    base : float
+    trees : range
+        The numbers of the trees to grow.
+    bootstrap : Bootstrap
+    seed, n_jobs : int
+    out_of_bag : bool
+        Whether to sum up what the trees say of the rows they were not grown from.
+    callbacks : sequence of callables
+        Each sees a Progress per tree; any may ask to stop by returning True.
+    ensemble_of : callable
+        Makes an Ensemble of the list of new trees.
+
+    Returns
+    -------
+    grown : list of (nodes, bit sets)
+    sums : ndarray of float64, shape (n_rows,)
+        Out-of-bag values, summed in the order of the trees.
+    counts : ndarray of int64, shape (n_rows,)
+        How many trees had the row out of bag.
+    """
+    results = joblib.Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")(
+        joblib.delayed(_grow_one)(make_grower, data, base, tree, bootstrap, seed, out_of_bag)
+        for tree in trees
+    )
+    grown, sums, counts = [], np.zeros(len(data.labels)), np.zeros(len(data.labels), np.int64)
+    for tree, rows, values in results:
+        grown.append(tree)
+        sums[rows] += values
+        counts[rows] += 1
+        progress = Progress(trees.start + len(grown), trees.stop, None, None, lambda: ensemble_of(grown))
+        if any([callback(progress) for callback in callbacks]):  # a list: every callback is called
+            break
+    return grown, sums, counts
+
+
+def _grow_one(make_grower, data, base, tree, bootstrap, seed, out_of_bag):
+    grower = make_grower()
+    times = bootstrap.times(tree)
+    hessians = times.astype(np.float64)
+    if data.weights is not None:
+        hessians *= data.weights
+    rows = RoundedRows(len(times)).round((base - data.labels) * hessians, hessians, 1)
+    grown = grower.grow(rows, np.flatnonzero(times).astype(np.uint32), seed=seed, stream=stream(tree, FEATURES))
+    left_out = np.flatnonzero(times == 0).astype(np.uint32) if out_of_bag else np.empty(0, np.uint32)
+    leaf = np.empty(len(left_out), np.int32)
+    if len(left_out):
+        scoring.leaves_of_codes(grown.leaves, grower.codes, grower.mapper.missing_codes, left_out, leaf, 1)
+    return grown.tree(grown.values, grower.mapper), left_out, grown.values[leaf]

@@ -1,0 +1,191 @@
+r"""The native model format: an ensemble as bytes, checked before anything in them is believed.
+
+A file holds, without gaps, numbers in little-endian order:
+
+====== ======================= ============================================================================
+offset type                    meaning
+====== ======================= ============================================================================
+0      8 bytes                 magic: ``89 52 4B 54 0D 0A 1A 0A`` (``\x89RKT\r\n\x1a\n``); a transfer that
+                               rewrites line ends or clears the high bit breaks it
+8      uint32                  version, 1
+12     uint64                  number of bytes of the file, all included
+20     float64                 ``base``
+28     uint8                   ``average``, 0 or 1
+29     sections                five, in the order below, each a uint64 number of bytes and then those bytes
+end-32 32 bytes                SHA-256 of all bytes before it
+====== ======================= ============================================================================
+
+============== ============================ ================================================================
+section        type                         meaning
+============== ============================ ================================================================
+tree offsets   int64[n_trees + 1]           ``tree_offsets``
+nodes          `NODE`[n_nodes]              56 bytes a node: float64 ``cut``, ``value``, ``gain``; int64
+                                            ``count``; int32 ``feature``, ``left``, ``right``,
+                                            ``categories``; uint8 ``missing_left``; 7 zero bytes
+bit sets       uint32[n_categorical][8]     ``bitsets``
+features       int16[n_features]            number of categories of each feature, -1 if not categorical
+categories     float64[...]                 the values of all features' categories, one after another
+============== ============================ ================================================================
+
+What these mean is told at `~ranktrees.ensemble.Ensemble`. A model has one spelling: equal ensembles give
+equal bytes, and bytes in any other spelling are refused.
+
+Reading is safe whatever the bytes are. The length and the SHA-256 are checked first, so a file that was cut
+off or damaged is refused. Every number of bytes is compared with those left before anything is made of it, so
+memory stays within a small multiple of the file. Last comes the check that every ensemble passes: children
+come after their parent in the same tree, each node but the root has one parent, features and categories
+exist, and no number is NaN. That takes one pass, and after it a walk ends, inside the arrays. Nothing is
+executed (no pickle).
+"""
+
+import hashlib
+import struct
+
+import numpy as np
+
+from ranktrees._core.dtypes import NODE as NODE_IN_MEMORY
+from ranktrees.ensemble import Ensemble
+
+__all__ = ["dumps", "loads"]
+
+MAGIC = b"\x89RKT\r\n\x1a\n"
+VERSION = 1
+NODE = np.dtype(
+    [
+        *((name, "<f8") for name in ("cut", "value", "gain")),
+        ("count", "<i8"),
+        *((name, "<i4") for name in ("feature", "left", "right", "categories")),
+        ("missing_left", "u1"),
+        ("unused", "u1", (7,)),
+    ]
+)
+HEAD = struct.Struct("<8sIQdB")
+SIZE = struct.Struct("<Q")
+DIGEST_SIZE = 32
+
+
+def dumps(ensemble: Ensemble) -> bytes:
+    """Write an ensemble.
+
+    Parameters
+    ----------
+    ensemble : Ensemble
+        The model.
+
+    Returns
+    -------
+    bytes
+        The same for equal models, on every machine.
+
+    Examples
+    --------
+    >>> from ranktrees.ensemble import Ensemble
+    >>> ensemble = Ensemble.from_trees([], n_features=3, base=0.5)
+    >>> dumps(ensemble)[:12]
+    b'\\x89RKT\\r\\n\\x1a\\n\\x01\\x00\\x00\\x00'
+    >>> loads(dumps(ensemble)) == ensemble
+    True
+    """
+    body = _body(ensemble)
+    return body + hashlib.sha256(body).digest()
+
+
+def loads(data) -> Ensemble:
+    """Read an ensemble.
+
+    Parameters
+    ----------
+    data : bytes-like
+        What `dumps` wrote.
+
+    Returns
+    -------
+    Ensemble
+
+    Raises
+    ------
+    ValueError
+        If ``data`` is anything else: cut off, longer, damaged, of a later version, or no model.
+
+    Examples
+    --------
+    >>> loads(b"tree\\nversion=v4\\n")
+    Traceback (most recent call last):
+    ...
+    ValueError: not a ranktrees model: it does not begin with b'\\x89RKT\\r\\n\\x1a\\n'
+    """
+    data = memoryview(data).cast("B")
+    if data[: len(MAGIC)] != MAGIC[: len(data)] or len(data) == 0:
+        raise ValueError(f"not a ranktrees model: it does not begin with {MAGIC!r}")
+    if len(data) < HEAD.size + DIGEST_SIZE:
+        raise ValueError(f"truncated: {len(data)} bytes cannot hold a model")
+    _, version, n_bytes, base, average = HEAD.unpack_from(data)
+    if not 1 <= version <= VERSION:
+        raise ValueError(f"format version {version}, but this release reads up to {VERSION}: use a newer one")
+    if len(data) < n_bytes:
+        raise ValueError(f"truncated: {len(data)} bytes of {n_bytes}")
+    if len(data) > n_bytes:
+        raise ValueError(f"{len(data) - n_bytes} bytes too many after a model of {n_bytes} bytes")
+    body, digest = data[:-DIGEST_SIZE], data[-DIGEST_SIZE:]
+    if hashlib.sha256(body).digest() != digest:
+        raise ValueError("checksum does not match: the model was damaged")
+
+    sections = body[HEAD.size :]
+    tree_offsets, sections = _take(sections, "tree offsets", np.dtype("<i8"))
+    nodes, sections = _take(sections, "nodes", NODE)
+    bitsets, sections = _take(sections, "bit sets", np.dtype("<u4"), 8)
+    n_categories, sections = _take(sections, "features", np.dtype("<i2"))
+    values, sections = _take(sections, "categories", np.dtype("<f8"))
+    if len(sections) > 0:
+        raise ValueError(f"{len(sections)} bytes too many after the last section")
+    ensemble = Ensemble(
+        nodes.astype(NODE_IN_MEMORY),
+        tree_offsets,
+        n_features=len(n_categories),
+        bitsets=bitsets.reshape(-1, 8),
+        categories=_split(values, n_categories),
+        base=base,
+        average=average,
+    )
+    if _body(ensemble) != body:
+        raise ValueError("not written by ranktrees: a field that has no meaning here is not zero")
+    return ensemble
+
+
+def _body(ensemble):
+    values, _ = ensemble.category_table
+    sections = (
+        ensemble.tree_offsets.astype("<i8"),
+        ensemble.nodes.astype(NODE),
+        ensemble.bitsets.astype("<u4"),
+        np.array([-1 if each is None else len(each) for each in ensemble.categories], "<i2"),
+        values.astype("<f8"),
+    )
+    n_bytes = HEAD.size + sum(SIZE.size + section.nbytes for section in sections) + DIGEST_SIZE
+    parts = [HEAD.pack(MAGIC, VERSION, n_bytes, ensemble.base, ensemble.average)]
+    for section in sections:
+        parts += [SIZE.pack(section.nbytes), section.tobytes()]
+    return b"".join(parts)
+
+
+def _take(sections, name, dtype, width=1):
+    """The next section as an array (a view), and the bytes after it."""
+    if len(sections) < SIZE.size:
+        raise ValueError(f"truncated: no room for the section of {name}")
+    (n_bytes,) = SIZE.unpack_from(sections)
+    sections = sections[SIZE.size :]
+    if n_bytes > len(sections):
+        raise ValueError(f"truncated: the section of {name} has {len(sections)} bytes of {n_bytes}")
+    unit = dtype.itemsize * width
+    if n_bytes % unit != 0:
+        raise ValueError(f"the section of {name} has {n_bytes} bytes, expected a multiple of {unit}")
+    return np.frombuffer(sections[:n_bytes], dtype), sections[n_bytes:]
+
+
+def _split(values, n_categories):
+    """Each feature's categories, or None, from those of all features and their numbers."""
+    sizes = np.maximum(n_categories, 0).astype(np.int64)
+    if n_categories.min(initial=0) < -1 or sizes.sum() != len(values):
+        raise ValueError(f"the features have {sizes.sum()} categories, but the file has {len(values)}")
+    parts = np.split(values, np.cumsum(sizes)[:-1])
+    return [None if n < 0 else part for n, part in zip(n_categories, parts, strict=False)]

@@ -1,0 +1,365 @@
+"""Cross-validation that keeps queries whole, and scorers that know which rows belong to one query.
+
+The query ids reach splitters and scorers in one of two ways. With scikit-learn's metadata routing enabled,
+pass them as ``groups=`` (or ``qid=``) to `GridSearchCV.fit`, `cross_validate` and their kin. Without it, let
+them ride in the index of `y` (or of a frame `X`) in a level named "qid".
+"""
+
+from __future__ import annotations
+
+import heapq
+import numbers
+from collections.abc import Iterator
+
+import numpy as np
+import sklearn
+from sklearn.metrics import make_scorer
+from sklearn.model_selection import BaseCrossValidator, GroupShuffleSplit
+from sklearn.utils import _safe_indexing, check_random_state, indexable
+from sklearn.utils.validation import _num_samples
+
+from ranktrees.measures import as_measure
+from ranktrees.validation import find_queries, qid_of
+
+__all__ = ["QueryKFold", "QueryShuffleSplit", "query_scorer", "train_test_split_by_query"]
+
+ROUTED = {"groups": True, "qid": True}
+
+
+class QueryKFold(BaseCrossValidator):
+    """K folds of whole queries, with about the same number of rows in each.
+
+    Every query is in exactly one test fold. Queries go to the fold that has the fewest rows so far: the
+    largest queries first or, with `shuffle`, in random order.
+
+    Parameters
+    ----------
+    n_splits : int, default=5
+        The number of folds, at least 2 and at most the number of queries.
+    shuffle : bool, default=False
+        Whether chance decides which queries share a fold.
+    random_state : int, RandomState instance or None, default=None
+        The source of that chance.
+
+    See Also
+    --------
+    sklearn.model_selection.GroupKFold : The same idea; it does not see an index level named "qid".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ranktrees.model_selection import QueryKFold
+    >>> X, qid = np.zeros((6, 1)), ["a", "b", "b", "a", "c", "c"]
+    >>> for train, test in QueryKFold(n_splits=3).split(X, groups=qid):
+    ...     print(train, test)
+    [1 2 4 5] [0 3]
+    [0 3 4 5] [1 2]
+    [0 1 2 3] [4 5]
+    """
+
+    __metadata_request__split = ROUTED
+
+    def __init__(self, n_splits=5, *, shuffle=False, random_state=None):
+        self.n_splits = n_splits
+        self.shuffle = shuffle
+        self.random_state = random_state
+
+    def split(self, X, y=None, groups=None, *, qid=None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield the training and the test rows of every fold.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            The rows; only their number and index are looked at.
+        y : array-like of shape (n_rows,), default=None
+            The labels; only their index is looked at.
+        groups, qid : array-like of shape (n_rows,), default=None
+            Query ids of any hashable kind, in any order, under either name. None takes the index level named
+            "qid" of `y` or `X`.
+
+        Yields
+        ------
+        train, test : ndarray of int
+            Row numbers, rising.
+
+        Raises
+        ------
+        ValueError
+            If there are no query ids, fewer queries than folds, or if `n_splits` is no integer >= 2.
+        """
+        _require_n_splits(self.n_splits, 2)
+        query_of_row, sizes = _queries(self, X, y, groups, qid)
+        if self.n_splits > len(sizes):
+            raise ValueError(
+                f"n_splits={self.n_splits} is larger than the number of queries, {len(sizes)}; expected a "
+                "fold for "
+                "whole queries: pass fewer splits."
+            )
+        if self.shuffle:
+            queries = check_random_state(self.random_state).permutation(len(sizes))
+        else:
+            queries = np.argsort(-sizes, kind="stable")
+        fold_of_query = np.empty(len(sizes), np.intp)
+        folds = [(0, fold) for fold in range(self.n_splits)]
+        for query in queries:
+            n_rows, fold = folds[0]
+            fold_of_query[query] = fold
+            heapq.heapreplace(folds, (n_rows + int(sizes[query]), fold))
+        fold_of_row = fold_of_query[query_of_row]
+        for fold in range(self.n_splits):
+            yield np.flatnonzero(fold_of_row != fold), np.flatnonzero(fold_of_row == fold)
+
+    def get_n_splits(self, X=None, y=None, groups=None, *, qid=None) -> int:
+        """The number of folds.
+
+        Parameters
+        ----------
+        X, y, groups, qid : object, default=None
+            Not looked at.
+
+        Returns
+        -------
+        int
+            `n_splits`.
+        """
+        return self.n_splits
+
+
+class QueryShuffleSplit(BaseCrossValidator):
+    """Random splits into training and test queries.
+
+    Parameters
+    ----------
+    n_splits : int, default=10
+        The number of splits.
+    test_size : float in (0, 1), int or None, default=None
+        The share or the number of *queries* to test on. None is what `train_size` leaves, or 0.2.
+    train_size : float in (0, 1), int or None, default=None
+        The share or the number of queries to train on. None is what `test_size` leaves.
+    random_state : int, RandomState instance or None, default=None
+        The source of chance.
+
+    See Also
+    --------
+    sklearn.model_selection.GroupShuffleSplit : The same idea; it does not see an index level named "qid".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ranktrees.model_selection import QueryShuffleSplit
+    >>> X, qid = np.zeros((6, 1)), ["a", "b", "b", "a", "c", "c"]
+    >>> splitter = QueryShuffleSplit(n_splits=2, test_size=1, random_state=0)
+    >>> for train, test in splitter.split(X, groups=qid):
+    ...     print(train, test)
+    [0 1 2 3] [4 5]
+    [0 1 2 3] [4 5]
+    """
+
+    __metadata_request__split = ROUTED
+
+    def __init__(self, n_splits=10, *, test_size=None, train_size=None, random_state=None):
+        self.n_splits = n_splits
+        self.test_size = test_size
+        self.train_size = train_size
+        self.random_state = random_state
+
+    def split(self, X, y=None, groups=None, *, qid=None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield the training and the test rows of every split.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            The rows; only their number and index are looked at.
+        y : array-like of shape (n_rows,), default=None
+            The labels; only their index is looked at.
+        groups, qid : array-like of shape (n_rows,), default=None
+            Query ids of any hashable kind, in any order, under either name. None takes the index level named
+            "qid" of `y` or `X`.
+
+        Yields
+        ------
+        train, test : ndarray of int
+            Row numbers, rising.
+
+        Raises
+        ------
+        ValueError
+            If there are no query ids, a single query, or if the sizes leave nothing to train or to test on.
+        """
+        _require_n_splits(self.n_splits, 1)
+        query_of_row, sizes = _queries(self, X, y, groups, qid)
+        if len(sizes) < 2:
+            raise ValueError(
+                f"{type(self).__name__} saw 1 query; expected at least one to train and one to test on: "
+                "pass the ids of more queries."
+            )
+        splitter = GroupShuffleSplit(
+            self.n_splits,
+            test_size=self.test_size,
+            train_size=self.train_size,
+            random_state=self.random_state,
+        )
+        for train, test in splitter.split(query_of_row, groups=query_of_row):
+            yield np.sort(train), np.sort(test)
+
+    def get_n_splits(self, X=None, y=None, groups=None, *, qid=None) -> int:
+        """The number of splits.
+
+        Parameters
+        ----------
+        X, y, groups, qid : object, default=None
+            Not looked at.
+
+        Returns
+        -------
+        int
+            `n_splits`.
+        """
+        return self.n_splits
+
+
+def train_test_split_by_query(*arrays, qid=None, test_size=None, train_size=None, random_state=None) -> list:
+    """Split arrays into training and test rows, queries whole.
+
+    Parameters
+    ----------
+    *arrays : sequence of array-likes of shape (n_rows, ...)
+        Rows, labels, weights, ids: whatever has one entry per row. They keep their kind.
+    qid : array-like of shape (n_rows,), default=None
+        Query ids of any hashable kind, in any order. None takes the index level named "qid" of the first of
+        the arrays that has one.
+    test_size : float in (0, 1), int or None, default=None
+        The share or the number of *queries* to test on. None is what `train_size` leaves, or 0.2.
+    train_size : float in (0, 1), int or None, default=None
+        The share or the number of queries to train on. None is what `test_size` leaves.
+    random_state : int, RandomState instance or None, default=None
+        The source of chance.
+
+    Returns
+    -------
+    list of length 2 * len(arrays)
+        The training and the test part of the first array, then those of the second, ...
+
+    Raises
+    ------
+    ValueError
+        If there are no query ids or a single query, or if the sizes leave nothing to train or to test on.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ranktrees.model_selection import train_test_split_by_query
+    >>> X, y, qid = np.arange(5.0)[:, None], np.array([0, 1, 1, 0, 2]), np.array([7, 7, 3, 3, 5])
+    >>> X_train, X_test, y_train, y_test, qid_train, qid_test = train_test_split_by_query(
+    ...     X, y, qid, qid=qid, test_size=1, random_state=0
+    ... )
+    >>> qid_train, qid_test
+    (array([7, 7, 3, 3]), array([5]))
+    """
+    if not arrays:
+        raise ValueError("train_test_split_by_query got no arrays; expected at least one: pass X, y, qid.")
+    arrays = indexable(*arrays)
+    if qid is None:
+        qid = next((ids for ids in map(qid_of, arrays) if ids is not None), None)
+    if qid is None:
+        raise ValueError(_no_ids("train_test_split_by_query", "qid="))
+    splitter = QueryShuffleSplit(1, test_size=test_size, train_size=train_size, random_state=random_state)
+    parts = next(splitter.split(np.empty(_num_samples(arrays[0])), qid=qid))
+    return [_safe_indexing(array, part) for array in arrays for part in parts]
+
+
+def query_scorer(measure="ndcg@10"):
+    """Make a scorer of a ranking measure: the mean over queries.
+
+    The scorer asks for the query ids as `groups` and `qid`, so that with metadata routing enabled
+    ``GridSearchCV(..., scoring=query_scorer()).fit(X, y, groups=qid)`` scores every query of a test fold.
+    With routing off it finds them in an index level named "qid" of `y` or `X`. It never takes a test fold for
+    one query: without ids it raises.
+
+    Parameters
+    ----------
+    measure : str or Measure, default="ndcg@10"
+        A measure of `ranktrees.measures`. Of measures where less is better the scorer returns the negative.
+
+    Returns
+    -------
+    scorer : callable with the signature ``scorer(estimator, X, y, sample_weight=None, **ids)``
+        As `sklearn.metrics.make_scorer` makes them: it can be pickled, and be used wherever scikit-learn
+        takes `scoring`, for any estimator that predicts scores.
+
+    Raises
+    ------
+    ValueError
+        If there is no such measure.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from sklearn.linear_model import LinearRegression
+    >>> from sklearn.model_selection import cross_val_score
+    >>> from ranktrees.model_selection import QueryKFold, query_scorer
+    >>> qid = pd.Index(np.repeat(["a", "b", "c", "d"], 5), name="qid")
+    >>> X = np.arange(20.0)[:, None]
+    >>> y = pd.Series(np.tile([0, 0, 1, 2, 3], 4), index=qid)
+    >>> cross_val_score(LinearRegression(), X, y, cv=QueryKFold(2), scoring=query_scorer("ndcg@3"))
+    array([1., 1.])
+    """
+    measure = as_measure(measure)
+    scorer = _QueryScorer(
+        _mean_over_queries, 1 if measure.greater_is_better else -1, {"measure": measure}, "predict"
+    )
+    with sklearn.config_context(enable_metadata_routing=True):  # requests can be set in there only
+        return scorer.set_score_request(**ROUTED)
+
+
+class _QueryScorer(type(make_scorer(as_measure))):
+    """A scorer as `make_scorer` makes them, which also finds the query ids in the index of `X`."""
+
+    def _score(self, method_caller, estimator, X, y_true, **metadata):
+        if not any(metadata.get(name) is not None for name in ROUTED) and qid_of(y_true) is None:
+            metadata["qid"] = qid_of(X)
+        return super()._score(method_caller, estimator, X, y_true, **metadata)
+
+
+def _mean_over_queries(y_true, y_score, *, measure, sample_weight=None, qid=None, groups=None) -> float:
+    n_rows = _num_samples(y_true)
+    queries = find_queries(n_rows, {"qid": qid, "groups": groups}, {"y": y_true})
+    if queries is None and n_rows > 1:
+        raise ValueError(
+            _no_ids(f"The scorer of {measure}", "groups= with scikit-learn's metadata routing enabled")
+            + f" All {n_rows} rows would be scored as one query."
+        )
+    query_of_row = np.zeros(n_rows, np.intp) if queries is None else _query_of_row(*queries)
+    return measure(np.asarray(y_true), y_score, qid=query_of_row, sample_weight=sample_weight)
+
+
+def _queries(splitter, X, y, groups, qid) -> tuple[np.ndarray, np.ndarray]:
+    """The number of the query of every row, and the number of rows of every query."""
+    n_rows = _num_samples(X if X is not None else y)
+    queries = find_queries(n_rows, {"groups": groups, "qid": qid}, {"y": y, "X": X})
+    if queries is None:
+        raise ValueError(_no_ids(type(splitter).__name__, "groups="))
+    return _query_of_row(*queries), np.diff(queries[1])
+
+
+def _query_of_row(order: np.ndarray | None, offsets: np.ndarray) -> np.ndarray:
+    sorted_ = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    if order is None:
+        return sorted_
+    query_of_row = np.empty_like(sorted_)
+    query_of_row[order] = sorted_
+    return query_of_row
+
+
+def _no_ids(who: str, argument: str) -> str:
+    return (
+        f"{who} found no query ids; expected one id per row: pass {argument}, or a pandas y (or X) whose "
+        "index has a "
+        "level named 'qid'."
+    )
+
+
+def _require_n_splits(n_splits, least: int) -> None:
+    if not isinstance(n_splits, numbers.Integral) or isinstance(n_splits, bool) or n_splits < least:
+        raise ValueError(f"n_splits={n_splits!r}; expected an integer >= {least}: pass the number of splits.")

@@ -1,0 +1,72 @@
+"""Threads: how many the kernels may use, here and now."""
+
+import os
+import warnings
+from numbers import Integral
+
+import joblib
+
+from ranktrees._core.threads import max_threads
+
+# OpenMP's threads do not survive a fork, and a child that asks for them waits for ever.
+_state = {"threads_started": False, "forked_from_threads": False}
+
+
+def _note_fork():
+    _state["forked_from_threads"] = _state["forked_from_threads"] or _state["threads_started"]
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_note_fork)
+
+
+def effective_n_threads(n_jobs):
+    """The number of threads a kernel should start.
+
+    Parameters
+    ----------
+    n_jobs : int or None
+        A positive number asks for that many threads (at most four per processor are started);
+        ``-1`` and ``None`` ask for all that this process may use, as limited by its processor
+        affinity, ``OMP_NUM_THREADS`` (which joblib sets in its workers) and threadpoolctl;
+        ``-2`` for all but one, and so on.
+
+    Returns
+    -------
+    n_threads : int
+        At least 1. In a process forked after its parent started threads it is 1, with one warning.
+
+    Raises
+    ------
+    ValueError
+        If ``n_jobs`` is 0 or not an integer.
+
+    Examples
+    --------
+    >>> from ranktrees.parallel import effective_n_threads
+    >>> effective_n_threads(1)
+    1
+    """
+    if n_jobs is not None and (isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral) or n_jobs == 0):
+        raise ValueError(
+            f"n_jobs={n_jobs!r}: expected a positive number of threads, or -1 or None for all processors."
+        )
+    available = min(joblib.cpu_count(), max_threads())
+    if n_jobs is None:
+        n_threads = available
+    elif n_jobs < 0:
+        n_threads = max(1, available + 1 + int(n_jobs))
+    else:
+        n_threads = min(int(n_jobs), 4 * joblib.cpu_count())
+    if n_threads > 1 and _state["forked_from_threads"]:
+        if not _state.get("warned"):
+            _state["warned"] = True
+            warnings.warn(
+                "This process was forked after its parent had started threads, which do not survive a fork: "
+                "ranktrees uses one thread here. Start processes with 'spawn' or 'forkserver' for more.",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+        return 1
+    _state["threads_started"] = _state["threads_started"] or n_threads > 1
+    return n_threads

@@ -1,0 +1,166 @@
+"""From an ensemble and rows to scores: the plain walk from root to leaf, over threads."""
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+from ranktrees._core import scoring as _scoring
+
+__all__ = ["leaves", "predict", "staged_predict"]
+
+# A block of dense rows made from sparse ones takes at most 2 MiB per thread (or holds one row).
+_ROWS_PER_BLOCK = 64
+_VALUES_PER_BLOCK = 2**18
+
+
+def predict(ensemble, X, n_threads: int = 1, *, start: ArrayLike | None = None) -> NDArray[np.float64]:
+    r"""Score rows.
+
+    A row's score is, in double precision and in exactly this order of operations,
+
+    .. math:: s = b + \Big(\big((0 + v_1) + v_2\big) + \dots + v_T\Big)
+              \qquad\text{or}\qquad
+              s = b + \frac{\big((0 + v_1) + v_2\big) + \dots + v_T}{T}
+
+    where :math:`b` is ``start`` or else the ensemble's ``base``, and :math:`v_t` the value of the leaf that
+    the row reaches in tree :math:`t`; the second form is that of an ensemble with ``average`` set. Without
+    trees the score is :math:`b`. Scores do not depend on the number of threads, on the other rows, or on the
+    layout of ``X``.
+
+    Parameters
+    ----------
+    ensemble : Ensemble
+        The trees.
+    X : array-like or sparse matrix of shape (n_rows, n_features)
+        Rows. float32 and float64 are read where they lie, in any layout; float32 is widened exactly. NaN is
+        a missing value; an entry absent from a sparse matrix is 0.
+    n_threads : int, default=1
+        Number of threads, at least 1.
+    start : array-like of shape (n_rows,), default=None
+        What the trees are added to, instead of ``base``.
+
+    Returns
+    -------
+    ndarray of shape (n_rows,), float64
+        Scores.
+
+    Raises
+    ------
+    ValueError
+        If ``X`` is not two-dimensional, has another number of columns than the ensemble has features, or is
+        a sparse matrix whose indices point outside it; if ``start`` has another length than ``X``; or if
+        ``n_threads`` is below 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ranktrees.ensemble import Ensemble
+    >>> from ranktrees.scoring import predict
+    >>> predict(Ensemble.from_trees([], n_features=2, base=0.5), np.zeros((3, 2)))
+    array([0.5, 0.5, 0.5])
+    """
+    X = _rows(ensemble, X)
+    start = _start(ensemble, X, start)
+    sums = np.zeros(X.shape[0])
+    _walk(ensemble, X, ensemble.tree_offsets, sums, None, n_threads)
+    return _scores(ensemble, start, sums, ensemble.n_trees)
+
+
+def staged_predict(
+    ensemble, X, n_threads: int = 1, *, start: ArrayLike | None = None
+) -> Iterator[NDArray[np.float64]]:
+    """Score rows after each tree.
+
+    Parameters
+    ----------
+    ensemble, X, n_threads, start
+        As for `predict`.
+
+    Yields
+    ------
+    ndarray of shape (n_rows,), float64
+        Scores of the first 1, 2, ..., ``n_trees`` trees; the last are those of `predict`, bit for bit.
+
+    Raises
+    ------
+    ValueError
+        As for `predict`.
+    """
+    X = _rows(ensemble, X)
+    start = _start(ensemble, X, start)
+    sums = np.zeros(X.shape[0])
+    for t in range(ensemble.n_trees):
+        _walk(ensemble, X, ensemble.tree_offsets[t : t + 2], sums, None, n_threads)
+        yield _scores(ensemble, start, sums, t + 1)
+
+
+def leaves(ensemble, X, n_threads: int = 1) -> NDArray[np.int32]:
+    """Find the leaf that each row reaches in each tree.
+
+    Parameters
+    ----------
+    ensemble, X, n_threads
+        As for `predict`.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, n_trees), int32
+        Indices of nodes, counted within their tree.
+
+    Raises
+    ------
+    ValueError
+        As for `predict`.
+    """
+    X = _rows(ensemble, X)
+    found = np.empty((X.shape[0], ensemble.n_trees), np.int32)
+    _walk(ensemble, X, ensemble.tree_offsets, None, found, n_threads)
+    return found
+
+
+def _rows(ensemble, X):
+    """The rows as the kernels read them: a matrix of float32 or float64, or a CSR matrix of them."""
+    if sparse.issparse(X):
+        X = X.tocsr()
+    else:
+        X = np.asarray(X)
+        if X.dtype not in (np.float32, np.float64) or not X.dtype.isnative or not X.flags.aligned:
+            X = X.astype(np.float64)
+    if X.ndim != 2:
+        raise ValueError(f"X has {X.ndim} dimension(s), expected 2: rows and features")
+    if X.shape[1] != ensemble.n_features:
+        raise ValueError(f"X has {X.shape[1]} features, but the model was trained on {ensemble.n_features}")
+    return X
+
+
+def _start(ensemble, X, start):
+    if start is None:
+        return ensemble.base
+    start = np.asarray(start, np.float64)
+    if start.shape != X.shape[:1]:
+        raise ValueError(f"start has shape {start.shape}, expected {X.shape[:1]}, a value per row of X")
+    return start
+
+
+def _walk(ensemble, X, tree_offsets, sums, found, n_threads):
+    if n_threads < 1:
+        raise ValueError(f"n_threads must be at least 1, got {n_threads}")
+    if X.shape[0] == 0 or len(tree_offsets) == 1:
+        return
+    model = (ensemble.nodes, tree_offsets, ensemble.bitsets, *ensemble.category_table)
+    if not sparse.issparse(X):
+        _scoring.walk_rows(X, *model, sums, found, n_threads)
+        return
+    values = np.ascontiguousarray(X.data, None if X.data.dtype in (np.float32, np.float64) else np.float64)
+    wide = np.int32 if X.indices.dtype == X.indptr.dtype == np.int32 else np.int64
+    columns, row_offsets = np.ascontiguousarray(X.indices, wide), np.ascontiguousarray(X.indptr, wide)
+    rows_per_block = min(_ROWS_PER_BLOCK, max(1, _VALUES_PER_BLOCK // X.shape[1]))
+    dense = np.zeros((n_threads, rows_per_block, X.shape[1]))
+    if _scoring.walk_csr(values, columns, row_offsets, *model, dense, sums, found, n_threads):
+        raise ValueError("X is a damaged sparse matrix: its indptr or indices point outside it")
+
+
+def _scores(ensemble, start, sums, n_trees):
+    return start + (sums / n_trees if ensemble.average and n_trees > 0 else sums)

@@ -1,0 +1,104 @@
+"""Twins of the ranking kernels: textbook sums over rows in rank order, and every order of tied rows tried."""
+
+import itertools
+import math
+
+import numpy as np
+
+GAINS = {"exp2": lambda label: 2.0**label - 1.0, "linear": float}
+DISCOUNTS = {"log2": lambda rank: 1 / math.log2(1 + rank), "letor": lambda rank: 1 / math.log2(max(rank, 2))}
+
+
+def dcg(labels, at, gain="exp2", discount="log2"):
+    return sum(GAINS[gain](label) * DISCOUNTS[discount](rank) for rank, label in enumerate(labels[:at], 1))
+
+
+def ndcg(labels, at, gain="exp2", discount="log2"):
+    best = dcg(sorted(labels, reverse=True), at, gain, discount)
+    return dcg(labels, at, gain, discount) / best if best else math.nan
+
+
+def err(labels, at, max_grade=4):
+    total, survive = 0.0, 1.0
+    for rank, label in enumerate(labels[:at], 1):
+        stop = (2**label - 1) / 2**max_grade
+        total += survive * stop / rank
+        survive *= 1 - stop
+    return total
+
+
+def ap(labels, at, rel=1):
+    hits = [label >= rel for label in labels]
+    if not any(hits):
+        return math.nan
+    found = (sum(hits[:rank]) / rank for rank, hit in enumerate(hits[:at], 1) if hit)
+    return sum(found) / sum(hits)
+
+
+def rr(labels, at, rel=1):
+    return next((1 / rank for rank, label in enumerate(labels[:at], 1) if label >= rel), 0.0)
+
+
+def p(labels, at, rel=1):
+    return sum(label >= rel for label in labels[:at]) / (at or len(labels))
+
+
+def r(labels, at, rel=1):
+    hits = [label >= rel for label in labels]
+    return sum(hits[:at]) / sum(hits) if any(hits) else math.nan
+
+
+def pauc(labels, at, rel=1):
+    hits = [label >= rel for label in labels]
+    above = [sum(hits[:rank]) for rank, hit in enumerate(hits) if not hit]  # for each irrelevant row
+    low, high = at or (0, len(above))
+    return np.mean(above[low:high]) / sum(hits) if any(hits) and above[low:high] else math.nan
+
+
+def auc(labels, at, rel=1):
+    return pauc(labels, None, rel)
+
+
+def pair_accuracy(labels, at):
+    pairs = [(a, b) for a, b in itertools.combinations(labels, 2) if a != b]
+    return sum(a > b for a, b in pairs) / len(pairs) if pairs else math.nan
+
+
+def orders(scores):
+    """Every order of the rows by descending score."""
+    rows = sorted(range(len(scores)), key=lambda row: -scores[row])
+    ties = (list(tie) for _, tie in itertools.groupby(rows, key=lambda row: scores[row]))
+    for order in itertools.product(*(itertools.permutations(tie) for tie in ties)):
+        yield list(itertools.chain.from_iterable(order))
+
+
+def evaluate(formula, labels, scores, ties, at=None, **parameters):
+    """The value of one query under a rule for ties."""
+    rows = range(len(scores))
+    if ties == "input":
+        tried = [sorted(rows, key=lambda row: (-scores[row], row))]
+    elif ties == "reverse":
+        tried = [sorted(rows, key=lambda row: (-scores[row], -row))]
+    else:
+        tried = list(orders(scores))
+    values = [formula([labels[row] for row in order], at, **parameters) for order in tried]
+    return min(values) if ties == "worst" else math.fsum(values) / len(values)
+
+
+def ideal_dcg(gains, discounts):
+    """The DCG of the gains in descending order, for as many ranks as there are discounts."""
+    best = np.sort(gains)[::-1][: len(discounts)]
+    return float(best @ discounts[: len(best)])
+
+
+def err_of_tie(stopping):
+    """ERR of one tie by recursion over the set of rows still to come: exact, and exponential."""
+    if not stopping:
+        return 0.0
+
+    def value(rows, rank):
+        return sum(
+            stopping[row] / rank + (1 - stopping[row]) * value(rows - {row}, rank + 1) for row in rows
+        ) / max(len(rows), 1)
+
+    return value(frozenset(range(len(stopping))), 1)

@@ -1,0 +1,144 @@
+"""Walks as plain as they can be, and random trees to walk."""
+
+import numpy as np
+from ranktrees._core.dtypes import LEAF, NODE
+
+from ranktrees.ensemble import Ensemble
+
+
+def goes_left(ensemble, node, x):
+    if node["categories"] < 0:
+        return bool(node["missing_left"]) if np.isnan(x) else bool(x <= node["cut"])
+    for code, category in enumerate(ensemble.categories[node["feature"]]):
+        if category == x:
+            return bool(int(ensemble.bitsets[node["categories"]][code // 32]) >> (code % 32) & 1)
+    return bool(node["missing_left"])
+
+
+def leaf(ensemble, t, row):
+    nodes = ensemble.nodes[ensemble.tree_offsets[t] : ensemble.tree_offsets[t + 1]]
+    i = 0
+    while nodes[i]["feature"] >= 0:
+        x = float(row[nodes[i]["feature"]])
+        i = int(nodes[i]["left"] if goes_left(ensemble, nodes[i], x) else nodes[i]["right"])
+    return i
+
+
+def leaves(ensemble, X):
+    found = [[leaf(ensemble, t, row) for t in range(ensemble.n_trees)] for row in X]
+    return np.array(found, np.int32).reshape(len(X), ensemble.n_trees)
+
+
+def predict(ensemble, X, start=None):
+    scores = []
+    starts = [ensemble.base] * len(X) if start is None else start
+    for reached, begin in zip(leaves(ensemble, X), starts, strict=True):
+        total = 0.0
+        for t, i in enumerate(reached):
+            total += float(ensemble.nodes[ensemble.tree_offsets[t] + i]["value"])
+        if ensemble.average and ensemble.n_trees:
+            total /= ensemble.n_trees
+        scores.append(begin + total)
+    return np.array(scores)
+
+
+def leaves_of_codes(leaves, codes, missing_codes):
+    found = []
+    for row in codes:
+        i = 0
+        while leaves[i]["left"] >= 0:
+            split = leaves[i]["split"]
+            code = int(row[split["feature"]])
+            if code == missing_codes[split["feature"]]:
+                left = split["missing_left"]
+            elif split["categorical"]:
+                left = int(split["categories"][code // 32]) >> (code % 32) & 1
+            else:
+                left = code <= split["code"]
+            i = leaves[i]["left"] if left else leaves[i]["right"]
+        found.append(i)
+    return np.array(found, np.int32)
+
+
+def stump(cut=0.5, missing_left=1, values=(1.0, 2.0)):
+    """One split of feature 0."""
+    nodes = np.zeros(3, NODE)
+    nodes["feature"], nodes["left"], nodes["right"] = [0, -1, -1], [1, -1, -1], [2, -1, -1]
+    nodes["categories"] = -1
+    nodes["cut"][0], nodes["missing_left"][0] = cut, missing_left
+    nodes["value"][1:] = values
+    nodes["gain"][0], nodes["count"] = 3.0, [5, 2, 3]
+    return nodes
+
+
+def random_links(rng, n_leaves):
+    """The children of a tree whose leaves were split in random order, -1 for leaves."""
+    left, right, at_the_end = [-1], [-1], [0]
+    for _ in range(n_leaves - 1):
+        i = at_the_end.pop(rng.integers(len(at_the_end)))
+        left[i], right[i] = len(left), len(left) + 1
+        if rng.random() < 0.5:
+            left[i], right[i] = right[i], left[i]
+        at_the_end += [len(left), len(left) + 1]
+        left += [-1, -1]
+        right += [-1, -1]
+    return np.array(left), np.array(right)
+
+
+def random_tree(rng, n_leaves, categories, cuts):
+    """A tree, and the bit sets of its categorical nodes."""
+    left, right = random_links(rng, n_leaves)
+    n = len(left)
+    nodes = np.zeros(n, NODE)
+    nodes["left"], nodes["right"] = left, right
+    nodes["feature"] = np.where(left < 0, -1, rng.integers(len(categories), size=n))
+    nodes["cut"] = rng.choice(cuts, n)
+    nodes["value"], nodes["gain"] = rng.normal(size=n), rng.exponential(size=n)
+    nodes["count"] = rng.integers(1000, size=n)
+    nodes["missing_left"] = rng.integers(2, size=n)
+    nodes["categories"] = -1
+    has_categories = np.array([each is not None for each in categories])
+    split = np.flatnonzero((left >= 0) & has_categories[nodes["feature"]])
+    nodes["categories"][split] = rng.permutation(len(split))
+    return nodes, rng.integers(2**32, size=(len(split), 8), dtype=np.uint32)
+
+
+HOSTILE = np.array([0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, 5e-324, 1e-310, 1e308, 1 + 2**-52, 0.1])
+
+
+def random_ensemble(rng, n_trees=5, max_leaves=16, n_features=4, cuts=HOSTILE, categorical=True, **others):
+    """Random trees; every third feature, beginning with the second, is categorical."""
+    categories = [
+        np.unique(rng.integers(-50, 400, rng.integers(1, 120))) if categorical and f % 3 == 1 else None
+        for f in range(n_features)
+    ]
+    trees = [random_tree(rng, rng.integers(1, max_leaves + 1), categories, cuts) for _ in range(n_trees)]
+    nodes, bitsets = zip(*trees, strict=True) if trees else ((), ())
+    return Ensemble.from_trees(nodes, bitsets, n_features=n_features, categories=categories, **others)
+
+
+def random_rows(rng, ensemble, n_rows, dtype=np.float64):
+    """Rows that often hit a cut or a category exactly, or are missing."""
+    X = rng.normal(size=(n_rows, ensemble.n_features))
+    pools = [ensemble.nodes["cut"][ensemble.nodes["feature"] == f] for f in range(ensemble.n_features)]
+    for f, pool in enumerate(pools):
+        values = ensemble.categories[f]
+        pool = np.concatenate([pool, HOSTILE, [np.nan, 3.5], [] if values is None else values])
+        hit = rng.random(n_rows) < 0.8
+        X[hit, f] = rng.choice(pool, np.count_nonzero(hit))
+    with np.errstate(over="ignore"):
+        return X.astype(dtype)
+
+
+def random_growing_tree(rng, n_leaves, n_bins):
+    """A tree as it is while it grows, over codes up to n_bins (the missing code) per feature."""
+    left, right = random_links(rng, n_leaves)
+    n = len(left)
+    leaves = np.zeros(n, LEAF)
+    leaves["left"], leaves["right"] = left, right
+    split = leaves["split"]
+    split["feature"] = rng.integers(len(n_bins), size=n)
+    split["code"] = rng.integers(256, size=n) % n_bins[split["feature"]]
+    split["missing_left"], split["categorical"] = rng.integers(2, size=(2, n))
+    split["categories"] = rng.integers(2**32, size=(n, 8), dtype=np.uint32)
+    return leaves

@@ -1,0 +1,377 @@
+import pickle
+import tracemalloc
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reference import binning as slow
+from scipy import sparse
+
+from ranktrees.binning import BinMapper
+
+TINY = np.finfo(np.float32).smallest_subnormal
+HOSTILE = np.array(
+    [
+        *(np.nan, np.inf, -np.inf, 0.0, -0.0, TINY, -TINY, 2 * TINY, 3 * TINY),
+        *(
+            1.0,
+            np.nextafter(np.float32(1), np.float32(2)),
+            np.nextafter(np.float32(1), np.float32(0)),
+            -1.0,
+            2.5,
+        ),
+        *(np.finfo(np.float32).max, -np.finfo(np.float32).max, np.finfo(np.float32).tiny),
+    ],
+    dtype=np.float32,
+)
+hostile_columns = st.lists(
+    st.one_of(st.sampled_from(HOSTILE.tolist()), st.integers(-6, 6).map(float), st.floats(width=32)),
+    max_size=40,
+)
+bins = st.integers(2, 12)
+
+
+def column(values, dtype=np.float64):
+    return np.asarray(values, dtype=dtype).reshape(-1, 1)
+
+
+def same(mapper, other):
+    return all(
+        a.tobytes() == b.tobytes() for a, b in zip(mapper.cuts, other.cuts, strict=True)
+    ) and np.array_equal(mapper.n_bins, other.n_bins)
+
+
+@pytest.fixture
+def web():
+    """Columns as web search has them: counts, many zeros, heavy tails, few values, none."""
+    rng = np.random.default_rng(7)
+    X = np.column_stack(
+        [
+            rng.lognormal(0, 3, 3000),
+            np.where(rng.random(3000) < 0.8, 0, rng.normal(size=3000)),
+            rng.poisson(4, 3000),
+            np.where(rng.random(3000) < 0.1, np.nan, rng.random(3000)),
+            np.full(3000, np.nan),
+            np.zeros(3000),
+            rng.zipf(1.6, 3000),
+            -rng.integers(0, 300, 3000),
+        ]
+    ).astype(np.float32)
+    X[:40, 0] = np.resize(HOSTILE, 40)
+    return X
+
+
+# -------------------------------------------------------------------------------------- against the slow twin
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@given(values=hostile_columns, max_bins=bins)
+@settings(deadline=None)
+def test_cuts_and_codes_are_those_of_the_slow_twin(dtype, values, max_bins):
+    X = column(values, dtype)
+    mapper = BinMapper.fit(X, max_bins=max_bins)
+    np.testing.assert_array_equal(mapper.cuts[0], slow.cuts(X[:, 0], max_bins))
+    np.testing.assert_array_equal(mapper.encode(X)[:, 0], slow.codes(X[:, 0], mapper.cuts[0]))
+
+
+@given(
+    rows=st.lists(
+        st.tuples(st.integers(-8, 8), st.one_of(st.integers(0, 50).map(float), st.floats(0, 1e300))),
+        max_size=40,
+    ),
+    max_bins=bins,
+)
+@settings(deadline=None)
+def test_weighted_cuts_are_those_of_the_slow_twin(rows, max_bins):
+    values, weights = np.array(rows, dtype=float).reshape(-1, 2).T
+    mapper = BinMapper.fit(column(values), max_bins=max_bins, weights=weights)
+    np.testing.assert_array_equal(mapper.cuts[0], slow.cuts(values, max_bins, weights))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("max_bins", [16, 255])
+def test_long_columns_are_cut_as_by_the_slow_twin(web, max_bins, weighted):
+    X = web[:800]
+    weights = np.random.default_rng(0).random(len(X)) if weighted else None
+    mapper = BinMapper.fit(X, max_bins=max_bins, weights=weights)
+    for f, cuts in enumerate(mapper.cuts):
+        np.testing.assert_array_equal(cuts, slow.cuts(X[:, f], max_bins, weights))
+
+
+@given(values=hostile_columns, others=hostile_columns)
+@settings(deadline=None)
+def test_categories_are_those_of_the_slow_twin(values, others):
+    mapper = BinMapper.fit(column(values), categorical=[True])
+    categories = list(slow.masses(values))
+    np.testing.assert_array_equal(mapper.categories[0], categories)
+    for dtype in (np.float32, np.float64):
+        for held in (values, others):
+            np.testing.assert_array_equal(
+                mapper.encode(column(held, dtype))[:, 0], slow.category_codes(held, categories)
+            )
+    assert mapper.n_bins[0] == mapper.missing_codes[0] == max(len(categories), 1)
+
+
+# ------------------------------------------------------------------------------------------------------- laws
+
+
+@given(values=hostile_columns, held=hostile_columns, max_bins=bins)
+@settings(deadline=None)
+def test_a_code_says_what_the_cuts_say(values, held, max_bins):
+    mapper = BinMapper.fit(column(values), max_bins=max_bins)
+    cuts = mapper.cuts[0]
+    assert (np.diff(cuts) > 0).all()
+    assert len(cuts) + 1 == mapper.n_bins[0] <= max_bins
+    for dtype in (np.float32, np.float64):
+        x = np.asarray(held, dtype=dtype)
+        codes = mapper.encode(column(x))[:, 0]
+        expected = np.where(np.isnan(x), mapper.missing_codes[0], np.searchsorted(cuts, x.astype(float)))
+        np.testing.assert_array_equal(codes, expected)
+        for c, cut in enumerate(cuts):
+            np.testing.assert_array_equal(codes <= c, x.astype(float) <= cut)
+
+
+@given(cuts=st.sets(st.floats(allow_nan=False).map(lambda x: x + 0.0), max_size=30), held=hostile_columns)
+@settings(deadline=None)
+def test_float32_values_meet_double_cuts_exactly(cuts, held):
+    mapper = BinMapper([sorted(cuts)])
+    np.testing.assert_array_equal(
+        mapper.encode(column(held, np.float32)), mapper.encode(column(held, np.float64))
+    )
+
+
+@given(values=hostile_columns, max_bins=bins, data=st.data())
+@settings(deadline=None)
+def test_the_order_of_rows_does_not_matter(values, max_bins, data):
+    weights = np.array(data.draw(st.lists(st.floats(0, 10), min_size=len(values), max_size=len(values))))
+    order = np.array(data.draw(st.permutations(range(len(values)))), dtype=np.intp)
+    X = column(values)
+    mapper = BinMapper.fit(X, max_bins=max_bins, weights=weights)
+    assert same(mapper, BinMapper.fit(X[order], max_bins=max_bins, weights=weights[order]))
+    assert same(mapper, BinMapper.fit(X, max_bins=max_bins, weights=weights[order], order=order))
+    np.testing.assert_array_equal(mapper.encode(X, order=order), mapper.encode(X)[order])
+
+
+@given(
+    values=hostile_columns,
+    max_bins=bins,
+    weight=st.floats(0, 1e308, exclude_min=True),
+    data=st.data(),
+)
+@settings(deadline=None)
+def test_only_proportions_of_weights_matter(values, max_bins, weight, data):
+    X, n = column(values), len(values)
+    plain = BinMapper.fit(X, max_bins=max_bins)
+    assert same(plain, BinMapper.fit(X, max_bins=max_bins, weights=np.full(n, weight)))
+    weights = np.array(data.draw(st.lists(st.floats(0, 1e6), min_size=n, max_size=n)))
+    if not weights.any() or weights[weights > 0].min(initial=1) > 1e-290:
+        weighted = BinMapper.fit(X, max_bins=max_bins, weights=weights)
+        assert same(weighted, BinMapper.fit(X, max_bins=max_bins, weights=2 * weights))
+
+
+@given(values=hostile_columns, max_bins=bins, data=st.data())
+@settings(deadline=None)
+def test_integer_weights_are_repeated_rows(values, max_bins, data):
+    n = len(values)
+    times = np.array(data.draw(st.lists(st.integers(0, 9), min_size=n, max_size=n)), dtype=int)
+    X = column(values)
+    weighted = BinMapper.fit(X, max_bins=max_bins, weights=times.astype(float))
+    assert same(weighted, BinMapper.fit(np.repeat(X, times, axis=0), max_bins=max_bins))
+
+
+def test_rows_of_weight_zero_are_encoded_but_not_cut():
+    X = column([1, 2, 3, 4, np.nan, -np.inf])
+    mapper = BinMapper.fit(X, weights=[1, 0, 1, 0, 0, 0])
+    np.testing.assert_array_equal(mapper.cuts[0], [2.0])
+    np.testing.assert_array_equal(mapper.encode(X)[:, 0], [0, 0, 1, 1, 2, 0])
+
+
+@pytest.mark.parametrize("n_distinct", [1, 2, 254, 255])
+def test_few_distinct_values_get_a_bin_each(n_distinct):
+    X = column(np.resize(np.arange(n_distinct) ** 2 - 50.0, 1000))
+    mapper = BinMapper.fit(X)
+    assert mapper.n_bins[0] == n_distinct
+    np.testing.assert_array_equal(np.unique(mapper.encode(X)), np.arange(n_distinct))
+
+
+@pytest.mark.parametrize("n", [256, 257, 1000, 4096, 10_007])
+@pytest.mark.parametrize("max_bins", [2, 3, 64, 255])
+def test_bins_of_light_values_are_equal(n, max_bins):
+    X = column(np.random.default_rng(n).permutation(n))
+    sizes = np.bincount(BinMapper.fit(X, max_bins=max_bins).encode(X)[:, 0])
+    assert len(sizes) == max_bins
+    assert sizes.max() - sizes.min() <= 1
+
+
+def test_heavy_values_have_bins_of_their_own_and_starve_nobody():
+    rng = np.random.default_rng(3)
+    tails = np.concatenate([rng.uniform(-9, 9, 4000), rng.uniform(10, 11, 1000)])
+    X = column(np.concatenate([np.zeros(5000), np.full(2000, 9.5), np.full(100, 20.0), tails]))
+    codes = BinMapper.fit(X, max_bins=32).encode(X)[:, 0]
+    sizes = np.bincount(codes)
+    assert len(sizes) == 32
+    for heavy in (0.0, 9.5):
+        assert set(codes[X[:, 0] == heavy]).isdisjoint(codes[X[:, 0] != heavy])
+    light = np.delete(sizes, codes[[0, 5000]])
+    assert light.min() > 0.6 * light.mean()
+    assert light.max() < 1.4 * light.mean()
+
+
+def test_more_runs_than_bins():
+    heavy = np.repeat(np.arange(0, 20, 2), np.arange(100, 110))
+    X = column(np.concatenate([heavy, np.arange(1, 21, 2)]))
+    mapper = BinMapper.fit(X, max_bins=12)
+    np.testing.assert_array_equal(mapper.cuts[0], slow.cuts(X[:, 0], 12))
+    codes = mapper.encode(X)[:, 0]
+    np.testing.assert_array_equal(np.unique(codes), np.arange(12))
+    assert np.bincount(codes).max() <= 110
+
+
+def test_the_cut_is_the_middle_or_the_lower_neighbour():
+    up = np.nextafter(1.0, 2.0)
+    big = np.finfo(float).max
+    values = [-np.inf, -big, 0.0, 5e-324, 1.0, up, 0.75 * big, big, np.inf]
+    expected = [-np.inf, -big / 2, 0.0, 0.5, 1.0, 0.375 * big, 0.875 * big, big]
+    np.testing.assert_array_equal(BinMapper.fit(column(values)).cuts[0], expected)
+
+
+def test_what_has_no_value_has_one_bin():
+    X = np.column_stack([np.full(5, np.nan), np.full(5, 3.0)])
+    for mapper in (BinMapper.fit(X), BinMapper.fit(X[:0]), BinMapper.fit(X, weights=np.zeros(5))):
+        np.testing.assert_array_equal(mapper.n_bins, [1, 1])
+        np.testing.assert_array_equal(mapper.encode(X), [[1, 0]] * 5)
+        np.testing.assert_array_equal(mapper.offsets, [0, 2, 4])
+    assert BinMapper.fit(X, categorical=[True, False]).encode(X)[0].tolist() == [1, 0]
+    assert BinMapper.fit(X[:, :0]).encode(X[:, :0]).shape == (5, 0)
+
+
+# ----------------------------------------------------------------------------------- layouts, threads, memory
+
+
+def layouts(X):
+    wide = np.full((2 * X.shape[0], 3 * X.shape[1]), 9, dtype=X.dtype)
+    wide[::2, ::3] = X
+    frozen = X.copy()
+    frozen.flags.writeable = False
+    backwards = X[::-1, ::-1].copy()
+    yield from (np.asfortranarray(X), wide[::2, ::3], backwards[::-1, ::-1], frozen, X.astype(np.float64))
+    yield np.asfortranarray(X.astype(np.float64))
+    for csr in (sparse.csr_array(X), sparse.csr_matrix(X.astype(np.float64))):
+        yield csr
+        csr = csr.copy()
+        csr.indices, csr.indptr = csr.indices.astype(np.int64), csr.indptr.astype(np.int64)
+        csr.data[::5] = csr.data[::5]
+        yield csr
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_layout_and_threads_do_not_matter(web, weighted):
+    rng = np.random.default_rng(1)
+    order = rng.permutation(len(web))
+    categorical = np.arange(web.shape[1]) == 2
+    weights = rng.integers(0, 4, len(web)) / 3 if weighted else None
+    arguments = {"max_bins": 100, "order": order, "weights": weights, "categorical": categorical}
+    mapper = BinMapper.fit(web, **arguments)
+    codes = mapper.encode(web, order=order)
+    assert codes.flags.c_contiguous
+    for X in (web, *layouts(web)):
+        for n_threads in (1, 2, 3, 4):
+            other = BinMapper.fit(X, n_threads=n_threads, **arguments)
+            assert same(mapper, other)
+            np.testing.assert_array_equal(mapper.categories[2], other.categories[2])
+            np.testing.assert_array_equal(mapper.encode(X, order=order, n_threads=n_threads), codes)
+
+
+def test_explicit_zeros_and_missing_entries_of_sparse_rows():
+    X = sparse.csr_array(
+        (np.array([0.0, np.nan, 2.0, -0.0, -1.0]), np.array([0, 1, 0, 1, 2]), np.array([0, 2, 4, 5, 5])),
+        shape=(4, 3),
+    )
+    mapper = BinMapper.fit(X, weights=[1.0, 2.0, 3.0, 0.0])
+    assert same(mapper, BinMapper.fit(X.toarray(), weights=[1.0, 2.0, 3.0, 0.0]))
+    np.testing.assert_array_equal(mapper.encode(X), mapper.encode(X.toarray()))
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("most", [2, 4096])
+def test_many_columns_are_taken_some_at_a_time(make, most, monkeypatch, web):
+    X = np.tile(web, (1, 5))
+    mapper = BinMapper.fit(X)
+    codes = mapper.encode(X)
+    monkeypatch.setattr("ranktrees.binning._MOST_COLUMNS", most)
+    monkeypatch.setattr("ranktrees.binning._VALUES_TO_CUT", 1)
+    monkeypatch.setattr("ranktrees.binning._VALUES_TO_ENCODE", 5000)
+    monkeypatch.setattr("ranktrees.binning._FEWEST_COLUMNS", 3)
+    for n_threads in (1, 2):
+        assert same(mapper, BinMapper.fit(make(X), n_threads=n_threads))
+        np.testing.assert_array_equal(mapper.encode(make(X), n_threads=n_threads), codes)
+
+
+def test_order_may_leave_rows_out_and_repeat_them(web):
+    order = np.random.default_rng(2).integers(0, len(web), 700)
+    mapper = BinMapper.fit(web[order])
+    for X in (web, sparse.csr_array(web)):
+        assert same(mapper, BinMapper.fit(X, order=order))
+        np.testing.assert_array_equal(mapper.encode(X, order=order), mapper.encode(web[order]))
+
+
+def test_little_memory_is_needed():
+    X = np.random.default_rng(0).random((400_000, 64), dtype=np.float32)
+    tracemalloc.start()
+    try:
+        mapper = BinMapper.fit(X)
+        assert tracemalloc.get_traced_memory()[1] < X.nbytes / 4
+        tracemalloc.reset_peak()
+        codes = mapper.encode(X)
+        assert tracemalloc.get_traced_memory()[1] < 1.1 * codes.nbytes
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_copy_is_the_same(web):
+    mapper = BinMapper.fit(web, categorical=np.arange(web.shape[1]) == 2)
+    copy = pickle.loads(pickle.dumps(mapper))
+    assert same(mapper, copy)
+    np.testing.assert_array_equal(mapper.encode(web), copy.encode(web))
+    assert repr(copy) == f"<BinMapper of 8 features, {mapper.n_bins.sum()} bins>"
+
+
+# ----------------------------------------------------------------------------------------------------- errors
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"max_bins": 1}, "max_bins is 1; expected an integer from 2 to 255"),
+        ({"max_bins": 256}, "max_bins is 256"),
+        ({"weights": [1.0]}, r"weights has shape \(1,\), but there are 300 rows"),
+        ({"weights": -np.ones(300)}, "weights has negative"),
+        ({"weights": np.full(300, np.nan)}, "weights has negative, infinite or missing values"),
+        ({"categorical": [False, True]}, "categorical feature 1 has 300 distinct values; .* Merge rare"),
+        ({"categorical": [True]}, r"categorical has shape \(1,\); expected \(2,\)"),
+        ({"order": [0, 300]}, "order has rows 0 to 300, but X has rows 0 to 299"),
+    ],
+)
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
+def test_wrong_arguments_are_named(make, change, message):
+    X = make(np.column_stack([np.zeros(300), np.arange(300.0)]))
+    with pytest.raises(ValueError, match=message):
+        BinMapper.fit(X, **change)
+
+
+def test_wrong_rows_are_refused():
+    X = np.eye(3)
+    with pytest.raises(TypeError, match="int64; expected 2-dimensional float32 or float64"):
+        BinMapper.fit(X.astype(np.int64))
+    with pytest.raises(TypeError, match="csc matrix; expected csr"):
+        BinMapper.fit(sparse.csc_array(X))
+    with pytest.raises(ValueError, match="X has 2 features, but the cuts are of 3"):
+        BinMapper.fit(X).encode(X[:, :2])
+    twice = sparse.csr_array((np.ones(2), np.zeros(2, dtype=np.int32), np.array([0, 2])), shape=(1, 2))
+    with pytest.raises(ValueError, match="not canonical"):
+        BinMapper.fit(twice)
+    outside = sparse.csr_array(X)
+    outside.indices[1] = 7
+    with pytest.raises(ValueError, match="column indices outside 0 to 2"):
+        BinMapper.fit(outside)

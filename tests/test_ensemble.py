@@ -1,0 +1,210 @@
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from ranktrees._core.dtypes import NODE
+from reference import scoring as reference
+
+from ranktrees.ensemble import Ensemble
+
+
+def random_ensemble(seed, *args, **others):
+    return reference.random_ensemble(np.random.default_rng(seed), *args, **others)
+
+
+def rows(seed, ensemble, n_rows=50):
+    return reference.random_rows(np.random.default_rng(seed), ensemble, n_rows)
+
+
+def test_from_trees_puts_trees_and_bit_sets_together():
+    rng = np.random.default_rng(0)
+    categories = [None, [1.0, 2.0, 5.0]]
+    trees, bitsets = zip(*[reference.random_tree(rng, 9, categories, [0.5]) for _ in range(6)], strict=True)
+    together = Ensemble.from_trees(trees, bitsets, n_features=2, categories=categories)
+    alone = [
+        Ensemble.from_trees([nodes], [bits], n_features=2, categories=categories)
+        for nodes, bits in zip(trees, bitsets, strict=True)
+    ]
+    assert len(together) == together.n_trees == 6
+    X = rows(1, together)
+    np.testing.assert_array_equal(together.leaves(X), np.hstack([one.leaves(X) for one in alone]))
+    with pytest.raises(ValueError, match="bitsets has 5 entries, expected 6, one per tree"):
+        Ensemble.from_trees(trees, bitsets[:5], n_features=2, categories=categories)
+    few = [bits[:-1] for bits in bitsets]
+    with pytest.raises(ValueError, match=r"tree 0: categories must be below \d+, its number of bit sets"):
+        Ensemble.from_trees(trees, few, n_features=2, categories=categories)
+
+
+def test_one_bit_set_per_categorical_node_in_order():
+    ensemble = random_ensemble(1, 10)
+    split = ensemble.nodes["categories"] >= 0
+    np.testing.assert_array_equal(ensemble.nodes["categories"][split], np.arange(len(ensemble.bitsets)))
+    for node in ensemble.nodes[split]:
+        bits = ensemble.bitsets[node["categories"]]
+        n_categories = len(ensemble.categories[node["feature"]])
+        assert sum(int(word) << 32 * i for i, word in enumerate(bits)) < 2**n_categories
+
+
+def test_arrays_are_copied_and_read_only():
+    stump, bitsets, categories = reference.stump(), np.ones((1, 8), np.uint32), [np.array([1.0, 2.0])]
+    stump["categories"][0] = 0
+    ensemble = Ensemble(stump, [0, 3], n_features=1, bitsets=bitsets, categories=categories)
+    before = ensemble.digest()
+    stump["value"], bitsets[:], categories[0][:] = 9.0, 0, 7.0
+    assert ensemble.digest() == before
+    for array in (ensemble.nodes, ensemble.tree_offsets, ensemble.bitsets, ensemble.categories[0]):
+        assert not array.flags.writeable
+
+
+def test_trees_can_be_looked_at():
+    ensemble = random_ensemble(2, 4)
+    assert [len(tree) for tree in ensemble] == np.diff(ensemble.tree_offsets).tolist()
+    assert all(tree.n_leaves == (len(tree) + 1) // 2 for tree in ensemble)
+    assert max(tree.depth for tree in ensemble) == ensemble.depth
+    np.testing.assert_array_equal(ensemble[-1].nodes, ensemble[3].nodes)
+    for t in (4, -5):
+        with pytest.raises(IndexError):
+            ensemble[t]
+
+
+def test_depth():
+    assert Ensemble.from_trees([], n_features=1).depth == 0
+    assert Ensemble.from_trees([reference.stump()], n_features=1).depth == 1
+    ensemble = random_ensemble(3, 5, 40)
+
+    def depth(nodes, i=0):
+        children = (nodes[i]["left"], nodes[i]["right"]) if nodes[i]["feature"] >= 0 else ()
+        return max([1 + depth(nodes, child) for child in children], default=0)
+
+    assert [tree.depth for tree in ensemble] == [depth(tree.nodes) for tree in ensemble]
+
+
+def test_first():
+    ensemble = random_ensemble(4, 6, base=0.5)
+    X = rows(4, ensemble)
+    np.testing.assert_array_equal(ensemble.first(4).leaves(X), ensemble.leaves(X)[:, :4])
+    assert ensemble.first(6) == ensemble
+    np.testing.assert_array_equal(ensemble.first(0).predict(X), np.full(50, 0.5))
+    for n in (-1, 7):
+        with pytest.raises(ValueError, match="n must be between 0 and the number of trees, 6"):
+            ensemble.first(n)
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1), n=st.integers(0, 4), average=st.booleans(), n_features=st.integers(1, 5)
+)
+@settings(deadline=None, max_examples=40)
+def test_extend(seed, n, average, n_features):
+    one = random_ensemble(seed, 4, n_features=n_features, average=average, base=0.5)
+    two = random_ensemble(seed + 1, n, n_features=n_features, average=average, base=0.5)
+    before = one.digest(), two.digest()
+    both = one.extend(two)
+    assert (one.digest(), two.digest()) == before
+    X = np.vstack([rows(seed, one), rows(seed, two)])
+    np.testing.assert_array_equal(both.leaves(X), np.hstack([one.leaves(X), two.leaves(X)]))
+    sums = (one.predict(X) - 0.5) * (4 if average else 1) + (two.predict(X) - 0.5) * (n if average else 1)
+    expected = 0.5 + sums / (4 + n if average else 1)
+    np.testing.assert_allclose(both.predict(X), expected, rtol=1e-12, atol=1e-12)
+
+
+def test_extending_undoes_first():
+    ensemble = random_ensemble(5, 6, base=0.5)
+    last = Ensemble(
+        ensemble.nodes[ensemble.tree_offsets[4] :],
+        ensemble.tree_offsets[4:] - ensemble.tree_offsets[4],
+        n_features=ensemble.n_features,
+        bitsets=ensemble.bitsets,
+        categories=ensemble.categories,
+        base=0.5,
+    )
+    assert ensemble.first(4).extend(last) == ensemble
+
+
+def test_extend_refuses_what_does_not_fit():
+    ensemble = random_ensemble(6)
+    with pytest.raises(ValueError, match="other has n_features=5, expected 4"):
+        ensemble.extend(random_ensemble(6, n_features=5))
+    with pytest.raises(ValueError, match="other has average=True, expected False"):
+        ensemble.extend(random_ensemble(6, average=True))
+    with pytest.raises(ValueError, match=r"other has base=1\.0, expected 0\.0"):
+        ensemble.extend(random_ensemble(6, base=1.0))
+    one, two = (
+        Ensemble.from_trees([], n_features=1, categories=[np.arange(200.0) + start]) for start in (0, 100)
+    )
+    with pytest.raises(ValueError, match=r"categories\[0\] must be a list of at most 256 values"):
+        one.extend(two)
+
+
+def test_feature_importances():
+    ensemble = random_ensemble(8, 10)
+    gains, splits = np.zeros((2, 4))
+    for node in ensemble.nodes:
+        if node["feature"] >= 0:
+            gains[node["feature"]] += node["gain"]
+            splits[node["feature"]] += 1
+    np.testing.assert_array_equal(ensemble.feature_importances(), gains)
+    np.testing.assert_array_equal(ensemble.feature_importances("split"), splits)
+    np.testing.assert_array_equal(Ensemble.from_trees([], n_features=3).feature_importances(), np.zeros(3))
+    with pytest.raises(ValueError, match="kind must be 'gain' or 'split', got 'cover'"):
+        ensemble.feature_importances("cover")
+
+
+def test_equality_hash_and_digest_are_those_of_the_content():
+    one, same, other = random_ensemble(9), random_ensemble(9), random_ensemble(10)
+    assert one == same
+    assert hash(one) == hash(same)
+    assert one.digest() == same.digest()
+    assert one != other
+    assert one.digest() != other.digest()
+    assert one != "ensemble"
+
+
+@pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
+def test_pickle_goes_through_the_checked_bytes(protocol):
+    ensemble = random_ensemble(11)
+    pickled = pickle.dumps(ensemble, protocol)
+    assert pickle.loads(pickled) == ensemble
+    data = ensemble.to_bytes()
+    assert data in pickled or protocol < 3
+    if protocol >= 3:
+        with pytest.raises(ValueError, match="checksum does not match"):
+            pickle.loads(pickled.replace(data, data[:-1] + bytes([data[-1] ^ 1])))
+    assert copy.deepcopy(ensemble) == ensemble
+
+
+def test_repr():
+    assert repr(Ensemble.from_trees([reference.stump()], n_features=2, base=0.1)) == (
+        "Ensemble(n_trees=1, n_nodes=3, depth=1, n_features=2, base=0.1, average=False)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("others", "message"),
+    [
+        ({"n_features": 0}, "n_features must be between 1"),
+        ({"base": np.nan}, "base must be finite"),
+        ({"categories": [None, None]}, "categories has 2 entries, expected 1, one per feature"),
+        ({"categories": [[2.0, 1.0]]}, r"categories\[0\] must be finite and rising"),
+        ({"categories": [[[1.0]]]}, r"categories\[0\] must be a list"),
+        ({"bitsets": np.zeros((1, 4), np.uint32)}, r"bitsets must have shape \(n, 8\), got \(1, 4\)"),
+        ({"tree_offsets": [0, 2]}, "tree_offsets must rise from 0 to the number of nodes, 3"),
+        ({"tree_offsets": 3}, "must be one-dimensional"),
+        ({"nodes": np.zeros((3, 1), NODE)}, "must be one-dimensional"),
+    ],
+)
+def test_constructor_refuses(others, message):
+    arguments = {"nodes": reference.stump(), "tree_offsets": [0, 3], "n_features": 1} | others
+    with pytest.raises(ValueError, match=message):
+        Ensemble(**arguments)
+
+
+def test_negative_zero_is_the_category_zero():
+    stump = reference.stump()
+    stump["categories"][0] = 0
+    bitsets = np.zeros((1, 8), np.uint32)
+    bitsets[0, 0] = 1
+    ensemble = Ensemble(stump, [0, 3], n_features=1, bitsets=bitsets, categories=[[-0.0, 1.0]])
+    np.testing.assert_array_equal(ensemble.leaves([[0.0], [-0.0], [1.0], [2.0]]), [[1], [1], [2], [1]])

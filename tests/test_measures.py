@@ -1,0 +1,829 @@
+"""Measures against textbook sums over every order of ties, against other programs, and against laws."""
+
+import copy
+import itertools
+import math
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reference import ranking as reference
+from scipy import stats
+from sklearn import metrics as sk
+from sklearn.exceptions import UndefinedMetricWarning
+
+from ranktrees import measures
+from ranktrees.measures import (
+    AP,
+    AUC,
+    DCG,
+    ERR,
+    NDCG,
+    PAUC,
+    RMSE,
+    RR,
+    KendallTau,
+    Measure,
+    P,
+    PairAccuracy,
+    R,
+    as_measure,
+    discounts,
+    gains,
+)
+
+# every compiled measure with its twin, at its cutoffs
+TWINS = [
+    (measure, twin, parameters, cutoffs)
+    for measure, twin, parameters, cutoffs in [
+        (DCG, reference.dcg, {}, [None, 1, 3]),
+        (NDCG, reference.ndcg, {}, [None, 1, 3]),
+        (NDCG, reference.ndcg, {"gain": "linear", "discount": "letor"}, [None, 2]),
+        (ERR, reference.err, {}, [None, 1, 3]),
+        (ERR, reference.err, {"max_grade": 6}, [None]),
+        (AP, reference.ap, {}, [None, 1, 3]),
+        (AP, reference.ap, {"rel": 2}, [None]),
+        (RR, reference.rr, {}, [None, 1, 3]),
+        (P, reference.p, {}, [None, 1, 3, 9]),
+        (R, reference.r, {}, [None, 1, 3]),
+        (AUC, reference.auc, {}, [None]),
+        (PAUC, reference.pauc, {}, [None, (0, 2), (1, 2), (1, 9)]),
+        (PairAccuracy, reference.pair_accuracy, {}, [None]),
+    ]
+]
+ALL = [NDCG, DCG, ERR, AP, RR, P, R, AUC, PAUC, RMSE, PairAccuracy, KendallTau]
+CUT = [
+    *[measure @ 3 for measure in (NDCG, DCG, ERR, AP, RR, P, R)],
+    *[PAUC @ [1, 3], NDCG.letor @ 4, NDCG.survey, RR(rel=2)],
+]
+
+
+def one_query(n):
+    return np.array([0, n], dtype=np.int64)
+
+
+def random_queries(seed, n_queries=40, longest=30, n_grades=5, n_scores=8):
+    """Labels, scores (with many ties), offsets."""
+    random = np.random.default_rng(seed)
+    sizes = random.integers(1, longest, n_queries)
+    n = sizes.sum()
+    labels = random.integers(0, n_grades, n).astype(float)
+    return labels, random.integers(0, n_scores, n) / 4.0, np.concatenate(([0], np.cumsum(sizes)))
+
+
+# ---- values ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("measure", "typed"),
+    [
+        (NDCG, "NDCG"),
+        (NDCG @ 10, "NDCG @ 10"),
+        (NDCG(gain="linear", ties="worst") @ 10, 'NDCG(gain="linear", ties="worst") @ 10'),
+        (NDCG(gain=[0, 1, 2.5]), "NDCG(gain=[0, 1, 2.5])"),
+        (NDCG(gain=np.arange(3)) @ np.int64(2), "NDCG(gain=[0, 1, 2]) @ 2"),
+        (NDCG(gain="exp2", empty_query="skip"), "NDCG"),
+        (NDCG(empty_query=0.5), "NDCG(empty_query=0.5)"),
+        (NDCG.survey @ 3, "NDCG(empty_query=0.5) @ 3"),
+        ((NDCG @ 3).letor, 'NDCG(discount="letor", ties="input", empty_query=0) @ 3'),
+        (ERR(max_grade=2) @ 5, "ERR(max_grade=2) @ 5"),
+        (RR(rel=3), "RR(rel=3)"),
+        (PAUC @ [0, 5], "PAUC @ [0, 5]"),
+        (PairAccuracy(ties="worst"), 'PairAccuracy(ties="worst")'),
+        (RMSE, "RMSE"),
+    ],
+)
+def test_measures_print_as_they_are_typed(measure, typed):
+    assert repr(measure) == str(measure) == typed
+    assert as_measure(typed) == measure
+    assert eval(typed, vars(measures)) == measure
+    assert as_measure(measure) is measure
+
+
+def test_measures_are_equal_by_what_they_print():
+    for a, b in itertools.product([*ALL, *CUT], repeat=2):
+        assert (a == b) == (repr(a) == repr(b))
+        assert (hash(a) == hash(b)) == (a == b)
+    assert NDCG @ 10 != "NDCG @ 10"
+
+
+@pytest.mark.parametrize("measure", [*ALL, *CUT], ids=repr)
+def test_measures_can_be_copied_and_pickled(measure):
+    assert pickle.loads(pickle.dumps(measure)) == copy.deepcopy(measure) == measure
+    assert type(measure)(**measure.parameters) == measure
+
+
+def test_measures_do_not_change():
+    with pytest.raises(AttributeError, match=r"NDCG\(at=...\)"):
+        NDCG.at = 3
+    assert (NDCG @ 3)(gain="linear") == NDCG(gain="linear") @ 3
+    assert NDCG @ 3 @ 5 == NDCG @ 5
+    assert NDCG() == NDCG
+
+
+@pytest.mark.parametrize(
+    ("typed", "measure"),
+    [
+        ("ndcg@10", NDCG @ 10),
+        ("NDCG @ 10", NDCG @ 10),
+        ("map", AP),
+        ("map@5", AP @ 5),
+        ("mrr", RR),
+        ("err@10", ERR @ 10),
+        ("p@5", P @ 5),
+        ("precision@5", P @ 5),
+        ("recall@10", R @ 10),
+        ("auc", AUC),
+        ("pauc@[0,5]", PAUC @ [0, 5]),
+        ("rmse", RMSE),
+        ("dcg@5", DCG @ 5),
+        ("pair_accuracy", PairAccuracy),
+        ("PairAccuracy", PairAccuracy),
+        ("kendall_tau", KendallTau),
+        ("ndcg.lightgbm@5", NDCG.lightgbm @ 5),
+        ("(ndcg@5).catboost", NDCG.catboost @ 5),
+        (" ndcg(gain='linear')@5 ", NDCG(gain="linear") @ 5),
+    ],
+)
+def test_as_measure(typed, measure):
+    assert as_measure(typed) == measure
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "ndgc@10",
+        "",
+        "ndcg@",
+        "ndcg@ten",
+        "ndcg+1",
+        "ndcg.nothing",
+        "ap.letor",
+        "ndcg.at",
+        "f(1)",
+        "ndcg(print())",
+        "3",
+    ],
+)
+def test_as_measure_lists_what_there_is(typed):
+    with pytest.raises(ValueError, match="unknown measure .*: write a name, one of ndcg, dcg, err, map"):
+        as_measure(typed)
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: as_measure(10), ValueError, "a measure is a string such as 'ndcg@10'"),
+        (lambda: as_measure("auc@5"), ValueError, "AUC has no cutoff"),
+        (
+            lambda: as_measure("ndcg(gian='linear')"),
+            ValueError,
+            "NDCG has no parameter 'gian': it has gain, disc",
+        ),
+        (lambda: NDCG(gian="linear"), TypeError, "NDCG has no parameter 'gian': it has gain, discount, ties"),
+        (lambda: RMSE @ 3, TypeError, "RMSE has no cutoff"),
+        (lambda: NDCG @ 0, ValueError, "whole number of ranks >= 1, got 0"),
+        (lambda: NDCG @ 2.5, ValueError, "whole number of ranks >= 1, got 2.5"),
+        (lambda: NDCG @ True, ValueError, "whole number of ranks >= 1, got True"),
+        (lambda: PAUC @ 5, ValueError, r"PAUC @ \[a, b\] with 0 <= a < b, got 5"),
+        (lambda: PAUC @ [5, 5], ValueError, r"got \[5, 5\]"),
+        (
+            lambda: NDCG(gain="exp"),
+            ValueError,
+            "gain must be one of 'exp2', 'linear', a sequence .* got 'exp'",
+        ),
+        (lambda: NDCG(gain=[]), ValueError, "gain must be one of"),
+        (lambda: NDCG(gain=[0, -1]), ValueError, "gain must be one of"),
+        (lambda: NDCG(gain=3), ValueError, "gain must be one of"),
+        (lambda: NDCG(discount="log"), ValueError, "discount must be one of 'log2', 'letor', a sequence"),
+        (lambda: NDCG(ties="best"), ValueError, "ties must be one of 'average', 'worst', 'input', 'reverse'"),
+        (
+            lambda: NDCG(empty_query="one"),
+            ValueError,
+            "empty_query must be 'skip' or the value of such a query",
+        ),
+        (lambda: AP(rel=None), ValueError, "rel must be the lowest relevant label"),
+        (lambda: ERR(max_grade=0), ValueError, "max_grade must be the highest possible label"),
+    ],
+)
+def test_wrong_parameters(make, error, message):
+    with pytest.raises(error, match=message):
+        make()
+
+
+# ---- gains and discounts --------------------------------------------------------------------------------------
+
+
+def test_exp2_gains_are_exact_for_whole_labels():
+    labels = np.arange(1001.0)
+    assert (gains(labels) == [2.0**label - 1 for label in labels]).all()
+
+
+def test_exp2_gains_of_other_labels():
+    labels = np.random.default_rng(0).uniform(0, 40, 1000)
+    np.testing.assert_allclose(gains(labels), 2.0**labels - 1, rtol=1e-14, atol=1e-15)
+    assert (np.diff(gains(np.sort(labels))) >= 0).all()
+
+
+def test_gains():
+    np.testing.assert_array_equal(gains([0, 2, 1.5], "linear"), [0, 2, 1.5])
+    np.testing.assert_array_equal(gains([0, 2, 1], (0, 5, 7)), [0, 7, 5])
+    np.testing.assert_array_equal(gains([0, 2, 1], np.sqrt), np.sqrt([0, 2, 1]))
+
+
+@pytest.mark.parametrize(
+    ("labels", "gain", "message"),
+    [
+        ([0, 2000], "exp2", "too large for a float at label 2000"),
+        ([0, 3], [0, 1, 2], "the gain table has 3 entries, for labels 0 to 2, but there is a label 3"),
+        ([0, 0.5], [0, 1], "label 0.5 is not whole"),
+        ([0, 1], lambda labels: labels - 1, "negative or not finite"),
+        ([0, 1], lambda labels: labels[:1], r"shape \(1,\) for labels of shape \(2,\)"),
+    ],
+)
+def test_labels_without_a_gain(labels, gain, message):
+    with pytest.raises(ValueError, match=message):
+        gains(labels, gain)
+
+
+def test_discounts():
+    ranks = np.arange(1, 2001)
+    np.testing.assert_allclose(discounts(2000), 1 / np.log2(1 + ranks), rtol=1e-14)
+    np.testing.assert_allclose(discounts(2000, "letor"), 1 / np.log2(np.maximum(ranks, 2)), rtol=1e-14)
+    np.testing.assert_array_equal(discounts(3, [1, 0.5]), [1, 0.5, 0])
+    np.testing.assert_array_equal(discounts(3, [4, 3, 2, 1]), [4, 3, 2])
+    np.testing.assert_array_equal(discounts(3, lambda ranks: 1 / ranks), [1, 1 / 2, 1 / 3])
+    assert discounts(0).shape == discounts(0, "letor").shape == (0,)
+    with pytest.raises(ValueError, match="negative or not finite"):
+        discounts(3, lambda ranks: 1 / (ranks - 1.5))
+    with pytest.raises(ValueError, match="shape"):
+        discounts(3, lambda ranks: 1.0)
+
+
+# ---- against the twins ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ties", ["average", "worst", "input", "reverse"])
+@pytest.mark.parametrize(("measure", "twin", "parameters", "cutoffs"), TWINS)
+def test_every_order_of_ties(measure, twin, parameters, cutoffs, ties):
+    random = np.random.default_rng(7)
+    for trial in range(60):
+        n = int(random.integers(1, 7))
+        labels = random.integers(0, 5, n) * random.integers(0, 2, n)
+        scores = random.integers(0, 1 + trial % 4, n) / 2
+        for at in cutoffs:
+            cut = measure(ties=ties, **parameters)
+            cut = cut if at is None else cut @ at
+            value = cut.of_query(labels.astype(float), scores.astype(float))
+            expected = reference.evaluate(twin, labels.tolist(), scores.tolist(), ties, at, **parameters)
+            if cut.empty_query == 0 and math.isnan(expected):
+                expected = 0.0
+            assert value == pytest.approx(expected, abs=1e-12, nan_ok=True), (cut, labels, scores)
+
+
+@pytest.mark.parametrize("measure", [NDCG, DCG, NDCG @ 70, DCG @ 200])
+@pytest.mark.parametrize("n", [65, 300, 2000])
+def test_long_queries(measure, n):
+    random = np.random.default_rng(n)
+    labels, scores = random.integers(0, 5, n).astype(float), random.permutation(n).astype(float)
+    ranked = labels[np.argsort(-scores)]
+    top = measure.at or n
+    weights = discounts(min(top, n))
+    expected = gains(ranked)[: len(weights)] @ weights
+    if type(measure) is type(NDCG):
+        expected /= reference.ideal_dcg(gains(labels), weights)
+    assert measure.of_query(labels, scores) == pytest.approx(expected, rel=1e-12)
+
+
+def test_err_of_ties_is_exact():
+    random = np.random.default_rng(3)
+    for _ in range(20):
+        labels = random.choice([0.0, 0.0, 1.0, 2.5, 4.0], random.integers(1, 9))
+        stopping = ((2**labels - 1) / 16).tolist()
+        expected = reference.err_of_tie(stopping) if any(stopping) else 0.0
+        assert ERR.of_query(labels, np.zeros(len(labels))) == pytest.approx(expected, abs=1e-14)
+
+
+def test_err_of_a_huge_tie_stops_where_nobody_is_left():
+    """The truncated recursion equals the full one; here 3,000 equal rows, where the chances are geometric."""
+    stop = (2.0**3 - 1) / 16
+    value = ERR.of_query(np.full(3000, 3.0), np.zeros(3000))
+    ranks = np.arange(1, 3001)
+    assert value == pytest.approx(math.fsum(stop * (1 - stop) ** (ranks - 1) / ranks), rel=1e-13)
+
+
+def test_a_million_rows():
+    n = 1_000_000
+    random = np.random.default_rng(0)
+    labels = (random.random(n) < 1e-3) * random.integers(1, 5, n).astype(float)
+    ties, order = np.zeros(n), random.permutation(n).astype(float)
+    assert AUC(labels, ties) == pytest.approx(0.5, abs=1e-9)
+    assert PairAccuracy(labels, ties) == 0.5
+    assert NDCG(labels, labels) == 1.0
+    for measure in (NDCG @ 10, ERR @ 10, AP, RR):
+        assert 0 <= measure(labels, order) < 0.2
+        assert 0 <= measure(labels, ties) < 0.2
+
+
+@pytest.mark.parametrize("measure", [*ALL, *CUT], ids=repr)
+def test_no_rows_no_queries(measure):
+    nothing = np.empty(0)
+    assert measure.per_query(nothing, nothing, np.zeros(1, dtype=np.int64)).shape == (0,)
+    assert math.isnan(measure.mean(nothing, nothing, np.zeros(1, dtype=np.int64)))
+    with pytest.raises(ValueError, match="y_true is empty"):
+        measure([], [])
+
+
+# ---- deltas ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("measure", [*ALL, *CUT, NDCG(gain="linear"), ERR(max_grade=3)], ids=repr)
+def test_deltas_equal_brute_force(measure):
+    for n in range(1, 6):
+        scores = np.arange(n, 0.0, -1.0)
+        for labels in itertools.product(range(4), repeat=n):
+            labels = np.array(labels, dtype=float)
+            closed = measure.deltas(labels, scores)
+            np.testing.assert_allclose(
+                closed, brute_deltas(measure, labels, scores), atol=1e-12, err_msg=f"{labels}"
+            )
+
+
+def brute_deltas(measure, labels, scores):
+    return np.nan_to_num(Measure._swap_deltas(measure, labels, scores))
+
+
+@pytest.mark.parametrize("measure", [*ALL, *CUT], ids=repr)
+def test_deltas_of_unsorted_and_tied_rows(measure):
+    labels = np.array([0.0, 2, 1, 0, 3, 1, 0])
+    scores = np.array([0.3, 0.5, 0.3, 0.9, 0.1, 0.5, 0.3])
+    order = np.argsort(-scores, kind="stable")
+    ranked = np.arange(7, 0.0, -1.0) if measure.by_order else scores[order]
+    expected = brute_deltas(measure, labels[order], ranked)
+    np.testing.assert_allclose(measure.deltas(labels, scores)[np.ix_(order, order)], expected, atol=1e-12)
+
+
+def test_a_delta_written_out():
+    # ranks 1 and 3 swap: gain 1 comes up from rank 3, gain 0 goes down; the best DCG is 3 + 1 / log2(3)
+    delta = NDCG.deltas([0.0, 2.0, 1.0], [3.0, 2.0, 1.0])[0, 2]
+    assert delta == pytest.approx((1 - 1 / 2) / (3 + 1 / math.log2(3)))
+
+
+# ---- against other programs -----------------------------------------------------------------------------------
+
+
+def lightgbm_ndcg(y, score, sizes):
+    import lightgbm
+
+    rows = np.arange(float(len(y)))[:, None]
+    data = lightgbm.Dataset(rows, label=y, group=sizes, init_score=score, params={"verbose": -1})
+    booster = lightgbm.Booster(
+        {"objective": "lambdarank", "metric": "ndcg", "eval_at": [5], "verbose": -1, "num_threads": 1}, data
+    )
+    return booster.eval_train()[0][2]
+
+
+def xgboost_ndcg(y, score, sizes, metric="ndcg@5"):
+    xgboost = pytest.importorskip("xgboost")
+    data = xgboost.DMatrix(np.zeros((len(y), 1)), label=y)
+    data.set_group(sizes)
+    data.set_base_margin(np.asarray(score, dtype=float))
+    booster = xgboost.train({"objective": "rank:ndcg", "eval_metric": metric, "nthread": 1}, data, 0)
+    return float(booster.eval(data).split(":")[-1])
+
+
+def catboost_ndcg(y, score, sizes, kind="Base"):
+    pytest.importorskip("catboost")
+    from catboost.utils import eval_metric
+
+    qid = np.repeat(np.arange(len(sizes)), sizes)
+    y, score = np.asarray(y, dtype=float), np.asarray(score, dtype=float)
+    return eval_metric(y, score, f"NDCG:top=5;type={kind}", group_id=qid, thread_count=1)[0]
+
+
+def sklearn_ndcg(y, score, sizes):
+    if 1 in sizes:
+        pytest.skip("scikit-learn refuses a query of one row")
+    bounds = itertools.pairwise([0, *np.cumsum(sizes)])
+    return np.mean([sk.ndcg_score([y[start:stop]], [score[start:stop]], k=5) for start, stop in bounds])
+
+
+def ir_frames(y, score, qid):
+    ids = {"query_id": np.asarray(qid).astype(str), "doc_id": [f"d{row:06d}" for row in range(len(y))]}
+    qrels = pd.DataFrame({**ids, "relevance": np.asarray(y, dtype=int)})
+    return qrels, pd.DataFrame({**ids, "score": np.asarray(score, dtype=float)})
+
+
+def ir_measures_ndcg(y, score, sizes):
+    import ir_measures
+
+    qrels, run = ir_frames(y, score, np.repeat(np.arange(len(sizes)), sizes))
+    return ir_measures.calc_aggregate([ir_measures.nDCG @ 5], qrels, run)[ir_measures.nDCG @ 5]
+
+
+GRADED = [3, 2, 0, 1, 0, 2], [0.1, 0.4, 0.9, 0.6, 0.8, 0.3]
+SITUATIONS = {
+    "graded, no ties": (*GRADED, [6]),
+    "a query without relevant rows": ([*GRADED[0], 0, 0, 0], [*GRADED[1], 0.3, 0.2, 0.1], [6, 3]),
+    "all tied, ascending": ([0, 0, 3], [1.0, 1.0, 1.0], [3]),
+    "all tied, descending": ([3, 0, 0], [1.0, 1.0, 1.0], [3]),
+    "a query of one row": ([1, *GRADED[0]], [0.5, *GRADED[1]], [1, 6]),
+}
+EXP2, LINEAR = 0.27279506817479793, 0.37506283775028487
+AVERAGE = (1 + 1 / math.log2(3) + 1 / 2) / 3
+PROGRAMS = [
+    (NDCG.lightgbm, lightgbm_ndcg, {}, [EXP2, (EXP2 + 1) / 2, 0.5, 1.0, (EXP2 + 1) / 2]),
+    (NDCG.xgboost, xgboost_ndcg, {}, [EXP2, (EXP2 + 1) / 2, 0.5, 1.0, (EXP2 + 1) / 2]),
+    (
+        NDCG.xgboost(empty_query=0),
+        xgboost_ndcg,
+        {"metric": "ndcg@5-"},
+        [EXP2, EXP2 / 2, 0.5, 1.0, (EXP2 + 1) / 2],
+    ),
+    (NDCG.catboost, catboost_ndcg, {}, [LINEAR, (LINEAR + 1) / 2, 0.5, 0.5, (LINEAR + 1) / 2]),
+    (
+        NDCG.catboost(gain="exp2"),
+        catboost_ndcg,
+        {"kind": "Exp"},
+        [EXP2, (EXP2 + 1) / 2, 0.5, 0.5, (EXP2 + 1) / 2],
+    ),
+    (NDCG.sklearn, sklearn_ndcg, {}, [LINEAR, LINEAR / 2, AVERAGE, AVERAGE, (LINEAR + 1) / 2]),
+    (NDCG.trec_eval, ir_measures_ndcg, {}, [LINEAR, LINEAR / 2, 1.0, 0.5, (LINEAR + 1) / 2]),
+]
+CASES = [
+    pytest.param(preset, program, options, situation, expected, id=f"{preset} {situation}")
+    for preset, program, options, row in PROGRAMS
+    for situation, expected in zip(SITUATIONS, row, strict=True)
+]
+
+
+@pytest.mark.parametrize(("preset", "program", "options", "situation", "expected"), CASES)
+def test_presets_are_what_the_programs_compute(preset, program, options, situation, expected):
+    y, score, sizes = SITUATIONS[situation]
+    qid = np.repeat(np.arange(len(sizes)), sizes)
+    assert (preset @ 5)(y, score, qid=qid) == pytest.approx(expected, abs=1e-12)
+    assert program(y, score, sizes, **options) == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    ("preset", "program"),
+    [
+        (NDCG.lightgbm, lightgbm_ndcg),
+        (NDCG.xgboost, xgboost_ndcg),
+        (NDCG.catboost, catboost_ndcg),
+        (NDCG.trec_eval, ir_measures_ndcg),
+    ],
+)
+def test_presets_on_random_queries(preset, program, seed):
+    labels, scores, offsets = random_queries(seed)
+    value = (preset @ 5).mean(labels, scores, offsets)
+    assert value == pytest.approx(program(labels, scores, np.diff(offsets)), abs=1e-6)
+
+
+def test_letor_preset_and_survey_preset():
+    # LETOR: 7/1 + 0/1 + 1/log2(3) over 7/1 + 1/1; the second query counts 0
+    y, score, qid = [3, 0, 1, 0, 0], [3, 2, 1, 2, 1], [1, 1, 1, 2, 2]
+    assert NDCG.letor(y, score, qid=qid) == pytest.approx((7 + 1 / math.log2(3)) / 8 / 2)
+    # the Survey: 7 + 1/2 over 7 + 1/log2(3); the second query counts 1/2
+    assert NDCG.survey(y, score, qid=qid) == pytest.approx((7.5 / (7 + 1 / math.log2(3)) + 0.5) / 2)
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1), n_scores=st.sampled_from([1, 3, 1000]), k=st.sampled_from([None, 1, 5])
+)
+@settings(max_examples=40, deadline=None)
+def test_scikit_learn_agrees(seed, n_scores, k):
+    random = np.random.default_rng(seed)
+    n = random.integers(2, 40)
+    y, score = random.integers(0, 4, n).astype(float), random.integers(0, n_scores, n).astype(float)
+    cut = (lambda measure: measure) if k is None else (lambda measure: measure @ k)
+    assert cut(NDCG.sklearn)(y, score) == pytest.approx(sk.ndcg_score([y], [score], k=k), abs=1e-12)
+    assert cut(DCG(gain="linear"))(y, score) == pytest.approx(sk.dcg_score([y], [score], k=k), abs=1e-12)
+    if 0 < (y >= 2).sum() < n:
+        assert AUC(rel=2)(y, score) == pytest.approx(sk.roc_auc_score(y >= 2, score), abs=1e-12)
+        distinct = random.permutation(n)
+        expected = sk.average_precision_score(y >= 2, distinct)
+        assert AP(rel=2)(y, distinct) == pytest.approx(expected, abs=1e-12)
+
+
+@given(seed=st.integers(0, 2**32 - 1), n_scores=st.sampled_from([1, 3, 1000]))
+@settings(max_examples=40, deadline=None)
+def test_scipy_agrees_on_kendall_tau(seed, n_scores):
+    random = np.random.default_rng(seed)
+    n = random.integers(2, 40)
+    y, score = random.integers(0, 4, n).astype(float), random.integers(0, n_scores, n).astype(float)
+    if len(set(y)) > 1 and len(set(score)) > 1:
+        assert KendallTau(y, score) == pytest.approx(stats.kendalltau(y, score).statistic, abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_ir_measures_agrees(seed):
+    import ir_measures as ir
+
+    labels, scores, offsets = random_queries(seed, n_scores=5)
+    qid = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    qrels, run = ir_frames(labels, scores, qid)
+    twins = {
+        ir.AP: AP,
+        ir.AP(rel=2) @ 5: AP(rel=2) @ 5,
+        ir.RR: RR,
+        ir.RR(rel=3) @ 4: RR(rel=3) @ 4,
+        ir.P @ 5: P @ 5,
+        ir.P(rel=2) @ 50: P(rel=2) @ 50,
+        ir.R @ 5: R @ 5,
+        ir.R(rel=3) @ 5: R(rel=3) @ 5,
+        ir.nDCG: NDCG.trec_eval,
+        ir.nDCG @ 7: NDCG.trec_eval @ 7,
+    }
+    for theirs, ours in twins.items():
+        ours = ours(ties="reverse", empty_query=0)
+        values = ours.per_query(labels, scores, offsets)
+        for metric in ir.iter_calc([theirs], qrels, run):
+            assert metric.value == pytest.approx(values[int(metric.query_id)], abs=1e-9), (theirs, ours)
+
+
+# ---- laws -----------------------------------------------------------------------------------------------------
+
+queries = st.lists(
+    st.lists(st.tuples(st.integers(0, 4), st.integers(-3, 3)), min_size=1, max_size=12),
+    min_size=1,
+    max_size=6,
+)
+
+
+def flat(drawn):
+    labels, scores = np.array([row for query in drawn for row in query], dtype=float).T.copy()
+    return labels, scores, np.cumsum([0, *map(len, drawn)])
+
+
+@given(drawn=queries, seed=st.integers(0, 1000))
+@settings(max_examples=60, deadline=None)
+def test_laws(drawn, seed):
+    random = np.random.default_rng(seed)
+    labels, scores, offsets = flat(drawn)
+    shuffled_queries = flat([drawn[q] for q in random.permutation(len(drawn))])
+    shuffled_rows = flat([[query[row] for row in random.permutation(len(query))] for query in drawn])
+    qid = random.permutation(len(drawn))[np.repeat(np.arange(len(drawn)), np.diff(offsets))]
+    scattered = random.permutation(len(labels))
+    for measure in [*ALL, *CUT]:
+        value = measure.mean(labels, scores, offsets)
+        np.testing.assert_equal(measure.mean(*shuffled_queries), value)  # bit for bit
+        if measure == RMSE:
+            continue
+        np.testing.assert_equal(measure.mean(labels, scores + 8.0, offsets), value)
+        np.testing.assert_equal(measure.mean(labels, 2.0**scores, offsets), value)
+        if measure.parameters.get("ties") in ("average", "worst"):
+            np.testing.assert_equal(measure.mean(*shuffled_rows), value)
+            if not math.isnan(value):
+                assert measure(labels[scattered], scores[scattered], qid=qid[scattered]) == value
+
+
+@given(drawn=queries)
+@settings(max_examples=60, deadline=None)
+def test_the_average_over_ties_lies_between_the_worst_and_the_best(drawn):
+    labels, scores, offsets = flat(drawn)
+    for measure in [measure for measure in [*ALL, *CUT] if "ties" in measure.parameters]:
+        worst, average, given_order, reverse = (
+            np.nan_to_num(measure(ties=ties).per_query(labels, scores, offsets))
+            for ties in ("worst", "average", "input", "reverse")
+        )
+        assert (worst <= average + 1e-12).all()
+        assert (worst <= given_order + 1e-12).all()
+        assert (worst <= reverse + 1e-12).all()
+        if type(measure) is not type(DCG):
+            assert (average <= 1).all()
+
+
+def test_a_constant_score_is_never_perfect():
+    y = [3, 2, 1, 0, 0]  # sorted, as files often are
+    for measure in [measure for measure in ALL if measure.by_order and measure not in (DCG, P, R)]:
+        assert measure(y, [1, 1, 1, 1, 1]) < 0.95 < measure(y, [5, 4, 3, 2, 1]), measure
+
+
+@pytest.mark.parametrize("measure", [*ALL, *CUT], ids=repr)
+def test_threads_do_not_matter(measure):
+    labels, scores, offsets = random_queries(5, n_queries=300, longest=60)
+    values = measure.per_query(labels, scores, offsets)
+    for n_threads in (2, 3, 4, 1000):
+        np.testing.assert_array_equal(measure.per_query(labels, scores, offsets, n_threads=n_threads), values)
+        assert measure.mean(labels, scores, offsets, n_threads=n_threads) == measure.mean(
+            labels, scores, offsets
+        )
+
+
+def test_better_rankings_score_higher():
+    labels = np.array([0.0, 1, 2, 3, 4] * 4)
+    noise = np.random.default_rng(0).normal(size=20)
+    for measure in ALL:
+        sign = 1 if measure.greater_is_better else -1
+        assert sign * measure(labels, labels) >= sign * measure(labels, labels + 9 * noise), measure
+    assert not RMSE.greater_is_better
+
+
+# ---- what users pass ------------------------------------------------------------------------------------------
+
+
+def test_query_ids_of_any_kind_and_order():
+    y, score = [3, 0, 1, 0, 2, 1], [1, 2, 3, 1, 2, 3]
+    expected = (NDCG([3, 1, 2], [1, 3, 2]) + NDCG([0, 0, 1], [2, 1, 3])) / 2
+    for qid in (["x", "y", "x", "y", "x", "y"], [2, 1] * 3, pd.Series(["b", "a"] * 3, dtype="category")):
+        assert NDCG(y, score, qid=qid) == pytest.approx(expected)
+    index = pd.MultiIndex.from_arrays([range(6), [7, 8] * 3], names=["row", "qid"])
+    assert NDCG(pd.Series(y, index=index), score) == pytest.approx(expected)
+    assert NDCG(y, score) != pytest.approx(expected)
+
+
+def test_weights():
+    y, score, qid = [1, 0, 1, 0, 1], [1, 2, 2, 1, 1], [1, 1, 2, 2, 2]
+    values = RR(y[:2], score[:2]), RR(y[2:], score[2:])
+    assert RR(y, score, qid=qid, sample_weight=[1, 3, 1, 1, 1]) == pytest.approx(
+        (2 * values[0] + values[1]) / 3
+    )
+    assert RR(y, score, qid=qid, sample_weight=[0, 0, 1, 1, 1]) == values[1]
+    assert RR(y, score, qid=qid, sample_weight=[2] * 5) == RR(y, score, qid=qid)
+
+
+@given(seed=st.integers(0, 1000))
+@settings(max_examples=20, deadline=None)
+def test_rmse_is_over_rows(seed):
+    random = np.random.default_rng(seed)
+    y, score, weight = random.normal(size=(3, 30))
+    qid, weight = random.integers(0, 5, 30), np.abs(weight)
+    assert RMSE(y, score, qid=qid) == pytest.approx(sk.root_mean_squared_error(y, score))
+    expected = sk.root_mean_squared_error(y, score, sample_weight=weight)
+    assert RMSE(y, score, qid=qid, sample_weight=weight) == pytest.approx(expected)
+    halves = RMSE.per_query(y, score, np.array([0, 10, 30]))
+    assert halves[1] == pytest.approx(sk.root_mean_squared_error(y[10:], score[10:]))
+
+
+def test_where_no_query_counts():
+    with pytest.warns(UndefinedMetricWarning, match="NDCG @ 3 is not defined on any query"):
+        assert math.isnan((NDCG @ 3)([0, 0], [1, 2]))
+    assert (NDCG(empty_query=0.5) @ 3)([0, 0], [1, 2]) == 0.5
+    assert RR([0, 0], [1, 2]) == 0.0
+
+
+def test_infinite_scores_have_their_rank():
+    assert RR([0, 1, 0], [1.0, np.inf, -np.inf]) == 1.0
+    assert RR([0, 1, 1], [1.0, -np.inf, -np.inf]) == 0.5
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "message"),
+    [
+        (([0, 1], [1, np.nan]), {}, "y_score must not be NaN, got nan in row 1"),
+        (([0, np.inf], [1, 2]), {}, "y_true must not be NaN or infinite, got inf in row 1"),
+        (([0, -1], [1, 2]), {}, "NDCG takes labels >= 0, but y_true has label -1"),
+        (([0, 1, 2], [1, 2]), {}, "y_score has 2 rows, but y_true has 3"),
+        (([[0], [1]], [1, 2]), {}, r"y_true must have one dimension, got shape \(2, 1\)"),
+        ((["a", "b"], [1, 2]), {}, "y_true must be numbers, one per row"),
+        (([0, 1], [1, 2]), {"sample_weight": [1]}, "sample_weight has 1 rows, but y_true has 2"),
+        (([0, 1], [1, 2]), {"sample_weight": [1, -1]}, "sample_weight must be >= 0, got -1"),
+        (([0, 2000], [1, 2]), {}, "use labels up to 1000, gain='linear' or a table"),
+    ],
+)
+def test_rows_that_cannot_be_read(arguments, options, message):
+    with pytest.raises(ValueError, match=message):
+        NDCG(*arguments, **options)
+
+
+def test_calls_that_make_no_sense():
+    with pytest.raises(TypeError, match="needs both labels and scores"):
+        NDCG([0, 1])
+    with pytest.raises(TypeError, match="needs both labels and scores"):
+        NDCG(qid=[1, 2])
+    with pytest.raises(ValueError, match=r"ERR takes labels up to max_grade=4, .* use ERR\(max_grade=5\)"):
+        ERR([5, 0], [1, 2])
+
+
+def test_functions_are_the_measures():
+    labels, scores, offsets = random_queries(2)
+    qid = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    weight = np.random.default_rng(2).random(len(labels))
+    for function, measure, options in [
+        (
+            measures.ndcg_score,
+            NDCG,
+            {"gain": "linear", "discount": "letor", "ties": "worst", "empty_query": 1},
+        ),
+        (measures.dcg_score, DCG, {"gain": "linear", "discount": "letor", "ties": "worst", "empty_query": 1}),
+        (measures.err_score, ERR, {"max_grade": 5, "ties": "worst", "empty_query": 1}),
+        (measures.mean_average_precision_score, AP, {"rel": 2, "ties": "worst", "empty_query": 1}),
+        (measures.mean_reciprocal_rank_score, RR, {"rel": 2, "ties": "worst", "empty_query": 1}),
+        (measures.precision_at_k_score, P, {"rel": 2, "ties": "worst", "empty_query": 1}),
+        (measures.recall_at_k_score, R, {"rel": 2, "ties": "worst", "empty_query": 1}),
+        (measures.mean_auc_score, AUC, {"rel": 2, "ties": "worst", "empty_query": 1}),
+        (measures.pair_accuracy_score, PairAccuracy, {"ties": "worst", "empty_query": 1}),
+    ]:
+        rows = {"qid": qid, "sample_weight": weight}
+        assert function(labels, scores, **rows) == measure(labels, scores, **rows)
+        expected = measure(labels, scores, **rows, **options)
+        assert function(labels, scores, **rows, **options) == expected != measure(labels, scores, **rows)
+        if "at" in measure.parameters:
+            assert function(labels, scores, k=3, **rows) == (measure @ 3)(labels, scores, **rows)
+
+
+# ---- queries as a sample --------------------------------------------------------------------------------------
+
+
+def test_per_query_table():
+    y, qid = [3, 0, 1, 0, 2, 0], ["x", "y", "x", "y", "x", "z"]
+    scores = {"good": y, "bad": [-label for label in y]}
+    table = measures.per_query_table(y, scores, qid, ["rr", NDCG @ 2])
+    assert list(table.index) == ["x", "y", "z"]
+    assert table.index.name == "qid"
+    assert list(table.columns) == list(itertools.product(["good", "bad"], ["RR", "NDCG @ 2"]))
+    assert table["good"]["RR"].tolist() == [1, 0, 0]
+    assert table["good"]["NDCG @ 2"]["x"] == 1.0
+    assert table["bad"]["NDCG @ 2"].isna().tolist() == [False, True, True]
+    indexed = pd.Series(y, index=pd.Index(qid, name="qid"))
+    pd.testing.assert_frame_equal(measures.per_query_table(indexed, scores, measures=["rr", NDCG @ 2]), table)
+    assert len(measures.per_query_table(y, scores)) == 1
+
+
+def test_mean_interval_is_students():
+    values = np.random.default_rng(0).random(30)
+    interval = measures.mean_interval([*values, np.nan], 0.9)
+    expected = stats.ttest_1samp(values, 0).confidence_interval(0.9)
+    assert interval.mean == pytest.approx(values.mean())
+    assert (interval.low, interval.high) == pytest.approx((expected.low, expected.high))
+    assert interval.n_queries == 30
+    with pytest.raises(ValueError, match="at least two queries with a value, got 1"):
+        measures.mean_interval([0.5, np.nan])
+    with pytest.raises(ValueError, match="confidence must be between 0 and 1"):
+        measures.mean_interval(values, 95)
+
+
+def test_paired_t_test_is_students():
+    a, b = np.random.default_rng(0).random((2, 30))
+    a += 0.1
+    test = measures.paired_t_test([*a, np.nan], [*b, 0])
+    expected = stats.ttest_rel(a, b)
+    assert test.pvalue == pytest.approx(expected.pvalue)
+    assert (test.low, test.high) == pytest.approx(tuple(expected.confidence_interval(0.95)))
+    assert test.difference == pytest.approx((a - b).mean())
+    assert measures.paired_t_test(a, a) == (0, 0, 0, 1, 30)
+
+
+def test_paired_tests_of_scores():
+    labels, scores, offsets = random_queries(1)
+    qid = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    table = measures.per_query_table(labels, {"a": labels, "b": scores}, qid, "ndcg@5")
+    for test in (measures.paired_t_test, lambda *a, **k: measures.paired_bootstrap(*a, random_state=1, **k)):
+        by_scores = test(labels, scores, measure="ndcg@5", y_true=labels, qid=qid)
+        assert by_scores == test(table["a"]["NDCG @ 5"], table["b"]["NDCG @ 5"])
+        assert by_scores.pvalue < 0.001 < by_scores.low < by_scores.difference < by_scores.high
+
+
+def test_paired_bootstrap():
+    random = np.random.default_rng(0)
+    a, b = random.random((2, 200))
+    test = measures.paired_bootstrap(a, b, random_state=3)
+    assert test == measures.paired_bootstrap(a, b, random_state=3)
+    students = measures.paired_t_test(a, b)
+    assert test.pvalue == pytest.approx(students.pvalue, abs=0.03)
+    assert (test.low, test.high) == pytest.approx((students.low, students.high), abs=0.01)
+    assert measures.paired_bootstrap(a, a, n_resamples=99).pvalue == 1.0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "message"),
+    [
+        (([1, 2], [1, 2, 3]), {}, "a has 2 queries and b 3"),
+        (([1, np.nan], [1, 2]), {}, "at least two queries where both have a value, got 1"),
+        (([1, 2], [1, 2]), {"measure": "rr"}, "pass their labels as y_true="),
+        (([1, 2], [1, 2]), {"qid": [1, 2]}, "go with measure="),
+        (([[1, 2]], [1, 2]), {}, "a must hold one value per query"),
+    ],
+)
+def test_what_cannot_be_compared(arguments, options, message):
+    with pytest.raises(ValueError, match=message):
+        measures.paired_t_test(*arguments, **options)
+    with pytest.raises(ValueError, match=message):
+        measures.paired_bootstrap(*arguments, **options)
+
+
+# ---- your own -------------------------------------------------------------------------------------------------
+
+
+class TopLabel(Measure):
+    """The label of the row ranked first."""
+
+    name = "TopLabel"
+
+    def of_query(self, labels, scores):
+        return float(labels[np.argmax(scores)])
+
+
+def test_a_measure_of_ones_own():
+    measure = TopLabel()
+    assert measure([0, 2, 1], [1, 2, 3], qid=[1, 1, 2]) == 1.5
+    np.testing.assert_array_equal(measure.deltas([0, 2, 1], [3, 2, 1]), [[0, 2, 1], [2, 0, 0], [1, 0, 0]])
+    assert pickle.loads(pickle.dumps(measure)) == measure
+    assert as_measure(measure) is measure
+    with pytest.raises(NotImplementedError, match="must define of_query"):
+        Measure()([0, 1], [0, 1])

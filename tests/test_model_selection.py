@@ -1,0 +1,357 @@
+"""Splitters keep queries whole, and scorers never take a test fold for one query."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import scipy.sparse as sp
+import sklearn
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.inspection import permutation_importance
+from sklearn.linear_model import LinearRegression
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    cross_val_predict,
+    cross_val_score,
+    cross_validate,
+    learning_curve,
+    validation_curve,
+)
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from ranktrees.measures import as_measure
+from ranktrees.model_selection import QueryKFold, QueryShuffleSplit, query_scorer, train_test_split_by_query
+from ranktrees.validation import check_fit, check_rows, check_score
+
+N_QUERIES, N_DOCUMENTS = 12, 6
+
+
+def data(seed=0):
+    """Interleaved queries: rows, labels and ids."""
+    generator = np.random.default_rng(seed)
+    qid = generator.permutation(np.repeat([f"query {i}" for i in range(N_QUERIES)], N_DOCUMENTS))
+    X = generator.normal(size=(len(qid), 3))
+    y = np.clip(np.round(X[:, 0] + generator.normal(size=len(qid)) + 1), 0, 4)
+    return X, y, qid
+
+
+def with_index(y, qid):
+    return pd.Series(y, index=pd.Index(qid, name="qid"))
+
+
+class ToyRanker(RegressorMixin, BaseEstimator):
+    """Scores by one column; its fit and score go through validation as those of a real ranker do."""
+
+    __metadata_request__fit = {"qid": True, "groups": True}  # noqa: RUF012
+    __metadata_request__score = {"qid": True, "groups": True}  # noqa: RUF012
+
+    def __init__(self, column=0):
+        self.column = column
+
+    def fit(self, X, y, sample_weight=None, *, qid=None, groups=None):
+        self.n_queries_ = check_fit(self, X, y, sample_weight, qid=qid, groups=groups).n_queries
+        return self
+
+    def predict(self, X):
+        return np.asarray(check_rows(self, X, reset=False)[:, self.column], np.float64)
+
+    def score(self, X, y, sample_weight=None, *, qid=None, groups=None):
+        test = check_score(self, X, y, sample_weight, qid=qid, groups=groups)
+        scores = self.predict(X)
+        scores = scores if test.order is None else scores[test.order]
+        return as_measure("ndcg@10").mean(test.labels, scores, test.offsets, test.weights, 1)
+
+
+@pytest.fixture
+def routing():
+    with sklearn.config_context(enable_metadata_routing=True):
+        yield
+
+
+# ------------------------------------------------------------------------------------------------- splitters
+
+
+@given(
+    st.lists(st.integers(0, 9), min_size=2, max_size=60).filter(lambda qid: len(set(qid)) > 1),
+    st.booleans(),
+    st.integers(0, 3),
+    st.data(),
+)
+@settings(deadline=None)
+def test_folds_partition_the_rows_and_keep_queries_whole(qid, shuffle, seed, drawn):
+    n_splits = drawn.draw(st.integers(2, len(set(qid))))
+    splitter = QueryKFold(n_splits, shuffle=shuffle, random_state=seed if shuffle else None)
+    qid = np.array(qid)
+    splits = list(splitter.split(np.zeros(len(qid)), groups=qid))
+    assert len(splits) == splitter.get_n_splits() == n_splits
+    assert_array_equal(np.sort(np.concatenate([test for _, test in splits])), np.arange(len(qid)))
+    for train, test in splits:
+        assert len(train)
+        assert len(test)
+        assert not set(qid[train]) & set(qid[test])
+        assert_array_equal(np.sort(np.concatenate([train, test])), np.arange(len(qid)))
+    sizes = [len(test) for _, test in splits]
+    assert max(sizes) - min(sizes) <= max(np.bincount(qid))
+
+
+@given(
+    st.lists(st.integers(0, 9), min_size=2, max_size=60).filter(lambda q: len(set(q)) > 1), st.integers(0, 3)
+)
+@settings(deadline=None)
+def test_shuffled_splits_keep_queries_whole(qid, seed):
+    qid = np.array(qid)
+    splits = list(QueryShuffleSplit(3, test_size=1, random_state=seed).split(np.zeros(len(qid)), groups=qid))
+    assert len(splits) == 3
+    for train, test in splits:
+        assert len(set(qid[test])) == 1
+        assert not set(qid[train]) & set(qid[test])
+        assert_array_equal(np.sort(np.concatenate([train, test])), np.arange(len(qid)))
+
+
+SPLITTERS = [
+    QueryKFold(3),
+    QueryKFold(3, shuffle=True, random_state=0),
+    QueryShuffleSplit(3, random_state=0),
+    QueryShuffleSplit(2, test_size=0.5, train_size=2, random_state=0),
+]
+
+
+@pytest.mark.parametrize("splitter", SPLITTERS, ids=repr)
+def test_every_source_of_ids_gives_the_same_splits(splitter):
+    X, y, qid = data()
+    expected = list(splitter.split(X, y, qid))
+    for split in (
+        splitter.split(X, y, qid=qid),
+        splitter.split(X, with_index(y, qid)),
+        splitter.split(pd.DataFrame(X, index=pd.Index(qid, name="qid"))),
+        splitter.split(X, with_index(y, qid), qid, qid=qid),
+        splitter.split(sp.csr_array(X), groups=list(qid)),
+        splitter.split(X, y, pl.Series(qid)),
+        pickle.loads(pickle.dumps(splitter)).split(X, y, qid),
+    ):
+        for (train, test), (expected_train, expected_test) in zip(split, expected, strict=True):
+            assert_array_equal(train, expected_train)
+            assert_array_equal(test, expected_test)
+
+
+def test_shuffling_follows_the_random_state():
+    X, y, qid = data()
+
+    def folds(splitter):
+        return [test.tolist() for _, test in splitter.split(X, y, qid)]
+
+    assert folds(QueryKFold(3, shuffle=True, random_state=0)) == folds(
+        QueryKFold(3, shuffle=True, random_state=0)
+    )
+    assert folds(QueryKFold(3, shuffle=True, random_state=0)) != folds(
+        QueryKFold(3, shuffle=True, random_state=1)
+    )
+    assert folds(QueryShuffleSplit(2, random_state=0)) != folds(QueryShuffleSplit(2, random_state=1))
+
+
+@pytest.mark.parametrize(
+    ("splitter", "qid", "parts"),
+    [
+        (QueryKFold(), None, ["QueryKFold found no query ids", "groups=", "level named 'qid'"]),
+        (QueryShuffleSplit(), None, ["QueryShuffleSplit found no query ids"]),
+        (QueryKFold(3), [1, 1, 2, 2], ["n_splits=3", "number of queries, 2"]),
+        (QueryKFold(1), [1, 1, 2, 2], ["n_splits=1", ">= 2"]),
+        (QueryKFold(2.0), [1, 1, 2, 2], ["n_splits=2.0", "integer"]),
+        (QueryKFold(True), [1, 1, 2, 2], ["n_splits=True", "integer"]),
+        (QueryShuffleSplit(0), [1, 1, 2, 2], ["n_splits=0", ">= 1"]),
+        (QueryShuffleSplit(), [1, 1, 1, 1], ["1 query"]),
+        (QueryKFold(2), [1, 1, 2, np.nan], ["groups is missing"]),
+        (QueryKFold(2), [1, 2], ["groups has length 2", "4 in all"]),
+        (QueryShuffleSplit(test_size=5), [1, 1, 2, 2], ["test_size=5"]),
+    ],
+)
+def test_wrong_splits_are_refused(splitter, qid, parts):
+    with pytest.raises(ValueError, match="") as caught:
+        list(splitter.split(np.zeros(4), groups=qid))
+    for part in parts:
+        assert part in str(caught.value)
+
+
+def test_train_test_split_keeps_kinds_and_queries():
+    X, y, qid = data()
+    arrays = [X, sp.csr_array(X), pd.DataFrame(X), with_index(y, qid), y.tolist(), pl.Series(y), qid]
+    parts = train_test_split_by_query(*arrays, qid=qid, test_size=0.25, random_state=0)
+    assert [type(part) for part in parts] == [type(array) for array in arrays for _ in range(2)]
+    qid_train, qid_test = parts[-2:]
+    assert len(set(qid_test)) == N_QUERIES // 4
+    assert set(qid_train) | set(qid_test) == set(qid)
+    assert not set(qid_train) & set(qid_test)
+    assert parts[1].shape[0] == len(qid_test)
+    by_index = train_test_split_by_query(X, with_index(y, qid), test_size=0.25, random_state=0)
+    assert_array_equal(by_index[1], parts[1])
+
+
+def test_wrong_arrays_to_split_are_refused():
+    X, y, qid = data()
+    with pytest.raises(ValueError, match="no arrays"):
+        train_test_split_by_query(qid=qid)
+    with pytest.raises(ValueError, match="found no query ids.* qid="):
+        train_test_split_by_query(X, y)
+    with pytest.raises(ValueError, match="qid has length 71"):
+        train_test_split_by_query(X, y, qid=qid[1:])
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        train_test_split_by_query(X, y[1:], qid=qid)
+
+
+# --------------------------------------------------------------------------------------------------- scorers
+
+
+def by_hand(X, y, qid, column=0, measure="ndcg@10"):
+    return as_measure(measure)(y, X[:, column], qid=qid)
+
+
+def test_a_scorer_takes_the_mean_over_queries():
+    X, y, qid = data()
+    ranker = ToyRanker().fit(X, y, qid=qid)
+    scorer = query_scorer("ndcg@10")
+    expected = by_hand(X, y, qid)
+    assert_allclose(scorer(ranker, X, with_index(y, qid)), expected)
+    assert_allclose(scorer(ranker, pd.DataFrame(X, index=pd.Index(qid, name="qid")), y), expected)
+    assert_allclose(pickle.loads(pickle.dumps(scorer))(ranker, X, with_index(y, qid)), expected)
+    assert "NDCG @ 10" in repr(scorer)
+    weight = np.arange(len(y)) + 1.0
+    weighted = as_measure("ndcg@10")(y, X[:, 0], qid=qid, sample_weight=weight)
+    assert_allclose(scorer(ranker, X, with_index(y, qid), sample_weight=weight), weighted)
+    with sklearn.config_context(enable_metadata_routing=True):
+        assert_allclose(scorer(ranker, X, y, groups=qid), expected)
+        assert_allclose(scorer(ranker, X, y, qid=qid), expected)
+        assert_allclose(scorer(ranker, X, y, qid=qid, groups=qid), expected)
+        with pytest.raises(ValueError, match="qid and groups disagree"):
+            scorer(ranker, X, y, qid=qid, groups=qid[::-1])
+
+
+def test_less_is_better_turns_the_sign():
+    X, y, qid = data()
+    ranker = ToyRanker().fit(X, y, qid=qid)
+    assert_allclose(query_scorer("rmse")(ranker, X, with_index(y, qid)), -by_hand(X, y, qid, measure="rmse"))
+
+
+def test_a_scorer_without_ids_raises():
+    X, y, qid = data()
+    ranker = ToyRanker().fit(X, y, qid=qid)
+    with pytest.raises(ValueError, match="NDCG @ 10 found no query ids.*groups=.*level named 'qid'.*72 rows"):
+        query_scorer()(ranker, X, y)
+    assert query_scorer()(ranker, X[y > 0][:1], y[y > 0][:1]) == 1.0
+    with pytest.raises(ValueError, match="ndgc"):
+        query_scorer("ndgc@10")
+
+
+SCORINGS = [None, query_scorer("ndcg@10")]
+GRID = {"column": [0, 1, 2]}
+
+
+def expected_scores(X, y, qid, cv, column=0):
+    return [by_hand(X[test], y[test], qid[test], column) for _, test in cv.split(X, y, qid)]
+
+
+@pytest.mark.parametrize("scoring", SCORINGS, ids=["own score", "scorer"])
+@pytest.mark.parametrize("cv", [GroupKFold(3), QueryKFold(3), QueryShuffleSplit(3, random_state=0)], ids=repr)
+@pytest.mark.usefixtures("routing")
+def test_routing_on(scoring, cv):
+    X, y, qid = data()
+    expected = expected_scores(X, y, qid, cv)
+    scores = cross_validate(ToyRanker(), X, y, params={"groups": qid}, cv=cv, scoring=scoring)["test_score"]
+    assert_allclose(scores, expected)
+    search = GridSearchCV(ToyRanker(), GRID, cv=cv, scoring=scoring).fit(X, y, groups=qid)
+    assert search.best_params_ == {"column": 0}
+    assert_allclose(search.best_score_, np.mean(expected))
+    assert search.best_estimator_.n_queries_ == N_QUERIES
+    search = GridSearchCV(make_pipeline(StandardScaler(), ToyRanker()), {}, cv=cv, scoring=scoring)
+    assert_allclose(search.fit(X, y, groups=qid).best_score_, np.mean(expected))
+
+
+@pytest.mark.parametrize("scoring", SCORINGS, ids=["own score", "scorer"])
+@pytest.mark.parametrize("cv", [QueryKFold(3), QueryShuffleSplit(3, random_state=0)], ids=repr)
+@pytest.mark.usefixtures("routing")
+def test_routing_by_the_name_qid(scoring, cv):
+    X, y, qid = data()
+    search = GridSearchCV(ToyRanker(), GRID, cv=cv, scoring=scoring).fit(X, y, qid=qid)
+    assert_allclose(search.best_score_, np.mean(expected_scores(X, y, qid, cv)))
+
+
+@pytest.mark.parametrize("holder", ["y", "X"])
+@pytest.mark.parametrize("scoring", SCORINGS, ids=["own score", "scorer"])
+def test_routing_off(scoring, holder):
+    X, y, qid = data()
+    cv = QueryKFold(3)
+    expected = expected_scores(X, y, qid, cv)
+    rows = pd.DataFrame(X, index=pd.Index(qid, name="qid")) if holder == "X" else X
+    labels = with_index(y, qid) if holder == "y" else y
+    assert_allclose(cross_val_score(ToyRanker(), rows, labels, cv=cv, scoring=scoring), expected)
+    search = GridSearchCV(ToyRanker(), GRID, cv=cv, scoring=scoring).fit(rows, labels)
+    assert_allclose(search.best_score_, np.mean(expected))
+    search = GridSearchCV(ToyRanker(), {}, cv=GroupKFold(3), scoring=scoring).fit(rows, labels, groups=qid)
+    assert search.best_estimator_.n_queries_ == N_QUERIES
+
+
+def test_several_measures_at_once():
+    X, y, qid = data()
+    cv = QueryKFold(3)
+    measures = ["ndcg@10", "err", "rmse"]
+    scoring = {name: query_scorer(name) for name in measures}
+    scores = cross_validate(LinearRegression(), X, with_index(y, qid), cv=cv, scoring=scoring)
+    with sklearn.config_context(enable_metadata_routing=True):
+        routed = cross_validate(LinearRegression(), X, y, params={"groups": qid}, cv=cv, scoring=scoring)
+        search = GridSearchCV(ToyRanker(), GRID, cv=cv, scoring=scoring, refit="err").fit(X, y, groups=qid)
+    for name in measures:
+        assert_allclose(scores[f"test_{name}"], routed[f"test_{name}"])
+        assert f"mean_test_{name}" in search.cv_results_
+    assert (scores["test_rmse"] < 0).all()
+
+
+def test_weights_reach_the_scorer():
+    X, y, qid = data()
+    weight = np.arange(len(y)) + 1.0
+    with sklearn.config_context(enable_metadata_routing=True):
+        scorer = query_scorer().set_score_request(sample_weight=True)
+        ranker = ToyRanker().set_fit_request(sample_weight=True)
+        params = {"groups": qid, "sample_weight": weight}
+        scores = cross_val_score(ranker, X, y, params=params, cv=QueryKFold(3), scoring=scorer)
+    for score, (_, test) in zip(scores, QueryKFold(3).split(X, y, qid), strict=True):
+        expected = as_measure("ndcg@10")(y[test], X[test, 0], qid=qid[test], sample_weight=weight[test])
+        assert_allclose(score, expected)
+
+
+def test_curves_and_importances():
+    X, y, qid = data()
+    labels, cv, scoring = with_index(y, qid), QueryKFold(3), query_scorer()
+    expected = expected_scores(X, y, qid, cv)
+    _, _, test_scores = learning_curve(ToyRanker(), X, labels, cv=cv, scoring=scoring, train_sizes=[0.5, 1.0])
+    assert_allclose(test_scores[-1], expected)
+    _, test_scores = validation_curve(
+        ToyRanker(), X, labels, param_name="column", param_range=[0, 1], cv=cv, scoring=scoring
+    )
+    assert_allclose(test_scores[0], expected)
+    assert cross_val_predict(ToyRanker(), X, labels, cv=cv).shape == y.shape
+    ranker = ToyRanker().fit(X, labels)
+    importances = permutation_importance(ranker, X, labels, scoring=scoring, random_state=0).importances_mean
+    assert importances[0] > 0.01
+    assert_allclose(importances[1:], 0, atol=1e-12)
+
+
+def test_monitoring_of_training():
+    callback = pytest.importorskip("sklearn.callback")
+    monitor = callback.ScoringMonitor(scoring=query_scorer())
+    assert "score" in monitor._scoring
+
+
+def test_splitters_and_scorers_can_be_cloned():
+    assert (
+        repr(clone(QueryKFold(3), safe=False)) == "QueryKFold(n_splits=3, random_state=None, shuffle=False)"
+    )
+    assert "n_splits=2" in repr(QueryShuffleSplit(2))
+    search = clone(GridSearchCV(ToyRanker(), GRID, scoring=query_scorer(), cv=QueryKFold(3)))
+    X, y, qid = data()
+    assert search.fit(X, with_index(y, qid)).best_params_ == {"column": 0}

@@ -1,0 +1,370 @@
+import hashlib
+import os
+import struct
+import tracemalloc
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reference import scoring as reference
+
+from ranktrees.ensemble import Ensemble
+from ranktrees.formats import native
+
+HEAD_SIZE = native.HEAD.size
+
+
+def three_trees():
+    rng = np.random.default_rng(3)
+    ensemble = reference.random_ensemble(rng, 3, 5, n_features=3, base=0.25)
+    while len(ensemble.bitsets) < 2:
+        ensemble = reference.random_ensemble(rng, 3, 5, n_features=3, base=0.25)
+    return ensemble
+
+
+def as_sections(data):
+    """The head's numbers and the sections of a model, apart."""
+    _, version, _, base, average = native.HEAD.unpack_from(data)
+    sections, at = [], HEAD_SIZE
+    while at < len(data) - native.DIGEST_SIZE:
+        (n_bytes,) = native.SIZE.unpack_from(data, at)
+        sections.append(data[at + 8 : at + 8 + n_bytes])
+        at += 8 + n_bytes
+    return {"version": version, "base": base, "average": average}, sections
+
+
+def as_model(head, sections, sizes=None):
+    """The bytes of a model, with lengths and checksum that fit."""
+    sizes = [len(section) for section in sections] if sizes is None else sizes
+    pairs = zip(sizes, sections, strict=True)
+    body = b"".join(native.SIZE.pack(size) + bytes(section) for size, section in pairs)
+    n_bytes = HEAD_SIZE + len(body) + native.DIGEST_SIZE
+    body = native.HEAD.pack(native.MAGIC, head["version"], n_bytes, head["base"], head["average"]) + body
+    return body + hashlib.sha256(body).digest()
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n_trees=st.integers(0, 6),
+    max_leaves=st.integers(1, 20),
+    n_features=st.integers(1, 8),
+    average=st.booleans(),
+    base=st.floats(allow_nan=False, allow_infinity=False),
+)
+@settings(deadline=None, max_examples=60)
+def test_round_trip_is_identity(seed, n_trees, max_leaves, n_features, average, base):
+    rng = np.random.default_rng(seed)
+    ensemble = reference.random_ensemble(rng, n_trees, max_leaves, n_features, average=average, base=base)
+    data = native.dumps(ensemble)
+    back = native.loads(data)
+    assert native.dumps(back) == data
+    assert back == ensemble
+    for name in ("nodes", "tree_offsets", "bitsets"):
+        np.testing.assert_array_equal(getattr(back, name), getattr(ensemble, name))
+    for values, expected in zip(back.categories, ensemble.categories, strict=True):
+        assert (values is None) == (expected is None)
+        np.testing.assert_array_equal(values, expected)
+    X = reference.random_rows(rng, ensemble, 10)
+    assert back.predict(X).tobytes() == ensemble.predict(X).tobytes()
+
+
+def test_bytes_are_these_for_ever():
+    ensemble = Ensemble.from_trees(
+        [reference.stump()], n_features=2, categories=[None, [2.0, 7.0]], base=0.5, average=True
+    )
+    node = "<dddqiiiiB7x"
+    expected = b"".join(
+        [
+            b"\x89RKT\r\n\x1a\n" + struct.pack("<IQdB", 1, 305, 0.5, 1),
+            struct.pack("<Qqq", 16, 0, 1 + 2),
+            struct.pack("<Q", 168),
+            struct.pack(node, 0.5, 0.0, 3.0, 5, 0, 1, 2, -1, 1),
+            struct.pack(node, 0.0, 1.0, 0.0, 2, -1, -1, -1, -1, 0),
+            struct.pack(node, 0.0, 2.0, 0.0, 3, -1, -1, -1, -1, 0),
+            struct.pack("<Q", 0),
+            struct.pack("<Qhh", 4, -1, 2),
+            struct.pack("<Qdd", 16, 2.0, 7.0),
+        ]
+    )
+    assert ensemble.to_bytes() == expected + hashlib.sha256(expected).digest()
+
+
+def test_one_model_has_one_spelling():
+    rng = np.random.default_rng(0)
+    first = Ensemble.from_trees([reference.stump()], n_features=1)
+    nodes = reference.stump()
+    nodes["unused"] = 7
+    nodes["cut"][1:] = np.nan
+    nodes["left"][1:] = rng.integers(100, size=2)
+    nodes["missing_left"][1:] = 3
+    assert Ensemble.from_trees([nodes], n_features=1).to_bytes() == first.to_bytes()
+
+
+def test_every_truncation_is_refused():
+    data = three_trees().to_bytes()
+    for n in range(len(data)):
+        with pytest.raises(ValueError, match=r"truncated|not a ranktrees model"):
+            native.loads(data[:n])
+
+
+def test_every_flipped_bit_is_refused():
+    data = bytearray(three_trees().to_bytes())
+    for bit in range(8 * len(data)):
+        data[bit // 8] ^= 1 << bit % 8
+        with pytest.raises(ValueError, match=r"checksum|truncated|too many|not a ranktrees model|version"):
+            native.loads(data)
+        data[bit // 8] ^= 1 << bit % 8
+    assert native.loads(data) == three_trees()
+
+
+@given(seed=st.integers(0, 2**32 - 1), n_changes=st.integers(1, 8))
+@settings(deadline=None, max_examples=300)
+def test_random_damage_behind_a_right_checksum_never_harms(seed, n_changes):
+    rng = np.random.default_rng(seed)
+    ensemble = three_trees()
+    body = np.frombuffer(ensemble.to_bytes()[:-32], np.uint8).copy()
+    at = rng.integers(20, len(body), n_changes)
+    body[at] = rng.choice([0, 1, 2, 3, 127, 128, 254, 255, int(rng.integers(256))], n_changes)
+    data = body.tobytes() + hashlib.sha256(body).digest()
+    try:
+        changed = native.loads(data)
+    except ValueError:
+        return
+    assert changed.to_bytes() == data
+    X = reference.random_rows(rng, changed, 20)
+    with np.errstate(over="ignore"):
+        np.testing.assert_array_equal(changed.predict(X), reference.predict(changed, X))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    {
+        "empty": (lambda b: b"", "not a ranktrees model"),
+        "text": (lambda b: b"tree\nversion=v4\n", "not a ranktrees model"),
+        "zeros": (lambda b: bytes(len(b)), "not a ranktrees model"),
+        "BOM": (lambda b: b"\xef\xbb\xbf" + b, "not a ranktrees model"),
+        "LF to CRLF": (lambda b: b.replace(b"\n", b"\r\n"), "not a ranktrees model"),
+        "CRLF to LF": (lambda b: b.replace(b"\r\n", b"\n"), "not a ranktrees model"),
+        "NUL at the end": (lambda b: b + b"\0", "1 bytes too many"),
+        "twice": (lambda b: b + b, "bytes too many"),
+        "later version": (lambda b: b[:8] + b"\x02" + b[9:], "format version 2, but this release reads"),
+        "version 0": (lambda b: b[:8] + b"\x00" + b[9:], "format version 0"),
+        "other checksum": (lambda b: b[:-1] + bytes([b[-1] ^ 1]), "checksum does not match"),
+    }.values(),
+)
+def test_files_that_are_something_else(change, message):
+    with pytest.raises(ValueError, match=message):
+        native.loads(change(three_trees().to_bytes()))
+
+
+def changed_nodes(nodes, **fields):
+    nodes = nodes.copy()
+    for field, (i, value) in fields.items():
+        nodes[field][i] = value
+    return nodes
+
+
+STUMPS = Ensemble.from_trees([reference.stump()] * 2, n_features=2, categories=[None, [1.0]])
+BAD_NODES = {
+    "child is itself": ({"left": (0, 0)}, "a child must come after its parent"),
+    "child before": ({"left": (3, -1)}, "a child must come after its parent"),
+    "child in the next tree": ({"right": (0, 3)}, "a child must come after its parent"),
+    "child far away": ({"right": (3, 2**31 - 1)}, "tree 1, node 0: a child must come after its parent"),
+    "same child twice": ({"right": (0, 1)}, "exactly one node"),
+    "orphans": ({"feature": (0, -1)}, "exactly one node"),
+    "feature too high": ({"feature": (0, 2)}, "tree 0, node 0: feature must be -1"),
+    "feature too low": ({"feature": (1, -2)}, "tree 0, node 1: feature must be -1"),
+    "cut is NaN": ({"cut": (3, np.nan)}, "tree 1, node 0: cut must not be NaN"),
+    "value is NaN": ({"value": (4, np.nan)}, "tree 1, node 1: value must be finite"),
+    "value is infinite": ({"value": (2, -np.inf)}, "value must be finite"),
+    "gain is NaN": ({"gain": (0, np.nan)}, "gain must be finite"),
+    "count": ({"count": (0, -1)}, "count must not be negative"),
+    "missing_left": ({"missing_left": (0, 2)}, "missing_left must be 0 or 1"),
+    "no such bit set": ({"feature": (0, 1), "categories": (0, 0)}, "categories must be below 0"),
+    "categories of another": ({"categories": (0, -2)}, "not zero"),
+    "leaf with a cut": ({"cut": (1, 1.0)}, "not zero"),
+    "unused byte": ({"unused": (0, 1)}, "not zero"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_NODES)
+def test_bad_nodes_are_refused(case):
+    fields, message = BAD_NODES[case]
+    head, sections = as_sections(STUMPS.to_bytes())
+    nodes = np.frombuffer(sections[1], native.NODE)
+    sections[1] = changed_nodes(nodes, **fields).tobytes()
+    with pytest.raises(ValueError, match=message):
+        native.loads(as_model(head, sections))
+
+
+def test_categorical_split_needs_categories_and_its_bit_set():
+    ensemble = three_trees()
+    split = np.flatnonzero(ensemble.nodes["categories"] >= 0)
+    head, sections = as_sections(ensemble.to_bytes())
+    bad = {
+        "bit set of another": ("categories", split[:2], [1, 0], "not zero"),
+        "feature without categories": ("feature", split[0], 0, "a categorical split on a feature without"),
+        "past the last": ("categories", split[-1], len(split), f"categories must be below {len(split)}"),
+    }
+    for field, at, value, message in bad.values():
+        nodes = np.frombuffer(sections[1], native.NODE).copy()
+        nodes[field][at] = value
+        with pytest.raises(ValueError, match=message):
+            native.loads(as_model(head, [sections[0], nodes.tobytes(), *sections[2:]]))
+    with pytest.raises(ValueError, match="not zero"):
+        native.loads(as_model(head, [*sections[:2], sections[2] + bytes(32), *sections[3:]]))
+    with pytest.raises(ValueError, match="not zero"):
+        native.loads(as_model(head, [*sections[:2], b"\xff" * len(sections[2]), *sections[3:]]))
+
+
+def int64s(*values):
+    return np.array(values, "<i8").tobytes()
+
+
+BAD_SECTIONS = {
+    "no offsets": (0, b"", "tree_offsets not empty"),
+    "offsets begin late": (0, int64s(1, 3, 6), "tree_offsets must rise from 0"),
+    "offsets fall": (0, int64s(0, 6, 3, 6), "tree_offsets must rise from 0"),
+    "empty tree": (0, int64s(0, 3, 3, 6), "tree_offsets must rise from 0"),
+    "offsets end early": (0, int64s(0, 3), "tree_offsets must rise from 0"),
+    "offsets wrap around": (0, int64s(0, 2**63 - 1, -(2**63), 6), "tree_offsets must rise from 0"),
+    "trees cut elsewhere": (0, int64s(0, 2, 6), "tree 1, node 1: a child must come"),
+    "half an offset": (0, int64s(0, 3, 6)[:-4], "tree offsets has 20 bytes, expected a multiple of 8"),
+    "a node too few": (1, lambda b: b[:-56], "tree_offsets must rise from 0"),
+    "half a node": (1, lambda b: b[:-28], "nodes has 308 bytes, expected a multiple of 56"),
+    "half a bit set": (2, bytes(16), "bit sets has 16 bytes, expected a multiple of 32"),
+    "no features": (3, b"", "the features have 0 categories, but the file has 1"),
+    "fewer features": (3, struct.pack("<h", 1), None),
+    "categories below none": (3, struct.pack("<hh", -2, 1), "the features have 1 categories"),
+    "more categories": (3, struct.pack("<hh", -1, 2**15 - 1), "the features have 32767 categories, but"),
+    "category is NaN": (4, struct.pack("<d", np.nan), "finite and rising"),
+    "category is -0.0": (4, struct.pack("<d", -0.0), "not zero"),
+    "fewer categories": (4, b"", "the features have 1 categories, but the file has 0"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_SECTIONS)
+def test_bad_sections_are_refused(case):
+    i, section, message = BAD_SECTIONS[case]
+    head, sections = as_sections(STUMPS.to_bytes())
+    sections[i] = section(sections[i]) if callable(section) else section
+    data = as_model(head, sections)
+    if message is None:
+        assert native.loads(data).to_bytes() == data
+    else:
+        with pytest.raises(ValueError, match=message):
+            native.loads(data)
+
+
+@pytest.mark.parametrize(
+    ("counts", "values", "message"),
+    [
+        ((2, -1), [2.0, 1.0], "finite and rising"),
+        ((2, -1), [1.0, 1.0], "finite and rising"),
+        ((257, -1), np.arange(257.0), "at most 256"),
+        ((256, -1), np.arange(256.0), None),
+        ((0, -1), [], None),
+        ((), [], "n_features must be between 1"),
+    ],
+)
+def test_categories(counts, values, message):
+    head, sections = as_sections(STUMPS.to_bytes())
+    sections[3:] = np.array(counts, "<i2").tobytes(), np.array(values, "<f8").tobytes()
+    data = as_model(head, sections)
+    if message is None:
+        assert len(native.loads(data).categories[0]) == counts[0]
+    else:
+        with pytest.raises(ValueError, match=message):
+            native.loads(data)
+
+
+@pytest.mark.parametrize("section", range(5))
+@pytest.mark.parametrize("size", [2**63, 2**64 - 1, 2**32, 2**40])
+def test_huge_sizes_allocate_nothing(section, size):
+    head, sections = as_sections(STUMPS.to_bytes())
+    sizes = [len(each) for each in sections]
+    sizes[section] = size
+    data = as_model(head, sections, sizes)
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match="truncated: the section of"):
+            native.loads(data)
+        assert tracemalloc.get_traced_memory()[1] < 100_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_wrong_number_of_sections():
+    head, sections = as_sections(STUMPS.to_bytes())
+    with pytest.raises(ValueError, match="8 bytes too many after the last section"):
+        native.loads(as_model(head, [*sections, b""]))
+    with pytest.raises(ValueError, match="truncated: no room for the section of categories"):
+        native.loads(as_model(head, sections[:-1]))
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("base", np.nan, "base must be finite"),
+        ("base", np.inf, "base must be finite"),
+        ("average", 2, "not zero"),
+    ],
+)
+def test_bad_head_is_refused(field, value, message):
+    head, sections = as_sections(STUMPS.to_bytes())
+    with pytest.raises(ValueError, match=message):
+        native.loads(as_model(head | {field: value}, sections))
+
+
+def test_a_tree_as_deep_as_it_has_nodes():
+    n_leaves = 20_001
+    n = 2 * n_leaves - 1
+    nodes = np.zeros(n, native.NODE)
+    nodes["feature"], nodes["left"], nodes["right"], nodes["categories"] = -1, -1, -1, -1
+    inner = np.arange(0, n - 1, 2)
+    nodes["feature"][inner], nodes["left"][inner], nodes["right"][inner] = 0, inner + 1, inner + 2
+    nodes["cut"][inner] = -np.inf
+    nodes["value"][-1] = 1.0
+    ensemble = native.loads(Ensemble(nodes, [0, n], n_features=1).to_bytes())
+    assert ensemble.depth == n_leaves - 1
+    np.testing.assert_array_equal(ensemble.predict([[0.0]]), [1.0])
+
+
+def test_save_and_load(tmp_path):
+    ensemble, path = three_trees(), tmp_path / "model.rkt"
+    ensemble.save(path)
+    assert Ensemble.load(path) == ensemble
+    assert Ensemble.load(str(path)) == ensemble
+    assert hashlib.sha256(path.read_bytes()).hexdigest() == ensemble.digest()
+    ensemble.first(1).save(path)
+    assert Ensemble.load(path).n_trees == 1
+    assert os.listdir(tmp_path) == ["model.rkt"]
+    path.write_bytes(b"garbage")
+    with pytest.raises(ValueError, match=r"model\.rkt: not a ranktrees model"):
+        Ensemble.load(path)
+    with pytest.raises(FileNotFoundError):
+        Ensemble.load(tmp_path / "missing")
+
+
+def test_save_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
+    ensemble, path = three_trees(), tmp_path / "model.rkt"
+    ensemble.save(path)
+
+    def fail(*args):
+        raise OSError("disk full")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match="disk full"):
+        ensemble.first(1).save(path)
+    assert os.listdir(tmp_path) == ["model.rkt"]
+    assert Ensemble.load(path) == ensemble
+
+
+def test_save_through_a_link_keeps_the_link(tmp_path):
+    target, link = tmp_path / "model.rkt", tmp_path / "latest"
+    three_trees().save(target)
+    link.symlink_to(target)
+    three_trees().first(1).save(link)
+    assert link.is_symlink()
+    assert Ensemble.load(target).n_trees == 1
