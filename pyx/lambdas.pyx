@@ -9,6 +9,7 @@
 A query is never shared between threads and its pairs are added in one fixed order (see pairs.h).
 """
 from cython.parallel cimport prange, threadid
+from libc.math cimport INFINITY
 from libc.stdint cimport int64_t
 from libc.string cimport memset
 
@@ -53,10 +54,10 @@ cdef inline void sort_run(const Ranked* rows, Ranked* out, int64_t n) noexcept n
 cdef inline void merge(const Ranked* rows, Ranked* out, int64_t middle, int64_t n) noexcept nogil:
     """Merge rows[:middle] and rows[middle:n], whose lengths differ by one at most, from both ends at once.
 
-    Neither end can run out of rows in as many steps as the shorter part is long, so there is no branch to guess.
+    Neither end can run out of rows in as many steps as the shorter part is long: no branch to guess.
     """
-    cdef int64_t i = 0, j = middle, k = 0, i_end = middle - 1, j_end = n - 1, k_end = n - 1, first, step
-    for step in range(min(middle, n - middle)):
+    cdef int64_t i = 0, j = middle, k = 0, i_end = middle - 1, j_end = n - 1, k_end = n - 1, first, _step
+    for _step in range(min(middle, n - middle)):
         first = rows[i].score >= rows[j].score
         out[k] = rows[j ^ ((i ^ j) & -first)]  # i if first else j
         i += first
@@ -96,16 +97,18 @@ N_EMPTY = EMPTY
 
 
 def scratch_shapes(int64_t longest, int n_threads):
-    """The shapes of the scratch arrays ``numbers`` and ``records``, where the longest query has that many rows."""
+    """The shapes of the scratch arrays ``numbers`` and ``records`` where no query has more rows."""
     return (n_threads, N_COLUMNS, longest + EMPTY), (n_threads, 2, longest, 2)
 
 
-cdef inline Ranked* sort_query(const double* scores, int64_t n, double[:, :, :, ::1] records, int thread) noexcept nogil:
+cdef inline Ranked* sort_query(
+    const double* scores, int64_t n, double[:, :, :, ::1] records, int thread
+) noexcept nogil:
     """The rows of one query, ranked."""
     cdef Ranked* rows = <Ranked*>&records[thread, 0, 0, 0]
     cdef int64_t i
     for i in range(n):
-        rows[i].score = scores[i]
+        rows[i].score = scores[i] if scores[i] == scores[i] else -INFINITY  # NaN has no place in an order
         rows[i].position = i
     return sort(rows, <Ranked*>&records[thread, 1, 0, 0], n)
 
@@ -130,7 +133,10 @@ def ideals(
     cdef int64_t n_queries = offsets.shape[0] - 1, q, i, n
     cdef Ranked* rows
     cdef double sum
-    for q in prange(n_queries, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"):
+    for q in prange(
+        n_queries, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1,
+        schedule="dynamic", chunksize=8,
+    ):
         n = offsets[q + 1] - offsets[q]
         rows = sort_query(&gains[offsets[q]], n, records, threadid())
         sum = 0.0
@@ -202,13 +208,14 @@ def gradients(
     double[::1] out_hessians,      # OUT
     int n_threads,
 ):
-    """The gradient and hessian of each row: the sums of lambda and of sigma^2 weight rho (1 - rho) over its pairs."""
+    """Each row's gradient and hessian: sums of lambda and of sigma^2 weight rho (1 - rho) over its pairs."""
     cdef int64_t n_queries = offsets.shape[0] - 1, q, start, n
     cdef const double* table = &discounts[0] if discounts is not None else NULL
     cdef const double* row_weights = &weights[0] if weights is not None else NULL
     cdef int thread
     for q in prange(
-        n_queries, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic", chunksize=8
+        n_queries, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1,
+        schedule="dynamic", chunksize=8,
     ):
         start = offsets[q]
         n = offsets[q + 1] - start
@@ -218,9 +225,9 @@ def gradients(
             memset(&out_hessians[start], 0, n * sizeof(double))
         else:
             query_gradients(
-                n, &grades[start], row_weights + start if row_weights != NULL else NULL, table, truncation, sigma,
-                spread, log_norm, sort_query(&scores[start], n, records, thread), &numbers[thread, 0, 0],
-                numbers.shape[2], &out_gradients[start], &out_hessians[start],
+                n, &grades[start], row_weights + start if row_weights != NULL else NULL, table, truncation,
+                sigma, spread, log_norm, sort_query(&scores[start], n, records, thread),
+                &numbers[thread, 0, 0], numbers.shape[2], &out_gradients[start], &out_hessians[start],
             )
 
 
@@ -233,7 +240,7 @@ def pair_losses(
     double sigma,
     double[:, :, :, ::1] records,  # see scratch_shapes
     double[::1] costs,             # OUT  one per query: the sum of log(1 + e^(sigma (s_worse - s_better)))
-    double[::1] counts,            # OUT  one per query: the number of its pairs; in both, pairs count by weight
+    double[::1] counts,            # OUT  one per query: the number of its pairs; in both, by weight
     int n_threads,
 ):
     """What RankNet's pairs cost; a pair weighs the mean of its two rows."""
@@ -242,7 +249,8 @@ def pair_losses(
     cdef double cost, count, weight, gap
     cdef Ranked* rows
     for q in prange(
-        n_queries, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic", chunksize=8
+        n_queries, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1,
+        schedule="dynamic", chunksize=8,
     ):
         start = offsets[q]
         n = offsets[q + 1] - start
@@ -255,11 +263,11 @@ def pair_losses(
                 for j in range(i + 1, n):
                     b = start + rows[j].position
                     if grades[a] != grades[b]:
-                        gap = sigma * (rows[i].score - rows[j].score)  # >= 0: log(1 + e^-gap), the other adds gap
+                        gap = sigma * (rows[i].score - rows[j].score)
                         weight = 0.5 * (weights[a] + weights[b]) if weighted else 1.0
                         count = count + weight
-                        cost = cost + weight * (
-                            LN_2 * portable_log2(1.0 + portable_exp(-gap)) + (gap if grades[a] < grades[b] else 0.0)
-                        )
+                        cost = cost + weight * LN_2 * portable_log2(1.0 + portable_exp(-gap))
+                        if grades[a] < grades[b]:  # log(1 + e^gap) is log(1 + e^-gap) + gap
+                            cost = cost + weight * gap
         costs[q] = cost
         counts[q] = count

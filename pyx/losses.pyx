@@ -283,8 +283,9 @@ def leaf_quantiles(
 ):
     """The quantile of each leaf's residuals, whatever the order of its rows.
 
-    It is the smallest residual at which the cumulative weight exceeds ``quantile`` of the leaf's weight; where
-    that share is hit exactly, the middle between that residual and the next (so quantile 1/2 is the median).
+    It is the smallest residual at which the cumulative weight exceeds ``quantile`` of the leaf's weight;
+    where that share is hit exactly, the middle between the residual that hits it and the next (so quantile
+    1/2 is the median).
     A row of weight 2 counts as two rows, a row of weight 0 as none. Leaves must not overlap.
     """
     cdef int64_t n_leaves = starts.shape[0], leaf, i, n
@@ -292,7 +293,9 @@ def leaf_quantiles(
     cdef double[::1] scratch = np.empty(max(1, order.shape[0]) * (2 if weighted else 1))
     cdef double* plain
     cdef Weighted* rows
-    for leaf in prange(n_leaves, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"):
+    for leaf in prange(
+        n_leaves, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"
+    ):
         if weighted:
             rows = <Weighted*>&scratch[0] + starts[leaf]
             n = 0

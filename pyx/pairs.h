@@ -50,13 +50,14 @@ INLINE double sum_lanes(const double *lanes) {
 
 /* measured: a pair weighs |grade_i - grade_j| * |discount_i - discount_j|, otherwise 1 if the grades differ.
  * spread: that weight is divided by 0.01 + |score_i - score_j|. */
-INLINE double pairs_of_query(int measured, int spread, int64_t n, int64_t top, const double *RESTRICT discounts,
-                             const double *RESTRICT grades, const double *RESTRICT scores,
-                             const double *RESTRICT exponentials, double *RESTRICT gradients,
-                             double *RESTRICT hessians) {
+INLINE double pairs_of_query(int measured, int spread, int64_t n, int64_t top,
+                             const double *RESTRICT discounts, const double *RESTRICT grades,
+                             const double *RESTRICT scores, const double *RESTRICT exponentials,
+                             double *RESTRICT gradients, double *RESTRICT hessians) {
     double size[LANES] = {0};
     for (int64_t i = 0; i < top; i++) {
-        const double grade = grades[i], discount = measured ? discounts[i] : 0.0, score = scores[i], e = exponentials[i];
+        const double grade = grades[i], discount = measured ? discounts[i] : 0.0;
+        const double score = scores[i], e = exponentials[i];
         double gradient[LANES] = {0}, hessian[LANES] = {0};
         for (int64_t chunk = i + 1; chunk < n; chunk += LANES)
             for (int lane = 0; lane < LANES; lane++) {
@@ -68,7 +69,7 @@ INLINE double pairs_of_query(int measured, int spread, int64_t n, int64_t top, c
                 double up = e * share, down = exponentials[j] * share;
                 if (!measured)
                     difference = (difference > 0 ? 1.0 : 0.0) - (difference < 0 ? 1.0 : 0.0);
-                double wrong = difference > 0 ? down : up; /* the probability of the wrong order (over the gap) */
+                double wrong = difference > 0 ? down : up; /* probability of the wrong order, over the gap */
                 double lambda = difference * weight * wrong;
                 double curvature = fabs(difference) * weight * (up * down);
                 if (spread)
@@ -85,12 +86,12 @@ INLINE double pairs_of_query(int measured, int spread, int64_t n, int64_t top, c
     return sum_lanes(size);
 }
 
-#define PAIRS(name, measured, spread)                                                                         \
-    EACH_WIDTH static double name(int64_t n, int64_t top, const double *discounts, const double *grades,      \
-                                  const double *scores, const double *exponentials, double *gradients,        \
-                                  double *hessians) {                                                         \
-        return pairs_of_query(measured, spread, n, top, discounts, grades, scores, exponentials, gradients,   \
-                              hessians);                                                                      \
+#define PAIRS(name, measured, spread)                                                               \
+    EACH_WIDTH static double name(int64_t n, int64_t top, const double *discounts,                  \
+                                  const double *grades, const double *scores,                       \
+                                  const double *exponentials, double *gradients, double *hessians) { \
+        return pairs_of_query(measured, spread, n, top, discounts, grades, scores, exponentials,    \
+                              gradients, hessians);                                                 \
     }
 PAIRS(plain_pairs, 0, 0)
 PAIRS(measured_pairs, 1, 0)

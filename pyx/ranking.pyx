@@ -15,7 +15,7 @@ cdef extern from "portable.h" nogil:
     double portable_exp(double x)
     double portable_log2(double x)
 
-cpdef enum Formula:
+cpdef enum Formula:  # those up to R look at the rows above the cutoff only
     DCG
     NDCG
     ERR
@@ -43,6 +43,9 @@ cdef struct Task:
     int64_t low              # PAUC only: the number of irrelevant rows to pass over
     int64_t at               # the cutoff (PAUC: of irrelevant rows); 0 is none
     const double *discounts  # DCG and NDCG only: one per rank up to the cutoff
+
+cdef enum:
+    SHORT = 64  # cutoffs up to which the best are kept in a list instead of sorting everything
 
 cdef double LN2 = 0.6931471805599453
 
@@ -129,6 +132,40 @@ cdef void sort_rows(Row *rows, Row *buffer, Py_ssize_t n, bint by_gain) noexcept
         memcpy(rows, source, n * sizeof(Row))
 
 
+cdef inline Py_ssize_t keep(double value, double *best, Py_ssize_t held, Py_ssize_t top) noexcept nogil:
+    """Put a value into the descending list of the ``top`` largest; returns how many it now holds."""
+    cdef Py_ssize_t j
+    if held < top:
+        held += 1
+    elif value <= best[top - 1]:
+        return held
+    j = held - 1
+    while j > 0 and best[j - 1] < value:
+        best[j] = best[j - 1]
+        j -= 1
+    best[j] = value
+    return held
+
+
+cdef Py_ssize_t lift_top(Row *rows, Py_ssize_t n, Py_ssize_t top, double *best) noexcept nogil:
+    """Move the rows that can be above the cutoff to the front, in their order; returns their number.
+
+    They are those that score at least as much as the ``top``-th best, so no tie is torn apart.
+    """
+    cdef Py_ssize_t i, held = 0
+    cdef Row row
+    for i in range(n):
+        held = keep(rows[i].score, best, held, top)
+    held = 0
+    for i in range(n):
+        if rows[i].score >= best[top - 1]:
+            row = rows[held]
+            rows[held] = rows[i]
+            rows[i] = row
+            held += 1
+    return held
+
+
 cdef int64_t sort_counting(double *values, double *buffer, Py_ssize_t n) noexcept nogil:
     """Sort ascending; returns the number of pairs that stood the other way round (strictly)."""
     cdef Py_ssize_t start, stop, middle, i, j, k, width = 1
@@ -196,20 +233,11 @@ cdef double dcg(const Row *rows, Py_ssize_t n, const Task *task) noexcept nogil:
 cdef double ideal_dcg(const Row *rows, Py_ssize_t n, const Task *task,
                       double *best, double *buffer) noexcept nogil:
     """The DCG of the gains in descending order."""
-    cdef Py_ssize_t i, j, top = min(n, task.at), held = 0
-    cdef double total = 0.0, gain
-    if top <= 64:
+    cdef Py_ssize_t i, top = min(n, task.at), held = 0
+    cdef double total = 0.0
+    if top <= SHORT:
         for i in range(n):
-            gain = rows[i].gain
-            if held < top:
-                held += 1
-            elif gain <= best[top - 1]:
-                continue
-            j = held - 1
-            while j > 0 and best[j - 1] < gain:
-                best[j] = best[j - 1]
-                j -= 1
-            best[j] = gain
+            held = keep(rows[i].gain, best, held, top)
     else:
         for i in range(n):
             best[i] = -rows[i].gain
@@ -389,7 +417,7 @@ cdef double value(const Row *rows, Py_ssize_t n, const Task *task, double *one, 
 cdef double evaluate_query(const double *gains, const double *scores, Py_ssize_t n, const Task *task,
                            int ties, double *scratch) noexcept nogil:
     cdef Row *rows = <Row *>scratch
-    cdef Py_ssize_t i, source
+    cdef Py_ssize_t i, source, n_sorted = n
     cdef Task own = task[0]
     if own.at == 0:
         own.at = n
@@ -397,7 +425,9 @@ cdef double evaluate_query(const double *gains, const double *scores, Py_ssize_t
         source = n - 1 - i if ties == REVERSE else i
         rows[i].score = scores[source]
         rows[i].gain = gains[source]
-    sort_rows(rows, rows + n, n, ties == AVERAGE or ties == WORST)
+    if own.formula < PAUC and own.at <= SHORT and own.at < n:  # below the cutoff the order does not matter
+        n_sorted = lift_top(rows, n, own.at, scratch + 4 * n)
+    sort_rows(rows, rows + n, n_sorted, ties == AVERAGE or ties == WORST)
     return value(rows, n, &own, scratch + 4 * n, scratch + 5 * n + 1)
 
 

@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reference import binning as slow
 from scipy import sparse
 
 from ranktrees.binning import BinMapper
+from reference import binning as slow
 
 TINY = np.finfo(np.float32).smallest_subnormal
 HOSTILE = np.array(

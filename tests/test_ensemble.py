@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ranktrees._core.dtypes import NODE
-from reference import scoring as reference
 
+from ranktrees._core.dtypes import NODE
 from ranktrees.ensemble import Ensemble
+from reference import scoring as reference
 
 
 def random_ensemble(seed, *args, **others):

@@ -28,7 +28,7 @@ from sklearn.preprocessing import StandardScaler
 
 from ranktrees.measures import as_measure
 from ranktrees.model_selection import QueryKFold, QueryShuffleSplit, query_scorer, train_test_split_by_query
-from ranktrees.validation import check_fit, check_rows, check_score
+from ranktrees.validation import SKLEARN_VERSION, check_fit, check_rows, check_score
 
 N_QUERIES, N_DOCUMENTS = 12, 6
 
@@ -173,10 +173,8 @@ def test_shuffling_follows_the_random_state():
     ],
 )
 def test_wrong_splits_are_refused(splitter, qid, parts):
-    with pytest.raises(ValueError, match="") as caught:
+    with pytest.raises(ValueError, match=".*".join(parts)):
         list(splitter.split(np.zeros(4), groups=qid))
-    for part in parts:
-        assert part in str(caught.value)
 
 
 def test_train_test_split_keeps_kinds_and_queries():
@@ -197,7 +195,7 @@ def test_wrong_arrays_to_split_are_refused():
     X, y, qid = data()
     with pytest.raises(ValueError, match="no arrays"):
         train_test_split_by_query(qid=qid)
-    with pytest.raises(ValueError, match="found no query ids.* qid="):
+    with pytest.raises(ValueError, match=r"found no query ids.* qid="):
         train_test_split_by_query(X, y)
     with pytest.raises(ValueError, match="qid has length 71"):
         train_test_split_by_query(X, y, qid=qid[1:])
@@ -241,7 +239,9 @@ def test_less_is_better_turns_the_sign():
 def test_a_scorer_without_ids_raises():
     X, y, qid = data()
     ranker = ToyRanker().fit(X, y, qid=qid)
-    with pytest.raises(ValueError, match="NDCG @ 10 found no query ids.*groups=.*level named 'qid'.*72 rows"):
+    with pytest.raises(
+        ValueError, match=r"NDCG @ 10 found no query ids.*groups=.*level named 'qid'.*72 rows"
+    ):
         query_scorer()(ranker, X, y)
     assert query_scorer()(ranker, X[y > 0][:1], y[y > 0][:1]) == 1.0
     with pytest.raises(ValueError, match="ndgc"):
@@ -268,6 +268,8 @@ def test_routing_on(scoring, cv):
     assert search.best_params_ == {"column": 0}
     assert_allclose(search.best_score_, np.mean(expected))
     assert search.best_estimator_.n_queries_ == N_QUERIES
+    if scoring is None and SKLEARN_VERSION < (1, 9):
+        return  # older pipelines do not route to the score of their last step
     search = GridSearchCV(make_pipeline(StandardScaler(), ToyRanker()), {}, cv=cv, scoring=scoring)
     assert_allclose(search.fit(X, y, groups=qid).best_score_, np.mean(expected))
 

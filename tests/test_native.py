@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reference import scoring as reference
 
 from ranktrees.ensemble import Ensemble
 from ranktrees.formats import native
+from reference import scoring as reference
 
 HEAD_SIZE = native.HEAD.size
 

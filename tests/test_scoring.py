@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ranktrees._core.scoring import leaves_of_codes
-from reference import scoring as reference
 from scipy import sparse
 
 from ranktrees import scoring
+from ranktrees._core.scoring import leaves_of_codes
 from ranktrees.ensemble import Ensemble
+from reference import scoring as reference
 
 LAYOUTS = {
     "C": np.ascontiguousarray,

@@ -1107,7 +1107,7 @@ class _PairAccuracy(_Ranked):
         before = np.cumsum(order, axis=1)  # over the rows down to a rank, row by row
         upper, lower = np.triu_indices(n, 1)
         changes = before[lower, lower] - before[lower, upper]
-        changes -= before[upper, lower - 1] - before[upper, upper]
+        changes -= before[upper, lower] - before[upper, upper]
         return _symmetric(n, changes / max(np.count_nonzero(order) // 2, 1))
 
 
@@ -1219,7 +1219,7 @@ def as_measure(measure):
         ``"ndcg@10"``, ``"map"``, ``"mrr"``, ``"err@10"``, ``"p@5"``, ``"recall@10"``, ``"auc"``,
         ``"pauc@[0,5]"``, ``"pair_accuracy"``, ``"kendall_tau"``, ``"rmse"``; also with parameters or a
         preset, ``'ndcg(gain="linear")@10'``, ``"ndcg.lightgbm@10"``: whatever a measure prints as. Case does
-        not matter.
+        not matter. Gains and discounts that are functions cannot be named in a string.
 
     Returns
     -------

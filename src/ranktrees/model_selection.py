@@ -310,11 +310,15 @@ def query_scorer(measure="ndcg@10"):
         _mean_over_queries, 1 if measure.greater_is_better else -1, {"measure": measure}, "predict"
     )
     with sklearn.config_context(enable_metadata_routing=True):  # requests can be set in there only
-        return scorer.set_score_request(**ROUTED)
+        return scorer.set_score_request()
 
 
-class _QueryScorer(type(make_scorer(as_measure))):
+class _QueryScorer(type(make_scorer(as_measure))):  # type: ignore[misc]
     """A scorer as `make_scorer` makes them, which also finds the query ids in the index of `X`."""
+
+    def set_score_request(self, **requests):
+        """Say which metadata the scorer asks for; it asks for the query ids unless told not to."""
+        return super().set_score_request(**(ROUTED | requests))
 
     def _score(self, method_caller, estimator, X, y_true, **metadata):
         if not any(metadata.get(name) is not None for name in ROUTED) and qid_of(y_true) is None:

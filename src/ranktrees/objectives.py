@@ -10,8 +10,8 @@ Quantile(quantile=0.9)
 >>> as_objective("lambdamart", measure="ndcg@5").truncation_level
 30
 
-The numbers that it hands to the trees come from kernels (``pyx/losses.pyx``, ``pyx/lambdas.pyx``) whose results
-do not depend on the number of threads or on the processor.
+The numbers that it hands to the trees come from kernels (``pyx/losses.pyx``, ``pyx/lambdas.pyx``) whose
+results do not depend on the number of threads or on the processor.
 """
 
 from __future__ import annotations
@@ -47,8 +47,9 @@ def as_objective(objective, **parameters):
     Parameters
     ----------
     objective : str or Objective
-        ``"squared_error"``, ``"absolute_error"``, ``"quantile"``, ``"poisson"``, ``"logistic"``, ``"ranknet"``
-        or ``"lambdamart"``; or an objective, which is returned with the given parameters changed.
+        ``"squared_error"``, ``"absolute_error"``, ``"quantile"``, ``"poisson"``, ``"logistic"``,
+        ``"ranknet"`` or ``"lambdamart"``; or an objective, which is returned with the given parameters
+        changed.
     **parameters
         Parameters of the objective.
 
@@ -59,7 +60,8 @@ def as_objective(objective, **parameters):
     Raises
     ------
     ValueError
-        If there is no such objective (the message lists those that exist), or a parameter is out of its range.
+        If there is no such objective (the message lists those that exist), or a parameter is out of its
+        range.
     TypeError
         If the objective has no such parameter (the message lists those it has).
 
@@ -71,16 +73,22 @@ def as_objective(objective, **parameters):
     RankNet(sigma=2.0, truncation_level=None)
     """
     if isinstance(objective, Objective):
-        kind, known = type(objective), {f.name: getattr(objective, f.name) for f in dataclasses.fields(objective)}
+        kind, known = (
+            type(objective),
+            {f.name: getattr(objective, f.name) for f in dataclasses.fields(objective)},
+        )
     elif isinstance(objective, str) and objective in _BY_NAME:
         kind, known = _BY_NAME[objective], {}
     else:
-        raise ValueError(f"objective must be an Objective or one of {', '.join(map(repr, _BY_NAME))}, got {objective!r}")
+        raise ValueError(
+            f"objective must be an Objective or one of {', '.join(map(repr, _BY_NAME))}, got {objective!r}"
+        )
     names = [f.name for f in dataclasses.fields(kind)]
     unknown = sorted(set(parameters) - set(names))
     if unknown:
         raise TypeError(
-            f"objective {kind.name!r} has no parameter {', '.join(map(repr, unknown))}: it has {', '.join(names) or 'none'}"
+            f"objective {kind.name!r} has no parameter {', '.join(map(repr, unknown))}: "
+            f"it has {', '.join(names) or 'none'}"
         )
     return kind(**{**known, **parameters})
 
@@ -92,8 +100,8 @@ class Objective:
 
     1. It is made, by `as_objective` or by its class: a frozen, picklable value that holds parameters only.
     2. `check_labels` says whether it can learn from these labels.
-    3. `bind` joins it with the labels, weights and queries of one training set. The `Bound` that it returns has
-       computed whatever does not change from round to round (the gains, the ideal of each query, scratch).
+    3. `bind` joins it with the labels, weights and queries of one training set. The `Bound` that it returns
+       has computed whatever does not change from round to round (gains, the ideal of each query, scratch).
     4. `Bound.start` gives the constant score that training starts from.
     5. Each round, `Bound.gradients` writes the first and second derivative of the loss by each row's score. A
        leaf of the next tree takes the Newton step ``-sum(gradients) / (sum(hessians) + l2)`` or, where
@@ -109,13 +117,15 @@ class Objective:
         What `as_objective` knows it by.
     constant_hessian : bool
         True if a row's hessian is its weight, whatever its score.
-    leaf_quantile : float or None
-        The quantile of a leaf's residuals that is its best value; None for the Newton step.
     """
 
     name: ClassVar[str]
     constant_hessian: ClassVar[bool] = False
-    leaf_quantile: Any = None
+
+    @property
+    def leaf_quantile(self) -> float | None:
+        """The quantile of a leaf's residuals that is its best value; None for the Newton step."""
+        return None
 
     def check_labels(self, labels):
         """Raise if this objective cannot learn from these labels.
@@ -149,7 +159,9 @@ class Objective:
         -------
         Bound
         """
-        raise NotImplementedError(f"{type(self).__name__} must define bind(labels, weights, offsets, n_threads)")
+        raise NotImplementedError(
+            f"{type(self).__name__} must define bind(labels, weights, offsets, n_threads)"
+        )
 
     def inverse_link(self, scores):
         """Turn scores into predictions on the scale of the labels.
@@ -237,11 +249,11 @@ def _number_in(name, value, low, high):
         raise ValueError(f"{name} must be a number between {low} and {high} (both excluded), got {value!r}")
 
 
-# ---- pointwise: a row's score against its own label ------------------------------------------------------------
+# ---- pointwise: a row's score against its own label --------------------------------------------------------
 
 
 class _Pointwise(Bound):
-    """A pointwise objective: ``_gradients`` and ``_losses`` are its two kernels, ``_slopes`` what they take more."""
+    """What the pointwise objectives share: two kernels, and the parameters that these take."""
 
     def __init__(self, objective, labels, weights, offsets, n_threads, kernels, parameters=()):
         super().__init__(objective, labels, weights, offsets, n_threads)
@@ -249,7 +261,9 @@ class _Pointwise(Bound):
         self._parameters = parameters
 
     def gradients(self, scores, gradients, hessians):
-        self._gradients(self.labels, self.weights, scores, *self._parameters, gradients, hessians, self.n_threads)
+        self._gradients(
+            self.labels, self.weights, scores, *self._parameters, gradients, hessians, self.n_threads
+        )
 
     def loss(self, scores):
         rows = np.empty(len(self.labels))
@@ -303,7 +317,8 @@ class AbsoluteError(Objective):
 
     References
     ----------
-    Friedman, *Greedy Function Approximation: A Gradient Boosting Machine*, Annals of Statistics 2001, section 4.3.
+    Friedman, *Greedy Function Approximation: A Gradient Boosting Machine*, Annals of Statistics 2001,
+    section 4.3.
 
     Examples
     --------
@@ -313,7 +328,10 @@ class AbsoluteError(Objective):
 
     name: ClassVar[str] = "absolute_error"
     constant_hessian: ClassVar[bool] = True
-    leaf_quantile: ClassVar[float] = 0.5
+
+    @property
+    def leaf_quantile(self):
+        return 0.5
 
     def bind(self, labels, weights, offsets, n_threads=1):
         kernels = losses.sloped_gradients, losses.sloped_losses
@@ -327,8 +345,9 @@ class AbsoluteError(Objective):
 class Quantile(Objective):
     """Pinball loss, smallest at a quantile of the label.
 
-    With ``r = label - score``: ``loss = quantile * r`` where ``r >= 0``, else ``(quantile - 1) * r``. A leaf's
-    value is that quantile of its residuals, as in `AbsoluteError`, which is twice the loss of quantile 1/2.
+    With ``r = label - score``: ``loss = quantile * r`` where ``r >= 0``, else ``(quantile - 1) * r``. A
+    leaf's value is that quantile of its residuals, as in `AbsoluteError`, which is twice the loss of quantile
+    1/2.
 
     Parameters
     ----------
@@ -384,8 +403,8 @@ def _quantile(bound, quantile):
 class Poisson(Objective):
     """Poisson regression for counts, with the log link: ``loss = e^score - label * score``.
 
-    gradient ``e^score - label``, hessian ``e^score``; training starts from the logarithm of the mean label. The
-    loss is half the Poisson deviance less what depends on the label only. Predictions are ``e^score``.
+    gradient ``e^score - label``, hessian ``e^score``; training starts from the logarithm of the mean label.
+    The loss is half the Poisson deviance less what depends on the label only. Predictions are ``e^score``.
 
     References
     ----------
@@ -404,9 +423,13 @@ class Poisson(Objective):
 
     def check_labels(self, labels):
         if labels.min(initial=0.0) < 0:
-            raise ValueError(f"y has the label {labels.min():g}, but the poisson objective learns counts: labels >= 0")
+            raise ValueError(
+                f"y has the label {labels.min():g}, but the poisson objective learns counts: labels >= 0"
+            )
         if not labels.any():
-            raise ValueError("y is 0 throughout, but the poisson objective needs a positive label: its start is log(mean)")
+            raise ValueError(
+                "y is 0 throughout, but the poisson objective needs a positive label: its start is log(mean)"
+            )
 
     def bind(self, labels, weights, offsets, n_threads=1):
         kernels = losses.poisson_gradients, losses.poisson_losses
@@ -415,7 +438,9 @@ class Poisson(Objective):
     def _start(self, bound):
         mean = bound._weighted_mean(bound.labels)
         if not mean > 0:
-            raise ValueError("y is 0 in every row of positive sample_weight: the poisson objective needs a positive label")
+            raise ValueError(
+                "y is 0 in every row of positive sample_weight: the poisson objective needs a positive label"
+            )
         return losses.natural_log(mean)
 
     def inverse_link(self, scores):
@@ -434,8 +459,8 @@ class Logistic(Objective):
     ----------
     balanced : bool, default=False
         False: ``a = b = 1``. True: the two classes weigh the same in total, ``a = W / (2 W+)`` and
-        ``b = W / (2 W-)``, where ``W+`` is the weight of the relevant part of all rows, ``W-`` of the rest and
-        ``W`` of both; training then starts from 0. For collections in which few rows are relevant.
+        ``b = W / (2 W-)``, where ``W+`` is the weight of the relevant part of all rows, ``W-`` of the rest
+        and ``W`` of both; training then starts from 0. For collections in which few rows are relevant.
 
     References
     ----------
@@ -444,8 +469,8 @@ class Logistic(Objective):
     Examples
     --------
     >>> labels = np.array([0.0, 0.0, 0.0, 1.0])
-    >>> round(Logistic().bind(labels, None, np.array([0, 4])).start(), 12) == round(np.log(1 / 3), 12)
-    True
+    >>> Logistic().bind(labels, None, np.array([0, 4])).start()  # log(1 / 3)
+    -1.0986...
     >>> Logistic(balanced=True).bind(labels, None, np.array([0, 4])).start()
     0.0
     """
@@ -462,11 +487,11 @@ class Logistic(Objective):
         low, high = labels.min(initial=0.0), labels.max(initial=0.0)
         if low < 0 or high > 1:
             raise ValueError(
-                f"y has the label {low if low < 0 else high:g}, but the logistic objective learns labels from 0 "
-                "(not relevant) to 1 (relevant): divide by the highest grade, or use y >= some grade"
+                f"y has the label {low if low < 0 else high:g}, but the logistic objective learns labels from "
+                "0 (not relevant) to 1 (relevant): divide by the highest grade, or use y >= some grade"
             )
         if self.balanced and not (high > 0 and labels.min(initial=1.0) < 1):
-            raise ValueError(f"y is {high:g} throughout, but the balanced logistic objective needs both classes")
+            raise ValueError(f"y is {high:g} throughout: the balanced logistic objective needs both classes")
 
     def bind(self, labels, weights, offsets, n_threads=1):
         kernels = losses.logistic_gradients, losses.logistic_losses
@@ -475,7 +500,8 @@ class Logistic(Objective):
             positive, negative = bound._weighted_mean(bound.labels), bound._weighted_mean(1.0 - bound.labels)
             if not (positive > 0 and negative > 0):
                 raise ValueError(
-                    "y has one class only in the rows of positive sample_weight: the balanced logistic objective needs both"
+                    "y has one class only in the rows of positive sample_weight: "
+                    "the balanced logistic objective needs both"
                 )
             bound._parameters = 0.5 / positive, 0.5 / negative
         return bound
@@ -497,7 +523,7 @@ def _elementwise(kernel, scores):
     return out
 
 
-# ---- pairwise: the rows of a query against each other ----------------------------------------------------------
+# ---- pairwise: the rows of a query against each other ------------------------------------------------------
 
 
 class _Pairwise(Bound):
@@ -537,7 +563,9 @@ class _Pairwise(Bound):
 class _RankNetBound(_Pairwise):
     def __init__(self, *args):
         super().__init__(*args)
-        self.grades = np.unique(self.labels, return_inverse=True)[1].astype(np.float64)  # only their order counts
+        self.grades = np.unique(self.labels, return_inverse=True)[1].astype(
+            np.float64
+        )  # only their order counts
 
     def loss(self, scores):
         n_queries = len(self.offsets) - 1
@@ -569,6 +597,10 @@ class _LambdaMARTBound(_Pairwise):
         if measure.name == "NDCG":
             ideals = np.empty(len(self.offsets) - 1)
             lambdas.ideals(self.grades, self.offsets, discounts[:at], self._records, ideals, self.n_threads)
+            if not np.isfinite(ideals).all():
+                raise ValueError(
+                    f"y has gains too large to add up: choose a smaller gain than that of {measure!r}"
+                )
             ideals[ideals == 0] = 1.0
             self.grades = self.grades / np.repeat(ideals, np.diff(self.offsets))
         if self.objective.delta == "cut":
@@ -587,7 +619,9 @@ def _check_pairs(sigma, truncation_level):
     _number_in("sigma", sigma, 0, math.inf)
     whole = isinstance(truncation_level, Integral) and not isinstance(truncation_level, bool)
     if truncation_level is not None and not (whole and truncation_level >= 1):
-        raise ValueError(f"truncation_level must be a whole number >= 1, or None for all ranks, got {truncation_level!r}")
+        raise ValueError(
+            f"truncation_level must be a whole number >= 1, or None for all ranks, got {truncation_level!r}"
+        )
 
 
 @dataclass(frozen=True)
@@ -596,20 +630,21 @@ class RankNet(Objective):
 
     With ``s_hi`` and ``s_lo`` the scores of the row with the higher and the lower label, a pair costs
     ``C = log(1 + e^(-sigma (s_hi - s_lo)))``. With ``rho = 1 / (1 + e^(sigma (s_hi - s_lo)))``, the probability
-    that the model has the two the wrong way round, the pair adds ``-sigma * rho`` to the gradient of the better
-    row, ``sigma * rho`` to that of the worse, and ``sigma^2 * rho * (1 - rho)`` to the hessians of both.
-    A row's sums are multiplied by its weight. A query whose rows all have one label adds nothing. The loss is
-    the mean cost of the pairs, each pair weighing the mean of its two rows.
+    that the model has the two the wrong way round, the pair adds ``-sigma * rho`` to the gradient of the
+    better row, ``sigma * rho`` to that of the worse, and ``sigma^2 * rho * (1 - rho)`` to the hessians of
+    both. A row's sums are multiplied by its weight. A query whose rows all have one label adds nothing. The
+    loss is the mean cost of the pairs, each pair weighing the mean of its two rows.
 
     Parameters
     ----------
     sigma : float, default=1.0
-        Steepness of the logistic function. It changes the scale of the scores and nothing else: the Newton step
-        of a leaf is proportional to 1 / sigma, and so, after it, are the scores.
+        Steepness of the logistic function. Without regularisation it changes the scale of the scores and
+        nothing else: the Newton step of a leaf is proportional to 1 / sigma, and so are the scores after it.
     truncation_level : int or None, default=None
         Only pairs whose better ranked row (by current score) is among that many best are counted. None counts
-        all pairs, which is quadratic in the length of a query: a query of 10 000 rows costs about 0.1 s a round,
-        one of 1 000 000 rows takes the better part of an hour. Give a level where queries are that long.
+        all pairs, which is quadratic in the length of a query: on one core, a query of 10 000 rows takes
+        about 0.04 s a round, one of 100 000 rows 4 s and one of 1 000 000 rows 7 minutes. Give a level where
+        queries are that long.
 
     Raises
     ------
@@ -646,16 +681,16 @@ class RankNet(Objective):
 class LambdaMART(Objective):
     """LambdaMART: RankNet's gradient of a pair, times what swapping the two rows would change in the measure.
 
-    The rows of a query are ranked by falling score, ties in the order of the rows. A pair counts if the labels
-    differ and its better ranked row is among the ``truncation_level`` best. In the words of `RankNet`, it adds
-    ``-sigma * delta * rho`` to the gradient of the better row, ``sigma * delta * rho`` to that of the worse, and
-    ``sigma^2 * delta * rho * (1 - rho)`` to both hessians, where for NDCG ::
+    The rows of a query are ranked by falling score, ties in the order of the rows. A pair counts if the
+    labels differ and its better ranked row is among the ``truncation_level`` best. In the words of `RankNet`,
+    it adds ``-sigma * delta * rho`` to the gradient of the better row, ``sigma * delta * rho`` to that of the
+    worse, and ``sigma^2 * delta * rho * (1 - rho)`` to both hessians, where for NDCG ::
 
         delta = |gain_i - gain_j| * |discount(rank_i) - discount(rank_j)| / ideal DCG @ k
 
-    and for DCG the same without the division. A row's sums are multiplied by its weight. A query of one row, of
-    one label or without any gain adds nothing. There is no loss of which these are the derivatives everywhere;
-    `Bound.loss` is 1 - the mean NDCG (minus the mean DCG).
+    and for DCG the same without the division. A row's sums are multiplied by its weight. A query of one row,
+    of one label or without any gain adds nothing. There is no loss of which these are the derivatives
+    everywhere; `Bound.loss` is 1 - the mean NDCG (minus the mean DCG).
 
     Parameters
     ----------
@@ -667,16 +702,16 @@ class LambdaMART(Objective):
     sigma : float, default=1.0
         Steepness of the logistic function; changes the scale of the scores only (see `RankNet`).
     delta : {"full", "cut"}, default="full"
-        "full" takes the discounts of the whole ranking, so that rows below the cutoff are still pulled up, and
-        divides by the ideal at the cutoff. "cut" takes the exact change of the measure: pairs of which both rows
-        stand below the cutoff count nothing.
+        "full" takes the discounts of the whole ranking, so that rows below the cutoff are still pulled up,
+        and divides by the ideal at the cutoff. "cut" takes the exact change of the measure: pairs of which
+        both rows stand below the cutoff count nothing.
     score_gap_norm : bool, default=False
-        Divide delta by ``0.01 + |s_i - s_j|`` (unless all scores of the query are equal): pairs that are already
-        far apart matter less. It makes the step depend on the scale of the scores.
+        Divide delta by ``0.01 + |s_i - s_j|`` (unless all scores of the query are equal): pairs that are
+        already far apart matter less. It makes the step depend on the scale of the scores.
     query_norm : {"none", "log"}, default="none"
-        "log" multiplies the gradients and hessians of a query by ``log2(1 + S) / S``, where ``S`` is the sum of
-        ``|lambda|`` over its rows' pairs (each pair counted for both rows): long queries and queries in disorder
-        weigh less.
+        "log" multiplies the gradients and hessians of a query by ``log2(1 + S) / S``, where ``S`` is the sum
+        of ``|lambda|`` over its rows' pairs (each pair counted for both rows): long queries and queries in
+        disorder weigh less.
 
     Raises
     ------
@@ -685,7 +720,7 @@ class LambdaMART(Objective):
 
     References
     ----------
-    Wu, Burges, Svore and Gao, *Adapting Boosting for Information Retrieval Measures*, Information Retrieval 2010.
+    Wu, Burges, Svore and Gao, *Adapting Boosting for Information Retrieval Measures*, Inf. Retrieval 2010.
     Burges, *From RankNet to LambdaRank to LambdaMART: An Overview*, MSR-TR-2010-82, section 7.
 
     Examples
@@ -710,7 +745,9 @@ class LambdaMART(Objective):
     def __post_init__(self):
         measure = measures.as_measure(self.measure)
         if measure.name not in ("NDCG", "DCG"):
-            raise ValueError(f"lambdamart can optimise the measures NDCG and DCG (at any cutoff), got {measure!r}")
+            raise ValueError(
+                f"lambdamart can optimise the measures NDCG and DCG (at any cutoff), got {measure!r}"
+            )
         object.__setattr__(self, "measure", measure)
         _check_pairs(self.sigma, self.truncation_level)
         if self.delta not in ("full", "cut"):
@@ -722,7 +759,9 @@ class LambdaMART(Objective):
 
     def check_labels(self, labels):
         if labels.min(initial=0.0) < 0:
-            raise ValueError(f"y has the label {labels.min():g}, but {self.measure!r} is defined for labels >= 0")
+            raise ValueError(
+                f"y has the label {labels.min():g}, but {self.measure!r} is defined for labels >= 0"
+            )
         try:
             measures.gains(labels, self.measure.gain)
         except ValueError as error:

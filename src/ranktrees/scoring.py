@@ -20,7 +20,7 @@ def predict(ensemble, X, n_threads: int = 1, *, start: ArrayLike | None = None) 
 
     A row's score is, in double precision and in exactly this order of operations,
 
-    .. math:: s = b + \Big(\big((0 + v_1) + v_2\big) + \dots + v_T\Big)
+    .. math:: s = \big((b + v_1) + v_2\big) + \dots + v_T
               \qquad\text{or}\qquad
               s = b + \frac{\big((0 + v_1) + v_2\big) + \dots + v_T}{T}
 
@@ -63,7 +63,7 @@ def predict(ensemble, X, n_threads: int = 1, *, start: ArrayLike | None = None) 
     """
     X = _rows(ensemble, X)
     start = _start(ensemble, X, start)
-    sums = np.zeros(X.shape[0])
+    sums = _before_trees(ensemble, start)
     _walk(ensemble, X, ensemble.tree_offsets, sums, None, n_threads)
     return _scores(ensemble, start, sums, ensemble.n_trees)
 
@@ -90,7 +90,7 @@ def staged_predict(
     """
     X = _rows(ensemble, X)
     start = _start(ensemble, X, start)
-    sums = np.zeros(X.shape[0])
+    sums = _before_trees(ensemble, start)
     for t in range(ensemble.n_trees):
         _walk(ensemble, X, ensemble.tree_offsets[t : t + 2], sums, None, n_threads)
         yield _scores(ensemble, start, sums, t + 1)
@@ -137,7 +137,7 @@ def _rows(ensemble, X):
 
 def _start(ensemble, X, start):
     if start is None:
-        return ensemble.base
+        return np.full(X.shape[0], ensemble.base)
     start = np.asarray(start, np.float64)
     if start.shape != X.shape[:1]:
         raise ValueError(f"start has shape {start.shape}, expected {X.shape[:1]}, a value per row of X")
@@ -162,5 +162,9 @@ def _walk(ensemble, X, tree_offsets, sums, found, n_threads):
         raise ValueError("X is a damaged sparse matrix: its indptr or indices point outside it")
 
 
+def _before_trees(ensemble, start):
+    return np.zeros_like(start) if ensemble.average else start.copy()
+
+
 def _scores(ensemble, start, sums, n_trees):
-    return start + (sums / n_trees if ensemble.average and n_trees > 0 else sums)
+    return start + sums / max(n_trees, 1) if ensemble.average else sums.copy()

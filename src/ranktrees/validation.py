@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+import sklearn
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import validate_data
 
@@ -34,6 +35,7 @@ __all__ = [
     "unchanged_on_failure",
 ]
 
+SKLEARN_VERSION = tuple(int(part) for part in sklearn.__version__.split(".")[:2])
 LARGEST_EXACT_FLOAT32 = 2**24
 LARGEST_EXACT_FLOAT64 = 2**53
 
@@ -452,7 +454,7 @@ def check_rows(estimator, X, *, reset: bool, name: str = "X"):
         return rows
     _require_two_dimensions(X, estimator, name)
     try:
-        validate_data(estimator, X, reset=False, skip_check_array=True)
+        validate_data(estimator, _named(X), reset=False, skip_check_array=True)
     except ValueError as error:
         raise error if name == "X" else ValueError(f"{name} does not match the X of fit: {error}") from error
     rows, _ = _read_rows(X, getattr(estimator, "_category_levels", {}), estimator, name)
@@ -485,9 +487,27 @@ def category_columns(X) -> dict[int, tuple]:
 
 
 def _set_columns(estimator, X, rows, levels: dict[int, tuple]) -> None:
-    validate_data(estimator, X, reset=True, skip_check_array=True)
+    validate_data(estimator, _named(X), reset=True, skip_check_array=True)
     estimator.n_features_in_ = rows.shape[1]
     estimator._category_levels = levels
+
+
+def _named(X):
+    """What shows the column names of `X` to scikit-learn, which before 1.9 cannot read those of polars 2."""
+    if SKLEARN_VERSION < (1, 9) and hasattr(X, "get_columns") and not hasattr(X, "__dataframe__"):
+        return _Named(X)
+    return X
+
+
+class _Named:
+    """The dataframe interchange protocol, as far as scikit-learn follows it."""
+
+    def __init__(self, X):
+        self.shape = X.shape
+        self.column_names = lambda: X.columns
+
+    def __dataframe__(self):
+        return self
 
 
 def _read_rows(X, levels: dict[int, tuple] | None, estimator, name: str) -> tuple[Any, dict[int, tuple]]:
@@ -538,12 +558,11 @@ _RESHAPE = (
 )
 
 
-def _require_size(shape: tuple, estimator, name: str, X=None) -> None:
+def _require_size(shape: tuple, estimator, name: str, X) -> None:
     by = f" by {type(estimator).__name__}"
     if len(shape) < 2:
         seen = f"{len(shape)}D array" if len(shape) else "scalar array"
-        of = "" if X is None else f" ({_seen(X)})"
-        raise ValueError(f"Expected 2D array, got {seen} instead: {name} has shape {shape}{of}.\n{_RESHAPE}")
+        raise ValueError(f"Expected 2D array, got {seen} instead: {name} is {_seen(X)}.\n{_RESHAPE}")
     if len(shape) > 2:
         raise ValueError(
             f"Found array with dim {len(shape)}, while dim <= 2 is required{by}: {name} has shape {shape}; "
@@ -559,11 +578,10 @@ def _require_size(shape: tuple, estimator, name: str, X=None) -> None:
 
 
 def _require_distinct(names: list, name: str) -> None:
-    seen: set = set()
-    twice = [column for column in names if column in seen or seen.add(column)]
-    if twice:
+    if len(set(names)) < len(names):
+        twice = next(column for j, column in enumerate(names) if column in names[:j])
         raise ValueError(
-            f"{name} has duplicate column names: {twice[0]!r} occurs more than once; expected a unique name "
+            f"{name} has duplicate column names: {twice!r} occurs more than once; expected a unique name "
             "for "
             "every column: rename or drop the others."
         )
@@ -598,7 +616,7 @@ def _as_float(values: np.ndarray, named, masked: np.ndarray | None = None) -> np
     if dtype.kind in "biu":
         return values.astype(_float_for_integers(values if masked is None else values[~masked], named))
     if dtype.kind == "O":
-        return _objects_as_float(values if masked is None else np.where(masked, None, values), named)
+        return _objects_as_float(values if masked is None else _without(values, masked), named)
     if dtype.kind == "c":
         raise ValueError(
             f"Complex data not supported: {named(0)} holds {dtype}; expected real numbers: pass the real and "
@@ -612,6 +630,12 @@ def _as_float(values: np.ndarray, named, masked: np.ndarray | None = None) -> np
             "instance to days since a date."
         )
     raise _words(named(0), values.flat[0] if dtype.kind in "USTV" else dtype)
+
+
+def _without(values: np.ndarray, masked: np.ndarray) -> np.ndarray:
+    values = values.copy()
+    values[masked] = None
+    return values
 
 
 def _words(column: str, value) -> ValueError:
@@ -635,8 +659,7 @@ def _float_for_integers(values: np.ndarray, named) -> type:
 
 def _imprecise(column: str, dtype, value) -> ValueError:
     return ValueError(
-        f"{column} holds the integer {value} ({dtype}), beyond 2**53, which float64 cannot hold at full "
-        "precision; "
+        f"{column} holds the integer {value} (dtype {dtype}), too large for the full precision of float64; "
         "expected integers up to 2**53: subtract an offset, or pass identifiers as categories."
     )
 
@@ -827,7 +850,7 @@ def _require_structure(X, name: str) -> None:
             raise ValueError(
                 f"{name} is sparse with an indptr that falls from {indptr[line]} to {indptr[line + 1]} at "
                 f"{line}; "
-                f"expected it to rise: {_REBUILD}"
+                f"{_REBUILD}"
             )
         if indptr[-1] > min(len(X.indices), len(X.data)):
             raise ValueError(
@@ -1100,23 +1123,22 @@ def check_validation(
             "and qid_val, "
             "or eval_set with eval_group or eval_qid."
         )
-    names = {key: key for key in ("X_val", "y_val", "sample_weight_val")}
-    sizes = None
+    names = ("X_val", "y_val", "sample_weight_val")
+    qid_name, size_name, sizes = "qid_val", "group_val", None
     if eval_given:
         X_val, y_val = _only_pair(eval_set)
-        sizes = _only_entry(eval_group, "eval_group", "query sizes")
         qid_val = _only_entry(eval_qid, "eval_qid", "query ids")
-        names.update(X_val="the X of eval_set", y_val="the y of eval_set")
+        sizes = _only_entry(eval_group, "eval_group", "query sizes")
+        names = ("X of eval_set", "y of eval_set", "sample_weight_val")
+        qid_name, size_name = "eval_qid", "eval_group"
     elif X_val is None or y_val is None:
         absent = "X_val" if X_val is None else "y_val"
         raise ValueError(
             f"{absent} is None but {given[0]} is given; expected both X_val and y_val: pass {absent}."
         )
-    rows = check_rows(estimator, X_val, reset=False, name=names["X_val"])
-    qid_name, size_name = ("eval_qid", "eval_group") if eval_given else ("qid_val", "group_val")
-    data = _join(
-        estimator, X_val, rows, y_val, sample_weight_val, {qid_name: qid_val}, {size_name: sizes}, names=names
-    )
+    rows = check_rows(estimator, X_val, reset=False, name=names[0])
+    ids = {qid_name: qid_val}
+    data = _join(estimator, X_val, rows, y_val, sample_weight_val, ids, {size_name: sizes}, names)
     if train.qid_given and not data.qid_given:
         wanted = "eval_qid=[qid] or eval_group=[sizes]" if eval_given else "qid_val="
         raise ValueError(
@@ -1211,17 +1233,18 @@ def unchanged_on_failure(estimator) -> Iterator[None]:
         raise
 
 
-def _join(estimator, X, rows, y, sample_weight, ids: dict, sizes: dict, names: dict | None = None) -> FitData:
+def _join(
+    estimator, X, rows, y, sample_weight, ids: dict, sizes: dict, names=("X", "y", "sample_weight")
+) -> FitData:
     """Labels, weights and queries that belong to the `rows` read from `X`."""
-    names = names or {"X_val": "X", "y_val": "y", "sample_weight_val": "sample_weight"}
+    X_name, y_name, weight_name = names
     n_rows = rows.shape[0]
-    labels = _check_labels(y, n_rows, names["y_val"], names["X_val"], estimator)
-    ids = ids | {
-        name: sizes_to_qid(values, n_rows, name) for name, values in sizes.items() if values is not None
-    }
-    queries = find_queries(n_rows, ids, {names["y_val"]: y, names["X_val"]: X})
+    labels = _check_labels(y, n_rows, y_name, X_name, estimator)
+    given = {name: values for name, values in sizes.items() if values is not None}
+    ids = ids | {name: sizes_to_qid(values, n_rows, name) for name, values in given.items()}
+    queries = find_queries(n_rows, ids, {y_name: y, X_name: X})
     order, offsets = queries or (None, np.array([0, n_rows], np.int64))
-    weights = _check_weights(sample_weight, n_rows, len(offsets) - 1, names["sample_weight_val"])
+    weights = _check_weights(sample_weight, n_rows, len(offsets) - 1, weight_name)
     if order is not None:
         labels = labels[order]
         weights = None if weights is None else weights[order]

@@ -1,8 +1,8 @@
 """Walks as plain as they can be, and random trees to walk."""
 
 import numpy as np
-from ranktrees._core.dtypes import LEAF, NODE
 
+from ranktrees._core.dtypes import LEAF, NODE
 from ranktrees.ensemble import Ensemble
 
 
@@ -33,12 +33,12 @@ def predict(ensemble, X, start=None):
     scores = []
     starts = [ensemble.base] * len(X) if start is None else start
     for reached, begin in zip(leaves(ensemble, X), starts, strict=True):
-        total = 0.0
+        total = 0.0 if ensemble.average else float(begin)
         for t, i in enumerate(reached):
             total += float(ensemble.nodes[ensemble.tree_offsets[t] + i]["value"])
-        if ensemble.average and ensemble.n_trees:
-            total /= ensemble.n_trees
-        scores.append(begin + total)
+        if ensemble.average:
+            total = begin + total / max(ensemble.n_trees, 1)
+        scores.append(total)
     return np.array(scores)
 
 

@@ -272,7 +272,7 @@ def dump_letor(path, X, y, qid, *, ids=None, keep_zeros=None):
         keep_zeros = has_missing
     elif has_missing and not keep_zeros:
         raise ValueError(
-            "keep_zeros=False, and X holds NaN: zeros and missing values could not be told apart in the file. "
+            "keep_zeros=False, and X holds NaN: zeros and missing values would be the same in the file. "
             "Leave keep_zeros out, or replace the NaN."
         )
     if sp.issparse(X) and not X.has_canonical_format:
@@ -350,7 +350,7 @@ def _find_part(fold, part):
 
 
 def _largest_index(path):
-    """The largest feature of a file, by the last pair of each line; malformed lines are left to the loader."""
+    """The largest feature of a file, by the last pair of each line; malformed lines are skipped."""
     largest = 0
     with _open(path, "rb") as stream:
         for _, block in _blocks(stream):

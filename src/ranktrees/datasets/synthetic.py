@@ -1,7 +1,7 @@
-"""Synthetic rankings: the random polynomials of the RankNet and LambdaSMART papers, and a set shaped like MSLR-WEB.
+"""Synthetic rankings: the random polynomials of RankNet and LambdaSMART, and a set shaped like MSLR-WEB.
 
-Features come from uniform draws through additions, multiplications, divisions and square roots only, which
-give the same floats on every machine.
+Features and relevance come from uniform draws through additions, multiplications, divisions and square roots
+only, which every machine rounds alike.
 """
 
 import numbers
@@ -117,8 +117,7 @@ def make_ranking(
 
     Notes
     -----
-    Labels are cut from the relevance of all rows at the quantiles that `grade_shares` says. For training and
-    test data with the same rule make one set and split it by query.
+    Labels are cut from the relevance of all rows at the quantiles that `grade_shares` says.
 
     ``"polynomial"`` is the second artificial ranking function of RankNet [1]_, which LambdaSMART [2]_ uses
     too, with 50 rows per query and labels 0 to 4. Features are uniform in [-1, 1]. With a random vector
@@ -127,8 +126,8 @@ def make_ranking(
 
     .. math:: \\sum_i a_i x_i, \\qquad \\sum_i x_i x_{P(i)}, \\qquad \\sum_i x_i x_{Q(i)} x_{R(i)},
 
-    each first scaled to mean 0 and variance 1 over all rows. The papers do not say how the values were cut
-    into grades.
+    each first scaled to mean 0 and variance 1 over all rows; the mean is scaled to variance 1 again. Each
+    call draws its own vector and permutations: for training and test data make one set and split it by query.
 
     ``"web"`` is for benchmarks: it has the shape of MSLR-WEB [3]_, not its data. The 136 features are 25 text
     statistics of five streams (body, anchor, title, url, whole document) and 11 features of the page, in
@@ -140,10 +139,10 @@ def make_ranking(
 
     References
     ----------
-    .. [1] Burges, Shaked, Renshaw, Lazier, Deeds, Hamilton, Hullender, *Learning to Rank using Gradient Descent*,
-       ICML 2005, section 5.
-    .. [2] Wu, Burges, Svore, Gao, *Adapting Boosting for Information Retrieval Measures*, Information Retrieval 13,
-       2010.
+    .. [1] Burges, Shaked, Renshaw, Lazier, Deeds, Hamilton, Hullender, *Learning to Rank using Gradient
+       Descent*, ICML 2005.
+    .. [2] Wu, Burges, Svore, Gao, *Adapting Boosting for Information Retrieval Measures*, Information
+       Retrieval 13, 2010.
     .. [3] Qin, Liu, *Introducing LETOR 4.0 Datasets*, arXiv:1306.2597, 2013.
 
     Examples
@@ -255,6 +254,7 @@ def _web_block(rng, terms, idf):
         tf_sum = np.minimum(covered + np.floor(covered * repeats), length)
         spread = rng.random(n, np.float32)
         tf_max = np.ceil(tf_sum * (1 + (covered - 1) * spread * spread) / np.maximum(covered, 1))
+        tf_max = np.minimum(tf_max, tf_sum - np.maximum(covered - 1, 0))
         lengths.append(length)
         sums.append(tf_sum)
         largest.append(tf_max)
@@ -262,7 +262,7 @@ def _web_block(rng, terms, idf):
     # The whole document is the other streams together.
     lengths.append(sum(lengths))
     sums.append(sum(sums))
-    largest.append(np.minimum(sum(largest), sums[-1]))
+    largest.append(sum(largest))
     covers.append(np.maximum.reduce(covers))
     for s in range(len(_STREAMS)):
         lowness = rng.random(n, np.float32)
@@ -280,7 +280,7 @@ def _fill_statistics(out, terms, idf, covered, length, tf_sum, tf_max, lowness, 
     """The 25 statistics of one stream, each computed from its counts, into `out` of shape (25, n)."""
     all_covered = covered == terms
     rest = (tf_sum - tf_max) / np.maximum(covered - 1, 1)
-    tf_min = np.where(covered > 1, np.ceil(np.minimum(rest, tf_max) * lowness), tf_max) * all_covered
+    tf_min = np.where(covered > 1, np.floor(1 + (rest - 1) * lowness), tf_max) * all_covered
     tf_mean = tf_sum / terms
     # At most this large for a given mean, minimum and maximum (Bhatia and Davis).
     tf_variance = np.maximum((tf_max - tf_mean) * (tf_mean - tf_min), 0) * (0.5 + 0.5 * lowness)
@@ -363,7 +363,8 @@ def _standardise(values):
 
 
 def _cut(relevance, shares):
-    cuts = np.quantile(relevance, np.cumsum(shares)[:-1].clip(0, 1), method="inverted_cdf")
+    ordered = np.append(-np.inf, np.sort(relevance))
+    cuts = ordered[np.rint(np.cumsum(shares)[:-1] * len(relevance)).astype(np.int64)]
     return np.searchsorted(cuts, relevance, side="left").astype(np.int64)
 
 
@@ -382,7 +383,7 @@ def _check_sizes(rows_per_query, n_queries):
     sizes = np.asarray(rows_per_query)
     if sizes.dtype.kind not in "iu" or sizes.shape not in ((), (n_queries,)) or sizes.min() < 1:
         raise ValueError(
-            f"rows_per_query={rows_per_query!r}; expected an integer of at least 1, or n_queries={n_queries} of them."
+            f"rows_per_query={rows_per_query!r}; expected an integer of at least 1, or {n_queries} of them."
         )
     return sizes
 

@@ -1,0 +1,211 @@
+"""NDCG@10 on real sets: ranktrees and its peers, in the same run, on the same folds.
+
+    python benchmarks/bench_accuracy.py [--sets mq2008 ohsumed] [--seeds 3] [--jobs 2]
+
+Every library runs with its own defaults, except that boosters may grow 1000 trees and stop early on the
+validation part (NDCG@10, 100 rounds). Cells are the mean over the test queries of all folds, and of the seeds,
+of NDCG@10 (gain 2^label - 1, discount log2(1 + rank), queries without a relevant row left out); in brackets
+the t statistic of the paired difference, query by query, to the peer that the row is to be compared with:
+below -2 would mean that the row is worse.
+"""
+
+import argparse
+import time
+import warnings
+
+import data
+import joblib
+import numpy as np
+from scipy import stats
+
+from ranktrees import HistGBRTRegressor, LambdaMARTRanker, RandomForestRanker, as_measure
+from ranktrees.validation import query_offsets
+
+ROUNDS, PATIENCE = 1000, 100
+
+
+def ours(kind, **parameters):
+    """A model of ours; boosters stop early on the validation part."""
+
+    def fit(train, validation, seed):
+        model = kind(random_state=seed, n_jobs=1, **parameters)
+        held_out = {}
+        if kind is not RandomForestRanker:
+            model.set_params(max_iter=ROUNDS, n_iter_no_change=PATIENCE, scoring="ndcg@10")
+            held_out = dict(zip(("X_val", "y_val", "qid_val"), validation, strict=True))
+        return model.fit(train[0], train[1], qid=train[2], **held_out).predict
+
+    return fit
+
+
+def lightgbm(objective, **parameters):
+    """LightGBM."""
+
+    def fit(train, validation, seed):
+        import lightgbm as peer
+
+        model = peer.LGBMRanker(
+            objective=objective, n_estimators=ROUNDS, random_state=seed, n_jobs=1, verbose=-1, **parameters
+        )
+        model.fit(
+            train[0],
+            train[1],
+            group=data.sizes(train[2]),
+            eval_set=[validation[:2]],
+            eval_group=[data.sizes(validation[2])],
+            eval_metric="ndcg",
+            eval_at=[10],
+            callbacks=[peer.early_stopping(PATIENCE, first_metric_only=True, verbose=False)],
+        )
+        return model.booster_.predict
+
+    return fit
+
+
+def xgboost(train, validation, seed):
+    """XGBoost's LambdaMART."""
+    import xgboost as peer
+
+    model = peer.XGBRanker(
+        objective="rank:ndcg",
+        eval_metric="ndcg@10",
+        n_estimators=ROUNDS,
+        early_stopping_rounds=PATIENCE,
+        random_state=seed,
+        n_jobs=1,
+    )
+    model.fit(*train[:2], qid=train[2], eval_set=[validation[:2]], eval_qid=[validation[2]], verbose=False)
+    return model.predict
+
+
+def catboost(train, validation, seed):
+    """CatBoost's YetiRank."""
+    import catboost as peer
+
+    model = peer.CatBoostRanker(
+        loss_function="YetiRank",
+        eval_metric="NDCG:top=10;type=Exp",
+        iterations=ROUNDS,
+        early_stopping_rounds=PATIENCE,
+        random_seed=seed,
+        thread_count=1,
+        verbose=False,
+        allow_writing_files=False,
+    )
+    model.fit(*train[:2], group_id=train[2], eval_set=peer.Pool(*validation[:2], group_id=validation[2]))
+    return model.predict
+
+
+def hist_gradient_boosting(train, validation, seed):
+    """scikit-learn's HistGradientBoostingRegressor, which stops on its loss."""
+    from sklearn.ensemble import HistGradientBoostingRegressor
+
+    model = HistGradientBoostingRegressor(
+        max_iter=ROUNDS, n_iter_no_change=PATIENCE, early_stopping=True, random_state=seed
+    )
+    return model.fit(*train[:2], X_val=validation[0], y_val=validation[1]).predict
+
+
+def random_forest(**parameters):
+    """scikit-learn's RandomForestRegressor."""
+
+    def fit(train, validation, seed):
+        from sklearn.ensemble import RandomForestRegressor
+
+        return RandomForestRegressor(random_state=seed, n_jobs=1, **parameters).fit(*train[:2]).predict
+
+    return fit
+
+
+# name: (how to fit it, the peer it is compared with)
+MODELS = {
+    "LightGBM lambdarank": (lightgbm("lambdarank"), None),
+    "LightGBM lambdarank, 15 leaves, rate .05": (
+        lightgbm("lambdarank", num_leaves=15, learning_rate=0.05),
+        None,
+    ),
+    "XGBoost rank:ndcg": (xgboost, None),
+    "CatBoost YetiRank": (catboost, None),
+    "**LambdaMARTRanker**": (ours(LambdaMARTRanker), "LightGBM lambdarank"),
+    "LightGBM L2": (lightgbm("regression"), None),
+    "HistGradientBoosting": (hist_gradient_boosting, None),
+    "**HistGBRTRegressor**": (ours(HistGBRTRegressor), "LightGBM L2"),
+    "RandomForestRegressor": (random_forest(), None),
+    "**RandomForestRanker**": (ours(RandomForestRanker), "RandomForestRegressor"),
+}
+FURTHER = [
+    ("**LambdaMARTRanker**", "LightGBM lambdarank, 15 leaves, rate .05"),
+    ("**HistGBRTRegressor**", "HistGradientBoosting"),
+]
+
+
+def evaluate(name, model, seed):
+    """(NDCG@10 of every test query of all folds, seconds of all fits)."""
+    values, seconds = [], 0.0
+    for train, validation, test in data.folds(name):
+        started = time.perf_counter()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the peers' own
+            predict = MODELS[model][0](train, validation, seed)
+            scores = np.asarray(predict(test[0]), np.float64)
+        seconds += time.perf_counter() - started
+        _, offsets = query_offsets(test[2], len(test[2]))
+        values.append(as_measure("ndcg@10").per_query(test[1], scores, offsets))
+    return np.concatenate(values), seconds
+
+
+def t_statistic(a, b):
+    """Of the paired difference, query by query."""
+    both = ~np.isnan(a - b)
+    return stats.ttest_rel(a[both], b[both]).statistic
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--sets", nargs="+", default=["mq2008", "mq2007_85", "ohsumed", "yandex"])
+    parser.add_argument("--models", nargs="+", default=list(MODELS))
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--jobs", type=int, default=1, help="fits at the same time, one thread each")
+    arguments = parser.parse_args()
+    if data.folder() is None:
+        parser.exit(message="No real data sets here: set RANKTREES_DATA to a folder that has them.\n")
+    tasks = [
+        (name, model, seed)
+        for name in arguments.sets
+        for model in arguments.models
+        for seed in range(arguments.seeds)
+    ]
+    results = dict(
+        zip(
+            tasks,
+            joblib.Parallel(arguments.jobs)(joblib.delayed(evaluate)(*task) for task in tasks),
+            strict=True,
+        )
+    )
+
+    def values(name, model):
+        return np.mean([results[name, model, seed][0] for seed in range(arguments.seeds)], axis=0)
+
+    print("| NDCG@10 | " + " | ".join(arguments.sets) + " | seconds |")
+    print("|---" * (len(arguments.sets) + 2) + "|")
+    for model in arguments.models:
+        against = MODELS[model][1]
+        cells = []
+        for name in arguments.sets:
+            cell = f"{np.nanmean(values(name, model)):.4f}"
+            if against in arguments.models:
+                cell += f" ({t_statistic(values(name, model), values(name, against)):+.1f})"
+            cells.append(cell)
+        seconds = sum(results[name, model, 0][1] for name in arguments.sets)
+        print(f"| {model} | " + " | ".join(cells) + f" | {seconds:.0f} |")
+    for model, against in [(m, MODELS[m][1]) for m in arguments.models if MODELS[m][1]] + FURTHER:
+        if model not in arguments.models or against not in arguments.models:
+            continue
+        a, b = (np.concatenate([values(name, m) for name in arguments.sets]) for m in (model, against))
+        print(
+            f"all sets together: {model} - {against}: {np.nanmean(a - b):+.4f}, t = {t_statistic(a, b):+.2f}"
+        )
+
+
+if __name__ == "__main__":
+    main()

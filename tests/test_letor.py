@@ -1,0 +1,399 @@
+"""LETOR files: dump and load are inverse; whatever is malformed is refused with the file and the line."""
+
+import bz2
+import gzip
+import io
+import lzma
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from sklearn.datasets import load_svmlight_file
+
+from ranktrees.datasets import dump_letor, letor, load_letor, load_letor_folds
+
+SMALL = b"""# two queries
+2 qid:10 1:0.5 3:-1e-3 # docid = GX008-86-4444840 inc = 1
+
+0 qid:10 2:4#GX2 # and more
+  1.5\tqid:11  1:nan 2:+7 \r
+"""
+
+
+def load(content, **options):
+    return load_letor(io.BytesIO(content), **options)
+
+
+def dump(*args, **options):
+    file = io.BytesIO()
+    dump_letor(file, *args, **options)
+    return file.getvalue()
+
+
+# Reading
+
+
+def test_dense():
+    data = load(SMALL)
+    np.testing.assert_array_equal(data.data, np.float32([[0.5, 0, -1e-3], [0, 4, 0], [np.nan, 7, 0]]))
+    assert data.data.dtype == np.float32
+    np.testing.assert_array_equal(data.target, [2, 0, 1.5])
+    assert data.target.dtype == np.float64
+    np.testing.assert_array_equal(data.qid, [10, 10, 11])
+    assert data.qid.dtype == np.int64
+    assert "ids" not in data
+
+
+def test_absent_features_can_be_missing():
+    X = load(SMALL, absent=np.nan).data
+    np.testing.assert_array_equal(
+        X, np.float32([[0.5, np.nan, -1e-3], [np.nan, 4, np.nan], [np.nan, 7, np.nan]])
+    )
+
+
+def test_sparse_equals_dense_without_stored_zeros():
+    content = SMALL + b"0 qid:12 1:0 4:0\n"
+    X = load(content, sparse=True).data
+    assert sp.issparse(X)
+    assert X.format == "csr"
+    assert X.dtype == np.float32
+    assert (X.data != 0).all()
+    np.testing.assert_array_equal(X.toarray(), load(content).data)
+
+
+def test_ids_are_the_text_after_the_first_hash():
+    ids = load(SMALL, return_ids=True).ids
+    assert ids.tolist() == ["docid = GX008-86-4444840 inc = 1", "GX2 # and more", ""]
+
+
+def test_tuples():
+    X, y, qid = load(SMALL, return_X_y_qid=True)
+    assert X.shape == (3, 3)
+    assert y.shape == qid.shape == (3,)
+    assert len(load(SMALL, return_X_y_qid=True, return_ids=True)) == 4
+
+
+def test_n_features():
+    assert load(SMALL, n_features=6).data.shape == (3, 6)
+    assert load(SMALL, n_features=6, sparse=True).data.shape == (3, 6)
+    assert load(b"1 qid:1\n", n_features=2).data.tolist() == [[0, 0]]
+
+
+def test_float64():
+    assert load(b"1 qid:1 1:0.1 2:1e300", dtype=np.float64).data.tolist() == [[0.1, 1e300]]
+
+
+@pytest.mark.parametrize(
+    ("qids", "expected"),
+    [
+        (["7", "007", "-3"], [7, 7, -3]),
+        (["7", "q_1_0", "7"], ["7", "q_1_0", "7"]),
+        (["1.0", "2.0", "2.0"], ["1.0", "2.0", "2.0"]),
+        (["1_0", "2", "2"], ["1_0", "2", "2"]),
+        (["9223372036854775808", "1", "1"], ["9223372036854775808", "1", "1"]),
+        (["zürich", "b", "b"], ["zürich", "b", "b"]),
+    ],
+)
+def test_qids_are_integers_if_all_are(qids, expected):
+    content = "".join(f"0 qid:{qid} 1:1\n" for qid in qids).encode()
+    assert load(content).qid.tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("suffix", "compress"),
+    [("", bytes), (".gz", gzip.compress), (".xz", lzma.compress), (".bz2", bz2.compress)],
+)
+@pytest.mark.parametrize("as_path", [Path, str])
+def test_compressed(tmp_path, suffix, compress, as_path):
+    path = as_path(tmp_path / f"train.txt{suffix}")
+    Path(path).write_bytes(compress(SMALL))
+    np.testing.assert_array_equal(load_letor(path).data, load(SMALL).data)
+
+
+def test_open_files_stay_open(tmp_path):
+    path = tmp_path / "train.txt"
+    path.write_bytes(SMALL)
+    with path.open("rb") as file:
+        assert len(load_letor(file).target) == 3
+        assert not file.closed
+    with path.open() as file, pytest.raises(ValueError, match="open as text"):
+        load_letor(file)
+
+
+def test_agrees_with_scikit_learn():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(50, 9)).astype(np.float32) * (rng.random((50, 9)) < 0.5)
+    content = dump(X, rng.integers(0, 5, 50), np.arange(50) // 7)
+    theirs, y, qid = load_svmlight_file(io.BytesIO(content), dtype=np.float32, query_id=True)
+    ours = load(content)
+    np.testing.assert_array_equal(ours.data, theirs.toarray())
+    np.testing.assert_array_equal(ours.target, y)
+    np.testing.assert_array_equal(ours.qid, qid)
+
+
+MALFORMED = [
+    ("", "no qid: the label is followed by the end of the line", "3"),
+    ("", "no qid: the label is followed by '1:2'", "3 1:2"),
+    ("", "no qid: the label is followed by 'qidx:1'", "3 qidx:1 1:2"),
+    ("", "no qid: the label is followed by '1:2'", "3 1:2 qid:1"),
+    ("", "'qid:'; expected qid:<query>", "3 qid: 1:2"),
+    ("", "'qid:1:2'; expected qid:<query>", "3 qid:1:2 3:4"),
+    ("", "no label: the line begins with 'qid:1'", "qid:1 1:2"),
+    ("", "label 'good'; expected a finite number", "good qid:1 1:2"),
+    ("", "label 'nan'; expected a finite number", "nan qid:1 1:2"),
+    ("", "label 'inf'; expected a finite number", "inf qid:1 1:2"),
+    ("", "label '1_0'; expected a finite number", "1_0 qid:1 1:2"),
+    ("", "feature 'qid' in 'qid:2'; expected an integer", "1 qid:1 qid:2 1:2"),
+    ("", "'2'; expected a pair feature:value", "1 qid:1 1:2 2"),
+    ("", "'2'; expected a pair feature:value", "1 qid:1 1:2\r2 qid:1 1:3"),
+    ("", "value '' of feature 2; expected a number", "1 qid:1 2: 3:4"),
+    ("", "value '2:3' of feature 1; expected a number", "1 qid:1 1:2:3"),
+    ("", "value 'x' of feature 1; expected a number", "1 qid:1 1:x"),
+    ("", "value '1_0' of feature 1; expected a number", "1 qid:1 1:1_0"),
+    ("", "value '1e300' of feature 1 is too large for float32; use dtype=np.float64", "1 qid:1 1:1e300"),
+    ("", "feature '' in ':3'; expected an integer", "1 qid:1 :3"),
+    ("", "feature 'a' in 'a:3'; expected an integer", "1 qid:1 a:3"),
+    ("", "feature '1_0' in '1_0:3'; expected an integer", "1 qid:1 1_0:3"),
+    ("", "feature 0 in '0:3'; expected at least 1", "1 qid:1 0:3 1:2"),
+    ("", "feature -2 in '-2:3'; expected at least 1", "1 qid:1 -2:3"),
+    ("", "feature 99999999999 in '99999999999:1'; expected at most 2147483647", "1 qid:1 99999999999:1"),
+    ("", "feature 1 after feature 2; expected increasing order", "1 qid:1 2:3 1:4"),
+    ("", "feature 2 twice; expected each feature at most once", "1 qid:1 2:3 2:4"),
+    ("n_features", "feature 9; expected at most n_features=8", "1 qid:1 2:3 9:4"),
+    ("", "zero byte", "1 qid:1 1:\0002"),
+]
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize(("option", "expected", "line"), MALFORMED)
+def test_malformed_lines(tmp_path, monkeypatch, option, expected, line, sparse):
+    monkeypatch.setattr(letor, "_BLOCK_BYTES", 100)  # lines are counted across blocks
+    path = tmp_path / "train.txt"
+    path.write_bytes(SMALL + b"1 qid:12 1:2\n" * 20 + line.encode() + b"\n1 qid:13 1:2\n")
+    with pytest.raises(ValueError, match="line 26") as error:
+        load_letor(path, sparse=sparse, n_features=8 if option else None)
+    assert str(error.value).startswith(f"{path}, line 26: ")
+    assert expected in str(error.value)
+
+
+@given(
+    st.lists(st.sampled_from([*"012:.#q-+_e \n\r", "qid:", "qid:1", "1:2", "3:4", "nan"]))
+    | st.lists(st.sampled_from(["0 qid:1 ", "1:2 ", "2:", "3", "#", "\n", "1 qid:2\n"]))
+)
+@settings(max_examples=300, deadline=None)
+def test_compiled_and_slow_reading_agree(tokens):
+    content = "".join(tokens).encode()
+    problems = [letor._find_problem(line, 50, np.dtype(np.float32)) for line in content.split(b"\n")]
+    n_rows = sum(bool(line.partition(b"#")[0].strip()) for line in content.split(b"\n"))
+    if n_rows and not any(problems):
+        assert len(load(content, n_features=50).target) == n_rows
+    else:
+        with pytest.raises(ValueError, match=r"line \d+: |holds no rows"):
+            load(content, n_features=50)
+
+
+def test_blocks_do_not_matter(monkeypatch):
+    expected = load(SMALL * 9, return_ids=True)
+    for n_bytes in (1, 30, 60, 200):
+        monkeypatch.setattr(letor, "_BLOCK_BYTES", n_bytes)
+        data = load(SMALL * 9, return_ids=True)
+        for name in ("data", "target", "qid", "ids"):
+            np.testing.assert_array_equal(data[name], expected[name])
+        np.testing.assert_array_equal(load(SMALL * 9, sparse=True).data.toarray(), expected.data)
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "expected"),
+    [
+        (b"", {}, "holds no rows"),
+        (b"\n# nothing\n", {}, "holds no rows"),
+        (b"1 qid:1\n", {}, "holds no feature:value pair; give n_features"),
+        (SMALL, {"absent": np.nan, "sparse": True}, "use sparse=False"),
+        (SMALL, {"absent": 1.0}, "absent=1.0; expected 0.0 or nan"),
+        (SMALL, {"dtype": np.int32}, "expected np.float32 or np.float64"),
+        (SMALL, {"n_features": 0}, "n_features=0; expected an integer of at least 1"),
+        (SMALL, {"n_features": 2.0}, "n_features=2.0; expected an integer of at least 1"),
+    ],
+)
+def test_bad_arguments(content, options, expected):
+    with pytest.raises(ValueError, match=expected):
+        load(content, **options)
+
+
+# Writing
+
+
+@st.composite
+def rankings(draw, has_missing):
+    dtype = draw(st.sampled_from([np.float32, np.float64]))
+    shape = draw(hnp.array_shapes(min_dims=2, max_dims=2, max_side=6))
+    width = np.dtype(dtype).itemsize * 8
+    value = st.floats(width=width, allow_nan=has_missing) | st.sampled_from(
+        [0.0, 1.0, 0.1 if width == 64 else 0.5]
+    )
+    X = draw(hnp.arrays(dtype, shape, elements=value))
+    y = draw(hnp.arrays(np.float64, shape[0], elements=st.floats(allow_nan=False, allow_infinity=False)))
+    integers = st.integers(-(2**63) + 1, 2**63 - 1)
+    texts = st.text(min_size=1).filter(lambda text: not set(text) & set(" \t\n\r\v\f:#\0"))
+    qid = draw(
+        st.lists(integers, min_size=shape[0], max_size=shape[0])
+        | st.lists(texts.map("q".__add__), min_size=shape[0], max_size=shape[0])
+    )
+    lines = st.text().map(lambda text: text.replace("\n", "").strip(" \t\n\r\v\f"))
+    ids = draw(st.lists(lines, min_size=shape[0], max_size=shape[0]))
+    return X, y, qid, ids
+
+
+@given(rankings(has_missing=False), st.booleans(), st.booleans())
+@settings(max_examples=150, deadline=None)
+def test_load_inverts_dump(ranking, sparse, keep_zeros):
+    X, y, qid, ids = ranking
+    content = dump(sp.csr_array(X) if sparse else X, y, qid, ids=ids, keep_zeros=keep_zeros)
+    data = load(content, dtype=X.dtype, sparse=sparse, return_ids=True)
+    np.testing.assert_array_equal(data.data.toarray() if sparse else data.data, X, strict=True)
+    np.testing.assert_array_equal(data.target, y)
+    assert data.qid.tolist() == qid
+    assert data.ids.tolist() == ids
+
+
+@given(rankings(has_missing=True))
+@settings(max_examples=150, deadline=None)
+def test_load_inverts_dump_with_missing_values(ranking):
+    X, y, qid, _ = ranking
+    has_missing = np.isnan(X).any()
+    data = load(dump(X, y, qid), dtype=X.dtype, absent=np.nan if has_missing else 0.0)
+    np.testing.assert_array_equal(data.data, X, strict=True)
+    sparse = load(dump(sp.csr_array(X), y, qid), dtype=X.dtype, sparse=True)
+    np.testing.assert_array_equal(sparse.data.toarray(), X, strict=True)
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz", ".xz", ".bz2"])
+def test_dump_compresses_by_suffix(tmp_path, suffix):
+    path = tmp_path / f"train.txt{suffix}"
+    X = np.eye(300, dtype=np.float32)
+    dump_letor(path, X, np.arange(300), np.arange(300))
+    magic = {"": b"0 qid:0", ".gz": b"\x1f\x8b", ".xz": b"\xfd7zXZ", ".bz2": b"BZh"}[suffix]
+    assert path.read_bytes().startswith(magic)
+    np.testing.assert_array_equal(load_letor(path).data, X)
+
+
+def test_dump_in_blocks(monkeypatch):
+    X = np.eye(10, 12, dtype=np.float32)
+    expected = dump(X, np.arange(10), np.arange(10))
+    monkeypatch.setattr(letor, "_BLOCK_ROWS", 3)
+    assert dump(X, np.arange(10), np.arange(10)) == expected
+    assert dump(sp.csr_array(X), np.arange(10), np.arange(10)) == expected
+
+
+def test_dump_is_short_and_keeps_the_width():
+    X = np.float32([[0.1, 0, 0], [100, 1e-20, 0]])
+    assert dump(X, [1, 0.5], [3, 3]) == b"1 qid:3 1:0.1 3:0\n0.5 qid:3 1:100 2:1e-20\n"
+    assert dump(X, [1, 0], [3, 3], keep_zeros=True).startswith(b"1 qid:3 1:0.1 2:0 3:0\n")
+    X[0, 1:] = np.nan
+    assert dump(X, [1, 0], [3, 3]) == b"1 qid:3 1:0.1\n0 qid:3 1:100 2:1e-20 3:0\n"
+
+
+def test_dump_sums_duplicates_and_sorts():
+    X = sp.csr_array((np.float64([1, 2, 4]), [2, 0, 2], [0, 3]), shape=(1, 3))
+    assert dump(X, [1], [1]) == b"1 qid:1 1:2 3:5\n"
+    assert X.nnz == 3
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"y": [1]}, r"y has shape \(1,\); expected \(2,\)"),
+        ({"y": [1, np.nan]}, "y contains NaN"),
+        ({"qid": [1]}, r"qid has shape \(1,\); expected \(2,\)"),
+        ({"qid": [1, 2.5]}, "qid holds 1.0; expected integers"),
+        ({"qid": ["a", "b c"]}, "qid holds 'b c'; expected integers, or texts"),
+        ({"qid": ["a", "b:c"]}, "qid holds 'b:c'"),
+        ({"qid": ["a", ""]}, "qid holds ''"),
+        ({"qid": [True, False]}, "qid holds True"),
+        ({"ids": ["a"]}, r"ids has shape \(1,\)"),
+        ({"ids": ["a", "b\nc"]}, "expected single lines"),
+        ({"ids": ["a", " b"]}, "expected single lines"),
+        ({"X": [[0, 1], [np.nan, 2]], "keep_zeros": False}, "Leave keep_zeros out"),
+        ({"X": np.empty((0, 2)), "y": [], "qid": []}, "0 sample"),
+    ],
+)
+def test_dump_refuses(tmp_path, changes, expected):
+    arguments = {"X": np.eye(2), "y": [1, 0], "qid": [1, 1]} | changes
+    with pytest.raises(ValueError, match=expected):
+        dump_letor(tmp_path / "out.txt", **arguments)
+    assert not (tmp_path / "out.txt").exists()
+
+
+def test_shortest_texts_survive_reading_through_float64():
+    bits = np.random.default_rng(0).integers(0, 2**32, 20_000, dtype=np.uint32)
+    values = bits.view(np.float32)
+    values = values[np.isfinite(values)]
+    read = np.array([np.float32(float(text)) for text in letor._texts(values)])
+    np.testing.assert_array_equal(read, values)
+
+
+# Folds
+
+
+def write_folds(folder, *names, suffix=""):
+    opener = {"": open, ".gz": gzip.open, ".xz": lzma.open}[suffix]
+    for i, name in enumerate(names):
+        (folder / name).mkdir(exist_ok=True)
+        for j, part in enumerate(("train", "vali", "test")):
+            with opener(folder / name / f"{part}.txt{suffix}", "wb") as file:
+                file.write(b"%d qid:%d 1:1 %d:2 # d%d\n" % (j, i, 2 + i + j, j))
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz", ".xz"])
+def test_folds_have_the_same_number_of_features(tmp_path, suffix):
+    write_folds(tmp_path, "Fold1", "Fold2", "Fold10", suffix=suffix)
+    (tmp_path / "notes").mkdir()
+    folds = list(load_letor_folds(tmp_path, return_ids=True))
+    assert [fold.name for fold in folds] == ["Fold1", "Fold2", "Fold10"]
+    for i, fold in enumerate(folds):
+        for j, part in enumerate((fold.train, fold.vali, fold.test)):
+            assert part.data.shape == (1, 6)
+            assert part.data[0, 1 + i + j] == 2
+            assert part.qid.tolist() == [i]
+            assert part.target.tolist() == [j]
+            assert part.ids.tolist() == [f"d{j}"]
+
+
+def test_a_single_fold_and_options(tmp_path):
+    write_folds(tmp_path, "data")
+    (fold,) = load_letor_folds(tmp_path / "data", n_features=7, sparse=True, dtype=np.float64)
+    assert fold.name == "data"
+    assert fold.test.data.shape == (1, 7)
+    assert fold.test.data.dtype == np.float64
+    assert sp.issparse(fold.test.data)
+
+
+def test_folds_that_lack_something_are_refused_at_once(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"holds no train\.txt"):
+        load_letor_folds(tmp_path)
+    with pytest.raises(FileNotFoundError, match="is not a folder"):
+        load_letor_folds(tmp_path / "absent")
+    write_folds(tmp_path, "Fold1", "Fold2")
+    (tmp_path / "Fold2" / "vali.txt").unlink()
+    with pytest.raises(FileNotFoundError, match=r"Fold2 holds no vali\.txt"):
+        load_letor_folds(tmp_path)
+
+
+@given(
+    st.lists(
+        st.sampled_from(["1 qid:1 1:2", "0 qid:2 2:1 5:3 # 9:1", "2 qid:3", "# 8:1", "", "1 qid:4 +7:2"])
+    )
+)
+@settings(max_examples=50, deadline=None)
+def test_the_quick_look_finds_the_largest_feature(lines):
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "train.txt")
+        path.write_text("\n".join(lines))
+        found = letor._largest_index(path)
+        if found:
+            assert load_letor(path).data.shape[1] == found
