@@ -56,9 +56,9 @@ def as_model(head, sections, sizes=None):
 def test_round_trip_is_identity(seed, n_trees, max_leaves, n_features, average, base):
     rng = np.random.default_rng(seed)
     ensemble = reference.random_ensemble(rng, n_trees, max_leaves, n_features, average=average, base=base)
-    data = native.dumps(ensemble)
-    back = native.loads(data)
-    assert native.dumps(back) == data
+    data = ensemble.to_bytes()
+    back = Ensemble.from_bytes(data)
+    assert back.to_bytes() == data
     assert back == ensemble
     for name in ("nodes", "tree_offsets", "bitsets"):
         np.testing.assert_array_equal(getattr(back, name), getattr(ensemble, name))
@@ -105,7 +105,7 @@ def test_every_truncation_is_refused():
     data = three_trees().to_bytes()
     for n in range(len(data)):
         with pytest.raises(ValueError, match=r"truncated|not a ranktrees model"):
-            native.loads(data[:n])
+            Ensemble.from_bytes(data[:n])
 
 
 def test_every_flipped_bit_is_refused():
@@ -113,9 +113,9 @@ def test_every_flipped_bit_is_refused():
     for bit in range(8 * len(data)):
         data[bit // 8] ^= 1 << bit % 8
         with pytest.raises(ValueError, match=r"checksum|truncated|too many|not a ranktrees model|version"):
-            native.loads(data)
+            Ensemble.from_bytes(data)
         data[bit // 8] ^= 1 << bit % 8
-    assert native.loads(data) == three_trees()
+    assert Ensemble.from_bytes(data) == three_trees()
 
 
 @given(seed=st.integers(0, 2**32 - 1), n_changes=st.integers(1, 8))
@@ -128,7 +128,7 @@ def test_random_damage_behind_a_right_checksum_never_harms(seed, n_changes):
     body[at] = rng.choice([0, 1, 2, 3, 127, 128, 254, 255, int(rng.integers(256))], n_changes)
     data = body.tobytes() + hashlib.sha256(body).digest()
     try:
-        changed = native.loads(data)
+        changed = Ensemble.from_bytes(data)
     except ValueError:
         return
     assert changed.to_bytes() == data
@@ -155,7 +155,7 @@ def test_random_damage_behind_a_right_checksum_never_harms(seed, n_changes):
 )
 def test_files_that_are_something_else(change, message):
     with pytest.raises(ValueError, match=message):
-        native.loads(change(three_trees().to_bytes()))
+        Ensemble.from_bytes(change(three_trees().to_bytes()))
 
 
 def changed_nodes(nodes, **fields):
@@ -195,7 +195,7 @@ def test_bad_nodes_are_refused(case):
     nodes = np.frombuffer(sections[1], native.NODE)
     sections[1] = changed_nodes(nodes, **fields).tobytes()
     with pytest.raises(ValueError, match=message):
-        native.loads(as_model(head, sections))
+        Ensemble.from_bytes(as_model(head, sections))
 
 
 def test_categorical_split_needs_categories_and_its_bit_set():
@@ -211,11 +211,11 @@ def test_categorical_split_needs_categories_and_its_bit_set():
         nodes = np.frombuffer(sections[1], native.NODE).copy()
         nodes[field][at] = value
         with pytest.raises(ValueError, match=message):
-            native.loads(as_model(head, [sections[0], nodes.tobytes(), *sections[2:]]))
+            Ensemble.from_bytes(as_model(head, [sections[0], nodes.tobytes(), *sections[2:]]))
     with pytest.raises(ValueError, match="not zero"):
-        native.loads(as_model(head, [*sections[:2], sections[2] + bytes(32), *sections[3:]]))
+        Ensemble.from_bytes(as_model(head, [*sections[:2], sections[2] + bytes(32), *sections[3:]]))
     with pytest.raises(ValueError, match="not zero"):
-        native.loads(as_model(head, [*sections[:2], b"\xff" * len(sections[2]), *sections[3:]]))
+        Ensemble.from_bytes(as_model(head, [*sections[:2], b"\xff" * len(sections[2]), *sections[3:]]))
 
 
 def int64s(*values):
@@ -251,10 +251,10 @@ def test_bad_sections_are_refused(case):
     sections[i] = section(sections[i]) if callable(section) else section
     data = as_model(head, sections)
     if message is None:
-        assert native.loads(data).to_bytes() == data
+        assert Ensemble.from_bytes(data).to_bytes() == data
     else:
         with pytest.raises(ValueError, match=message):
-            native.loads(data)
+            Ensemble.from_bytes(data)
 
 
 @pytest.mark.parametrize(
@@ -273,10 +273,10 @@ def test_categories(counts, values, message):
     sections[3:] = np.array(counts, "<i2").tobytes(), np.array(values, "<f8").tobytes()
     data = as_model(head, sections)
     if message is None:
-        assert len(native.loads(data).categories[0]) == counts[0]
+        assert len(Ensemble.from_bytes(data).categories[0]) == counts[0]
     else:
         with pytest.raises(ValueError, match=message):
-            native.loads(data)
+            Ensemble.from_bytes(data)
 
 
 @pytest.mark.parametrize("section", range(5))
@@ -289,7 +289,7 @@ def test_huge_sizes_allocate_nothing(section, size):
     tracemalloc.start()
     try:
         with pytest.raises(ValueError, match="truncated: the section of"):
-            native.loads(data)
+            Ensemble.from_bytes(data)
         assert tracemalloc.get_traced_memory()[1] < 100_000
     finally:
         tracemalloc.stop()
@@ -298,9 +298,9 @@ def test_huge_sizes_allocate_nothing(section, size):
 def test_wrong_number_of_sections():
     head, sections = as_sections(STUMPS.to_bytes())
     with pytest.raises(ValueError, match="8 bytes too many after the last section"):
-        native.loads(as_model(head, [*sections, b""]))
+        Ensemble.from_bytes(as_model(head, [*sections, b""]))
     with pytest.raises(ValueError, match="truncated: no room for the section of categories"):
-        native.loads(as_model(head, sections[:-1]))
+        Ensemble.from_bytes(as_model(head, sections[:-1]))
 
 
 @pytest.mark.parametrize(
@@ -314,7 +314,7 @@ def test_wrong_number_of_sections():
 def test_bad_head_is_refused(field, value, message):
     head, sections = as_sections(STUMPS.to_bytes())
     with pytest.raises(ValueError, match=message):
-        native.loads(as_model(head | {field: value}, sections))
+        Ensemble.from_bytes(as_model(head | {field: value}, sections))
 
 
 def test_a_tree_as_deep_as_it_has_nodes():
@@ -326,7 +326,7 @@ def test_a_tree_as_deep_as_it_has_nodes():
     nodes["feature"][inner], nodes["left"][inner], nodes["right"][inner] = 0, inner + 1, inner + 2
     nodes["cut"][inner] = -np.inf
     nodes["value"][-1] = 1.0
-    ensemble = native.loads(Ensemble(nodes, [0, n], n_features=1).to_bytes())
+    ensemble = Ensemble.from_bytes(Ensemble(nodes, [0, n], n_features=1).to_bytes())
     assert ensemble.depth == n_leaves - 1
     np.testing.assert_array_equal(ensemble.predict([[0.0]]), [1.0])
 

@@ -466,7 +466,7 @@ def test_cut_deltas_are_the_changes_of_the_measure():
 )
 @pytest.mark.parametrize("sigma", [0.25, 2.0, 3.0])
 def test_sigma_only_scales_the_scores(objective, sigma):
-    """The Newton step at scores / sigma is the step at scores, divided by sigma; so are the scores after it."""
+    """The Newton step at scores / sigma is the step at scores, divided by sigma; so are the scores."""
     labels, _, offsets, _ = make_queries(13, n_queries=6)
     leaf = np.random.default_rng(0).integers(0, 4, len(labels))
 

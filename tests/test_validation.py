@@ -231,7 +231,7 @@ def test_sizes_become_ids(group):
         (["2", "3"], ("'2'",)),
         ([True, True], ("True",)),
         ([0, 0, 1, 1, 1], ("zero",)),
-        ([1, 1, 2, 2, 2], ("qid=",)),
+        ([1, 1, 2, 2, 2], ("looks like query ids", "qid=")),
     ],
 )
 def test_wrong_sizes_are_refused(group, parts):
@@ -482,6 +482,11 @@ def test_duplicates_are_summed_on_a_copy(dtype):
     assert_array_equal(rows_of(X.tocoo()).toarray(), rows.toarray())
 
 
+def test_sums_of_duplicates_do_not_overflow():
+    X = sp.coo_array((np.array([100, 100], np.int8), ([0, 0], [1, 1])), shape=(1, 2))
+    assert_array_equal(rows_of(X).toarray(), [[0, 200]])
+
+
 def test_unsorted_indices_are_sorted_whatever_the_flag_says():
     X = sp.csr_array((np.array([1.0, 2.0]), np.array([2, 0]), np.array([0, 2])), shape=(1, 3))
     X.has_sorted_indices = X.has_canonical_format = True
@@ -727,6 +732,7 @@ def test_labels_and_weights_arrive_in_internal_order():
     assert_array_equal(data.weights, [5, 7, 6, 9, 8])
     assert data.qid_given
     assert (data.n_rows, data.n_queries) == (5, 3)
+    assert_array_equal(data.as_given(data.labels), [0, 1, 2, 3, 4])
     for values in (data.labels, data.weights):
         assert values.dtype == np.float64
         assert values.flags.c_contiguous

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from ranktrees import scoring
 from ranktrees._core.dtypes import NODE
 from ranktrees._core.scoring import node_depths
+from ranktrees.formats import native
 
 __all__ = ["Ensemble", "Tree"]
 
@@ -425,8 +426,6 @@ class Ensemble:
         bytes
             The same for equal models, on every machine.
         """
-        from ranktrees.formats import native
-
         return native.dumps(self)
 
     @staticmethod
@@ -447,9 +446,10 @@ class Ensemble:
         ValueError
             If ``data`` is anything else, whatever it is.
         """
-        from ranktrees.formats import native
-
-        return native.loads(data)
+        ensemble = Ensemble(**native.loads(data))
+        if ensemble.to_bytes() != bytes(data):
+            raise ValueError("not written by ranktrees: a field that has no meaning here is not zero")
+        return ensemble
 
     def digest(self) -> str:
         """Name the model by its content.

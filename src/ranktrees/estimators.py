@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, St
 from sklearn.utils.validation import check_is_fitted
 
 from ranktrees.binning import BinMapper
-from ranktrees.boosting import Followed, RowSampler, boost, hold_out
+from ranktrees.boosting import Followed, boost
 from ranktrees.callbacks import Bar, EarlyStopping, Lines, ScikitLearnCallbacks
 from ranktrees.constraints import (
     Constraints,
@@ -25,11 +25,12 @@ from ranktrees.constraints import (
     usable_features,
 )
 from ranktrees.ensemble import Ensemble
-from ranktrees.forest import Bootstrap, grow_forest
+from ranktrees.forest import grow_forest
 from ranktrees.growing import TreeGrower
 from ranktrees.measures import Measure, as_measure
 from ranktrees.objectives import as_objective
 from ranktrees.parallel import effective_n_threads
+from ranktrees.sampling import Bootstrap, RowSampler, hold_out
 from ranktrees.validation import check_fit, check_rows, check_score, check_validation, unchanged_on_failure
 
 try:

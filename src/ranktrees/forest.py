@@ -7,42 +7,10 @@ learning techniques using regression trees for web-search ranking*, 2010, chapte
 import joblib
 import numpy as np
 
-from ranktrees._core import sampling, scoring
-from ranktrees.boosting import FEATURES, QUERIES, ROWS, stream
+from ranktrees._core import scoring
 from ranktrees.callbacks import Progress
 from ranktrees.growing import RoundedRows
-
-
-class Bootstrap:
-    """How many times each row is drawn for a tree, by (seed, tree, draw).
-
-    Parameters
-    ----------
-    offsets : ndarray of int64
-        The queries.
-    unit : {"row", "query"} or None
-        Draw rows, or whole queries, with replacement; None takes every row once.
-    share : float
-        Draws per unit.
-    seed : int
-    """
-
-    def __init__(self, offsets, unit, share, seed):
-        self.offsets = offsets
-        self.unit = unit
-        self.share = share
-        self.seed = seed
-
-    def times(self, tree):
-        """uint32[n_rows]."""
-        n_rows = int(self.offsets[-1])
-        if self.unit is None:
-            return np.ones(n_rows, np.uint32)
-        n_units = n_rows if self.unit == "row" else len(self.offsets) - 1
-        times = np.zeros(n_units, np.uint32)
-        purpose = ROWS if self.unit == "row" else QUERIES
-        sampling.draws(self.seed, stream(tree, purpose), times, max(1, round(self.share * n_units)))
-        return times if self.unit == "row" else np.repeat(times, np.diff(self.offsets))
+from ranktrees.sampling import FEATURES, stream
 
 
 def grow_forest(
@@ -110,7 +78,9 @@ def _grow_one(make_grower, data, base, tree, bootstrap, seed, out_of_bag):
     if data.weights is not None:
         hessians *= data.weights
     rows = RoundedRows(len(times)).round((base - data.labels) * hessians, hessians, 1)
-    grown = grower.grow(rows, np.flatnonzero(times).astype(np.uint32), seed=seed, stream=stream(tree, FEATURES))
+    grown = grower.grow(
+        rows, np.flatnonzero(times).astype(np.uint32), seed=seed, stream=stream(tree, FEATURES)
+    )
     left_out = np.flatnonzero(times == 0).astype(np.uint32) if out_of_bag else np.empty(0, np.uint32)
     leaf = np.empty(len(left_out), np.int32)
     if len(left_out):

@@ -92,8 +92,7 @@ class QueryKFold(BaseCrossValidator):
         if self.n_splits > len(sizes):
             raise ValueError(
                 f"n_splits={self.n_splits} is larger than the number of queries, {len(sizes)}; expected a "
-                "fold for "
-                "whole queries: pass fewer splits."
+                "fold for whole queries: pass fewer splits."
             )
         if self.shuffle:
             queries = check_random_state(self.random_state).permutation(len(sizes))
@@ -190,8 +189,8 @@ class QueryShuffleSplit(BaseCrossValidator):
         query_of_row, sizes = _queries(self, X, y, groups, qid)
         if len(sizes) < 2:
             raise ValueError(
-                f"{type(self).__name__} saw 1 query; expected at least one to train and one to test on: "
-                "pass the ids of more queries."
+                f"{type(self).__name__} saw 1 query; expected at least one to train and one to test on: pass "
+                "the ids of more queries."
             )
         splitter = GroupShuffleSplit(
             self.n_splits,
@@ -359,8 +358,7 @@ def _query_of_row(order: np.ndarray | None, offsets: np.ndarray) -> np.ndarray:
 def _no_ids(who: str, argument: str) -> str:
     return (
         f"{who} found no query ids; expected one id per row: pass {argument}, or a pandas y (or X) whose "
-        "index has a "
-        "level named 'qid'."
+        "index has a level named 'qid'."
     )
 
 

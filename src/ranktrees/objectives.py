@@ -487,8 +487,8 @@ class Logistic(Objective):
         low, high = labels.min(initial=0.0), labels.max(initial=0.0)
         if low < 0 or high > 1:
             raise ValueError(
-                f"y has the label {low if low < 0 else high:g}, but the logistic objective learns labels from "
-                "0 (not relevant) to 1 (relevant): divide by the highest grade, or use y >= some grade"
+                f"y has the label {low if low < 0 else high:g}, but the logistic objective learns labels "
+                "from 0 (not relevant) to 1 (relevant): divide by the highest grade, or use y >= some grade"
             )
         if self.balanced and not (high > 0 and labels.min(initial=1.0) < 1):
             raise ValueError(f"y is {high:g} throughout: the balanced logistic objective needs both classes")
@@ -629,10 +629,10 @@ class RankNet(Objective):
     """RankNet: cross entropy of the order of each pair of rows of a query whose labels differ.
 
     With ``s_hi`` and ``s_lo`` the scores of the row with the higher and the lower label, a pair costs
-    ``C = log(1 + e^(-sigma (s_hi - s_lo)))``. With ``rho = 1 / (1 + e^(sigma (s_hi - s_lo)))``, the probability
-    that the model has the two the wrong way round, the pair adds ``-sigma * rho`` to the gradient of the
-    better row, ``sigma * rho`` to that of the worse, and ``sigma^2 * rho * (1 - rho)`` to the hessians of
-    both. A row's sums are multiplied by its weight. A query whose rows all have one label adds nothing. The
+    ``C = log(1 + e^(-sigma (s_hi - s_lo)))``. With ``rho = 1 / (1 + e^(sigma (s_hi - s_lo)))``, the
+    probability that the model has the two the wrong way round, the pair adds ``-sigma * rho`` to the gradient
+    of the better row, ``sigma * rho`` to that of the worse, and ``sigma^2 * rho * (1 - rho)`` to the hessians
+    of both. A row's sums are multiplied by its weight. A query whose rows all have one label adds nothing. The
     loss is the mean cost of the pairs, each pair weighing the mean of its two rows.
 
     Parameters

@@ -184,8 +184,8 @@ def _ids(qid, n_rows: int, name: str) -> np.ndarray:
 
 def _missing_id(name: str, row: int) -> ValueError:
     return ValueError(
-        f"{name} is missing (NaN, None, NaT or NA) in row {row}; expected an id in every row: "
-        "drop the rows without a query or give them one."
+        f"{name} is missing (NaN, None, NaT or NA) in row {row}; expected an id in every row: drop the rows "
+        "without a query or give them one."
     )
 
 
@@ -219,8 +219,7 @@ def _codes_by_appearance(ids: np.ndarray, name: str) -> np.ndarray:
         row = next(i for i, value in enumerate(ids) if not _is_hashable(value))
         raise ValueError(
             f"{name} holds {_seen(ids[row])} in row {row}; expected one hashable id per row, such as a "
-            "number or a "
-            "string, in one dimension: pass the one column that holds the ids."
+            "number or a string, in one dimension: pass the one column that holds the ids."
         ) from error
     for value, code in code_of.items():
         if _is_missing(value):
@@ -273,19 +272,17 @@ def sizes_to_qid(group, n_rows: int, name: str = "group") -> np.ndarray:
     >>> sizes_to_qid([2, 3], 5)
     array([0, 0, 1, 1, 1])
     """
-    advice = (
-        "pass the rows of each query one after the other and their numbers here, or one id per row as qid=."
-    )
     expected = (
-        f"expected the sizes of the queries, positive whole numbers that sum to the {n_rows} rows: {advice}"
+        f"expected the sizes of the queries, positive whole numbers that sum to the {n_rows} rows: pass the "
+        "rows "
+        "of each query one after the other and their numbers here, or one id per row as qid=."
     )
     sizes = _column_array(group)
     if sizes.ndim != 1 or len(sizes) == 0:
         raise ValueError(f"{name} has shape {sizes.shape}; {expected}")
     if sizes.dtype.kind == "O" and all(isinstance(size, numbers.Integral) for size in sizes):
-        sizes = np.array(
-            [min(max(int(size), -1), n_rows + 1) for size in sizes]
-        )  # beyond int64: refused below
+        # what int64 cannot hold is cut to a size that is refused just the same
+        sizes = np.array([min(max(int(size), -1), n_rows + 1) for size in sizes])
     if sizes.dtype.kind not in "iuf":
         raise ValueError(f"{name} holds {_seen(sizes[0])}; {expected}")
     for wrong, what in (
@@ -299,11 +296,7 @@ def sizes_to_qid(group, n_rows: int, name: str = "group") -> np.ndarray:
             raise ValueError(f"{name} holds {what} at position {int(wrong.argmax())}; {expected}")
     sizes = sizes.astype(np.int64)
     if sizes.sum() != n_rows:
-        hint = (
-            " One value per row looks like query ids: those are passed as qid=."
-            if len(sizes) == n_rows
-            else ""
-        )
+        hint = " One value per row looks like query ids." if len(sizes) == n_rows else ""
         raise ValueError(f"{name} sums to {sizes.sum()}; {expected}{hint}")
     return np.repeat(np.arange(len(sizes)), sizes)
 
@@ -409,9 +402,8 @@ def check_rows(estimator, X, *, reset: bool, name: str = "X"):
     estimator : estimator
         Its `n_features_in_`, `feature_names_in_` and `_category_levels` (``{column index: levels}``) are set
         when `reset`, and compared otherwise.
-    X : array-like, scipy sparse matrix or array, or data frame (pandas, polars, Arrow) of shape (n_rows,
-    n_features)
-        The rows. It is never changed.
+    X : array-like, scipy sparse or data frame of shape (n_rows, n_features)
+        The rows, which are never changed. Frames of pandas, polars and Arrow are taken.
     reset : bool
         True in fit, False in predict and score.
     name : str, default="X"
@@ -456,7 +448,9 @@ def check_rows(estimator, X, *, reset: bool, name: str = "X"):
     try:
         validate_data(estimator, _named(X), reset=False, skip_check_array=True)
     except ValueError as error:
-        raise error if name == "X" else ValueError(f"{name} does not match the X of fit: {error}") from error
+        if name == "X":
+            raise
+        raise ValueError(f"{name} does not match the X of fit: {error}") from error
     rows, _ = _read_rows(X, getattr(estimator, "_category_levels", {}), estimator, name)
     return rows
 
@@ -526,8 +520,7 @@ def _read_rows(X, levels: dict[int, tuple] | None, estimator, name: str) -> tupl
     if levels:
         raise ValueError(
             f"{name} is {_seen(X)}; expected a data frame, since column {min(levels)} was a category column "
-            "in fit: "
-            "pass a frame with the columns of fit."
+            "in fit: pass a frame with the columns of fit."
         )
     return rows, {}
 
@@ -553,8 +546,7 @@ def _require_two_dimensions(X, estimator, name: str) -> None:
 
 _RESHAPE = (
     "Reshape your data either using array.reshape(-1, 1) if your data has a single feature or "
-    "array.reshape(1, -1) "
-    "if it contains a single sample."
+    "array.reshape(1, -1) if it contains a single sample."
 )
 
 
@@ -566,8 +558,7 @@ def _require_size(shape: tuple, estimator, name: str, X) -> None:
     if len(shape) > 2:
         raise ValueError(
             f"Found array with dim {len(shape)}, while dim <= 2 is required{by}: {name} has shape {shape}; "
-            "expected "
-            "one row per document and one column per feature: reshape it to (n_rows, n_features)."
+            "expected one row per document and one column per feature: reshape it to (n_rows, n_features)."
         )
     for count, kind in zip(shape, ("sample(s)", "feature(s)"), strict=True):
         if count == 0:
@@ -581,8 +572,7 @@ def _require_distinct(names: list, name: str) -> None:
     if len(set(names)) < len(names):
         twice = next(column for j, column in enumerate(names) if column in names[:j])
         raise ValueError(
-            f"{name} has duplicate column names: {twice!r} occurs more than once; expected a unique name "
-            "for "
+            f"{name} has duplicate column names: {twice!r} occurs more than once; expected a unique name for "
             "every column: rename or drop the others."
         )
 
@@ -620,14 +610,12 @@ def _as_float(values: np.ndarray, named, masked: np.ndarray | None = None) -> np
     if dtype.kind == "c":
         raise ValueError(
             f"Complex data not supported: {named(0)} holds {dtype}; expected real numbers: pass the real and "
-            "the "
-            "imaginary part as columns of their own."
+            "the imaginary part as columns of their own."
         )
     if dtype.kind in "mM":
         raise ValueError(
             f"{named(0)} holds dates or durations (dtype {dtype}); expected numbers: convert it yourself, "
-            "for "
-            "instance to days since a date."
+            "for instance to days since a date."
         )
     raise _words(named(0), values.flat[0] if dtype.kind in "USTV" else dtype)
 
@@ -641,8 +629,7 @@ def _without(values: np.ndarray, masked: np.ndarray) -> np.ndarray:
 def _words(column: str, value) -> ValueError:
     return ValueError(
         f"{column} holds {_seen(value)}, which could not be converted to float; expected numbers: replace "
-        "strings by "
-        "numbers, or make it a category column of a data frame with .astype('category')."
+        "strings by numbers, or make it a category column of a data frame with .astype('category')."
     )
 
 
@@ -668,19 +655,17 @@ def _objects_as_float(values: np.ndarray, named) -> np.ndarray:
     columns = values.reshape(-1, values.shape[-1] if values.ndim > 1 else 1)
     numbers_ = np.empty(columns.shape)
     for j in range(columns.shape[1]):
+        word = next((value for value in columns[:, j] if isinstance(value, (str, bytes))), None)
+        if word is not None:
+            raise _words(named(j), word)
         try:
             numbers_[:, j] = columns[:, j]  # None becomes NaN
-            ok = not any(isinstance(value, (str, bytes)) for value in columns[:, j])
         except (TypeError, ValueError, OverflowError) as error:
             wrong = next(value for value in columns[:, j] if not _is_number(value))
-            if isinstance(wrong, (str, bytes)):
-                raise _words(named(j), wrong) from error
             kind = TypeError if isinstance(error, TypeError) else ValueError
             raise kind(
                 f"{named(j)} holds {_seen(wrong)}; expected numbers: {str(error).rstrip('.')}."
             ) from error
-        if not ok:
-            raise _words(named(j), next(value for value in columns[:, j] if isinstance(value, (str, bytes))))
         for i in np.flatnonzero(np.abs(numbers_[:, j]) >= LARGEST_EXACT_FLOAT64):
             value = columns[i, j]
             if isinstance(value, numbers.Integral) and abs(int(value)) > LARGEST_EXACT_FLOAT64:
@@ -793,7 +778,7 @@ def _read_sparse(X, name: str):
         raise ValueError(f"{name} is sparse with dtype {X.dtype}; expected numbers: convert its data first.")
     _require_structure(X, name)
     if X.format != "csr":
-        X = X.tocsr()
+        X = (X.astype(np.int64) if X.dtype.kind in "biu" and X.dtype.itemsize < 8 else X).tocsr()  # sums fit
         _require_structure(X, name)
     n_entries = int(X.indptr[-1])
     data = np.ascontiguousarray(_as_float(X.data[:n_entries], lambda _: f"the data of {name}"))
@@ -849,14 +834,12 @@ def _require_structure(X, name: str) -> None:
             line = int(np.argmax(indptr[1:] < indptr[:-1]))
             raise ValueError(
                 f"{name} is sparse with an indptr that falls from {indptr[line]} to {indptr[line + 1]} at "
-                f"{line}; "
-                f"{_REBUILD}"
+                f"{line}; {_REBUILD}"
             )
         if indptr[-1] > min(len(X.indices), len(X.data)):
             raise ValueError(
                 f"{name} is sparse with an indptr that ends at {indptr[-1]}, beyond its {len(X.indices)} "
-                "indices and "
-                f"{len(X.data)} data: {_REBUILD}"
+                f"indices and {len(X.data)} data: {_REBUILD}"
             )
         _require_indices(
             X.indices[: int(indptr[-1])], n_cells, "row" if X.format == "csc" else "column", name
@@ -893,8 +876,7 @@ def _check_labels(y, n_rows: int, name: str, rows_name: str, estimator) -> np.nd
     if labels.ndim == 2 and labels.shape[1] == 1:
         warnings.warn(
             f"A column-vector y was passed when a 1d array was expected. Please change the shape of {name} "
-            "to "
-            "(n_rows,), for example using ravel().",
+            "to (n_rows,), for example using ravel().",
             DataConversionWarning,
             stacklevel=4,
         )
@@ -902,14 +884,12 @@ def _check_labels(y, n_rows: int, name: str, rows_name: str, estimator) -> np.nd
     if labels.ndim != 1:
         raise ValueError(
             f"{name} should be a 1d array, got an array of shape {labels.shape} instead; expected one label "
-            "per row: "
-            "fit one model per column of labels."
+            "per row: fit one model per column of labels."
         )
     if len(labels) != n_rows:
         raise ValueError(
             f"{name} has length {len(labels)} but {rows_name} has {n_rows} rows: inconsistent numbers of "
-            "rows; "
-            "expected one label per row: drop or add the others."
+            "rows; expected one label per row: drop or add the others."
         )
     _require_finite(labels, name, "label")
     return labels
@@ -924,8 +904,7 @@ def _check_weights(sample_weight, n_rows: int, n_queries: int, name: str) -> np.
         if weights.shape == (n_queries,):
             hint = (
                 f"one weight for each of the {n_queries} queries is spelt {name}=np.repeat(weights, sizes), "
-                "where "
-                "sizes are the numbers of rows of the queries."
+                "where sizes are the numbers of rows of the queries."
             )
         raise ValueError(
             f"{name} has shape {weights.shape}; expected one weight per row, shape ({n_rows},): {hint}"
@@ -935,8 +914,7 @@ def _check_weights(sample_weight, n_rows: int, n_queries: int, name: str) -> np.
         row = int(np.argmax(weights < 0))
         raise ValueError(
             f"{name} holds the negative weight {weights[row]:g} in row {row}; expected weights >= 0: drop "
-            "such rows or "
-            "give them weight 0."
+            "such rows or give them weight 0."
         )
     if not weights.any():
         raise ValueError(
@@ -961,8 +939,7 @@ def _numbers(values, name: str, kind: str) -> np.ndarray:
         wrong = next(value for value in array.flat if not _is_number(value))
         raise ValueError(
             f"{name} holds {_seen(wrong)}, which could not be converted to float; expected one number per "
-            f"row as {kind}:"
-            " map every word to a number first."
+            f"row as {kind}: map every word to a number first."
         )
     return _as_float(array, lambda _: name).astype(np.float64, copy=False)
 
@@ -1047,10 +1024,8 @@ def check_fit(
     if ranker and not data.qid_given:
         warnings.warn(
             f"{type(estimator).__name__} was fitted without query ids, so all {data.n_rows} rows were taken "
-            "for one "
-            "query. Pass qid= (one id per row), or a y whose index has a level named 'qid'; a qid of all "
-            "zeros says "
-            "that one query is meant.",
+            "for one query. Pass qid= (one id per row), or a y whose index has a level named 'qid'; a qid "
+            "of all zeros says that one query is meant.",
             MissingQueryWarning,
             stacklevel=3,
         )
@@ -1120,8 +1095,7 @@ def check_validation(
     if given and eval_given:
         raise ValueError(
             f"{given[0]} and {eval_given[0]} are both given; expected one validation set: pass X_val, y_val "
-            "and qid_val, "
-            "or eval_set with eval_group or eval_qid."
+            "and qid_val, or eval_set with eval_group or eval_qid."
         )
     names = ("X_val", "y_val", "sample_weight_val")
     qid_name, size_name, sizes = "qid_val", "group_val", None
@@ -1143,8 +1117,7 @@ def check_validation(
         wanted = "eval_qid=[qid] or eval_group=[sizes]" if eval_given else "qid_val="
         raise ValueError(
             "The validation set has no query ids but fit was given qid; expected one id per validation row: "
-            "pass "
-            f"{wanted}, or labels whose index has a level named 'qid'."
+            f"pass {wanted}, or labels whose index has a level named 'qid'."
         )
     return data
 
@@ -1191,8 +1164,7 @@ def check_score(
         raise ValueError(
             f"score needs qid=: {type(estimator).__name__} was fitted with query ids, and without them all "
             f"{data.n_rows} rows would be scored as one query. Pass qid= (one id per row), or a y whose "
-            "index has a "
-            "level named 'qid'."
+            "index has a level named 'qid'."
         )
     return data
 
@@ -1277,8 +1249,7 @@ def _only_entry(entries, name: str, what: str):
     if not isinstance(entries, (list, tuple)) or len(entries) != 1 or not hasattr(entries[0], "__len__"):
         raise ValueError(
             f"{name} is {_seen(entries)}; expected a list of one array of {what}, as eval_set is a list of "
-            "one pair: "
-            f"pass {name}=[...]."
+            f"one pair: pass {name}=[...]."
         )
     return entries[0]
 

@@ -44,7 +44,6 @@ import struct
 import numpy as np
 
 from ranktrees._core.dtypes import NODE as NODE_IN_MEMORY
-from ranktrees.ensemble import Ensemble
 
 __all__ = ["dumps", "loads"]
 
@@ -64,7 +63,7 @@ SIZE = struct.Struct("<Q")
 DIGEST_SIZE = 32
 
 
-def dumps(ensemble: Ensemble) -> bytes:
+def dumps(ensemble) -> bytes:
     """Write an ensemble.
 
     Parameters
@@ -83,15 +82,15 @@ def dumps(ensemble: Ensemble) -> bytes:
     >>> ensemble = Ensemble.from_trees([], n_features=3, base=0.5)
     >>> dumps(ensemble)[:12]
     b'\\x89RKT\\r\\n\\x1a\\n\\x01\\x00\\x00\\x00'
-    >>> loads(dumps(ensemble)) == ensemble
+    >>> Ensemble.from_bytes(dumps(ensemble)) == ensemble
     True
     """
     body = _body(ensemble)
     return body + hashlib.sha256(body).digest()
 
 
-def loads(data) -> Ensemble:
-    """Read an ensemble.
+def loads(data) -> dict:
+    """Read the arrays of an ensemble; `Ensemble.from_bytes` makes one of them.
 
     Parameters
     ----------
@@ -100,7 +99,8 @@ def loads(data) -> Ensemble:
 
     Returns
     -------
-    Ensemble
+    dict
+        The arguments of `Ensemble`, not yet checked by it.
 
     Raises
     ------
@@ -138,18 +138,15 @@ def loads(data) -> Ensemble:
     values, sections = _take(sections, "categories", np.dtype("<f8"))
     if len(sections) > 0:
         raise ValueError(f"{len(sections)} bytes too many after the last section")
-    ensemble = Ensemble(
-        nodes.astype(NODE_IN_MEMORY),
-        tree_offsets,
-        n_features=len(n_categories),
-        bitsets=bitsets.reshape(-1, 8),
-        categories=_split(values, n_categories),
-        base=base,
-        average=average,
-    )
-    if _body(ensemble) != body:
-        raise ValueError("not written by ranktrees: a field that has no meaning here is not zero")
-    return ensemble
+    return {
+        "nodes": nodes.astype(NODE_IN_MEMORY),
+        "tree_offsets": tree_offsets,
+        "n_features": len(n_categories),
+        "bitsets": bitsets.reshape(-1, 8),
+        "categories": _split(values, n_categories),
+        "base": base,
+        "average": average,
+    }
 
 
 def _body(ensemble):

@@ -1,0 +1,131 @@
+"""Who is drawn: rows, queries and features for each tree, and what is held out for validation.
+
+Every draw is a function of (seed, stream, number of the row or query): it does not matter who draws, in what
+order, or how the rows are dealt to threads.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from ranktrees._core import sampling
+
+# What the random numbers of one round are for; see ``stream``.
+ROWS, QUERIES, FEATURES, HELD_OUT, N_STREAMS = range(5)
+
+
+def stream(iteration, purpose):
+    """The number of a stream that no other round and no other purpose draws from."""
+    return iteration * N_STREAMS + purpose
+
+
+class RowSampler:
+    """The rows that each tree is grown from: a share of the queries, then a share of their rows.
+
+    Every row (or query) is drawn on its own with probability ``subsample`` (``query_subsample``),
+    by (seed, round, row), so that the draw does not depend on who draws.
+    """
+
+    def __init__(self, offsets, *, subsample=1.0, query_subsample=1.0, seed=0):
+        self.offsets = offsets
+        self.subsample = subsample
+        self.query_subsample = query_subsample
+        self.seed = seed
+        self.everything = np.arange(offsets[-1], dtype=np.uint32)
+
+    def draw(self, iteration):
+        """The rows drawn for a round and the rows left out, both rising, uint32."""
+        if self.subsample >= 1.0 and self.query_subsample >= 1.0:
+            return self.everything.copy(), self.everything[:0]
+        drawn = np.ones(len(self.everything), bool)
+        if self.query_subsample < 1.0:
+            queries = self._draw(len(self.offsets) - 1, self.query_subsample, stream(iteration, QUERIES))
+            drawn &= np.repeat(queries, np.diff(self.offsets))
+        if self.subsample < 1.0:
+            drawn &= self._draw(len(drawn), self.subsample, stream(iteration, ROWS), among=drawn)
+        return self.everything[drawn], self.everything[~drawn]
+
+    def _draw(self, n, share, number, among=None):
+        uniforms = np.empty(n)
+        sampling.uniforms(self.seed, number, uniforms)
+        if among is not None:
+            uniforms[~among] = 1.0
+        drawn = uniforms < share
+        drawn[np.argmin(uniforms)] = True  # at least one
+        return drawn
+
+
+class Bootstrap:
+    """How many times each row is drawn for a tree, by (seed, tree, draw).
+
+    Parameters
+    ----------
+    offsets : ndarray of int64
+        The queries.
+    unit : {"row", "query"} or None
+        Draw rows, or whole queries, with replacement; None takes every row once.
+    share : float
+        Draws per unit.
+    seed : int
+    """
+
+    def __init__(self, offsets, unit, share, seed):
+        self.offsets = offsets
+        self.unit = unit
+        self.share = share
+        self.seed = seed
+
+    def times(self, tree):
+        """uint32[n_rows]."""
+        n_rows = int(self.offsets[-1])
+        if self.unit is None:
+            return np.ones(n_rows, np.uint32)
+        n_units = n_rows if self.unit == "row" else len(self.offsets) - 1
+        times = np.zeros(n_units, np.uint32)
+        purpose = ROWS if self.unit == "row" else QUERIES
+        sampling.draws(self.seed, stream(tree, purpose), times, max(1, round(self.share * n_units)))
+        return times if self.unit == "row" else np.repeat(times, np.diff(self.offsets))
+
+
+def hold_out(data, share, seed):
+    """Set a share of the queries apart, whole; of the rows where the data have no queries.
+
+    Returns
+    -------
+    train, held_out : FitData
+        Over the same ``X``, with fewer rows in ``order``.
+
+    Raises
+    ------
+    ValueError
+        If there is only one query (or row).
+    """
+    offsets = data.offsets if data.qid_given else np.arange(data.n_rows + 1)
+    n_units = len(offsets) - 1
+    if n_units < 2:
+        raise ValueError(
+            "early_stopping=True holds out whole queries for validation, but X holds one only; pass X_val, "
+            "y_val and qid_val, or set early_stopping=False."
+        )
+    uniforms = np.empty(n_units)
+    sampling.uniforms(seed, stream(0, HELD_OUT), uniforms)
+    n_held_out = min(max(1, round(share * n_units)), n_units - 1)
+    held_out = np.zeros(n_units, bool)
+    held_out[np.argsort(uniforms, kind="stable")[:n_held_out]] = True
+    return _keep(data, offsets, ~held_out), _keep(data, offsets, held_out)
+
+
+def _keep(data, offsets, units):
+    sizes = np.diff(offsets)
+    rows = np.flatnonzero(np.repeat(units, sizes))
+    if not data.qid_given:
+        kept = np.array([0, len(rows)])
+    else:
+        kept = np.concatenate([[0], np.cumsum(sizes[units])])
+    return replace(
+        data,
+        labels=data.labels[rows],
+        weights=None if data.weights is None else data.weights[rows],
+        order=rows if data.order is None else data.order[rows],
+        offsets=kept.astype(np.int64),
+    )
