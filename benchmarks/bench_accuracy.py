@@ -3,7 +3,7 @@
     python benchmarks/bench_accuracy.py [--sets mq2008 ohsumed] [--seeds 3] [--jobs 2]
 
 Every library runs with its own defaults, except that boosters may grow 1000 trees and stop early on the
-validation part (NDCG@10, 100 rounds). Cells are the mean over the test queries of all folds, and of the seeds,
+validation part (NDCG@10, 100 rounds). Cells are the mean over the test queries of all folds, and the seeds,
 of NDCG@10 (gain 2^label - 1, discount log2(1 + rank), queries without a relevant row left out); in brackets
 the t statistic of the paired difference, query by query, to the peer that the row is to be compared with:
 below -2 would mean that the row is worse.

@@ -2,11 +2,11 @@
 
     python benchmarks/bench_fit.py [--queries 1580] [--threads 2] [--repeats 5] [--leaves 64]
 
-MSLR-shaped rows (136 features, about 120 rows per query). Each library fits ``--trees`` and twice as many trees;
-the time of a tree is the difference divided by ``--trees``, so that binning does not count, and the first row of
-figures is the median over the repeats. Ratios are of ours to the peer's, repeat by repeat, and then the median:
-what else the machine does hits both. Memory is the peak of a fresh process above what it held before the fit,
-as a share of the float32 input.
+MSLR-shaped rows (136 features, about 120 rows per query). Each library fits ``--trees`` trees and twice as
+many; the time of a tree is the difference divided by ``--trees``, so that binning does not count. Figures are
+medians over the repeats; ratios are of ours to the peer's, repeat by repeat, and then the median, so that
+what else the machine does hits both. Memory is the peak of a fresh process above what it held before the
+fit, as a share of the float32 input.
 """
 
 import argparse

@@ -1,7 +1,8 @@
 """The data sets that the benchmarks run on.
 
-Real sets are looked for in ``$RANKTREES_DATA``, or in ``../shared/data`` beside the repository: ``.npz`` files
-with ``X``, ``y``, ``qid`` and, where they have folds, ``part`` (1 to 5). They are not part of the repository.
+Real sets are looked for in ``$RANKTREES_DATA``, or in ``../shared/data`` beside the repository: ``.npz``
+files with ``X``, ``y``, ``qid`` and, where they have folds, ``part`` (1 to 5). They are not part of the
+repository.
 """
 
 import os

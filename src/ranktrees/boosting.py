@@ -121,7 +121,8 @@ def boost(
             validation_scores[-1] if validation is not None else None,
             lambda: ensemble_of(trees),
         )
-        if any([callback(progress) for callback in callbacks]):  # a list: every callback is called
+        wishes = [callback(progress) for callback in callbacks]
+        if any(wishes):
             break
     return trees, train_scores, validation_scores
 

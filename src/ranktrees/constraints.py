@@ -95,11 +95,11 @@ class Constraints:
 
 
 def usable_features(mapper, codes):
-    """int32: the features that part the rows, rising: those with two values, or with one and rows without it."""
-    constant = np.flatnonzero(mapper.n_bins == 1)
-    missing = [feature for feature in constant if (codes[:, feature] == mapper.missing_codes[feature]).any()]
-    empty = [feature for feature in missing if (codes[:, feature] == mapper.missing_codes[feature]).all()]
-    return np.setdiff1d(np.arange(len(mapper.n_bins)), np.setdiff1d(constant, np.setdiff1d(missing, empty)))
+    """The features that part the rows, rising: those of two values, or of one that some rows lack."""
+    one_value = np.flatnonzero(mapper.n_bins == 1)
+    lacking = codes[:, one_value] == mapper.missing_codes[one_value]
+    constant = one_value[lacking.all(axis=0) | ~lacking.any(axis=0)]
+    return np.setdiff1d(np.arange(mapper.n_features), constant)
 
 
 def number_of_features(max_features, n_usable):
@@ -151,8 +151,8 @@ def categorical_mask(categorical_features, estimator):
 def _refuse_unnamed(by_dtype, chosen):
     if (by_dtype & ~chosen).any():
         raise ValueError(
-            f"categorical_features leaves out column {np.flatnonzero(by_dtype & ~chosen)[0]} of X, whose dtype "
-            'is categorical; use "from_dtype", name the column, or turn it into numbers.'
+            f"categorical_features leaves out column {np.flatnonzero(by_dtype & ~chosen)[0]} of X, whose "
+            'dtype is categorical; use "from_dtype", name the column, or turn it into numbers.'
         )
 
 
@@ -179,8 +179,8 @@ def monotone_signs(monotonic_cst, estimator, is_categorical):
         signs = np.array([_sign(sign) for sign in np.asarray(monotonic_cst).ravel().tolist()], np.int8)
     if signs.shape != (n_features,):
         raise ValueError(
-            f"monotonic_cst has {len(signs)} signs, but X has {n_features} features; pass one of -1, 0, 1 for "
-            "each, or a dict from feature names."
+            f"monotonic_cst has {len(signs)} signs, but X has {n_features} features; pass one of -1, 0, 1 "
+            "for each, or a dict from feature names."
         )
     if (signs[is_categorical.astype(bool)] != 0).any():
         raise ValueError(
@@ -211,7 +211,8 @@ def interaction_sets(interaction_cst, n_features):
             members = {members}
         if not all(isinstance(member, Integral) and 0 <= member < n_features for member in members):
             raise ValueError(
-                f"interaction_cst has the set {members!r}; expected indices of features from 0 to {n_features - 1}."
+                f"interaction_cst has the set {members!r}; expected indices of features, "
+                f"from 0 to {n_features - 1}."
             )
         sets.append(members)
     rest = set(range(n_features)).difference(*sets)

@@ -204,9 +204,10 @@ class TreeEnsembleEstimator(CallbackSupportMixin, RegressorMixin, BaseEstimator)
             score depends on nothing but the row.
         """
         check_is_fitted(self)
-        if n_trees is not None and (not isinstance(n_trees, Integral) or not 0 <= n_trees <= len(self.ensemble_)):
+        most = len(self.ensemble_)
+        if n_trees is not None and not (isinstance(n_trees, Integral) and 0 <= n_trees <= most):
             raise ValueError(
-                f"n_trees={n_trees!r}: expected a whole number from 0 to {len(self.ensemble_)}, "
+                f"n_trees={n_trees!r}: expected a whole number from 0 to {most}, "
                 "the number of trees of the model."
             )
         rows = check_rows(self, X, reset=False)
@@ -273,7 +274,7 @@ class TreeEnsembleEstimator(CallbackSupportMixin, RegressorMixin, BaseEstimator)
 
     @property
     def feature_importances_(self):
-        """ndarray of float64, shape (n_features,): the share of the total gain that each feature's splits bring."""
+        """Each feature's share of the total gain, float64[n_features]."""
         return self.feature_importances("gain")
 
     def feature_importances(self, kind="gain"):
@@ -755,7 +756,7 @@ class LambdaMARTRanker(BoostedTrees):
     References
     ----------
     Burges, *From RankNet to LambdaRank to LambdaMART: an overview*, MSR-TR-2010-82.
-    Wu, Burges, Svore, Gao, *Adapting boosting for information retrieval measures*, Information Retrieval 2010.
+    Wu, Burges, Svore, Gao, *Adapting boosting for information retrieval measures*, Inf. Retrieval 2010.
 
     Examples
     --------

@@ -66,7 +66,8 @@ def grow_forest(
         sums[rows] += values
         counts[rows] += 1
         progress = Progress(trees.start + len(grown), trees.stop, None, None, lambda: ensemble_of(grown))
-        if any([callback(progress) for callback in callbacks]):  # a list: every callback is called
+        wishes = [callback(progress) for callback in callbacks]
+        if any(wishes):
             break
     return grown, sums, counts
 

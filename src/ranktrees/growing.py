@@ -84,7 +84,8 @@ class RoundedRows:
         gradient_bits = min(30 - math.frexp(largest_gradient)[1], 1000)
         hessian_bits = min(30 - math.frexp(largest_hessian)[1], 1000)
         n_rows = len(gradients)
-        steps = histogram.total(hessians, math.ldexp(1.0, hessian_bits), self._partial.view(np.int64), n_threads)
+        partial = self._partial.view(np.int64)
+        steps = histogram.total(hessians, math.ldexp(1.0, hessian_bits), partial, n_threads)
         room = (2**32 - 1 - n_rows) / (steps + n_rows)
         hessian_bits = min(hessian_bits + math.frexp(room)[1] - 1, 1000)
         self.gradient_unit = math.ldexp(1.0, -gradient_bits)
@@ -185,9 +186,8 @@ class TreeGrower:
         if self.constraints.draws_features:
             return np.empty((0, 0), BIN)
         n_cells = int(self.mapper.offsets[-1])
-        lines = min(
-            self.n_leaves_allowed, len(self.codes) // FEW_ROWS + 1, HISTOGRAM_BYTES // (n_cells * BIN.itemsize)
-        )
+        fitting = HISTOGRAM_BYTES // (n_cells * BIN.itemsize)
+        lines = min(self.n_leaves_allowed, len(self.codes) // FEW_ROWS + 1, fitting)
         return np.empty((max(lines, 0), n_cells), BIN)
 
     def grow(self, rows, order, *, seed=0, stream=0):

@@ -630,10 +630,10 @@ class RankNet(Objective):
 
     With ``s_hi`` and ``s_lo`` the scores of the row with the higher and the lower label, a pair costs
     ``C = log(1 + e^(-sigma (s_hi - s_lo)))``. With ``rho = 1 / (1 + e^(sigma (s_hi - s_lo)))``, the
-    probability that the model has the two the wrong way round, the pair adds ``-sigma * rho`` to the gradient
-    of the better row, ``sigma * rho`` to that of the worse, and ``sigma^2 * rho * (1 - rho)`` to the hessians
-    of both. A row's sums are multiplied by its weight. A query whose rows all have one label adds nothing. The
-    loss is the mean cost of the pairs, each pair weighing the mean of its two rows.
+    probability that the model has the two the wrong way round, the pair adds ``-sigma * rho`` to the
+    gradient of the better row, ``sigma * rho`` to that of the worse, and ``sigma^2 * rho * (1 - rho)`` to
+    the hessians of both. A row's sums are multiplied by its weight. A query whose rows all have one label
+    adds nothing. The loss is the mean cost of the pairs, each pair weighing the mean of its two rows.
 
     Parameters
     ----------

@@ -118,14 +118,11 @@ def hold_out(data, share, seed):
 def _keep(data, offsets, units):
     sizes = np.diff(offsets)
     rows = np.flatnonzero(np.repeat(units, sizes))
-    if not data.qid_given:
-        kept = np.array([0, len(rows)])
-    else:
-        kept = np.concatenate([[0], np.cumsum(sizes[units])])
+    queries = sizes[units] if data.qid_given else [len(rows)]
     return replace(
         data,
         labels=data.labels[rows],
         weights=None if data.weights is None else data.weights[rows],
         order=rows if data.order is None else data.order[rows],
-        offsets=kept.astype(np.int64),
+        offsets=np.concatenate([[0], np.cumsum(queries)]).astype(np.int64),
     )
