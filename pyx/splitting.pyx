@@ -19,8 +19,10 @@ cdef extern from "bins.h" nogil:
     int lowest_bit(uint64_t bits)
 
 cdef enum:
-    BLOCK = 8  # features that one task of find_directly fills together
     CELLS = 256  # bins of one feature, at most
+    GROUP = 128  # features whose bins are filled from the rows together, at most
+    BLOCK = 16  # of them, those that are filled row by row: 64 KiB of cells
+    CHUNK = 2048  # rows whose codes stay in the cache while the blocks go over them
     FEW_ROWS = 128  # up to here a leaf touches so few bins that they are worth remembering
     AHEAD = 16  # rows to fetch ahead
 
@@ -366,15 +368,18 @@ def find_directly(
     const int64_t[::1] offsets,             # IN
     const uint8_t[::1] is_categorical,      # IN
     const int8_t[::1] monotone,             # IN   or None
-    Bin[:, ::1] cells,                      # scratch, zero on entry and exit, one line of 8 * 256 per thread
-    Split[:, ::1] found,                    # scratch, one line per leaf, one column per 8 features
+    Bin[:, ::1] cells,                      # scratch, zero on entry and exit, a line of up to 128 * 256 per thread
+    Split[:, ::1] found,                    # scratch, one line per leaf, one column per share of its features
     double l2, double min_gain, double gradient_unit, double hessian_unit,
     uint32_t min_samples_leaf, uint32_t min_hessian,
     int n_threads,
 ):
-    """The best split of each leaf among its own features, from its rows: small leaves, sampled features."""
-    cdef int64_t width = features.shape[1], n_blocks = (width + BLOCK - 1) // BLOCK, stride = 0
-    cdef int64_t n_tasks = ids.shape[0] * n_blocks, task, i, block
+    """The best split of each leaf among its own features, from its rows: small leaves, sampled features.
+
+    A task is one leaf and one share of its features.
+    """
+    cdef int64_t width = features.shape[1], n_shares = found.shape[1], stride = 0
+    cdef int64_t n_tasks = ids.shape[0] * n_shares, task, i, share, first, last
     cdef Rules rules = rules_of(l2, min_gain, gradient_unit, hessian_unit, min_samples_leaf, min_hessian)
     cdef bint bounded = monotone is not None
     cdef const int8_t* signs = &monotone[0] if bounded else NULL
@@ -383,15 +388,20 @@ def find_directly(
     if features.shape[0] > 1:
         stride = width
     for task in prange(n_tasks, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"):
-        i = task // n_blocks
-        block = task % n_blocks
-        scan_rows(
-            &leaves[ids[i]], &features[0, 0] + i * stride + block * BLOCK, min(BLOCK, width - block * BLOCK),
-            &codes[0, 0], codes.shape[1], &order[0], &rows[0], &offsets[0], &is_categorical[0], signs,
-            &rules, &cells[threadid(), 0], &found[i, block],
-        )
+        i = task // n_shares
+        share = task % n_shares
+        first = width * share // n_shares
+        last = width * (share + 1) // n_shares
+        begin(&leaves[ids[i]], signs != NULL, &rules, &found[i, share])
+        while first < last:
+            scan_rows(
+                &leaves[ids[i]], &features[0, 0] + i * stride + first, min(GROUP, last - first),
+                &codes[0, 0], codes.shape[1], &order[0], &rows[0], &offsets[0], &is_categorical[0], signs,
+                &rules, &cells[threadid(), 0], &found[i, share],
+            )
+            first = first + GROUP
     for i in range(ids.shape[0]):
-        conclude(&leaves[ids[i]], &found[i, 0], n_blocks, bounded, &rules)
+        conclude(&leaves[ids[i]], &found[i, 0], n_shares, bounded, &rules)
 
 
 cdef void scan_rows(
@@ -399,48 +409,43 @@ cdef void scan_rows(
     const uint32_t* order, const Bin* rows, const int64_t* offsets, const uint8_t* is_categorical,
     const int8_t* signs, const Rules* rules, Bin* cells, Split* best,
 ) noexcept nogil:
+    """Fill the bins of a group of features from the leaf's rows, scan them, and leave them zero again."""
     cdef Prefix prefix
-    cdef uint64_t[4 * BLOCK] touched
-    cdef int32_t[BLOCK] n_bins
+    cdef uint64_t[4 * GROUP] touched
+    cdef int32_t n_bins
     cdef int64_t i, j, f
     cdef uint8_t code
     cdef const uint8_t* line
     cdef bint few = leaf.stop - leaf.start <= FEW_ROWS
     cdef uint64_t bits
     cdef Bin* own
-    begin(leaf, signs != NULL, rules, best)
     while width > 0 and features[width - 1] < 0:
         width -= 1
     if width == 0:
         return
-    memset(touched, 0, sizeof(touched))
-    for j in range(width):
-        n_bins[j] = <int32_t>(offsets[features[j] + 1] - offsets[features[j]]) - 1
-    for i in range(leaf.start, leaf.stop):
-        if i + AHEAD < leaf.stop:
-            prefetch_line(codes + <int64_t>order[i + AHEAD] * n_features + features[0])
-            prefetch_line(rows + order[i + AHEAD])
-        line = codes + <int64_t>order[i] * n_features
-        if few:
+    if few:
+        memset(touched, 0, 4 * width * sizeof(uint64_t))
+        for i in range(leaf.start, leaf.stop):
+            line = codes + <int64_t>order[i] * n_features
             for j in range(width):
                 code = line[features[j]]
                 touched[4 * j + (code >> 6)] |= (<uint64_t>1) << (code & 63)
                 bin_add(cells + j * CELLS + code, rows + order[i])
-        else:
-            for j in range(width):
-                bin_add(cells + j * CELLS + line[features[j]], rows + order[i])
+    else:
+        fill(features, width, codes, n_features, order + leaf.start, leaf.stop - leaf.start, rows, cells)
     for j in range(width):
         f = features[j]
+        n_bins = <int32_t>(offsets[f + 1] - offsets[f]) - 1
         own = cells + j * CELLS
         if is_categorical[f]:
-            scan_categories(own, n_bins[j], <int32_t>f, leaf, signs != NULL, rules, best)
+            scan_categories(own, n_bins, <int32_t>f, leaf, signs != NULL, rules, best)
         else:
             if few:
-                accumulate_touched(own, &touched[4 * j], n_bins[j], &prefix)
+                accumulate_touched(own, &touched[4 * j], n_bins, &prefix)
             else:
-                accumulate(own, n_bins[j], &prefix)
+                accumulate(own, n_bins, &prefix)
             scan_values(
-                &prefix, own[n_bins[j]], n_bins[j], <int32_t>f, leaf,
+                &prefix, own[n_bins], n_bins, <int32_t>f, leaf,
                 signs[f] if signs != NULL else 0, signs != NULL, rules, best,
             )
         if few:
@@ -450,4 +455,36 @@ cdef void scan_rows(
                     memset(own + i * 64 + lowest_bit(bits), 0, sizeof(Bin))
                     bits &= bits - 1
         else:
-            memset(own, 0, (n_bins[j] + 1) * sizeof(Bin))
+            memset(own, 0, (n_bins + 1) * sizeof(Bin))
+
+
+cdef void fill(
+    const int32_t* features, int64_t width, const uint8_t* codes, int64_t n_features,
+    const uint32_t* order, int64_t n_rows, const Bin* rows, Bin* cells,
+) noexcept nogil:
+    """Add rows to the bins of a group of features, chunk by chunk of rows, block by block of features."""
+    cdef int64_t i, j, chunk = 0, end, block
+    cdef const uint8_t* line
+    cdef const Bin* row
+    while chunk < n_rows:
+        end = min(n_rows, chunk + CHUNK)
+        block = 0
+        while block < width:
+            for i in range(chunk, end):
+                if block == 0 and i + AHEAD < n_rows:
+                    line = codes + <int64_t>order[i + AHEAD] * n_features
+                    j = 0
+                    while j < n_features:
+                        prefetch_line(line + j)
+                        j = j + 64
+                    prefetch_line(rows + order[i + AHEAD])
+                line = codes + <int64_t>order[i] * n_features
+                row = rows + order[i]
+                if width - block >= BLOCK:
+                    for j in range(BLOCK):
+                        bin_add(cells + (block + j) * CELLS + line[features[block + j]], row)
+                else:
+                    for j in range(block, width):
+                        bin_add(cells + j * CELLS + line[features[j]], row)
+            block = block + BLOCK
+        chunk = end

@@ -92,6 +92,9 @@ class BinMapper:
             view if known else None for view, known in zip(views, self.is_categorical, strict=True)
         )
 
+        self._limits = np.concatenate([np.append(cuts, np.inf) for cuts in self.cuts] or [np.empty(0)])
+        self._limit_offsets = np.cumsum([0] + [len(cuts) + 1 for cuts in self.cuts])
+
     def __repr__(self):
         return f"<BinMapper of {self.n_features} features, {self.n_bins.sum()} bins>"
 
@@ -205,9 +208,7 @@ class BinMapper:
         ndarray of shape (n,), float64
             Infinity above a feature's last bin.
         """
-        limits = np.concatenate([np.append(cuts, np.inf) for cuts in self.cuts])
-        starts = np.cumsum([0] + [len(cuts) + 1 for cuts in self.cuts])
-        return limits[starts[features] + codes]
+        return self._limits[self._limit_offsets[features] + codes]
 
     def encode(self, X, order=None, n_threads=1):
         """Turn values into codes.

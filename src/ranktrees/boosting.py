@@ -9,6 +9,7 @@ import numpy as np
 from ranktrees._core import losses, partition, scoring
 from ranktrees.callbacks import Progress
 from ranktrees.growing import RoundedRows
+from ranktrees.parallel import threads_for
 from ranktrees.sampling import FEATURES, stream
 
 
@@ -21,7 +22,7 @@ class Followed:
         self.data = data
         self.scores = scores
         self.codes = codes
-        self.n_threads = n_threads
+        self.n_threads = threads_for(n_threads, 16 * len(scores))
 
     def score(self):
         """The measure of the current scores, or minus the loss; higher is better."""
@@ -36,6 +37,7 @@ def add_by_walking(grown, values, missing_codes, codes, rows, scores, n_threads)
     """scores[row] += value of the leaf that the row falls into, for rows the tree was not grown from."""
     if len(rows):
         leaf = np.empty(len(rows), np.int32)
+        n_threads = threads_for(n_threads, 32 * len(rows))
         scoring.leaves_of_codes(grown.leaves, codes, missing_codes, rows, leaf, n_threads)
         scores[rows] += values[leaf]
 
@@ -97,7 +99,8 @@ def boost(
         if leaf_quantile is not None:
             values = quantile_values(grown, train, leaf_quantile, n_threads)
         values = learning_rate * values
-        partition.add_values(grown.leaves, values, grown.order, scores, n_threads)
+        n_threads_adding = threads_for(n_threads, 2 * len(grown.order))
+        partition.add_values(grown.leaves, values, grown.order, scores, n_threads_adding)
         add_by_walking(grown, values, mapper.missing_codes, grower.codes, left_out, scores, n_threads)
         trees.append(grown.tree(values, mapper))
         if follow_train:

@@ -29,9 +29,16 @@ from ranktrees.forest import grow_forest
 from ranktrees.growing import TreeGrower
 from ranktrees.measures import Measure, as_measure
 from ranktrees.objectives import as_objective
-from ranktrees.parallel import effective_n_threads
+from ranktrees.parallel import effective_n_threads, threads_for
 from ranktrees.sampling import Bootstrap, RowSampler, hold_out
-from ranktrees.validation import check_fit, check_rows, check_score, check_validation, unchanged_on_failure
+from ranktrees.validation import (
+    check_fit,
+    check_rows,
+    check_score,
+    check_validation,
+    only_pair,
+    unchanged_on_failure,
+)
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -72,7 +79,7 @@ BOOSTING_CONSTRAINTS = {
     "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
     "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
     "tol": [Interval(Real, 0, None, closed="left")],
-    "init": [Real, HasMethods(["fit", "predict"]), HasMethods(["predict"]), None],
+    "init": [Interval(Real, None, None, closed="neither"), HasMethods(["predict"]), None],
 }
 
 
@@ -125,10 +132,16 @@ class TreeEnsembleEstimator(CallbackSupportMixin, RegressorMixin, BaseEstimator)
             **rules,
         )
 
-    def _open_context(self, n_iterations):
+    def _open_context(self, n_iterations, X, y):
+        """What scikit-learn's callbacks hang on; None before scikit-learn 1.9."""
         if not hasattr(self, "_init_callback_context"):
             return None
-        return self._init_callback_context(max_subtasks=n_iterations)
+        context = self._init_callback_context(max_subtasks=n_iterations)
+        return context.call_on_fit_task_begin(estimator=self, X=X, y=y)
+
+    def _close_context(self, context, X, y):
+        if context is not None:
+            context.call_on_fit_task_end(estimator=self, X=X, y=y)
 
     @contextmanager
     def _watching(self, n_iterations, context, attributes, X, data):
@@ -178,7 +191,8 @@ class TreeEnsembleEstimator(CallbackSupportMixin, RegressorMixin, BaseEstimator)
 
     def _scores(self, X, rows, n_trees=None):
         ensemble = self.ensemble_ if n_trees is None else self.ensemble_.first(n_trees)
-        return ensemble.predict(rows, effective_n_threads(self.n_jobs), start=self._starting_scores(X))
+        n_threads = threads_for(effective_n_threads(self.n_jobs), 32 * rows.shape[0] * len(ensemble))
+        return ensemble.predict(rows, n_threads, start=self._starting_scores(X))
 
     def _starting_scores(self, X):
         """What the trees' values are added to, where that is not the ensemble's constant."""
@@ -257,9 +271,7 @@ class TreeEnsembleEstimator(CallbackSupportMixin, RegressorMixin, BaseEstimator)
         """
         check_is_fitted(self)
         measure = self._measure()
-        data = check_score(
-            self, X, y, sample_weight, qid=qid, groups=groups, ranker=self._is_ranker or measure is not None
-        )
+        data = check_score(self, X, y, sample_weight, qid=qid, groups=groups, ranker=self._wants_queries)
         scores = self._finish(self._scores(X, data.X))
         scores = scores if data.order is None else scores[data.order]
         if measure is None:
@@ -271,6 +283,10 @@ class TreeEnsembleEstimator(CallbackSupportMixin, RegressorMixin, BaseEstimator)
 
     def _measure(self):
         return None if self.measure is None else as_measure(self.measure)
+
+    @property
+    def _wants_queries(self):
+        return self._is_ranker or self.measure is not None
 
     @property
     def feature_importances_(self):
@@ -350,10 +366,10 @@ class BoostedTrees(TreeEnsembleEstimator):
             For every argument that cannot be meant; the message names it.
         """
         self._validate_params()
-        context = self._open_context(self.max_iter)
+        context = self._open_context(self.max_iter, X, y)
         with unchanged_on_failure(self):
             data = check_fit(
-                self, X, y, sample_weight, qid=qid, groups=groups, group=group, ranker=self._is_ranker
+                self, X, y, sample_weight, qid=qid, groups=groups, group=group, ranker=self._wants_queries
             )
             held_out = check_validation(
                 self,
@@ -365,10 +381,11 @@ class BoostedTrees(TreeEnsembleEstimator):
                 eval_group,
                 eval_qid,
                 data,
-                ranker=self._is_ranker,
+                ranker=self._wants_queries,
             )
-            X_held_out = X_val if eval_set is None else eval_set[0][0]
+            X_held_out = X_val if eval_set is None else only_pair(eval_set)[0]
             self._fit(X, data, X_held_out, held_out, context)
+        self._close_context(context, X, y)
         return self
 
     def _fit(self, X, data, X_held_out, held_out, context):
@@ -385,9 +402,9 @@ class BoostedTrees(TreeEnsembleEstimator):
             data, held_out = hold_out(data, self.validation_fraction, seed)
             X_held_out = X
         mapper, codes = self._bin(data, n_threads)
-        bound = objective.bind(data.labels, data.weights, data.offsets, n_threads)
-        init, base = self._start(X, data, bound)
-        base = base if earlier is None else earlier.base
+        n_threads_bound = threads_for(n_threads, 16 * data.n_rows)
+        bound = objective.bind(data.labels, data.weights, data.offsets, n_threads_bound)
+        init, base = self._start(X, data, bound) if earlier is None else (self.init_, earlier.base)
         measure = None if self._scoring() == "loss" else as_measure(self._scoring())
         starting_scores = partial(_starting_scores, init, base, earlier, n_threads)
         train = Followed(measure, bound, data, starting_scores(X, data), n_threads=n_threads)
@@ -509,8 +526,8 @@ class HistGBRTRegressor(BoostedTrees):
         With ``loss="logistic"``: weigh the two classes so that both count the same.
     measure : str or Measure, default=None
         What `score` returns: None is R², ``"ndcg@10"`` the mean NDCG at 10 over the queries, and so on.
-    learning_rate : float, default=0.1
-    max_iter : int, default=100
+    learning_rate : float, default=0.05
+    max_iter : int, default=200
         The number of trees.
     max_leaf_nodes : int or None, default=31
         Leaves per tree; trees grow best leaf first. None: layer by layer, without a limit.
@@ -518,8 +535,8 @@ class HistGBRTRegressor(BoostedTrees):
     min_samples_leaf : int, default=20
         Rows per leaf, at least.
     l2_regularization : float, default=0.0
-    max_features : float, default=1.0
-        The share of the features that each split looks at.
+    max_features : float, default=0.5
+        The share of the features that each split looks at (kSGBRT in Mohan's survey).
     max_bins : int, default=255
         Bins per feature, at most 255; rows without a value have one more.
     categorical_features : array-like, "from_dtype" or None, default="from_dtype"
@@ -598,13 +615,13 @@ class HistGBRTRegressor(BoostedTrees):
         quantile=None,
         balanced=False,
         measure=None,
-        learning_rate=0.1,
-        max_iter=100,
+        learning_rate=0.05,
+        max_iter=200,
         max_leaf_nodes=31,
         max_depth=None,
         min_samples_leaf=20,
         l2_regularization=0.0,
-        max_features=1.0,
+        max_features=0.5,
         max_bins=255,
         categorical_features="from_dtype",
         monotonic_cst=None,
@@ -693,18 +710,18 @@ class LambdaMARTRanker(BoostedTrees):
         Divide each pair's delta by 0.01 plus its score gap, as LightGBM does.
     query_norm : {"none", "log"}, default="none"
         "log" dampens queries with large gradients, as LightGBM does.
-    learning_rate : float, default=0.1
-    max_iter : int, default=100
+    learning_rate : float, default=0.05
+    max_iter : int, default=200
         The number of trees.
     max_leaf_nodes : int or None, default=31
         Leaves per tree; trees grow best leaf first. None: layer by layer, without a limit.
     max_depth : int or None, default=None
     min_samples_leaf : int, default=20
         Rows per leaf, at least.
-    l2_regularization : float, default=0.0
+    l2_regularization : float, default=10.0
         Added to the sum of hessians of each leaf.
-    max_features : float, default=1.0
-        The share of the features that each split looks at.
+    max_features : float, default=0.3
+        The share of the features that each split looks at (kSGBRT in Mohan's survey).
     max_bins : int, default=255
         Bins per feature, at most 255; rows without a value have one more.
     categorical_features : array-like, "from_dtype" or None, default="from_dtype"
@@ -726,8 +743,10 @@ class LambdaMARTRanker(BoostedTrees):
         Rounds without a better validation score before training stops.
     tol : float, default=0.0
         What counts as better.
-    subsample, query_subsample : float, default=1.0
-        The share of the rows, and of the queries, that each tree is grown from.
+    subsample : float, default=0.7
+        The share of the rows that each tree is grown from (SGBRT in Mohan's survey).
+    query_subsample : float, default=1.0
+        The share of the queries that each tree is grown from.
     init : float or estimator, default=None
         What boosting starts from: None is 0; a fitted estimator is used as it is, another one is fitted
         first.
@@ -788,13 +807,13 @@ class LambdaMARTRanker(BoostedTrees):
         sigma=1.0,
         score_gap_norm=False,
         query_norm="none",
-        learning_rate=0.1,
-        max_iter=100,
+        learning_rate=0.05,
+        max_iter=200,
         max_leaf_nodes=31,
         max_depth=None,
         min_samples_leaf=20,
-        l2_regularization=0.0,
-        max_features=1.0,
+        l2_regularization=10.0,
+        max_features=0.3,
         max_bins=255,
         categorical_features="from_dtype",
         monotonic_cst=None,
@@ -805,7 +824,7 @@ class LambdaMARTRanker(BoostedTrees):
         validation_fraction=0.1,
         n_iter_no_change=50,
         tol=0.0,
-        subsample=1.0,
+        subsample=0.7,
         query_subsample=1.0,
         init=None,
         verbose=0,
@@ -879,9 +898,9 @@ class RandomForestRanker(TreeEnsembleEstimator):
     max_leaf_nodes : int or None, default=None
         None grows trees layer by layer, without a limit.
     max_depth : int or None, default=None
-    min_samples_leaf : int, default=1
-        Rows per leaf, at least; a row that is drawn twice counts once.
-    max_features : {"sqrt", "log2"}, int, float or None, default=0.3
+    min_samples_leaf : int, default=10
+        Rows per leaf, at least; a row that is drawn twice counts once. 1 grows trees to full depth.
+    max_features : {"sqrt", "log2"}, int, float or None, default="sqrt"
         How many features each split looks at: a number, a share, or all (None). Where none of them parts
         the rows it looks at more.
     max_bins : int, default=255
@@ -958,8 +977,8 @@ class RandomForestRanker(TreeEnsembleEstimator):
         measure="ndcg@10",
         max_leaf_nodes=None,
         max_depth=None,
-        min_samples_leaf=1,
-        max_features=0.3,
+        min_samples_leaf=10,
+        max_features="sqrt",
         max_bins=255,
         bootstrap=True,
         bootstrap_unit="row",
@@ -1021,10 +1040,11 @@ class RandomForestRanker(TreeEnsembleEstimator):
             For every argument that cannot be meant; the message names it.
         """
         self._validate_params()
-        context = self._open_context(self.n_estimators)
+        context = self._open_context(self.n_estimators, X, y)
         with unchanged_on_failure(self):
             data = check_fit(self, X, y, sample_weight, qid=qid, groups=groups, group=group)
             self._fit(X, data, context)
+        self._close_context(context, X, y)
         return self
 
     def _fit(self, X, data, context):

@@ -13,6 +13,7 @@ import numpy as np
 
 from ranktrees._core import histogram, partition, splitting
 from ranktrees._core.dtypes import BIN, LEAF, NODE, SPLIT
+from ranktrees.parallel import threads_for
 
 # A leaf of fewer rows is searched from its rows: it touches fewer cells than a histogram has.
 FEW_ROWS = 512
@@ -20,8 +21,8 @@ FEW_ROWS = 512
 # Histograms are kept for this many bytes; a leaf that finds no room is searched from its rows.
 HISTOGRAM_BYTES = 1 << 28
 
-FEATURES_AT_ONCE = 8  # of splitting.find_directly
-CELLS = 256
+FEATURES_AT_ONCE = 128  # whose bins splitting.find_directly fills together
+CELLS = 256  # bins of one feature, at most
 
 
 class WholeLayers:
@@ -74,6 +75,7 @@ class RoundedRows:
 
     def round(self, gradients, hessians, n_threads):
         """Set ``bins`` and both units from float64 gradients and hessians (hessians >= 0)."""
+        n_threads = threads_for(n_threads, 4 * len(gradients))
         largest_gradient = histogram.largest(gradients, self._partial, n_threads)
         largest_hessian = histogram.largest(hessians, self._partial, n_threads)
         if not (math.isfinite(largest_gradient) and math.isfinite(largest_hessian)):
@@ -179,7 +181,7 @@ class TreeGrower:
         self.n_leaves_allowed = min(most_leaves, max_leaf_nodes or most_leaves)
         self.leaves = np.empty(2 * min(self.n_leaves_allowed, 1024) + 1, LEAF)
         self.scratch = np.empty(n_rows, np.uint32)
-        self.cells = np.zeros((n_threads, FEATURES_AT_ONCE * CELLS), BIN)
+        self.cells = np.zeros((n_threads, min(len(mapper.n_bins), FEATURES_AT_ONCE) * CELLS), BIN)
         self.histograms = self._room_for_histograms()
 
     def _room_for_histograms(self):
@@ -243,11 +245,15 @@ class TreeGrower:
             self.l2_regularization,
             self.rows.gradient_unit,
             self.rows.hessian_unit,
-            self.n_threads,
+            threads_for(self.n_threads, 8 * self._n_rows(parents)),
         )
         children = np.arange(n_nodes, n_nodes + 2 * len(parents), dtype=np.int32)
         self.constraints.inherit(self.leaves, parents, children)
         return children
+
+    def _n_rows(self, ids):
+        leaves = self.leaves[ids]
+        return int((leaves["stop"] - leaves["start"]).sum())
 
     def _worth_searching(self, ids):
         leaves = self.leaves[ids]
@@ -287,7 +293,10 @@ class TreeGrower:
         for leaf in smaller[build].tolist():
             lines[leaf] = self.free_lines.pop()
         self._build(smaller[build])
-        histogram.subtract(lines[larger[build]], lines[smaller[build]], self.histograms, self.n_threads)
+        n_cells = build.sum() * self.histograms.shape[1]
+        histogram.subtract(
+            lines[larger[build]], lines[smaller[build]], self.histograms, threads_for(self.n_threads, n_cells)
+        )
         histogram.remove_rows(
             leaves,
             smaller[remove],
@@ -315,7 +324,7 @@ class TreeGrower:
             self.rows.bins,
             self.mapper.offsets,
             self.histograms,
-            self.n_threads,
+            threads_for(self.n_threads, self._n_rows(ids) * self.codes.shape[1]),
         )
 
     def _rules(self):
@@ -331,6 +340,7 @@ class TreeGrower:
 
     def _find(self, ids):
         if len(ids):
+            n_threads = threads_for(self.n_threads, 4 * len(ids) * self.histograms.shape[1])
             splitting.find(
                 self.leaves,
                 ids,
@@ -338,13 +348,14 @@ class TreeGrower:
                 self.mapper.offsets,
                 self.mapper.is_categorical,
                 self.constraints.monotone,
-                np.empty((len(ids), self.n_threads), SPLIT),
+                np.empty((len(ids), n_threads), SPLIT),
                 *self._rules(),
-                self.n_threads,
+                n_threads,
             )
 
     def _find_directly(self, ids):
         for some, features in self.constraints.candidates(self.leaves, ids, self.key):
+            n_threads = threads_for(self.n_threads, self._n_rows(some) * features.shape[1])
             splitting.find_directly(
                 self.leaves,
                 some,
@@ -356,7 +367,7 @@ class TreeGrower:
                 self.mapper.is_categorical,
                 self.constraints.monotone,
                 self.cells,
-                np.empty((len(some), -(-features.shape[1] // FEATURES_AT_ONCE)), SPLIT),
+                np.empty((len(some), n_threads if len(some) < n_threads else 1), SPLIT),
                 *self._rules(),
-                self.n_threads,
+                n_threads,
             )

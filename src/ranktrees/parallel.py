@@ -8,6 +8,9 @@ import joblib
 
 from ranktrees._core.threads import max_threads
 
+# A thread is worth waking for about this many values, some 200 microseconds of work.
+VALUES_PER_THREAD = 1 << 18
+
 # OpenMP's threads do not survive a fork, and a child that asks for them waits for ever.
 _state = {"threads_started": False, "forked_from_threads": False}
 
@@ -70,3 +73,26 @@ def effective_n_threads(n_jobs):
         return 1
     _state["threads_started"] = _state["threads_started"] or n_threads > 1
     return n_threads
+
+
+def threads_for(n_threads, n_values):
+    """As many of ``n_threads`` as the work is worth: a small one does not pay for waking them.
+
+    Parameters
+    ----------
+    n_threads : int
+    n_values : int
+        How many simple steps there are to do, of about a nanosecond each.
+
+    Returns
+    -------
+    int
+        At least 1, at most ``n_threads``.
+
+    Examples
+    --------
+    >>> from ranktrees.parallel import threads_for
+    >>> threads_for(8, 1_000), threads_for(8, 600_000), threads_for(8, 10_000_000)
+    (1, 3, 8)
+    """
+    return int(min(n_threads, 1 + n_values // VALUES_PER_THREAD))

@@ -1100,7 +1100,7 @@ def check_validation(
     names = ("X_val", "y_val", "sample_weight_val")
     qid_name, size_name, sizes = "qid_val", "group_val", None
     if eval_given:
-        X_val, y_val = _only_pair(eval_set)
+        X_val, y_val = only_pair(eval_set)
         qid_val = _only_entry(eval_qid, "eval_qid", "query ids")
         sizes = _only_entry(eval_group, "eval_group", "query sizes")
         names = ("X of eval_set", "y of eval_set", "sample_weight_val")
@@ -1230,7 +1230,8 @@ def _join(
     )
 
 
-def _only_pair(eval_set):
+def only_pair(eval_set):
+    """The (X, y) pair of `eval_set`, in a list or on its own."""
     pairs = eval_set if isinstance(eval_set, list) else [eval_set]
     if eval_set is not None and len(pairs) > 1:
         raise ValueError(
