@@ -705,7 +705,8 @@ class LambdaMARTRanker(BoostedTrees):
     gain : {"exp2", "linear"}, array-like, callable or None, default=None
         What a label is worth; None is the measure's own, :math:`2^{label} - 1`.
     sigma : float, default=1.0
-        Steepness of the pairs' logistic; it changes the scale of the scores only.
+        Steepness of the pairs' logistic. Without ``l2_regularization`` it changes nothing but the scale
+        of the scores.
     score_gap_norm : bool, default=False
         Divide each pair's delta by 0.01 plus its score gap, as LightGBM does.
     query_norm : {"none", "log"}, default="none"
@@ -782,7 +783,7 @@ class LambdaMARTRanker(BoostedTrees):
     >>> from ranktrees import LambdaMARTRanker, make_ranking
     >>> X, y, qid = make_ranking(60, random_state=0, return_X_y_qid=True)
     >>> ranker = LambdaMARTRanker(random_state=0).fit(X, y, qid=qid)
-    >>> ranker.score(X, y, qid=qid) > 0.9
+    >>> ranker.score(X, y, qid=qid) > 0.85
     True
     """
 

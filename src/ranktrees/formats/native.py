@@ -19,7 +19,7 @@ end-32 32 bytes                SHA-256 of all bytes before it
 section        type                         meaning
 ============== ============================ ================================================================
 tree offsets   int64[n_trees + 1]           ``tree_offsets``
-nodes          `NODE`[n_nodes]              56 bytes a node: float64 ``cut``, ``value``, ``gain``; int64
+nodes          ``NODE[n_nodes]``            56 bytes a node: float64 ``cut``, ``value``, ``gain``; int64
                                             ``count``; int32 ``feature``, ``left``, ``right``,
                                             ``categories``; uint8 ``missing_left``; 7 zero bytes
 bit sets       uint32[n_categorical][8]     ``bitsets``

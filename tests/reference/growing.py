@@ -1,0 +1,332 @@
+"""Trees, slowly: integers of Python, masks over rows, one candidate at a time."""
+
+import math
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+
+from ranktrees._core.dtypes import BIN
+from ranktrees.binning import BinMapper
+from ranktrees.constraints import Constraints
+from ranktrees.growing import RoundedRows, TreeGrower
+
+SMOOTHING = 10.0
+NOISE = 2.0**-40
+
+
+# ---- rounding ---------------------------------------------------------------------------------------
+
+
+def bits(gradients, hessians):
+    """(gradient bits, hessian bits): how many binary places each keeps."""
+    n = len(gradients)
+    gradient_bits = min(30 - math.frexp(max(map(abs, gradients)))[1], 1000)
+    hessian_bits = min(30 - math.frexp(max(map(abs, hessians)))[1], 1000)
+    steps = sum(round(Fraction(float(h)) * Fraction(2) ** hessian_bits) for h in hessians)
+    room = (2**32 - 1 - n) / (steps + n)
+    return gradient_bits, min(hessian_bits + math.floor(math.log2(room)), 1000)
+
+
+def rounded(gradients, hessians):
+    """(gradients, hessians) as lists of integers, rounded half to even, and both units."""
+    gradient_bits, hessian_bits = bits(gradients, hessians)
+    whole = [round(Fraction(float(g)) * Fraction(2) ** gradient_bits) for g in gradients]
+    steps = [max(round(Fraction(float(h)) * Fraction(2) ** hessian_bits), h > 0) for h in hessians]
+    return whole, steps, 2.0**-gradient_bits, 2.0**-hessian_bits
+
+
+def histogram(codes, bins, rows, n_bins):
+    """One BIN per code of every feature, missing codes included."""
+    cells = []
+    for f, n in enumerate(n_bins):
+        for code in range(n + 1):
+            cells.append(total(bins, rows[codes[rows, f] == code]))
+    return np.array(cells, BIN)
+
+
+def total(bins, rows):
+    return tuple(int(bins[name][rows].astype(object).sum()) for name in ("gradient", "hessian", "count"))
+
+
+# ---- splits -----------------------------------------------------------------------------------------
+
+
+@dataclass
+class Rules:
+    """What holds for every split of a tree."""
+
+    gradient_unit: float = 1.0
+    hessian_unit: float = 1.0
+    l2: float = 0.0
+    min_gain: float = 0.0
+    min_samples_leaf: int = 1
+    min_hessian: float = 0.0
+    monotone: np.ndarray | None = None
+
+    def value(self, part, lower=-math.inf, upper=math.inf):
+        hessian = part[1] * self.hessian_unit + self.l2
+        value = -(float(part[0]) * self.gradient_unit) / hessian if hessian > 0 else 0.0
+        return min(max(value, lower), upper)
+
+    def score(self, part):
+        gradient, hessian = float(part[0]) * self.gradient_unit, part[1] * self.hessian_unit + self.l2
+        return gradient * gradient / hessian if hessian > 0 else 0.0
+
+    def score_at(self, part, value):
+        slope = 2.0 * float(part[0]) * self.gradient_unit
+        return -value * (slope + (part[1] * self.hessian_unit + self.l2) * value)
+
+    def large_enough(self, part):
+        least = max(1, min(math.ceil(self.min_hessian / self.hessian_unit), 2**32 - 1))
+        return part[2] >= self.min_samples_leaf and part[1] >= least
+
+
+@dataclass
+class Split:
+    """The codes of the leaf's rows that go left, and where rows without a value go."""
+
+    gain: float
+    feature: int
+    left_codes: frozenset
+    missing_left: bool
+    left: tuple
+
+
+@dataclass
+class Leaf:
+    """A node and its rows."""
+
+    rows: np.ndarray
+    total: tuple
+    value: float
+    lower: float = -math.inf
+    upper: float = math.inf
+    depth: int = 0
+    split: Split | None = None
+    children: tuple = ()
+    used: list = field(default_factory=list)
+
+
+def minus(whole, part):
+    return tuple(a - b for a, b in zip(whole, part, strict=True))
+
+
+def children_score(leaf, left, sign, rules):
+    """What the two children score together, or None where they may not be."""
+    right = minus(leaf.total, left)
+    if not (rules.large_enough(left) and rules.large_enough(right)):
+        return None
+    if rules.monotone is not None:
+        left_value = rules.value(left, leaf.lower, leaf.upper)
+        right_value = rules.value(right, leaf.lower, leaf.upper)
+        if (right_value - left_value) * sign < 0:
+            return None
+        return rules.score_at(left, left_value) + rules.score_at(right, right_value)
+    g, h = float(leaf.total[0]) * rules.gradient_unit, leaf.total[1] * rules.hessian_unit
+    left_g, left_h = float(left[0]) * rules.gradient_unit, left[1] * rules.hessian_unit
+    right_g, right_h = g - left_g, (h - left_h) + rules.l2
+    left_h += rules.l2
+    return (left_g * left_g * right_h + right_g * right_g * left_h) / (left_h * right_h)
+
+
+def own_score(leaf, rules):
+    """What the undivided leaf scores."""
+    return rules.score(leaf.total) if rules.monotone is None else rules.score_at(leaf.total, leaf.value)
+
+
+def candidates(codes, bins, leaf, feature, n_bins, categorical):
+    """Yield (left codes, last left code), in the order in which equal ones are preferred."""
+    here = codes[leaf.rows, feature]
+    present = sorted(set(here.tolist()) - {n_bins})
+    has_missing = (here == n_bins).any()
+    if categorical:
+        smoothing = SMOOTHING * leaf.total[1] / leaf.total[2]
+        means = {}
+        for code in sorted(set(here.tolist())):
+            part = total(bins, leaf.rows[here == code])
+            means[code] = float(part[0]) / (part[1] + smoothing + 1e-300)
+        by_mean = sorted(means, key=lambda code: (means[code], code))
+        for k in range(1, len(by_mean)):
+            yield frozenset(by_mean[:k])
+        return
+    for k in range(1, len(present) + has_missing):
+        yield frozenset(present[:k])
+    if has_missing:
+        for k in range(1, len(present)):
+            yield frozenset([*present[:k], n_bins])
+
+
+def best_split(codes, bins, leaf, features, mapper, rules):
+    """The first of the best splits of a leaf, or None."""
+    own = own_score(leaf, rules)
+    best, best_gain = None, own + (NOISE * own + rules.min_gain)
+    for feature in features:
+        n_bins, categorical = int(mapper.n_bins[feature]), bool(mapper.is_categorical[feature])
+        sign = 0 if rules.monotone is None else int(rules.monotone[feature])
+        here = codes[leaf.rows, feature]
+        for left_codes in candidates(codes, bins, leaf, feature, n_bins, categorical):
+            left = total(bins, leaf.rows[np.isin(here, list(left_codes))])
+            gain = children_score(leaf, left, sign, rules)
+            if gain is not None and gain > best_gain:
+                best_gain = gain
+                missing_left = n_bins in left_codes or (n_bins not in here and 2 * left[2] > leaf.total[2])
+                best = Split(gain - own, feature, left_codes - {n_bins}, missing_left, left)
+    return best
+
+
+# ---- partition and growth ---------------------------------------------------------------------------
+
+
+def divide(codes, leaf, mapper, rules):
+    """The two children of a leaf whose split is known."""
+    split = leaf.split
+    here = codes[leaf.rows, split.feature]
+    goes_left = np.isin(here, list(split.left_codes))
+    goes_left[here == mapper.n_bins[split.feature]] = split.missing_left
+    left, right = split.left, minus(leaf.total, split.left)
+    children = [
+        Leaf(rows, part, rules.value(part, leaf.lower, leaf.upper), leaf.lower, leaf.upper, leaf.depth + 1)
+        for rows, part in ((leaf.rows[goes_left], left), (leaf.rows[~goes_left], right))
+    ]
+    sign = 0 if rules.monotone is None else rules.monotone[split.feature]
+    wall = 0.5 * (children[0].value + children[1].value)
+    if sign > 0:
+        children[0].upper = children[1].lower = wall
+    elif sign < 0:
+        children[0].lower = children[1].upper = wall
+    for child in children:
+        child.used = [*leaf.used, split.feature]
+    return children
+
+
+def allowed(leaf, features, interactions):
+    """The features that lie in a set with all those above."""
+    if interactions is None:
+        return features
+    return [f for f in features if any({f, *leaf.used} <= set(members) for members in interactions)]
+
+
+def grow(
+    codes, bins, rows, mapper, rules, *, max_leaf_nodes=None, max_depth=None, features=None, interactions=None
+):
+    """The leaves (inner ones too) in the order in which they are founded."""
+    features = range(len(mapper.n_bins)) if features is None else features
+    root = Leaf(np.asarray(rows), total(bins, rows), 0.0)
+    root.value = rules.value(root.total)
+    nodes, n_leaves = [root], 1
+    most = max(1, len(codes) // rules.min_samples_leaf)
+    most = min(most, max_leaf_nodes or most)
+
+    def search(leaf):
+        if max_depth is None or leaf.depth < max_depth:
+            own = allowed(leaf, features, interactions)
+            leaf.split = best_split(codes, bins, leaf, own, mapper, rules)
+
+    search(root)
+    while n_leaves < most:
+        opened = [i for i, leaf in enumerate(nodes) if leaf.split is not None and not leaf.children]
+        if not opened:
+            break
+        if max_leaf_nodes:
+            opened = [min(opened, key=lambda i: (-nodes[i].split.gain, i))]
+        for i in opened:
+            nodes[i].children = (len(nodes), len(nodes) + 1)
+            nodes += divide(codes, nodes[i], mapper, rules)
+            n_leaves += 1
+        for leaf in nodes[nodes[opened[0]].children[0] :]:
+            search(leaf)
+    return nodes
+
+
+def agrees(grown, nodes, codes, mapper):
+    """Assert that a grown tree is the tree of ``grow``, to the last bit."""
+    leaves = grown.leaves
+    assert len(leaves) == len(nodes)
+    for leaf, node in zip(leaves, nodes, strict=True):
+        assert tuple(leaf["total"].tolist()) == node.total
+        assert (leaf["value"], leaf["lower"], leaf["upper"]) == (node.value, node.lower, node.upper)
+        assert leaf["depth"] == node.depth
+        inside = grown.order[leaf["start"] : leaf["stop"]]
+        if not node.children:
+            assert leaf["left"] == leaf["right"] == -1
+            assert inside.tolist() == node.rows.tolist()  # a stable partition keeps rows rising
+            continue
+        assert (leaf["left"], leaf["right"]) == node.children
+        assert sorted(inside.tolist()) == node.rows.tolist()
+        split, ours = leaf["split"], node.split
+        assert (split["feature"], split["gain"]) == (ours.feature, ours.gain)
+        assert bool(split["missing_left"]) == ours.missing_left
+        assert tuple(split["left"].tolist()) == ours.left
+        here = set(codes[node.rows, ours.feature].tolist()) - {int(mapper.n_bins[ours.feature])}
+        assert {code for code in here if goes_left(split, code)} == ours.left_codes
+
+
+def goes_left(split, code):
+    if split["categorical"]:
+        return bool(int(split["categories"][code // 32]) >> (code % 32) & 1)
+    return code <= split["code"]
+
+
+def walk(grown, missing_codes, line):
+    """The leaf that a row of codes ends in."""
+    i = 0
+    while grown.leaves[i]["left"] >= 0:
+        split = grown.leaves[i]["split"]
+        code = int(line[split["feature"]])
+        left = split["missing_left"] if code == missing_codes[split["feature"]] else goes_left(split, code)
+        i = int(grown.leaves[i]["left" if left else "right"])
+    return i
+
+
+# ---- data to grow on --------------------------------------------------------------------------------
+
+
+def mapper_of(n_bins, categorical=()):
+    """A mapper whose codes are the values 0, 1, ... themselves."""
+    return BinMapper(
+        [np.arange(n - 1) + 0.5 for n in n_bins],
+        [np.arange(n, dtype=float) if f in categorical else None for f, n in enumerate(n_bins)],
+    )
+
+
+def random_codes(rng, n_rows, n_bins, missing=0.1):
+    """Codes with rows without a value, features of very uneven bins among them."""
+    codes = np.empty((n_rows, len(n_bins)), np.uint8)
+    for f, n in enumerate(n_bins):
+        codes[:, f] = np.minimum(
+            rng.geometric(min(1.0, 3 / n), n_rows) - 1 if f % 3 == 1 else rng.integers(0, n, n_rows), n - 1
+        )
+        codes[rng.random(n_rows) < (missing if f % 2 == 0 else 0.0), f] = n
+    return codes
+
+
+def grower_of(
+    codes, mapper, *, n_threads=1, features=None, monotone=None, interactions=None, max_features=None, **rules
+):
+    """A TreeGrower, and nothing that its caller need know."""
+    features = range(codes.shape[1]) if features is None else features
+    constraints = Constraints(
+        np.array(list(features), np.int32),
+        codes.shape[1],
+        monotone=monotone,
+        interactions=interactions,
+        max_features=max_features,
+    )
+    return TreeGrower(codes, mapper, constraints, n_threads=n_threads, **rules)
+
+
+def grown_on(codes, mapper, gradients, hessians=None, *, rows=None, n_threads=1, seed=0, stream=0, **rules):
+    """(Grown, RoundedRows) of one tree."""
+    n_rows = len(codes)
+    hessians = np.ones(n_rows) if hessians is None else hessians
+    bins = RoundedRows(n_rows).round(np.asarray(gradients, float), np.asarray(hessians, float), n_threads)
+    rows = np.arange(n_rows, dtype=np.uint32) if rows is None else np.array(rows, np.uint32)
+    grower = grower_of(codes, mapper, n_threads=n_threads, **rules)
+    return grower.grow(bins, rows, seed=seed, stream=stream), bins
+
+
+def tree_bytes(grown, mapper):
+    """What must not depend on how the tree was grown."""
+    nodes, bit_sets = grown.tree(grown.values, mapper)
+    return nodes.tobytes() + bit_sets.tobytes() + grown.order.tobytes()

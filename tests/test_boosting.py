@@ -1,0 +1,333 @@
+import numpy as np
+import pytest
+
+from ranktrees import HistGBRTRegressor, LambdaMARTRanker, as_measure, make_ranking, parallel
+from ranktrees.boosting import Followed, add_by_walking, boost, quantile_values
+from ranktrees.ensemble import Ensemble
+from ranktrees.growing import RoundedRows
+from ranktrees.objectives import as_objective
+from ranktrees.sampling import RowSampler
+from ranktrees.validation import FitData
+from reference import growing as slow
+
+
+@pytest.fixture
+def every_thread(monkeypatch):
+    """Threads even for the least of work."""
+    monkeypatch.setattr(parallel, "VALUES_PER_THREAD", 1)
+
+
+N_QUERIES, N_ROWS = 30, 300
+SIZES = np.r_[1, np.random.default_rng(1).multinomial(N_ROWS - 30, np.ones(N_QUERIES - 1) / 29) + 1]
+OFFSETS = np.concatenate([[0], np.cumsum(SIZES)]).astype(np.int64)
+
+
+class World:
+    """Everything that boosting needs, on few rows."""
+
+    def __init__(self, loss="squared_error", *, seed=0, n_threads=1, weights=None, mapper=None, **rules):
+        rng = np.random.default_rng(seed)
+        n_bins = [12, 30, 5]
+        n_rows = int(OFFSETS[-1])
+        self.codes = slow.random_codes(rng, n_rows, n_bins)
+        self.mapper = slow.mapper_of(n_bins)
+        labels = np.minimum(rng.poisson(self.codes[:, 0] / 6), 4).astype(float)
+        labels[:2] = 1, 0
+        self.data = FitData(self.codes.astype(float), labels, weights, None, OFFSETS[n_rows >= OFFSETS], True)
+        parameters = {"quantile": 0.3} if loss == "quantile" else {}
+        self.objective = as_objective(loss, **parameters)
+        self.bound = self.objective.bind(labels, weights, self.data.offsets, n_threads)
+        self.grower = slow.grower_of(
+            self.codes, self.mapper, n_threads=n_threads, **{"max_leaf_nodes": 6, **rules}
+        )
+        self.base = self.bound.start()
+
+    def followed(self, measure=None, codes=None):
+        scores = np.full(len(self.data.labels), self.base)
+        return Followed(measure, self.bound, self.data, scores, codes, self.grower.n_threads)
+
+    def boost(self, n_rounds=8, *, subsample=1.0, train=None, **options):
+        train = self.followed() if train is None else train
+        sampler = RowSampler(self.data.offsets, subsample=subsample, seed=5)
+        settings = {"learning_rate": 0.3, "rounds": range(n_rounds), "sampler": sampler, "seed": 5}
+        settings |= {"leaf_quantile": self.objective.leaf_quantile, "ensemble_of": self.ensemble_of}
+        return train, *boost(self.grower, self.bound, train, **settings | options)
+
+    def ensemble_of(self, trees):
+        nodes, bit_sets = zip(*trees, strict=True) if trees else ((), ())
+        return Ensemble.from_trees(nodes, bit_sets, n_features=3, base=self.base)
+
+    def rows(self):
+        """The rows whose codes are ``codes``."""
+        return np.where(self.codes == self.mapper.missing_codes, np.nan, self.codes.astype(float))
+
+
+LOSSES = ["squared_error", "absolute_error", "quantile", "poisson", "ranknet", "lambdamart"]
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("subsample", [1.0, 0.5])
+def test_scores_are_those_of_the_model(loss, subsample):
+    """Rows drawn, rows left out and validation rows are all where the trees lead them, to the last bit."""
+    world = World(loss)
+    validation = world.followed(codes=world.codes)
+    train, trees, _, _ = world.boost(subsample=subsample, validation=validation)
+    predicted = world.ensemble_of(trees).predict(world.rows())
+    assert train.scores.tolist() == validation.scores.tolist() == predicted.tolist()
+    assert max(len(nodes) for nodes, _ in trees) > 1
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_one_step_is_the_tree_of_the_gradients(loss):
+    world = World(loss)
+    n_rows = len(world.data.labels)
+    train, ((nodes, _),), _, _ = world.boost(1)
+    gradients, hessians = np.empty(n_rows), np.empty(n_rows)
+    world.bound.gradients(np.full(n_rows, world.base), gradients, hessians)
+    grown, _ = slow.grown_on(world.codes, world.mapper, gradients, hessians, max_leaf_nodes=6)
+    assert nodes["left"].tolist() == grown.leaves["left"].tolist()
+    values = grown.values.copy()
+    if world.objective.leaf_quantile is not None:
+        for i in np.flatnonzero(grown.is_leaf):
+            rows = grown.order[grown.leaves["start"][i] : grown.leaves["stop"][i]]
+            residuals = np.sort(world.data.labels[rows] - world.base)
+            q = world.objective.leaf_quantile
+            inside = (
+                residuals[max(0, int(np.ceil(q * len(rows))) - 1)],
+                residuals[min(len(rows) - 1, int(q * len(rows)))],
+            )
+            assert inside[0] <= nodes["value"][i] / 0.3 + 1e-12
+            assert nodes["value"][i] / 0.3 - 1e-12 <= inside[1]
+    else:
+        assert nodes["value"].tolist() == (0.3 * values).tolist()
+    walked = [slow.walk(grown, world.mapper.missing_codes, line) for line in world.codes]
+    assert train.scores.tolist() == (world.base + nodes["value"][walked]).tolist()
+
+
+@pytest.mark.parametrize("loss", ["squared_error", "absolute_error", "quantile", "poisson", "ranknet"])
+def test_training_lowers_the_loss(loss):
+    world = World(loss)
+    _, _, scores, _ = world.boost(15, follow_train=True, learning_rate=0.1)
+    assert len(scores) == 15
+    start = -world.bound.loss(np.full(len(world.data.labels), world.base))
+    assert (np.diff([start, *scores]) > -1e-9).all()
+    assert scores[-1] > start
+
+
+def test_training_raises_the_measure():
+    world = World("lambdamart")
+    measure = as_measure("ndcg@5")
+    _, _, scores, _ = world.boost(15, train=world.followed(measure), follow_train=True)
+    assert scores[-1] > scores[0]
+    assert scores[-1] > 0.6
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_threads_do_not_show(every_thread, loss):
+    rng = np.random.default_rng(0)
+    seen = set()
+    weights = 10 ** rng.uniform(-7, 7, int(OFFSETS[-1]))
+    for n_threads in (1, 2, 3, 4):
+        world = World(loss, n_threads=n_threads, weights=weights)
+        _, trees, scores, _ = world.boost(3, subsample=0.8, follow_train=True)
+        seen.add((world.ensemble_of(trees).digest(), str(scores)))
+    assert len(seen) == 1
+
+
+def test_leaf_quantiles_keep_to_the_bounds():
+    world = World("quantile", monotone=np.array([1, 0, 0], np.int8), max_leaf_nodes=12)
+    n_rows = len(world.data.labels)
+    gradients, hessians = np.empty(n_rows), np.empty(n_rows)
+    train = world.followed()
+    world.bound.gradients(train.scores, gradients, hessians)
+    rows = RoundedRows(n_rows).round(gradients, hessians, 1)
+    grown = world.grower.grow(rows, np.arange(n_rows, dtype=np.uint32))
+    values = quantile_values(grown, train, 0.3, 1)
+    leaves = grown.leaves
+    inside = (values >= leaves["lower"]) & (values <= leaves["upper"])
+    assert inside[grown.is_leaf].all()
+
+
+def test_rounds_continue_where_they_were():
+    whole = World(seed=3)
+    _, trees, _, _ = whole.boost(8, subsample=0.6)
+    halves = World(seed=3)
+    train, first, _, _ = halves.boost(4, subsample=0.6)
+    _, second, _, _ = halves.boost(train=train, rounds=range(4, 8), subsample=0.6)
+    assert whole.ensemble_of(trees).digest() == halves.ensemble_of(first + second).digest()
+
+
+def test_nothing_to_walk():
+    world = World()
+    scores = np.zeros(3)
+    add_by_walking(None, None, None, world.codes, np.empty(0, np.uint32), scores, 1)
+    assert scores.tolist() == [0, 0, 0]
+
+
+def test_followed_scores_are_higher_where_better():
+    world = World()
+    worse, better = world.followed(), world.followed()
+    better.scores = world.data.labels.copy()
+    assert better.score() > worse.score()
+    for name in ("ndcg@5", "rmse"):
+        worse.measure = better.measure = as_measure(name)
+        assert better.score() > worse.score()
+
+
+def test_zero_gradients_give_trees_of_one_leaf():
+    world = World()
+    world.bound.gradients = lambda scores, gradients, hessians: (gradients.fill(0), hessians.fill(0))
+    train, trees, _, _ = world.boost(3)
+    assert [len(nodes) for nodes, _ in trees] == [1, 1, 1]
+    assert (train.scores == world.base).all()
+
+
+@pytest.mark.parametrize("learning_rate", [5.0, 50.0])
+def test_diverging_scores_are_reported(learning_rate):
+    with pytest.raises(ValueError, match="the scores have diverged"):
+        World().boost(800, learning_rate=learning_rate)
+
+
+# ---- through the estimators -------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def ranking():
+    return make_ranking(25, random_state=0, return_X_y_qid=True)
+
+
+@pytest.mark.parametrize("loss", ["squared_error", "absolute_error", "poisson"])
+@pytest.mark.parametrize("subsample", [1.0, 0.5])
+def test_warm_start_gives_the_model_of_one_fit(ranking, loss, subsample):
+    X, y, qid = ranking
+    rules = {"subsample": subsample, "max_features": 0.5, "random_state": 0, "n_jobs": 1}
+    at_once = HistGBRTRegressor(loss, max_iter=20, **rules).fit(X, y)
+    model = HistGBRTRegressor(loss, max_iter=10, warm_start=True, **rules).fit(X, y)
+    assert model.ensemble_.digest() == at_once.ensemble_.first(10).digest()
+    model.set_params(max_iter=20).fit(X, y)
+    assert model.ensemble_.digest() == at_once.ensemble_.digest()
+    model.fit(X, y)  # nothing to add
+    assert model.ensemble_.digest() == at_once.ensemble_.digest()
+    with pytest.raises(ValueError, match="max_iter=19"):
+        model.set_params(max_iter=19).fit(X, y)
+
+
+def test_warm_start_of_a_ranker(ranking):
+    X, y, qid = ranking
+    rules = {"query_subsample": 0.7, "subsample": 0.8, "random_state": 0, "n_jobs": 1}
+    at_once = LambdaMARTRanker(max_iter=12, **rules).fit(X, y, qid=qid)
+    ranker = LambdaMARTRanker(max_iter=5, warm_start=True, **rules).fit(X, y, qid=qid)
+    ranker.set_params(max_iter=12).fit(X, y, qid=qid)
+    assert ranker.ensemble_.digest() == at_once.ensemble_.digest()
+
+
+def test_early_stopping_keeps_the_best(ranking):
+    X, y, qid = ranking
+    rules = {"learning_rate": 0.5, "random_state": 0, "n_jobs": 1}
+    ranker = LambdaMARTRanker(max_iter=60, early_stopping=True, n_iter_no_change=5, **rules)
+    ranker.fit(X, y, qid=qid)
+    scores = ranker.validation_score_
+    assert len(scores) == len(ranker.train_score_) == ranker.n_iter_ < 60
+    assert ranker.best_iteration_ == np.argmax(scores) + 1 == ranker.n_iter_ - 5
+    assert len(ranker.ensemble_) == ranker.best_iteration_
+
+
+def test_early_stopping_on_given_rows(ranking):
+    X, y, qid = ranking
+    apart = qid >= np.quantile(qid, 0.7)
+    ranker = LambdaMARTRanker(max_iter=40, n_iter_no_change=4, learning_rate=0.5, random_state=0, n_jobs=1)
+    ranker.fit(X[~apart], y[~apart], qid=qid[~apart], X_val=X[apart], y_val=y[apart], qid_val=qid[apart])
+    best = ranker.score(X[apart], y[apart], qid=qid[apart])
+    assert best == max(ranker.validation_score_) == ranker.validation_score_[ranker.best_iteration_ - 1]
+
+
+def test_early_stopping_goes_on_with_warm_start(ranking):
+    X, y, qid = ranking
+    rules = {
+        "early_stopping": True,
+        "n_iter_no_change": 30,
+        "random_state": 0,
+        "n_jobs": 1,
+        "learning_rate": 0.03,
+    }
+    at_once = LambdaMARTRanker(max_iter=16, **rules).fit(X, y, qid=qid)
+    ranker = LambdaMARTRanker(max_iter=8, warm_start=True, **rules).fit(X, y, qid=qid)
+    if ranker.best_iteration_ == 8:
+        assert ranker.set_params(max_iter=16).fit(X, y, qid=qid).ensemble_ == at_once.ensemble_
+    ranker.set_params(max_iter=16).fit(X, y, qid=qid)
+    assert ranker.best_iteration_ == np.argmax(ranker.validation_score_) + 1 == len(ranker.ensemble_)
+
+
+@pytest.mark.parametrize("estimator", [HistGBRTRegressor, LambdaMARTRanker])
+def test_models_do_not_depend_on_threads(every_thread, ranking, estimator):
+    X, y, qid = ranking
+    weights = 10 ** np.random.default_rng(0).uniform(-7, 7, len(y))
+    digests = {
+        estimator(
+            max_iter=4, subsample=0.7, max_features=0.5, early_stopping=True, random_state=0, n_jobs=n_jobs
+        )
+        .fit(X, y, sample_weight=weights, qid=qid)
+        .ensemble_.digest()
+        for n_jobs in (1, 2, 3, 4)
+    }
+    assert len(digests) == 1
+
+
+def test_models_do_not_depend_on_the_order_of_queries_rows(ranking):
+    """A sum of squares knows no order; the bytes are the same for any."""
+    X, y, _ = ranking
+    order = np.random.default_rng(0).permutation(len(y))
+    one = HistGBRTRegressor(max_iter=5, random_state=0, n_jobs=1).fit(X, y)
+    two = HistGBRTRegressor(max_iter=5, random_state=0, n_jobs=1).fit(X[order], y[order])
+    assert one.ensemble_.digest() == two.ensemble_.digest()
+
+
+@pytest.mark.parametrize("weights", [None, 1.0])
+def test_odd_data_can_be_learned(weights):
+    for X in (np.zeros((1, 1)), np.full((30, 2), 7.0), np.full((30, 2), np.nan)):
+        y = np.arange(len(X), dtype=float)
+        sample_weight = None if weights is None else np.full(len(X), weights)
+        model = HistGBRTRegressor(max_iter=3, min_samples_leaf=1, n_jobs=1).fit(
+            X, y, sample_weight=sample_weight
+        )
+        assert model.predict(X) == pytest.approx(np.full(len(X), y.mean()))
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e100, 1e150, 1e160])
+@pytest.mark.parametrize("weight", [1.0, 1e110, 1e-200])
+def test_labels_and_weights_of_any_size_are_learned_or_refused(scale, weight):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(100, 2))
+    y = (X[:, 0] + rng.normal(size=100)) * scale
+    model = HistGBRTRegressor(max_iter=3, max_features=1.0, n_jobs=1)
+    try:
+        model.fit(X, y, sample_weight=np.full(100, weight))
+    except ValueError as error:
+        assert "sample_weight" in str(error)  # noqa: PT017
+        assert scale >= 1e150 or scale * scale * weight > 1e290
+        return
+    if 1e-280 < scale * scale * weight < 1e290:
+        assert np.corrcoef(model.predict(X) / scale, y / scale)[0, 1] > 0.3
+
+
+@pytest.mark.parametrize("learning_rate", [1.0, 5.0])
+def test_confident_rows_do_no_harm(learning_rate):
+    """Hessians fall to e^-score; their products must not fall to zero before the others'."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    y = (X[:, 0] + 0.3 * rng.normal(size=300) > 0) * 1.0
+    model = HistGBRTRegressor(
+        "logistic", max_iter=60, learning_rate=learning_rate, max_features=1.0, n_jobs=1
+    )
+    model.fit(X, y)
+    assert np.isfinite(model.predict(X)).all()
+
+
+@pytest.mark.parametrize("light", [1e-2, 1e-4, 1e-6])
+def test_rows_of_little_weight_keep_their_mean(light):
+    """What a leaf of light rows says does not depend on how much the other leaves weigh."""
+    X = (np.arange(50_000) % 2).astype(float)[:, None]
+    y = 1.0 + 2.0 * X[:, 0]
+    model = HistGBRTRegressor(max_iter=1, learning_rate=1.0, n_jobs=1)
+    model.fit(X, y, sample_weight=np.where(X[:, 0] == 1, light, 1.0))
+    assert model.predict([[0.0], [1.0]]) == pytest.approx([1.0, 3.0], abs=1e-3)

@@ -1,0 +1,153 @@
+import os
+import signal
+import subprocess
+import sys
+import warnings
+
+import joblib
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_limits
+
+from ranktrees import HistGBRTRegressor, parallel
+from ranktrees._core.threads import max_threads
+from ranktrees.parallel import effective_n_threads
+
+needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+
+
+@pytest.fixture
+def processors(monkeypatch):
+    """A process that may use eight processors, all of OpenMP's."""
+    monkeypatch.setattr(joblib, "cpu_count", lambda: 8)
+    monkeypatch.setattr(parallel, "max_threads", lambda: 8)
+
+
+@pytest.fixture
+def state(monkeypatch):
+    """What the process knows of its threads, put back in the end."""
+    monkeypatch.setattr(parallel, "_state", {"threads_started": False, "forked_from_threads": False})
+    return parallel._state
+
+
+@pytest.mark.parametrize(
+    ("n_jobs", "expected"),
+    [
+        (None, 8),
+        (-1, 8),
+        (-2, 7),
+        (-8, 1),
+        (-9, 1),
+        (-100, 1),
+        (1, 1),
+        (3, 3),
+        (8, 8),
+        (12, 12),
+        (32, 32),
+        (33, 32),
+    ],
+)
+def test_number_of_threads(processors, state, n_jobs, expected):
+    assert effective_n_threads(n_jobs) == expected
+    assert effective_n_threads(None if n_jobs is None else np.int64(n_jobs)) == expected
+    assert state["threads_started"] == (expected > 1)
+
+
+@pytest.mark.parametrize("n_jobs", [0, True, False, 1.0, "2", np.float64(2), [1]])
+def test_what_is_no_number_of_threads(n_jobs):
+    with pytest.raises(ValueError, match="n_jobs="):
+        effective_n_threads(n_jobs)
+
+
+def test_processors_bound_what_openmp_would_start(monkeypatch, state):
+    monkeypatch.setattr(joblib, "cpu_count", lambda: 3)
+    monkeypatch.setattr(parallel, "max_threads", lambda: 8)
+    assert effective_n_threads(None) == 3
+    assert effective_n_threads(6) == 6
+
+
+def test_threadpoolctl_is_obeyed(state):
+    with threadpool_limits(1, user_api="openmp"):
+        assert max_threads() == 1
+        assert effective_n_threads(None) == effective_n_threads(-1) == 1
+        assert effective_n_threads(2) == 2  # asked for by number
+
+
+@pytest.mark.parametrize("asked", ["1", "3"])
+def test_environment_is_obeyed(asked):
+    code = "from ranktrees._core.threads import max_threads; print(max_threads())"
+    environment = {**os.environ, "OMP_NUM_THREADS": asked}
+    found = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    assert found.stdout.split() == [asked]
+
+
+def test_threads_are_woken_for_enough_work_only(monkeypatch):
+    monkeypatch.setattr(parallel, "VALUES_PER_THREAD", 100)
+    found = [parallel.threads_for(4, n_values) for n_values in (0, 99, 100, 250, 399, 10**15)]
+    assert found == [1, 1, 2, 3, 4, 4]
+    assert parallel.threads_for(1, np.int64(10**15)) == 1
+    assert type(parallel.threads_for(4, np.int64(250))) is int
+
+
+def in_child(work):
+    """What ``work()`` returns in a forked child, as text."""
+    reader, writer = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 on forks of processes with threads
+        child = os.fork()
+    if child == 0:
+        signal.alarm(60)  # a child that waits for threads that it does not have waits for ever
+        try:
+            answer = str(work())
+        except BaseException as error:
+            answer = repr(error)
+        os.write(writer, answer.encode())
+        os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader) as pipe:
+        answer = pipe.read()
+    os.waitpid(child, 0)
+    return answer
+
+
+def counts_and_warnings():
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        counts = [effective_n_threads(n_jobs) for n_jobs in (1, 4, None, -1, 2)]
+    return counts, [f"{warning.category.__name__}: {warning.message}"[:35] for warning in caught]
+
+
+@needs_fork
+def test_a_child_of_a_process_with_threads_uses_one(processors, state):
+    assert effective_n_threads(4) == 4
+    answer = in_child(counts_and_warnings)
+    assert answer == str(([1, 1, 1, 1, 1], ["RuntimeWarning: This process was fo"]))
+    assert counts_and_warnings() == ([1, 4, 8, 8, 2], [])  # the parent is as it was
+
+
+@needs_fork
+def test_a_child_of_a_process_without_threads_uses_all(processors, state):
+    assert effective_n_threads(1) == 1
+    assert in_child(counts_and_warnings) == str(([1, 4, 8, 8, 2], []))
+
+
+@needs_fork
+def test_a_grandchild_remembers(processors, state):
+    effective_n_threads(4)
+    answer = in_child(lambda: in_child(lambda: counts_and_warnings()[0]))
+    assert answer == str([1, 1, 1, 1, 1])
+
+
+@needs_fork
+def test_a_child_trains_the_same_model():
+    X = np.random.default_rng(0).normal(size=(200, 3))
+
+    def digest():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            return HistGBRTRegressor(max_iter=2, random_state=0, n_jobs=2).fit(X, X[:, 0]).ensemble_.digest()
+
+    here = digest()
+    assert in_child(digest) == here == digest()

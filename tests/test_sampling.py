@@ -1,0 +1,224 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ranktrees._core import sampling as kernels
+from ranktrees.sampling import FEATURES, HELD_OUT, QUERIES, ROWS, Bootstrap, RowSampler, hold_out, stream
+from ranktrees.validation import FitData
+
+MASK = 2**64 - 1
+seeds = st.integers(0, 2**64 - 1)
+
+
+def mix(z):
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 & MASK
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EB & MASK
+    return z ^ (z >> 31)
+
+
+def random(seed, number, counter):
+    golden = 0x9E3779B97F4A7C15
+    return mix(mix(seed + golden * (number + 1) & MASK) + golden * (counter + 1) & MASK)
+
+
+def uniforms_of(seed, number, n):
+    uniforms = np.empty(n)
+    kernels.uniforms(seed, number, uniforms)
+    return uniforms
+
+
+@settings(deadline=None)
+@given(seed=seeds, number=seeds, n=st.integers(0, 20))
+def test_uniforms_are_a_function_of_seed_stream_and_counter(seed, number, n):
+    expected = [(random(seed, number, i) >> 11) / 2**53 for i in range(n)]
+    assert uniforms_of(seed, number, n).tolist() == expected
+
+
+def test_uniforms_are_uniform():
+    uniforms = np.array([uniforms_of(seed, number, 1000) for seed in range(10) for number in range(10)])
+    assert uniforms.min() >= 0
+    assert uniforms.max() < 1
+    assert abs(uniforms.mean() - 0.5) < 0.005
+    counts = np.histogram(uniforms, bins=20, range=(0, 1))[0]
+    assert ((counts - 5000) ** 2 / 5000).sum() < 50  # chi squared, 19 degrees of freedom
+    for neighbours in (uniforms[:, 1:], uniforms[1:], uniforms[10:]):  # counter, stream, seed
+        others = uniforms[: len(neighbours), : neighbours.shape[1]]
+        assert abs(np.corrcoef(neighbours.ravel(), others.ravel())[0, 1]) < 0.015
+
+
+def test_draws_fall_where_the_uniforms_say():
+    times = np.zeros(7, np.uint32)
+    kernels.draws(5, 9, times, 50)
+    expected = np.bincount((uniforms_of(5, 9, 50) * 7).astype(int), minlength=7)
+    assert times.tolist() == expected.tolist()
+
+
+def shuffled(seed, number, ids, features):
+    lines = np.array(features, np.int32)
+    kernels.features_of_leaves(seed, number, np.array(ids, np.int32), lines)
+    return lines
+
+
+@settings(deadline=None)
+@given(seed=seeds, number=st.integers(0, 2**40), leaf=st.integers(0, 2**31 - 1), n=st.integers(0, 12))
+def test_features_are_shuffled_within_their_line(seed, number, leaf, n):
+    line = [*range(3, 3 + n), *[-1] * (12 - n)]
+    (found,) = shuffled(seed, number, [leaf], [line])
+    assert sorted(found[:n].tolist()) == list(range(3, 3 + n))
+    assert (found[n:] == -1).all()
+    among_others = shuffled(seed, number, [leaf ^ 1, leaf], [list(range(12)), line])
+    assert among_others[1].tolist() == found.tolist()
+
+
+def test_every_feature_is_drawn_alike():
+    lines = shuffled(1, 2, np.arange(6000), np.tile(np.arange(6), (6000, 1)))
+    for place in range(6):
+        counts = np.bincount(lines[:, place], minlength=6)
+        assert ((counts - 1000) ** 2 / 1000).sum() < 25  # chi squared, 5 degrees of freedom
+
+
+def test_streams_do_not_meet():
+    numbers = [stream(i, purpose) for i in range(50) for purpose in (ROWS, QUERIES, FEATURES, HELD_OUT)]
+    assert len(set(numbers)) == len(numbers)
+
+
+# ---- rows and queries of a round --------------------------------------------------------------------
+
+OFFSETS = np.concatenate([[0], np.cumsum(np.random.default_rng(0).integers(1, 9, 200))])
+QUERY = np.repeat(np.arange(200), np.diff(OFFSETS))
+N = int(OFFSETS[-1])
+
+
+@pytest.mark.parametrize("shares", [(1.0, 1.0), (0.5, 1.0), (1.0, 0.3), (0.4, 0.5)])
+def test_rows_drawn_and_left_out(shares):
+    subsample, query_subsample = shares
+    sampler = RowSampler(OFFSETS, subsample=subsample, query_subsample=query_subsample, seed=3)
+    sizes = []
+    for iteration in range(20):
+        drawn, left_out = sampler.draw(iteration)
+        assert drawn.dtype == left_out.dtype == np.uint32
+        assert (np.diff(drawn.astype(int)) > 0).all()
+        assert sorted([*drawn, *left_out]) == list(range(N))
+        again, _ = RowSampler(OFFSETS, subsample=subsample, query_subsample=query_subsample, seed=3).draw(
+            iteration
+        )
+        assert again.tolist() == drawn.tolist()
+        if subsample == 1.0:  # whole queries
+            counts = np.bincount(QUERY[drawn], minlength=200)
+            assert np.isin(counts - np.diff(OFFSETS), [0, *-np.diff(OFFSETS)]).all()
+            assert ((counts == 0) | (counts == np.diff(OFFSETS))).all()
+        sizes.append(len(drawn))
+    assert np.mean(sizes) / N == pytest.approx(subsample * query_subsample, abs=0.05)
+    assert len(set(map(str, sizes))) > 1 or shares == (1.0, 1.0)
+
+
+def test_draws_differ_by_round_and_seed():
+    lines = {
+        RowSampler(OFFSETS, subsample=0.5, seed=seed).draw(iteration)[0].tobytes()
+        for seed in range(4)
+        for iteration in range(4)
+    }
+    assert len(lines) == 16
+
+
+@pytest.mark.parametrize("sizes", [[1], [1, 1, 1], [5], [3, 2, 9]])
+@pytest.mark.parametrize("shares", [(1e-12, 1.0), (1.0, 1e-12), (1e-12, 1e-12)])
+def test_at_least_one_row_is_drawn(sizes, shares):
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    for seed in range(10):
+        sampler = RowSampler(offsets, subsample=shares[0], query_subsample=shares[1], seed=seed)
+        drawn, left_out = sampler.draw(seed)
+        assert len(drawn) == 1 if shares[0] < 1 else len(drawn) in sizes
+        assert len(drawn) + len(left_out) == sum(sizes)
+
+
+def test_rows_may_be_reordered_without_harm():
+    """The grower reorders the rows it is given, in place."""
+    sampler = RowSampler(OFFSETS)
+    sampler.draw(0)[0][:] = 0
+    assert sampler.draw(1)[0].tolist() == list(range(N))
+
+
+# ---- bootstrap --------------------------------------------------------------------------------------
+
+
+def test_bootstrap_of_rows():
+    bootstrap = Bootstrap(OFFSETS, "row", 1.0, 7)
+    times = np.array([bootstrap.times(tree) for tree in range(30)])
+    assert (times.sum(axis=1) == N).all()
+    assert (times == 0).mean() == pytest.approx(np.exp(-1), abs=0.01)
+    assert len({line.tobytes() for line in times}) == 30
+    assert Bootstrap(OFFSETS, "row", 1.0, 7).times(11).tolist() == times[11].tolist()
+    assert Bootstrap(OFFSETS, "row", 1.0, 8).times(11).tolist() != times[11].tolist()
+
+
+def test_bootstrap_of_queries_keeps_them_whole():
+    for tree in range(10):
+        times = Bootstrap(OFFSETS, "query", 1.0, 7).times(tree)
+        first = times[OFFSETS[:-1]]
+        assert (times == np.repeat(first, np.diff(OFFSETS))).all()
+        assert first.sum() == 200
+
+
+def test_no_bootstrap_takes_every_row_once():
+    assert Bootstrap(OFFSETS, None, 1.0, 7).times(3).tolist() == [1] * N
+
+
+@pytest.mark.parametrize(("share", "n_draws"), [(0.25, N // 4), (2.0, 2 * N), (1e-9, 1)])
+def test_share_is_the_number_of_draws(share, n_draws):
+    assert abs(int(Bootstrap(OFFSETS, "row", share, 7).times(0).sum()) - n_draws) <= 1
+
+
+# ---- what is held out -------------------------------------------------------------------------------
+
+
+def data_of(sizes, qid_given=True, order=None, weights=None):
+    n_rows = int(np.sum(sizes))
+    offsets = np.concatenate([[0], np.cumsum(sizes)]) if qid_given else np.array([0, n_rows])
+    labels = np.arange(n_rows, dtype=float)
+    return FitData(np.zeros((n_rows, 1)), labels, weights, order, offsets.astype(np.int64), qid_given)
+
+
+@settings(deadline=None)
+@given(
+    sizes=st.lists(st.integers(1, 5), min_size=2, max_size=30),
+    share=st.floats(0.001, 0.999),
+    seed=st.integers(0, 2**31),
+    shuffle=st.booleans(),
+)
+def test_held_out_queries_are_whole(sizes, share, seed, shuffle):
+    n_rows = sum(sizes)
+    order = np.random.default_rng(seed).permutation(n_rows) if shuffle else None
+    data = data_of(sizes, order=order, weights=np.arange(n_rows) + 0.5)
+    train, held_out = hold_out(data, share, seed)
+    assert held_out.n_queries == min(max(1, round(share * len(sizes))), len(sizes) - 1)
+    assert train.n_queries + held_out.n_queries == len(sizes)
+    assert sorted([*train.labels, *held_out.labels]) == list(range(n_rows))
+    query = np.repeat(np.arange(len(sizes)), sizes)
+    for part in (train, held_out):
+        assert part.X is data.X
+        assert part.qid_given
+        assert part.offsets.dtype == np.int64
+        assert (part.weights == part.labels + 0.5).all()
+        rows = part.labels.astype(int)
+        assert part.order.tolist() == (rows if order is None else order[rows]).tolist()
+        for start, stop in zip(part.offsets[:-1], part.offsets[1:], strict=True):
+            (number,) = set(query[rows[start:stop]].tolist())
+            assert stop - start == sizes[number]
+    assert hold_out(data, share, seed)[1].labels.tolist() == held_out.labels.tolist()
+
+
+def test_rows_are_held_out_where_there_are_no_queries():
+    train, held_out = hold_out(data_of([50], qid_given=False), 0.2, 0)
+    assert (train.n_rows, held_out.n_rows) == (40, 10)
+    assert (train.n_queries, held_out.n_queries) == (1, 1)
+    assert train.weights is None
+
+
+def test_there_must_be_something_left():
+    with pytest.raises(ValueError, match="holds one only"):
+        hold_out(data_of([5]), 0.5, 0)
+    with pytest.raises(ValueError, match="holds one only"):
+        hold_out(data_of([1], qid_given=False), 0.5, 0)
+    assert [part.n_rows for part in hold_out(data_of([1, 1]), 0.999, 0)] == [1, 1]

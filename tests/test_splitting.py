@@ -1,0 +1,387 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ranktrees._core import histogram, partition, splitting
+from ranktrees._core.dtypes import BIN, LEAF, SPLIT
+from reference import growing as slow
+
+CELLS = 128 * 256  # of one thread: as many features as are filled together
+
+
+class Case:
+    """One leaf of a few rows, searched by all three ways."""
+
+    def __init__(self, codes, bins, mapper, rules, rows=None, lower=-np.inf, upper=np.inf):
+        self.codes, self.bins, self.mapper, self.rules = codes, bins, mapper, rules
+        self.order = np.arange(len(codes), dtype=np.uint32) if rows is None else np.array(rows, np.uint32)
+        total = np.empty(1, BIN)
+        histogram.sum_rows(bins, self.order, total)
+        self.leaves = np.zeros(1, LEAF)
+        partition.plant(
+            self.leaves, total, len(self.order), rules.l2, rules.gradient_unit, rules.hessian_unit
+        )
+        leaf = self.leaves[0]
+        leaf["value"] = np.clip(leaf["value"], lower, upper)
+        leaf["lower"], leaf["upper"], leaf["histogram"] = lower, upper, 0
+        self.node = slow.Leaf(np.sort(self.order), slow.total(bins, self.order), leaf["value"], lower, upper)
+        self.root = np.zeros(1, np.int32)
+
+    def settings(self):
+        rules = self.rules
+        least = max(1, int(np.ceil(rules.min_hessian / rules.hessian_unit)))
+        return (
+            rules.l2,
+            rules.min_gain,
+            rules.gradient_unit,
+            rules.hessian_unit,
+            rules.min_samples_leaf,
+            least,
+        )
+
+    def found(self):
+        """The split, without what an earlier candidate may have left of its categories."""
+        split = self.leaves["split"][0].copy()
+        if not split["categorical"]:
+            split["categories"] = 0
+        return split
+
+    def from_histogram(self, n_threads=1):
+        offsets = self.mapper.offsets
+        histograms = np.empty((1, int(offsets[-1])), BIN)
+        histogram.build(self.leaves, self.root, self.codes, self.order, self.bins, offsets, histograms, 1)
+        splitting.find(
+            self.leaves,
+            self.root,
+            histograms,
+            offsets,
+            self.mapper.is_categorical,
+            self.rules.monotone,
+            np.empty((1, n_threads), SPLIT),
+            *self.settings(),
+            n_threads,
+        )
+        return self.found()
+
+    def from_rows(self, features=None, n_threads=1, n_shares=1):
+        features = np.arange(self.codes.shape[1]) if features is None else features
+        cells = np.zeros((n_threads, CELLS), BIN)
+        splitting.find_directly(
+            self.leaves,
+            self.root,
+            np.array(features, np.int32)[None, :],
+            self.codes,
+            self.order,
+            self.bins,
+            self.mapper.offsets,
+            self.mapper.is_categorical,
+            self.rules.monotone,
+            cells,
+            np.empty((1, n_shares), SPLIT),
+            *self.settings(),
+            n_threads,
+        )
+        assert not cells.view(np.uint8).any()  # left as clean as it came
+        return self.found()
+
+    def slowly(self, features=None):
+        features = range(self.codes.shape[1]) if features is None else features
+        return slow.best_split(self.codes, self.bins, self.node, features, self.mapper, self.rules)
+
+
+def agrees(split, ours, case):
+    if ours is None:
+        assert split["feature"] == -1
+        assert split["gain"] == 0
+        return
+    n_bins = case.mapper.n_bins[ours.feature]
+    here = set(case.codes[case.node.rows, ours.feature].tolist()) - {int(n_bins)}
+    assert (split["feature"], split["gain"]) == (ours.feature, ours.gain)
+    assert bool(split["missing_left"]) == ours.missing_left
+    assert tuple(split["left"].tolist()) == ours.left
+    assert {code for code in here if slow.goes_left(split, code)} == ours.left_codes
+    assert split["categorical"] == case.mapper.is_categorical[ours.feature]
+    if not split["categorical"]:
+        assert split["code"] == max(ours.left_codes) or split["code"] == n_bins - 1
+
+
+def bins_of(gradients, hessians=None):
+    bins = np.ones(len(gradients), BIN)
+    bins["gradient"] = gradients
+    if hessians is not None:
+        bins["hessian"] = hessians
+    return bins
+
+
+def case_of(seed, n_rows, n_bins, *, categorical=(), bounded=False, size=3, rows=None, **rules):
+    rng = np.random.default_rng(seed)
+    codes = slow.random_codes(rng, n_rows, n_bins, 0.25)
+    bins = bins_of(rng.integers(-size, size + 1, n_rows), rng.integers(0, 4, n_rows))
+    monotone, lower, upper = None, -np.inf, np.inf
+    if bounded:
+        monotone = rng.integers(-1, 2, len(n_bins)).astype(np.int8)
+        monotone[list(categorical)] = 0
+        lower, upper = np.sort(rng.normal(0, 1, 2)) if rng.random() < 0.7 else (-np.inf, np.inf)
+    mapper = slow.mapper_of(n_bins, categorical)
+    return Case(codes, bins, mapper, slow.Rules(0.5, 0.25, monotone=monotone, **rules), rows, lower, upper)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n_rows=st.integers(1, 200),
+    n_bins=st.lists(st.sampled_from([1, 2, 3, 4, 9, 64, 65, 255]), min_size=1, max_size=11),
+    categorical=st.sets(st.integers(0, 10)),
+    bounded=st.booleans(),
+    size=st.sampled_from([0, 1, 3, 2**30]),
+    l2=st.sampled_from([0.0, 0.1, 5.0]),
+    min_gain=st.sampled_from([0.0, 0.5]),
+    min_samples_leaf=st.sampled_from([1, 2, 15]),
+    min_hessian=st.sampled_from([0.0, 0.3, 4.0]),
+)
+def test_every_way_finds_the_split_of_the_slow_twin(
+    seed, n_rows, n_bins, categorical, bounded, size, l2, min_gain, min_samples_leaf, min_hessian
+):
+    n_bins = n_bins if n_rows < 40 else n_bins[:3]
+    case = case_of(
+        seed,
+        n_rows,
+        n_bins,
+        categorical={f for f in categorical if f < len(n_bins)},
+        bounded=bounded,
+        size=size,
+        l2=l2,
+        min_gain=min_gain,
+        min_samples_leaf=min_samples_leaf,
+        min_hessian=min_hessian,
+    )
+    expected = case.slowly()
+    found = case.from_histogram()
+    agrees(found, expected, case)
+    for n_threads in (1, 3):
+        assert case.from_histogram(n_threads) == found
+        assert case.from_rows(n_threads=n_threads, n_shares=n_threads) == found
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), n_rows=st.integers(1, 60), bounded=st.booleans())
+def test_among_some_of_the_features(seed, n_rows, bounded):
+    rng = np.random.default_rng(seed)
+    case = case_of(seed, n_rows, [4] * 20, bounded=bounded, categorical={3, 8})
+    some = np.sort(rng.permutation(20)[: rng.integers(1, 20)])
+    expected = case.slowly(some)
+    found = case.from_rows(some)
+    agrees(found, expected, case)
+    assert case.from_rows([*some, *[-1] * 9]) == found
+    assert case.from_rows([*some, *[-1] * 9], 2, n_shares=5) == found
+
+
+def test_some_features_for_each_leaf():
+    rng = np.random.default_rng(0)
+    case = case_of(0, 300, [6] * 10)
+    leaves = np.concatenate([case.leaves] * 4)
+    edges = [0, 50, 51, 200, 300]
+    leaves["start"], leaves["stop"] = edges[:-1], edges[1:]
+    for leaf in leaves:
+        leaf["total"] = slow.total(case.bins, case.order[leaf["start"] : leaf["stop"]])
+    features = np.full((3, 10), -1, np.int32)
+    features[0, :4], features[2] = [1, 4, 7, 9], range(10)  # the one between has none at all
+    ids = np.array([3, 2, 0], np.int32)
+    for n_threads in (1, 2):
+        splitting.find_directly(
+            leaves,
+            ids,
+            features,
+            case.codes,
+            case.order,
+            case.bins,
+            case.mapper.offsets,
+            case.mapper.is_categorical,
+            None,
+            np.zeros((n_threads, CELLS), BIN),
+            np.full((3, 2), rng.integers(0, 255), np.uint8).repeat(SPLIT.itemsize, 1).view(SPLIT),
+            *case.settings(),
+            n_threads,
+        )
+        for leaf, line in zip(ids, features, strict=True):
+            rows = case.order[leaves["start"][leaf] : leaves["stop"][leaf]]
+            own = Case(case.codes, case.bins, case.mapper, case.rules, rows)
+            agrees(leaves["split"][leaf], own.slowly([f for f in line if f >= 0]), own)
+
+
+@pytest.mark.parametrize("n_rows", [127, 128, 129, 600])
+@pytest.mark.parametrize("n_bins", [63, 64, 65, 128, 254, 255])
+def test_few_rows_and_many(n_rows, n_bins):
+    """Small leaves remember which bins they touch, by words of 64."""
+    case = case_of(n_rows, n_rows, [n_bins, 3, n_bins])
+    found = case.from_histogram()
+    assert case.from_rows() == found
+    agrees(found, case.slowly(), case)
+
+
+@pytest.mark.parametrize("n_rows", [100, 300, 2500])
+@pytest.mark.parametrize("n_features", [127, 128, 129, 300])
+def test_many_features(n_rows, n_features):
+    """More than are filled together, and blocks of them that do not come out even."""
+    case = case_of(n_features, n_rows, [5] * n_features, size=1000)
+    found = case.from_histogram()
+    assert case.from_rows() == found == case.from_rows(n_threads=2, n_shares=3)
+    every_other = np.arange(0, n_features, 2)
+    agrees(case.from_rows(every_other), case.slowly(every_other), case)
+
+
+# ---- ties -------------------------------------------------------------------------------------------
+
+
+def found_by_all(case):
+    found = case.from_histogram()
+    assert case.from_rows() == found
+    assert case.from_rows(n_threads=2, n_shares=4) == found
+    assert case.from_histogram(4) == found
+    agrees(found, case.slowly(), case)
+    return found
+
+
+@pytest.mark.parametrize("n_features", [2, 9, 30])
+def test_equal_gains_go_to_the_lower_feature(n_features):
+    line = np.array([0, 0, 1, 1, 2, 2], np.uint8)
+    codes = np.repeat(line[:, None], n_features, axis=1)
+    codes[:, 0] = 0  # but not one that does not split
+    case = Case(codes, bins_of([1, 1, 0, 0, -1, -1]), slow.mapper_of([3] * n_features), slow.Rules())
+    assert found_by_all(case)["feature"] == 1
+
+
+def test_equal_gains_go_to_the_lower_code():
+    codes = np.array([[0], [2], [4]], np.uint8)
+    case = Case(codes, bins_of([2, 0, -2]), slow.mapper_of([6]), slow.Rules())
+    assert found_by_all(case)["code"] == 0
+
+
+def test_a_cut_lies_at_a_code_that_holds_rows():
+    codes = np.array([[1], [1], [8], [8]], np.uint8)
+    case = Case(codes, bins_of([2, 2, -2, -2]), slow.mapper_of([12]), slow.Rules())
+    assert found_by_all(case)["code"] == 1
+
+
+def test_missing_goes_right_where_both_sides_are_as_good():
+    codes = np.array([[0], [1], [2]], np.uint8)  # 2 is missing, and adds nothing to either side
+    case = Case(codes, bins_of([2, -2, 0], [1, 1, 0]), slow.mapper_of([2]), slow.Rules())
+    split = found_by_all(case)
+    assert (split["code"], split["missing_left"]) == (0, 0)
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_missing_goes_where_it_belongs(side):
+    gradients = [3, 3, -3, -3, 3] if side == "left" else [3, 3, -3, -3, -3]
+    codes = np.array([[0], [0], [1], [1], [2]], np.uint8)
+    case = Case(codes, bins_of(gradients), slow.mapper_of([2]), slow.Rules())
+    split = found_by_all(case)
+    assert (split["code"], split["missing_left"]) == (0, side == "left")
+
+
+@pytest.mark.parametrize(("n_left", "missing_left"), [(1, 0), (2, 0), (3, 1)])
+@pytest.mark.parametrize("categorical", [set(), {0}])
+def test_missing_follows_the_larger_child_where_there_is_none(n_left, missing_left, categorical):
+    codes = np.array([[0]] * n_left + [[1]] * (4 - n_left), np.uint8)
+    bins = bins_of([-2] * n_left + [2] * (4 - n_left))
+    case = Case(codes, bins, slow.mapper_of([2], categorical), slow.Rules())
+    assert found_by_all(case)["missing_left"] == missing_left
+
+
+def test_having_a_value_is_a_split():
+    codes = np.array([[0], [1], [3], [3]], np.uint8)
+    case = Case(codes, bins_of([2, 2, -2, -2]), slow.mapper_of([3]), slow.Rules())
+    split = found_by_all(case)
+    assert (split["code"], split["missing_left"], split["left"]["count"]) == (2, 0, 2)
+
+
+def test_categories_are_sorted_by_their_mean():
+    codes = np.array([[0], [3], [1], [4], [2]], np.uint8)
+    gradients = [-5, -5, 5, 5, 5]
+    case = Case(codes, bins_of(gradients), slow.mapper_of([5], {0}), slow.Rules())
+    split = found_by_all(case)
+    assert split["categories"].tolist() == [0b01001, 0, 0, 0, 0, 0, 0, 0]
+    missing = np.where(codes == 3, 5, codes)  # what was category 3 has no value now
+    split = found_by_all(Case(missing.astype(np.uint8), case.bins, case.mapper, case.rules))
+    assert (split["categories"][0], split["missing_left"]) == (0b00001, 1)
+
+
+def test_no_order_of_categories_beats_fisher():
+    """Without smoothing to speak of, the best cut of the sorted categories is the best of all partings."""
+    rng = np.random.default_rng(0)
+    codes = np.repeat(np.arange(6, dtype=np.uint8), 100)[:, None]
+    for _ in range(5):
+        bins = bins_of(np.repeat(rng.integers(-500, 500, 6), 100))
+        case = Case(codes, bins, slow.mapper_of([6], {0}), slow.Rules())
+        best = max(
+            slow.children_score(case.node, left, 0, case.rules)
+            for parting in range(1, 63)
+            for left in [slow.total(bins, np.flatnonzero([parting >> code & 1 for code in codes[:, 0]]))]
+        )
+        assert case.from_histogram()["gain"] == pytest.approx(best - case.rules.score(case.node.total))
+
+
+# ---- rules ------------------------------------------------------------------------------------------
+
+
+def test_gain_is_what_the_loss_falls_by_twice():
+    case = case_of(1, 100, [9, 9, 9], l2=0.75)
+    split = case.from_histogram()
+    rows = case.codes[:, split["feature"]]
+    goes_left = np.where(rows == 9, split["missing_left"], rows <= split["code"]).astype(bool)
+    g, h = case.bins["gradient"] * 0.5, case.bins["hessian"] * 0.25
+
+    def score(some):
+        return g[some].sum() ** 2 / (h[some].sum() + 0.75)
+
+    gain = score(goes_left) + score(~goes_left) - score(slice(None))
+    assert split["gain"] == pytest.approx(gain, rel=1e-12)
+
+
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_a_monotone_feature_does_not_split_against_its_sign(sign):
+    codes = np.arange(6, dtype=np.uint8)[:, None]
+    for slope in (-1, 1):
+        rules = slow.Rules(monotone=np.array([sign], np.int8))
+        case = Case(codes, bins_of(-slope * np.arange(-5, 6, 2)), slow.mapper_of([6]), rules)
+        assert (found_by_all(case)["feature"] == 0) == (slope == sign)
+
+
+def test_bounds_count_in_the_gain():
+    codes = np.array([[0, 0], [0, 1], [1, 0], [1, 1]], np.uint8)
+    bins = bins_of([8, 2, -2, -8])
+    rules = slow.Rules(monotone=np.zeros(2, np.int8))
+    case = Case(codes, bins, slow.mapper_of([2, 2]), rules, lower=-1.0, upper=1.0)
+    split = found_by_all(case)
+    assert split["feature"] == 0
+    assert split["gain"] == 2 * (2 * 10 - 2)  # each side takes the value at its bound
+
+
+@pytest.mark.parametrize("bounded", [False, True])
+def test_nothing_gained_is_no_split(bounded):
+    monotone = np.zeros(1, np.int8) if bounded else None
+    codes = np.arange(8, dtype=np.uint8)[:, None]
+    for gradients, hessians in (
+        ([0] * 8, [1] * 8),
+        ([3] * 8, [1] * 8),
+        ([5, -5] * 4, [0] * 8),
+        ([1, 2] * 4, [1, 2] * 4),
+    ):
+        case = Case(codes, bins_of(gradients, hessians), slow.mapper_of([8]), slow.Rules(monotone=monotone))
+        split = found_by_all(case)
+        assert (split["feature"], split["gain"]) == (-1, 0)
+
+
+def test_a_split_must_gain_more_than_min_gain():
+    codes = np.array([[0], [1]], np.uint8)
+    for min_gain, splits in ((7.9, True), (8.0, False)):
+        case = Case(codes, bins_of([2, -2]), slow.mapper_of([2]), slow.Rules(min_gain=min_gain))
+        assert (found_by_all(case)["feature"] == 0) == splits
+
+
+def test_largest_sums():
+    """2^30 rows' worth of gradient, and hessians up to 2^32."""
+    bins = bins_of([2**60, -(2**60), 2**59], [2**31, 2**31 - 2, 1])
+    case = Case(np.array([[0], [1], [2]], np.uint8), bins, slow.mapper_of([2]), slow.Rules())
+    assert found_by_all(case)["feature"] == 0
