@@ -50,9 +50,7 @@ def adapter(cases, estimator, queries):
             self.names = names
 
         def make(self, **parameters):
-            if estimator != "RandomForestRanker":  # boosting without chance
-                parameters = {"subsample": 1.0, "max_features": 1.0} | parameters
-            elif parameters.get("learning_rate") == 0.1:
+            if estimator == "RandomForestRanker" and parameters.get("learning_rate") == 0.1:
                 del parameters["learning_rate"]  # every case passes it; a forest has none
             return super().make(**parameters)
 

@@ -6,7 +6,8 @@
     lambda            sigma * weight * rho, pushes the better row up and the worse one down
     weight            1 (RankNet), or what swapping the two would change in the measure (LambdaMART)
 
-A query is never shared between threads and its pairs are added in one fixed order (see pairs.h).
+A query is never shared between threads and its pairs are added in one fixed order (see pairs.h). A query
+whose rows all have the same score has no order yet: every order is taken as likely as any other.
 """
 from cython.parallel cimport prange, threadid
 from libc.math cimport INFINITY
@@ -192,6 +193,64 @@ cdef void query_gradients(
         out_hessians[position] = weight * (sigma * sigma * hessians[i])
 
 
+cdef double mean_swap(int64_t n, const double* discounts, int64_t top) noexcept nogil:
+    """What swapping two rows of a random order is worth on average; without discounts a pair that counts is 1."""
+    cdef double below = 0.0, swaps = 0.0
+    cdef int64_t rank
+    for rank in range(n - 1, -1, -1):
+        if rank < top:
+            swaps += n - 1 - rank if discounts == NULL else (n - 1 - rank) * discounts[rank] - below
+        if discounts != NULL:
+            below += discounts[rank]
+    return 2.0 * swaps / (<double>n * (n - 1))
+
+
+cdef void undecided_gradients(
+    int64_t n,
+    const double* query_weights,
+    const double* discounts,
+    int64_t truncation,
+    double sigma,
+    bint log_norm,
+    const Ranked* rows,     # sorted by falling grade
+    double* out_gradients,
+    double* out_hessians,
+) noexcept nogil:
+    """The expectation over all orders of the sums over the pairs of a query whose scores are all equal.
+
+    Then rho is 1/2 for every pair, and a row's sums follow from how many rows have higher and lower grades, and
+    what those grades sum to.
+    """
+    cdef double share = mean_swap(n, discounts, min(truncation, n - 1))
+    cdef double total = 0.0, above = 0.0, grade, pull, spread, size = 0.0, norm = 1.0, weight
+    cdef int64_t first = 0, last, i, position
+    for i in range(n):
+        total += rows[i].score
+    while first < n:
+        grade = rows[first].score
+        last = first
+        while last < n and rows[last].score == grade:
+            last += 1
+        if discounts == NULL:
+            pull = (n - last) - first
+            spread = (n - last) + first
+        else:
+            pull = n * grade - total
+            spread = (above - first * grade) + ((n - last) * grade - (total - above - (last - first) * grade))
+        above += (last - first) * grade
+        size += (last - first) * 0.5 * sigma * share * spread
+        for i in range(first, last):
+            out_gradients[rows[i].position] = -0.5 * sigma * share * pull
+            out_hessians[rows[i].position] = 0.25 * sigma * sigma * share * spread
+        first = last
+    if log_norm and size > 0:
+        norm = portable_log2(1.0 + size) / size
+    for position in range(n):
+        weight = norm if query_weights == NULL else norm * query_weights[position]
+        out_gradients[position] *= weight
+        out_hessians[position] *= weight
+
+
 def gradients(
     const double[::1] grades,      # IN   >= 0; of pairs with different grades; for NDCG, gain / ideal DCG
     const double[::1] weights,     # IN   or None
@@ -223,6 +282,11 @@ def gradients(
         if all_equal(&grades[start], n):
             memset(&out_gradients[start], 0, n * sizeof(double))
             memset(&out_hessians[start], 0, n * sizeof(double))
+        elif all_equal(&scores[start], n):
+            undecided_gradients(
+                n, row_weights + start if row_weights != NULL else NULL, table, truncation, sigma, log_norm,
+                sort_query(&grades[start], n, records, thread), &out_gradients[start], &out_hessians[start],
+            )
         else:
             query_gradients(
                 n, &grades[start], row_weights + start if row_weights != NULL else NULL, table, truncation,

@@ -4,7 +4,7 @@
     order  [ ... | a c d g | b e f h | ... ]    left child, right child
 """
 from cython.parallel cimport prange
-from libc.math cimport INFINITY
+from libc.math cimport INFINITY, fabs, frexp, ldexp
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy, memset
 
@@ -16,6 +16,9 @@ cdef extern from "bins.h" nogil:
 cdef enum:
     AHEAD = 16  # rows to fetch ahead
     MANY_ROWS = 4096  # from here on a leaf is worth several threads
+
+
+cdef double TO_INTEGER = 6755399441055744.0  # 1.5 * 2^52: adding it rounds half to even
 
 
 cdef void mark_left(const Split* split, int32_t n_bins, uint8_t* left) noexcept nogil:
@@ -171,6 +174,49 @@ cdef void split_one(
     leaf.right = first_child + 1
     found_children(leaf, leaves + first_child, leaves + first_child + 1, n_left,
                    monotone[f] if monotone != NULL else 0, l2, gradient_unit, hessian_unit)
+
+
+cdef double exact_sum(const double* values, const uint32_t* rows, int64_t n_rows) noexcept nogil:
+    """The sum of values[row], the same in any order: integers on the scale of the largest of them."""
+    cdef double largest = 0.0, scale
+    cdef int64_t i, total = 0
+    cdef int exponent, bits = 51
+    for i in range(n_rows):
+        largest = max(largest, fabs(values[rows[i]]))
+    if largest == 0.0:
+        return 0.0
+    while bits > 0 and n_rows > (<int64_t>1 << (62 - bits)):
+        bits -= 1
+    frexp(largest, &exponent)
+    exponent = min(bits - exponent, 1000)
+    scale = ldexp(1.0, exponent)
+    for i in range(n_rows):
+        total += <int64_t>((values[rows[i]] * scale + TO_INTEGER) - TO_INTEGER)
+    return ldexp(<double>total, -exponent)
+
+
+def settle_leaves(
+    Leaf[::1] leaves,                   # IN and OUT  the value of those that were not split
+    const uint32_t[::1] order,          # IN
+    const double[::1] gradients,        # IN
+    const double[::1] hessians,         # IN
+    double l2,
+    int n_threads,
+):
+    """Set each leaf's value from its own rows: light rows, too, count to the last bit where they are alone."""
+    cdef int64_t k, n_rows
+    cdef double gradient, hessian, value
+    cdef const uint32_t* rows
+    for k in prange(
+        leaves.shape[0], nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"
+    ):
+        if leaves[k].left < 0:
+            rows = &order[0] + leaves[k].start
+            n_rows = leaves[k].stop - leaves[k].start
+            gradient = exact_sum(&gradients[0], rows, n_rows)
+            hessian = exact_sum(&hessians[0], rows, n_rows) + l2
+            value = -gradient / hessian if hessian > 0 else 0.0
+            leaves[k].value = min(max(value, leaves[k].lower), leaves[k].upper)
 
 
 def add_values(

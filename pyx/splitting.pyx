@@ -63,7 +63,7 @@ cdef inline double score(Bin part, const Rules* rules) noexcept nogil:
     """G^2 / (H + l2): twice what the loss falls when the part takes its best value."""
     cdef double gradient = part.gradient * rules.gradient_unit
     cdef double hessian = part.hessian * rules.hessian_unit + rules.l2
-    return gradient * gradient / hessian if hessian > 0 else 0.0
+    return gradient * (gradient / hessian) if hessian > 0 else 0.0
 
 
 cdef inline double score_at(Bin part, double value, const Rules* rules) noexcept nogil:
@@ -133,7 +133,7 @@ cdef int32_t best_candidate(
     cdef int32_t k, best = -1
     cdef double gradient = leaf.total.gradient * rules.gradient_unit
     cdef double hessian = leaf.total.hessian * rules.hessian_unit
-    cdef double left_gradient, left_hessian, right_gradient, right_hessian, numerator, denominator
+    cdef double left_gradient, left_hessian, right_gradient, right_hessian, gain
     cdef double left_value, right_value
     cdef uint32_t left_count, left_steps, n_rows = leaf.total.count, steps = leaf.total.hessian
     cdef bint valid
@@ -147,15 +147,14 @@ cdef int32_t best_candidate(
             right_gradient = gradient - left_gradient
             right_hessian = (hessian - left_hessian) + rules.l2
             left_hessian = left_hessian + rules.l2
-            numerator = left_gradient * left_gradient * right_hessian + right_gradient * right_gradient * left_hessian
-            denominator = left_hessian * right_hessian
+            gain = left_gradient * (left_gradient / left_hessian) + right_gradient * (right_gradient / right_hessian)
             valid = (
                 (left_count >= rules.min_samples_leaf)
                 & (n_rows - left_count >= rules.min_samples_leaf)
                 & (left_steps >= rules.min_hessian)
                 & (steps - left_steps >= rules.min_hessian)
             )
-            gains[k] = numerator / denominator if valid else -INFINITY
+            gains[k] = gain if valid else -INFINITY
     else:
         for k in range(n_candidates):
             left.gradient = prefix.gradient[k] + extra.gradient
@@ -210,6 +209,7 @@ cdef void scan_values(
         best.feature = feature
         best.code = prefix.code[k] if k < prefix.n - 1 else <uint8_t>(n_bins - 1)
         best.categorical = 0
+        memset(best.categories, 0, sizeof(best.categories))
         best.left = left
         best.missing_left = side if missing.count else 2 * <int64_t>left.count > leaf.total.count
 

@@ -199,7 +199,7 @@ def ranking():
 @pytest.mark.parametrize("loss", ["squared_error", "absolute_error", "poisson"])
 @pytest.mark.parametrize("subsample", [1.0, 0.5])
 def test_warm_start_gives_the_model_of_one_fit(ranking, loss, subsample):
-    X, y, qid = ranking
+    X, y, _ = ranking
     rules = {"subsample": subsample, "max_features": 0.5, "random_state": 0, "n_jobs": 1}
     at_once = HistGBRTRegressor(loss, max_iter=20, **rules).fit(X, y)
     model = HistGBRTRegressor(loss, max_iter=10, warm_start=True, **rules).fit(X, y)

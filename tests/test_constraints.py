@@ -111,7 +111,7 @@ def test_a_branch_stays_within_one_set(seed, sets, max_leaf_nodes, max_features)
     assert all(any(features <= members for members in sets) for features in used.values())
     if max_features is None:
         nodes = slow.grow(
-            codes, rows.bins, np.arange(120), mapper,
+            codes, rows, np.arange(120), mapper,
             slow.Rules(rows.gradient_unit, rows.hessian_unit), **rules,
         )  # fmt: skip
         slow.agrees(grown, nodes, codes, mapper)

@@ -67,7 +67,7 @@ def test_grows_the_tree_of_the_slow_twin(
     )
     nodes = slow.grow(
         codes,
-        rows.bins,
+        rows,
         np.arange(n_rows),
         mapper,
         rules,
@@ -99,9 +99,10 @@ def set_policy(monkeypatch, policy, mapper):
         monkeypatch.setattr(owner, name, value if lines is None else lines * int(mapper.offsets[-1]) * 16)
 
 
-@pytest.mark.parametrize("max_leaf_nodes", [None, 31])
-@pytest.mark.parametrize("kind", ["ties", "wide"])
-@pytest.mark.parametrize("bounded", [False, True])
+@pytest.mark.parametrize(
+    ("max_leaf_nodes", "kind", "bounded"),
+    [(None, "ties", False), (31, "wide", False), (31, "ties", True), (None, "wide", True)],
+)
 def test_neither_policy_nor_threads_show_in_the_tree(monkeypatch, max_leaf_nodes, kind, bounded):
     n_bins = [9, 255, 40, 3, 17, 1, 64, 5, 2, 30, 8, 8, 8, 8, 8, 8, 8, 100, 4]
     codes, gradients, hessians = data_of(3, 400, n_bins, kind=kind)
@@ -112,7 +113,7 @@ def test_neither_policy_nor_threads_show_in_the_tree(monkeypatch, max_leaf_nodes
     for policy in POLICIES:
         with monkeypatch.context() as patch:
             set_policy(patch, policy, mapper)
-            for n_threads in (2, 3, 4) if "every" in policy else (1,):
+            for n_threads in {"every thread": (2, 3, 4), "every thread, from rows": (2, 4)}.get(policy, (2,)):
                 grown, _ = slow.grown_on(
                     codes,
                     mapper,
@@ -175,7 +176,7 @@ def test_limits_are_kept(max_leaf_nodes, max_depth, min_samples_leaf):
     n_bins = [20, 255, 5]
     codes, gradients, hessians = data_of(1, 700, n_bins, kind="plain")
     mapper = slow.mapper_of(n_bins)
-    grown, rows = slow.grown_on(
+    grown, _ = slow.grown_on(
         codes,
         mapper,
         gradients,

@@ -98,7 +98,8 @@ def boost(
         values = grown.values
         if leaf_quantile is not None:
             values = quantile_values(grown, train, leaf_quantile, n_threads)
-        values = learning_rate * values
+        with np.errstate(over="ignore"):  # the next round says that the scores have diverged
+            values = learning_rate * values
         n_threads_adding = threads_for(n_threads, 2 * len(grown.order))
         partition.add_values(grown.leaves, values, grown.order, scores, n_threads_adding)
         add_by_walking(grown, values, mapper.missing_codes, grower.codes, left_out, scores, n_threads)

@@ -719,7 +719,7 @@ class LambdaMARTRanker(BoostedTrees):
     max_depth : int or None, default=None
     min_samples_leaf : int, default=20
         Rows per leaf, at least.
-    l2_regularization : float, default=10.0
+    l2_regularization : float, default=1.0
         Added to the sum of hessians of each leaf.
     max_features : float, default=0.3
         The share of the features that each split looks at (kSGBRT in Mohan's survey).
@@ -813,7 +813,7 @@ class LambdaMARTRanker(BoostedTrees):
         max_leaf_nodes=31,
         max_depth=None,
         min_samples_leaf=20,
-        l2_regularization=10.0,
+        l2_regularization=1.0,
         max_features=0.3,
         max_bins=255,
         categorical_features="from_dtype",

@@ -4,6 +4,8 @@ Breiman, *Random forests*, 2001; for ranking: Mohan, *An empirical analysis on p
 learning techniques using regression trees for web-search ranking*, 2010, chapter 2.
 """
 
+import itertools
+
 import joblib
 import numpy as np
 
@@ -56,19 +58,22 @@ def grow_forest(
     counts : ndarray of int64, shape (n_rows,)
         How many trees had the row out of bag.
     """
+    stopping = []  # holds something when no more trees are wanted
     results = joblib.Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")(
         joblib.delayed(_grow_one)(make_grower, data, base, tree, bootstrap, seed, out_of_bag)
-        for tree in trees
+        for tree in itertools.takewhile(lambda tree: not stopping, trees)
     )
     grown, sums, counts = [], np.zeros(len(data.labels)), np.zeros(len(data.labels), np.int64)
     for tree, rows, values in results:
+        if stopping:
+            continue
         grown.append(tree)
         sums[rows] += values
         counts[rows] += 1
         progress = Progress(trees.start + len(grown), trees.stop, None, None, lambda: ensemble_of(grown))
         wishes = [callback(progress) for callback in callbacks]
         if any(wishes):
-            break
+            stopping.append(True)
     return grown, sums, counts
 
 

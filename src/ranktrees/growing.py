@@ -25,6 +25,12 @@ FEATURES_AT_ONCE = 128  # whose bins splitting.find_directly fills together
 CELLS = 256  # bins of one feature, at most
 
 
+DIVERGED = (
+    "The gradients of the loss have left the range of floating point: the scores have diverged. Lower "
+    "learning_rate, or scale y and sample_weight to a smaller range."
+)
+
+
 class WholeLayers:
     """Hands out all leaves of a layer together, the best of them where only a few more may split."""
 
@@ -64,7 +70,8 @@ class RoundedRows:
 
     Every sum of these bins is exact, hence the same in any order: over threads, over shards, and
     for ``parent - child``. Gradients keep 30 bits below the largest one. Hessians and counts share
-    a 64-bit lane, so all hessians together stay below 2^32, and each keeps what that leaves it.
+    a 64-bit lane, so all hessians together stay below 2^32, and each keeps what that leaves it: enough
+    to find splits by. The values of the leaves are computed from the gradients themselves.
     """
 
     def __init__(self, n_rows):
@@ -76,13 +83,11 @@ class RoundedRows:
     def round(self, gradients, hessians, n_threads):
         """Set ``bins`` and both units from float64 gradients and hessians (hessians >= 0)."""
         n_threads = threads_for(n_threads, 4 * len(gradients))
+        self.gradients, self.hessians = gradients, hessians
         largest_gradient = histogram.largest(gradients, self._partial, n_threads)
         largest_hessian = histogram.largest(hessians, self._partial, n_threads)
         if not (math.isfinite(largest_gradient) and math.isfinite(largest_hessian)):
-            raise ValueError(
-                "The loss has a gradient or hessian that is not finite: the scores have diverged. "
-                "Lower learning_rate, or scale y and sample_weight to a smaller range."
-            )
+            raise ValueError(DIVERGED)
         gradient_bits = min(30 - math.frexp(largest_gradient)[1], 1000)
         hessian_bits = min(30 - math.frexp(largest_hessian)[1], 1000)
         n_rows = len(gradients)
@@ -92,6 +97,9 @@ class RoundedRows:
         hessian_bits = min(hessian_bits + math.frexp(room)[1] - 1, 1000)
         self.gradient_unit = math.ldexp(1.0, -gradient_bits)
         self.hessian_unit = math.ldexp(1.0, -hessian_bits)
+        largest_sum = n_rows * largest_gradient
+        if not math.isfinite(largest_sum * (largest_sum / self.hessian_unit)):
+            raise ValueError(DIVERGED)
         histogram.round_rows(
             gradients,
             hessians,
@@ -228,7 +236,12 @@ class TreeGrower:
             if n_leaves < self.n_leaves_allowed:
                 self._search(parents, children)
                 queue.push(children[self.leaves["split"]["feature"][children] >= 0])
-        return Grown(self.leaves[:n_nodes].copy(), order)
+        leaves = self.leaves[:n_nodes].copy()
+        n_threads = threads_for(self.n_threads, 8 * len(order))
+        partition.settle_leaves(
+            leaves, order, rows.gradients, rows.hessians, self.l2_regularization, n_threads
+        )
+        return Grown(leaves, order)
 
     def _split(self, parents, n_nodes):
         if n_nodes + 2 * len(parents) > len(self.leaves):

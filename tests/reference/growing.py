@@ -71,7 +71,7 @@ class Rules:
 
     def score(self, part):
         gradient, hessian = float(part[0]) * self.gradient_unit, part[1] * self.hessian_unit + self.l2
-        return gradient * gradient / hessian if hessian > 0 else 0.0
+        return gradient * (gradient / hessian) if hessian > 0 else 0.0
 
     def score_at(self, part, value):
         slope = 2.0 * float(part[0]) * self.gradient_unit
@@ -127,7 +127,7 @@ def children_score(leaf, left, sign, rules):
     left_g, left_h = float(left[0]) * rules.gradient_unit, left[1] * rules.hessian_unit
     right_g, right_h = g - left_g, (h - left_h) + rules.l2
     left_h += rules.l2
-    return (left_g * left_g * right_h + right_g * right_g * left_h) / (left_h * right_h)
+    return left_g * (left_g / left_h) + right_g * (right_g / right_h)
 
 
 def own_score(leaf, rules):
@@ -207,11 +207,41 @@ def allowed(leaf, features, interactions):
     return [f for f in features if any({f, *leaf.used} <= set(members) for members in interactions)]
 
 
+def exact_sum(values):
+    """Each value as an integer on the scale of the largest, added up."""
+    largest = max(abs(values), default=0.0)
+    if largest == 0.0:
+        return 0.0
+    bits = 51
+    while len(values) > 2 ** (62 - bits):
+        bits -= 1
+    exponent = min(bits - math.frexp(largest)[1], 1000)
+    return math.ldexp(float(sum(round(math.ldexp(value, exponent)) for value in values)), -exponent)
+
+
+def settled_value(leaf, rounded, rules):
+    """What a leaf adds, from the gradients of its rows rather than from their bins."""
+    gradient = exact_sum(rounded.gradients[leaf.rows])
+    hessian = exact_sum(rounded.hessians[leaf.rows]) + rules.l2
+    value = -gradient / hessian if hessian > 0 else 0.0
+    return min(max(value, leaf.lower), leaf.upper)
+
+
 def grow(
-    codes, bins, rows, mapper, rules, *, max_leaf_nodes=None, max_depth=None, features=None, interactions=None
+    codes,
+    rounded,
+    rows,
+    mapper,
+    rules,
+    *,
+    max_leaf_nodes=None,
+    max_depth=None,
+    features=None,
+    interactions=None,
 ):
     """The leaves (inner ones too) in the order in which they are founded."""
     features = range(len(mapper.n_bins)) if features is None else features
+    bins = rounded.bins
     root = Leaf(np.asarray(rows), total(bins, rows), 0.0)
     root.value = rules.value(root.total)
     nodes, n_leaves = [root], 1
@@ -236,6 +266,9 @@ def grow(
             n_leaves += 1
         for leaf in nodes[nodes[opened[0]].children[0] :]:
             search(leaf)
+    for leaf in nodes:
+        if not leaf.children:
+            leaf.value = settled_value(leaf, rounded, rules)
     return nodes
 
 

@@ -99,11 +99,23 @@ def query_lambdas(
         ideal = ideal_dcg(gains, discounts[:at])
         if ideal == 0:
             return gradients, hessians
-    for rank_i, rank_j, i, j in pairs(labels, scores, truncation_level):
-        weight = 1.0
+
+    def worth(rank_i, rank_j):
+        if gains is None:
+            return 1.0
+        discount = [discounts[rank] if delta == "full" or rank < at else 0.0 for rank in (rank_i, rank_j)]
+        return abs(discount[0] - discount[1])
+
+    found, undecided = list(pairs(labels, scores, truncation_level)), n > 1 and max(scores) == min(scores)
+    if undecided:  # every order is as likely as any other
+        top = n if truncation_level is None else truncation_level
+        places = [(a, b) for a in range(n) for b in range(a + 1, n)]
+        mean_worth = sum(worth(a, b) for a, b in places if a < top) / len(places)
+        found = [(0, 1, i, j) for i in range(n) for j in range(i + 1, n) if labels[i] != labels[j]]
+    for rank_i, rank_j, i, j in found:
+        weight = mean_worth if undecided else worth(rank_i, rank_j)
         if gains is not None:
-            discount = [discounts[rank] if delta == "full" or rank < at else 0.0 for rank in (rank_i, rank_j)]
-            weight = abs(gains[i] - gains[j]) * abs(discount[0] - discount[1]) / ideal
+            weight *= abs(gains[i] - gains[j]) / ideal
         if score_gap_norm and max(scores) != min(scores):
             weight /= 0.01 + abs(scores[i] - scores[j])
         better, worse = (i, j) if labels[i] > labels[j] else (j, i)
