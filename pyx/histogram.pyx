@@ -5,7 +5,7 @@
     codes       row-major: the codes of one row lie side by side
     histograms  one line per leaf: [ bins of feature 0 | bins of feature 1 | ... ], from offsets[feature]
 """
-from cython.parallel cimport prange
+from cython.parallel cimport prange, threadid
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memset
 
@@ -22,6 +22,7 @@ cdef enum:
     CHUNK = 2048  # rows whose codes stay in the cache while the blocks go over them
     AHEAD = 24  # rows to fetch ahead
     STRIPE = 16384  # values that one task looks at
+    COUNTS = 16777216  # 2^24: what a packed gradient is multiplied by
 
 cdef double TO_INTEGER = 6755399441055744.0  # 1.5 * 2^52: adding it rounds half to even
 
@@ -86,6 +87,14 @@ def round_rows(
             rows[i].count = 1
 
 
+def pack(const Bin[::1] rows, int64_t[::1] packed, int n_threads):
+    """packed = gradient * 2^24 + 1: sums of fewer than 2^24 rows hold their gradients and their count."""
+    cdef int64_t n = rows.shape[0], n_stripes = (n + STRIPE - 1) // STRIPE, s, i
+    for s in prange(n_stripes, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="static"):
+        for i in range(s * STRIPE, min(n, (s + 1) * STRIPE)):
+            packed[i] = rows[i].gradient * COUNTS + 1
+
+
 def sum_rows(const Bin[::1] rows, const uint32_t[::1] order, Bin[::1] total):
     """The bin of all rows in ``order``, into ``total[0]``."""
     cdef int64_t i
@@ -139,13 +148,60 @@ cdef void add_rows(
         chunk = end
 
 
+cdef void add_packed(
+    const uint8_t* codes,
+    int64_t n_features,
+    const uint32_t* order,
+    int64_t n_rows,
+    const int64_t* packed,
+    uint32_t hessian,
+    const int64_t* offsets,
+    int64_t first,
+    int64_t last,
+    int64_t* cells,
+    Bin* histogram,
+) noexcept nogil:
+    """The same where all rows have the same hessian: one integer per row and per cell, unpacked at the end."""
+    cdef int64_t i, f, chunk = 0, block, end, line, value
+    cdef const uint8_t* code
+    memset(cells + offsets[first], 0, (offsets[last] - offsets[first]) * sizeof(int64_t))
+    while chunk < n_rows:
+        end = min(n_rows, chunk + CHUNK)
+        block = first
+        while block < last:
+            for i in range(chunk, end):
+                if block == first and i + AHEAD < n_rows:
+                    code = codes + <int64_t>order[i + AHEAD] * n_features
+                    line = first
+                    while line < last:
+                        prefetch_line(code + line)
+                        line = line + 64
+                    prefetch_line(packed + order[i + AHEAD])
+                code = codes + <int64_t>order[i] * n_features
+                value = packed[order[i]]
+                if last - block >= BLOCK:
+                    for f in range(BLOCK):
+                        cells[offsets[block + f] + code[block + f]] += value
+                else:
+                    for f in range(block, last):
+                        cells[offsets[f] + code[f]] += value
+            block = block + BLOCK
+        chunk = end
+    for i in range(offsets[first], offsets[last]):
+        histogram[i].gradient = cells[i] >> 24
+        histogram[i].count = <uint32_t>(cells[i] & (COUNTS - 1))
+        histogram[i].hessian = histogram[i].count * hessian
+
+
 def build(
     const Leaf[::1] leaves,         # IN
     const int32_t[::1] ids,         # IN   the leaves to build
     const uint8_t[:, ::1] codes,    # IN
     const uint32_t[::1] order,      # IN
     const Bin[::1] rows,            # IN
+    const int64_t[::1] packed,      # IN   the same packed, or None where hessians differ
     const int64_t[::1] offsets,     # IN
+    int64_t[:, ::1] cells,          # scratch, one line per thread
     Bin[:, ::1] histograms,         # OUT  the lines leaves[id].histogram
     int n_threads,
 ):
@@ -163,6 +219,12 @@ def build(
         first = n_features * share // n_shares
         last = n_features * (share + 1) // n_shares
         histogram = &histograms[leaf.histogram, 0]
+        if packed is not None:
+            add_packed(
+                &codes[0, 0], n_features, &order[leaf.start], leaf.stop - leaf.start, &packed[0],
+                rows[0].hessian, &offsets[0], first, last, &cells[threadid(), 0], histogram,
+            )
+            continue
         memset(histogram + offsets[first], 0, (offsets[last] - offsets[first]) * sizeof(Bin))
         add_rows(
             &codes[0, 0], n_features, &order[leaf.start], leaf.stop - leaf.start, &rows[0],

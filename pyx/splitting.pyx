@@ -18,6 +18,23 @@ cdef extern from "bins.h" nogil:
     void prefetch_line(const void* address)
     int lowest_bit(uint64_t bits)
 
+cdef extern from "gains.h" nogil:
+    ctypedef struct Sums "sums":
+        double gradient
+        double hessian
+        double count
+    ctypedef struct Rules "rules":
+        double l2
+        double min_gain
+        double gradient_unit
+        double hessian_unit
+        double min_samples_leaf
+        double min_hessian
+    void score_children(
+        int32_t n, const double* gradients, const double* hessians, const double* counts,
+        const Sums* extra, const Sums* total, const Rules* rule, double* scores,
+    ) noexcept
+
 cdef enum:
     CELLS = 256  # bins of one feature, at most
     GROUP = 128  # features whose bins are filled from the rows together, at most
@@ -33,23 +50,30 @@ cdef double RELATIVE_NOISE = 2.0 ** -40
 cdef double CATEGORY_SMOOTHING = 10.0
 
 
-cdef struct Rules:
-    double l2
-    double min_gain
-    double gradient_unit    # what one integer step of a gradient is worth
-    double hessian_unit
-    uint32_t min_samples_leaf
-    uint32_t min_hessian    # in integer steps, at least one
-
-
 # The bins of one feature that hold rows, as running sums from the left (or, for categories, in
 # the order of their mean gradient).
 cdef struct Prefix:
     int32_t n
-    int64_t gradient[CELLS]
-    uint32_t hessian[CELLS]
-    uint32_t count[CELLS]
+    double gradient[CELLS]
+    double hessian[CELLS]
+    double count[CELLS]
     uint8_t code[CELLS]
+
+
+cdef inline Sums sums_of(Bin part) noexcept nogil:
+    cdef Sums sums
+    sums.gradient = <double>part.gradient
+    sums.hessian = part.hessian
+    sums.count = part.count
+    return sums
+
+
+cdef inline Bin up_to(const Prefix* prefix, int32_t k) noexcept nogil:
+    cdef Bin part
+    part.gradient = <int64_t>prefix.gradient[k]
+    part.hessian = <uint32_t>prefix.hessian[k]
+    part.count = <uint32_t>prefix.count[k]
+    return part
 
 
 cdef inline Bin minus(Bin whole, Bin part) noexcept nogil:
@@ -86,7 +110,7 @@ cdef void accumulate(const Bin* cells, int32_t n_bins, Prefix* prefix) noexcept 
         gradient += cells[code].gradient
         hessian += cells[code].hessian
         count += cells[code].count
-        prefix.gradient[n] = gradient
+        prefix.gradient[n] = <double>gradient
         prefix.hessian[n] = hessian
         prefix.count[n] = count
         prefix.code[n] = <uint8_t>code
@@ -110,7 +134,7 @@ cdef void accumulate_touched(Bin* cells, const uint64_t* touched, int32_t n_bins
             gradient += cells[code].gradient
             hessian += cells[code].hessian
             count += cells[code].count
-            prefix.gradient[n] = gradient
+            prefix.gradient[n] = <double>gradient
             prefix.hessian[n] = hessian
             prefix.count[n] = count
             prefix.code[n] = <uint8_t>code
@@ -131,35 +155,17 @@ cdef int32_t best_candidate(
     """The first candidate whose children score best and better than ``best_gain``, or -1."""
     cdef double[CELLS] gains
     cdef int32_t k, best = -1
-    cdef double gradient = leaf.total.gradient * rules.gradient_unit
-    cdef double hessian = leaf.total.hessian * rules.hessian_unit
-    cdef double left_gradient, left_hessian, right_gradient, right_hessian, gain
     cdef double left_value, right_value
-    cdef uint32_t left_count, left_steps, n_rows = leaf.total.count, steps = leaf.total.hessian
-    cdef bint valid
     cdef Bin left, right
+    cdef Sums more = sums_of(extra), total = sums_of(leaf.total)
     if not bounded:
-        for k in range(n_candidates):
-            left_count = prefix.count[k] + extra.count
-            left_steps = prefix.hessian[k] + extra.hessian
-            left_gradient = <double>(prefix.gradient[k] + extra.gradient) * rules.gradient_unit
-            left_hessian = <double>left_steps * rules.hessian_unit
-            right_gradient = gradient - left_gradient
-            right_hessian = (hessian - left_hessian) + rules.l2
-            left_hessian = left_hessian + rules.l2
-            gain = left_gradient * (left_gradient / left_hessian) + right_gradient * (right_gradient / right_hessian)
-            valid = (
-                (left_count >= rules.min_samples_leaf)
-                & (n_rows - left_count >= rules.min_samples_leaf)
-                & (left_steps >= rules.min_hessian)
-                & (steps - left_steps >= rules.min_hessian)
-            )
-            gains[k] = gain if valid else -INFINITY
+        score_children(
+            n_candidates, prefix.gradient, prefix.hessian, prefix.count, &more, &total, rules, gains
+        )
     else:
         for k in range(n_candidates):
-            left.gradient = prefix.gradient[k] + extra.gradient
-            left.hessian = prefix.hessian[k] + extra.hessian
-            left.count = prefix.count[k] + extra.count
+            left = up_to(prefix, k)
+            bin_add(&left, &extra)
             right = minus(leaf.total, left)
             gains[k] = -INFINITY
             if is_large_enough(left, rules) and is_large_enough(right, rules):
@@ -201,9 +207,7 @@ cdef void scan_values(
         )
         if k < 0:
             continue
-        left.gradient = prefix.gradient[k]
-        left.hessian = prefix.hessian[k]
-        left.count = prefix.count[k]
+        left = up_to(prefix, k)
         if side:
             bin_add(&left, &missing)
         best.feature = feature
@@ -249,7 +253,7 @@ cdef void scan_categories(
     memset(&left, 0, sizeof(Bin))
     for k in range(n):
         bin_add(&left, &cells[sorted_codes[k]])
-        prefix.gradient[k] = left.gradient
+        prefix.gradient[k] = <double>left.gradient
         prefix.hessian[k] = left.hessian
         prefix.count[k] = left.count
     memset(&nothing, 0, sizeof(Bin))
@@ -259,10 +263,8 @@ cdef void scan_categories(
     best.feature = feature
     best.code = <uint8_t>k
     best.categorical = 1
-    best.left.gradient = prefix.gradient[k]
-    best.left.hessian = prefix.hessian[k]
-    best.left.count = prefix.count[k]
-    best.missing_left = 2 * <int64_t>prefix.count[k] > leaf.total.count and not missing_here
+    best.left = up_to(&prefix, k)
+    best.missing_left = 2 * <int64_t>best.left.count > leaf.total.count and not missing_here
     memset(best.categories, 0, sizeof(best.categories))
     for n in range(k + 1):
         code = sorted_codes[n]

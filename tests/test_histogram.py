@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from ranktrees._core import histogram
 from ranktrees._core.dtypes import BIN, LEAF
+from ranktrees.growing import RoundedRows
 from reference import growing as slow
 
 STRIPE = 16384
@@ -39,9 +40,33 @@ def built(codes, mapper, bins, order, n_threads=1):
     """The histogram of all rows in ``order``, in a line full of rubbish."""
     histograms = rubbish(2, int(mapper.offsets[-1]))
     leaves = leaves_of((0, len(order), 1))
-    histogram.build(leaves, ids(0), codes, order, bins, mapper.offsets, histograms, n_threads)
+    histogram.build(leaves, ids(0), codes, order, bins, None, mapper.offsets, None, histograms, n_threads)
     assert (histograms[0] == rubbish(1)).all()
     return histograms[1]
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 3])
+@pytest.mark.parametrize("n_rows", [1, 40, 5000])
+def test_packed_sums_are_the_same_sums(n_rows, n_threads):
+    rng = np.random.default_rng(n_rows)
+    n_bins = [255, 2, 30, 1, *[17] * 20]
+    codes, mapper = slow.random_codes(rng, n_rows, n_bins, 0.2), slow.mapper_of(n_bins)
+    rows = RoundedRows(n_rows).round(rng.normal(size=n_rows) ** 3, np.full(n_rows, 0.3), n_threads)
+    order = rng.permutation(n_rows)[: n_rows // 2 + 1].astype(np.uint32)
+    histograms = rubbish(2, int(mapper.offsets[-1]))
+    cells = np.full((n_threads, histograms.shape[1]), 7, np.int64)
+    leaves = leaves_of((0, len(order), 1))
+    histogram.build(
+        leaves, ids(0), codes, order, rows.bins, rows.packed, mapper.offsets, cells, histograms, n_threads
+    )
+    assert (histograms[1] == built(codes, mapper, rows.bins, order)).all()
+
+
+def test_gradients_are_packed_only_where_all_hessians_are_the_same():
+    gradients = np.array([1.0, -2.0, 0.5])
+    rows = RoundedRows(3).round(gradients, np.ones(3), 1)
+    assert (rows.packed == rows.bins["gradient"] * 2**24 + 1).all()
+    assert RoundedRows(3).round(gradients, np.array([1.0, 1.0, 2.0]), 1).packed is None
 
 
 @settings(max_examples=40, deadline=None)
@@ -117,7 +142,9 @@ def test_a_batch_of_leaves_at_once():
     leaves = leaves_of((0, 3000, -1), (0, 100, 2), (100, 2500, 0), (2500, 3000, 1))
     for n_threads in (1, 3):
         histograms = rubbish(4, int(mapper.offsets[-1]))
-        histogram.build(leaves, ids(3, 1, 2), codes, order, bins, mapper.offsets, histograms, n_threads)
+        histogram.build(
+            leaves, ids(3, 1, 2), codes, order, bins, None, mapper.offsets, None, histograms, n_threads
+        )
         for leaf in leaves[1:]:
             own = built(codes, mapper, bins, order[leaf["start"] : leaf["stop"]])
             assert histograms[leaf["histogram"]].tobytes() == own.tobytes()
@@ -128,7 +155,7 @@ def test_no_leaves_no_work():
     histograms = rubbish(1, 3)
     codes, order, bins = np.zeros((1, 1), np.uint8), np.zeros(1, np.uint32), np.ones(1, BIN)
     offsets = np.array([0, 3])
-    histogram.build(leaves_of((0, 1, 0)), ids(), codes, order, bins, offsets, histograms, 2)
+    histogram.build(leaves_of((0, 1, 0)), ids(), codes, order, bins, None, offsets, None, histograms, 2)
     histogram.subtract(ids(), ids(), histograms, 2)
     histogram.remove_rows(leaves_of((0, 1, 0)), ids(), ids(), codes, order, bins, offsets, histograms)
     assert (histograms == rubbish(1)).all()

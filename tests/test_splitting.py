@@ -50,7 +50,9 @@ class Case:
     def from_histogram(self, n_threads=1):
         offsets = self.mapper.offsets
         histograms = np.empty((1, int(offsets[-1])), BIN)
-        histogram.build(self.leaves, self.root, self.codes, self.order, self.bins, offsets, histograms, 1)
+        histogram.build(
+            self.leaves, self.root, self.codes, self.order, self.bins, None, offsets, None, histograms, 1
+        )
         splitting.find(
             self.leaves,
             self.root,

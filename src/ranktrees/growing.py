@@ -6,8 +6,8 @@ A leaf enters the queue with its best split known. The queue is the policy: a wh
 or the best leaf at a time.
 """
 
-import heapq
 import math
+from bisect import insort
 
 import numpy as np
 
@@ -24,6 +24,10 @@ HISTOGRAM_BYTES = 1 << 28
 FEATURES_AT_ONCE = 128  # whose bins splitting.find_directly fills together
 CELLS = 256  # bins of one feature, at most
 
+
+# Below this many rows a gradient and a count fit in one integer, which is all that a bin needs to hold
+# where all rows have the same hessian: they are added up that way, in half the space.
+MOST_PACKED_ROWS = 1 << 24
 
 DIVERGED = (
     "The gradients of the loss have left the range of floating point: the scores have diverged. Lower "
@@ -48,21 +52,30 @@ class WholeLayers:
             layer = np.sort(layer[best])
         return layer
 
+    def give_up(self, limit):
+        """The leaves that will never be handed out; a layer is handed out at once, so there are none yet."""
+        return []
+
 
 class BestLeaf:
     """Hands out the leaf whose split gains most; of equal ones the oldest."""
 
     def __init__(self, gains):
         self.gains = gains
-        self.heap = []
+        self.waiting = []  # (-gain, leaf), rising
 
     def push(self, ids):
         gains = self.gains()
         for leaf in ids.tolist():
-            heapq.heappush(self.heap, (-gains[leaf], leaf))
+            insort(self.waiting, (-gains[leaf], leaf))
 
     def pop(self, limit):
-        return np.array([heapq.heappop(self.heap)[1]] if self.heap and limit else [], np.int32)
+        return np.array([self.waiting.pop(0)[1]] if self.waiting and limit else [], np.int32)
+
+    def give_up(self, limit):
+        """The leaves that will never be handed out, where only ``limit`` more may be: their turn is too late."""
+        late, self.waiting = self.waiting[limit:], self.waiting[:limit]
+        return [leaf for _, leaf in late]
 
 
 class RoundedRows:
@@ -78,6 +91,7 @@ class RoundedRows:
         if n_rows >= 1 << 30:
             raise ValueError(f"X has {n_rows} rows; at most 2**30 - 1 can be trained on in one process.")
         self.bins = np.empty(n_rows, BIN)
+        self._packed = np.empty(n_rows if n_rows < MOST_PACKED_ROWS else 0, np.int64)
         self._partial = np.empty(n_rows // 16384 + 1, np.float64)
 
     def round(self, gradients, hessians, n_threads):
@@ -88,9 +102,11 @@ class RoundedRows:
         largest_hessian = histogram.largest(hessians, self._partial, n_threads)
         if not (math.isfinite(largest_gradient) and math.isfinite(largest_hessian)):
             raise ValueError(DIVERGED)
-        gradient_bits = min(30 - math.frexp(largest_gradient)[1], 1000)
-        hessian_bits = min(30 - math.frexp(largest_hessian)[1], 1000)
         n_rows = len(gradients)
+        packs = n_rows < MOST_PACKED_ROWS and hessians.min() == largest_hessian
+        bits = min(30, 38 - n_rows.bit_length()) if packs else 30
+        gradient_bits = min(bits - math.frexp(largest_gradient)[1], 1000)
+        hessian_bits = min(30 - math.frexp(largest_hessian)[1], 1000)
         partial = self._partial.view(np.int64)
         steps = histogram.total(hessians, math.ldexp(1.0, hessian_bits), partial, n_threads)
         room = (2**32 - 1 - n_rows) / (steps + n_rows)
@@ -108,6 +124,9 @@ class RoundedRows:
             self.bins,
             n_threads,
         )
+        self.packed = self._packed if packs else None
+        if packs:
+            histogram.pack(self.bins, self.packed, n_threads)
         return self
 
 
@@ -191,13 +210,16 @@ class TreeGrower:
         self.scratch = np.empty(n_rows, np.uint32)
         self.cells = np.zeros((n_threads, min(len(mapper.n_bins), FEATURES_AT_ONCE) * CELLS), BIN)
         self.histograms = self._room_for_histograms()
+        self.packed_cells = np.empty((n_threads, self.histograms.shape[1]), np.int64)
 
     def _room_for_histograms(self):
         if self.constraints.draws_features:
             return np.empty((0, 0), BIN)
         n_cells = int(self.mapper.offsets[-1])
         fitting = HISTOGRAM_BYTES // (n_cells * BIN.itemsize)
-        lines = min(self.n_leaves_allowed, len(self.codes) // FEW_ROWS + 1, fitting)
+        # of k leaves no more than those still to be split are kept, and with them one being built
+        most = self.n_leaves_allowed // 2 + 2 if self.max_leaf_nodes else self.n_leaves_allowed
+        lines = min(most, len(self.codes) // FEW_ROWS + 1, fitting)
         return np.empty((max(lines, 0), n_cells), BIN)
 
     def grow(self, rows, order, *, seed=0, stream=0):
@@ -236,6 +258,7 @@ class TreeGrower:
             if n_leaves < self.n_leaves_allowed:
                 self._search(parents, children)
                 queue.push(children[self.leaves["split"]["feature"][children] >= 0])
+                self._free(queue.give_up(self.n_leaves_allowed - n_leaves))
         leaves = self.leaves[:n_nodes].copy()
         n_threads = threads_for(self.n_threads, 8 * len(order))
         partition.settle_leaves(
@@ -297,7 +320,7 @@ class TreeGrower:
         smaller = np.where(larger_is_right, children[::2], children[1::2])
         worth = worth.reshape(-1, 2)
         kept &= (sizes.max(axis=1) >= FEW_ROWS) & worth.any(axis=1)
-        self.free_lines.extend(lines[parents[~kept]][lines[parents[~kept]] >= 0].tolist())
+        self._free(parents[~kept].tolist())
         lines[larger[kept]] = lines[parents[kept]]
         lines[parents] = -1
         build = kept & (sizes.min(axis=1) >= FEW_ROWS)
@@ -324,9 +347,15 @@ class TreeGrower:
         from_histogram = lines[worth] >= 0
         self._find(worth[from_histogram])
         self._find_directly(worth[~from_histogram])
-        for leaf in children[(lines[children] >= 0) & (leaves["split"]["feature"][children] < 0)].tolist():
-            self.free_lines.append(int(lines[leaf]))
-            lines[leaf] = -1
+        self._free(children[leaves["split"]["feature"][children] < 0].tolist())
+
+    def _free(self, ids):
+        """These leaves need their histograms no more."""
+        lines = self.leaves["histogram"]
+        for leaf in ids:
+            if lines[leaf] >= 0:
+                self.free_lines.append(int(lines[leaf]))
+                lines[leaf] = -1
 
     def _build(self, ids):
         histogram.build(
@@ -335,7 +364,9 @@ class TreeGrower:
             self.codes,
             self.order,
             self.rows.bins,
+            self.rows.packed,
             self.mapper.offsets,
+            self.packed_cells,
             self.histograms,
             threads_for(self.n_threads, self._n_rows(ids) * self.codes.shape[1]),
         )
@@ -353,7 +384,7 @@ class TreeGrower:
 
     def _find(self, ids):
         if len(ids):
-            n_threads = threads_for(self.n_threads, 4 * len(ids) * self.histograms.shape[1])
+            n_threads = threads_for(self.n_threads, 8 * len(ids) * self.histograms.shape[1])
             splitting.find(
                 self.leaves,
                 ids,
