@@ -20,6 +20,8 @@ import numpy as np
 
 from ranktrees import HistGBRTRegressor, LambdaMARTRanker, make_ranking
 
+RATE = 0.1  # of all libraries: how trees grow, and so what they cost, depends on it
+
 
 def ours(kind):
     """A model of ours without sampling, so that all libraries do the same work."""
@@ -29,6 +31,8 @@ def ours(kind):
             max_iter=n_trees,
             max_leaf_nodes=options.leaves,
             n_jobs=options.threads,
+            learning_rate=RATE,
+            l2_regularization=0.0,
             subsample=1.0,
             max_features=1.0,
             random_state=0,
@@ -46,6 +50,7 @@ def lightgbm(objective, **parameters):
         settings = {
             "objective": objective,
             "num_leaves": options.leaves,
+            "learning_rate": RATE,
             "num_threads": options.threads,
             "verbose": -1,
             **parameters,
@@ -67,6 +72,7 @@ def xgboost(objective):
             "grow_policy": "lossguide",
             "max_leaves": options.leaves,
             "max_depth": 0,
+            "eta": RATE,
             "nthread": options.threads,
         }
         peer.train(settings, peer.QuantileDMatrix(X, y, qid=qid, nthread=options.threads), n_trees)
@@ -81,7 +87,7 @@ def hist_gradient_boosting(X, y, qid, options, n_trees):
 
     with threadpoolctl.threadpool_limits(options.threads):
         HistGradientBoostingRegressor(
-            max_iter=n_trees, max_leaf_nodes=options.leaves, early_stopping=False
+            learning_rate=RATE, max_iter=n_trees, max_leaf_nodes=options.leaves, early_stopping=False
         ).fit(X, y)
 
 

@@ -19,7 +19,7 @@ cdef extern from "bins.h" nogil:
 
 cdef enum:
     BLOCK = 16  # features whose bins are filled together: 64 KiB of cells
-    CHUNK = 2048  # rows whose codes stay in the cache while the blocks go over them
+    CHUNK = 1024  # rows whose codes stay in the cache while the blocks go over them
     AHEAD = 24  # rows to fetch ahead
     STRIPE = 16384  # values that one task looks at
     COUNTS = 16777216  # 2^24: what a packed gradient is multiplied by

@@ -53,7 +53,7 @@ class WholeLayers:
         return layer
 
     def give_up(self, limit):
-        """The leaves that will never be handed out; a layer is handed out at once, so there are none yet."""
+        """A layer is handed out at once: all of it may still be."""
         return []
 
 
@@ -73,7 +73,7 @@ class BestLeaf:
         return np.array([self.waiting.pop(0)[1]] if self.waiting and limit else [], np.int32)
 
     def give_up(self, limit):
-        """The leaves that will never be handed out, where only ``limit`` more may be: their turn is too late."""
+        """The leaves that will never be handed out where only ``limit`` more may be."""
         late, self.waiting = self.waiting[limit:], self.waiting[:limit]
         return [leaf for _, leaf in late]
 
@@ -329,10 +329,8 @@ class TreeGrower:
         for leaf in smaller[build].tolist():
             lines[leaf] = self.free_lines.pop()
         self._build(smaller[build])
-        n_cells = build.sum() * self.histograms.shape[1]
-        histogram.subtract(
-            lines[larger[build]], lines[smaller[build]], self.histograms, threads_for(self.n_threads, n_cells)
-        )
+        n_threads = threads_for(self.n_threads, 8 * build.sum() * self.histograms.shape[1])
+        histogram.subtract(lines[larger[build]], lines[smaller[build]], self.histograms, n_threads)
         histogram.remove_rows(
             leaves,
             smaller[remove],
