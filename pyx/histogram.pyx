@@ -34,7 +34,9 @@ def largest(const double[::1] values, double[::1] partial, int n_threads):
     """
     cdef int64_t n = values.shape[0], n_stripes = (n + STRIPE - 1) // STRIPE, s, i
     cdef double best, size
-    for s in prange(n_stripes, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="static"):
+    for s in prange(
+        n_stripes, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="static"
+    ):
         best = 0.0
         for i in range(s * STRIPE, min(n, (s + 1) * STRIPE)):
             size = values[i] if values[i] > 0 else -values[i]
@@ -54,7 +56,9 @@ def total(const double[::1] values, double scale, int64_t[::1] partial, int n_th
     """The sum of ``rint(value * scale)``, exact, so the order does not matter."""
     cdef int64_t n = values.shape[0], n_stripes = (n + STRIPE - 1) // STRIPE, s, i, one
     cdef double rounded
-    for s in prange(n_stripes, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="static"):
+    for s in prange(
+        n_stripes, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="static"
+    ):
         one = 0
         for i in range(s * STRIPE, min(n, (s + 1) * STRIPE)):
             rounded = (values[i] * scale + TO_INTEGER) - TO_INTEGER
@@ -77,7 +81,9 @@ def round_rows(
     """Each row's gradient and hessian as integers, rounded once; a positive hessian stays positive."""
     cdef int64_t n = gradients.shape[0], n_stripes = (n + STRIPE - 1) // STRIPE, s, i
     cdef double gradient, hessian
-    for s in prange(n_stripes, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="static"):
+    for s in prange(
+        n_stripes, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="static"
+    ):
         for i in range(s * STRIPE, min(n, (s + 1) * STRIPE)):
             gradient = (gradients[i] * gradient_scale + TO_INTEGER) - TO_INTEGER
             hessian = (hessians[i] * hessian_scale + TO_INTEGER) - TO_INTEGER
@@ -90,7 +96,9 @@ def round_rows(
 def pack(const Bin[::1] rows, int64_t[::1] packed, int n_threads):
     """packed = gradient * 2^24 + 1: sums of fewer than 2^24 rows hold their gradients and their count."""
     cdef int64_t n = rows.shape[0], n_stripes = (n + STRIPE - 1) // STRIPE, s, i
-    for s in prange(n_stripes, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="static"):
+    for s in prange(
+        n_stripes, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="static"
+    ):
         for i in range(s * STRIPE, min(n, (s + 1) * STRIPE)):
             packed[i] = rows[i].gradient * COUNTS + 1
 
@@ -161,7 +169,7 @@ cdef void add_packed(
     int64_t* cells,
     Bin* histogram,
 ) noexcept nogil:
-    """The same where all rows have the same hessian: one integer per row and per cell, unpacked at the end."""
+    """The same where all rows have the same hessian: one integer a row and a cell, unpacked at the end."""
     cdef int64_t i, f, chunk = 0, block, end, line, value
     cdef const uint8_t* code
     memset(cells + offsets[first], 0, (offsets[last] - offsets[first]) * sizeof(int64_t))
@@ -213,7 +221,9 @@ def build(
     cdef Bin* histogram
     if n_tasks == 0:
         return
-    for task in prange(n_tasks, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"):
+    for task in prange(
+        n_tasks, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"
+    ):
         leaf = &leaves[ids[task // n_shares]]
         share = task % n_shares
         first = n_features * share // n_shares
@@ -245,7 +255,9 @@ def subtract(
     cdef const Bin* part
     if n_tasks == 0:
         return
-    for task in prange(n_tasks, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="static"):
+    for task in prange(
+        n_tasks, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="static"
+    ):
         whole = &histograms[wholes[task // n_stripes], 0]
         part = &histograms[parts[task // n_stripes], 0]
         stripe = task % n_stripes
@@ -265,7 +277,7 @@ def remove_rows(
     const int64_t[::1] offsets,     # IN
     Bin[:, ::1] histograms,         # IN and OUT
 ):
-    """sibling = parent - child, row by row: what a child of few rows costs less than a histogram of its own."""
+    """sibling = parent - child, row by row: cheaper than a histogram for a child of few rows."""
     cdef int64_t n_features = codes.shape[1], k, i, f
     cdef Bin* histogram
     cdef const uint8_t* code

@@ -194,7 +194,7 @@ cdef void query_gradients(
 
 
 cdef double mean_swap(int64_t n, const double* discounts, int64_t top) noexcept nogil:
-    """What swapping two rows of a random order is worth on average; without discounts a pair that counts is 1."""
+    """What swapping two rows of a random order is worth on average; without discounts, 1 where it counts."""
     cdef double below = 0.0, swaps = 0.0
     cdef int64_t rank
     for rank in range(n - 1, -1, -1):
@@ -218,8 +218,8 @@ cdef void undecided_gradients(
 ) noexcept nogil:
     """The expectation over all orders of the sums over the pairs of a query whose scores are all equal.
 
-    Then rho is 1/2 for every pair, and a row's sums follow from how many rows have higher and lower grades, and
-    what those grades sum to.
+    Then rho is 1/2 for every pair, and a row's sums follow from how many rows have higher and lower grades,
+    and what those grades sum to.
     """
     cdef double share = mean_swap(n, discounts, min(truncation, n - 1))
     cdef double total = 0.0, above = 0.0, grade, pull, spread, size = 0.0, norm = 1.0, weight

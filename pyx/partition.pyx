@@ -136,7 +136,8 @@ def split_leaves(
                       l2, gradient_unit, hessian_unit, n_threads)
         return
     for i in prange(
-        n_ids, nogil=True, num_threads=n_threads, use_threads_if=n_ids > 1 and n_threads > 1, schedule="dynamic"
+        n_ids, nogil=True, num_threads=n_threads, use_threads_if=n_ids > 1 and n_threads > 1,
+        schedule="dynamic",
     ):
         split_one(&leaves[0], ids[i], <int32_t>(first_child + 2 * i), &codes[0, 0], n_features, &offsets[0],
                   &monotone[0] if monotone is not None else NULL, &order[0], &scratch[0],
@@ -157,7 +158,9 @@ cdef void split_one(
     cdef uint32_t* rows = order + leaf.start
     cdef uint32_t* own = scratch + leaf.start
     mark_left(&leaf.split, <int32_t>(offsets[f + 1] - offsets[f]) - 1, goes_left)
-    for stretch in prange(n_stretches, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="static"):
+    for stretch in prange(
+        n_stretches, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="static"
+    ):
         first = n_rows * stretch // n_stretches
         last = n_rows * (stretch + 1) // n_stretches
         n_lefts[stretch] = part(rows + first, last - first, codes + f, n_features, goes_left, own + first)
@@ -165,7 +168,9 @@ cdef void split_one(
     for s in range(n_stretches):
         before[s + 1] = before[s] + n_lefts[s]
     n_left = before[n_stretches]
-    for stretch in prange(n_stretches, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="static"):
+    for stretch in prange(
+        n_stretches, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="static"
+    ):
         first = n_rows * stretch // n_stretches
         last = n_rows * (stretch + 1) // n_stretches
         take(own + first, last - first, n_lefts[stretch], rows + before[stretch],
@@ -203,7 +208,7 @@ def settle_leaves(
     double l2,
     int n_threads,
 ):
-    """Set each leaf's value from its own rows: light rows, too, count to the last bit where they are alone."""
+    """Set each leaf's value from its own rows: light rows count to the last bit where they are alone."""
     cdef int64_t k, n_rows
     cdef double gradient, hessian, value
     cdef const uint32_t* rows

@@ -1,6 +1,5 @@
 """Random draws that depend on nothing but (seed, stream, counter)."""
-from cython.parallel cimport prange
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
 from records cimport portable_random, portable_uniform
 
@@ -24,7 +23,7 @@ def draws(uint64_t seed, uint64_t stream, uint32_t[::1] times, int64_t n_draws):
 def features_of_leaves(
     uint64_t seed, uint64_t stream,
     const int32_t[::1] ids,             # IN   the leaves that draw
-    int32_t[:, ::1] features,           # IN and OUT  candidates, one line per leaf, ending at -1; shuffled in place
+    int32_t[:, ::1] features,           # IN and OUT  candidates, a line per leaf, ending at -1; shuffled
 ):
     """Shuffle each leaf's candidates, by (seed, stream, leaf), so that its first k are a sample of k."""
     cdef int64_t i, j, k, n, width = features.shape[1]

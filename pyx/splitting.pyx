@@ -118,7 +118,9 @@ cdef void accumulate(const Bin* cells, int32_t n_bins, Prefix* prefix) noexcept 
     prefix.n = n
 
 
-cdef void accumulate_touched(Bin* cells, const uint64_t* touched, int32_t n_bins, Prefix* prefix) noexcept nogil:
+cdef void accumulate_touched(
+    Bin* cells, const uint64_t* touched, int32_t n_bins, Prefix* prefix
+) noexcept nogil:
     """The same, visiting only the bins whose bit is set."""
     cdef int32_t word, code, n = 0
     cdef int64_t gradient = 0
@@ -227,7 +229,7 @@ cdef void scan_categories(
     const Rules* rules,
     Split* best,
 ) noexcept nogil:
-    """Sort the categories by mean gradient, then cut that order (Fisher, 1958); missing is one more category."""
+    """Sort the categories by mean gradient and cut that order (Fisher, 1958); missing is one more of them."""
     cdef Prefix prefix
     cdef double[CELLS] means
     cdef uint8_t[CELLS] sorted_codes
@@ -282,7 +284,9 @@ cdef void begin(const Leaf* leaf, bint bounded, const Rules* rules, Split* best)
     best.gain += RELATIVE_NOISE * best.gain + rules.min_gain
 
 
-cdef void conclude(Leaf* leaf, const Split* found, int64_t n_found, bint bounded, const Rules* rules) noexcept nogil:
+cdef void conclude(
+    Leaf* leaf, const Split* found, int64_t n_found, bint bounded, const Rules* rules
+) noexcept nogil:
     """The best of what the tasks found, its gain measured against the undivided leaf."""
     cdef int64_t i
     begin(leaf, bounded, rules, &leaf.split)
@@ -321,13 +325,16 @@ def find(
     uint32_t min_samples_leaf, uint32_t min_hessian,
     int n_threads,
 ):
-    """The best split of each leaf whose histogram is built. A task is one leaf and one share of the features."""
-    cdef int64_t n_features = offsets.shape[0] - 1, n_shares = found.shape[1], n_tasks = ids.shape[0] * n_shares
+    """The best split of each leaf with a histogram. A task is one leaf and one share of the features."""
+    cdef int64_t n_features = offsets.shape[0] - 1, n_shares = found.shape[1]
+    cdef int64_t n_tasks = ids.shape[0] * n_shares
     cdef int64_t task, i, share
     cdef Rules rules = rules_of(l2, min_gain, gradient_unit, hessian_unit, min_samples_leaf, min_hessian)
     cdef bint bounded = monotone is not None
     cdef const int8_t* signs = &monotone[0] if bounded else NULL
-    for task in prange(n_tasks, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"):
+    for task in prange(
+        n_tasks, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"
+    ):
         i = task // n_shares
         share = task % n_shares
         scan_share(
@@ -370,7 +377,7 @@ def find_directly(
     const int64_t[::1] offsets,             # IN
     const uint8_t[::1] is_categorical,      # IN
     const int8_t[::1] monotone,             # IN   or None
-    Bin[:, ::1] cells,                      # scratch, zero on entry and exit, a line of up to 128 * 256 per thread
+    Bin[:, ::1] cells,                      # scratch, zero on entry and exit, a line per thread
     Split[:, ::1] found,                    # scratch, one line per leaf, one column per share of its features
     double l2, double min_gain, double gradient_unit, double hessian_unit,
     uint32_t min_samples_leaf, uint32_t min_hessian,
@@ -389,7 +396,9 @@ def find_directly(
         return
     if features.shape[0] > 1:
         stride = width
-    for task in prange(n_tasks, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"):
+    for task in prange(
+        n_tasks, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"
+    ):
         i = task // n_shares
         share = task % n_shares
         first = width * share // n_shares
