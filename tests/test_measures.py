@@ -846,3 +846,15 @@ def test_a_measure_of_ones_own():
     assert as_measure(measure) is measure
     with pytest.raises(NotImplementedError, match="must define of_query"):
         Measure()([0, 1], [0, 1])
+
+
+def test_signed_mean_is_higher_where_the_model_is_better():
+    labels, scores, offsets = np.array([2.0, 0.0, 1.0]), np.array([1.0, 0.5, 0.0]), np.array([0, 3])
+    assert as_measure("ndcg").signed_mean(labels, scores, offsets) == as_measure("ndcg").mean(
+        labels, scores, offsets
+    )
+    assert as_measure("rmse").signed_mean(labels, scores, offsets) == -as_measure("rmse").mean(
+        labels, scores, offsets
+    )
+    with pytest.warns(UndefinedMetricWarning, match="NDCG is not defined on any query"):
+        assert np.isnan(as_measure("ndcg").signed_mean(np.zeros(3), scores, offsets))

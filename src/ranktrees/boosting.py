@@ -29,8 +29,7 @@ class Followed:
         if self.measure is None:
             return -self.bound.loss(self.scores)
         data = self.data
-        value = self.measure.mean(data.labels, self.scores, data.offsets, data.weights, self.n_threads)
-        return value if self.measure.greater_is_better else -value
+        return self.measure.signed_mean(data.labels, self.scores, data.offsets, data.weights, self.n_threads)
 
 
 def add_by_walking(grown, values, missing_codes, codes, rows, scores, n_threads):
@@ -89,6 +88,7 @@ def boost(
     n_threads, mapper, scores = grower.n_threads, grower.mapper, train.scores
     gradients, hessians = np.empty(len(scores)), np.empty(len(scores))
     rows = RoundedRows(len(scores))
+    held_out = np.arange(0 if validation is None else len(validation.scores), dtype=np.uint32)
     trees, train_scores, validation_scores = [], [], []
     for iteration in rounds:
         bound.gradients(scores, gradients, hessians)
@@ -107,13 +107,12 @@ def boost(
         if follow_train:
             train_scores.append(train.score())
         if validation is not None:
-            everything = np.arange(len(validation.scores), dtype=np.uint32)
             add_by_walking(
                 grown,
                 values,
                 mapper.missing_codes,
                 validation.codes,
-                everything,
+                held_out,
                 validation.scores,
                 n_threads,
             )

@@ -262,7 +262,7 @@ class TreeEnsembleEstimator(CallbackSupportMixin, RegressorMixin, BaseEstimator)
         Returns
         -------
         score : float
-            Higher is better.
+            Higher is better. NaN, with an ``UndefinedMetricWarning``, where no query counts.
 
         Raises
         ------
@@ -276,10 +276,8 @@ class TreeEnsembleEstimator(CallbackSupportMixin, RegressorMixin, BaseEstimator)
         scores = scores if data.order is None else scores[data.order]
         if measure is None:
             return float(r2_score(data.labels, scores, sample_weight=data.weights))
-        value = measure.mean(
-            data.labels, scores, data.offsets, data.weights, effective_n_threads(self.n_jobs)
-        )
-        return value if measure.greater_is_better else -value
+        n_threads = effective_n_threads(self.n_jobs)
+        return measure.signed_mean(data.labels, scores, data.offsets, data.weights, n_threads)
 
     def _measure(self):
         return None if self.measure is None else as_measure(self.measure)
@@ -1090,8 +1088,7 @@ class RandomForestRanker(TreeEnsembleEstimator):
         measure = self._measure() if self.oob_score is True else as_measure(self.oob_score)
         offsets = np.concatenate([[0], np.cumsum(seen)])[data.offsets]
         weights = None if data.weights is None else data.weights[seen]
-        score = measure.mean(data.labels[seen], scores[seen], offsets, weights, n_threads)
-        self.oob_score_ = score if measure.greater_is_better else -score
+        self.oob_score_ = measure.signed_mean(data.labels[seen], scores[seen], offsets, weights, n_threads)
         self.oob_prediction_ = np.empty_like(scores)
         self.oob_prediction_[slice(None) if data.order is None else data.order] = scores
 

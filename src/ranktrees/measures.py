@@ -419,13 +419,16 @@ class Measure:
             raise TypeError(f"{self.name}(y_true, y_score) needs both labels and scores")
         labels, scores, offsets, weights = _grouped(measure, y_true, y_score, qid, sample_weight)
         value = measure.mean(labels, scores, offsets, weights)
+        measure._warn_if_undefined(value)
+        return value
+
+    def _warn_if_undefined(self, value):
         if math.isnan(value):
             warnings.warn(
-                f"{measure} is not defined on any query of positive weight (see empty_query): it is nan",
+                f"{self} is not defined on any query of positive weight (see empty_query): it is nan",
                 UndefinedMetricWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
-        return value
 
     def __matmul__(self, at):
         """The measure cut off at rank ``at``."""
@@ -517,6 +520,23 @@ class Measure:
         """
         values = self.per_query(labels, scores, offsets, weights, n_threads)
         return _weighted_mean(values, None if weights is None else _query_weights(weights, offsets))
+
+    def signed_mean(self, labels, scores, offsets, weights=None, n_threads=1):
+        """The mean, negated where smaller is better: what is compared to choose between models.
+
+        Parameters
+        ----------
+        labels, scores, offsets, weights, n_threads
+            As in `per_query`.
+
+        Returns
+        -------
+        float
+            NaN, with an `UndefinedMetricWarning`, if no query counts.
+        """
+        value = self.mean(labels, scores, offsets, weights, n_threads)
+        self._warn_if_undefined(value)
+        return value if self.greater_is_better else -value
 
     def deltas(self, labels, scores):
         """What the measure gains when two rows of a query swap places in the ranking.

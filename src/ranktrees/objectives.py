@@ -681,9 +681,9 @@ class RankNet(Objective):
 class LambdaMART(Objective):
     """LambdaMART: RankNet's gradient of a pair, times what swapping the two rows would change in the measure.
 
-    The rows of a query are ranked by falling score, ties in the order of the rows; where all scores are equal,
-    the expectation over all orders is taken. A pair counts if the
-    labels differ and its better ranked row is among the ``truncation_level`` best. In the words of `RankNet`,
+    The rows of a query are ranked by falling score, ties in the order of the rows; where all scores are
+    equal, the expectation over all orders is taken. A pair counts if the labels differ and its better ranked
+    row is among the ``truncation_level`` best. In the words of `RankNet`,
     it adds ``-sigma * delta * rho`` to the gradient of the better row, ``sigma * delta * rho`` to that of the
     worse, and ``sigma^2 * delta * rho * (1 - rho)`` to both hessians, where for NDCG ::
 
@@ -747,7 +747,8 @@ class LambdaMART(Objective):
         measure = measures.as_measure(self.measure)
         if measure.name not in ("NDCG", "DCG"):
             raise ValueError(
-                f"lambdamart can optimise the measures NDCG and DCG (at any cutoff), got {measure!r}"
+                f"measure={measure!r}: lambdamart can optimise NDCG and DCG, at any cutoff; train on one of "
+                "them and score by the other"
             )
         object.__setattr__(self, "measure", measure)
         _check_pairs(self.sigma, self.truncation_level)
