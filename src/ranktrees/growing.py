@@ -82,9 +82,11 @@ class RoundedRows:
     """The gradients of one round as integers: one bin per row, and what one integer step is worth.
 
     Every sum of these bins is exact, hence the same in any order: over threads, over shards, and
-    for ``parent - child``. Gradients keep 30 bits below the largest one. Hessians and counts share
-    a 64-bit lane, so all hessians together stay below 2^32, and each keeps what that leaves it: enough
-    to find splits by. The values of the leaves are computed from the gradients themselves.
+    for ``parent - child``. Gradients keep 30 bits below the largest one, or, where all hessians are the
+    same and gradients are packed, 38 bits less those of the number of rows, if that is fewer. Hessians
+    and counts share a 64-bit lane, so all hessians together stay below 2^32, and each keeps what that
+    leaves it: enough to find splits by. The values of the leaves are computed from the gradients
+    themselves.
     """
 
     def __init__(self, n_rows):

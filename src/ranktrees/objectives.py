@@ -701,7 +701,8 @@ class LambdaMART(Objective):
         How far down the ranking the better ranked row of a pair may stand; None is all the way, and then a
         round is quadratic in the length of a query. Somewhat more than the measure's cutoff works well.
     sigma : float, default=1.0
-        Steepness of the logistic function; changes the scale of the scores only (see `RankNet`).
+        Steepness of the logistic function. Without regularisation it changes the scale of the scores only
+        (see `RankNet`).
     delta : {"full", "cut"}, default="full"
         "full" takes the discounts of the whole ranking, so that rows below the cutoff are still pulled up,
         and divides by the ideal at the cutoff. "cut" takes the exact change of the measure: pairs of which
