@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdint.h>
 
-#include "widths.h"
+#include "simd.h"
 
 typedef struct {
     double gradient, hessian, count;
@@ -24,10 +24,11 @@ typedef struct {
 
 /* scores[k] = G_l (G_l / (H_l + l2)) + G_r (G_r / (H_r + l2)), or -inf where a child would be too small.
  * Left are the sums up to candidate k and, on top of them, extra. */
-EACH_WIDTH static void score_children(int32_t n, const double *restrict gradients,
-                                      const double *restrict hessians, const double *restrict counts,
-                                      const sums *extra, const sums *total, const rules *rule,
-                                      double *restrict scores) {
+EACH_WIDTH(void, score_children,
+           (int32_t n, const double *RESTRICT gradients, const double *RESTRICT hessians,
+            const double *RESTRICT counts, const sums *extra, const sums *total, const rules *rule,
+            double *RESTRICT scores),
+           (n, gradients, hessians, counts, extra, total, rule, scores)) {
     const double unit = rule->gradient_unit, hessian_unit = rule->hessian_unit, l2 = rule->l2;
     const double least = rule->min_samples_leaf, least_hessian = rule->min_hessian;
     const double more_gradient = extra->gradient, more_hessian = extra->hessian, more = extra->count;

@@ -14,21 +14,14 @@
 #include <stdint.h>
 
 #include "portable.h"
-#include "widths.h"
+#include "simd.h"
 
 #define LANES 8
 
-#if defined(_MSC_VER)
-#define INLINE static __forceinline
-#define RESTRICT __restrict
-#else
-#define INLINE static inline __attribute__((always_inline))
-#define RESTRICT __restrict__
-#endif
-
 /* out = e^(sigma (score - middle)). The clip leaves room for products of two and for a gap. */
-EACH_WIDTH static void exponentials_of(int64_t n, double sigma, double middle, const double *RESTRICT scores,
-                                       double *RESTRICT out) {
+EACH_WIDTH(void, exponentials_of,
+           (int64_t n, double sigma, double middle, const double *RESTRICT scores, double *RESTRICT out),
+           (n, sigma, middle, scores, out)) {
     for (int64_t i = 0; i < n; i++) {
         double x = sigma * (scores[i] - middle);
         x = x > 600.0 ? 600.0 : x;
@@ -79,12 +72,13 @@ INLINE double pairs_of_query(int measured, int spread, int64_t n, int64_t top,
     return sum_lanes(size);
 }
 
-#define PAIRS(name, measured, spread)                                                               \
-    EACH_WIDTH static double name(int64_t n, int64_t top, const double *discounts,                  \
-                                  const double *grades, const double *scores,                       \
-                                  const double *exponentials, double *gradients, double *hessians) { \
-        return pairs_of_query(measured, spread, n, top, discounts, grades, scores, exponentials,    \
-                              gradients, hessians);                                                 \
+#define PAIRS(name, measured, spread)                                                                   \
+    EACH_WIDTH(double, name,                                                                            \
+               (int64_t n, int64_t top, const double *discounts, const double *grades,                  \
+                const double *scores, const double *exponentials, double *gradients, double *hessians), \
+               (n, top, discounts, grades, scores, exponentials, gradients, hessians)) {                \
+        return pairs_of_query(measured, spread, n, top, discounts, grades, scores, exponentials,        \
+                              gradients, hessians);                                                     \
     }
 PAIRS(plain_pairs, 0, 0)
 PAIRS(measured_pairs, 1, 0)

@@ -9,20 +9,22 @@
 #include <stdint.h>
 #include <string.h>
 
-static inline double portable_from_bits(uint64_t bits) {
+#include "simd.h"
+
+INLINE double portable_from_bits(uint64_t bits) {
     double x;
     memcpy(&x, &bits, sizeof x);
     return x;
 }
 
-static inline uint64_t portable_to_bits(double x) {
+INLINE uint64_t portable_to_bits(double x) {
     uint64_t bits;
     memcpy(&bits, &x, sizeof bits);
     return bits;
 }
 
 /* e^x for |x| <= 700; beyond that the argument is clipped (e^700 = 1e304). */
-static inline double portable_exp(double x) {
+INLINE double portable_exp(double x) {
     const double round_to_integer = 0x1.8p52;
     x = x > 700.0 ? 700.0 : x;
     x = x < -700.0 ? -700.0 : x;
@@ -47,7 +49,7 @@ static inline double portable_exp(double x) {
 }
 
 /* log2(x) for finite normal x > 0; exact for powers of two. */
-static inline double portable_log2(double x) {
+INLINE double portable_log2(double x) {
     uint64_t bits = portable_to_bits(x);
     int64_t exponent = (int64_t)(bits >> 52) - 1023;
     double m = portable_from_bits((bits & 0xfffffffffffffULL) | 0x3ff0000000000000ULL);
@@ -73,18 +75,18 @@ static inline double portable_log2(double x) {
 
 /* A counter-based random number: the same for the same (seed, stream, counter), whoever asks and
  * in whatever order. Two rounds of the splitmix64 finaliser (Steele, Lea, Flood, OOPSLA 2014). */
-static inline uint64_t portable_mix(uint64_t z) {
+INLINE uint64_t portable_mix(uint64_t z) {
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
     return z ^ (z >> 31);
 }
 
-static inline uint64_t portable_random(uint64_t seed, uint64_t stream, uint64_t counter) {
+INLINE uint64_t portable_random(uint64_t seed, uint64_t stream, uint64_t counter) {
     uint64_t key = portable_mix(seed + 0x9e3779b97f4a7c15ULL * (stream + 1));
     return portable_mix(key + 0x9e3779b97f4a7c15ULL * (counter + 1));
 }
 
 /* The upper 53 bits as a number in [0, 1). */
-static inline double portable_uniform(uint64_t random) { return (double)(random >> 11) * 0x1p-53; }
+INLINE double portable_uniform(uint64_t random) { return (double)(random >> 11) * 0x1p-53; }
 
 #endif

@@ -6,10 +6,18 @@ from numbers import Integral
 
 import joblib
 
+from ranktrees._core import simd
 from ranktrees._core.threads import max_threads
 
 # A thread is worth waking for about this many values, some 200 microseconds of work.
 VALUES_PER_THREAD = 1 << 18
+
+_asked = os.environ.get("RANKTREES_SIMD")
+if _asked is not None and _asked not in simd.LEVELS[: simd.LEVELS.index(simd.of_processor()) + 1]:
+    raise ImportError(
+        f"RANKTREES_SIMD={_asked!r}: expected one of {', '.join(simd.LEVELS)}, and no wider than this processor's "
+        f"{simd.of_processor()}; unset it to use that."
+    )
 
 # OpenMP's threads do not survive a fork, and a child that asks for them waits for ever.
 _state = {"threads_started": False, "forked_from_threads": False}

@@ -1,0 +1,75 @@
+/* One binary for every x86-64: the same C compiled for narrow and for wide registers, and the widest that
+ * the processor has is called. Every operation is rounded on its own (-ffp-contract=off), so all of them give
+ * the same bits. RANKTREES_SIMD=portable, avx2 or avx512 holds the width down, to test that.
+ *
+ *   EACH_WIDTH(double, sum, (int n, const double *values), (n, values)) { ... }
+ *
+ * defines sum() three times and a sum() that picks one. What it calls must be INLINE. */
+#ifndef RANKTREES_SIMD_H
+#define RANKTREES_SIMD_H
+
+#include <stdlib.h>
+#include <string.h>
+
+#if defined(_MSC_VER)
+#define INLINE static __forceinline
+#define RESTRICT __restrict
+#elif defined(__GNUC__)
+#define INLINE static inline __attribute__((always_inline))
+#define RESTRICT __restrict__
+#else
+#define INLINE static inline
+#define RESTRICT
+#endif
+
+enum { PORTABLE, AVX2, AVX512 };
+
+#if defined(__GNUC__) && defined(__x86_64__)
+#define HAS_SIMD 1
+#define FOR_AVX2 __attribute__((target("avx2,bmi,bmi2")))
+#define FOR_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,bmi,bmi2")))
+
+static inline int simd_of_processor(void) {
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+        __builtin_cpu_supports("bmi2"))
+        return AVX512;
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2") ? AVX2 : PORTABLE;
+}
+
+/* Threads that come here together compute the same number. */
+static inline int simd_level(void) {
+    static volatile int known = -1;
+    if (known < 0) {
+        const char *asked = getenv("RANKTREES_SIMD");
+        const int most = simd_of_processor();
+        int level = most;
+        if (asked && !strcmp(asked, "portable"))
+            level = PORTABLE;
+        if (asked && !strcmp(asked, "avx2"))
+            level = AVX2;
+        known = level < most ? level : most;
+    }
+    return known;
+}
+
+#define EACH_WIDTH(returns, name, parameters, arguments)                                                   \
+    INLINE returns name##_of_any_width parameters;                                                         \
+    FOR_AVX512 static returns name##_avx512 parameters { return name##_of_any_width arguments; }           \
+    FOR_AVX2 static returns name##_avx2 parameters { return name##_of_any_width arguments; }               \
+    static returns name##_portable parameters { return name##_of_any_width arguments; }                    \
+    static inline returns name parameters {                                                                \
+        const int level = simd_level();                                                                    \
+        return level == AVX512 ? name##_avx512 arguments                                                   \
+                               : level == AVX2 ? name##_avx2 arguments : name##_portable arguments;        \
+    }                                                                                                      \
+    INLINE returns name##_of_any_width parameters
+#else
+#define HAS_SIMD 0
+static inline int simd_of_processor(void) { return PORTABLE; }
+static inline int simd_level(void) { return PORTABLE; }
+#define EACH_WIDTH(returns, name, parameters, arguments) static returns name parameters
+#endif
+
+#endif
