@@ -11,23 +11,23 @@ whose rows all have the same score has no order yet: every order is taken as lik
 """
 from cython.parallel cimport prange, threadid
 from libc.math cimport INFINITY
-from libc.stdint cimport int64_t
+from libc.stdint cimport int16_t, int64_t
 from libc.string cimport memset
 
 from records cimport portable_exp, portable_log2
 
 cdef extern from "pairs.h" nogil:
-    void exponentials_of(int64_t n, double sigma, double middle, const double* scores, double* out) noexcept
+    enum: LANES, EMPTY_GRADE, RUN
+    enum: PLAIN, SWAPPED, SIZED, SPREAD
+    void count_above(int64_t n, const double* scores, int16_t* ranks) noexcept
     double add_pairs(
-        bint measured, bint spread, int64_t n, int64_t top, const double* discounts, const double* grades,
-        const double* scores, const double* exponentials, double* gradients, double* hessians,
+        int kind, int64_t n, int64_t top, double sigma, const double* discounts, const double* scores,
+        double* grades, double* exponentials, double* gradients, double* hessians,
     ) noexcept
 
 
 cdef enum:
-    EMPTY = 8  # empty rows after a query's last: one chunk of pairs.h
     N_COLUMNS = 5  # scores, grades, exponentials, gradients, hessians
-    RUN = 8  # rows sorted by counting before merging begins
 
 cdef double LN_2 = 0.6931471805599453
 
@@ -37,19 +37,30 @@ cdef struct Ranked:
     int64_t position
 
 
-cdef inline void sort_run(const Ranked* rows, Ranked* out, int64_t n) noexcept nogil:
-    """Sort a few rows by counting, for each, the rows that go before it."""
-    cdef int64_t ranks[RUN]
-    cdef int64_t i, j, first
+cdef inline void sort_run(const double* scores, int64_t start, int64_t n, Ranked* out) noexcept nogil:
+    """Sort scores[start:start + n] by counting, then by insertion what counting could not tell apart."""
+    cdef int16_t ranks[RUN]
+    cdef int16_t places[RUN]  # of each rank, the next free one
+    cdef int64_t i, k
+    cdef double score
+    cdef Ranked row
+    count_above(n, scores + start, ranks)
+    for k in range(n):
+        places[k] = k
     for i in range(n):
-        ranks[i] = 0
+        score = scores[start + i]
+        k = places[ranks[i]]
+        places[ranks[i]] += 1
+        out[k].score = score if score == score else -INFINITY  # NaN has no place in an order
+        out[k].position = start + i
     for i in range(1, n):
-        for j in range(i):
-            first = rows[j].score >= rows[i].score
-            ranks[i] += first
-            ranks[j] += 1 - first
-    for i in range(n):
-        out[ranks[i]] = rows[i]
+        if out[i - 1].score < out[i].score:
+            row = out[i]
+            k = i
+            while k > 0 and out[k - 1].score < row.score:
+                out[k] = out[k - 1]
+                k -= 1
+            out[k] = row
 
 
 cdef inline void merge(const Ranked* rows, Ranked* out, int64_t middle, int64_t n) noexcept nogil:
@@ -73,45 +84,40 @@ cdef inline void merge(const Ranked* rows, Ranked* out, int64_t middle, int64_t 
         out[k] = rows[i if i == i_end else j]
 
 
-cdef Ranked* sort(Ranked* rows, Ranked* spare, int64_t n) noexcept nogil:
+cdef Ranked* sort(const double* scores, int64_t n, Ranked* rows, Ranked* spare) noexcept nogil:
     """Sort by falling score, equal scores as they come; the result is in ``rows`` or in ``spare``."""
-    cdef int64_t n_runs = 1, r, start, middle
-    cdef Ranked* swap
+    cdef int64_t n_runs = 1, r, start, middle, stop
     while n_runs * RUN < n:
         n_runs *= 2
     for r in range(n_runs):
         start = n * r // n_runs
-        sort_run(rows + start, spare + start, n * (r + 1) // n_runs - start)
+        sort_run(scores, start, n * (r + 1) // n_runs - start, rows + start)
     while n_runs > 1:
-        swap = rows
-        rows = spare
-        spare = swap
         for r in range(0, n_runs, 2):
             start = n * r // n_runs
             middle = n * (r + 1) // n_runs
-            merge(rows + start, spare + start, middle - start, n * (r + 2) // n_runs - start)
+            stop = n * (r + 2) // n_runs
+            merge(rows + start, spare + start, middle - start, stop - start)
+        rows, spare = spare, rows
         n_runs //= 2
-    return spare
+    return rows
 
 
-N_EMPTY = EMPTY
+cpdef int64_t whole_chunks(int64_t n) noexcept nogil:
+    """``n`` rows and the empty ones behind them (see pairs.h)."""
+    return (n + LANES - 1) // LANES * LANES
 
 
 def scratch_shapes(int64_t longest, int n_threads):
     """The shapes of the scratch arrays ``numbers`` and ``records`` where no query has more rows."""
-    return (n_threads, N_COLUMNS, longest + EMPTY), (n_threads, 2, longest, 2)
+    return (n_threads, N_COLUMNS, whole_chunks(longest)), (n_threads, 2, longest, 2)
 
 
 cdef inline Ranked* sort_query(
     const double* scores, int64_t n, double[:, :, :, ::1] records, int thread
 ) noexcept nogil:
     """The rows of one query, ranked."""
-    cdef Ranked* rows = <Ranked*>&records[thread, 0, 0, 0]
-    cdef int64_t i
-    for i in range(n):
-        rows[i].score = scores[i] if scores[i] == scores[i] else -INFINITY  # NaN has no place in an order
-        rows[i].position = i
-    return sort(rows, <Ranked*>&records[thread, 1, 0, 0], n)
+    return sort(scores, n, <Ranked*>&records[thread, 0, 0, 0], <Ranked*>&records[thread, 1, 0, 0])
 
 
 cdef inline bint all_equal(const double* values, int64_t n) noexcept nogil:
@@ -147,13 +153,14 @@ def ideals(
 
 
 cdef void query_gradients(
+    int kind,
     int64_t n,
     const double* query_grades,
     const double* query_weights,
+    const double* query_scores,
     const double* discounts,
     int64_t truncation,
     double sigma,
-    bint spread,
     bint log_norm,
     const Ranked* rows,
     double* numbers,
@@ -168,21 +175,18 @@ cdef void query_gradients(
     cdef double* gradients = numbers + 3 * width
     cdef double* hessians = numbers + 4 * width
     cdef double size, norm = 1.0, weight
-    cdef int64_t i, position
+    cdef int64_t i, position, end = whole_chunks(n)
     for i in range(n):
-        scores[i] = rows[i].score
-        grades[i] = query_grades[rows[i].position]
-    exponentials_of(n, sigma, 0.5 * scores[0] + 0.5 * scores[n - 1], scores, exponentials)
-    for i in range(n, n + EMPTY):
+        position = rows[i].position
+        scores[i] = query_scores[position]
+        grades[i] = query_grades[position]
+    for i in range(n, end):
         scores[i] = scores[n - 1]
-        grades[i] = -1.0
-        exponentials[i] = 0.0
-    for i in range(n + EMPTY):
-        gradients[i] = 0.0
-        hessians[i] = 0.0
+        grades[i] = EMPTY_GRADE
+    memset(gradients, 0, end * sizeof(double))
+    memset(hessians, 0, end * sizeof(double))
     size = 2.0 * sigma * add_pairs(
-        discounts != NULL, spread and scores[0] != scores[n - 1], n, min(truncation, n - 1), discounts,
-        grades, scores, exponentials, gradients, hessians,
+        kind, n, min(truncation, n - 1), sigma, discounts, scores, grades, exponentials, gradients, hessians
     )
     if log_norm and size > 0:
         norm = portable_log2(1.0 + size) / size
@@ -255,8 +259,9 @@ def gradients(
     const double[::1] grades,      # IN   >= 0; of pairs with different grades; for NDCG, gain / ideal DCG
     const double[::1] weights,     # IN   or None
     const int64_t[::1] offsets,    # IN   query q is the rows offsets[q]:offsets[q + 1]
+    const int64_t[::1] queries,    # IN   all of them, the longest first: what is left at the end is short
     const double[::1] scores,      # IN
-    const double[::1] discounts,   # IN   one per rank, then N_EMPTY more; None: every pair weighs 1
+    const double[::1] discounts,   # IN   one per rank, in whole_chunks; None: every pair weighs 1
     int64_t truncation,
     double sigma,
     bint spread,                   # divide a pair's weight by 0.01 + its difference of scores
@@ -268,14 +273,17 @@ def gradients(
     int n_threads,
 ):
     """Each row's gradient and hessian: sums of lambda and of sigma^2 weight rho (1 - rho) over its pairs."""
-    cdef int64_t n_queries = offsets.shape[0] - 1, q, start, n
+    cdef int64_t n_queries = offsets.shape[0] - 1, k, q, start, n
+    cdef int64_t chunk = min(8, 1 + n_queries // (32 * n_threads))
     cdef const double* table = &discounts[0] if discounts is not None else NULL
     cdef const double* row_weights = &weights[0] if weights is not None else NULL
+    cdef int kind = PLAIN if discounts is None else SPREAD if spread else SIZED if log_norm else SWAPPED
     cdef int thread
-    for q in prange(
+    for k in prange(
         n_queries, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1,
-        schedule="dynamic", chunksize=8,
+        schedule="dynamic", chunksize=chunk,
     ):
+        q = queries[k]
         start = offsets[q]
         n = offsets[q + 1] - start
         thread = threadid()
@@ -289,8 +297,8 @@ def gradients(
             )
         else:
             query_gradients(
-                n, &grades[start], row_weights + start if row_weights != NULL else NULL, table, truncation,
-                sigma, spread, log_norm, sort_query(&scores[start], n, records, thread),
+                kind, n, &grades[start], row_weights + start if row_weights != NULL else NULL, &scores[start],
+                table, truncation, sigma, log_norm, sort_query(&scores[start], n, records, thread),
                 &numbers[thread, 0, 0], numbers.shape[2], &out_gradients[start], &out_hessians[start],
             )
 

@@ -23,11 +23,9 @@ INLINE uint64_t portable_to_bits(double x) {
     return bits;
 }
 
-/* e^x for |x| <= 700; beyond that the argument is clipped (e^700 = 1e304). */
-INLINE double portable_exp(double x) {
+/* e^x for |x| <= 700. */
+INLINE double portable_exp_unclipped(double x) {
     const double round_to_integer = 0x1.8p52;
-    x = x > 700.0 ? 700.0 : x;
-    x = x < -700.0 ? -700.0 : x;
     double shifted = x * 0x1.71547652b82fep0 + round_to_integer; /* x / ln 2, rounded */
     double k = shifted - round_to_integer;
     double r = (x - k * 0x1.62e42fee00000p-1) - k * 0x1.a39ef35793c76p-33; /* |r| <= ln(2) / 2 */
@@ -46,6 +44,13 @@ INLINE double portable_exp(double x) {
     p = (p * r) * r + r + 1.0;
     uint64_t exponent = portable_to_bits(shifted) - portable_to_bits(round_to_integer);
     return p * portable_from_bits((exponent + 1023) << 52);
+}
+
+/* e^x; beyond |x| = 700 the argument is clipped (e^700 = 1e304). */
+INLINE double portable_exp(double x) {
+    x = x > 700.0 ? 700.0 : x;
+    x = x < -700.0 ? -700.0 : x;
+    return portable_exp_unclipped(x);
 }
 
 /* log2(x) for finite normal x > 0; exact for powers of two. */

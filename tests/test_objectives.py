@@ -1,5 +1,8 @@
 import math
+import os
 import pickle
+import subprocess
+import sys
 from itertools import pairwise
 
 import numpy as np
@@ -8,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ranktrees import measures
-from ranktrees._core import losses
+from ranktrees._core import losses, simd
 from ranktrees.objectives import (
     AbsoluteError,
     LambdaMART,
@@ -357,6 +360,39 @@ def test_lambdas_of_longer_queries_agree_with_the_slow_twin(objective, ties):
 
 
 @pytest.mark.parametrize("objective", PAIRWISE, ids=repr)
+def test_lambdas_of_scores_far_apart_agree_with_the_slow_twin(objective):
+    """No one scale holds the exponentials of all rows: e^600 apart, but neighbours still differ by little."""
+    labels, _, offsets, scores = make_queries(17, n_queries=12, longest=60)
+    scores += 300.0 / objective.sigma * np.random.default_rng(0).integers(-1, 2, len(scores))
+    got = gradients_of(objective.bind(labels, None, offsets), scores)
+    expected = slow_gradients(objective, labels, None, offsets, scores)
+    np.testing.assert_allclose(got, expected, rtol=1e-11, atol=1e-12 * np.abs(expected).max())
+
+
+AWKWARD = {
+    "ties": lambda rng, n: rng.integers(0, 9, n) / 4,
+    "one far away": lambda rng, n: np.where(np.arange(n) == n // 3, 1e300, rng.normal(size=n)),
+    "close together": lambda rng, n: 1e6 + 1e-9 * rng.integers(0, n, n),
+    "tiny": lambda rng, n: 5e-324 * rng.integers(0, n, n),
+    "huge": lambda rng, n: 1e308 * rng.uniform(-1, 1, n),
+    "infinite": lambda rng, n: rng.choice([-math.inf, -1.0, -0.0, 0.0, 1.0, math.inf], n),
+    "rising": lambda rng, n: np.arange(n) / n,
+    "falling": lambda rng, n: -np.arange(n) / n,
+}
+
+
+@pytest.mark.parametrize("n", [2, 31, 33, 255, 256, 257, 1100])
+@pytest.mark.parametrize("shape", AWKWARD)
+def test_rows_are_ranked_by_score_then_position(shape, n):
+    rng = np.random.default_rng(18)
+    labels, scores = rng.integers(0, 5, n).astype(np.float64), AWKWARD[shape](rng, n)
+    order, offsets = slow.rank_rows(scores), np.array([0, n])
+    got = gradients_of(LambdaMART().bind(labels, None, offsets), scores)
+    ranked = gradients_of(LambdaMART().bind(labels[order], None, offsets), scores[order])
+    np.testing.assert_array_equal([got[0][order], got[1][order]], ranked)
+
+
+@pytest.mark.parametrize("objective", PAIRWISE, ids=repr)
 def test_lambdas_of_a_query_sum_to_zero(objective):
     labels, _, offsets, scores = make_queries(5)
     gradients, hessians = gradients_of(objective.bind(labels, None, offsets), scores)
@@ -384,6 +420,29 @@ def test_threads_do_not_change_a_bit(objective):
         np.testing.assert_array_equal(gradients_of(again, scores), (gradients, hessians))
         assert again.start() == bound.start()
         assert again.loss(scores) == bound.loss(scores)
+
+
+def test_widths_of_registers_do_not_change_a_bit():
+    program = (
+        "import numpy as np, test_objectives as t\n"
+        "labels, weights, offsets, scores = t.make_queries(19, longest=300, weighted=True)\n"
+        "for objective in t.PAIRWISE:\n"
+        "    for scale in (1.0, 100.0):\n"
+        "        bound = objective.bind(labels, weights, offsets)\n"
+        "        print(np.array(t.gradients_of(bound, scale * scores)).tobytes().hex())\n"
+    )
+    levels = simd.LEVELS[: simd.LEVELS.index(simd.of_processor()) + 1]
+    outputs = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env={**os.environ, "RANKTREES_SIMD": level, "PYTHONPATH": os.pathsep.join(sys.path)},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for level in levels
+    }
+    assert len(outputs) == 1
+    assert all(outputs)
 
 
 @pytest.mark.parametrize("objective", EVERY, ids=repr)

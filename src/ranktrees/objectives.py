@@ -526,6 +526,14 @@ def _elementwise(kernel, scores):
 # ---- pairwise: the rows of a query against each other ------------------------------------------------------
 
 
+def _aligned(shape):
+    """Numbers that begin where a line of the cache does: eight of them never lie across two lines."""
+    size = math.prod(shape)
+    memory = np.empty(size + 7)
+    first = -memory.ctypes.data % 64 // 8
+    return memory[first : first + size].reshape(shape)
+
+
 class _Pairwise(Bound):
     """What both pairwise objectives hold: a grade for each row, and scratch memory for each thread."""
 
@@ -538,14 +546,16 @@ class _Pairwise(Bound):
         self.longest = int(np.diff(self.offsets).max(initial=0))
         level = objective.truncation_level
         self.truncation = self.longest if level is None else min(int(level), self.longest)
+        self._longest_first = np.argsort(-np.diff(self.offsets), kind="stable").astype(np.int64)
         numbers, records = lambdas.scratch_shapes(self.longest, n_threads)
-        self._numbers, self._records = np.empty(numbers), np.empty(records)
+        self._numbers, self._records = _aligned(numbers), np.empty(records)
 
     def gradients(self, scores, gradients, hessians):
         lambdas.gradients(
             self.grades,
             self.weights,
             self.offsets,
+            self._longest_first,
             scores,
             self.discounts,
             self.truncation,
@@ -592,7 +602,8 @@ class _LambdaMARTBound(_Pairwise):
         measure = self.objective.measure
         at = self.longest if measure.at is None else min(measure.at, self.longest)
         self.grades = measures.gains(self.labels, measure.gain)
-        discounts = np.zeros(self.longest + lambdas.N_EMPTY)
+        discounts = _aligned((lambdas.whole_chunks(self.longest),))
+        discounts[self.longest :] = 0.0
         discounts[: self.longest] = measures.discounts(self.longest, measure.discount)
         if measure.name == "NDCG":
             ideals = np.empty(len(self.offsets) - 1)
@@ -643,7 +654,7 @@ class RankNet(Objective):
     truncation_level : int or None, default=None
         Only pairs whose better ranked row (by current score) is among that many best are counted. None counts
         all pairs, which is quadratic in the length of a query: on one core, a query of 10 000 rows takes
-        about 0.04 s a round, one of 100 000 rows 4 s and one of 1 000 000 rows 7 minutes. Give a level where
+        about 0.02 s a round, one of 100 000 rows 2 s and one of 1 000 000 rows 4 minutes. Give a level where
         queries are that long.
 
     Raises
