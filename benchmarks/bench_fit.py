@@ -1,15 +1,21 @@
-"""Time per tree and memory of training: ranktrees and its peers, interleaved in the same run.
+"""Time, memory and accuracy of training: ranktrees and its peers, interleaved in the same run.
 
-    python benchmarks/bench_fit.py [--queries 1580] [--threads 2] [--repeats 5] [--leaves 64]
+    python benchmarks/bench_fit.py speed [--queries 1580] [--threads 2] [--repeats 5]
+    python benchmarks/bench_fit.py profile     where a round's time goes, and how far from the limit that is
+    python benchmarks/bench_fit.py threads     ours, from one thread to as many as there are processors
+    python benchmarks/bench_fit.py memory      peak above what was there before the fit
+    python benchmarks/bench_fit.py accuracy    NDCG@10 at equal trees, leaves and rate, query by query
 
-MSLR-shaped rows (136 features, about 120 rows per query). Each library fits ``--trees`` trees and twice as
-many; the time of a tree is the difference divided by ``--trees``, so that binning does not count. Figures are
-medians over the repeats; ratios are of ours to the peer's, repeat by repeat, and then the median, so that
-what else the machine does hits both. Memory is the peak of a fresh process above what it held before the
-fit, as a share of the float32 input.
+Rows are MSLR-shaped (136 features, about 120 rows per query). In ``speed`` each library fits ``--trees`` trees
+and twice as many: the time of a tree is the difference divided by ``--trees``, so that binning does not count,
+and the longer fit is the whole one. Figures are medians over the repeats; ratios are of ours to the peer's,
+repeat by repeat, and then the median and the range, so that what else the machine does hits both.
 """
 
 import argparse
+import cProfile
+import os
+import pstats
 import subprocess
 import sys
 import time
@@ -18,25 +24,27 @@ import warnings
 import data
 import numpy as np
 
-from ranktrees import HistGBRTRegressor, LambdaMARTRanker, make_ranking
+from ranktrees import HistGBRTRegressor, LambdaMARTRanker, as_measure, make_ranking
 
 RATE = 0.1  # of all libraries: how trees grow, and so what they cost, depends on it
 
 
-def ours(kind):
+def ours(kind, **parameters):
     """A model of ours without sampling, so that all libraries do the same work."""
 
     def fit(X, y, qid, options, n_trees):
-        kind(
-            max_iter=n_trees,
-            max_leaf_nodes=options.leaves,
-            n_jobs=options.threads,
-            learning_rate=RATE,
-            l2_regularization=0.0,
-            subsample=1.0,
-            max_features=1.0,
-            random_state=0,
-        ).fit(X, y, qid=qid)
+        settings = {
+            "max_iter": n_trees,
+            "max_leaf_nodes": options.leaves,
+            "n_jobs": options.threads,
+            "learning_rate": RATE,
+            "l2_regularization": 0.0,
+            "subsample": 1.0,
+            "max_features": 1.0,
+            "random_state": 0,
+            **parameters,
+        }
+        return kind(**settings).fit(X, y, qid=qid).predict
 
     return fit
 
@@ -55,7 +63,9 @@ def lightgbm(objective, **parameters):
             "verbose": -1,
             **parameters,
         }
-        peer.train(settings, peer.Dataset(X, y, group=data.sizes(qid), params=settings), n_trees)
+        return peer.train(
+            settings, peer.Dataset(X, y, group=data.sizes(qid), params=settings), n_trees
+        ).predict
 
     return fit
 
@@ -75,7 +85,8 @@ def xgboost(objective):
             "eta": RATE,
             "nthread": options.threads,
         }
-        peer.train(settings, peer.QuantileDMatrix(X, y, qid=qid, nthread=options.threads), n_trees)
+        model = peer.train(settings, peer.QuantileDMatrix(X, y, qid=qid, nthread=options.threads), n_trees)
+        return lambda rows: model.predict(peer.DMatrix(rows))
 
     return fit
 
@@ -86,26 +97,39 @@ def hist_gradient_boosting(X, y, qid, options, n_trees):
     from sklearn.ensemble import HistGradientBoostingRegressor
 
     with threadpoolctl.threadpool_limits(options.threads):
-        HistGradientBoostingRegressor(
+        model = HistGradientBoostingRegressor(
             learning_rate=RATE, max_iter=n_trees, max_leaf_nodes=options.leaves, early_stopping=False
-        ).fit(X, y)
+        )
+        return model.fit(X, y).predict
 
+
+FASTEST = {"use_quantized_grad": True, "max_bin": 63}  # of LightGBM
 
 CONTESTS = {
     "lambdarank": {
         "ranktrees": ours(LambdaMARTRanker),
+        "ranktrees, full search": ours(LambdaMARTRanker, split_search="full"),
         "LightGBM": lightgbm("lambdarank"),
-        "LightGBM quantized, 63 bins": lightgbm("lambdarank", use_quantized_grad=True, max_bin=63),
+        "LightGBM quantized, 63 bins": lightgbm("lambdarank", **FASTEST),
         "XGBoost": xgboost("rank:ndcg"),
     },
-    "L2": {
+    "squared error": {
         "ranktrees": ours(HistGBRTRegressor),
+        "ranktrees, full search": ours(HistGBRTRegressor, split_search="full"),
         "LightGBM": lightgbm("regression"),
-        "LightGBM quantized, 63 bins": lightgbm("regression", use_quantized_grad=True, max_bin=63),
+        "LightGBM quantized, 63 bins": lightgbm("regression", **FASTEST),
         "XGBoost": xgboost("reg:squarederror"),
         "HistGradientBoosting": hist_gradient_boosting,
     },
 }
+
+
+def rows_of(options):
+    """(X, y, qid), MSLR-shaped."""
+    rows = make_ranking(options.queries, kind="web", random_state=0, return_X_y_qid=True)
+    shape = " x ".join(map(str, rows[0].shape))
+    print(f"{shape}, {options.leaves} leaves, {options.threads} threads\n", flush=True)
+    return rows
 
 
 def seconds(fit, rows, options, n_trees):
@@ -117,17 +141,113 @@ def seconds(fit, rows, options, n_trees):
     return time.perf_counter() - started
 
 
-def peak_memory(contest, library, options):
-    """Peak bytes above the state before the fit, in a fresh process, as a share of the input."""
-    command = [sys.executable, __file__, "--memory-of", contest, library]
-    for name in ("queries", "threads", "leaves", "trees"):
-        command += [f"--{name}", str(getattr(options, name))]
-    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()[-1])
+def ratio(ours, theirs):
+    """Median and range."""
+    ratios = np.divide(ours, theirs)
+    return f"{np.median(ratios):.2f} ({ratios.min():.2f} to {ratios.max():.2f})"
+
+
+def speed(options):
+    """Time per tree, and of the whole fit."""
+    rows = rows_of(options)
+    for contest, libraries in CONTESTS.items():
+        chosen = {name: fit for name, fit in libraries.items() if options.only in name}
+        per_tree = {library: [] for library in chosen}
+        whole = {library: [] for library in chosen}
+        for _ in range(options.repeats):
+            for library, fit in chosen.items():
+                few, many = (seconds(fit, rows, options, n * options.trees) for n in (1, 2))
+                per_tree[library].append((many - few) / options.trees * 1e3)
+                whole[library].append(many)
+        print(f"| {contest} | ms per tree | ours / its | {2 * options.trees} trees, s | ours / its |")
+        print("|---|---|---|---|---|")
+        for library in chosen:
+            print(
+                f"| {library} | {np.median(per_tree[library]):.1f} "
+                f"| {ratio(per_tree['ranktrees'], per_tree[library])} | {np.median(whole[library]):.2f} "
+                f"| {ratio(whole['ranktrees'], whole[library])} |"
+            )
+        print(flush=True)
+
+
+# Which functions call which kernels: what they take themselves is the kernel's time.
+PARTS = {
+    "gradients": [("objectives.py", "gradients")],
+    "rounding": [("rounding.py", "round"), ("rounding.py", "_places")],
+    "lines of cells": [("searching.py", "root"), ("searching.py", "children")],
+    "scan": [("searching.py", "find")],
+    "refinement": [("searching.py", "settle")],
+    "small leaves": [("searching.py", "find_directly")],
+    "partition": [("growing.py", "_split")],
+    "leaf values": [("growing.py", "_settle")],
+    "scores": [("boosting.py", "add")],
+}
+
+
+def profile(options):
+    """Where a round's time goes."""
+    rows = rows_of(options)
+    for contest, libraries in CONTESTS.items():
+        for library in ("ranktrees", "ranktrees, full search"):
+            runs = {}
+            for n_trees in (options.trees, 2 * options.trees):
+                profiler = cProfile.Profile()
+                profiler.runcall(libraries[library], *rows, options, n_trees)
+                runs[n_trees] = pstats.Stats(profiler).stats
+            own = {
+                key: (runs[2 * options.trees][key][2] - runs[options.trees].get(key, (0, 0, 0))[2])
+                for key in runs[2 * options.trees]
+            }
+            taken = {
+                part: sum(
+                    spent
+                    for (path, _, function), spent in own.items()
+                    if (os.path.basename(path), function) in places
+                )
+                for part, places in PARTS.items()
+            }
+            taken["Python, and the profiler"] = sum(own.values()) - sum(taken.values())
+            print(f"| {contest}, {library} | ms per round |\n|---|---|")
+            for part, spent in taken.items():
+                print(f"| {part} | {spent / options.trees * 1e3:.2f} |")
+            print(f"| all | {sum(taken.values()) / options.trees * 1e3:.2f} |\n", flush=True)
+
+
+def threads(options):
+    """Ours with more and more threads."""
+    rows = rows_of(options)
+    counts = [n for n in (1, 2, 4, 8, 16, 32, 64) if n <= len(os.sched_getaffinity(0))]
+    for contest, libraries in CONTESTS.items():
+        per_tree = {count: [] for count in counts}
+        for _ in range(options.repeats):
+            for options.threads in counts:
+                few, many = (
+                    seconds(libraries["ranktrees"], rows, options, n * options.trees) for n in (1, 2)
+                )
+                per_tree[options.threads].append((many - few) / options.trees * 1e3)
+        print(f"| {contest}, threads | ms per tree | speed-up |\n|---|---|---|")
+        for count in counts:
+            print(f"| {count} | {np.median(per_tree[count]):.1f} | {ratio(per_tree[1], per_tree[count])} |")
+        print(flush=True)
+
+
+def memory(options):
+    """Peak bytes of each library above the state before the fit, in a fresh process."""
+    for contest, libraries in CONTESTS.items():
+        print(f"| {contest} | peak / float32 input | bytes per row |\n|---|---|---|")
+        for library in libraries:
+            command = [sys.executable, __file__, "memory", "--memory-of", contest, library]
+            for name in ("queries", "threads", "leaves", "trees"):
+                command += [f"--{name}", str(getattr(options, name))]
+            output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+            share, per_row = output.split()[-2:]
+            print(f"| {library} | {share} | {per_row} |", flush=True)
+        print()
 
 
 def print_memory(contest, library, options):
-    """In the fresh process: fit, and print the peak as a share of the input."""
-    X, y, qid = make_ranking(options.queries, kind="web", random_state=0, return_X_y_qid=True)
+    """In the fresh process: fit, and print the peak as a share of the input, and per row."""
+    X, y, qid = rows_of(options)
     fit = CONTESTS[contest][library]
     few = np.flatnonzero(qid < 20)
     seconds(fit, (X[few], y[few], qid[few]), options, 1)  # imports, thread pools
@@ -140,44 +260,58 @@ def print_memory(contest, library, options):
         reset.write("5")
     before = status("VmRSS")
     seconds(fit, (X, y, qid), options, options.trees)
-    print((status("VmHWM") - before) / X.nbytes)
+    peak = status("VmHWM") - before
+    print(f"{peak / (4 * X.size):.2f} {peak / len(X):.0f}")
+
+
+def accuracy(options):
+    """NDCG@10 on test queries at equal trees, leaves and rate; no early stopping."""
+    sets = {name: list(data.folds(name)) for name in data.NAMES} if data.folder() else {}
+    X, y, qid = make_ranking(options.queries // 2, kind="web", random_state=1, return_X_y_qid=True)
+    first = qid < np.quantile(qid, 0.5)
+    sets["web, synthetic"] = [((X[first], y[first], qid[first]), None, (X[~first], y[~first], qid[~first]))]
+    measure = as_measure("ndcg@10")
+    for contest, libraries in CONTESTS.items():
+        values = {library: {} for library in libraries}
+        for name, parts in sets.items():
+            for library, fit in libraries.items():
+                of_folds = []
+                for train, _, test in parts:
+                    scores = fit(*train, options, options.trees)(test[0])
+                    offsets = np.concatenate([[0], np.cumsum(data.sizes(test[2]))])
+                    of_folds.append(measure.per_query(test[1].astype(float), np.asarray(scores, float), offsets))
+                values[library][name] = np.concatenate(of_folds)
+        print(f"| {contest} | " + " | ".join(sets) + " | all |\n|---|" + "---|" * (len(sets) + 1))
+        for library in libraries:
+            cells = []
+            for name in [*sets, None]:
+                own, other = (
+                    values[which][name] if name else np.concatenate(list(values[which].values()))
+                    for which in ("ranktrees", library)
+                )
+                gap = (own - other)[~np.isnan(own - other)]
+                error = gap.std(ddof=1) / np.sqrt(len(gap))
+                t = f"({gap.mean() / error:+.1f})" if error else ""
+                cells.append(f"{np.nanmean(other):.4f} {t}" if name else f"{gap.mean():+.4f} {t}")
+            print(f"| {library} | " + " | ".join(cells) + " |", flush=True)
+        print()
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("what", choices=["speed", "profile", "threads", "memory", "accuracy"])
     parser.add_argument("--queries", type=int, default=1580)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--leaves", type=int, default=64)
-    parser.add_argument("--trees", type=int, default=20)
+    parser.add_argument("--trees", type=int, default=50)
+    parser.add_argument("--only", default="", help="libraries whose name has this in it (speed)")
     parser.add_argument("--memory-of", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.memory_of:
         print_memory(*options.memory_of, options)
         return
-    rows = make_ranking(options.queries, kind="web", random_state=0, return_X_y_qid=True)
-    X = rows[0]
-    print(f"{X.shape[0]} rows x {X.shape[1]} features, {options.leaves} leaves, {options.threads} threads\n")
-    for contest, libraries in CONTESTS.items():
-        per_tree = {library: [] for library in libraries}
-        whole = {library: [] for library in libraries}
-        for _ in range(options.repeats):
-            for library, fit in libraries.items():
-                few, many = (seconds(fit, rows, options, n * options.trees) for n in (1, 2))
-                per_tree[library].append((many - few) / options.trees)
-                whole[library].append(many)
-        print(f"| {contest} | ms per tree | ours / its | whole fit, s | ours / its | peak memory / input |")
-        print("|---|---|---|---|---|---|")
-        for library in libraries:
-            tree_ratio, whole_ratio = (
-                np.median(np.divide(times["ranktrees"], times[library])) for times in (per_tree, whole)
-            )
-            print(
-                f"| {library} | {np.median(per_tree[library]) * 1e3:.1f} | {tree_ratio:.2f} "
-                f"| {np.median(whole[library]):.2f} | {whole_ratio:.2f} "
-                f"| {peak_memory(contest, library, options):.2f} |"
-            )
-        print()
+    globals()[options.what](options)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 FOLDED = ("mq2008", "mq2007_85", "ohsumed")
+NAMES = (*FOLDED, "yandex")
 
 
 def folder():

@@ -7,41 +7,47 @@ order of rows. A zero weight takes a row out.
 
 from cython cimport floating
 from cython.parallel cimport prange, threadid
+from libc.limits cimport INT_MAX
+from libc.math cimport fabs
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
-cdef extern from *:
-    """
-    #include <stdint.h>
-    #include <string.h>
-    /* Unsigned keys in the order of the floating point values (no NaN, no -0.0). */
-    static inline uint32_t key_of_float(float x) {
-        uint32_t bits;
-        memcpy(&bits, &x, sizeof bits);
-        return bits ^ ((uint32_t)-(int32_t)(bits >> 31) | UINT32_C(0x80000000));
-    }
-    static inline float float_of_key(uint32_t key) {
-        uint32_t bits = key ^ (((key >> 31) - 1) | UINT32_C(0x80000000));
-        float x;
-        memcpy(&x, &bits, sizeof x);
-        return x;
-    }
-    static inline uint64_t key_of_double(double x) {
-        uint64_t bits;
-        memcpy(&bits, &x, sizeof bits);
-        return bits ^ ((uint64_t)-(int64_t)(bits >> 63) | UINT64_C(0x8000000000000000));
-    }
-    static inline double double_of_key(uint64_t key) {
-        uint64_t bits = key ^ (((key >> 63) - 1) | UINT64_C(0x8000000000000000));
-        double x;
-        memcpy(&x, &bits, sizeof x);
-        return x;
-    }
-    """
-    uint32_t key_of_float(float x) nogil
-    float float_of_key(uint32_t key) nogil
-    uint64_t key_of_double(double x) nogil
-    double double_of_key(uint64_t key) nogil
+cdef extern from "bins.h" nogil:
+    void prefetch_line(const void* address)
+
+cdef extern from "keys.h" nogil:
+    enum:
+        BLOCK
+        CODING_BITS
+
+    ctypedef struct key_side:
+        int32_t first
+
+    ctypedef struct key_ruler:
+        key_side sides[2]
+
+    int32_t divide_ruler(key_ruler* ruler, int bits)
+    void make_keys_float(int64_t n, uint32_t* keys, key_ruler* ruler)
+    void make_keys_double(int64_t n, uint64_t* keys, key_ruler* ruler)
+    float number_of_float(uint32_t key)
+    double number_of_double(uint64_t key)
+    int32_t mark_of_float(const key_ruler* ruler, uint32_t key)
+    int32_t mark_of_double(const key_ruler* ruler, uint64_t key)
+    int64_t append_float(int64_t n, const float* numbers, float* kept, int64_t* zeros)
+    int64_t append_double(int64_t n, const double* numbers, double* kept, int64_t* zeros)
+    void find_marks_float(int64_t n, const uint32_t* keys, const key_ruler* ruler, uint32_t* marks)
+    void find_marks_double(int64_t n, const uint64_t* keys, const key_ruler* ruler, uint32_t* marks)
+
+    ctypedef struct finder_float:
+        pass
+
+    ctypedef struct finder_double:
+        pass
+
+    void make_finder_float(const float* edges, int64_t n, uint8_t missing, int bits, finder_float* finder)
+    void make_finder_double(const double* edges, int64_t n, uint8_t missing, int bits, finder_double* finder)
+    void encode_float(int64_t n, const float* numbers, const finder_float* finder, uint8_t* codes)
+    void encode_double(int64_t n, const double* numbers, const finder_double* finder, uint8_t* codes)
 
 ctypedef fused key_t:
     uint32_t
@@ -58,8 +64,27 @@ cdef enum:
     N_DIGIT_VALUES = 1 << DIGIT_BITS
     MAX_DIGITS = 6
     SHORT = 48           # so few values are sorted by insertion
-    GROUP = 16           # columns gathered side by side: one cache line of float32
-    ROW_BLOCK = 128      # rows encoded feature by feature while they are in the first cache
+    GROUP = 16           # columns laid out together: one cache line of float32
+    AHEAD = 128          # rows ahead that are asked for, as no processor foresees strides of this kind
+    CUTTING_BITS = 14    # a column is first parted at no more than 2^14 marks on either side of zero
+    MARK_WORDS = (2 << CUTTING_BITS >> 6) + 1
+
+# A column has at most so many pieces, and one for each of its values.
+MOST_PIECES = (2 << CUTTING_BITS) + 1
+
+# A run of the sorted values of a column: their mass, and the keys of the least and of the greatest.
+cdef struct Piece:
+    int64_t mass
+    uint64_t low
+    uint64_t high
+
+
+cdef inline int bits_for(Py_ssize_t n, int most) noexcept nogil:
+    """So many bits tell n keys apart, but for a few at a time."""
+    cdef int bits = 0
+    while bits < most and n >> bits > 4:
+        bits += 1
+    return bits
 
 
 # -------------------------------------------------------------------------------------------------- gathering
@@ -108,35 +133,63 @@ cdef void gather_group(
     Py_ssize_t first, Py_ssize_t begin, Py_ssize_t end, const int64_t* starts,
     floating* values, uint32_t* value_weights, int64_t* sizes, int64_t* zero_mass,
 ) noexcept nogil:
-    cdef int64_t at[GROUP]
-    cdef int64_t zeros[GROUP]
-    cdef Py_ssize_t i, j, row, width = end - begin
-    cdef uint32_t weight = 1
-    cdef floating x
-    for j in range(width):
-        at[j] = starts[begin + j]
-        zeros[j] = 0
+    cdef floating block[GROUP * BLOCK]
+    cdef const floating* column
+    cdef Py_ssize_t task, row, n, i, j, to
+    cdef int64_t zeros
+    for j in range(begin, end):
+        sizes[j] = 0
+        zero_mass[j] = 0
+    for task in range((n_rows + BLOCK - 1) // BLOCK):
+        row = task * BLOCK
+        n = min(<Py_ssize_t> BLOCK, n_rows - row)
+        lay_out(X, rows, row, n, n_rows, first + begin, end - begin, block)
+        for j in range(begin, end):
+            column = block + (j - begin) * BLOCK
+            to = starts[j] + sizes[j]
+            zeros = 0
+            if weights == NULL:
+                if floating is float:
+                    to += append_float(n, column, values + to, &zeros)
+                else:
+                    to += append_double(n, column, values + to, &zeros)
+            else:
+                for i in range(n):
+                    values[to] = column[i]
+                    value_weights[to] = weights[row + i]
+                    to += (fabs(column[i]) > 0) & (weights[row + i] > 0)
+                    zeros += weights[row + i] * <int64_t> (column[i] == 0)
+            sizes[j] = to - starts[j]
+            zero_mass[j] += zeros
+
+
+cdef inline void lay_out(
+    const floating[:, :] X, const Py_ssize_t* rows, Py_ssize_t first_row, Py_ssize_t n_rows, Py_ssize_t end,
+    Py_ssize_t first_column, Py_ssize_t n_columns, floating* block,
+) noexcept nogil:
+    """Copy some columns of at most BLOCK rows, of rows up to end, to block[column * BLOCK + row]."""
+    cdef Py_ssize_t i, j, row, ahead
+    cdef const floating* values
+    if X.strides[1] != sizeof(floating):
+        for j in range(n_columns):
+            for i in range(n_rows):
+                row = first_row + i if rows == NULL else rows[first_row + i]
+                block[j * BLOCK + i] = X[row, first_column + j]
+        return
     for i in range(n_rows):
-        row = i if rows == NULL else rows[i]
-        if weights != NULL:
-            weight = weights[i]
-            if weight == 0:
-                continue
-            for j in range(width):
-                value_weights[at[j]] = weight
-                x = X[row, first + begin + j]
-                values[at[j]] = x
-                at[j] += (x < 0) | (x > 0)
-                zeros[j] += weight * <int64_t> (x == 0)
+        row = first_row + i
+        ahead = min(row + AHEAD, end - 1)
+        if rows != NULL:
+            row, ahead = rows[row], rows[ahead]
+        prefetch_line(&X[ahead, first_column])
+        prefetch_line(&X[ahead, first_column + n_columns - 1])
+        values = &X[row, first_column]
+        if n_columns == GROUP:
+            for j in range(GROUP):
+                block[j * BLOCK + i] = values[j]
         else:
-            for j in range(width):
-                x = X[row, first + begin + j]
-                values[at[j]] = x
-                at[j] += (x < 0) | (x > 0)
-                zeros[j] += x == 0
-    for j in range(width):
-        sizes[begin + j] = at[j] - starts[begin + j]
-        zero_mass[begin + j] = zeros[j]
+            for j in range(n_columns):
+                block[j * BLOCK + i] = values[j]
 
 
 def count_sparse(
@@ -203,20 +256,22 @@ def gather_sparse(
 # ---------------------------------------------------------------------------------------------------- cutting
 
 def find_edges(
-    floating[::1] values,               # IN, destroyed: one free place after the values of every column
+    floating[::1] values,               # IN, destroyed
     uint32_t[::1] value_weights,        # IN, destroyed, or None: all one
     const int64_t[::1] starts,          # IN  where the values of a column begin
     const int64_t[::1] sizes,           # IN  how many
     const int64_t[::1] zero_mass,       # IN  mass of the zeros of a column
     const uint8_t[::1] is_categorical,  # IN
     int max_bins,
-    int64_t[:, ::1] spare,              # scratch [n_threads, longest column + 1]
+    uint64_t[:, ::1] spare_pieces,      # scratch [n_threads, 3 * (longest column + MOST_PIECES)]
+    uint8_t[:, ::1] doubtful,           # scratch [n_threads, longest column + MOST_PIECES]
+    floating[:, ::1] spare,             # scratch [n_threads, longest column]
     uint32_t[:, ::1] spare_weights,     # scratch, the same, or None
     double[:, ::1] edges,               # OUT [n_columns, 255] cuts, or categories
     int64_t[::1] n_edges,               # OUT how many; for categories, above 255 too
     int n_threads,
 ):
-    """Sort the values of each column and choose its cuts, or list its categories."""
+    """Choose the cuts of each column, or list its categories."""
     cdef Py_ssize_t j
     cdef bint weighted = value_weights is not None
     for j in prange(
@@ -226,6 +281,8 @@ def find_edges(
             &values[starts[j]],
             &value_weights[starts[j]] if weighted else NULL,
             sizes[j], zero_mass[j], is_categorical[j], max_bins,
+            <Piece*> &spare_pieces[threadid(), 0],
+            &doubtful[threadid(), 0],
             &spare[threadid(), 0],
             &spare_weights[threadid(), 0] if weighted else NULL,
             &edges[j, 0],
@@ -234,38 +291,54 @@ def find_edges(
 
 cdef Py_ssize_t find_column_edges(
     floating* values, uint32_t* weights, Py_ssize_t n, int64_t zero_mass, bint is_categorical, int max_bins,
-    int64_t* spare, uint32_t* spare_weights, double* edges,
+    Piece* pieces, uint8_t* doubtful, floating* spare, uint32_t* spare_weights, double* edges,
 ) noexcept nogil:
     cdef Py_ssize_t lasts[MAX_BINS]
-    cdef Py_ssize_t i, n_distinct = 0
-    cdef int64_t* masses = spare
-    if zero_mass > 0:
-        values[n] = 0
-        if weights != NULL:
-            weights[n] = 0
-        n += 1
-    sort_values(values, weights, n, spare, spare_weights)
-
-    for i in range(n):
-        if n_distinct == 0 or values[i] != values[n_distinct - 1]:
-            values[n_distinct] = values[i]
-            masses[n_distinct] = zero_mass if values[i] == 0 else 0
-            n_distinct += 1
-        if values[i] != 0:
-            masses[n_distinct - 1] += 1 if weights == NULL else weights[i]
-
+    cdef key_ruler ruler
+    cdef Py_ssize_t n_pieces, i
+    if floating is float:
+        make_keys_float(n, <uint32_t*> values, &ruler)
+        n_pieces = share_keys[uint32_t](
+            <uint32_t*> values, weights, n, zero_mass, &ruler, INT_MAX if is_categorical else max_bins,
+            pieces, doubtful, <uint32_t*> spare, spare_weights, lasts,
+        )
+    else:
+        make_keys_double(n, <uint64_t*> values, &ruler)
+        n_pieces = share_keys[uint64_t](
+            <uint64_t*> values, weights, n, zero_mass, &ruler, INT_MAX if is_categorical else max_bins,
+            pieces, doubtful, <uint64_t*> spare, spare_weights, lasts,
+        )
     if is_categorical:
-        for i in range(min(n_distinct, MAX_BINS)):
-            edges[i] = values[i]
-        return n_distinct
-    if n_distinct <= max_bins:
-        for i in range(n_distinct - 1):
-            edges[i] = cut_between(values[i], values[i + 1])
-        return max(n_distinct - 1, 0)
-    share_bins(masses, n_distinct, max_bins, lasts)
-    for i in range(max_bins - 1):
-        edges[i] = cut_between(values[lasts[i]], values[lasts[i] + 1])
-    return max_bins - 1
+        for i in range(min(n_pieces, MAX_BINS)):
+            edges[i] = number_of(pieces[i].low, floating is float)
+        return n_pieces
+    n = min(n_pieces, max_bins) - 1
+    for i in range(n):
+        edges[i] = cut_between(
+            number_of(pieces[lasts[i]].high, floating is float),
+            number_of(pieces[lasts[i] + 1].low, floating is float),
+        )
+    return max(n, 0)
+
+
+cdef inline double number_of(uint64_t key, bint is_float) noexcept nogil:
+    return number_of_float(<uint32_t> key) if is_float else number_of_double(key)
+
+
+cdef inline void find_marks(
+    const key_t* keys, Py_ssize_t n, const key_ruler* ruler, uint32_t* marks,
+) noexcept nogil:
+    if key_t is uint32_t:
+        find_marks_float(n, keys, ruler, marks)
+    else:
+        find_marks_double(n, keys, ruler, marks)
+
+
+cdef inline int32_t mark_of(const key_ruler* ruler, key_t key) noexcept nogil:
+    if key_t is uint32_t:
+        return mark_of_float(ruler, key)
+    else:
+        return mark_of_double(ruler, key)
 
 
 cdef inline double cut_between(double a, double b) noexcept nogil:
@@ -273,8 +346,138 @@ cdef inline double cut_between(double a, double b) noexcept nogil:
     return middle if a <= middle < b else a
 
 
-cdef void share_bins(const int64_t* masses, Py_ssize_t n, int max_bins, Py_ssize_t* lasts) noexcept nogil:
-    """Share out exactly max_bins bins over n > max_bins values; lasts[b] is the last value of bin b.
+cdef Py_ssize_t share_keys(
+    key_t* keys, uint32_t* weights, Py_ssize_t n, int64_t zero_mass, key_ruler* ruler, int max_bins,
+    Piece* pieces, uint8_t* doubtful, key_t* spare, uint32_t* spare_weights, Py_ssize_t* lasts,
+) noexcept nogil:
+    """Part the keys into pieces, and share out max_bins bins over them.
+
+    Most values never need to be told apart: only a piece that may hold a heavy value, or the end of a bin, is
+    taken apart. That may move other ends, and so put other pieces in doubt: more of them the next time.
+    """
+    cdef Py_ssize_t i, n_pieces, reach = 1
+    cdef int32_t n_marks = divide_ruler(ruler, bits_for(n, CUTTING_BITS))
+    n_pieces = count_pieces(keys, weights, n, zero_mass, ruler, n_marks, pieces)
+    while True:
+        memset(doubtful, 0, n_pieces)
+        if not (
+            doubt(pieces, 0, n_pieces, doubtful) if n_pieces <= max_bins
+            else share_bins(pieces, n_pieces, max_bins, reach, doubtful, lasts)
+        ):
+            break
+        n = take_apart(keys, weights, n, ruler, pieces, &n_pieces, doubtful, spare, spare_weights)
+        reach = min(4 * reach, n_pieces)
+    if n_pieces <= max_bins:
+        for i in range(min(n_pieces, <Py_ssize_t> MAX_BINS)):
+            lasts[i] = i
+    return n_pieces
+
+
+cdef Py_ssize_t count_pieces(
+    const key_t* keys, const uint32_t* weights, Py_ssize_t n, int64_t zero_mass, const key_ruler* ruler,
+    Py_ssize_t n_marks, Piece* pieces,
+) noexcept nogil:
+    """The pieces between the marks of the ruler that hold a value, in order; returns how many."""
+    cdef uint32_t marks[BLOCK]
+    cdef Py_ssize_t i, block, begin, end, n_pieces = 0
+    cdef Piece* piece
+    cdef key_t key
+    for i in range(n_marks):
+        pieces[i].mass = 0
+        pieces[i].low = <uint64_t> -1
+        pieces[i].high = 0
+    for block in range((n + BLOCK - 1) // BLOCK):
+        begin = block * BLOCK
+        end = min(begin + BLOCK, n)
+        find_marks(keys + begin, end - begin, ruler, marks)
+        for i in range(begin, end):
+            key = keys[i]
+            piece = &pieces[marks[i - begin]]
+            piece.mass += 1 if weights == NULL else weights[i]
+            piece.low = min(piece.low, <uint64_t> key)
+            piece.high = max(piece.high, <uint64_t> key)
+    piece = &pieces[ruler.sides[1].first - 1]
+    piece.mass = zero_mass
+    piece.low = piece.high = <uint64_t> 1 << (8 * sizeof(key_t) - 1)
+    for i in range(n_marks):
+        if pieces[i].mass > 0:
+            pieces[n_pieces] = pieces[i]
+            n_pieces += 1
+    return n_pieces
+
+
+cdef bint doubt(const Piece* pieces, Py_ssize_t begin, Py_ssize_t end, uint8_t* doubtful) noexcept nogil:
+    """Doubt each of some pieces that holds more values than one; whether there is any."""
+    cdef Py_ssize_t i
+    cdef bint found = False
+    for i in range(begin, end):
+        if pieces[i].low < pieces[i].high:
+            doubtful[i] = True
+            found = True
+    return found
+
+
+cdef Py_ssize_t take_apart(
+    key_t* keys, uint32_t* weights, Py_ssize_t n, const key_ruler* ruler,
+    Piece* pieces, Py_ssize_t* n_pieces, const uint8_t* doubtful, key_t* spare, uint32_t* spare_weights,
+) noexcept nogil:
+    """Put a piece for each value in the place of the doubtful ones; returns how many keys others have."""
+    cdef uint64_t taken_marks[MARK_WORDS]
+    cdef uint32_t marks[BLOCK]
+    cdef uint32_t mark
+    cdef Py_ssize_t i, at, to, block, begin, end, n_kept, n_taken = 0, n_new = n_pieces[0]
+    cdef key_t key
+    memset(taken_marks, 0, sizeof(taken_marks))
+    for i in range(n_pieces[0]):
+        if doubtful[i]:
+            mark = mark_of(ruler, <key_t> pieces[i].low)
+            taken_marks[mark >> 6] |= <uint64_t> 1 << (mark & 63)
+            n_new -= 1
+    for block in range((n + BLOCK - 1) // BLOCK):
+        begin = block * BLOCK
+        end = min(begin + BLOCK, n)
+        find_marks(keys + begin, end - begin, ruler, marks)
+        for i in range(begin, end):
+            mark = marks[i - begin]
+            spare[n_taken] = keys[i]
+            keys[i - n_taken] = keys[i]
+            if weights != NULL:
+                spare_weights[n_taken] = weights[i]
+                weights[i - n_taken] = weights[i]
+            n_taken += taken_marks[mark >> 6] >> (mark & 63) & 1
+    n_kept = n - n_taken
+    sort_keys(spare, spare_weights, n_taken, keys + n_kept, weights + n_kept if weights != NULL else NULL)
+    for i in range(n_taken):
+        n_new += i == 0 or spare[i] != spare[i - 1]
+
+    # From the last piece down, so that none is overwritten before it has moved.
+    at = n_taken
+    to = n_new
+    for i in range(n_pieces[0] - 1, -1, -1):
+        if not doubtful[i]:
+            to -= 1
+            pieces[to] = pieces[i]
+            continue
+        key = <key_t> pieces[i].low
+        while at > 0 and spare[at - 1] >= key:
+            at -= 1
+            if at == n_taken - 1 or spare[at] != spare[at + 1]:
+                to -= 1
+                pieces[to].mass = 0
+                pieces[to].low = pieces[to].high = spare[at]
+            pieces[to].mass += 1 if weights == NULL else spare_weights[at]
+    n_pieces[0] = n_new
+    return n_kept
+
+
+cdef bint share_bins(
+    const Piece* pieces, Py_ssize_t n, int max_bins, Py_ssize_t reach, uint8_t* doubtful, Py_ssize_t* lasts,
+) noexcept nogil:
+    """Share out exactly max_bins bins over n > max_bins pieces; lasts[b] is the last piece of bin b.
+
+    Returns whether pieces of several values are in doubt, because the bins may depend on what is inside: then
+    the bins are only a guess, and `reach` pieces to either side are doubted as well. Otherwise they are those
+    of the single values.
 
     Products stay below 2^63 as long as the total mass stays below 2^53.
     """
@@ -282,21 +485,26 @@ cdef void share_bins(const int64_t* masses, Py_ssize_t n, int max_bins, Py_ssize
     cdef Py_ssize_t ends[MAX_PARTS]
     cdef int64_t part_masses[MAX_PARTS]
     cdef int64_t part_bins[MAX_BINS]
-    cdef int64_t total = 0, rest, heavy_mass, filled, left
+    cdef int64_t total = 0, rest, fair, heavy_mass, filled, left
     cdef Py_ssize_t i, start, n_heavy = 0, n_heavier, n_parts = 0, n_left, p, best, b = 0
+    cdef bint in_doubt = False
     for i in range(n):
-        total += masses[i]
+        total += pieces[i].mass
 
     # A value is heavy when it weighs at least a fair share of what the heavier ones leave.
     rest = total
     while True:
         heavy_mass = 0
         n_heavier = 0
+        fair = (rest + max_bins - n_heavy - 1) // (max_bins - n_heavy)
         for i in range(n):
-            if masses[i] * (max_bins - n_heavy) >= rest:
-                heavy[n_heavier] = i
-                n_heavier += 1
-                heavy_mass += masses[i]
+            if pieces[i].mass >= fair:
+                if pieces[i].low < pieces[i].high:
+                    doubtful[i] = in_doubt = True
+                else:
+                    heavy[n_heavier] = i
+                    n_heavier += 1
+                    heavy_mass += pieces[i].mass
         if n_heavier == n_heavy:
             break
         n_heavy = n_heavier
@@ -317,7 +525,7 @@ cdef void share_bins(const int64_t* masses, Py_ssize_t n, int max_bins, Py_ssize
     for p in range(n_parts):
         part_masses[p] = 0
         for i in range(start, ends[p]):
-            part_masses[p] += masses[i]
+            part_masses[p] += pieces[i].mass
         start = ends[p]
 
     # Of more parts than bins, the two neighbours that are the lightest together become one.
@@ -346,69 +554,55 @@ cdef void share_bins(const int64_t* masses, Py_ssize_t n, int max_bins, Py_ssize
         part_bins[best] += 1
         n_left -= 1
 
+    for p in range(n_parts):
+        start = ends[p - 1] if p > 0 else 0
+        if part_bins[p] == ends[p] - start:
+            in_doubt |= doubt(pieces, start, ends[p], doubtful)
+
     # In a part, a bin is closed where its mass comes nearest to a fair share of what is left.
     start = 0
     for p in range(n_parts):
         rest = part_masses[p]
         left = part_bins[p]
+        fair = rest // left
         filled = 0
         for i in range(start, ends[p]):
-            if filled > 0 and left > 1 and (
-                (2 * filled + masses[i]) * left >= 2 * rest or ends[p] - i < left
-            ):
-                lasts[b] = i - 1
-                b += 1
-                rest -= filled
-                left -= 1
-                filled = 0
-            filled += masses[i]
+            if left > 1 and (filled + pieces[i].mass > fair or ends[p] - i < left):
+                if pieces[i].low < pieces[i].high:
+                    # Bins end in this piece: go on as if its values weighed 1 each.
+                    in_doubt |= doubt(
+                        pieces, max(i - reach, start), min(i + reach + 1, ends[p]), doubtful
+                    )
+                    while left > 1 and filled + pieces[i].mass > fair:
+                        fair = max((2 * rest + left - 1) // (2 * left), 1)
+                        lasts[b] = i
+                        b += 1
+                        rest -= fair
+                        filled -= fair
+                        left -= 1
+                        fair = rest // left
+                elif filled > 0 and (
+                    (2 * filled + pieces[i].mass) * left >= 2 * rest or ends[p] - i < left
+                ):
+                    lasts[b] = i - 1
+                    b += 1
+                    rest -= filled
+                    left -= 1
+                    fair = rest // left
+                    filled = 0
+            filled += pieces[i].mass
         lasts[b] = ends[p] - 1
         b += 1
         start = ends[p]
+    return in_doubt
 
 
 # ---------------------------------------------------------------------------------------------------- sorting
 
-cdef void sort_values(
-    floating* values, uint32_t* weights, Py_ssize_t n, int64_t* spare, uint32_t* spare_weights,
-) noexcept nogil:
-    """Sort values (no NaN, no -0.0) ascending, weights along with them."""
-    cdef Py_ssize_t i, j
-    cdef floating x
-    cdef uint32_t weight = 0
-    if n <= SHORT:
-        for i in range(1, n):
-            x = values[i]
-            if weights != NULL:
-                weight = weights[i]
-            j = i
-            while j > 0 and values[j - 1] > x:
-                values[j] = values[j - 1]
-                if weights != NULL:
-                    weights[j] = weights[j - 1]
-                j -= 1
-            values[j] = x
-            if weights != NULL:
-                weights[j] = weight
-        return
-    if floating is float:
-        for i in range(n):
-            (<uint32_t*> values)[i] = key_of_float(values[i])
-        sort_keys[uint32_t](<uint32_t*> values, weights, n, <uint32_t*> spare, spare_weights)
-        for i in range(n):
-            values[i] = float_of_key((<uint32_t*> values)[i])
-    else:
-        for i in range(n):
-            (<uint64_t*> values)[i] = key_of_double(values[i])
-        sort_keys[uint64_t](<uint64_t*> values, weights, n, <uint64_t*> spare, spare_weights)
-        for i in range(n):
-            values[i] = double_of_key((<uint64_t*> values)[i])
-
-
 cdef void sort_keys(
     key_t* keys, uint32_t* weights, Py_ssize_t n, key_t* spare, uint32_t* spare_weights,
 ) noexcept nogil:
-    """Radix sort by ascending digits of 11 bits; digits that are all the same cost nothing."""
+    """Sort by ascending digits of 11 bits; digits that are all the same cost nothing."""
     cdef Py_ssize_t places[MAX_DIGITS][N_DIGIT_VALUES]
     cdef int n_digits = (8 * <int> sizeof(key_t) + DIGIT_BITS - 1) // DIGIT_BITS, d, shift
     cdef Py_ssize_t i, to, size
@@ -417,6 +611,22 @@ cdef void sort_keys(
     cdef key_t* swap_keys
     cdef uint32_t* home_weights = weights
     cdef uint32_t* swap_weights
+    cdef uint32_t weight = 0
+    if n <= SHORT:
+        for i in range(1, n):
+            key = keys[i]
+            if weights != NULL:
+                weight = weights[i]
+            to = i
+            while to > 0 and keys[to - 1] > key:
+                keys[to] = keys[to - 1]
+                if weights != NULL:
+                    weights[to] = weights[to - 1]
+                to -= 1
+            keys[to] = key
+            if weights != NULL:
+                weights[to] = weight
+        return
     memset(places, 0, n_digits * sizeof(places[0]))
     for i in range(n):
         key = keys[i]
@@ -449,32 +659,18 @@ cdef void sort_keys(
 
 # --------------------------------------------------------------------------------------------------- encoding
 
-cdef inline void count_below(
-    const floating* edges, Py_ssize_t n_edges, const floating* values, Py_ssize_t n, uint32_t* counts,
-) noexcept nogil:
-    """counts[i]: how many of the ascending edges are < values[i].
-
-    A binary search of all values in step, so that no step waits for the one before and none is a branch.
-    """
-    cdef Py_ssize_t i
-    cdef const floating* probes
-    cdef uint32_t half
-    for i in range(n):
-        counts[i] = 0
-    if n_edges == 0:
-        return
-    while n_edges > 1:
-        half = <uint32_t> (n_edges >> 1)
-        probes = edges + half - 1
-        for i in range(n):
-            counts[i] += half * <uint32_t> (probes[counts[i]] < values[i])
+cdef inline Py_ssize_t count_below(const floating* edges, Py_ssize_t n_edges, floating x) noexcept nogil:
+    """How many of the ascending edges are < x."""
+    cdef Py_ssize_t count = 0, half
+    while n_edges > 0:
+        half = (n_edges + 1) >> 1
+        count += half * (edges[count + half - 1] < x)
         n_edges -= half
-    for i in range(n):
-        counts[i] += edges[counts[i]] < values[i]
+    return count
 
 
 cdef inline uint8_t code_of(
-    floating x, uint32_t n_below, const double* categories, Py_ssize_t n_categories, uint8_t missing,
+    floating x, Py_ssize_t n_below, const double* categories, Py_ssize_t n_categories, uint8_t missing,
 ) noexcept nogil:
     """The code of x above n_below edges; categories are NULL unless x has to be one of them."""
     if x != x or (categories != NULL and (n_below == n_categories or categories[n_below] != x)):
@@ -482,59 +678,95 @@ cdef inline uint8_t code_of(
     return <uint8_t> n_below
 
 
+def finder_words(int itemsize):
+    """How many uint64 a finder takes up, for values of so many bytes."""
+    return ((sizeof(finder_float) if itemsize == 4 else sizeof(finder_double)) + 7) // 8
+
+
+def make_finders(
+    const floating[::1] edges,          # IN  cuts or categories of all features, rounded down to this type
+    const int64_t[::1] edge_offsets,    # IN  where those of a feature begin
+    const int32_t[::1] missing_codes,   # IN
+    Py_ssize_t first,
+    Py_ssize_t n_rows,                  # so many will be encoded
+    uint64_t[:, ::1] finders,           # OUT for the features first, first + 1, ...; see finder_words
+):
+    """Prepare to find values among the edges of some features."""
+    cdef Py_ssize_t j, f, begin
+    cdef int bits = bits_for(n_rows, CODING_BITS)
+    for j in range(finders.shape[0]):
+        f = first + j
+        begin = edge_offsets[f]
+        if floating is float:
+            make_finder_float(
+                &edges[begin], edge_offsets[f + 1] - begin, <uint8_t> missing_codes[f], bits,
+                <finder_float*> &finders[j, 0],
+            )
+        else:
+            make_finder_double(
+                &edges[begin], edge_offsets[f + 1] - begin, <uint8_t> missing_codes[f], bits,
+                <finder_double*> &finders[j, 0],
+            )
+
+
 def encode_dense(
     const floating[:, :] X,             # IN
     const Py_ssize_t[::1] order,        # IN, or None: row i is X[order[i]]
-    const floating[::1] edges,          # IN  cuts or categories of all features, rounded down to this type
-    const double[::1] exact_edges,      # IN  the same, exact
+    const uint64_t[:, ::1] finders,     # IN  of the features first_feature, first_feature + 1, ...
+    const double[::1] categories,       # IN  exact edges of all features
     const int64_t[::1] edge_offsets,    # IN
     const uint8_t[::1] is_categorical,  # IN
     const int32_t[::1] missing_codes,   # IN
+    Py_ssize_t first_feature,
     Py_ssize_t first,
     Py_ssize_t last,
-    uint8_t[:, ::1] codes,              # OUT rows first:last
+    uint8_t[:, ::1] codes,              # OUT [n_features, n_rows], of these features the rows first:last
     int n_threads,
 ):
-    """Encode the rows first:last of a dense X of any strides."""
+    """Encode some features of the rows first:last of a dense X of any strides."""
     cdef const Py_ssize_t* rows = NULL
     cdef Py_ssize_t block
-    if first == last or X.shape[1] == 0:
+    if first == last:
         return
     if order is not None:
         rows = &order[0]
     for block in prange(
-        (last - first + ROW_BLOCK - 1) // ROW_BLOCK, nogil=True, schedule="dynamic", chunksize=8,
+        (last - first + BLOCK - 1) // BLOCK, nogil=True, schedule="dynamic", chunksize=8,
         num_threads=n_threads, use_threads_if=n_threads > 1,
     ):
         encode_block(
-            X, rows, &edges[0], &exact_edges[0], &edge_offsets[0], &is_categorical[0], &missing_codes[0],
-            first + block * ROW_BLOCK, min(first + (block + 1) * ROW_BLOCK, last), codes,
+            X, rows, finders, &categories[0], &edge_offsets[0], &is_categorical[0], &missing_codes[0],
+            first_feature, first + block * BLOCK, last, codes,
         )
 
 
 cdef void encode_block(
-    const floating[:, :] X, const Py_ssize_t* rows, const floating* edges, const double* exact_edges,
+    const floating[:, :] X, const Py_ssize_t* rows, const uint64_t[:, ::1] finders, const double* categories,
     const int64_t* edge_offsets, const uint8_t* is_categorical, const int32_t* missing_codes,
-    Py_ssize_t first, Py_ssize_t last, uint8_t[:, ::1] codes,
+    Py_ssize_t first_feature, Py_ssize_t first, Py_ssize_t end, uint8_t[:, ::1] codes,
 ) noexcept nogil:
-    cdef floating values[ROW_BLOCK]
-    cdef uint32_t counts[ROW_BLOCK]
-    cdef Py_ssize_t i, f, n_edges, n_rows = last - first
-    cdef const double* categories
-    cdef uint8_t missing
-    for f in range(X.shape[1]):
-        for i in range(n_rows):
-            values[i] = X[first + i if rows == NULL else rows[first + i], f]
-        n_edges = edge_offsets[f + 1] - edge_offsets[f]
-        count_below(edges + edge_offsets[f], n_edges, values, n_rows, counts)
-        missing = <uint8_t> missing_codes[f]
-        if is_categorical[f]:
-            categories = exact_edges + edge_offsets[f]
-            for i in range(n_rows):
-                codes[first + i, f] = code_of(values[i], counts[i], categories, n_edges, missing)
-        else:
-            for i in range(n_rows):
-                codes[first + i, f] = <uint8_t> counts[i] if values[i] == values[i] else missing
+    cdef floating block[GROUP * BLOCK]
+    cdef const floating* values
+    cdef Py_ssize_t i, j, f, group, begin, width, n_rows = min(<Py_ssize_t> BLOCK, end - first)
+    cdef uint8_t* found
+    for group in range((finders.shape[0] + GROUP - 1) // GROUP):
+        begin = group * GROUP
+        width = min(<Py_ssize_t> GROUP, finders.shape[0] - begin)
+        lay_out(X, rows, first, n_rows, end, first_feature + begin, width, block)
+        for j in range(width):
+            f = first_feature + begin + j
+            values = block + j * BLOCK
+            found = &codes[f, first]
+            if floating is float:
+                encode_float(n_rows, values, <const finder_float*> &finders[begin + j, 0], found)
+            else:
+                encode_double(n_rows, values, <const finder_double*> &finders[begin + j, 0], found)
+            if is_categorical[f]:
+                for i in range(n_rows):
+                    found[i] = code_of(
+                        values[i], found[i], categories + edge_offsets[f],
+                        edge_offsets[f + 1] - edge_offsets[f], <uint8_t> missing_codes[f],
+                    )
 
 
 def encode_sparse(
@@ -550,39 +782,41 @@ def encode_sparse(
     const uint8_t[::1] zero_codes,      # IN  what an absent entry is encoded as
     Py_ssize_t first,
     Py_ssize_t last,
-    uint8_t[:, ::1] codes,              # OUT rows first:last
+    uint8_t[:, ::1] codes,              # OUT [n_features, n_rows], the rows first:last
     int n_threads,
 ):
     """Encode the sparse rows first:last; entries of columns there are none of are passed over."""
-    cdef Py_ssize_t i, n_features = codes.shape[1]
-    if first == last or n_features == 0:
+    cdef Py_ssize_t block
+    if first == last or codes.shape[0] == 0:
         return
-    for i in prange(
-        first, last, nogil=True, schedule="dynamic", chunksize=256, num_threads=n_threads,
+    for block in prange(
+        (last - first + BLOCK - 1) // BLOCK, nogil=True, schedule="dynamic", num_threads=n_threads,
         use_threads_if=n_threads > 1,
     ):
-        memcpy(&codes[i, 0], &zero_codes[0], n_features)
         encode_entries(
-            &data[0] + begins[i], &indices[0] + begins[i], ends[i] - begins[i],
-            &edges[0], &exact_edges[0], &edge_offsets[0], &is_categorical[0], &missing_codes[0],
-            n_features, &codes[i, 0],
+            data, indices, &begins[0], &ends[0], &edges[0], &exact_edges[0], &edge_offsets[0],
+            &is_categorical[0], &missing_codes[0], &zero_codes[0],
+            first + block * BLOCK, min(first + (block + 1) * BLOCK, last), codes,
         )
 
 
 cdef void encode_entries(
-    const floating* data, const index_t* indices, Py_ssize_t n,
+    const floating[::1] data, const index_t[::1] indices, const int64_t* begins, const int64_t* ends,
     const floating* edges, const double* exact_edges, const int64_t* edge_offsets,
-    const uint8_t* is_categorical, const int32_t* missing_codes, Py_ssize_t n_features, uint8_t* codes,
+    const uint8_t* is_categorical, const int32_t* missing_codes, const uint8_t* zero_codes,
+    Py_ssize_t first, Py_ssize_t last, uint8_t[:, ::1] codes,
 ) noexcept nogil:
-    cdef Py_ssize_t i, n_edges
+    cdef Py_ssize_t i, at, begin, n_edges
     cdef index_t f
-    cdef uint32_t count
-    for i in range(n):
-        f = indices[i]
-        if 0 <= f < n_features:
-            n_edges = edge_offsets[f + 1] - edge_offsets[f]
-            count_below(edges + edge_offsets[f], n_edges, &data[i], 1, &count)
-            codes[f] = code_of(
-                data[i], count, exact_edges + edge_offsets[f] if is_categorical[f] else NULL, n_edges,
-                <uint8_t> missing_codes[f],
-            )
+    for i in range(codes.shape[0]):
+        memset(&codes[i, first], zero_codes[i], last - first)
+    for i in range(first, last):
+        for at in range(begins[i], ends[i]):
+            f = indices[at]
+            if 0 <= f < codes.shape[0]:
+                begin = edge_offsets[f]
+                n_edges = edge_offsets[f + 1] - begin
+                codes[f, i] = code_of(
+                    data[at], count_below(edges + begin, n_edges, data[at]),
+                    exact_edges + begin if is_categorical[f] else NULL, n_edges, <uint8_t> missing_codes[f],
+                )

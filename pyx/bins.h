@@ -1,31 +1,33 @@
-/* What the histogram kernels need of the machine.
+/* Sums over rows, and how they are added.
  *
- * Adding one bin to another is one 128-bit addition where the machine has it.
+ *   one lane    | gradient | hessian |                                rounding.h; where all hessians are the
+ *                                                                     same, the hessian is the number of rows
+ *   two lanes   | gradient : int64 | hessian : uint32, count : uint32 |   a Bin
  *
- *   | gradient : int64 | hessian : uint32 | count : uint32 |
- *   |    64-bit lane   |           64-bit lane             |
- *
- * Hessians and counts of all rows stay below 2^32 (see histogram.round_rows), so nothing carries
- * from one field of the second lane into the other. */
+ * Hessians and counts of all rows stay below 2^32, so nothing carries from one field of the second lane into
+ * the other. */
 #ifndef RANKTREES_BINS_H
 #define RANKTREES_BINS_H
 
 #include <stdint.h>
 #include <string.h>
 
-#if defined(__GNUC__)
-typedef uint64_t bin_lanes __attribute__((vector_size(16), aligned(8)));
+#include "simd.h"
 
-static inline void bin_add(void *cell, const void *row) {
-    *(bin_lanes *)cell += *(const bin_lanes *)row;
-}
-static inline void bin_subtract(void *cell, const void *row) {
-    *(bin_lanes *)cell -= *(const bin_lanes *)row;
-}
+typedef struct {
+    int64_t gradient;
+    uint32_t hessian, count;
+} two_lanes;
+
+#if defined(__GNUC__)
+typedef uint64_t bin_lanes __attribute__((vector_size(16), aligned(8), may_alias));
+
+INLINE void bin_add(void *cell, const void *row) { *(bin_lanes *)cell += *(const bin_lanes *)row; }
+INLINE void bin_subtract(void *cell, const void *row) { *(bin_lanes *)cell -= *(const bin_lanes *)row; }
 #define prefetch_line(address) __builtin_prefetch(address)
 #define lowest_bit(bits) __builtin_ctzll(bits)
 #else
-static inline void bin_combine(void *cell, const void *row, int negative) {
+INLINE void bin_combine(void *cell, const void *row, int negative) {
     uint64_t a[2], b[2];
     memcpy(a, cell, 16);
     memcpy(b, row, 16);
@@ -33,11 +35,11 @@ static inline void bin_combine(void *cell, const void *row, int negative) {
     a[1] += negative ? 0 - b[1] : b[1];
     memcpy(cell, a, 16);
 }
-static inline void bin_add(void *cell, const void *row) { bin_combine(cell, row, 0); }
-static inline void bin_subtract(void *cell, const void *row) { bin_combine(cell, row, 1); }
+INLINE void bin_add(void *cell, const void *row) { bin_combine(cell, row, 0); }
+INLINE void bin_subtract(void *cell, const void *row) { bin_combine(cell, row, 1); }
 #define prefetch_line(address) ((void)(address))
 
-static inline int lowest_bit(uint64_t bits) {
+INLINE int lowest_bit(uint64_t bits) {
     int position = 0;
     while (!(bits & 1)) {
         bits >>= 1;
@@ -46,5 +48,28 @@ static inline int lowest_bit(uint64_t bits) {
     return position;
 }
 #endif
+
+/* One lane to two. The count of a sum of several rows is known only where all hessians are the same; a row's
+ * own is 1. */
+INLINE two_lanes widened(int64_t sum, int bits, int same) {
+    two_lanes wide;
+    wide.gradient = sum >> bits;
+    wide.hessian = (uint32_t)(sum & (((int64_t)1 << bits) - 1));
+    wide.count = same ? wide.hessian : 1;
+    return wide;
+}
+
+EACH_WIDTH(void, widen, (int64_t n, const int64_t *RESTRICT sums, int bits, int same, two_lanes *RESTRICT wide),
+           (n, sums, bits, same, wide)) {
+    for (int64_t i = 0; i < n; i++)
+        wide[i] = widened(sums[i], bits, same);
+}
+
+EACH_WIDTH(int64_t, total_of, (int64_t n, const int64_t *RESTRICT sums), (n, sums)) {
+    int64_t total = 0;
+    for (int64_t i = 0; i < n; i++)
+        total += sums[i];
+    return total;
+}
 
 #endif

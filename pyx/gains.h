@@ -22,6 +22,11 @@ typedef struct {
     double min_hessian; /* in integer steps, at least one */
 } rules;
 
+/* Twice what the loss falls when both children take their best values, beyond what no split gives. */
+INLINE double children_score(double left, double left_hessian, double right, double right_hessian) {
+    return left * (left / left_hessian) + right * (right / right_hessian);
+}
+
 /* scores[k] = G_l (G_l / (H_l + l2)) + G_r (G_r / (H_r + l2)), or -inf where a child would be too small.
  * Left are the sums up to candidate k and, on top of them, extra. */
 EACH_WIDTH(void, score_children,
@@ -38,7 +43,7 @@ EACH_WIDTH(void, score_children,
         const double left = (gradients[k] + more_gradient) * unit, right = all_gradient * unit - left;
         const double left_hessian = steps * hessian_unit + l2;
         const double right_hessian = (all_hessian - steps) * hessian_unit + l2;
-        const double score = left * (left / left_hessian) + right * (right / right_hessian);
+        const double score = children_score(left, left_hessian, right, right_hessian);
         const int large_enough = (count >= least) & (all - count >= least) & (steps >= least_hessian) &
                                  (all_hessian - steps >= least_hessian);
         scores[k] = large_enough ? score : -INFINITY;

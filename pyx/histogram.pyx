@@ -1,290 +1,244 @@
-"""Rows to histograms: round the gradients once, then add integers, in any order.
+"""Rows to lines of cells; see joint.h.
 
-    rows        [ bin | bin | bin | ... ]            one bin per row, in row order
-    order       [ rows of leaf 3 | of leaf 1 | ... ] a leaf's rows are order[start:stop]
-    codes       row-major: the codes of one row lie side by side
-    histograms  one line per leaf: [ bins of feature 0 | bins of feature 1 | ... ], from offsets[feature]
+    order     [ rows of leaf 3 | of leaf 1 | ... ]    a leaf's rows are order[start:stop]
+    sums      [  and their gradients and hessians  ]  side by side with them; see rounding.h
+    bytes     row-major: the cells of one row, of several features in each
+    lines     one per leaf that is kept: [ cells of feature 0 | cells of feature 1 | ... ]
 """
-from cython.parallel cimport prange, threadid
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
+import numpy as np
+
+from cython.parallel cimport parallel, prange, threadid
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memset
 
-from records cimport Bin, Leaf
+from records cimport Digit, Leaf, worth_threads
 
-cdef extern from "bins.h" nogil:
-    void bin_add(void* cell, const void* row)
-    void bin_subtract(void* cell, const void* row)
-    void prefetch_line(const void* address)
+cdef extern from "joint.h" nogil:
+    ctypedef struct place_in_byte:
+        pass
+    enum: TABLE
+    enum: BLOCK
+    enum: CHUNK
+    enum: STEP
+    void fill_tables(
+        int lanes, const uint8_t* bytes, int64_t n_bytes, const uint32_t* rows, const int64_t* sums, int64_t n,
+        int bits, int same, int64_t first, int64_t last, uint64_t* scratch, int64_t* tables,
+    ) noexcept
+    void take_margins(
+        int lanes, int64_t* table, const place_in_byte* digits, int64_t n_digits, int64_t* line
+    ) noexcept
+    void add_line(int64_t n, const int64_t* part, int64_t* whole) noexcept
+    void subtract_line(int64_t n, const int64_t* part, int64_t* whole) noexcept
 
 
-cdef enum:
-    BLOCK = 16  # features whose bins are filled together: 64 KiB of cells
-    CHUNK = 1024  # rows whose codes stay in the cache while the blocks go over them
-    AHEAD = 24  # rows to fetch ahead
-    STRIPE = 16384  # values that one task looks at
-    COUNTS = 16777216  # 2^24: what a packed gradient is multiplied by
+cdef class Builder:
+    """Builds and keeps the lines of leaves. The views of a fit are taken once: a small leaf takes less time.
 
-cdef double TO_INTEGER = 6755399441055744.0  # 1.5 * 2^52: adding it rounds half to even
-
-
-def largest(const double[::1] values, double[::1] partial, int n_threads):
-    """The largest absolute value (NaN if any value is NaN): exact, so the order does not matter.
-
-    ``partial`` is scratch of at least ``ceil(n / 16384)`` numbers.
+    Parameters
+    ----------
+    bytes : ndarray of uint8, shape (n_rows, n_bytes)
+        With eight more to read behind the last.
+    digits : ndarray of DIGIT, by byte and, within a byte, from the lowest to the highest stride
+    first_digit : ndarray of int64, shape (n_bytes + 1,)
+    n_cells : int
+        Of a line.
+    order : ndarray of uint32, shape (n_rows,)
+    sums : ndarray of int64, shape (n_rows,)
+    n_threads : int
+        The most that `build` will be asked for.
     """
-    cdef int64_t n = values.shape[0], n_stripes = (n + STRIPE - 1) // STRIPE, s, i
-    cdef double best, size
-    for s in prange(
-        n_stripes, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="static"
+
+    cdef const uint8_t[:, ::1] bytes
+    cdef const Digit[::1] digits
+    cdef const int64_t[::1] first_digit
+    cdef const uint32_t[::1] order
+    cdef const int64_t[::1] sums
+    cdef int64_t n_cells, n_blocks
+    cdef int lanes
+    cdef int64_t[:, ::1] tables, own_lines
+    cdef uint64_t[:, ::1] scratch
+    cdef Leaf[::1] leaves
+    cdef int64_t[:, ::1] lines
+    cdef int32_t[::1] free_lines
+    cdef int64_t n_free
+
+    def __init__(self, bytes, digits, first_digit, n_cells, order, sums, n_threads):
+        self.bytes, self.digits, self.first_digit = bytes, digits, first_digit
+        self.n_blocks = -(-bytes.shape[1] // BLOCK)
+        self.order, self.sums, self.n_cells = order, sums, n_cells
+        self.scratch = np.empty((n_threads, self.n_blocks * STEP + 2 * CHUNK), np.uint64)
+        self.lanes = 0
+
+    def look_at(self, leaves, lines, int lanes):
+        """The leaves, and where their lines are: ``lanes`` numbers per cell."""
+        self.leaves, self.lines = leaves, lines
+        if lanes != self.lanes:
+            self.lanes = lanes
+            n_threads = self.scratch.shape[0]
+            self.tables = np.empty((n_threads, self.n_blocks * BLOCK * TABLE * lanes), np.int64)
+            self.own_lines = np.zeros((n_threads if n_threads > 1 else 0, self.n_cells * lanes), np.int64)
+
+    def begin(self):
+        """A new tree: all lines are free. The last one is only ever lent."""
+        self.n_free = self.lines.shape[0] - 1
+        self.free_lines = np.arange(self.n_free, dtype=np.int32)[::-1].copy()
+
+    def root(self, int64_t few_rows, int bits, bint same, int n_threads):
+        """Build the root's line; False where it has too few rows, or there is no line."""
+        cdef Leaf* leaf = &self.leaves[0]
+        if self.n_free == 0 or leaf.stop - leaf.start < few_rows:
+            return False
+        self.take_line(leaf)
+        self.build(np.zeros(1, np.int32), bits, same, n_threads)
+        return True
+
+    def take_over(
+        self, const int32_t[::1] parents, const int32_t[::1] children, int64_t few_rows, int bits, bint same,
+        int n_threads, int64_t values_per_thread,
     ):
-        best = 0.0
-        for i in range(s * STRIPE, min(n, (s + 1) * STRIPE)):
-            size = values[i] if values[i] > 0 else -values[i]
-            best = size if not (size <= best) else best
-            if size != size:
-                break
-        partial[s] = best
-    best = 0.0
-    for s in range(n_stripes):
-        if partial[s] != partial[s]:
-            return partial[s]
-        best = max(best, partial[s])
-    return best
+        """Build the lines of the children 2 i and 2 i + 1 of each parent i that has one and needs it no more.
 
+        The smaller child's is built from its rows, the larger one's is the parent's less that. Children that
+        have fewer than ``few_rows`` both, and those that find no line, have none; nor do those of which
+        neither may split.
 
-def total(const double[::1] values, double scale, int64_t[::1] partial, int n_threads):
-    """The sum of ``rint(value * scale)``, exact, so the order does not matter."""
-    cdef int64_t n = values.shape[0], n_stripes = (n + STRIPE - 1) // STRIPE, s, i, one
-    cdef double rounded
-    for s in prange(
-        n_stripes, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="static"
-    ):
-        one = 0
-        for i in range(s * STRIPE, min(n, (s + 1) * STRIPE)):
-            rounded = (values[i] * scale + TO_INTEGER) - TO_INTEGER
-            one = one + <int64_t>rounded
-        partial[s] = one
-    one = 0
-    for s in range(n_stripes):
-        one += partial[s]
-    return one
+        Returns
+        -------
+        with_line, without : ndarrays of int32
+            The children that may split.
+        """
+        cdef int64_t n = parents.shape[0], i, n_built = 0, n_values = 0, width = self.lines.shape[1]
+        cdef int32_t[::1] built = np.empty(n, np.int32)
+        cdef int32_t[::1] siblings = np.empty(n, np.int32)
+        cdef int32_t[::1] sorted_out = np.empty(2 * n, np.int32)
+        cdef int64_t n_with = 0, n_without = 0
+        cdef Leaf* parent
+        cdef Leaf* smaller
+        cdef Leaf* larger
+        for i in range(n):
+            parent = &self.leaves[parents[i]]
+            smaller = &self.leaves[children[2 * i]]
+            larger = &self.leaves[children[2 * i + 1]]
+            if smaller.stop - smaller.start > larger.stop - larger.start:
+                smaller, larger = larger, smaller
+            if parent.histogram < 0:
+                continue
+            if not (smaller.may_split or larger.may_split) or self.n_free == 0 or (
+                larger.stop - larger.start < few_rows
+            ):
+                self.drop_line(parent)
+                continue
+            larger.histogram = parent.histogram
+            parent.histogram = -1
+            self.take_line(smaller)
+            built[n_built] = <int32_t>(smaller - &self.leaves[0])
+            siblings[n_built] = <int32_t>(larger - &self.leaves[0])
+            n_built += 1
+            n_values += (smaller.stop - smaller.start) * (self.bytes.shape[1])
+        if n_built:
+            self.build(built[:n_built], bits, same, worth_threads(n_threads, n_values, values_per_thread))
+            for i in range(n_built):
+                subtract_line(
+                    width, &self.lines[self.leaves[built[i]].histogram, 0],
+                    &self.lines[self.leaves[siblings[i]].histogram, 0],
+                )
+        for i in range(2 * n):
+            if self.leaves[children[i]].may_split and self.leaves[children[i]].histogram >= 0:
+                sorted_out[n_with] = children[i]
+                n_with += 1
+            elif self.leaves[children[i]].may_split:
+                n_without += 1
+                sorted_out[2 * n - n_without] = children[i]
+        return sorted_out.base[:n_with], sorted_out.base[2 * n - n_without :][::-1].copy()
 
+    def forget(self, const int32_t[::1] ids, bint split_too=True):
+        """These leaves need their lines no more; only those without a split where ``split_too`` is false."""
+        cdef int64_t i
+        for i in range(ids.shape[0]):
+            if self.leaves[ids[i]].histogram >= 0 and (split_too or self.leaves[ids[i]].split.feature < 0):
+                self.drop_line(&self.leaves[ids[i]])
 
-def round_rows(
-    const double[::1] gradients,  # IN
-    const double[::1] hessians,   # IN
-    double gradient_scale,
-    double hessian_scale,
-    Bin[::1] rows,                # OUT
-    int n_threads,
-):
-    """Each row's gradient and hessian as integers, rounded once; a positive hessian stays positive."""
-    cdef int64_t n = gradients.shape[0], n_stripes = (n + STRIPE - 1) // STRIPE, s, i
-    cdef double gradient, hessian
-    for s in prange(
-        n_stripes, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="static"
-    ):
-        for i in range(s * STRIPE, min(n, (s + 1) * STRIPE)):
-            gradient = (gradients[i] * gradient_scale + TO_INTEGER) - TO_INTEGER
-            hessian = (hessians[i] * hessian_scale + TO_INTEGER) - TO_INTEGER
-            hessian = 1.0 if hessians[i] > 0 and hessian < 1.0 else hessian
-            rows[i].gradient = <int64_t>gradient
-            rows[i].hessian = <uint32_t>hessian
-            rows[i].count = 1
+    def lend(self, const int32_t[::1] ids, int bits, bint same, int n_threads):
+        """Build the line of one leaf for the moment, where it can not be kept; see `take_back`."""
+        self.leaves[ids[0]].histogram = <int32_t>(self.lines.shape[0] - 1)
+        self.build(ids, bits, same, n_threads)
 
+    def take_back(self, const int32_t[::1] ids):
+        """End of `lend`."""
+        self.leaves[ids[0]].histogram = -1
 
-def pack(const Bin[::1] rows, int64_t[::1] packed, int n_threads):
-    """packed = gradient * 2^24 + 1: sums of fewer than 2^24 rows hold their gradients and their count."""
-    cdef int64_t n = rows.shape[0], n_stripes = (n + STRIPE - 1) // STRIPE, s, i
-    for s in prange(
-        n_stripes, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="static"
-    ):
-        for i in range(s * STRIPE, min(n, (s + 1) * STRIPE)):
-            packed[i] = rows[i].gradient * COUNTS + 1
+    cdef void take_line(self, Leaf* leaf) noexcept:
+        self.n_free -= 1
+        leaf.histogram = self.free_lines[self.n_free]
 
+    cdef void drop_line(self, Leaf* leaf) noexcept:
+        self.free_lines[self.n_free] = leaf.histogram
+        self.n_free += 1
+        leaf.histogram = -1
 
-def sum_rows(const Bin[::1] rows, const uint32_t[::1] order, Bin[::1] total):
-    """The bin of all rows in ``order``, into ``total[0]``."""
-    cdef int64_t i
-    cdef Bin one
-    one.gradient = 0
-    one.hessian = 0
-    one.count = 0
-    with nogil:
-        for i in range(order.shape[0]):
-            bin_add(&one, &rows[order[i]])
-    total[0] = one
+    def build(self, const int32_t[::1] ids, int bits, bint same, int n_threads):
+        """Fill the line of each leaf in ``ids``.
 
+        Threads share the rows of a leaf where that pays for a line more, the blocks of a single smaller one,
+        and take one leaf each where there are several.
+        """
+        cdef int64_t n_ids = ids.shape[0], i, n_rows
+        if n_threads > 1:
+            n_threads = min(n_threads, <int>self.scratch.shape[0])
+        for i in range(n_ids):
+            n_rows = self.leaves[ids[i]].stop - self.leaves[ids[i]].start
+            if n_threads > 1 and n_rows * 2 > self.n_cells * n_threads:
+                self.build_by_rows(&self.leaves[ids[i]], bits, same, n_threads)
+            elif n_threads > 1 and n_ids == 1:
+                self.build_by_blocks(&self.leaves[ids[i]], bits, same, n_threads)
+        if n_threads > 1 and n_ids == 1:
+            return
+        for i in prange(
+            n_ids, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"
+        ):
+            n_rows = self.leaves[ids[i]].stop - self.leaves[ids[i]].start
+            if n_threads == 1 or n_rows * 2 <= self.n_cells * n_threads:
+                self.fill(&self.leaves[ids[i]], self.leaves[ids[i]].start, self.leaves[ids[i]].stop, bits, same,
+                          0, self.n_blocks, threadid(), &self.lines[self.leaves[ids[i]].histogram, 0])
 
-cdef void add_rows(
-    const uint8_t* codes,
-    int64_t n_features,
-    const uint32_t* order,
-    int64_t n_rows,
-    const Bin* rows,
-    const int64_t* offsets,
-    int64_t first,
-    int64_t last,
-    Bin* histogram,
-) noexcept nogil:
-    """Add the rows of one leaf to the bins of the features first..last-1."""
-    cdef int64_t i, f, chunk, block, end, line
-    cdef const uint8_t* code
-    cdef const Bin* row
-    chunk = 0
-    while chunk < n_rows:
-        end = min(n_rows, chunk + CHUNK)
-        block = first
-        while block < last:
-            for i in range(chunk, end):
-                if block == first and i + AHEAD < n_rows:
-                    code = codes + <int64_t>order[i + AHEAD] * n_features
-                    line = first
-                    while line < last:
-                        prefetch_line(code + line)
-                        line = line + 64
-                    prefetch_line(rows + order[i + AHEAD])
-                code = codes + <int64_t>order[i] * n_features
-                row = rows + order[i]
-                if last - block >= BLOCK:
-                    for f in range(BLOCK):  # a constant count, so that the loop unrolls
-                        bin_add(histogram + offsets[block + f] + code[block + f], row)
-                else:
-                    for f in range(block, last):
-                        bin_add(histogram + offsets[f] + code[f], row)
-            block = block + BLOCK
-        chunk = end
-
-
-cdef void add_packed(
-    const uint8_t* codes,
-    int64_t n_features,
-    const uint32_t* order,
-    int64_t n_rows,
-    const int64_t* packed,
-    uint32_t hessian,
-    const int64_t* offsets,
-    int64_t first,
-    int64_t last,
-    int64_t* cells,
-    Bin* histogram,
-) noexcept nogil:
-    """The same where all rows have the same hessian: one integer a row and a cell, unpacked at the end."""
-    cdef int64_t i, f, chunk = 0, block, end, line, value
-    cdef const uint8_t* code
-    memset(cells + offsets[first], 0, (offsets[last] - offsets[first]) * sizeof(int64_t))
-    while chunk < n_rows:
-        end = min(n_rows, chunk + CHUNK)
-        block = first
-        while block < last:
-            for i in range(chunk, end):
-                if block == first and i + AHEAD < n_rows:
-                    code = codes + <int64_t>order[i + AHEAD] * n_features
-                    line = first
-                    while line < last:
-                        prefetch_line(code + line)
-                        line = line + 64
-                    prefetch_line(packed + order[i + AHEAD])
-                code = codes + <int64_t>order[i] * n_features
-                value = packed[order[i]]
-                if last - block >= BLOCK:
-                    for f in range(BLOCK):
-                        cells[offsets[block + f] + code[block + f]] += value
-                else:
-                    for f in range(block, last):
-                        cells[offsets[f] + code[f]] += value
-            block = block + BLOCK
-        chunk = end
-    for i in range(offsets[first], offsets[last]):
-        histogram[i].gradient = cells[i] >> 24
-        histogram[i].count = <uint32_t>(cells[i] & (COUNTS - 1))
-        histogram[i].hessian = histogram[i].count * hessian
-
-
-def build(
-    const Leaf[::1] leaves,         # IN
-    const int32_t[::1] ids,         # IN   the leaves to build
-    const uint8_t[:, ::1] codes,    # IN
-    const uint32_t[::1] order,      # IN
-    const Bin[::1] rows,            # IN
-    const int64_t[::1] packed,      # IN   the same packed, or None where hessians differ
-    const int64_t[::1] offsets,     # IN
-    int64_t[:, ::1] cells,          # scratch, one line per thread
-    Bin[:, ::1] histograms,         # OUT  the lines leaves[id].histogram
-    int n_threads,
-):
-    """Fill the histogram of each leaf in ``ids``. A task is one leaf and one share of the features."""
-    cdef int64_t n_features = codes.shape[1], n_blocks = (n_features + BLOCK - 1) // BLOCK
-    cdef int64_t n_shares = min(n_blocks, n_threads), n_tasks = ids.shape[0] * n_shares
-    cdef int64_t task, first, last, share
-    cdef const Leaf* leaf
-    cdef Bin* histogram
-    if n_tasks == 0:
-        return
-    for task in prange(
-        n_tasks, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"
-    ):
-        leaf = &leaves[ids[task // n_shares]]
-        share = task % n_shares
-        first = n_features * share // n_shares
-        last = n_features * (share + 1) // n_shares
-        histogram = &histograms[leaf.histogram, 0]
-        if packed is not None:
-            add_packed(
-                &codes[0, 0], n_features, &order[leaf.start], leaf.stop - leaf.start, &packed[0],
-                rows[0].hessian, &offsets[0], first, last, &cells[threadid(), 0], histogram,
-            )
-            continue
-        memset(histogram + offsets[first], 0, (offsets[last] - offsets[first]) * sizeof(Bin))
-        add_rows(
-            &codes[0, 0], n_features, &order[leaf.start], leaf.stop - leaf.start, &rows[0],
-            &offsets[0], first, last, histogram,
+    cdef void fill(
+        self, const Leaf* leaf, int64_t start, int64_t stop, int bits, bint same, int64_t first, int64_t last,
+        int thread, int64_t* line,
+    ) noexcept nogil:
+        """The cells of the blocks first..last-1, from the rows order[start:stop]."""
+        cdef int64_t byte
+        cdef int64_t* table = &self.tables[thread, 0]
+        fill_tables(
+            self.lanes, &self.bytes[0, 0], self.bytes.shape[1], &self.order[0] + start, &self.sums[0] + start,
+            stop - start, bits, same, first, last, &self.scratch[thread, 0], table,
         )
+        for byte in range(first * BLOCK, min(last * BLOCK, self.bytes.shape[1])):
+            take_margins(
+                self.lanes, table + byte * TABLE * self.lanes, <const place_in_byte*>&self.digits[self.first_digit[byte]],
+                self.first_digit[byte + 1] - self.first_digit[byte], line,
+            )
 
+    cdef void build_by_rows(self, const Leaf* leaf, int bits, bint same, int n_threads) noexcept:
+        cdef int64_t n_rows = leaf.stop - leaf.start, width = self.n_cells * self.lanes, t, k, first
+        with nogil, parallel(num_threads=n_threads):
+            for t in prange(n_threads, schedule="static"):
+                self.fill(
+                    leaf, leaf.start + n_rows * t // n_threads, leaf.start + n_rows * (t + 1) // n_threads, bits,
+                    same, 0, self.n_blocks, <int>t,
+                    &self.lines[leaf.histogram, 0] if t == 0 else &self.own_lines[t, 0],
+                )
+            for t in prange(n_threads, schedule="static"):
+                first = width * t // n_threads
+                for k in range(1, n_threads):
+                    add_line(
+                        width * (t + 1) // n_threads - first, &self.own_lines[k, first],
+                        &self.lines[leaf.histogram, first],
+                    )
 
-def subtract(
-    const int32_t[::1] wholes,   # IN   lines of the parents, which become their larger children
-    const int32_t[::1] parts,    # IN   lines of the smaller children
-    Bin[:, ::1] histograms,      # IN and OUT
-    int n_threads,
-):
-    """sibling = parent - child, exactly, in the parent's place."""
-    cdef int64_t width = histograms.shape[1], n_stripes = (width + STRIPE - 1) // STRIPE
-    cdef int64_t n_tasks = wholes.shape[0] * n_stripes, task, b, stripe
-    cdef Bin* whole
-    cdef const Bin* part
-    if n_tasks == 0:
-        return
-    for task in prange(
-        n_tasks, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="static"
-    ):
-        whole = &histograms[wholes[task // n_stripes], 0]
-        part = &histograms[parts[task // n_stripes], 0]
-        stripe = task % n_stripes
-        for b in range(stripe * STRIPE, min(width, (stripe + 1) * STRIPE)):
-            whole[b].gradient = whole[b].gradient - part[b].gradient
-            whole[b].hessian = whole[b].hessian - part[b].hessian
-            whole[b].count = whole[b].count - part[b].count
-
-
-def remove_rows(
-    const Leaf[::1] leaves,         # IN
-    const int32_t[::1] ids,         # IN   the smaller children, of few rows
-    const int32_t[::1] lines,       # IN   their parents' lines, which become the larger children's
-    const uint8_t[:, ::1] codes,    # IN
-    const uint32_t[::1] order,      # IN
-    const Bin[::1] rows,            # IN
-    const int64_t[::1] offsets,     # IN
-    Bin[:, ::1] histograms,         # IN and OUT
-):
-    """sibling = parent - child, row by row: cheaper than a histogram for a child of few rows."""
-    cdef int64_t n_features = codes.shape[1], k, i, f
-    cdef Bin* histogram
-    cdef const uint8_t* code
-    with nogil:
-        for k in range(ids.shape[0]):
-            histogram = &histograms[lines[k], 0]
-            for i in range(leaves[ids[k]].start, leaves[ids[k]].stop):
-                code = &codes[order[i], 0]
-                for f in range(n_features):
-                    bin_subtract(histogram + offsets[f] + code[f], &rows[order[i]])
+    cdef void build_by_blocks(self, const Leaf* leaf, int bits, bint same, int n_threads) noexcept:
+        cdef int64_t n_blocks = self.n_blocks, n_shares = min(n_blocks, n_threads), t
+        for t in prange(n_shares, nogil=True, num_threads=n_threads, schedule="static"):
+            self.fill(
+                leaf, leaf.start, leaf.stop, bits, same, n_blocks * t // n_shares, n_blocks * (t + 1) // n_shares,
+                <int>t, &self.lines[leaf.histogram, 0],
+            )

@@ -3,60 +3,52 @@
     order  [ ... | a b c d e f g h | ... ]      the rows of the leaf
     order  [ ... | a c d g | b e f h | ... ]    left child, right child
 """
-from cython.parallel cimport prange
-from libc.math cimport INFINITY, fabs, frexp, ldexp
+import numpy as np
+
+from cython.parallel cimport parallel, prange, threadid
+from libc.math cimport INFINITY
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t
-from libc.string cimport memcpy, memset
+from libc.string cimport memset
 
-from records cimport Bin, Leaf, Split, best_value
+from records cimport Bin, Leaf, Split, best_value, worth_threads
 
-cdef extern from "bins.h" nogil:
-    void prefetch_line(const void* address)
+cdef extern from "parting.h" nogil:
+    int64_t part(
+        const uint8_t* column, const uint8_t* left, int code, int also, int64_t n, const uint32_t* rows,
+        const int64_t* sums, uint32_t* row_scratch, int64_t* sum_scratch,
+    ) noexcept
+    void take_rows(
+        const uint32_t* scratch, int64_t n, int64_t n_left, uint32_t* left, uint32_t* right
+    ) noexcept
+    void take_sums(const int64_t* scratch, int64_t n, int64_t n_left, int64_t* left, int64_t* right) noexcept
+
+cdef extern from "rounding.h" nogil:
+    double exact_sum(const double* values, const uint32_t* rows, int64_t n) noexcept
 
 cdef enum:
-    AHEAD = 16  # rows to fetch ahead
-    MANY_ROWS = 4096  # from here on a leaf is worth several threads
+    CODES = 256
+    ROW = 2  # what parting one row costs, in steps of about a nanosecond
+    MOST_STRETCHES = 256
+    FOLLOWED = 16384  # rows that go down a tree together
 
 
-cdef double TO_INTEGER = 6755399441055744.0  # 1.5 * 2^52: adding it rounds half to even
+cdef struct Way:
+    int code       # codes <= code go left, and ``also``, where that is >= 0; -1 where only left[] says
+    int also
+    uint8_t[CODES] left
 
 
-cdef void mark_left(const Split* split, int32_t n_bins, uint8_t* left) noexcept nogil:
-    """left[code] says whether rows of that code go left."""
+cdef void find_way(const Split* split, int32_t n_bins, Way* way) noexcept nogil:
+    """Which codes go left."""
     cdef int32_t code
     for code in range(n_bins):
         if split.categorical:
-            left[code] = (split.categories[code >> 5] >> (code & 31)) & 1
+            way.left[code] = (split.categories[code >> 5] >> (code & 31)) & 1
         else:
-            left[code] = code <= split.code
-    left[n_bins] = split.missing_left
-
-
-cdef int64_t part(
-    const uint32_t* rows, int64_t n_rows, const uint8_t* codes, int64_t n_features,
-    const uint8_t* left, uint32_t* scratch,
-) noexcept nogil:
-    """Left rows to the front of ``scratch``, right rows to its back in reverse; the number on the left."""
-    cdef int64_t i, n_left = 0, n_right = 0
-    cdef uint8_t goes
-    for i in range(n_rows):
-        if i + AHEAD < n_rows:
-            prefetch_line(codes + <int64_t>rows[i + AHEAD] * n_features)
-        goes = left[codes[<int64_t>rows[i] * n_features]]
-        scratch[n_left] = rows[i]
-        scratch[n_rows - 1 - n_right] = rows[i]
-        n_left += goes
-        n_right += 1 - goes
-    return n_left
-
-
-cdef void take(
-    const uint32_t* scratch, int64_t n_rows, int64_t n_left, uint32_t* left, uint32_t* right
-) noexcept nogil:
-    cdef int64_t i
-    memcpy(left, scratch, n_left * sizeof(uint32_t))
-    for i in range(n_rows - n_left):
-        right[i] = scratch[n_rows - 1 - i]
+            way.left[code] = code <= split.code
+    way.left[n_bins] = split.missing_left
+    way.code = -1 if split.categorical else split.code
+    way.also = n_bins if split.missing_left else -1
 
 
 cdef void found_children(
@@ -91,113 +83,126 @@ cdef void found_children(
             left.lower = right.upper = wall
 
 
-def plant(
-    Leaf[::1] leaves,                   # OUT  leaves[0]
-    const Bin[::1] total,               # IN   one bin
-    int64_t n_rows,
-    double l2, double gradient_unit, double hessian_unit,
-):
-    """The root: all rows, no bounds."""
-    cdef Leaf root
-    memset(&root, 0, sizeof(Leaf))
-    root.stop = n_rows
-    root.total = total[0]
-    root.lower = -INFINITY
-    root.upper = INFINITY
-    root.left = root.right = root.histogram = root.split.feature = -1
-    root.value = best_value(root.total, root.lower, root.upper, l2, gradient_unit, hessian_unit)
-    leaves[0] = root
+cdef class Parter:
+    """Splits leaves. The views of a fit are taken once: a small leaf takes less time than that.
 
-
-def split_leaves(
-    Leaf[::1] leaves,                   # IN and OUT  the children of ids[i] are first_child + 2 i and + 1
-    const int32_t[::1] ids,             # IN   the leaves to split, each with its best split known
-    int32_t first_child,
-    const uint8_t[:, ::1] codes,        # IN
-    const int64_t[::1] offsets,         # IN
-    const int8_t[::1] monotone,         # IN   or None
-    uint32_t[::1] order,                # IN and OUT
-    uint32_t[::1] scratch,              # as long as order
-    double l2, double gradient_unit, double hessian_unit,
-    int n_threads,
-):
-    """Part the rows of each leaf in ``ids`` and found its two children.
-
-    Threads take one leaf each, or, where a single large leaf is split, one stretch of its rows each.
+    Parameters
+    ----------
+    codes : ndarray of uint8, shape (n_rows, n_features), feature by feature
+        With at least three bytes to read behind the last.
+    offsets : ndarray of int64, shape (n_features + 1,)
+    monotone : ndarray of int8, shape (n_features,), or None
+    order : ndarray of uint32, shape (n_rows,)
+    sums : ndarray of int64, shape (n_rows,)
+        Go where the rows of ``order`` go.
+    min_samples_leaf : int, default=1
+    max_depth : int, default=None
+        Smaller leaves than twice the former and leaves as deep as the latter may not split.
     """
-    cdef int64_t n_ids = ids.shape[0], n_features = codes.shape[1], i
-    cdef bint together = n_ids == 1 and n_threads > 1
-    if n_ids == 0:
-        return
-    if together and leaves[ids[0]].stop - leaves[ids[0]].start >= MANY_ROWS:
-        with nogil:
-            split_one(&leaves[0], ids[0], first_child, &codes[0, 0], n_features, &offsets[0],
-                      &monotone[0] if monotone is not None else NULL, &order[0], &scratch[0],
-                      l2, gradient_unit, hessian_unit, n_threads)
-        return
-    for i in prange(
-        n_ids, nogil=True, num_threads=n_threads, use_threads_if=n_ids > 1 and n_threads > 1,
-        schedule="dynamic",
+
+    cdef const uint8_t[:, :] codes
+    cdef const int64_t[::1] offsets
+    cdef const int8_t[::1] monotone
+    cdef uint32_t[::1] order, row_scratch
+    cdef int64_t[::1] sums, sum_scratch
+    cdef Leaf[::1] leaves
+    cdef double l2, gradient_unit, hessian_unit
+    cdef int64_t min_samples_leaf, max_depth
+
+    def __init__(self, codes, offsets, monotone, order, sums, min_samples_leaf=1, max_depth=None):
+        self.codes, self.offsets, self.monotone = codes, offsets, monotone
+        self.order, self.sums = order, sums
+        self.min_samples_leaf = min_samples_leaf
+        self.max_depth = codes.shape[0] if max_depth is None else max_depth
+        self.row_scratch, self.sum_scratch = np.empty_like(order), np.empty_like(sums)
+
+    def look_at(self, leaves):
+        """The leaves."""
+        self.leaves = leaves
+
+    def plant(
+        self, int64_t n_rows, int64_t gradient, int64_t hessian, double l2, double gradient_unit,
+        double hessian_unit,
     ):
-        split_one(&leaves[0], ids[i], <int32_t>(first_child + 2 * i), &codes[0, 0], n_features, &offsets[0],
-                  &monotone[0] if monotone is not None else NULL, &order[0], &scratch[0],
-                  l2, gradient_unit, hessian_unit, 1)
+        """A new tree: the root has the first ``n_rows`` of the order, whose sums are given, and no bounds."""
+        cdef Leaf root
+        memset(&root, 0, sizeof(Leaf))
+        self.l2, self.gradient_unit, self.hessian_unit = l2, gradient_unit, hessian_unit
+        root.stop = n_rows
+        root.total.gradient = gradient
+        root.total.hessian = <uint32_t>hessian
+        root.total.count = <uint32_t>n_rows
+        root.lower = -INFINITY
+        root.upper = INFINITY
+        root.left = root.right = root.histogram = root.split.feature = -1
+        root.value = best_value(root.total, root.lower, root.upper, l2, gradient_unit, hessian_unit)
+        root.may_split = self.may_split(&root)
+        self.leaves[0] = root
 
+    cdef bint may_split(self, const Leaf* leaf) noexcept nogil:
+        return leaf.stop - leaf.start >= 2 * self.min_samples_leaf and leaf.depth < self.max_depth
 
-cdef void split_one(
-    Leaf* leaves, int32_t parent, int32_t first_child, const uint8_t* codes, int64_t n_features,
-    const int64_t* offsets, const int8_t* monotone, uint32_t* order, uint32_t* scratch,
-    double l2, double gradient_unit, double hessian_unit, int n_threads,
-) noexcept nogil:
-    cdef Leaf* leaf = leaves + parent
-    cdef int64_t f = leaf.split.feature, n_rows = leaf.stop - leaf.start, n_left = 0, stretch, first, last, s
-    cdef int64_t[64] n_lefts
-    cdef int64_t[65] before
-    cdef uint8_t[256] goes_left
-    cdef int64_t n_stretches = min(n_threads, 64)
-    cdef uint32_t* rows = order + leaf.start
-    cdef uint32_t* own = scratch + leaf.start
-    mark_left(&leaf.split, <int32_t>(offsets[f + 1] - offsets[f]) - 1, goes_left)
-    for stretch in prange(
-        n_stretches, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="static"
-    ):
-        first = n_rows * stretch // n_stretches
-        last = n_rows * (stretch + 1) // n_stretches
-        n_lefts[stretch] = part(rows + first, last - first, codes + f, n_features, goes_left, own + first)
-    before[0] = 0
-    for s in range(n_stretches):
-        before[s + 1] = before[s] + n_lefts[s]
-    n_left = before[n_stretches]
-    for stretch in prange(
-        n_stretches, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="static"
-    ):
-        first = n_rows * stretch // n_stretches
-        last = n_rows * (stretch + 1) // n_stretches
-        take(own + first, last - first, n_lefts[stretch], rows + before[stretch],
-             rows + n_left + first - before[stretch])
-    leaf.left = first_child
-    leaf.right = first_child + 1
-    found_children(leaf, leaves + first_child, leaves + first_child + 1, n_left,
-                   monotone[f] if monotone != NULL else 0, l2, gradient_unit, hessian_unit)
+    def split(self, const int32_t[::1] ids, int32_t first_child, int n_threads, int64_t values_per_thread=1):
+        """Part the rows of each leaf in ``ids``; its children are first_child + 2 i and + 1.
 
+        Threads take one leaf each, or, where a single leaf is split, one stretch of its rows each.
+        """
+        cdef int64_t n_ids = ids.shape[0], n_rows = 0, i
+        for i in range(n_ids):
+            n_rows += self.leaves[ids[i]].stop - self.leaves[ids[i]].start
+        n_threads = worth_threads(n_threads, ROW * n_rows, values_per_thread)
+        if n_ids == 1:
+            self.split_one(ids[0], first_child, n_threads)
+            return
+        for i in prange(
+            n_ids, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"
+        ):
+            self.split_one(ids[i], <int32_t>(first_child + 2 * i), 1)
 
-cdef double exact_sum(const double* values, const uint32_t* rows, int64_t n_rows) noexcept nogil:
-    """The sum of values[row], the same in any order: integers on the scale of the largest of them."""
-    cdef double largest = 0.0, scale
-    cdef int64_t i, total = 0
-    cdef int exponent, bits = 51
-    for i in range(n_rows):
-        largest = max(largest, fabs(values[rows[i]]))
-    if largest == 0.0:
-        return 0.0
-    while bits > 0 and n_rows > (<int64_t>1 << (62 - bits)):
-        bits -= 1
-    frexp(largest, &exponent)
-    exponent = min(bits - exponent, 1000)
-    scale = ldexp(1.0, exponent)
-    for i in range(n_rows):
-        total += <int64_t>((values[rows[i]] * scale + TO_INTEGER) - TO_INTEGER)
-    return ldexp(<double>total, -exponent)
+    cdef void split_one(self, int32_t parent, int32_t first_child, int n_threads) noexcept nogil:
+        cdef Leaf* leaf = &self.leaves[parent]
+        cdef int64_t f = leaf.split.feature, start = leaf.start, n_rows = leaf.stop - leaf.start
+        cdef int64_t n_stretches = min(n_threads, MOST_STRETCHES), s, first, last
+        cdef int64_t[MOST_STRETCHES] n_left
+        cdef const uint8_t* column = &self.codes[0, f]
+        cdef Way way
+        find_way(&leaf.split, <int32_t>(self.offsets[f + 1] - self.offsets[f]) - 1, &way)
+        with parallel(num_threads=n_threads, use_threads_if=n_threads > 1):
+            for s in prange(n_stretches, schedule="static"):
+                first = start + n_rows * s // n_stretches
+                last = start + n_rows * (s + 1) // n_stretches
+                n_left[s] = part(
+                    column, way.left, way.code, way.also, last - first, &self.order[first], &self.sums[first],
+                    &self.row_scratch[first], &self.sum_scratch[first],
+                )
+            for s in prange(n_stretches, schedule="static"):
+                self.take(start, n_rows, n_stretches, s, n_left)
+        for s in range(1, n_stretches):
+            n_left[0] += n_left[s]
+        leaf.left = first_child
+        leaf.right = first_child + 1
+        found_children(
+            leaf, &self.leaves[first_child], &self.leaves[first_child + 1], n_left[0],
+            self.monotone[f] if self.monotone is not None else 0, self.l2, self.gradient_unit, self.hessian_unit,
+        )
+        for s in range(first_child, first_child + 2):
+            self.leaves[s].may_split = self.may_split(&self.leaves[s])
+
+    cdef void take(
+        self, int64_t start, int64_t n_rows, int64_t n_stretches, int64_t stretch, const int64_t* n_left
+    ) noexcept nogil:
+        """Bring the rows of one parted stretch to where the children have theirs."""
+        cdef int64_t first = n_rows * stretch // n_stretches, last = n_rows * (stretch + 1) // n_stretches
+        cdef int64_t left = start, right = start + first, s
+        for s in range(n_stretches):
+            left += n_left[s] if s < stretch else 0
+            right += n_left[s] if s >= stretch else 0
+        take_rows(
+            &self.row_scratch[start + first], last - first, n_left[stretch], &self.order[left], &self.order[right]
+        )
+        take_sums(
+            &self.sum_scratch[start + first], last - first, n_left[stretch], &self.sums[left], &self.sums[right]
+        )
 
 
 def settle_leaves(
@@ -239,3 +244,57 @@ def add_values(
         if leaves[k].left < 0:
             for i in range(leaves[k].start, leaves[k].stop):
                 scores[order[i]] += values[k]
+
+
+def follow(
+    const Leaf[::1] leaves,             # IN
+    const double[::1] values,           # IN   one per node
+    const uint8_t[:, :] codes,          # IN   feature by feature
+    const int64_t[::1] offsets,         # IN
+    uint32_t[::1] rows,                 # IN   rising; reordered
+    double[::1] scores,                 # IN and OUT
+    int n_threads,
+):
+    """scores[row] += value of the row's leaf, for rows the tree was not grown from.
+
+    Some thousand rows at a time are parted by one split after the other, as the tree's own were.
+    """
+    cdef int64_t n_nodes = leaves.shape[0], n_rows = rows.shape[0], task
+    cdef int64_t n_tasks = (n_rows + FOLLOWED - 1) // FOLLOWED
+    cdef int64_t[:, :, ::1] ranges = np.empty((n_threads, n_nodes, 2), np.int64)
+    cdef uint32_t[:, ::1] scratch = np.empty((n_threads, FOLLOWED), np.uint32)
+    for task in prange(
+        n_tasks, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"
+    ):
+        follow_some(
+            leaves, values, codes, offsets, &rows[task * FOLLOWED], min(FOLLOWED, n_rows - task * FOLLOWED),
+            &scratch[threadid(), 0], &ranges[threadid(), 0, 0], scores,
+        )
+
+
+cdef void follow_some(
+    const Leaf[::1] leaves, const double[::1] values, const uint8_t[:, :] codes, const int64_t[::1] offsets,
+    uint32_t* rows, int64_t n_rows, uint32_t* scratch, int64_t* ranges, double[::1] scores,
+) noexcept nogil:
+    cdef int64_t k, i, f, start, stop, n_left
+    cdef Way way
+    ranges[0] = 0
+    ranges[1] = n_rows
+    for k in range(leaves.shape[0]):
+        start = ranges[2 * k]
+        stop = ranges[2 * k + 1]
+        if leaves[k].left < 0:
+            for i in range(start, stop):
+                scores[rows[i]] += values[k]
+            continue
+        n_left = 0
+        if stop > start:
+            f = leaves[k].split.feature
+            find_way(&leaves[k].split, <int32_t>(offsets[f + 1] - offsets[f]) - 1, &way)
+            n_left = part(
+                &codes[0, f], way.left, way.code, way.also, stop - start, rows + start, NULL, scratch, NULL
+            )
+            take_rows(scratch, stop - start, n_left, rows + start, rows + start + n_left)
+        ranges[2 * leaves[k].left] = start
+        ranges[2 * leaves[k].left + 1] = ranges[2 * leaves[k].right] = start + n_left
+        ranges[2 * leaves[k].right + 1] = stop

@@ -8,14 +8,22 @@ cdef extern from "portable.h" nogil:
     double portable_uniform(uint64_t random)
 
 
-# Integer sums of one row or of many: a row's statistics are a bin that holds one row.
-#   gradient   int64   gradient * 2^gradient_bits, rounded once per row
-#   hessian    uint32  hessian * 2^hessian_bits, rounded once per row; all rows together stay below 2^32
-#   count      uint32  rows
+# Integer sums over rows: gradients and hessians in steps (see rounding.h), and the number of rows.
 cdef struct Bin:
     int64_t gradient
     uint32_t hessian
     uint32_t count
+
+
+# Some cells of one feature within a byte that several features share: its value is
+# byte // stride % radix. Value c belongs to cell first + c of a line, the last one to cell last.
+cdef struct Digit:
+    int32_t byte
+    int32_t stride
+    int32_t radix
+    int32_t feature
+    int32_t first
+    int32_t last
 
 
 # The best way to part a leaf's rows in two. Codes <= code go left; for a categorical feature the
@@ -43,7 +51,10 @@ cdef struct Leaf:
     int32_t left
     int32_t right
     int32_t depth
-    int32_t histogram
+    int32_t histogram      # the line of its cells, or -1
+    int32_t may_split      # 0 where it is too small or too deep
+    int32_t[4] shortlist   # rising, ended by -1: the features that a coarse search found best
+    int32_t unused
 
 
 # A node of a finished tree. feature is -1 in a leaf; children come after their parent.
@@ -70,3 +81,8 @@ cdef inline double best_value(
     cdef double hessian = part.hessian * hessian_unit + l2
     cdef double value = -(part.gradient * gradient_unit) / hessian if hessian > 0 else 0.0
     return min(max(value, lower), upper)
+
+
+cdef inline int worth_threads(int n_threads, int64_t n_values, int64_t values_per_thread) noexcept nogil:
+    """As many threads as there is work for, as ranktrees.parallel.threads_for says."""
+    return <int>min(<int64_t>n_threads, 1 + n_values // values_per_thread)

@@ -3,7 +3,7 @@ from cython cimport floating
 from cython.parallel cimport prange, threadid
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 
-from records cimport Leaf, Node
+from records cimport Node
 
 ctypedef fused integer:
     int32_t
@@ -12,7 +12,6 @@ ctypedef fused integer:
 # A block of rows stays in the cache while all trees pass over it.
 cdef enum:
     ROWS_PER_BLOCK = 64
-    CODED_ROWS_PER_BLOCK = 1024
 
 cdef struct Model:
     const Node *nodes
@@ -224,50 +223,6 @@ def walk_csr(
             NULL if to_leaves == NULL else to_leaves + start * model.n_trees,
         )
     return n_outside > 0
-
-
-cdef inline int32_t leaf_of_codes(
-    const Leaf *leaves, const uint8_t *codes, const int32_t *missing_codes
-) noexcept nogil:
-    cdef:
-        const Leaf *leaf
-        int32_t i = 0
-        uint8_t code
-        bint goes_left
-    while leaves[i].left >= 0:
-        leaf = &leaves[i]
-        code = codes[leaf.split.feature]
-        if code == missing_codes[leaf.split.feature]:
-            goes_left = leaf.split.missing_left
-        elif leaf.split.categorical:
-            goes_left = leaf.split.categories[code >> 5] >> (code & 31) & 1
-        else:
-            goes_left = code <= leaf.split.code
-        i = leaf.left if goes_left else leaf.right
-    return i
-
-
-def leaves_of_codes(
-    const Leaf[::1] leaves,                  # IN the tree, root first; left is -1 where a leaf was not split
-    const uint8_t[:, ::1] codes,             # IN n_rows x n_features
-    const int32_t[::1] missing_codes,        # IN n_features
-    const uint32_t[::1] rows,                # IN the rows to look at, or None for all
-    int32_t[::1] out,                        # OUT for each of them the index of its leaf
-    int n_threads,
-):
-    """Drop rows of codes down one tree while it is still a list of leaves."""
-    cdef:
-        bint all_rows = rows is None
-        Py_ssize_t n_rows = codes.shape[0] if all_rows else rows.shape[0]
-        Py_ssize_t n_blocks = (n_rows + CODED_ROWS_PER_BLOCK - 1) // CODED_ROWS_PER_BLOCK
-        Py_ssize_t block, i, row
-    for block in prange(
-        n_blocks, nogil=True, schedule="dynamic", num_threads=n_threads,
-        use_threads_if=n_threads > 1 and n_blocks > 1,
-    ):
-        for i in range(block * CODED_ROWS_PER_BLOCK, min((block + 1) * CODED_ROWS_PER_BLOCK, n_rows)):
-            row = i if all_rows else rows[i]
-            out[i] = leaf_of_codes(&leaves[0], &codes[row, 0], &missing_codes[0])
 
 
 def node_depths(

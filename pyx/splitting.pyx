@@ -6,17 +6,25 @@ computed once per candidate from exact integer sums. Candidates are the codes th
 rising order; equal gains go to the lower feature, then to the lower code. Rows without a value are
 tried on both sides where a leaf has some, and follow the larger child where it has none.
 """
-from cython.parallel cimport prange, threadid
+import numpy as np
+
+from ranktrees._core.dtypes import BIN, SPLIT
+
+from cython.parallel cimport parallel, prange, threadid
 from libc.math cimport INFINITY
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memset
 
-from records cimport Bin, Leaf, Split, best_value
+from records cimport Bin, Leaf, Split, best_value, worth_threads
 
 cdef extern from "bins.h" nogil:
     void bin_add(void* cell, const void* row)
     void prefetch_line(const void* address)
     int lowest_bit(uint64_t bits)
+    ctypedef struct two_lanes:
+        pass
+    two_lanes widened(int64_t sum, int bits, int same)
+    void widen(int64_t n, const int64_t* sums, int bits, int same, two_lanes* wide)
 
 cdef extern from "gains.h" nogil:
     ctypedef struct Sums "sums":
@@ -35,13 +43,28 @@ cdef extern from "gains.h" nogil:
         const Sums* extra, const Sums* total, const Rules* rule, double* scores,
     ) noexcept
 
+cdef extern from "columns.h" nogil:
+    enum: COPIES
+    enum: SHORTLIST
+    void fill_columns(
+        int n_columns, const uint8_t** columns, const uint32_t* rows, const int64_t* sums, int64_t n, int bits,
+        int same, int sparse, int64_t* cells, two_lanes* wide,
+    ) noexcept
+
+cdef extern from "cells.h" nogil:
+    void score_cells(
+        const int64_t* line, const int32_t* features, int64_t n, const int64_t* places, const int8_t* signs,
+        int bits, double all_gradient, double all_hessian, double least, const Rules* rule, double* scores,
+    ) noexcept
+
 cdef enum:
     CELLS = 256  # bins of one feature, at most
-    GROUP = 128  # features whose bins are filled from the rows together, at most
-    BLOCK = 16  # of them, those that are filled row by row: 64 KiB of cells
-    CHUNK = 2048  # rows whose codes stay in the cache while the blocks go over them
+    GROUP = 128  # features whose bins are scanned together, at most
+    COLUMNS = 8  # of them, those that are filled together: 32 KiB of cells
     FEW_ROWS = 128  # up to here a leaf touches so few bins that they are worth remembering
     AHEAD = 16  # rows to fetch ahead
+    ROW = 4  # what refining with one row costs, in steps of about a nanosecond
+    FEATURE = 32  # and scanning one feature of a coarse line
 
 # A gain below this share of what the children score is rounding, not signal.
 cdef double RELATIVE_NOISE = 2.0 ** -40
@@ -119,7 +142,7 @@ cdef void accumulate(const Bin* cells, int32_t n_bins, Prefix* prefix) noexcept 
 
 
 cdef void accumulate_touched(
-    Bin* cells, const uint64_t* touched, int32_t n_bins, Prefix* prefix
+    const Bin* cells, const uint64_t* touched, int32_t n_bins, Prefix* prefix
 ) noexcept nogil:
     """The same, visiting only the bins whose bit is set."""
     cdef int32_t word, code, n = 0
@@ -276,11 +299,16 @@ cdef void scan_categories(
             best.categories[code >> 5] |= (<uint32_t>1) << (code & 31)
 
 
+cdef inline double own_score(const Leaf* leaf, bint bounded, const Rules* rules) noexcept nogil:
+    """What the undivided leaf scores."""
+    return score_at(leaf.total, leaf.value, rules) if bounded else score(leaf.total, rules)
+
+
 cdef void begin(const Leaf* leaf, bint bounded, const Rules* rules, Split* best) noexcept nogil:
     """No split yet: one must beat the undivided leaf."""
     memset(best, 0, sizeof(Split))
     best.feature = -1
-    best.gain = score_at(leaf.total, leaf.value, rules) if bounded else score(leaf.total, rules)
+    best.gain = own_score(leaf, bounded, rules)
     best.gain += RELATIVE_NOISE * best.gain + rules.min_gain
 
 
@@ -296,206 +324,335 @@ cdef void conclude(
     if leaf.split.feature < 0:
         leaf.split.gain = 0.0
     else:
-        leaf.split.gain -= score_at(leaf.total, leaf.value, rules) if bounded else score(leaf.total, rules)
+        leaf.split.gain -= own_score(leaf, bounded, rules)
 
 
-cdef Rules rules_of(
-    double l2, double min_gain, double gradient_unit, double hessian_unit,
-    uint32_t min_samples_leaf, uint32_t min_hessian,
-) noexcept:
+cdef class Finder:
+    """Finds the best splits of leaves. The views of a fit are taken once: a small leaf takes less time than that.
+
+    Parameters
+    ----------
+    codes : ndarray of uint8, shape (n_rows, n_features), feature by feature
+    order : ndarray of uint32, shape (n_rows,)
+    sums : ndarray of int64, shape (n_rows,)
+    offsets : ndarray of int64, shape (n_features + 1,)
+        Where a feature's cells begin in a line of all bins.
+    is_categorical : ndarray of uint8, shape (n_features,)
+    monotone : ndarray of int8, shape (n_features,), or None
+        -1, 0 or 1.
+    places : ndarray of int64, shape (n_features,), or None
+        Where a feature's cells begin in a coarse line.
+    n_threads : int
+        The most that will be asked for.
+    """
+
+    cdef const uint8_t[:, :] codes
+    cdef const uint32_t[::1] order
+    cdef const int64_t[::1] sums, offsets, places
+    cdef const uint8_t[::1] is_categorical
+    cdef const int8_t[::1] monotone
+    cdef Leaf[::1] leaves
+    cdef int64_t[:, ::1] lines
+    cdef int lanes, bits
+    cdef bint same, bounded
     cdef Rules rules
-    rules.l2 = l2
-    rules.min_gain = min_gain
-    rules.gradient_unit = gradient_unit
-    rules.hessian_unit = hessian_unit
-    rules.min_samples_leaf = min_samples_leaf
-    rules.min_hessian = min_hessian
-    return rules
+    cdef Bin[:, ::1] cells
+    cdef int64_t[:, ::1] columns_scratch
+    cdef double[:, ::1] scores
+    cdef Split[::1] found
+    cdef const int8_t* signs
 
+    def __init__(self, codes, order, sums, offsets, is_categorical, monotone, places, n_threads):
+        self.codes, self.order, self.sums, self.offsets = codes, order, sums, offsets
+        self.is_categorical, self.monotone, self.places = is_categorical, monotone, places
+        self.bounded = monotone is not None
+        self.signs = &self.monotone[0] if self.bounded else NULL
+        n_features = codes.shape[1]
+        self.cells = np.zeros((n_threads, max(min(n_features, GROUP), SHORTLIST) * CELLS), BIN)
+        self.columns_scratch = np.empty((n_threads, SHORTLIST * COPIES * CELLS * 2), np.int64)
+        self.scores = np.empty((2, n_features))
+        self.found = np.empty(64, SPLIT)
 
-def find(
-    Leaf[::1] leaves,                       # IN and OUT (split)
-    const int32_t[::1] ids,                 # IN   the leaves to search
-    const Bin[:, ::1] histograms,           # IN   the lines leaves[id].histogram
-    const int64_t[::1] offsets,             # IN
-    const uint8_t[::1] is_categorical,      # IN
-    const int8_t[::1] monotone,             # IN   -1, 0, 1 per feature, or None
-    Split[:, ::1] found,                    # scratch, one line per leaf, one column per thread
-    double l2, double min_gain, double gradient_unit, double hessian_unit,
-    uint32_t min_samples_leaf, uint32_t min_hessian,
-    int n_threads,
-):
-    """The best split of each leaf with a histogram. A task is one leaf and one share of the features."""
-    cdef int64_t n_features = offsets.shape[0] - 1, n_shares = found.shape[1]
-    cdef int64_t n_tasks = ids.shape[0] * n_shares
-    cdef int64_t task, i, share
-    cdef Rules rules = rules_of(l2, min_gain, gradient_unit, hessian_unit, min_samples_leaf, min_hessian)
-    cdef bint bounded = monotone is not None
-    cdef const int8_t* signs = &monotone[0] if bounded else NULL
-    for task in prange(
-        n_tasks, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"
+    def look_at(self, leaves, lines, int lanes):
+        """The leaves, and where their lines are: ``lanes`` numbers per cell."""
+        self.leaves, self.lines, self.lanes = leaves, lines, lanes
+
+    def begin(
+        self, int bits, bint same, double l2, double min_gain, double gradient_unit, double hessian_unit,
+        uint32_t min_samples_leaf, uint32_t min_hessian,
     ):
-        i = task // n_shares
-        share = task % n_shares
-        scan_share(
-            &leaves[ids[i]], &histograms[leaves[ids[i]].histogram, 0], &offsets[0], &is_categorical[0], signs,
-            n_features * share // n_shares, n_features * (share + 1) // n_shares, &rules, &found[i, share],
-        )
-    for i in range(ids.shape[0]):
-        conclude(&leaves[ids[i]], &found[i, 0], n_shares, bounded, &rules)
+        """A new tree: how its sums are to be read, and what its splits must satisfy."""
+        self.bits, self.same = bits, same
+        self.rules.l2 = l2
+        self.rules.min_gain = min_gain
+        self.rules.gradient_unit = gradient_unit
+        self.rules.hessian_unit = hessian_unit
+        self.rules.min_samples_leaf = min_samples_leaf
+        self.rules.min_hessian = min_hessian
 
+    cdef Split* room_for(self, int64_t n):
+        if n > self.found.shape[0]:
+            self.found = np.empty(2 * n, SPLIT)
+        return &self.found[0]
 
-cdef void scan_share(
-    const Leaf* leaf, const Bin* histogram, const int64_t* offsets, const uint8_t* is_categorical,
-    const int8_t* signs, int64_t first, int64_t last, const Rules* rules, Split* best,
-) noexcept nogil:
-    cdef Prefix prefix
-    cdef int64_t f
-    cdef int32_t n_bins
-    cdef const Bin* cells
-    begin(leaf, signs != NULL, rules, best)
-    for f in range(first, last):
-        cells = histogram + offsets[f]
-        n_bins = <int32_t>(offsets[f + 1] - offsets[f]) - 1
-        if is_categorical[f]:
-            scan_categories(cells, n_bins, <int32_t>f, leaf, signs != NULL, rules, best)
+    def find(self, const int32_t[::1] ids, int n_threads):
+        """The best split of each leaf that has a line of all bins."""
+        cdef int64_t n_ids = ids.shape[0], n_features = self.offsets.shape[0] - 1
+        cdef int64_t n_shares = min(n_threads, n_features) if n_ids < n_threads else 1, task, i, share
+        cdef Split* found = self.room_for(n_ids * n_shares)
+        for task in prange(
+            n_ids * n_shares, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"
+        ):
+            i = task // n_shares
+            share = task % n_shares
+            self.scan_line(
+                &self.leaves[ids[i]], n_features * share // n_shares, n_features * (share + 1) // n_shares,
+                found + task,
+            )
+        for i in range(n_ids):
+            conclude(&self.leaves[ids[i]], found + i * n_shares, n_shares, self.bounded, &self.rules)
+
+    cdef void scan_line(self, const Leaf* leaf, int64_t first, int64_t last, Split* best) noexcept nogil:
+        cdef Bin[CELLS] wide
+        cdef const int64_t* line = &self.lines[leaf.histogram, 0]
+        cdef const Bin* cells
+        cdef int64_t f
+        begin(leaf, self.bounded, &self.rules, best)
+        for f in range(first, last):
+            if self.lanes == 2:
+                cells = <const Bin*>(line + 2 * self.offsets[f])
+            else:
+                widen(
+                    self.offsets[f + 1] - self.offsets[f], line + self.offsets[f], self.bits, self.same,
+                    <two_lanes*>wide,
+                )
+                cells = wide
+            self.scan(cells, f, leaf, NULL, best)
+
+    cdef void scan(
+        self, const Bin* cells, int64_t f, const Leaf* leaf, const uint64_t* touched, Split* best
+    ) noexcept nogil:
+        """Try every split of one feature; where given, ``touched`` has a bit for every bin that holds rows."""
+        cdef Prefix prefix
+        cdef int32_t n_bins = <int32_t>(self.offsets[f + 1] - self.offsets[f]) - 1
+        if self.is_categorical[f]:
+            scan_categories(cells, n_bins, <int32_t>f, leaf, self.bounded, &self.rules, best)
+            return
+        if touched != NULL:
+            accumulate_touched(cells, touched, n_bins, &prefix)
         else:
             accumulate(cells, n_bins, &prefix)
-            scan_values(
-                &prefix, cells[n_bins], n_bins, <int32_t>f, leaf,
-                signs[f] if signs != NULL else 0, signs != NULL, rules, best,
-            )
+        scan_values(
+            &prefix, cells[n_bins], n_bins, <int32_t>f, leaf, self.signs[f] if self.bounded else 0, self.bounded,
+            &self.rules, best,
+        )
 
-
-def find_directly(
-    Leaf[::1] leaves,                       # IN and OUT (split)
-    const int32_t[::1] ids,                 # IN   the leaves to search
-    const int32_t[:, ::1] features,         # IN   rising; one line per leaf, or one line for all; ends at -1
-    const uint8_t[:, ::1] codes,            # IN
-    const uint32_t[::1] order,              # IN
-    const Bin[::1] rows,                    # IN
-    const int64_t[::1] offsets,             # IN
-    const uint8_t[::1] is_categorical,      # IN
-    const int8_t[::1] monotone,             # IN   or None
-    Bin[:, ::1] cells,                      # scratch, zero on entry and exit, a line per thread
-    Split[:, ::1] found,                    # scratch, one line per leaf, one column per share of its features
-    double l2, double min_gain, double gradient_unit, double hessian_unit,
-    uint32_t min_samples_leaf, uint32_t min_hessian,
-    int n_threads,
-):
-    """The best split of each leaf among its own features, from its rows: small leaves, sampled features.
-
-    A task is one leaf and one share of its features.
-    """
-    cdef int64_t width = features.shape[1], n_shares = found.shape[1], stride = 0
-    cdef int64_t n_tasks = ids.shape[0] * n_shares, task, i, share, first, last
-    cdef Rules rules = rules_of(l2, min_gain, gradient_unit, hessian_unit, min_samples_leaf, min_hessian)
-    cdef bint bounded = monotone is not None
-    cdef const int8_t* signs = &monotone[0] if bounded else NULL
-    if n_tasks == 0:
-        return
-    if features.shape[0] > 1:
-        stride = width
-    for task in prange(
-        n_tasks, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"
+    def rank(
+        self, const int32_t[::1] ids, const int32_t[:, ::1] features, int n_threads, int64_t values_per_thread=1
     ):
-        i = task // n_shares
-        share = task % n_shares
-        first = width * share // n_shares
-        last = width * (share + 1) // n_shares
-        begin(&leaves[ids[i]], signs != NULL, &rules, &found[i, share])
-        while first < last:
-            scan_rows(
-                &leaves[ids[i]], &features[0, 0] + i * stride + first, min(GROUP, last - first),
-                &codes[0, 0], codes.shape[1], &order[0], &rows[0], &offsets[0], &is_categorical[0], signs,
-                &rules, &cells[threadid(), 0], &found[i, share],
-            )
-            first = first + GROUP
-    for i in range(ids.shape[0]):
-        conclude(&leaves[ids[i]], &found[i, 0], n_shares, bounded, &rules)
+        """The features of each leaf's coarse line that seem best, and what the best of them would gain.
 
-
-cdef void scan_rows(
-    const Leaf* leaf, const int32_t* features, int64_t width, const uint8_t* codes, int64_t n_features,
-    const uint32_t* order, const Bin* rows, const int64_t* offsets, const uint8_t* is_categorical,
-    const int8_t* signs, const Rules* rules, Bin* cells, Split* best,
-) noexcept nogil:
-    """Fill the bins of a group of features from the leaf's rows, scan them, and leave them zero again."""
-    cdef Prefix prefix
-    cdef uint64_t[4 * GROUP] touched
-    cdef int32_t n_bins
-    cdef int64_t i, j, f
-    cdef uint8_t code
-    cdef const uint8_t* line
-    cdef bint few = leaf.stop - leaf.start <= FEW_ROWS
-    cdef uint64_t bits
-    cdef Bin* own
-    while width > 0 and features[width - 1] < 0:
-        width -= 1
-    if width == 0:
-        return
-    if few:
-        memset(touched, 0, 4 * width * sizeof(uint64_t))
-        for i in range(leaf.start, leaf.stop):
-            line = codes + <int64_t>order[i] * n_features
-            for j in range(width):
-                code = line[features[j]]
-                touched[4 * j + (code >> 6)] |= (<uint64_t>1) << (code & 63)
-                bin_add(cells + j * CELLS + code, rows + order[i])
-    else:
-        fill(features, width, codes, n_features, order + leaf.start, leaf.stop - leaf.start, rows, cells)
-    for j in range(width):
-        f = features[j]
-        n_bins = <int32_t>(offsets[f + 1] - offsets[f]) - 1
-        own = cells + j * CELLS
-        if is_categorical[f]:
-            scan_categories(own, n_bins, <int32_t>f, leaf, signs != NULL, rules, best)
-        else:
-            if few:
-                accumulate_touched(own, &touched[4 * j], n_bins, &prefix)
-            else:
-                accumulate(own, n_bins, &prefix)
-            scan_values(
-                &prefix, own[n_bins], n_bins, <int32_t>f, leaf,
-                signs[f] if signs != NULL else 0, signs != NULL, rules, best,
+        ``features`` are rising; one line per leaf, or one line for all; they end at -1. Sizes of children are
+        guessed from their hessians, and bounds of monotone leaves are left to `refine`.
+        """
+        cdef int64_t n_ids = ids.shape[0], width = features.shape[1], n_shares, task, i, first, last
+        cdef double least
+        cdef const Leaf* leaf
+        n_threads = worth_threads(n_threads, FEATURE * width * n_ids, values_per_thread)
+        n_shares = min(n_threads, width) if n_ids < n_threads else 1
+        if n_ids > self.scores.shape[0]:
+            self.scores = np.empty((2 * n_ids, self.scores.shape[1]))
+        for task in prange(
+            n_ids * n_shares, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="static"
+        ):
+            i = task // n_shares
+            leaf = &self.leaves[ids[i]]
+            first = width * (task % n_shares) // n_shares
+            last = width * (task % n_shares + 1) // n_shares
+            least = self.rules.min_samples_leaf * (<double>leaf.total.hessian / leaf.total.count)
+            least = max(least if self.same else 0.5 * least, self.rules.min_hessian)
+            score_cells(
+                &self.lines[leaf.histogram, 0], &features[i if features.shape[0] > 1 else 0, first], last - first,
+                &self.places[0], self.signs, self.bits, <double>leaf.total.gradient, leaf.total.hessian, least,
+                &self.rules, &self.scores[i, first],
             )
+        for i in range(n_ids):
+            self.choose(&self.leaves[ids[i]], &features[i if features.shape[0] > 1 else 0, 0], width,
+                        &self.scores[i, 0])
+
+    cdef void choose(self, Leaf* leaf, const int32_t* features, int64_t n, double* scores) noexcept nogil:
+        """Put the features of the best scores on the shortlist; of equal ones the lower."""
+        cdef double[SHORTLIST] best
+        cdef int64_t k, j, n_best = 0
+        begin(leaf, self.bounded, &self.rules, &leaf.split)
+        for k in range(n):
+            if scores[k] <= leaf.split.gain or (n_best == SHORTLIST and scores[k] <= best[SHORTLIST - 1]):
+                continue
+            n_best = min(n_best + 1, SHORTLIST)
+            j = n_best - 1
+            while j > 0 and best[j - 1] < scores[k]:
+                best[j] = best[j - 1]
+                leaf.shortlist[j] = leaf.shortlist[j - 1]
+                j -= 1
+            best[j] = scores[k]
+            leaf.shortlist[j] = features[k]
+        if n_best == 0:
+            leaf.split.gain = 0.0
+            return
+        leaf.split.feature = leaf.shortlist[0]
+        leaf.split.gain = best[0] - own_score(leaf, self.bounded, &self.rules)
+        for k in range(1, n_best):  # rising, for equal gains go to the lower feature
+            j = k
+            while j > 0 and leaf.shortlist[j - 1] > leaf.shortlist[j]:
+                leaf.shortlist[j - 1], leaf.shortlist[j] = leaf.shortlist[j], leaf.shortlist[j - 1]
+                j -= 1
+        for k in range(n_best, SHORTLIST):
+            leaf.shortlist[k] = -1
+
+    def refine(self, const int32_t[::1] ids, int n_threads, int64_t values_per_thread=1):
+        """The best split of each leaf among the features of its shortlist, over all bins, from its rows.
+
+        Threads share the rows of a leaf, or take one leaf each where there are several. Returns whether all
+        leaves have a split.
+        """
+        cdef int64_t i, t, k, n_ids = ids.shape[0], n_rows = 0, n_parts
+        cdef Split[SHORTLIST] found
+        cdef Leaf* leaf
+        cdef bint all_split = True
+        for i in range(n_ids):
+            n_rows += self.leaves[ids[i]].stop - self.leaves[ids[i]].start
+        n_threads = worth_threads(n_threads, ROW * n_rows, values_per_thread)
+        n_parts = min(n_threads, self.cells.shape[0]) if n_ids == 1 else 1
+        if n_parts > 1:
+            leaf = &self.leaves[ids[0]]
+            n_rows = leaf.stop - leaf.start
+            with nogil, parallel(num_threads=n_threads):
+                for t in prange(n_parts, schedule="static"):
+                    self.fill_shortlist(
+                        leaf, leaf.start + n_rows * t // n_parts, leaf.start + n_rows * (t + 1) // n_parts, <int>t
+                    )
+                for k in prange(SHORTLIST, schedule="static"):
+                    self.scan_shortlisted(leaf, k, n_parts, 0, &found[k])
+            conclude(leaf, found, SHORTLIST, self.bounded, &self.rules)
+            return leaf.split.feature >= 0
+        for i in prange(
+            n_ids, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"
+        ):
+            self.refine_alone(&self.leaves[ids[i]], threadid())
+        for i in range(n_ids):
+            all_split = all_split and self.leaves[ids[i]].split.feature >= 0
+        return all_split
+
+    cdef void refine_alone(self, Leaf* leaf, int thread) noexcept nogil:
+        cdef Split[SHORTLIST] found
+        cdef int64_t k
+        self.fill_shortlist(leaf, leaf.start, leaf.stop, thread)
+        for k in range(SHORTLIST):
+            self.scan_shortlisted(leaf, k, 1, thread, &found[k])
+        conclude(leaf, found, SHORTLIST, self.bounded, &self.rules)
+
+    cdef void fill_shortlist(self, const Leaf* leaf, int64_t start, int64_t stop, int thread) noexcept nogil:
+        cdef const uint8_t* columns[SHORTLIST]
+        cdef int n_columns = 0
+        while n_columns < SHORTLIST and leaf.shortlist[n_columns] >= 0:
+            columns[n_columns] = &self.codes[0, leaf.shortlist[n_columns]]
+            n_columns += 1
+        fill_columns(
+            n_columns, columns, &self.order[start], &self.sums[start], stop - start, self.bits, self.same,
+            leaf.stop - leaf.start < self.codes.shape[0] // 8, &self.columns_scratch[thread, 0],
+            <two_lanes*>&self.cells[thread, 0],
+        )
+
+    cdef void scan_shortlisted(
+        self, const Leaf* leaf, int64_t k, int64_t n_parts, int thread, Split* best
+    ) noexcept nogil:
+        """The best split of one feature of the shortlist, whose bins were filled in parts; they are zero again."""
+        cdef int64_t t, c
+        cdef Bin* cells = &self.cells[thread, k * CELLS]
+        begin(leaf, self.bounded, &self.rules, best)
+        if leaf.shortlist[k] < 0:
+            return
+        for t in range(1, n_parts):
+            for c in range(CELLS):
+                bin_add(cells + c, &self.cells[t, k * CELLS + c])
+        self.scan(cells, leaf.shortlist[k], leaf, NULL, best)
+        for t in range(n_parts):
+            memset(&self.cells[thread + t, k * CELLS], 0, CELLS * sizeof(Bin))
+
+    def find_directly(self, const int32_t[::1] ids, const int32_t[:, ::1] features, int n_threads):
+        """The best split of each leaf among its own features, from its rows: small leaves, sampled features.
+
+        ``features`` are rising; one line per leaf, or one line for all; they end at -1.
+        """
+        cdef int64_t n_ids = ids.shape[0], width = features.shape[1], task, i, share, first, last
+        cdef int64_t n_shares = min(n_threads, width) if n_ids < n_threads else 1
+        cdef Split* found = self.room_for(n_ids * n_shares)
+        for task in prange(
+            n_ids * n_shares, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"
+        ):
+            i = task // n_shares
+            share = task % n_shares
+            first = width * share // n_shares
+            last = width * (share + 1) // n_shares
+            begin(&self.leaves[ids[i]], self.bounded, &self.rules, found + task)
+            while first < last:
+                self.scan_rows(
+                    &self.leaves[ids[i]], &features[i if features.shape[0] > 1 else 0, first],
+                    min(GROUP, last - first), &self.cells[threadid(), 0], found + task,
+                )
+                first = first + GROUP
+        for i in range(n_ids):
+            conclude(&self.leaves[ids[i]], found + i * n_shares, n_shares, self.bounded, &self.rules)
+
+    cdef void scan_rows(
+        self, const Leaf* leaf, const int32_t* features, int64_t width, Bin* cells, Split* best,
+    ) noexcept nogil:
+        """Fill the bins of a group of features from the leaf's rows, scan them, and leave them zero again."""
+        cdef uint64_t[4 * GROUP] touched
+        cdef int64_t i, j
+        cdef bint few = leaf.stop - leaf.start <= FEW_ROWS
+        cdef uint64_t bits
+        cdef Bin* own
+        while width > 0 and features[width - 1] < 0:
+            width -= 1
         if few:
-            for i in range(4):
-                bits = touched[4 * j + i]
-                while bits:
-                    memset(own + i * 64 + lowest_bit(bits), 0, sizeof(Bin))
-                    bits &= bits - 1
-        else:
-            memset(own, 0, (n_bins + 1) * sizeof(Bin))
+            memset(touched, 0, 4 * width * sizeof(uint64_t))
+        i = 0
+        while i < width:
+            self.add_columns(
+                leaf, features + i, min(COLUMNS, width - i), cells + i * CELLS, &touched[4 * i] if few else NULL
+            )
+            i += COLUMNS
+        for j in range(width):
+            own = cells + j * CELLS
+            self.scan(own, features[j], leaf, &touched[4 * j] if few else NULL, best)
+            if few:
+                for i in range(4):
+                    bits = touched[4 * j + i]
+                    while bits:
+                        memset(own + i * 64 + lowest_bit(bits), 0, sizeof(Bin))
+                        bits &= bits - 1
+            else:
+                memset(own, 0, (self.offsets[features[j] + 1] - self.offsets[features[j]]) * sizeof(Bin))
 
-
-cdef void fill(
-    const int32_t* features, int64_t width, const uint8_t* codes, int64_t n_features,
-    const uint32_t* order, int64_t n_rows, const Bin* rows, Bin* cells,
-) noexcept nogil:
-    """Add rows to the bins of a group of features, chunk by chunk of rows, block by block of features."""
-    cdef int64_t i, j, chunk = 0, end, block
-    cdef const uint8_t* line
-    cdef const Bin* row
-    while chunk < n_rows:
-        end = min(n_rows, chunk + CHUNK)
-        block = 0
-        while block < width:
-            for i in range(chunk, end):
-                if block == 0 and i + AHEAD < n_rows:
-                    line = codes + <int64_t>order[i + AHEAD] * n_features
-                    j = 0
-                    while j < n_features:
-                        prefetch_line(line + j)
-                        j = j + 64
-                    prefetch_line(rows + order[i + AHEAD])
-                line = codes + <int64_t>order[i] * n_features
-                row = rows + order[i]
-                if width - block >= BLOCK:
-                    for j in range(BLOCK):
-                        bin_add(cells + (block + j) * CELLS + line[features[block + j]], row)
-                else:
-                    for j in range(block, width):
-                        bin_add(cells + j * CELLS + line[features[j]], row)
-            block = block + BLOCK
-        chunk = end
+    cdef void add_columns(
+        self, const Leaf* leaf, const int32_t* features, int64_t width, Bin* cells, uint64_t* touched
+    ) noexcept nogil:
+        """Add the rows of a leaf to the bins of a few features."""
+        cdef const uint8_t* columns[COLUMNS]
+        cdef int64_t i, j, row
+        cdef two_lanes sum
+        cdef uint8_t code
+        for j in range(width):
+            columns[j] = &self.codes[0, features[j]]
+        for i in range(leaf.start, leaf.stop):
+            row = self.order[i]
+            sum = widened(self.sums[i], self.bits, self.same)
+            if i + AHEAD < leaf.stop:
+                for j in range(width):
+                    prefetch_line(columns[j] + self.order[i + AHEAD])
+            for j in range(width):
+                code = columns[j][row]
+                bin_add(cells + j * CELLS + code, &sum)
+                if touched != NULL:
+                    touched[4 * j + (code >> 6)] |= (<uint64_t>1) << (code & 63)

@@ -89,6 +89,33 @@ def test_weighted_cuts_are_those_of_the_slow_twin(rows, max_bins):
     np.testing.assert_array_equal(mapper.cuts[0], slow.cuts(values, max_bins, weights))
 
 
+@given(
+    seed=st.integers(0, 2**32),
+    shape=st.sampled_from(["normal", "lognormal", "counts", "steps", "heavy", "clump", "ulps"]),
+    weighted=st.booleans(),
+    max_bins=st.integers(2, 24),
+)
+@settings(deadline=None)
+def test_columns_that_are_parted_in_pieces_are_cut_as_by_the_slow_twin(seed, shape, weighted, max_bins):
+    rng = np.random.default_rng(seed)
+    n = 250
+    x = {
+        "normal": lambda: rng.normal(size=n),
+        "lognormal": lambda: rng.lognormal(0, 5, n),
+        "counts": lambda: rng.poisson(30, n) * 0.1,
+        "steps": lambda: np.round(rng.normal(size=n), 1) / 3,
+        "heavy": lambda: np.where(rng.random(n) < 0.6, rng.integers(-3, 4, n) / 7, rng.normal(size=n)),
+        "clump": lambda: np.append(1 + rng.integers(0, 300, n - 2) * 2.0**-23, [-1e30, 1e30]),
+        "ulps": lambda: 2.0 ** rng.integers(-3, 3, n) * (1 + rng.integers(0, 3, n) * 2.0**-23),
+    }[shape]()
+    x[rng.random(n) < 0.2] = 0
+    weights = rng.integers(0, 5, n) * rng.random() if weighted else None
+    for dtype in (np.float32, np.float64):
+        held = x.astype(dtype)
+        mapper = BinMapper.fit(column(held, dtype), max_bins=max_bins, weights=weights)
+        np.testing.assert_array_equal(mapper.cuts[0], slow.cuts(held, max_bins, weights))
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("max_bins", [16, 255])
 def test_long_columns_are_cut_as_by_the_slow_twin(web, max_bins, weighted):
@@ -97,6 +124,15 @@ def test_long_columns_are_cut_as_by_the_slow_twin(web, max_bins, weighted):
     mapper = BinMapper.fit(X, max_bins=max_bins, weights=weights)
     for f, cuts in enumerate(mapper.cuts):
         np.testing.assert_array_equal(cuts, slow.cuts(X[:, f], max_bins, weights))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_long_columns_are_encoded_as_by_the_slow_twin(web, dtype):
+    X = web[:1000].astype(dtype)
+    mapper = BinMapper.fit(web)
+    codes = mapper.encode(X)
+    for f, cuts in enumerate(mapper.cuts):
+        np.testing.assert_array_equal(codes[:, f], slow.codes(X[:, f], cuts))
 
 
 @given(values=hostile_columns, others=hostile_columns)
@@ -124,7 +160,7 @@ def test_a_code_says_what_the_cuts_say(values, held, max_bins):
     assert (np.diff(cuts) > 0).all()
     assert len(cuts) + 1 == mapper.n_bins[0] <= max_bins
     for dtype in (np.float32, np.float64):
-        x = np.asarray(held, dtype=dtype)
+        x = np.resize(np.asarray(held, dtype=dtype), 3000 if held else 0)
         codes = mapper.encode(column(x))[:, 0]
         expected = np.where(np.isnan(x), mapper.missing_codes[0], np.searchsorted(cuts, x.astype(float)))
         np.testing.assert_array_equal(codes, expected)
@@ -185,6 +221,28 @@ def test_rows_of_weight_zero_are_encoded_but_not_cut():
     mapper = BinMapper.fit(X, weights=[1, 0, 1, 0, 0, 0])
     np.testing.assert_array_equal(mapper.cuts[0], [2.0])
     np.testing.assert_array_equal(mapper.encode(X)[:, 0], [0, 0, 1, 1, 2, 0])
+
+
+@pytest.mark.parametrize("max_bins", [7, 64, 255])
+def test_many_rows_are_cut_like_their_few_values(max_bins):
+    """Rows and weighted values hold the same masses, but are parted in pieces of other sizes."""
+    rng = np.random.default_rng(max_bins)
+    n = 60_000
+    X = np.column_stack(
+        [
+            np.round(rng.normal(size=n), 3),
+            np.round(rng.lognormal(0, 2, n), 2),
+            rng.zipf(1.3, n) % 5000,
+            np.where(rng.random(n) < 0.3, -1.5, np.round(rng.random(n), 3)),
+            1 + rng.integers(0, 2000, n) * 2.0**-23,
+            np.round(rng.normal(size=n), 2) ** 9,
+        ]
+    ).astype(np.float32)
+    X[0, 4], X[1, 4] = -1e30, 1e30
+    for f, cuts in enumerate(BinMapper.fit(X, max_bins=max_bins).cuts):
+        values, counts = np.unique(X[:, f], return_counts=True)
+        few = BinMapper.fit(column(values), max_bins=max_bins, weights=counts)
+        np.testing.assert_array_equal(cuts, few.cuts[0])
 
 
 @pytest.mark.parametrize("n_distinct", [1, 2, 254, 255])
@@ -274,13 +332,29 @@ def test_layout_and_threads_do_not_matter(web, weighted):
     arguments = {"max_bins": 100, "order": order, "weights": weights, "categorical": categorical}
     mapper = BinMapper.fit(web, **arguments)
     codes = mapper.encode(web, order=order)
-    assert codes.flags.c_contiguous
+    assert codes.flags.f_contiguous
     for X in (web, *layouts(web)):
         for n_threads in (1, 2, 3, 4):
             other = BinMapper.fit(X, n_threads=n_threads, **arguments)
             assert same(mapper, other)
             np.testing.assert_array_equal(mapper.categories[2], other.categories[2])
             np.testing.assert_array_equal(mapper.encode(X, order=order, n_threads=n_threads), codes)
+
+
+@pytest.mark.parametrize("shape", [(0, 0), (0, 3), (5, 0), (1, 1), (700, 3)])
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
+def test_the_codes_of_a_feature_lie_side_by_side_with_room_after_the_last(make, shape):
+    X = np.random.default_rng(0).integers(0, 3, shape).astype(np.float32)
+    mapper = BinMapper([[0.5, 1.5]] * shape[1])
+    codes = mapper.encode(make(X))
+    assert codes.shape == shape
+    assert codes.T.flags.c_contiguous
+    np.testing.assert_array_equal(codes, X)
+    base = codes
+    while base.base is not None:
+        base = base.base
+    assert base.nbytes >= codes.size + 64
+    assert codes.ctypes.data == base.ctypes.data
 
 
 def test_explicit_zeros_and_missing_entries_of_sparse_rows():
@@ -303,6 +377,7 @@ def test_many_columns_are_taken_some_at_a_time(make, most, monkeypatch, web):
     monkeypatch.setattr("ranktrees.binning._VALUES_TO_CUT", 1)
     monkeypatch.setattr("ranktrees.binning._VALUES_TO_ENCODE", 5000)
     monkeypatch.setattr("ranktrees.binning._FEWEST_COLUMNS", 3)
+    monkeypatch.setattr("ranktrees.binning._FEATURES_TO_ENCODE", 17)
     for n_threads in (1, 2):
         assert same(mapper, BinMapper.fit(make(X), n_threads=n_threads))
         np.testing.assert_array_equal(mapper.encode(make(X), n_threads=n_threads), codes)
@@ -317,7 +392,7 @@ def test_order_may_leave_rows_out_and_repeat_them(web):
 
 
 def test_little_memory_is_needed():
-    X = np.random.default_rng(0).random((400_000, 64), dtype=np.float32)
+    X = np.random.default_rng(0).random((400_000, 100), dtype=np.float32)
     tracemalloc.start()
     try:
         mapper = BinMapper.fit(X)

@@ -2,9 +2,8 @@ import numpy as np
 import pytest
 
 from ranktrees import HistGBRTRegressor, LambdaMARTRanker, as_measure, make_ranking, parallel
-from ranktrees.boosting import Followed, add_by_walking, boost, quantile_values
+from ranktrees.boosting import Followed, boost, follow, quantile_values
 from ranktrees.ensemble import Ensemble
-from ranktrees.growing import RoundedRows
 from ranktrees.objectives import as_objective
 from ranktrees.sampling import RowSampler
 from ranktrees.validation import FitData
@@ -67,9 +66,10 @@ LOSSES = ["squared_error", "absolute_error", "quantile", "poisson", "ranknet", "
 
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("subsample", [1.0, 0.5])
-def test_scores_are_those_of_the_model(loss, subsample):
+@pytest.mark.parametrize("split_search", ["full", "coarse_to_fine"])
+def test_scores_are_those_of_the_model(loss, subsample, split_search):
     """Rows drawn, rows left out and validation rows are all where the trees lead them, to the last bit."""
-    world = World(loss)
+    world = World(loss, split_search=split_search)
     validation = world.followed(codes=world.codes)
     train, trees, _, _ = world.boost(subsample=subsample, validation=validation)
     predicted = world.ensemble_of(trees).predict(world.rows())
@@ -77,14 +77,17 @@ def test_scores_are_those_of_the_model(loss, subsample):
     assert max(len(nodes) for nodes, _ in trees) > 1
 
 
+@pytest.mark.parametrize("split_search", ["full", "coarse_to_fine"])
 @pytest.mark.parametrize("loss", LOSSES)
-def test_one_step_is_the_tree_of_the_gradients(loss):
-    world = World(loss)
+def test_one_step_is_the_tree_of_the_gradients(loss, split_search):
+    world = World(loss, split_search=split_search)
     n_rows = len(world.data.labels)
     train, ((nodes, _),), _, _ = world.boost(1)
     gradients, hessians = np.empty(n_rows), np.empty(n_rows)
     world.bound.gradients(np.full(n_rows, world.base), gradients, hessians)
-    grown, _ = slow.grown_on(world.codes, world.mapper, gradients, hessians, max_leaf_nodes=6)
+    grown, _ = slow.grown_on(
+        world.codes, world.mapper, gradients, hessians, max_leaf_nodes=6, split_search=split_search
+    )
     assert nodes["left"].tolist() == grown.leaves["left"].tolist()
     values = grown.values.copy()
     if world.objective.leaf_quantile is not None:
@@ -123,13 +126,14 @@ def test_training_raises_the_measure():
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-def test_threads_do_not_show(every_thread, loss):
+@pytest.mark.parametrize("split_search", ["full", "coarse_to_fine"])
+def test_threads_do_not_show(every_thread, loss, split_search):
     rng = np.random.default_rng(0)
     seen = set()
     weights = 10 ** rng.uniform(-7, 7, int(OFFSETS[-1]))
     for n_threads in (1, 2, 3, 4):
-        world = World(loss, n_threads=n_threads, weights=weights)
-        _, trees, scores, _ = world.boost(3, subsample=0.8, follow_train=True)
+        world = World(loss, n_threads=n_threads, weights=weights, split_search=split_search)
+        _, trees, scores, _ = world.boost(2, subsample=0.8, follow_train=True)
         seen.add((world.ensemble_of(trees).digest(), str(scores)))
     assert len(seen) == 1
 
@@ -140,8 +144,7 @@ def test_leaf_quantiles_keep_to_the_bounds():
     gradients, hessians = np.empty(n_rows), np.empty(n_rows)
     train = world.followed()
     world.bound.gradients(train.scores, gradients, hessians)
-    rows = RoundedRows(n_rows).round(gradients, hessians, 1)
-    grown = world.grower.grow(rows, np.arange(n_rows, dtype=np.uint32))
+    grown = world.grower.grow(gradients, hessians)
     values = quantile_values(grown, train, 0.3, 1)
     leaves = grown.leaves
     inside = (values >= leaves["lower"]) & (values <= leaves["upper"])
@@ -157,10 +160,10 @@ def test_rounds_continue_where_they_were():
     assert whole.ensemble_of(trees).digest() == halves.ensemble_of(first + second).digest()
 
 
-def test_nothing_to_walk():
+def test_no_rows_follow():
     world = World()
     scores = np.zeros(3)
-    add_by_walking(None, None, None, world.codes, np.empty(0, np.uint32), scores, 1)
+    follow(None, None, world.mapper, world.codes, np.empty(0, np.uint32), scores, 1)
     assert scores.tolist() == [0, 0, 0]
 
 
@@ -259,17 +262,19 @@ def test_early_stopping_goes_on_with_warm_start(ranking):
 
 
 @pytest.mark.parametrize("estimator", [HistGBRTRegressor, LambdaMARTRanker])
-def test_models_do_not_depend_on_threads(every_thread, ranking, estimator):
+@pytest.mark.parametrize("split_search", ["full", "coarse_to_fine"])
+def test_models_do_not_depend_on_threads(every_thread, ranking, estimator, split_search):
     X, y, qid = ranking
     weights = 10 ** np.random.default_rng(0).uniform(-7, 7, len(y))
     digests = {
         estimator(
-            max_iter=4, subsample=0.7, max_features=0.5, early_stopping=True, random_state=0, n_jobs=n_jobs
+            max_iter=2, max_leaf_nodes=8, subsample=0.7, max_features=0.5, early_stopping=True,
+            split_search=split_search, random_state=0, n_jobs=n_jobs,
         )
         .fit(X, y, sample_weight=weights, qid=qid)
         .ensemble_.digest()
         for n_jobs in (1, 2, 3, 4)
-    }
+    }  # fmt: skip
     assert len(digests) == 1
 
 

@@ -9,9 +9,7 @@ from hypothesis import strategies as st
 from ranktrees import HistGBRTRegressor, LambdaMARTRanker, RandomForestRanker, make_ranking
 from ranktrees.boosting import Followed, boost
 from ranktrees.callbacks import Bar, EarlyStopping, Lines, Progress
-from ranktrees.constraints import Constraints
 from ranktrees.ensemble import Ensemble
-from ranktrees.growing import TreeGrower
 from ranktrees.objectives import as_objective
 from ranktrees.sampling import RowSampler
 from ranktrees.validation import FitData
@@ -84,12 +82,11 @@ def boosted(callbacks, *, n_rounds=6, first=0, follow_train=False, validate=Fals
     rng = np.random.default_rng(0)
     X = rng.integers(0, 8, (60, 2)).astype(float)
     mapper = slow.mapper_of([8, 8])
-    codes = X.astype(np.uint8)
+    codes = slow.readable(X.astype(np.uint8))
     data = FitData(X, X[:, 0] + rng.normal(size=60), None, None, np.array([0, 60]), False)
     bound = as_objective("squared_error").bind(data.labels, None, data.offsets)
-    grower = TreeGrower(codes, mapper, Constraints(np.arange(2), 2), max_leaf_nodes=4)
     return boost(
-        grower,
+        slow.grower_of(codes, mapper, max_leaf_nodes=4),
         bound,
         Followed(None, bound, data, np.zeros(60)),
         learning_rate=0.3,

@@ -1,191 +1,346 @@
-import math
-
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ranktrees import growing, parallel
-from ranktrees._core import scoring
+from ranktrees import parallel, searching
 from ranktrees._core.dtypes import LEAF
-from ranktrees.growing import BestLeaf, RoundedRows, WholeLayers
+from ranktrees.constraints import Constraints
+from ranktrees.growing import BestLeaf, WholeLayers
 from reference import growing as slow
+
+SEARCHES = pytest.mark.parametrize("split_search", ["full", "coarse_to_fine"])
 
 
 def data_of(seed, n_rows, n_bins, *, kind="ties", missing=0.15):
-    """Codes, gradients and hessians; "ties" are small whole numbers, "wide" ones span 14 decimal powers."""
+    """Codes, gradients and hessians.
+
+    "ties" are small whole numbers, "plain" are not, "same" have one hessian, "wide" span many powers of ten.
+    """
     rng = np.random.default_rng(seed)
     codes = slow.random_codes(rng, n_rows, n_bins, missing)
     if kind == "ties":
         return codes, rng.integers(-3, 4, n_rows).astype(float), rng.integers(0, 3, n_rows).astype(float)
     weights = 10 ** rng.uniform(-7, 7, n_rows) if kind == "wide" else np.ones(n_rows)
     signal = codes[:, 0] * 0.3 - (codes[:, -1] % 3)
-    return codes, (rng.normal(size=n_rows) + signal) * weights, rng.uniform(0.1, 1, n_rows) * weights
+    gradients = (rng.normal(size=n_rows) + signal) * weights
+    return codes, gradients, np.full(n_rows, 0.3) if kind == "same" else rng.uniform(0.1, 1, n_rows) * weights
 
 
-@settings(max_examples=40, deadline=None)
-@given(
-    seed=st.integers(0, 2**32 - 1),
-    n_rows=st.integers(1, 60),
-    n_bins=st.lists(st.integers(1, 7), min_size=1, max_size=5),
-    kind=st.sampled_from(["ties", "plain", "wide"]),
-    max_leaf_nodes=st.sampled_from([None, 2, 3, 9]),
-    max_depth=st.sampled_from([None, 1, 3]),
-    min_samples_leaf=st.integers(1, 5),
-    l2=st.sampled_from([0.0, 0.5, 10.0]),
-    min_gain=st.sampled_from([0.0, 1.0]),
-    min_hessian=st.sampled_from([0.0, 2.5]),
-    categorical=st.booleans(),
-    bounded=st.booleans(),
-)
-def test_grows_the_tree_of_the_slow_twin(
-    seed, n_rows, n_bins, kind, max_leaf_nodes, max_depth, min_samples_leaf, l2, min_gain, min_hessian,
-    categorical, bounded,
-):  # fmt: skip
-    codes, gradients, hessians = data_of(seed, n_rows, n_bins, kind=kind)
-    categories = {0} if categorical else set()
-    mapper = slow.mapper_of(n_bins, categories)
-    monotone = None
-    if bounded:
-        monotone = np.random.default_rng(seed).integers(-1, 2, len(n_bins)).astype(np.int8)
-        monotone[list(categories)] = 0
-    grown, rows = slow.grown_on(
+# ---- the slow twin ----------------------------------------------------------------------------------
+
+
+def check_against_twin(data, mapper, *, split_search, monotone=None, rows=None, max_features=None, **options):
+    codes, gradients, hessians = data
+    grown, rounded = slow.grown_on(
         codes,
         mapper,
         gradients,
         hessians,
+        split_search=split_search,
         monotone=monotone,
-        max_leaf_nodes=max_leaf_nodes,
-        max_depth=max_depth,
-        min_samples_leaf=min_samples_leaf,
-        l2_regularization=l2,
-        min_gain=min_gain,
-        min_hessian=min_hessian,
+        rows=rows,
+        max_features=max_features,
+        seed=5,
+        stream=7,
+        **options,
     )
+    names = ("l2_regularization", "min_gain", "min_samples_leaf", "min_hessian")
     rules = slow.Rules(
-        rows.gradient_unit, rows.hessian_unit, l2, min_gain, min_samples_leaf, min_hessian, monotone
+        rounded.gradient_unit,
+        rounded.hessian_unit,
+        *(options.get(name, float(name == "min_samples_leaf")) for name in names),
+        monotone,
     )
+    features = np.arange(codes.shape[1])
+    draws = None
+    if max_features:
+        draws = slow.draws_of(Constraints(features, len(features), max_features=max_features), (5, 7))
     nodes = slow.grow(
         codes,
-        rows,
-        np.arange(n_rows),
+        rounded,
+        np.arange(len(codes)) if rows is None else rows,
         mapper,
         rules,
-        max_leaf_nodes=max_leaf_nodes,
-        max_depth=max_depth,
+        max_leaf_nodes=options.get("max_leaf_nodes"),
+        max_depth=options.get("max_depth"),
+        interactions=options.get("interactions"),
+        coarse=split_search == "coarse_to_fine",
+        draws=draws,
     )
     slow.agrees(grown, nodes, codes, mapper)
 
 
+def signs_of(seed, n_features, categories=()):
+    signs = np.random.default_rng(seed).integers(-1, 2, n_features).astype(np.int8)
+    signs[list(categories)] = 0
+    return signs
+
+
+any_tree = {
+    "max_leaf_nodes": st.sampled_from([None, 2, 3, 9]),
+    "max_depth": st.sampled_from([None, 1, 3]),
+    "min_samples_leaf": st.integers(1, 5),
+    "l2_regularization": st.sampled_from([0.0, 0.5, 10.0]),
+    "min_gain": st.sampled_from([0.0, 1.0]),
+    "min_hessian": st.sampled_from([0.0, 2.5]),
+    "max_features": st.sampled_from([None, None, 1, 3]),
+}
+
+
+@settings(max_examples=120, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n_rows=st.integers(1, 60),
+    n_bins=st.lists(st.integers(1, 7), min_size=1, max_size=5),
+    kind=st.sampled_from(["ties", "plain", "same", "wide"]),
+    rules=st.fixed_dictionaries(any_tree),
+    categorical=st.booleans(),
+    bounded=st.booleans(),
+    sampled=st.booleans(),
+)
+def test_grows_the_tree_of_the_slow_twin(seed, n_rows, n_bins, kind, rules, categorical, bounded, sampled):
+    categories = {0} if categorical else set()
+    check_against_twin(
+        data_of(seed, n_rows, n_bins, kind=kind),
+        slow.mapper_of(n_bins, categories),
+        split_search="full",
+        monotone=signs_of(seed, len(n_bins), categories) if bounded else None,
+        rows=np.arange(0, n_rows, 2) if sampled else None,
+        **rules,
+    )
+
+
+@settings(max_examples=120, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n_rows=st.integers(1, 80),
+    n_bins=st.lists(st.integers(1, 60), min_size=1, max_size=9),
+    kind=st.sampled_from(["ties", "plain", "same", "wide"]),
+    rules=st.fixed_dictionaries(any_tree),
+    bounded=st.booleans(),
+    sampled=st.booleans(),
+)
+def test_grows_the_tree_of_the_slow_twin_by_cells(seed, n_rows, n_bins, kind, rules, bounded, sampled):
+    check_against_twin(
+        data_of(seed, n_rows, n_bins, kind=kind),
+        slow.mapper_of(n_bins),
+        split_search="coarse_to_fine",
+        monotone=signs_of(seed, len(n_bins)) if bounded else None,
+        rows=np.arange(0, n_rows, 2) if sampled else None,
+        **rules,
+    )
+
+
+@SEARCHES
+@pytest.mark.parametrize("max_leaf_nodes", [None, 9])
+def test_grows_the_tree_of_the_slow_twin_within_sets_of_features(split_search, max_leaf_nodes):
+    n_bins = [40, 30, 20, 7, 25, 3]
+    check_against_twin(
+        data_of(0, 150, n_bins, kind="plain"),
+        slow.mapper_of(n_bins),
+        split_search=split_search,
+        interactions=[{0, 1}, {1, 2, 3}, {4, 5}],
+        max_leaf_nodes=max_leaf_nodes,
+    )
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_promise_that_is_not_kept_leaves_the_turn_to_the_next(seed):
+    """Cells know nothing of bounds, nor how many rows a child has: some leaves have no split after all."""
+    n_bins = [40] * 5
+    codes, gradients, _ = data_of(seed, 200, n_bins, kind="plain")
+    hessians = 10 ** np.random.default_rng(seed).uniform(-2, 2, 200)
+    check_against_twin(
+        (codes, gradients * 2, hessians),
+        slow.mapper_of(n_bins),
+        split_search="coarse_to_fine",
+        monotone=np.array([1, -1, 1, -1, 1], np.int8),
+        max_leaf_nodes=6,
+        min_samples_leaf=15 if seed % 2 else 1,
+    )
+
+
+@pytest.mark.parametrize("max_leaf_nodes", [None, 20])
+@pytest.mark.parametrize("min_samples_leaf", [1, 6])
+def test_where_bins_are_few_the_coarse_search_is_the_full_one(max_leaf_nodes, min_samples_leaf):
+    """A cell is a bin, all features are short-listed, and hessians count rows: nothing is lost."""
+    n_bins = [15, 7, 12, 2]
+    codes, gradients, hessians = data_of(3, 400, n_bins, kind="same")
+    mapper = slow.mapper_of(n_bins)
+    trees = [
+        slow.tree_bytes(
+            slow.grown_on(
+                codes, mapper, gradients, hessians,
+                split_search=split_search, max_leaf_nodes=max_leaf_nodes, min_samples_leaf=min_samples_leaf,
+            )[0],
+            mapper,
+        )
+        for split_search in ("full", "coarse_to_fine")
+    ]  # fmt: skip
+    assert trees[0] == trees[1]
+
+
+# ---- what must not show -----------------------------------------------------------------------------
+
 POLICIES = {
     "as set": {},
-    "no histograms": {"HISTOGRAM_BYTES": 0},
-    "histograms of every leaf": {"FEW_ROWS": 1},
-    "one histogram": {"FEW_ROWS": 1, "HISTOGRAM_BYTES": "one"},
-    "three histograms": {"FEW_ROWS": 1, "HISTOGRAM_BYTES": "three"},
-    "histograms of some leaves": {"FEW_ROWS": 40},
-    "a histogram of the root": {"FEW_ROWS": 350},
+    "no lines": {"LINES_BYTES": 0},
+    "lines of every leaf": {"FEW_ROWS": 1},
+    "one line": {"FEW_ROWS": 1, "LINES_BYTES": 1},
+    "three lines": {"FEW_ROWS": 1, "LINES_BYTES": 3},
+    "lines of some leaves": {"FEW_ROWS": 40},
+    "a line of the root": {"FEW_ROWS": 200},
     "all from rows": {"FEW_ROWS": 10**9},
     "every thread": {"VALUES_PER_THREAD": 1},
-    "every thread and histograms of some leaves": {"VALUES_PER_THREAD": 1, "FEW_ROWS": 40},
+    "every thread and lines of every leaf": {"VALUES_PER_THREAD": 1, "FEW_ROWS": 1},
+    "every thread and two lines": {"VALUES_PER_THREAD": 1, "FEW_ROWS": 40, "LINES_BYTES": 2},
     "every thread, from rows": {"VALUES_PER_THREAD": 1, "FEW_ROWS": 10**9},
 }
 
 
-def set_policy(monkeypatch, policy, mapper):
+def set_policy(patch, policy, mapper, kind, split_search):
+    """LINES_BYTES counts lines."""
+    cells = 16 * mapper.n_features if split_search == "coarse_to_fine" else int(mapper.offsets[-1])
+    lanes = 1 if kind == "same" or split_search == "coarse_to_fine" else 2
     for name, value in POLICIES[policy].items():
-        lines = {"one": 1, "three": 3}.get(value)
-        owner = parallel if name == "VALUES_PER_THREAD" else growing
-        monkeypatch.setattr(owner, name, value if lines is None else lines * int(mapper.offsets[-1]) * 16)
+        if name == "VALUES_PER_THREAD":
+            patch.setattr(parallel, name, value)
+        else:
+            patch.setattr(searching, name, value * 8 * cells * lanes if name == "LINES_BYTES" else value)
+            if name == "FEW_ROWS":
+                patch.setattr(searching.FullSearch, "few_rows", value)
 
 
+@SEARCHES
 @pytest.mark.parametrize(
     ("max_leaf_nodes", "kind", "bounded"),
-    [(None, "ties", False), (31, "wide", False), (31, "ties", True), (None, "wide", True)],
+    [
+        (None, "ties", False),
+        (31, "wide", False),
+        (31, "ties", True),
+        (None, "same", True),
+        (31, "same", False),
+    ],
 )
-def test_neither_policy_nor_threads_show_in_the_tree(monkeypatch, max_leaf_nodes, kind, bounded):
+def test_neither_policy_nor_threads_show_in_the_tree(split_search, max_leaf_nodes, kind, bounded):
     n_bins = [9, 255, 40, 3, 17, 1, 64, 5, 2, 30, 8, 8, 8, 8, 8, 8, 8, 100, 4]
-    codes, gradients, hessians = data_of(3, 400, n_bins, kind=kind)
-    mapper = slow.mapper_of(n_bins, {2, 3})
+    codes, gradients, hessians = data_of(3, 250, n_bins, kind=kind)
+    mapper = slow.mapper_of(n_bins, {2, 3} if split_search == "full" else ())
     monotone = np.zeros(len(n_bins), np.int8)
     monotone[[0, 4]] = 1, -1
     seen = {}
     for policy in POLICIES:
-        with monkeypatch.context() as patch:
-            set_policy(patch, policy, mapper)
-            for n_threads in {"every thread": (2, 3, 4), "every thread, from rows": (2, 4)}.get(policy, (2,)):
-                grown, _ = slow.grown_on(
+        with pytest.MonkeyPatch.context() as patch:
+            set_policy(patch, policy, mapper, kind, split_search)
+            for n_threads in {"every thread": (2, 3, 4)}.get(policy, (3,)):
+                grower = slow.grower_of(
                     codes,
                     mapper,
-                    gradients,
-                    hessians,
                     n_threads=n_threads,
+                    split_search=split_search,
                     max_leaf_nodes=max_leaf_nodes,
                     min_samples_leaf=3,
                     l2_regularization=0.25,
                     monotone=monotone if bounded else None,
                 )
+                grown = grower.grow(gradients, hessians)
                 seen[policy, n_threads] = slow.tree_bytes(grown, mapper)
     assert len(grown.leaves) > 40
     assert len(set(seen.values())) == 1
 
 
-@settings(max_examples=15, deadline=None)
+@SEARCHES
+@settings(max_examples=50, deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),
     n_rows=st.integers(1, 400),
     n_bins=st.lists(st.sampled_from([1, 2, 3, 20, 255]), min_size=1, max_size=20),
+    kind=st.sampled_from(["ties", "same"]),
     policy=st.sampled_from(list(POLICIES)),
     max_leaf_nodes=st.sampled_from([None, 4, 40]),
     max_depth=st.sampled_from([None, 2]),
+    max_features=st.sampled_from([None, None, 2]),
     few_rows=st.booleans(),
 )
-def test_no_policy_shows_in_any_tree(seed, n_rows, n_bins, policy, max_leaf_nodes, max_depth, few_rows):
-    codes, gradients, hessians = data_of(seed, n_rows, n_bins)
-    mapper = slow.mapper_of(n_bins, {0})
-    rows = np.flatnonzero(np.random.default_rng(seed).random(n_rows) < 0.6) if few_rows else np.arange(n_rows)
-    rows = rows if len(rows) else np.array([0])
-    rules = {"max_leaf_nodes": max_leaf_nodes, "max_depth": max_depth, "rows": rows, "min_samples_leaf": 2}
+def test_no_policy_shows_in_any_tree(
+    split_search, seed, n_rows, n_bins, kind, policy, max_leaf_nodes, max_depth, max_features, few_rows
+):
+    codes, gradients, hessians = data_of(seed, n_rows, n_bins, kind=kind)
+    mapper = slow.mapper_of(n_bins, {0} if split_search == "full" else ())
+    drawn = np.random.default_rng(seed).random(n_rows) < 0.6
+    rows = np.flatnonzero(drawn).astype(np.uint32) if few_rows and drawn.any() else None
     trees = []
     for name in ("as set", policy):
         with pytest.MonkeyPatch.context() as patch:
-            set_policy(patch, name, mapper)
-            grown, _ = slow.grown_on(codes, mapper, gradients, hessians, n_threads=2, **rules)
+            set_policy(patch, name, mapper, kind, split_search)
+            grower = slow.grower_of(
+                codes,
+                mapper,
+                n_threads=3,
+                split_search=split_search,
+                max_leaf_nodes=max_leaf_nodes,
+                max_depth=max_depth,
+                max_features=max_features,
+                min_samples_leaf=2,
+            )
+            grown = grower.grow(gradients, hessians, rows, seed=1)
         trees.append(slow.tree_bytes(grown, mapper))
     assert trees[0] == trees[1]
 
 
-@pytest.mark.parametrize("kind", ["ties", "wide"])
-def test_order_of_rows_does_not_matter(kind):
-    n_bins = [12, 255, 3, 30]
+@SEARCHES
+@pytest.mark.parametrize("kind", ["ties", "wide", "same"])
+def test_order_of_rows_does_not_matter(split_search, kind):
+    n_bins = [12, 255, 3, 30, 60, 2]
     codes, gradients, hessians = data_of(5, 900, n_bins, kind=kind)
-    mapper = slow.mapper_of(n_bins, {3})
+    mapper = slow.mapper_of(n_bins, {3} if split_search == "full" else ())
     shuffled = np.random.default_rng(0).permutation(900)
     trees = []
     for rows in (np.arange(900), shuffled):
-        grown, _ = slow.grown_on(codes[rows], mapper, gradients[rows], hessians[rows], max_leaf_nodes=20)
+        grower = slow.grower_of(codes[rows], mapper, max_leaf_nodes=20, split_search=split_search)
+        grown = grower.grow(gradients[rows], hessians[rows])
         nodes, bit_sets = grown.tree(grown.values, mapper)
         trees.append(nodes.tobytes() + bit_sets.tobytes())
     assert trees[0] == trees[1]
 
 
+@SEARCHES
+def test_one_tree_does_not_show_in_another(split_search):
+    codes, gradients, hessians = data_of(0, 200, [20, 30], kind="plain")
+    mapper = slow.mapper_of([20, 30])
+    grower = slow.grower_of(codes, mapper, max_leaf_nodes=8, split_search=split_search)
+    first = grower.grow(gradients, hessians)
+    before = slow.tree_bytes(first, mapper)
+    nodes, values = first.tree(first.values, mapper)[0].tobytes(), first.values.tobytes()
+    grower.grow(gradients, np.ones(200))  # lines of another width
+    grower.grow(gradients, hessians, np.arange(100, dtype=np.uint32))
+    assert nodes == first.tree(first.values, mapper)[0].tobytes()
+    assert values == first.values.tobytes()
+    assert slow.tree_bytes(grower.grow(gradients, hessians), mapper) == before
+
+
+# ---- what a tree is like ----------------------------------------------------------------------------
+
+
+@SEARCHES
 @pytest.mark.parametrize("max_leaf_nodes", [None, 2, 13])
 @pytest.mark.parametrize("max_depth", [None, 1, 4])
 @pytest.mark.parametrize("min_samples_leaf", [1, 7, 200, 1500])
-def test_limits_are_kept(max_leaf_nodes, max_depth, min_samples_leaf):
+def test_limits_are_kept(split_search, max_leaf_nodes, max_depth, min_samples_leaf):
     n_bins = [20, 255, 5]
     codes, gradients, hessians = data_of(1, 700, n_bins, kind="plain")
     mapper = slow.mapper_of(n_bins)
-    grown, _ = slow.grown_on(
+    grower = slow.grower_of(
         codes,
         mapper,
-        gradients,
-        hessians,
+        split_search=split_search,
         max_leaf_nodes=max_leaf_nodes,
         max_depth=max_depth,
         min_samples_leaf=min_samples_leaf,
         l2_regularization=0.5,
     )
+    grown = grower.grow(gradients, hessians)
     leaves = grown.leaves[grown.is_leaf]
     assert len(leaves) <= (max_leaf_nodes or 700)
     assert leaves["depth"].max() <= (700 if max_depth is None else max_depth)
@@ -209,21 +364,20 @@ def test_layers_are_whole_without_a_limit():
     assert grown.leaves["depth"].max() == 4
 
 
+@SEARCHES
 @pytest.mark.parametrize("max_leaf_nodes", [None, 25])
-def test_every_row_ends_where_its_codes_lead(max_leaf_nodes):
+def test_every_row_ends_where_its_codes_lead(split_search, max_leaf_nodes):
     n_bins = [20, 255, 5, 33]
     codes, gradients, hessians = data_of(2, 800, n_bins, kind="plain")
-    mapper = slow.mapper_of(n_bins, {3})
-    sampled = np.arange(0, 800, 3)
-    grown, _ = slow.grown_on(codes, mapper, gradients, hessians, rows=sampled, max_leaf_nodes=max_leaf_nodes)
+    mapper = slow.mapper_of(n_bins, {3} if split_search == "full" else ())
+    sampled = np.arange(0, 800, 3, dtype=np.uint32)
+    grower = slow.grower_of(codes, mapper, max_leaf_nodes=max_leaf_nodes, split_search=split_search)
+    grown = grower.grow(gradients, hessians, sampled)
     assert sorted(grown.order.tolist()) == sampled.tolist()
     walked = np.array([slow.walk(grown, mapper.missing_codes, line) for line in codes])
     for i in np.flatnonzero(grown.is_leaf):
         leaf = grown.leaves[i]
         assert (walked[grown.order[leaf["start"] : leaf["stop"]]] == i).all()
-    found = np.empty(800, np.int32)
-    scoring.leaves_of_codes(grown.leaves, codes, mapper.missing_codes, None, found, 2)
-    assert found.tolist() == walked.tolist()
 
 
 def test_finished_tree_says_what_was_grown():
@@ -305,78 +459,17 @@ def test_gains_stay_finite(scale):
         assert np.isfinite(grown.leaves["split"]["gain"][~grown.is_leaf]).all()
 
 
-# ---- rounding ---------------------------------------------------------------------------------------
-
-numbers = st.floats(-1e300, 1e300) | st.floats(-4, 4) | st.sampled_from([0.0, 5e-324, -2.5, 1e-310])
-
-
-@settings(max_examples=80, deadline=None)
-@given(st.lists(st.tuples(numbers, numbers.map(abs)), min_size=1, max_size=30))
-@example([(0.0, 0.0)])
-@example([(1.0, 1.0)] * 2)
-@example([(1e-320, 5e-324)] * 3)
-@example([(1.0, 1e300)] + [(1.0, 5e-324)] * 29)
-def test_rounds_as_fractions_do(rows):
-    gradients, hessians = np.array(rows).T.copy()
-    whole, steps, gradient_unit, hessian_unit = slow.rounded(gradients.tolist(), hessians.tolist())
-    try:
-        rounded = RoundedRows(len(rows)).round(gradients, hessians, 1)
-    except ValueError:  # too large to add up
-        largest = float(len(rows) * max(map(abs, gradients.tolist())))
-        assert not math.isfinite(largest * (largest / hessian_unit))
-        return
-    assert (rounded.gradient_unit, rounded.hessian_unit) == (gradient_unit, hessian_unit)
-    assert rounded.bins["gradient"].tolist() == whole
-    assert rounded.bins["hessian"].tolist() == steps
-    assert rounded.bins["count"].tolist() == [1] * len(rows)
-    assert sum(steps) < 2**32
-
-
-@pytest.mark.parametrize("shape", ["equal", "one large", "tiny beside large", "half steps", "wide"])
-@pytest.mark.parametrize("n_rows", [1, 2, 3, 1000, 70_000])
-def test_hessians_never_overflow_and_keep_their_bits(shape, n_rows):
-    rng = np.random.default_rng(n_rows)
-    hessians = {
-        "equal": np.full(n_rows, 0.7),
-        "one large": np.r_[1.0, np.full(n_rows - 1, 1e-12)],
-        "tiny beside large": np.where(np.arange(n_rows) % 2, 1e-30, 1.0),
-        "half steps": np.full(n_rows, 1 - 2.0**-31),
-        "wide": 10 ** rng.uniform(-7, 7, n_rows),
-    }[shape]
-    rows = RoundedRows(n_rows).round(rng.normal(size=n_rows), hessians, 2)
-    steps = rows.bins["hessian"].astype(np.int64)
-    assert steps.sum() < 2**32
-    assert steps.sum() >= 2**29 or n_rows == 1
-    assert (steps[hessians > 0] > 0).all()
-    assert np.abs(steps * rows.hessian_unit - hessians).max() <= rows.hessian_unit
-    bits = 30 if rows.packed is None else min(30, 38 - n_rows.bit_length())  # 38 for all rows together
-    assert 2 ** (bits - 1) <= np.abs(rows.bins["gradient"]).max() <= 2**bits
-
-
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("place", [0, 17_000, 39_999])
-def test_diverged_scores_are_refused(bad, place):
-    for which in (0, 1):
-        arrays = [np.ones(40_000), np.ones(40_000)]
-        arrays[which][place] = bad
-        with pytest.raises(ValueError, match="the scores have diverged"):
-            RoundedRows(40_000).round(*arrays, 2)
-
-
-def test_too_many_rows_are_refused():
-    with pytest.raises(ValueError, match="at most"):
-        RoundedRows(1 << 30)
-
-
-def test_rounding_does_not_depend_on_threads():
-    rng = np.random.default_rng(0)
-    gradients = rng.normal(size=50_000) * 10 ** rng.uniform(-7, 7, 50_000)
-    hessians = 10 ** rng.uniform(-7, 7, 50_000)
-    seen = set()
-    for n_threads in (1, 2, 3, 4):
-        rows = RoundedRows(50_000).round(gradients, hessians, n_threads)
-        seen.add((rows.gradient_unit, rows.hessian_unit, rows.bins.tobytes()))
-    assert len(seen) == 1
+def test_more_leaves_than_room_was_made_for():
+    codes = np.arange(6000, dtype=np.int64)
+    codes = np.column_stack([codes % 250, codes // 250]).astype(np.uint8)
+    gradients = np.random.default_rng(0).normal(size=6000)
+    mapper = slow.mapper_of([250, 24])
+    grown, _ = slow.grown_on(codes, mapper, gradients)
+    assert grown.is_leaf.sum() == 6000
+    assert grown.leaves.dtype == LEAF
+    assert np.allclose(
+        grown.values[grown.is_leaf], -gradients[grown.order[grown.leaves["start"][grown.is_leaf]]]
+    )
 
 
 # ---- queues -----------------------------------------------------------------------------------------
@@ -411,26 +504,10 @@ def test_whole_layer_or_its_best():
     assert queue.pop(1).tolist() == [1]
 
 
-def test_trees_do_not_share_memory():
-    codes, gradients, hessians = data_of(0, 200, [20, 30], kind="plain")
-    mapper = slow.mapper_of([20, 30])
-    grower = slow.grower_of(codes, mapper, max_leaf_nodes=8)
-    rows = RoundedRows(200).round(gradients, hessians, 1)
-    first = grower.grow(rows, np.arange(200, dtype=np.uint32))
-    before = slow.tree_bytes(first, mapper)
-    grower.grow(rows, np.arange(100, dtype=np.uint32))
-    again = grower.grow(rows, np.arange(200, dtype=np.uint32))
-    assert slow.tree_bytes(first, mapper) == before == slow.tree_bytes(again, mapper)
-
-
-def test_more_leaves_than_room_was_made_for():
-    codes = np.arange(6000, dtype=np.int64)
-    codes = np.column_stack([codes % 250, codes // 250]).astype(np.uint8)
-    gradients = np.random.default_rng(0).normal(size=6000)
-    mapper = slow.mapper_of([250, 24])
-    grown, _ = slow.grown_on(codes, mapper, gradients)
-    assert grown.is_leaf.sum() == 6000
-    assert grown.leaves.dtype == LEAF
-    assert np.allclose(
-        grown.values[grown.is_leaf], -gradients[grown.order[grown.leaves["start"][grown.is_leaf]]]
-    )
+def test_best_leaf_gives_up_those_whose_turn_never_comes():
+    queue = BestLeaf(gains_of(1.0, 3.0, 2.0, 3.0))
+    queue.push(np.arange(4, dtype=np.int32))
+    assert queue.give_up(4).tolist() == []
+    assert queue.give_up(2).tolist() == [2, 0]
+    assert [queue.pop(9).tolist() for _ in range(3)] == [[1], [3], []]
+    assert WholeLayers(gains_of(1.0)).give_up(0).tolist() == []

@@ -1,209 +1,245 @@
-import math
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ranktrees._core import histogram
 from ranktrees._core.dtypes import BIN, LEAF
-from ranktrees.growing import RoundedRows
+from ranktrees._core.histogram import Builder
+from ranktrees.packing import Packing, full_packing
 from reference import growing as slow
 
-STRIPE = 16384
-
-
-def bins_of(rng, n_rows):
-    bins = np.empty(n_rows, BIN)
-    bins["gradient"] = rng.integers(-(2**30), 2**30, n_rows)
-    bins["hessian"] = rng.integers(0, 2**32 // max(n_rows, 1), n_rows)
-    bins["count"] = 1
-    return bins
-
-
-def leaves_of(*ranges):
-    """One LEAF per (start, stop, histogram line)."""
-    leaves = np.zeros(len(ranges), LEAF)
-    leaves["start"], leaves["stop"], leaves["histogram"] = np.array(ranges).T
-    return leaves
+BITS = 14  # of the hessian
+NEVER = 10**9
 
 
 def ids(*numbers):
     return np.array(numbers, np.int32)
 
 
-def rubbish(*shape):
-    return np.full(shape, np.array((7, 7, 7), BIN))
+class Case:
+    """Rows with sums, in some order, and a Builder of the lines of ranges of them."""
+
+    def __init__(self, seed, n_rows, n_bins, *, lanes=1, same=False, n_threads=1, n_lines=4, missing=0.2):
+        rng = np.random.default_rng(seed)
+        self.lanes, self.same = lanes, same
+        self.codes, self.mapper = slow.random_codes(rng, n_rows, n_bins, missing), slow.mapper_of(n_bins)
+        self.bins = np.ones(n_rows, BIN)
+        self.bins["gradient"] = rng.integers(-(2**30), 2**30, n_rows)
+        if not same:
+            self.bins["hessian"] = rng.integers(0, 2**BITS // max(n_rows, 1) + 1, n_rows)
+        self.order = rng.permutation(n_rows).astype(np.uint32)
+        self.packing = full_packing(self.codes, self.mapper, np.arange(len(n_bins)))
+        self.lines = np.zeros((n_lines, self.packing.n_cells * lanes), np.int64)
+        self.builder = Builder(
+            self.packing.bytes,
+            self.packing.digits,
+            self.packing.first_digit,
+            self.packing.n_cells,
+            self.order,
+            slow.packed(self.bins, BITS)[self.order],
+            n_threads,
+        )
+
+    def look_at(self, *ranges):
+        """Leaves of these rows, with a line where a third number says so."""
+        self.leaves = np.zeros(len(ranges), LEAF)
+        self.leaves["split"]["feature"] = self.leaves["histogram"] = -1
+        self.leaves["may_split"] = 1
+        for leaf, (start, stop, *line) in zip(self.leaves, ranges, strict=True):
+            leaf["start"], leaf["stop"] = start, stop
+            leaf["histogram"] = line[0] if line else -1
+        self.builder.look_at(self.leaves, self.lines, self.lanes)
+        return self
+
+    def build(self, *leaves, n_threads=1):
+        self.builder.build(ids(*leaves), BITS, self.same, n_threads)
+
+    def expected(self, start, stop):
+        """The line of order[start:stop]."""
+        cells = slow.histogram(self.codes, self.bins, self.order[start:stop], self.mapper.n_bins)
+        return slow.packed(cells, BITS).tobytes() if self.lanes == 1 else cells.tobytes()
+
+    def check(self, leaf):
+        leaf = self.leaves[leaf]
+        assert self.lines[leaf["histogram"]].tobytes() == self.expected(leaf["start"], leaf["stop"])
 
 
-def built(codes, mapper, bins, order, n_threads=1):
-    """The histogram of all rows in ``order``, in a line full of rubbish."""
-    histograms = rubbish(2, int(mapper.offsets[-1]))
-    leaves = leaves_of((0, len(order), 1))
-    histogram.build(leaves, ids(0), codes, order, bins, None, mapper.offsets, None, histograms, n_threads)
-    assert (histograms[0] == rubbish(1)).all()
-    return histograms[1]
+modes = pytest.mark.parametrize(("lanes", "same"), [(1, False), (1, True), (2, False), (2, True)])
 
 
-@pytest.mark.parametrize("n_threads", [1, 2, 3])
-@pytest.mark.parametrize("n_rows", [1, 40, 5000])
-def test_packed_sums_are_the_same_sums(n_rows, n_threads):
-    rng = np.random.default_rng(n_rows)
-    n_bins = [255, 2, 30, 1, *[17] * 20]
-    codes, mapper = slow.random_codes(rng, n_rows, n_bins, 0.2), slow.mapper_of(n_bins)
-    rows = RoundedRows(n_rows).round(rng.normal(size=n_rows) ** 3, np.full(n_rows, 0.3), n_threads)
-    order = rng.permutation(n_rows)[: n_rows // 2 + 1].astype(np.uint32)
-    histograms = rubbish(2, int(mapper.offsets[-1]))
-    cells = np.full((n_threads, histograms.shape[1]), 7, np.int64)
-    leaves = leaves_of((0, len(order), 1))
-    histogram.build(
-        leaves, ids(0), codes, order, rows.bins, rows.packed, mapper.offsets, cells, histograms, n_threads
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n_rows=st.integers(1, 100),
+    n_bins=st.lists(st.sampled_from([1, 2, 7, 20, 255]), min_size=1, max_size=40),
+    lanes=st.sampled_from([1, 2]),
+    same=st.booleans(),
+    missing=st.sampled_from([0.0, 0.3]),
+    n_threads=st.integers(1, 4),
+)
+def test_builds_what_the_slow_twin_counts(seed, n_rows, n_bins, lanes, same, missing, n_threads):
+    n_bins = n_bins if sum(n_bins) < 1500 else n_bins[:4]
+    case = Case(seed, n_rows, n_bins, lanes=lanes, same=same, missing=missing, n_threads=n_threads)
+    start, stop = sorted(np.random.default_rng(seed).integers(0, n_rows + 1, 2))
+    case.look_at((0, n_rows, 1), (start, stop, 1))
+    case.build(0, n_threads=n_threads)
+    case.check(0)
+    case.build(1, n_threads=n_threads)  # over what was there
+    case.check(1)
+    assert not case.lines[[0, 2, 3]].any()
+
+
+@modes
+@pytest.mark.parametrize("n_bytes", range(1, 18))
+def test_any_number_of_bytes(n_bytes, lanes, same):
+    """A block has eight; the last may have fewer."""
+    case = Case(n_bytes, 40, [20] * n_bytes, lanes=lanes, same=same, n_threads=3)
+    assert case.packing.n_bytes == n_bytes
+    for n_threads in (1, 2, 3):  # by blocks
+        case.look_at((5, 40, n_threads)).build(0, n_threads=n_threads)
+        case.check(0)
+
+
+@modes
+@pytest.mark.parametrize("n_rows", [1, 511, 512, 513, 1100])
+def test_any_number_of_rows(n_rows, lanes, same):
+    """They are taken by chunks of 512; threads share those of a leaf that has many."""
+    case = Case(n_rows, n_rows, [3, 20, 2, 17], lanes=lanes, same=same, n_threads=4)
+    case.look_at((0, n_rows, 0))
+    for n_threads in (1, 2, 3, 4):
+        case.lines[:] = 0
+        case.build(0, n_threads=n_threads)
+        case.check(0)
+
+
+@modes
+def test_leaves_large_and_small_at_once(lanes, same):
+    """Threads share the rows of some leaves, and take one each of the others."""
+    case = Case(0, 3000, [30] * 20, lanes=lanes, same=same, n_threads=3)
+    case.look_at((0, 3000), (0, 100, 2), (100, 2500, 0), (2500, 2500, 3), (2500, 3000, 1))
+    for n_threads in (1, 2, 3):
+        case.lines[:] = 0
+        case.build(4, 1, 2, 3, n_threads=n_threads)
+        for leaf in (1, 2, 3, 4):
+            case.check(leaf)
+
+
+@modes
+def test_neither_order_nor_threads_show(lanes, same):
+    case = Case(1, 9000, [255, 3, 40] * 11, lanes=lanes, same=same, n_threads=4)
+    case.look_at((0, 9000, 0))
+    seen = set()
+    sums = slow.packed(case.bins, BITS)
+    for n_threads in (1, 2, 3, 4, 1, 4):
+        case.order[:] = np.random.default_rng(len(seen) + n_threads).permutation(case.order)
+        case.builder = Builder(
+            case.packing.bytes, case.packing.digits, case.packing.first_digit, case.packing.n_cells,
+            case.order, sums[case.order], n_threads,
+        )  # fmt: skip
+        case.builder.look_at(case.leaves, case.lines, lanes)
+        case.build(0, n_threads=n_threads)
+        seen.add(case.lines[0].tobytes())
+    assert len(seen) == 1
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_lanes_do_not_carry_into_each_other(n_threads):
+    """Negative gradients, and hessians up to the very limit of their 32 bits."""
+    gradients, hessians = np.array([-1, -(2**30), -(2**30) + 1]), np.array([2**31, 2**31 - 1, 0])
+    packing = Packing(
+        np.zeros((3, 1), np.uint8, "F"), [0], [np.array([0, 1])], np.zeros(1, int), np.ones(1, int), 2
     )
-    assert (histograms[1] == built(codes, mapper, rows.bins, order)).all()
+    order = np.arange(3, dtype=np.uint32)
+    leaves, sums = np.zeros(1, LEAF), (gradients << 32) + hessians
+    leaves["stop"] = 3
+    builder = Builder(packing.bytes, packing.digits, packing.first_digit, 2, order, sums, n_threads)
+    for lanes, expected in ((1, [-(2**63) + 2**32 - 1, 0]), (2, [-(2**31), 2**32 - 1 + (3 << 32), 0, 0])):
+        lines = np.zeros((1, 2 * lanes), np.int64)
+        builder.look_at(leaves, lines, lanes)
+        builder.build(ids(0), 32, False, n_threads)
+        assert lines[0].tolist() == expected
 
 
-def test_gradients_are_packed_only_where_all_hessians_are_the_same():
-    gradients = np.array([1.0, -2.0, 0.5])
-    rows = RoundedRows(3).round(gradients, np.ones(3), 1)
-    assert (rows.packed == rows.bins["gradient"] * 2**24 + 1).all()
-    assert RoundedRows(3).round(gradients, np.array([1.0, 1.0, 2.0]), 1).packed is None
+# ---- who has a line ---------------------------------------------------------------------------------
+
+
+def lines_of(case):
+    return case.leaves["histogram"].tolist()
 
 
 @settings(max_examples=40, deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),
-    n_rows=st.integers(1, 100),
-    n_bins=st.lists(st.sampled_from([1, 2, 7, 255]), min_size=1, max_size=40),
+    n_rows=st.integers(2, 80),
+    lanes=st.sampled_from([1, 2]),
     n_threads=st.integers(1, 4),
 )
-def test_builds_what_the_slow_twin_counts(seed, n_rows, n_bins, n_threads):
-    rng = np.random.default_rng(seed)
-    n_bins = n_bins if sum(n_bins) < 1500 else n_bins[:4]
-    codes, bins = slow.random_codes(rng, n_rows, n_bins, 0.2), bins_of(rng, n_rows)
-    order = rng.permutation(n_rows)[: rng.integers(1, n_rows + 1)].astype(np.uint32)
-    cells = built(codes, slow.mapper_of(n_bins), bins, order, n_threads)
-    assert (cells == slow.histogram(codes, bins, order, n_bins)).all()
+def test_parent_minus_one_child_is_the_other(seed, n_rows, lanes, n_threads):
+    case = Case(seed, n_rows, [5, 255, 1, 2], lanes=lanes, n_threads=n_threads)
+    middle = int(np.random.default_rng(seed).integers(0, n_rows + 1))
+    case.look_at((0, n_rows), (0, middle), (middle, n_rows))
+    case.builder.begin()
+    assert case.builder.root(0, BITS, case.same, n_threads)
+    case.check(0)
+    with_line, without = case.builder.take_over(ids(0), ids(1, 2), 0, BITS, case.same, n_threads, 1)
+    assert (with_line.tolist(), without.tolist(), case.leaves["histogram"][0]) == ([1, 2], [], -1)
+    case.check(1)
+    case.check(2)
 
 
-@pytest.mark.parametrize("n_features", [1, 15, 16, 17, 33])
-def test_many_rows_by_threads_and_order(n_features):
-    rng = np.random.default_rng(n_features)
-    n_rows, n_bins = 9000, [255, 3, 40] * 11
-    n_bins = n_bins[:n_features]
-    codes, bins = slow.random_codes(rng, n_rows, n_bins), bins_of(rng, n_rows)
-    mapper = slow.mapper_of(n_bins)
-    order = np.arange(n_rows, dtype=np.uint32)
-    seen = {built(codes, mapper, bins, order, n_threads).tobytes() for n_threads in (1, 2, 3, 4)}
-    seen |= {built(codes, mapper, bins, rng.permutation(order), 2).tobytes() for _ in range(3)}
-    assert len(seen) == 1
-    cells = np.frombuffer(seen.pop(), BIN)
-    for f in range(n_features):
-        own = cells[mapper.offsets[f] : mapper.offsets[f + 1]]
-        for name in ("gradient", "hessian", "count"):
-            assert own[name].astype(np.int64).sum() == bins[name].astype(np.int64).sum()
+def test_who_gets_a_line():
+    case = Case(0, 100, [5, 9], n_lines=4)  # the last is only lent
+    case.look_at((0, 100), (0, 60), (60, 100), (0, 30), (30, 60), (60, 75), (75, 100))
+    builder = case.builder
+    builder.begin()
+    assert not builder.root(101, BITS, False, 1)  # too few rows
+    assert builder.root(100, BITS, False, 1)
+    first, then = (ids(0), ids(1, 2)), (ids(1, 2), ids(3, 4, 5, 6))
+    assert [some.tolist() for some in builder.take_over(*first, 60, BITS, False, 1, NEVER)] == [[1, 2], []]
+    case.leaves["may_split"][3] = 0
+    assert [some.tolist() for some in builder.take_over(*then, 0, BITS, False, 1, NEVER)] == [[4], [5, 6]]
+    assert (case.leaves["histogram"] >= 0).tolist() == [False, False, False, True, True, False, False]
+    case.check(3)
+    case.check(4)
+    case.leaves["split"]["feature"][4] = 0
+    builder.forget(ids(3, 4), False)
+    assert lines_of(case)[3] == -1 < lines_of(case)[4]
+    builder.forget(ids(3, 4))
+    assert lines_of(case) == [-1] * 7
 
 
-def test_lanes_do_not_carry_into_each_other():
-    """Negative gradients, and hessians and counts up to the very limit of their 32 bits."""
-    bins = np.array([(-1, 2**31, 1), (-(2**62), 2**31 - 1, 2**31), (-(2**62) + 1, 0, 2**31 - 2)], BIN)
-    codes = np.zeros((3, 1), np.uint8)
-    cells = built(codes, slow.mapper_of([1]), bins, np.arange(3, dtype=np.uint32))
-    assert cells[0].tolist() == (-(2**63), 2**32 - 1, 2**32 - 1)
-    assert cells[1].tolist() == (0, 0, 0)
+@pytest.mark.parametrize("why", ["too few rows", "neither may split"])
+def test_children_without_a_line(why):
+    case = Case(0, 100, [5, 9])
+    case.look_at((0, 100), (0, 60), (60, 100))
+    case.builder.begin()
+    case.builder.root(0, BITS, False, 1)
+    if why == "neither may split":
+        case.leaves["may_split"][1:] = 0
+    few_rows = 61 if why == "too few rows" else 0
+    found = case.builder.take_over(ids(0), ids(1, 2), few_rows, BITS, False, 1, NEVER)
+    assert [some.tolist() for some in found] == [[], [1, 2] if why == "too few rows" else []]
+    assert lines_of(case) == [-1, -1, -1]
+    case.look_at((0, 100), (0, 60), (60, 100))  # the parent's is free again
+    assert case.builder.root(0, BITS, False, 1)
 
 
-@settings(max_examples=40, deadline=None)
-@given(seed=st.integers(0, 2**32 - 1), n_rows=st.integers(2, 80), n_threads=st.integers(1, 4))
-def test_parent_minus_left_is_right(seed, n_rows, n_threads):
-    rng = np.random.default_rng(seed)
-    n_bins = [5, 255, 1, 2]
-    codes, bins, mapper = slow.random_codes(rng, n_rows, n_bins), bins_of(rng, n_rows), slow.mapper_of(n_bins)
-    order = rng.permutation(n_rows).astype(np.uint32)
-    middle = int(rng.integers(1, n_rows))
-    parent, left, right = (
-        built(codes, mapper, bins, rows) for rows in (order, order[:middle], order[middle:])
-    )
-    histograms = np.array([left, rubbish(len(left)), parent])
-    histogram.subtract(ids(2), ids(0), histograms, n_threads)
-    assert histograms[2].tobytes() == right.tobytes()
-    assert histograms[0].tobytes() == left.tobytes()
-    histograms = np.array([parent, rubbish(len(left))])
-    leaves = leaves_of((0, n_rows, 0), (0, middle, -1), (middle, n_rows, 0))
-    histogram.remove_rows(leaves, ids(1), ids(0), codes, order, bins, mapper.offsets, histograms)
-    assert histograms[0].tobytes() == right.tobytes()
-    assert (histograms[1] == rubbish(1)).all()
-
-
-def test_a_batch_of_leaves_at_once():
-    rng = np.random.default_rng(0)
-    n_bins = [30] * 20
-    codes, bins, mapper = slow.random_codes(rng, 3000, n_bins), bins_of(rng, 3000), slow.mapper_of(n_bins)
-    order = rng.permutation(3000).astype(np.uint32)
-    leaves = leaves_of((0, 3000, -1), (0, 100, 2), (100, 2500, 0), (2500, 3000, 1))
-    for n_threads in (1, 3):
-        histograms = rubbish(4, int(mapper.offsets[-1]))
-        histogram.build(
-            leaves, ids(3, 1, 2), codes, order, bins, None, mapper.offsets, None, histograms, n_threads
-        )
-        for leaf in leaves[1:]:
-            own = built(codes, mapper, bins, order[leaf["start"] : leaf["stop"]])
-            assert histograms[leaf["histogram"]].tobytes() == own.tobytes()
-        assert (histograms[3] == rubbish(1)).all()
+def test_a_line_is_lent_and_taken_back():
+    case = Case(0, 100, [5, 9], n_lines=1)
+    case.look_at((0, 100), (20, 70))
+    case.builder.begin()
+    assert not case.builder.root(0, BITS, False, 1)
+    for leaf in (0, 1):
+        case.builder.lend(ids(leaf), BITS, False, 1)
+        case.check(leaf)
+        case.builder.take_back(ids(leaf))
+    assert lines_of(case) == [-1, -1]
 
 
 def test_no_leaves_no_work():
-    histograms = rubbish(1, 3)
-    codes, order, bins = np.zeros((1, 1), np.uint8), np.zeros(1, np.uint32), np.ones(1, BIN)
-    offsets = np.array([0, 3])
-    histogram.build(leaves_of((0, 1, 0)), ids(), codes, order, bins, None, offsets, None, histograms, 2)
-    histogram.subtract(ids(), ids(), histograms, 2)
-    histogram.remove_rows(leaves_of((0, 1, 0)), ids(), ids(), codes, order, bins, offsets, histograms)
-    assert (histograms == rubbish(1)).all()
-
-
-# ---- sums over rows ---------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("n", [0, 1, STRIPE, STRIPE + 1, 3 * STRIPE - 1])
-@pytest.mark.parametrize("n_threads", [1, 2, 4])
-def test_largest(n, n_threads):
-    values = np.random.default_rng(n).normal(size=n)
-    partial = np.empty(n // STRIPE + 1)
-    assert histogram.largest(values, partial, n_threads) == np.abs(values).max(initial=0)
-    for place in {0, n // 2, n - 1} if n else ():
-        odd = values.copy()
-        odd[place] = -1e300
-        assert histogram.largest(odd, partial, n_threads) == 1e300
-        odd[place] = -np.inf
-        assert histogram.largest(odd, partial, n_threads) == np.inf
-        odd[place] = np.nan
-        assert math.isnan(histogram.largest(odd, partial, n_threads))
-
-
-@pytest.mark.parametrize("n", [0, 1, STRIPE, STRIPE + 1, 3 * STRIPE - 1])
-def test_total_rounds_each_value_half_to_even(n):
-    values = np.round(np.random.default_rng(n).uniform(0, 9, n) * 4) / 4
-    partial = np.empty(n // STRIPE + 1, np.int64)
-    for scale in (1.0, 2.0, 2.0**28):
-        expected = int(np.rint(values * scale).sum())
-        assert {histogram.total(values, scale, partial, n_threads) for n_threads in (1, 2, 3)} == {expected}
-
-
-def test_a_positive_hessian_stays_positive():
-    hessians = np.array([0.0, 1e-300, 0.4, 0.5, 1.5, 2.5, 2.0**32 - 1])
-    gradients = np.array([-0.5, 0.5, -1.5, 1.5, 2.5, -(2.0**30), 2.0**30])
-    rows = np.empty(7, BIN)
-    histogram.round_rows(gradients, hessians, 1.0, 1.0, rows, 1)
-    assert rows["hessian"].tolist() == [0, 1, 1, 1, 2, 2, 2**32 - 1]
-    assert rows["gradient"].tolist() == [0, 0, -2, 2, 2, -(2**30), 2**30]
-    assert (rows["count"] == 1).all()
-
-
-def test_sum_rows():
-    rng = np.random.default_rng(0)
-    bins, total = bins_of(rng, 500), np.empty(1, BIN)
-    order = rng.permutation(500)[:300].astype(np.uint32)
-    histogram.sum_rows(bins, order, total)
-    assert total[0].tolist() == slow.total(bins, order)
-    histogram.sum_rows(bins, order[:0], total)
-    assert total[0].tolist() == (0, 0, 0)
+    case = Case(0, 3, [2], n_threads=2).look_at((0, 3, 0))
+    case.builder.begin()
+    case.build(n_threads=2)
+    assert [len(some) for some in case.builder.take_over(ids(), ids(), 0, BITS, False, 2, 1)] == [0, 0]
+    case.builder.forget(ids())
+    assert not case.lines.any()

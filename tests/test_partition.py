@@ -4,118 +4,125 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ranktrees._core import partition
-from ranktrees._core.dtypes import BIN, LEAF
+from ranktrees._core.dtypes import LEAF
 from reference import growing as slow
+from reference import scoring as trees
 
 UNITS = (0.5, 0.25, 0.125)  # l2, gradient unit, hessian unit
 MANY_ROWS = 4096
+FOLLOWED = 16384
 
 
-def planted(codes, mapper, rng, *, n_leaves=1, categorical=False):
-    """Leaves of one and the same split each, and the order of their rows."""
-    n_rows = len(codes)
-    leaves = np.zeros(3 * n_leaves, LEAF)
-    edges = np.sort(rng.integers(0, n_rows + 1, n_leaves - 1))
-    leaves["start"][:n_leaves] = [0, *edges]
-    leaves["stop"][:n_leaves] = [*edges, n_rows]
-    leaves["lower"], leaves["upper"] = -np.inf, np.inf
-    for leaf in leaves[:n_leaves]:
-        leaf["total"] = (int(rng.integers(-99, 99)), 70, leaf["stop"] - leaf["start"])
-        split = leaf["split"]
-        split["feature"] = rng.integers(0, codes.shape[1])
-        split["code"] = rng.integers(0, mapper.n_bins[split["feature"]])
-        split["missing_left"] = rng.integers(0, 2)
-        split["categorical"] = categorical
-        split["categories"] = rng.integers(0, 2**32, 8)
-        split["left"] = (int(rng.integers(-99, 99)), 30, 1)
-    return leaves, rng.permutation(n_rows).astype(np.uint32)
+class Case:
+    """Leaves with a random split each, the order of their rows, and a Parter of them."""
+
+    def __init__(self, seed, n_rows, n_bins, *, n_leaves=1, categorical=False, monotone=None):
+        rng = np.random.default_rng(seed)
+        self.codes, self.n_bins, self.n_leaves = slow.random_codes(rng, n_rows, n_bins, 0.2), n_bins, n_leaves
+        edges = np.sort(rng.integers(0, n_rows + 1, n_leaves - 1))
+        self.leaves = np.zeros(3 * n_leaves, LEAF)
+        self.leaves["start"][:n_leaves], self.leaves["stop"][:n_leaves] = [0, *edges], [*edges, n_rows]
+        self.leaves["lower"], self.leaves["upper"] = -np.inf, np.inf
+        for leaf in self.leaves[:n_leaves]:
+            leaf["total"] = (int(rng.integers(-99, 99)), 70, leaf["stop"] - leaf["start"])
+            split = leaf["split"]
+            split["feature"] = rng.integers(0, len(n_bins))
+            split["code"] = rng.integers(0, n_bins[split["feature"]])
+            split["missing_left"], split["categorical"] = rng.integers(0, 2), categorical
+            split["categories"] = rng.integers(0, 2**32, 8)
+            split["left"] = (int(rng.integers(-99, 99)), 30, 1)
+        self.order = rng.permutation(n_rows).astype(np.uint32)
+        self.sums = 3 * self.order.astype(np.int64) - (1 << 60)
+        offsets = slow.mapper_of(n_bins).offsets
+        self.parter = partition.Parter(self.codes, offsets, monotone, self.order, self.sums)
+        self.parter.look_at(self.leaves)
+
+    def split(self, n_threads=1):
+        self.parter.split(np.arange(self.n_leaves, dtype=np.int32), self.n_leaves, n_threads)
+
+    def goes_left(self, split, rows):
+        codes = self.codes[rows, split["feature"]].tolist()
+        missing = self.n_bins[split["feature"]]
+        left = [
+            bool(split["missing_left"]) if code == missing else slow.goes_left(split, code) for code in codes
+        ]
+        return np.array(left, bool)
 
 
-def split_leaves(leaves, n_leaves, codes, mapper, order, n_threads=1, monotone=None):
-    ids = np.arange(n_leaves, dtype=np.int32)
-    scratch = np.empty_like(order)
-    partition.split_leaves(
-        leaves, ids, n_leaves, codes, mapper.offsets, monotone, order, scratch, *UNITS, n_threads
-    )
-
-
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),
-    n_rows=st.integers(1, 200),
+    n_rows=st.integers(0, 200),
     n_leaves=st.integers(1, 5),
     categorical=st.booleans(),
     n_threads=st.integers(1, 4),
 )
-def test_a_stable_permutation_within_each_leaf(seed, n_rows, n_leaves, categorical, n_threads):
-    rng = np.random.default_rng(seed)
-    n_bins = [1, 9, 255]
-    codes, mapper = slow.random_codes(rng, n_rows, n_bins, 0.2), slow.mapper_of(n_bins)
-    leaves, order = planted(codes, mapper, rng, n_leaves=n_leaves, categorical=categorical)
-    before = order.copy()
-    split_leaves(leaves, n_leaves, codes, mapper, order, n_threads)
-    for i, leaf in enumerate(leaves[:n_leaves]):
-        rows, split = before[leaf["start"] : leaf["stop"]], leaf["split"]
-        feature = split["feature"]
-        goes_left = [
-            bool(split["missing_left"]) if code == n_bins[feature] else slow.goes_left(split, code)
-            for code in codes[rows, feature].tolist()
-        ]
-        expected = [*rows[np.array(goes_left, bool)], *rows[~np.array(goes_left, bool)]]
-        assert order[leaf["start"] : leaf["stop"]].tolist() == expected
-        left, right = leaves[leaf["left"]], leaves[leaf["right"]]
+def test_a_stable_parting_within_each_leaf(seed, n_rows, n_leaves, categorical, n_threads):
+    case = Case(seed, n_rows, [1, 9, 254, 255], n_leaves=n_leaves, categorical=categorical)
+    before = case.order.copy()
+    case.split(n_threads)
+    assert (case.sums == 3 * case.order.astype(np.int64) - (1 << 60)).all()
+    for i, leaf in enumerate(case.leaves[:n_leaves]):
+        rows = before[leaf["start"] : leaf["stop"]]
+        left = case.goes_left(leaf["split"], rows)
+        assert case.order[leaf["start"] : leaf["stop"]].tolist() == [*rows[left], *rows[~left]]
+        children = case.leaves[[leaf["left"], leaf["right"]]]
         assert (leaf["left"], leaf["right"]) == (n_leaves + 2 * i, n_leaves + 2 * i + 1)
-        assert (left["start"], right["stop"]) == (leaf["start"], leaf["stop"])
-        assert left["stop"] == right["start"] == leaf["start"] + sum(goes_left)
+        middle = leaf["start"] + left.sum()
+        assert children["start"].tolist() == [leaf["start"], middle]
+        assert children["stop"].tolist() == [middle, leaf["stop"]]
 
 
-@pytest.mark.parametrize("n_rows", [MANY_ROWS - 1, MANY_ROWS, 3 * MANY_ROWS + 1])
+@pytest.mark.parametrize("n_rows", [0, 1, 15, 16, 17, 33, MANY_ROWS - 1, MANY_ROWS, 5000])
+@pytest.mark.parametrize("categorical", [False, True])
 @pytest.mark.parametrize("n_leaves", [1, 3])
-def test_threads_do_not_show(n_rows, n_leaves):
-    n_bins = [2, 40, 255]
+def test_threads_do_not_show(n_rows, categorical, n_leaves):
     seen = set()
     for n_threads in (1, 2, 3, 4, 70):
-        rng = np.random.default_rng(n_rows)
-        codes, mapper = slow.random_codes(rng, n_rows, n_bins), slow.mapper_of(n_bins)
-        leaves, order = planted(codes, mapper, rng, n_leaves=n_leaves)
-        split_leaves(leaves, n_leaves, codes, mapper, order, n_threads)
-        assert sorted(order.tolist()) == list(range(n_rows))
-        seen.add(order.tobytes() + leaves.tobytes())
+        case = Case(n_rows, n_rows, [2, 40, 255], n_leaves=n_leaves, categorical=categorical)
+        before = case.order.copy()
+        case.split(n_threads)
+        seen.add(case.order.tobytes() + case.sums.tobytes() + case.leaves.tobytes())
     assert len(seen) == 1
+    assert (case.sums == 3 * case.order.astype(np.int64) - (1 << 60)).all()
+    for leaf in case.leaves[:n_leaves]:
+        rows = before[leaf["start"] : leaf["stop"]]
+        left = case.goes_left(leaf["split"], rows)
+        assert (case.order[leaf["start"] : leaf["stop"]] == [*rows[left], *rows[~left]]).all()
 
 
 @pytest.mark.parametrize("all_left", [False, True])
-def test_one_side_may_be_empty(all_left):
-    codes, mapper = np.zeros((5000, 1), np.uint8), slow.mapper_of([2])
-    leaves, order = planted(codes, mapper, np.random.default_rng(0))
-    leaves["split"]["code"] = 0
-    codes[:] = 0 if all_left else 1
-    before = order.copy()
-    split_leaves(leaves, 1, codes, mapper, order, 3)
-    assert order.tolist() == before.tolist()
-    assert leaves["stop"][1] == (5000 if all_left else 0)
+@pytest.mark.parametrize("missing", [False, True])
+def test_one_side_may_be_empty(all_left, missing):
+    case = Case(0, 5000, [2])
+    split = case.leaves["split"]
+    split["code"], split["missing_left"] = 0, all_left
+    case.codes[:] = 2 if missing else not all_left
+    before = case.order.copy()
+    case.split(3)
+    assert case.order.tolist() == before.tolist()
+    assert case.leaves["stop"][1] == (5000 if all_left else 0)
 
 
 @pytest.mark.parametrize("sign", [-1, 0, 1])
 def test_children_and_the_wall_between_them(sign):
-    codes, mapper = np.array([[0], [1], [1]], np.uint8), slow.mapper_of([2])
-    leaves, order = np.zeros(3, LEAF), np.arange(3, dtype=np.uint32)
-    total = np.array([(10, 9, 3)], BIN)
-    partition.plant(leaves, total, 3, *UNITS)
-    root = leaves[0]
+    case = Case(0, 3, [2], monotone=np.array([sign], np.int8))
+    case.codes[:, 0] = 0, 1, 1
+    case.parter.plant(3, 10, 9, *UNITS)
+    root = case.leaves[0]
     assert (root["start"], root["stop"], root["depth"]) == (0, 3, 0)
     assert root["left"] == root["right"] == root["histogram"] == root["split"]["feature"] == -1
     assert (root["lower"], root["upper"]) == (-np.inf, np.inf)
+    assert root["total"].tolist() == (10, 9, 3)
     assert root["value"] == -(10 * 0.25) / (9 * 0.125 + 0.5)
     root["split"]["feature"], root["split"]["left"] = 0, (4 * sign, 3, 1)
     root["lower"], root["upper"] = -3.0, 1.25
-    split_leaves(leaves, 1, codes, mapper, order, 1, np.array([sign], np.int8))
-    left, right = leaves[1:]
-    rules = slow.Rules(0.25, 0.125, 0.5)
+    case.split()
+    left, right = case.leaves[1:]
     assert left["total"].tolist() == (4 * sign, 3, 1)
     assert right["total"].tolist() == (10 - 4 * sign, 6, 2)
     for child in (left, right):
-        assert child["value"] == rules.value(child["total"].tolist(), -3.0, 1.25)
+        assert child["value"] == slow.Rules(0.25, 0.125, 0.5).value(child["total"].tolist(), -3.0, 1.25)
         assert child["depth"] == 1
         assert child["left"] == child["right"] == child["histogram"] == child["split"]["feature"] == -1
     wall = 0.5 * (left["value"] + right["value"])
@@ -124,16 +131,33 @@ def test_children_and_the_wall_between_them(sign):
         0: ([-3.0] * 2, [1.25] * 2),
         1: ([-3.0, wall], [wall, 1.25]),
     }[sign]
-    assert leaves["lower"][1:].tolist() == lower
-    assert leaves["upper"][1:].tolist() == upper
+    assert case.leaves["lower"][1:].tolist() == lower
+    assert case.leaves["upper"][1:].tolist() == upper
+
+
+@pytest.mark.parametrize(
+    ("min_samples_leaf", "max_depth", "expected"),
+    [(1, None, [1, 0, 1]), (1, 1, [1, 0, 0]), (1, 0, [0, 0, 0]), (2, None, [0, 0, 0]), (1, 2, [1, 0, 1])],
+)
+def test_leaves_that_are_too_small_or_too_deep_may_not_split(min_samples_leaf, max_depth, expected):
+    codes = slow.readable(np.array([[0], [1], [1]], np.uint8))
+    order, sums, leaves = np.arange(3, dtype=np.uint32), np.zeros(3, np.int64), np.zeros(3, LEAF)
+    parter = partition.Parter(codes, np.array([0, 3]), None, order, sums, min_samples_leaf, max_depth)
+    parter.look_at(leaves)
+    parter.plant(3, 0, 3, *UNITS)
+    leaves["split"]["feature"] = 0
+    parter.split(np.zeros(1, np.int32), 1, 1)
+    assert leaves["may_split"].tolist() == expected
 
 
 def test_no_leaves_no_work():
-    codes, mapper = np.zeros((3, 1), np.uint8), slow.mapper_of([2])
-    leaves, order = planted(codes, mapper, np.random.default_rng(0))
-    before = leaves.tobytes() + order.tobytes()
-    split_leaves(leaves, 0, codes, mapper, order, 2)
-    assert leaves.tobytes() + order.tobytes() == before
+    case = Case(0, 3, [2])
+    before = case.leaves.tobytes() + case.order.tobytes()
+    case.parter.split(np.empty(0, np.int32), 1, 2)
+    assert case.leaves.tobytes() + case.order.tobytes() == before
+
+
+# ---- scores -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("n_threads", [1, 2, 4])
@@ -150,3 +174,60 @@ def test_add_values(n_threads):
     expected[[0, 8, 2]] += 3
     expected[[1, 7]] += 1
     assert scores.tolist() == expected.tolist()
+
+
+def followed(tree, codes, n_bins, rows, n_threads):
+    """The scores after rows went down a tree whose leaves add their numbers and a half."""
+    scores = np.full(len(codes), 0.25)
+    values, offsets = np.arange(len(tree)) + 0.5, slow.mapper_of(n_bins).offsets
+    partition.follow(tree, values, codes, offsets, rows, scores, n_threads)
+    return scores
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n_rows=st.integers(0, 60),
+    n_leaves=st.integers(1, 50),
+    n_threads=st.integers(1, 3),
+)
+@settings(deadline=None, max_examples=40)
+def test_rows_follow_the_plain_walk(seed, n_rows, n_leaves, n_threads):
+    rng = np.random.default_rng(seed)
+    n_bins = rng.integers(1, 256, size=5).astype(np.int32)
+    tree = trees.random_growing_tree(rng, n_leaves, n_bins)
+    codes = slow.random_codes(rng, n_rows, n_bins, 0.2)
+    reached = np.array([slow.leaf_of(tree, n_bins, line) for line in codes])
+    for rows in (np.arange(n_rows), np.flatnonzero(rng.random(n_rows) < 0.5)):
+        expected = np.full(n_rows, 0.25)
+        expected[rows] += reached[rows] + 0.5
+        assert followed(tree, codes, n_bins, rows.astype(np.uint32), n_threads).tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("n_rows", [FOLLOWED - 1, FOLLOWED, FOLLOWED + 1, 2 * FOLLOWED + 5])
+def test_many_rows_follow(n_rows):
+    rng = np.random.default_rng(n_rows)
+    n_bins = np.array([255, 40, 3], np.int32)
+    tree = trees.random_growing_tree(rng, 60, n_bins)
+    some = slow.random_codes(rng, 200, n_bins, 0.2)
+    which = rng.integers(0, 200, n_rows)
+    expected = np.array([0.75 + slow.leaf_of(tree, n_bins, line) for line in some])[which]
+    codes, rows = slow.readable(some[which]), np.arange(n_rows, dtype=np.uint32)
+    for n_threads in (1, 2, 3):
+        assert (followed(tree, codes, n_bins, rows.copy(), n_threads) == expected).all()
+
+
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_leaf_values_are_those_of_its_rows(n_threads):
+    """However light they are beside the others."""
+    rng = np.random.default_rng(0)
+    n_rows = 3000
+    gradients = rng.normal(size=n_rows) * 10.0 ** np.repeat([-12, 0, 12], 1000)
+    hessians = rng.random(n_rows) * 10.0 ** np.repeat([-12, 0, 12], 1000)
+    leaves, order = np.zeros(5, LEAF), np.arange(n_rows, dtype=np.uint32)
+    leaves["left"], leaves["value"] = [1, -1, 3, -1, -1], 7.0
+    leaves["start"], leaves["stop"] = [0, 0, 1000, 1000, 2000], [3000, 1000, 3000, 2000, 3000]
+    leaves["lower"], leaves["upper"] = -np.inf, [np.inf] * 4 + [-1.0]
+    partition.settle_leaves(leaves, order, gradients, hessians, 0.0, n_threads)
+    means = -gradients.reshape(3, 1000).sum(axis=1) / hessians.reshape(3, 1000).sum(axis=1)
+    expected = [7.0, means[0], 7.0, means[1], min(means[2], -1.0)]
+    assert leaves["value"] == pytest.approx(expected, rel=1e-10)

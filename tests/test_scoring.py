@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from ranktrees import scoring
-from ranktrees._core.scoring import leaves_of_codes
 from ranktrees.ensemble import Ensemble
 from reference import scoring as reference
 
@@ -224,34 +223,6 @@ def test_wrong_shapes_are_refused(X, message):
     for walk in (ensemble.predict, ensemble.leaves, lambda X: next(ensemble.staged_predict(X))):
         with pytest.raises(ValueError, match=message):
             walk(X)
-
-
-@given(seed=st.integers(0, 2**32 - 1), n_leaves=st.integers(1, 50), n_threads=st.integers(1, 3))
-@settings(deadline=None, max_examples=40)
-def test_codes_reach_the_leaves_of_the_plain_walk(seed, n_leaves, n_threads):
-    rng = np.random.default_rng(seed)
-    n_bins = rng.integers(1, 256, size=5).astype(np.int32)
-    tree = reference.random_growing_tree(rng, n_leaves, n_bins)
-    codes = (rng.integers(2**16, size=(60, 5)) % (n_bins + 1)).astype(np.uint8)
-    expected = reference.leaves_of_codes(tree, codes, n_bins)
-    found = np.empty(60, np.int32)
-    leaves_of_codes(tree, codes, n_bins, None, found, n_threads)
-    np.testing.assert_array_equal(found, expected)
-    rows = rng.permutation(60)[:25].astype(np.uint32)
-    leaves_of_codes(tree, codes, n_bins, rows, found[:25], n_threads)
-    np.testing.assert_array_equal(found[:25], expected[rows])
-
-
-def test_codes_of_many_rows_over_threads():
-    rng = np.random.default_rng(13)
-    n_bins = np.full(3, 255, np.int32)
-    tree = reference.random_growing_tree(rng, 60, n_bins)
-    codes = rng.integers(256, size=(5000, 3), dtype=np.uint8)
-    one, many = np.empty((2, 5000), np.int32)
-    leaves_of_codes(tree, codes, n_bins, None, one, 1)
-    leaves_of_codes(tree, codes, n_bins, None, many, 4)
-    np.testing.assert_array_equal(one, many)
-    np.testing.assert_array_equal(one[:200], reference.leaves_of_codes(tree, codes[:200], n_bins))
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

@@ -3,93 +3,101 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ranktrees._core import histogram, partition, splitting
-from ranktrees._core.dtypes import BIN, LEAF, SPLIT
+from ranktrees._core.dtypes import BIN, LEAF
+from ranktrees._core.histogram import Builder
+from ranktrees._core.splitting import Finder
+from ranktrees.packing import coarse_packing, full_packing
 from reference import growing as slow
 
-CELLS = 128 * 256  # of one thread: as many features as are filled together
+THREADS = 4
 
 
 class Case:
-    """One leaf of a few rows, searched by all three ways."""
+    """One leaf of a few rows, searched in every way by one and the same finder."""
 
-    def __init__(self, codes, bins, mapper, rules, rows=None, lower=-np.inf, upper=np.inf):
-        self.codes, self.bins, self.mapper, self.rules = codes, bins, mapper, rules
+    def __init__(self, codes, bins, mapper, rules, rows=None, lower=-np.inf, upper=np.inf, bits=12):
+        self.codes, self.bins, self.mapper, self.rules = slow.readable(codes), bins, mapper, rules
         self.order = np.arange(len(codes), dtype=np.uint32) if rows is None else np.array(rows, np.uint32)
-        total = np.empty(1, BIN)
-        histogram.sum_rows(bins, self.order, total)
+        self.sums, self.bits = slow.packed(bins, bits)[self.order], bits
+        self.same = bool((bins["hessian"] == 1).all())
+        total = slow.total(bins, self.order)
+        value = rules.value(total, lower, upper)
         self.leaves = np.zeros(1, LEAF)
-        partition.plant(
-            self.leaves, total, len(self.order), rules.l2, rules.gradient_unit, rules.hessian_unit
-        )
         leaf = self.leaves[0]
-        leaf["value"] = np.clip(leaf["value"], lower, upper)
-        leaf["lower"], leaf["upper"], leaf["histogram"] = lower, upper, 0
-        self.node = slow.Leaf(np.sort(self.order), slow.total(bins, self.order), leaf["value"], lower, upper)
-        self.root = np.zeros(1, np.int32)
+        leaf["stop"], leaf["total"], leaf["value"] = len(self.order), total, value
+        leaf["lower"], leaf["upper"] = lower, upper
+        self.node = slow.Leaf(np.sort(self.order), total, value, lower, upper)
+        self.features = np.arange(codes.shape[1], dtype=np.int32)
+        coarse = not mapper.is_categorical.any()
+        self.coarse = coarse_packing(self.codes, mapper, self.features) if coarse else None
+        self.finder = self.make_finder()
 
-    def settings(self):
-        rules = self.rules
-        least = max(1, int(np.ceil(rules.min_hessian / rules.hessian_unit)))
-        return (
-            rules.l2,
-            rules.min_gain,
-            rules.gradient_unit,
-            rules.hessian_unit,
-            rules.min_samples_leaf,
-            least,
+    def make_finder(self):
+        rules, mapper = self.rules, self.mapper
+        finder = Finder(
+            self.codes, self.order, self.sums, mapper.offsets, mapper.is_categorical, rules.monotone,
+            self.coarse.places if self.coarse else None, THREADS,
+        )  # fmt: skip
+        finder.begin(
+            self.bits, self.same, rules.l2, rules.min_gain, rules.gradient_unit, rules.hessian_unit,
+            rules.min_samples_leaf, rules.least_hessian(),
+        )  # fmt: skip
+        return finder
+
+    def look_at_lines(self, packing, lanes):
+        """Give every leaf its line."""
+        lines = np.zeros((len(self.leaves), packing.n_cells * lanes), np.int64)
+        self.leaves["histogram"] = self.ids
+        builder = Builder(
+            packing.bytes, packing.digits, packing.first_digit, packing.n_cells, self.order, self.sums, 1
         )
+        builder.look_at(self.leaves, lines, lanes)
+        builder.build(self.ids, self.bits, self.same, 1)
+        self.finder.look_at(self.leaves, lines, lanes)
+
+    @property
+    def ids(self):
+        return np.arange(len(self.leaves), dtype=np.int32)
 
     def found(self):
-        """The split, without what an earlier candidate may have left of its categories."""
-        split = self.leaves["split"][0].copy()
-        if not split["categorical"]:
-            split["categories"] = 0
-        return split
+        return self.leaves["split"][0].copy()
 
-    def from_histogram(self, n_threads=1):
-        offsets = self.mapper.offsets
-        histograms = np.empty((1, int(offsets[-1])), BIN)
-        histogram.build(
-            self.leaves, self.root, self.codes, self.order, self.bins, None, offsets, None, histograms, 1
-        )
-        splitting.find(
-            self.leaves,
-            self.root,
-            histograms,
-            offsets,
-            self.mapper.is_categorical,
-            self.rules.monotone,
-            np.empty((1, n_threads), SPLIT),
-            *self.settings(),
-            n_threads,
-        )
+    def from_lines(self, n_threads=1):
+        self.look_at_lines(full_packing(self.codes, self.mapper, self.features), 1 if self.same else 2)
+        self.finder.find(self.ids, n_threads)
         return self.found()
 
-    def from_rows(self, features=None, n_threads=1, n_shares=1):
-        features = np.arange(self.codes.shape[1]) if features is None else features
-        cells = np.zeros((n_threads, CELLS), BIN)
-        splitting.find_directly(
-            self.leaves,
-            self.root,
-            np.array(features, np.int32)[None, :],
-            self.codes,
-            self.order,
-            self.bins,
-            self.mapper.offsets,
-            self.mapper.is_categorical,
-            self.rules.monotone,
-            cells,
-            np.empty((1, n_shares), SPLIT),
-            *self.settings(),
-            n_threads,
-        )
-        assert not cells.view(np.uint8).any()  # left as clean as it came
+    def from_rows(self, features=None, n_threads=1):
+        features = self.features if features is None else np.array(features, np.int32)
+        self.finder.look_at(self.leaves, np.zeros((0, 0), np.int64), 1)
+        self.finder.find_directly(self.ids, np.atleast_2d(features), n_threads)
+        return self.found()
+
+    def ranked(self, features=None, n_threads=1):
+        """(gain, shortlist), or None."""
+        features = self.features if features is None else np.array(features, np.int32)
+        self.look_at_lines(self.coarse, 1)
+        self.finder.rank(self.ids, np.atleast_2d(features), n_threads)
+        leaf = self.leaves[0]
+        if leaf["split"]["feature"] < 0:
+            assert leaf["split"]["gain"] == 0
+            return None
+        return leaf["split"]["gain"], [f for f in leaf["shortlist"].tolist() if f >= 0]
+
+    def refined(self, shortlist, n_threads=1):
+        self.finder.look_at(self.leaves, np.zeros((0, 0), np.int64), 1)
+        self.leaves["shortlist"] = [*shortlist, *[-1] * (4 - len(shortlist))]
+        self.finder.refine(self.ids, n_threads)
         return self.found()
 
     def slowly(self, features=None):
-        features = range(self.codes.shape[1]) if features is None else features
+        features = self.features if features is None else features
         return slow.best_split(self.codes, self.bins, self.node, features, self.mapper, self.rules)
+
+    def slowly_ranked(self, features=None):
+        features = self.features if features is None else features
+        cells = slow.cells_of(self.codes, self.mapper)
+        return slow.rank(self.codes, self.bins, self.node, features, cells, self.rules, self.same)
 
 
 def agrees(split, ours, case):
@@ -116,10 +124,10 @@ def bins_of(gradients, hessians=None):
     return bins
 
 
-def case_of(seed, n_rows, n_bins, *, categorical=(), bounded=False, size=3, rows=None, **rules):
+def case_of(seed, n_rows, n_bins, *, categorical=(), bounded=False, same=False, size=3, rows=None, **rules):
     rng = np.random.default_rng(seed)
     codes = slow.random_codes(rng, n_rows, n_bins, 0.25)
-    bins = bins_of(rng.integers(-size, size + 1, n_rows), rng.integers(0, 4, n_rows))
+    bins = bins_of(rng.integers(-size, size + 1, n_rows), None if same else rng.integers(0, 4, n_rows))
     monotone, lower, upper = None, -np.inf, np.inf
     if bounded:
         monotone = rng.integers(-1, 2, len(n_bins)).astype(np.int8)
@@ -129,41 +137,66 @@ def case_of(seed, n_rows, n_bins, *, categorical=(), bounded=False, size=3, rows
     return Case(codes, bins, mapper, slow.Rules(0.5, 0.25, monotone=monotone, **rules), rows, lower, upper)
 
 
+any_rules = {
+    "bounded": st.booleans(),
+    "same": st.booleans(),
+    "size": st.sampled_from([0, 1, 3, 2**30]),
+    "l2": st.sampled_from([0.0, 0.1, 5.0]),
+    "min_gain": st.sampled_from([0.0, 0.5]),
+    "min_samples_leaf": st.sampled_from([1, 2, 15]),
+    "min_hessian": st.sampled_from([0.0, 0.3, 4.0]),
+}
+rules_of = st.fixed_dictionaries(any_rules)
+
+
 @settings(max_examples=150, deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),
     n_rows=st.integers(1, 200),
     n_bins=st.lists(st.sampled_from([1, 2, 3, 4, 9, 64, 65, 255]), min_size=1, max_size=11),
     categorical=st.sets(st.integers(0, 10)),
-    bounded=st.booleans(),
-    size=st.sampled_from([0, 1, 3, 2**30]),
-    l2=st.sampled_from([0.0, 0.1, 5.0]),
-    min_gain=st.sampled_from([0.0, 0.5]),
-    min_samples_leaf=st.sampled_from([1, 2, 15]),
-    min_hessian=st.sampled_from([0.0, 0.3, 4.0]),
+    rules=rules_of,
 )
-def test_every_way_finds_the_split_of_the_slow_twin(
-    seed, n_rows, n_bins, categorical, bounded, size, l2, min_gain, min_samples_leaf, min_hessian
-):
+def test_every_way_finds_the_split_of_the_slow_twin(seed, n_rows, n_bins, categorical, rules):
     n_bins = n_bins if n_rows < 40 else n_bins[:3]
-    case = case_of(
-        seed,
-        n_rows,
-        n_bins,
-        categorical={f for f in categorical if f < len(n_bins)},
-        bounded=bounded,
-        size=size,
-        l2=l2,
-        min_gain=min_gain,
-        min_samples_leaf=min_samples_leaf,
-        min_hessian=min_hessian,
-    )
-    expected = case.slowly()
-    found = case.from_histogram()
-    agrees(found, expected, case)
+    categorical = {f for f in categorical if f < len(n_bins)}
+    case = case_of(seed, n_rows, n_bins, categorical=categorical, **rules)
+    found = case.from_lines()
+    agrees(found, case.slowly(), case)
     for n_threads in (1, 3):
-        assert case.from_histogram(n_threads) == found
-        assert case.from_rows(n_threads=n_threads, n_shares=n_threads) == found
+        assert case.from_lines(n_threads) == found
+        assert case.from_rows(n_threads=n_threads) == found
+        if len(n_bins) <= 4:
+            assert case.refined(range(len(n_bins)), n_threads) == found
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n_rows=st.integers(1, 200),
+    n_bins=st.lists(st.sampled_from([1, 2, 3, 15, 16, 40, 255]), min_size=1, max_size=9),
+    rules=rules_of,
+)
+def test_ranks_features_by_their_cells(seed, n_rows, n_bins, rules):
+    case = case_of(seed, n_rows, n_bins, **rules)
+    expected = case.slowly_ranked()
+    for n_threads in (1, 2, 4):
+        assert case.ranked(n_threads=n_threads) == expected
+    if expected is not None:
+        found = case.refined(expected[1])
+        agrees(found, case.slowly(expected[1]), case)
+        for n_threads in (2, 3, 4):
+            assert case.refined(expected[1], n_threads) == found
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), n_rows=st.integers(1, 60), bounded=st.booleans())
+def test_ranks_some_of_the_features(seed, n_rows, bounded):
+    rng = np.random.default_rng(seed)
+    case = case_of(seed, n_rows, [20] * 12, bounded=bounded)
+    some = np.sort(rng.permutation(12)[: rng.integers(1, 12)])
+    expected = case.slowly_ranked(some)
+    assert case.ranked(some) == expected == case.ranked([*some, -1, -1], 3)
 
 
 @settings(max_examples=25, deadline=None)
@@ -176,40 +209,48 @@ def test_among_some_of_the_features(seed, n_rows, bounded):
     found = case.from_rows(some)
     agrees(found, expected, case)
     assert case.from_rows([*some, *[-1] * 9]) == found
-    assert case.from_rows([*some, *[-1] * 9], 2, n_shares=5) == found
+    assert case.from_rows([*some, *[-1] * 9], 3) == found
 
 
-def test_some_features_for_each_leaf():
-    rng = np.random.default_rng(0)
-    case = case_of(0, 300, [6] * 10)
+@pytest.mark.parametrize("n_threads", [1, 2, 4])
+def test_many_leaves_at_once(n_threads):
+    """Each with features of its own, and as when it is alone."""
+    case = case_of(0, 300, [6, 30] * 5)
     leaves = np.concatenate([case.leaves] * 4)
     edges = [0, 50, 51, 200, 300]
     leaves["start"], leaves["stop"] = edges[:-1], edges[1:]
-    for leaf in leaves:
+    features = np.full((4, 10), -1, np.int32)
+    features[0, :4], features[1, 2], features[3] = (
+        [1, 4, 7, 9],
+        -1,
+        range(10),
+    )  # leaves 1 and 2 have none at all
+    case.leaves = leaves
+    alone = []
+    for leaf, line in zip(leaves, features, strict=True):
         leaf["total"] = slow.total(case.bins, case.order[leaf["start"] : leaf["stop"]])
-    features = np.full((3, 10), -1, np.int32)
-    features[0, :4], features[2] = [1, 4, 7, 9], range(10)  # the one between has none at all
-    ids = np.array([3, 2, 0], np.int32)
-    for n_threads in (1, 2):
-        splitting.find_directly(
-            leaves,
-            ids,
-            features,
-            case.codes,
-            case.order,
-            case.bins,
-            case.mapper.offsets,
-            case.mapper.is_categorical,
-            None,
-            np.zeros((n_threads, CELLS), BIN),
-            np.full((3, 2), rng.integers(0, 255), np.uint8).repeat(SPLIT.itemsize, 1).view(SPLIT),
-            *case.settings(),
-            n_threads,
-        )
-        for leaf, line in zip(ids, features, strict=True):
-            rows = case.order[leaves["start"][leaf] : leaves["stop"][leaf]]
-            own = Case(case.codes, case.bins, case.mapper, case.rules, rows)
-            agrees(leaves["split"][leaf], own.slowly([f for f in line if f >= 0]), own)
+        own = Case(case.codes, case.bins, case.mapper, case.rules, case.order[leaf["start"] : leaf["stop"]])
+        own.coarse, own.finder = case.coarse, own.make_finder()
+        alone.append((own, [f for f in line if f >= 0]))
+    case.from_rows(features, n_threads)
+    for leaf, (own, line) in zip(leaves, alone, strict=True):
+        agrees(leaf["split"], own.slowly(line), own)
+    case.from_lines(n_threads)
+    for leaf, (own, _) in zip(leaves, alone, strict=True):
+        agrees(leaf["split"], own.slowly(), own)
+    case.ranked(features, n_threads)
+    ranked = [leaf["split"]["gain"] for leaf in leaves]
+    assert ranked == [(slowly_ranked(case, own, line) or (0.0,))[0] for own, line in alone]
+    shortlists = leaves["shortlist"] = [[0, 1, -1, -1], [2, 3, 5, 6], [7, -1, -1, -1], [1, 3, 8, -1]]
+    case.finder.refine(case.ids, n_threads)
+    for leaf, (own, _), shortlist in zip(leaves, alone, shortlists, strict=True):
+        agrees(leaf["split"], own.slowly([f for f in shortlist if f >= 0]), own)
+
+
+def slowly_ranked(case, own, features):
+    """The cells are those of all rows."""
+    cells = slow.cells_of(case.codes, case.mapper)
+    return slow.rank(case.codes, case.bins, own.node, features, cells, case.rules, case.same)
 
 
 @pytest.mark.parametrize("n_rows", [127, 128, 129, 600])
@@ -217,7 +258,7 @@ def test_some_features_for_each_leaf():
 def test_few_rows_and_many(n_rows, n_bins):
     """Small leaves remember which bins they touch, by words of 64."""
     case = case_of(n_rows, n_rows, [n_bins, 3, n_bins])
-    found = case.from_histogram()
+    found = case.from_lines()
     assert case.from_rows() == found
     agrees(found, case.slowly(), case)
 
@@ -227,8 +268,8 @@ def test_few_rows_and_many(n_rows, n_bins):
 def test_many_features(n_rows, n_features):
     """More than are filled together, and blocks of them that do not come out even."""
     case = case_of(n_features, n_rows, [5] * n_features, size=1000)
-    found = case.from_histogram()
-    assert case.from_rows() == found == case.from_rows(n_threads=2, n_shares=3)
+    found = case.from_lines()
+    assert case.from_rows() == found == case.from_rows(n_threads=3)
     every_other = np.arange(0, n_features, 2)
     agrees(case.from_rows(every_other), case.slowly(every_other), case)
 
@@ -237,11 +278,11 @@ def test_many_features(n_rows, n_features):
 
 
 def found_by_all(case):
-    found = case.from_histogram()
-    assert case.from_rows() == found
-    assert case.from_rows(n_threads=2, n_shares=4) == found
-    assert case.from_histogram(4) == found
+    found = case.from_lines()
     agrees(found, case.slowly(), case)
+    assert found == case.from_rows() == case.from_rows(n_threads=4) == case.from_lines(4)
+    if len(case.features) <= 4:
+        assert found == case.refined(case.features) == case.refined(case.features, 3)
     return found
 
 
@@ -321,7 +362,7 @@ def test_no_order_of_categories_beats_fisher():
             for parting in range(1, 63)
             for left in [slow.total(bins, np.flatnonzero([parting >> code & 1 for code in codes[:, 0]]))]
         )
-        assert case.from_histogram()["gain"] == pytest.approx(best - case.rules.score(case.node.total))
+        assert case.from_lines()["gain"] == pytest.approx(best - case.rules.score(case.node.total))
 
 
 # ---- rules ------------------------------------------------------------------------------------------
@@ -329,7 +370,7 @@ def test_no_order_of_categories_beats_fisher():
 
 def test_gain_is_what_the_loss_falls_by_twice():
     case = case_of(1, 100, [9, 9, 9], l2=0.75)
-    split = case.from_histogram()
+    split = case.from_lines()
     rows = case.codes[:, split["feature"]]
     goes_left = np.where(rows == 9, split["missing_left"], rows <= split["code"]).astype(bool)
     g, h = case.bins["gradient"] * 0.5, case.bins["hessian"] * 0.25
@@ -383,7 +424,46 @@ def test_a_split_must_gain_more_than_min_gain():
 
 
 def test_largest_sums():
-    """2^30 rows' worth of gradient, and hessians up to 2^32."""
-    bins = bins_of([2**60, -(2**60), 2**59], [2**31, 2**31 - 2, 1])
-    case = Case(np.array([[0], [1], [2]], np.uint8), bins, slow.mapper_of([2]), slow.Rules())
+    """Gradients up to 2^31 together, and hessians up to 2^32."""
+    bins = bins_of([2**30 - 1, -(2**30) + 1, 1], [2**31, 2**31 - 2, 1])
+    case = Case(np.array([[0], [1], [2]], np.uint8), bins, slow.mapper_of([2]), slow.Rules(), bits=32)
     assert found_by_all(case)["feature"] == 0
+    assert case.ranked() == case.slowly_ranked() == (case.from_lines()["gain"], [0])
+
+
+# ---- coarse search ----------------------------------------------------------------------------------
+
+
+def test_where_cells_are_bins_nothing_is_lost():
+    """With the same hessians everywhere, what the best cell promises is what the best bin gains."""
+    for seed in range(30):
+        case = case_of(seed, 80, [15, 9, 2, 12], same=True, size=100, min_samples_leaf=seed % 9 + 1)
+        found = case.from_lines()
+        ranked = case.ranked()
+        assert ranked is None or (ranked[0], case.refined(ranked[1])) == (found["gain"], found)
+        assert (ranked is None) == (found["feature"] < 0)
+
+
+def test_of_equal_features_the_lower_are_short_listed():
+    line = np.repeat(np.arange(30, dtype=np.uint8), 2)
+    codes = np.repeat(line[:, None], 9, axis=1)
+    codes[:, [0, 3]] = 0  # but not those that do not split
+    case = Case(codes, bins_of(np.repeat([1, -1], 30)), slow.mapper_of([30] * 9), slow.Rules())
+    assert case.ranked() == case.ranked(n_threads=3) == case.slowly_ranked()
+    assert case.ranked()[1] == [1, 2, 4, 5]
+    assert case.refined([1, 2, 4, 5])["feature"] == 1
+
+
+def test_better_features_push_out_worse_ones():
+    rng = np.random.default_rng(0)
+    gradients = np.repeat([4, -4], 50)
+    codes = np.empty((100, 8), np.uint8)
+    for feature, noise in enumerate([0.5, 0.1, 0.4, 0.0, 0.3, 0.35, 0.2, 0.45]):
+        codes[:, feature] = np.where(
+            rng.random(100) < noise, rng.integers(0, 40, 100), np.repeat([5, 25], 50)
+        )
+    case = Case(codes, bins_of(gradients), slow.mapper_of([40] * 8), slow.Rules())
+    gain, shortlist = case.ranked()
+    assert gain == 1600.0
+    assert {1, 3, 6} < set(shortlist)
+    assert (gain, shortlist) == case.slowly_ranked()

@@ -17,9 +17,16 @@ _EXACT_BITS = 53
 
 # Ctrl-C is answered between two calls of a kernel, so a call handles about so many values.
 _VALUES_TO_CUT = 1 << 22
-_VALUES_TO_ENCODE = 1 << 24
+_VALUES_TO_ENCODE = 1 << 25
 _FEWEST_COLUMNS = 8
+_COLUMNS_OF_A_LINE = 16
 _MOST_COLUMNS = 4096
+
+# What finds values among the edges of so many features stays in the second cache.
+_FEATURES_TO_ENCODE = 256
+
+# Kernels that read codes some at a time may read on after the last.
+_SPARE_BYTES = 64
 
 
 class BinMapper:
@@ -229,7 +236,8 @@ class BinMapper:
         Returns
         -------
         ndarray of shape (n_rows, F), uint8
-            The codes, each at most ``n_bins[f]``, row after row in memory.
+            The codes, each at most ``n_bins[f]``, in Fortran order: those of one feature lie side by side.
+            At least 64 more bytes after the last code may be read (their values mean nothing).
 
         Raises
         ------
@@ -248,20 +256,59 @@ class BinMapper:
         if X.shape[1] != self.n_features:
             raise ValueError(f"X has {X.shape[1]} features, but the cuts are of {self.n_features}.")
         n_rows = X.shape[0] if order is None else len(order)
-        codes = np.empty((n_rows, self.n_features), dtype=np.uint8)
+        base = np.empty(n_rows * self.n_features + _SPARE_BYTES, dtype=np.uint8)
+        codes = base[:-_SPARE_BYTES].reshape(self.n_features, n_rows)
+        encode = self._encode_sparse if sparse.issparse(X) else self._encode_dense
+        encode(X, order, codes, n_threads)
+        return codes.T
+
+    def _encode_dense(self, X, order, codes, n_threads):
+        n_features, n_rows = codes.shape
         edges = self._edges_float32 if X.dtype == np.float32 else self._edges
-        feature_arrays = (edges, self._edges, self._edge_offsets, self.is_categorical, self.missing_codes)
-        if sparse.issparse(X):
-            kernel = _kernels.encode_sparse
-            zero_codes = self.encode(np.zeros((1, self.n_features), dtype=X.dtype))[0]
-            arguments = (X.data, X.indices, *_row_limits(X, order), *feature_arrays, zero_codes)
-        else:
-            kernel = _kernels.encode_dense
-            arguments = (X, order, *feature_arrays)
-        step = max(_VALUES_TO_ENCODE // max(self.n_features, 1), 1)
+        width = min(_FEATURES_TO_ENCODE, n_features)
+        finders = np.empty((width, _kernels.finder_words(X.dtype.itemsize)), dtype=np.uint64)
+        for feature in range(0, n_features, max(width, 1)):
+            known = finders[: n_features - feature]
+            _kernels.make_finders(edges, self._edge_offsets, self.missing_codes, feature, n_rows, known)
+            step = max(_VALUES_TO_ENCODE // len(known), 1)
+            for first in range(0, n_rows, step):
+                _kernels.encode_dense(
+                    X,
+                    order,
+                    known,
+                    self._edges,
+                    self._edge_offsets,
+                    self.is_categorical,
+                    self.missing_codes,
+                    feature,
+                    first,
+                    min(first + step, n_rows),
+                    codes,
+                    n_threads,
+                )
+
+    def _encode_sparse(self, X, order, codes, n_threads):
+        n_features, n_rows = codes.shape
+        zero_codes = np.ascontiguousarray(self.encode(np.zeros((1, n_features), dtype=X.dtype))[0])
+        step = max(_VALUES_TO_ENCODE // max(n_features, 1), 1)
+        begins, ends = _row_limits(X, order)
         for first in range(0, n_rows, step):
-            kernel(*arguments, first, min(first + step, n_rows), codes, n_threads)
-        return codes
+            _kernels.encode_sparse(
+                X.data,
+                X.indices,
+                begins,
+                ends,
+                self._edges_float32 if X.dtype == np.float32 else self._edges,
+                self._edges,
+                self._edge_offsets,
+                self.is_categorical,
+                self.missing_codes,
+                zero_codes,
+                first,
+                min(first + step, n_rows),
+                codes,
+                n_threads,
+            )
 
 
 class _Columns:
@@ -270,8 +317,11 @@ class _Columns:
     def __init__(self, dtype, n_columns, n_values, longest, weighted, n_threads):
         self.values = np.empty(n_values, dtype=dtype)
         self.weights = np.empty(n_values, dtype=np.uint32) if weighted else None
-        self.spare = np.empty((n_threads, longest), dtype=np.int64)
+        self.spare = np.empty((n_threads, longest), dtype=dtype)
         self.spare_weights = np.empty((n_threads, longest), dtype=np.uint32) if weighted else None
+        n_pieces = longest + _kernels.MOST_PIECES
+        self.pieces = np.empty((n_threads, 3 * n_pieces), dtype=np.uint64)
+        self.doubtful = np.empty((n_threads, n_pieces), dtype=np.uint8)
         self.starts = np.zeros(n_columns, dtype=np.int64)
         self.sizes = np.zeros(n_columns, dtype=np.int64)
         self.zero_mass = np.zeros(n_columns, dtype=np.int64)
@@ -294,6 +344,8 @@ class _Columns:
             self.zero_mass,
             is_categorical,
             max_bins,
+            self.pieces,
+            self.doubtful,
             self.spare,
             self.spare_weights,
             edges,
@@ -307,6 +359,7 @@ def _dense_columns(X, order, weights, n_rows, n_threads):
     """Yield the columns of a dense X, some at a time, in arrays that are used again."""
     n_features = X.shape[1]
     width = max(_VALUES_TO_CUT // max(n_rows, 1), _FEWEST_COLUMNS, n_threads)
+    width -= width % _COLUMNS_OF_A_LINE if width > _COLUMNS_OF_A_LINE else 0
     width = min(width, _MOST_COLUMNS, n_features)
     columns = _Columns(X.dtype, width, width * n_rows + 1, n_rows + 1, weights is not None, n_threads)
     columns.starts[:] = np.arange(width) * n_rows

@@ -6,9 +6,8 @@ for each tree, *Stochastic gradient boosting*, 2002.
 
 import numpy as np
 
-from ranktrees._core import losses, partition, scoring
+from ranktrees._core import losses, partition
 from ranktrees.callbacks import Progress
-from ranktrees.growing import RoundedRows
 from ranktrees.parallel import threads_for
 from ranktrees.sampling import FEATURES, stream
 
@@ -32,13 +31,16 @@ class Followed:
         return self.measure.signed_mean(data.labels, self.scores, data.offsets, data.weights, self.n_threads)
 
 
-def add_by_walking(grown, values, missing_codes, codes, rows, scores, n_threads):
+def add(grown, values, scores, n_threads):
+    """scores[row] += value of the row's leaf, for the rows the tree was grown from."""
+    partition.add_values(grown.leaves, values, grown.order, scores, threads_for(n_threads, 2 * len(grown.order)))
+
+
+def follow(grown, values, mapper, codes, rows, scores, n_threads):
     """scores[row] += value of the leaf that the row falls into, for rows the tree was not grown from."""
     if len(rows):
-        leaf = np.empty(len(rows), np.int32)
         n_threads = threads_for(n_threads, 32 * len(rows))
-        scoring.leaves_of_codes(grown.leaves, codes, missing_codes, rows, leaf, n_threads)
-        scores[rows] += values[leaf]
+        partition.follow(grown.leaves, values, codes, mapper.offsets, rows, scores, n_threads)
 
 
 def boost(
@@ -87,35 +89,24 @@ def boost(
     """
     n_threads, mapper, scores = grower.n_threads, grower.mapper, train.scores
     gradients, hessians = np.empty(len(scores)), np.empty(len(scores))
-    rows = RoundedRows(len(scores))
     held_out = np.arange(0 if validation is None else len(validation.scores), dtype=np.uint32)
     trees, train_scores, validation_scores = [], [], []
     for iteration in rounds:
         bound.gradients(scores, gradients, hessians)
-        rows.round(gradients, hessians, n_threads)
         drawn, left_out = sampler.draw(iteration)
-        grown = grower.grow(rows, drawn, seed=seed, stream=stream(iteration, FEATURES))
+        grown = grower.grow(gradients, hessians, drawn, seed=seed, stream=stream(iteration, FEATURES))
         values = grown.values
         if leaf_quantile is not None:
             values = quantile_values(grown, train, leaf_quantile, n_threads)
         with np.errstate(over="ignore"):  # the next round says that the scores have diverged
             values = learning_rate * values
-        n_threads_adding = threads_for(n_threads, 2 * len(grown.order))
-        partition.add_values(grown.leaves, values, grown.order, scores, n_threads_adding)
-        add_by_walking(grown, values, mapper.missing_codes, grower.codes, left_out, scores, n_threads)
+        add(grown, values, scores, n_threads)
+        follow(grown, values, mapper, grower.codes, left_out, scores, n_threads)
         trees.append(grown.tree(values, mapper))
         if follow_train:
             train_scores.append(train.score())
         if validation is not None:
-            add_by_walking(
-                grown,
-                values,
-                mapper.missing_codes,
-                validation.codes,
-                held_out,
-                validation.scores,
-                n_threads,
-            )
+            follow(grown, values, mapper, validation.codes, held_out.copy(), validation.scores, n_threads)
             validation_scores.append(validation.score())
         progress = Progress(
             iteration + 1,

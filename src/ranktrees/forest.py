@@ -9,9 +9,8 @@ import itertools
 import joblib
 import numpy as np
 
-from ranktrees._core import scoring
+from ranktrees.boosting import follow
 from ranktrees.callbacks import Progress
-from ranktrees.growing import RoundedRows
 from ranktrees.sampling import FEATURES, stream
 
 
@@ -83,12 +82,14 @@ def _grow_one(make_grower, data, base, tree, bootstrap, seed, out_of_bag):
     hessians = times.astype(np.float64)
     if data.weights is not None:
         hessians *= data.weights
-    rows = RoundedRows(len(times)).round((base - data.labels) * hessians, hessians, 1)
     grown = grower.grow(
-        rows, np.flatnonzero(times).astype(np.uint32), seed=seed, stream=stream(tree, FEATURES)
+        (base - data.labels) * hessians,
+        hessians,
+        np.flatnonzero(times).astype(np.uint32),
+        seed=seed,
+        stream=stream(tree, FEATURES),
     )
     left_out = np.flatnonzero(times == 0).astype(np.uint32) if out_of_bag else np.empty(0, np.uint32)
-    leaf = np.empty(len(left_out), np.int32)
-    if len(left_out):
-        scoring.leaves_of_codes(grown.leaves, grower.codes, grower.mapper.missing_codes, left_out, leaf, 1)
-    return grown.tree(grown.values, grower.mapper), left_out, grown.values[leaf]
+    scores = np.zeros(len(times))
+    follow(grown, grown.values, grower.mapper, grower.codes, left_out.copy(), scores, 1)
+    return grown.tree(grown.values, grower.mapper), left_out, scores[left_out]

@@ -6,33 +6,15 @@ A leaf enters the queue with its best split known. The queue is the policy: a wh
 or the best leaf at a time.
 """
 
-import math
 from bisect import insort
 
 import numpy as np
 
-from ranktrees._core import histogram, partition, splitting
-from ranktrees._core.dtypes import BIN, LEAF, NODE, SPLIT
+from ranktrees import parallel
+from ranktrees._core import partition
+from ranktrees._core.dtypes import LEAF, NODE
 from ranktrees.parallel import threads_for
-
-# A leaf of fewer rows is searched from its rows: it touches fewer cells than a histogram has.
-FEW_ROWS = 512
-
-# Histograms are kept for this many bytes; a leaf that finds no room is searched from its rows.
-HISTOGRAM_BYTES = 1 << 28
-
-FEATURES_AT_ONCE = 128  # whose bins splitting.find_directly fills together
-CELLS = 256  # bins of one feature, at most
-
-
-# Below this many rows a gradient and a count fit in one integer, which is all that a bin needs to hold
-# where all rows have the same hessian: they are added up that way, in half the space.
-MOST_PACKED_ROWS = 1 << 24
-
-DIVERGED = (
-    "The gradients of the loss have left the range of floating point: the scores have diverged. Lower "
-    "learning_rate, or scale y and sample_weight to a smaller range."
-)
+from ranktrees.rounding import RoundedRows
 
 
 class WholeLayers:
@@ -54,7 +36,7 @@ class WholeLayers:
 
     def give_up(self, limit):
         """A layer is handed out at once: all of it may still be."""
-        return []
+        return self.layer[:0]
 
 
 class BestLeaf:
@@ -65,9 +47,8 @@ class BestLeaf:
         self.waiting = []  # (-gain, leaf), rising
 
     def push(self, ids):
-        gains = self.gains()
-        for leaf in ids.tolist():
-            insort(self.waiting, (-gains[leaf], leaf))
+        for leaf, gain in zip(ids.tolist(), self.gains()[ids].tolist(), strict=True):
+            insort(self.waiting, (-gain, leaf))
 
     def pop(self, limit):
         return np.array([self.waiting.pop(0)[1]] if self.waiting and limit else [], np.int32)
@@ -75,61 +56,7 @@ class BestLeaf:
     def give_up(self, limit):
         """The leaves that will never be handed out where only ``limit`` more may be."""
         late, self.waiting = self.waiting[limit:], self.waiting[:limit]
-        return [leaf for _, leaf in late]
-
-
-class RoundedRows:
-    """The gradients of one round as integers: one bin per row, and what one integer step is worth.
-
-    Every sum of these bins is exact, hence the same in any order: over threads, over shards, and
-    for ``parent - child``. Gradients keep 30 bits below the largest one, or, where all hessians are the
-    same and gradients are packed, 38 bits less those of the number of rows, if that is fewer. Hessians
-    and counts share a 64-bit lane, so all hessians together stay below 2^32, and each keeps what that
-    leaves it: enough to find splits by. The values of the leaves are computed from the gradients
-    themselves.
-    """
-
-    def __init__(self, n_rows):
-        if n_rows >= 1 << 30:
-            raise ValueError(f"X has {n_rows} rows; at most 2**30 - 1 can be trained on in one process.")
-        self.bins = np.empty(n_rows, BIN)
-        self._packed = np.empty(n_rows if n_rows < MOST_PACKED_ROWS else 0, np.int64)
-        self._partial = np.empty(n_rows // 16384 + 1, np.float64)
-
-    def round(self, gradients, hessians, n_threads):
-        """Set ``bins`` and both units from float64 gradients and hessians (hessians >= 0)."""
-        n_threads = threads_for(n_threads, 4 * len(gradients))
-        self.gradients, self.hessians = gradients, hessians
-        largest_gradient = histogram.largest(gradients, self._partial, n_threads)
-        largest_hessian = histogram.largest(hessians, self._partial, n_threads)
-        if not (math.isfinite(largest_gradient) and math.isfinite(largest_hessian)):
-            raise ValueError(DIVERGED)
-        n_rows = len(gradients)
-        packs = n_rows < MOST_PACKED_ROWS and hessians.min() == largest_hessian
-        bits = min(30, 38 - n_rows.bit_length()) if packs else 30
-        gradient_bits = min(bits - math.frexp(largest_gradient)[1], 1000)
-        hessian_bits = min(30 - math.frexp(largest_hessian)[1], 1000)
-        partial = self._partial.view(np.int64)
-        steps = histogram.total(hessians, math.ldexp(1.0, hessian_bits), partial, n_threads)
-        room = (2**32 - 1 - n_rows) / (steps + n_rows)
-        hessian_bits = min(hessian_bits + math.frexp(room)[1] - 1, 1000)
-        self.gradient_unit = math.ldexp(1.0, -gradient_bits)
-        self.hessian_unit = math.ldexp(1.0, -hessian_bits)
-        largest_sum = n_rows * largest_gradient
-        if not math.isfinite(largest_sum * (largest_sum / self.hessian_unit)):
-            raise ValueError(DIVERGED)
-        histogram.round_rows(
-            gradients,
-            hessians,
-            math.ldexp(1.0, gradient_bits),
-            math.ldexp(1.0, hessian_bits),
-            self.bins,
-            n_threads,
-        )
-        self.packed = self._packed if packs else None
-        if packs:
-            histogram.pack(self.bins, self.packed, n_threads)
-        return self
+        return np.array([leaf for _, leaf in late], np.int32)
 
 
 class Grown:
@@ -143,7 +70,7 @@ class Grown:
     @property
     def values(self):
         """float64[n_nodes], the best value of each node (a Newton step)."""
-        return self.leaves["value"]
+        return np.ascontiguousarray(self.leaves["value"])
 
     def tree(self, values, mapper):
         """The finished tree: (NODE records, uint32 bit sets of its categorical splits)."""
@@ -174,6 +101,8 @@ class TreeGrower:
         What made the codes.
     constraints : Constraints
         Which features a leaf may use, and the monotone signs.
+    make_search : callable
+        What finds the best splits; see `ranktrees.searching.searches`.
     max_leaf_nodes, max_depth : int or None
     min_samples_leaf : int
     l2_regularization, min_gain, min_hessian : float
@@ -186,6 +115,7 @@ class TreeGrower:
         codes,
         mapper,
         constraints,
+        make_search,
         *,
         max_leaf_nodes=None,
         max_depth=None,
@@ -202,216 +132,82 @@ class TreeGrower:
         self.max_depth = max_depth
         self.min_samples_leaf = min_samples_leaf
         self.l2_regularization = l2_regularization
-        self.min_gain = min_gain
-        self.min_hessian = min_hessian
+        self.rules = (l2_regularization, min_gain, min_samples_leaf, min_hessian)
         self.n_threads = n_threads
         n_rows = len(codes)
         most_leaves = max(1, n_rows // max(1, min_samples_leaf))
         self.n_leaves_allowed = min(most_leaves, max_leaf_nodes or most_leaves)
-        self.leaves = np.empty(2 * min(self.n_leaves_allowed, 1024) + 1, LEAF)
-        self.scratch = np.empty(n_rows, np.uint32)
-        self.cells = np.zeros((n_threads, min(len(mapper.n_bins), FEATURES_AT_ONCE) * CELLS), BIN)
-        self.histograms = self._room_for_histograms()
-        self.packed_cells = np.empty((n_threads, self.histograms.shape[1]), np.int64)
+        self.rows = RoundedRows(n_rows)
+        self.order = np.empty(n_rows, np.uint32)
+        buffers = (self.order, self.rows.sums)
+        self.parter = partition.Parter(
+            codes, mapper.offsets, constraints.monotone, *buffers, min_samples_leaf, max_depth
+        )
+        n_leaves = self.n_leaves_allowed if max_leaf_nodes else None
+        self.search = make_search(constraints, *buffers, n_threads, n_leaves)
+        self._look_at(np.empty(2 * min(self.n_leaves_allowed, 1024) + 1, LEAF))
 
-    def _room_for_histograms(self):
-        if self.constraints.draws_features:
-            return np.empty((0, 0), BIN)
-        n_cells = int(self.mapper.offsets[-1])
-        fitting = HISTOGRAM_BYTES // (n_cells * BIN.itemsize)
-        # of k leaves no more than those still to be split are kept, and with them one being built
-        most = self.n_leaves_allowed // 2 + 2 if self.max_leaf_nodes else self.n_leaves_allowed
-        lines = min(most, len(self.codes) // FEW_ROWS + 1, fitting)
-        return np.empty((max(lines, 0), n_cells), BIN)
+    def _look_at(self, leaves):
+        self.leaves, self.gains, self.features = leaves, leaves["split"]["gain"], leaves["split"]["feature"]
+        self.parter.look_at(leaves)
+        self.search.look_at(leaves)
 
-    def grow(self, rows, order, *, seed=0, stream=0):
+    def grow(self, gradients, hessians, drawn=None, *, seed=0, stream=0):
         """Grow one tree.
 
         Parameters
         ----------
-        rows : RoundedRows
-        order : ndarray of uint32
-            The rows to grow from, rising; reordered in place.
+        gradients, hessians : ndarray of float64, shape (n_rows,)
+        drawn : ndarray of uint32, default=None
+            The rows to grow from, rising; None is all.
         seed, stream : int
             Key of the random draws of features: the fit's seed, the tree's number.
 
         Returns
         -------
         grown : Grown
+            Its order is a view that the next tree overwrites.
         """
-        self.rows, self.order, self.key = rows, order, (seed, stream)
-        self.free_lines = list(range(len(self.histograms)))[::-1]
-        queue = (BestLeaf if self.max_leaf_nodes else WholeLayers)(lambda: self.leaves["split"]["gain"])
-        total = np.empty(1, BIN)
-        histogram.sum_rows(rows.bins, order, total)
-        partition.plant(
-            self.leaves, total, len(order), self.l2_regularization, rows.gradient_unit, rows.hessian_unit
+        rows, n_rows = self.rows, len(self.order) if drawn is None else len(drawn)
+        rows.round(gradients, hessians, self.n_threads, drawn)
+        self.order[:n_rows] = np.arange(n_rows, dtype=np.uint32) if drawn is None else drawn
+        queue = (BestLeaf if self.max_leaf_nodes else WholeLayers)(lambda: self.gains)
+        self.search.begin(rows, self.rules, (seed, stream))
+        self.parter.plant(
+            n_rows, *rows.total, self.l2_regularization, rows.gradient_unit, rows.hessian_unit
         )
         self.constraints.plant()
         n_nodes, n_leaves = 1, 1
         root = np.zeros(1, np.int32)
-        if n_leaves < self.n_leaves_allowed:
-            self._search_root(root)
-            queue.push(root[self.leaves["split"]["feature"][root] >= 0])
+        if n_leaves < self.n_leaves_allowed and self.leaves["may_split"][0]:
+            self.search.root(root)
+            queue.push(root[self.features[root] >= 0])
         while len(parents := queue.pop(self.n_leaves_allowed - n_leaves)):
+            parents = self.search.settle(parents)
+            if not len(parents):
+                continue
             children = self._split(parents, n_nodes)
             n_nodes += len(children)
             n_leaves += len(parents)
             if n_leaves < self.n_leaves_allowed:
-                self._search(parents, children)
-                queue.push(children[self.leaves["split"]["feature"][children] >= 0])
-                self._free(queue.give_up(self.n_leaves_allowed - n_leaves))
-        leaves = self.leaves[:n_nodes].copy()
-        n_threads = threads_for(self.n_threads, 8 * len(order))
-        partition.settle_leaves(
-            leaves, order, rows.gradients, rows.hessians, self.l2_regularization, n_threads
-        )
+                self.search.children(parents, children)
+                queue.push(children[self.features[children] >= 0])
+                if self.search.is_sure:
+                    self.search.forget(queue.give_up(self.n_leaves_allowed - n_leaves))
+        leaves, order = self.leaves[:n_nodes].copy(), self.order[:n_rows]
+        self._settle(leaves, order)
         return Grown(leaves, order)
 
     def _split(self, parents, n_nodes):
         if n_nodes + 2 * len(parents) > len(self.leaves):
-            self.leaves = np.concatenate([self.leaves, np.empty(len(self.leaves) + 2 * len(parents), LEAF)])
-        partition.split_leaves(
-            self.leaves,
-            parents,
-            n_nodes,
-            self.codes,
-            self.mapper.offsets,
-            self.constraints.monotone,
-            self.order,
-            self.scratch,
-            self.l2_regularization,
-            self.rows.gradient_unit,
-            self.rows.hessian_unit,
-            threads_for(self.n_threads, 8 * self._n_rows(parents)),
-        )
+            self._look_at(np.concatenate([self.leaves, np.empty(len(self.leaves) + 2 * len(parents), LEAF)]))
+        self.parter.split(parents, n_nodes, self.n_threads, parallel.VALUES_PER_THREAD)
         children = np.arange(n_nodes, n_nodes + 2 * len(parents), dtype=np.int32)
         self.constraints.inherit(self.leaves, parents, children)
         return children
 
-    def _n_rows(self, ids):
-        leaves = self.leaves[ids]
-        return int((leaves["stop"] - leaves["start"]).sum())
-
-    def _worth_searching(self, ids):
-        leaves = self.leaves[ids]
-        large_enough = leaves["stop"] - leaves["start"] >= 2 * self.min_samples_leaf
-        return large_enough if self.max_depth is None else large_enough & (leaves["depth"] < self.max_depth)
-
-    def _search_root(self, root):
-        if not self._worth_searching(root)[0]:
-            return
-        if self.free_lines and len(self.order) >= FEW_ROWS:
-            self.leaves["histogram"][0] = self.free_lines.pop()
-            self._build(root)
-            self._find(root)
-        else:
-            self._find_directly(root)
-
-    def _search(self, parents, children):
-        """Find the best split of each child: from histograms where those are kept, else from its rows."""
-        leaves, lines = self.leaves, self.leaves["histogram"]
-        worth = self._worth_searching(children)
-        kept = lines[parents] >= 0
-        if not kept.any():
-            self._find_directly(children[worth])
-            return
-        sizes = (leaves["stop"] - leaves["start"])[children].reshape(-1, 2)
-        larger_is_right = sizes[:, 1] >= sizes[:, 0]
-        larger = np.where(larger_is_right, children[1::2], children[::2])
-        smaller = np.where(larger_is_right, children[::2], children[1::2])
-        worth = worth.reshape(-1, 2)
-        kept &= (sizes.max(axis=1) >= FEW_ROWS) & worth.any(axis=1)
-        self._free(parents[~kept].tolist())
-        lines[larger[kept]] = lines[parents[kept]]
-        lines[parents] = -1
-        build = kept & (sizes.min(axis=1) >= FEW_ROWS)
-        build[np.flatnonzero(build)[len(self.free_lines) :]] = False
-        remove = kept & ~build
-        for leaf in smaller[build].tolist():
-            lines[leaf] = self.free_lines.pop()
-        self._build(smaller[build])
-        n_threads = threads_for(self.n_threads, 8 * build.sum() * self.histograms.shape[1])
-        histogram.subtract(lines[larger[build]], lines[smaller[build]], self.histograms, n_threads)
-        histogram.remove_rows(
-            leaves,
-            smaller[remove],
-            lines[larger[remove]],
-            self.codes,
-            self.order,
-            self.rows.bins,
-            self.mapper.offsets,
-            self.histograms,
-        )
-        worth = children[worth.ravel()]
-        from_histogram = lines[worth] >= 0
-        self._find(worth[from_histogram])
-        self._find_directly(worth[~from_histogram])
-        self._free(children[leaves["split"]["feature"][children] < 0].tolist())
-
-    def _free(self, ids):
-        """These leaves need their histograms no more."""
-        lines = self.leaves["histogram"]
-        for leaf in ids:
-            if lines[leaf] >= 0:
-                self.free_lines.append(int(lines[leaf]))
-                lines[leaf] = -1
-
-    def _build(self, ids):
-        histogram.build(
-            self.leaves,
-            ids,
-            self.codes,
-            self.order,
-            self.rows.bins,
-            self.rows.packed,
-            self.mapper.offsets,
-            self.packed_cells,
-            self.histograms,
-            threads_for(self.n_threads, self._n_rows(ids) * self.codes.shape[1]),
-        )
-
-    def _rules(self):
+    def _settle(self, leaves, order):
+        """Set the values of the leaves from the gradients themselves."""
         rows = self.rows
-        return (
-            self.l2_regularization,
-            self.min_gain,
-            rows.gradient_unit,
-            rows.hessian_unit,
-            self.min_samples_leaf,
-            max(1, min(math.ceil(self.min_hessian / rows.hessian_unit), 2**32 - 1)),
-        )
-
-    def _find(self, ids):
-        if len(ids):
-            n_threads = threads_for(self.n_threads, 8 * len(ids) * self.histograms.shape[1])
-            splitting.find(
-                self.leaves,
-                ids,
-                self.histograms,
-                self.mapper.offsets,
-                self.mapper.is_categorical,
-                self.constraints.monotone,
-                np.empty((len(ids), n_threads), SPLIT),
-                *self._rules(),
-                n_threads,
-            )
-
-    def _find_directly(self, ids):
-        for some, features in self.constraints.candidates(self.leaves, ids, self.key):
-            n_threads = threads_for(self.n_threads, self._n_rows(some) * features.shape[1])
-            splitting.find_directly(
-                self.leaves,
-                some,
-                features,
-                self.codes,
-                self.order,
-                self.rows.bins,
-                self.mapper.offsets,
-                self.mapper.is_categorical,
-                self.constraints.monotone,
-                self.cells,
-                np.empty((len(some), n_threads if len(some) < n_threads else 1), SPLIT),
-                *self._rules(),
-                n_threads,
-            )
+        n_threads = threads_for(self.n_threads, 4 * len(order))
+        partition.settle_leaves(leaves, order, rows.gradients, rows.hessians, self.l2_regularization, n_threads)

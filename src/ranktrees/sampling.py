@@ -31,19 +31,18 @@ class RowSampler:
         self.subsample = subsample
         self.query_subsample = query_subsample
         self.seed = seed
-        self.everything = np.arange(offsets[-1], dtype=np.uint32)
 
     def draw(self, iteration):
-        """The rows drawn for a round and the rows left out, both rising, uint32."""
+        """The rows drawn for a round, None if all are, and the rows left out; both rising, uint32."""
         if self.subsample >= 1.0 and self.query_subsample >= 1.0:
-            return self.everything.copy(), self.everything[:0]
-        drawn = np.ones(len(self.everything), bool)
+            return None, np.empty(0, np.uint32)
+        drawn = np.ones(self.offsets[-1], bool)
         if self.query_subsample < 1.0:
             queries = self._draw(len(self.offsets) - 1, self.query_subsample, stream(iteration, QUERIES))
             drawn &= np.repeat(queries, np.diff(self.offsets))
         if self.subsample < 1.0:
             drawn &= self._draw(len(drawn), self.subsample, stream(iteration, ROWS), among=drawn)
-        return self.everything[drawn], self.everything[~drawn]
+        return np.flatnonzero(drawn).astype(np.uint32), np.flatnonzero(~drawn).astype(np.uint32)
 
     def _draw(self, n, share, number, among=None):
         uniforms = np.empty(n)

@@ -6,34 +6,69 @@ from fractions import Fraction
 
 import numpy as np
 
-from ranktrees._core.dtypes import BIN
+from ranktrees._core.dtypes import BIN, LEAF
 from ranktrees.binning import BinMapper
 from ranktrees.constraints import Constraints
-from ranktrees.growing import RoundedRows, TreeGrower
+from ranktrees.growing import TreeGrower
+from ranktrees.packing import coarse_cells
+from ranktrees.searching import searches
 
 SMOOTHING = 10.0
 NOISE = 2.0**-40
+CELLS = 15  # of values, in a coarse search
+SHORTLIST = 4
 
 
 # ---- rounding ---------------------------------------------------------------------------------------
 
 
-def bits(gradients, hessians):
-    """(gradient bits, hessian bits): how many binary places each keeps."""
-    n = len(gradients)
-    gradient_bits = min(30 - math.frexp(max(map(abs, gradients)))[1], 1000)
-    hessian_bits = min(30 - math.frexp(max(map(abs, hessians)))[1], 1000)
-    steps = sum(round(Fraction(float(h)) * Fraction(2) ** hessian_bits) for h in hessians)
-    room = (2**32 - 1 - n) / (steps + n)
-    return gradient_bits, min(hessian_bits + math.floor(math.log2(room)), 1000)
+def places(values, room):
+    """How many binary places all values keep, so that their sizes add up to less than 2^room."""
+    n, exponent = len(values), math.frexp(max(map(abs, values)))[1]
+    at_first = min(30 - exponent, 1000)
+    more = Fraction(2**room - 1 - n, sum(map(abs, in_steps(values, at_first))) + n)
+    power = more.numerator.bit_length() - more.denominator.bit_length()
+    power -= Fraction(2) ** power > more
+    return min(at_first + power, 50 - exponent, 1000)
 
 
-def rounded(gradients, hessians):
-    """(gradients, hessians) as lists of integers, rounded half to even, and both units."""
-    gradient_bits, hessian_bits = bits(gradients, hessians)
-    whole = [round(Fraction(float(g)) * Fraction(2) ** gradient_bits) for g in gradients]
-    steps = [max(round(Fraction(float(h)) * Fraction(2) ** hessian_bits), h > 0) for h in hessians]
-    return whole, steps, 2.0**-gradient_bits, 2.0**-hessian_bits
+def in_steps(values, n_places):
+    """The nearest integers to value * 2^n_places, halves to the even one."""
+    return [round(Fraction(value) * Fraction(2) ** n_places) for value in values]
+
+
+class Rounded:
+    """Gradients and hessians as integers: one BIN per row."""
+
+    def __init__(self, gradients, hessians):
+        self.gradients, self.hessians = np.asarray(gradients, float), np.asarray(hessians, float)
+        gradients, hessians = self.gradients.tolist(), self.hessians.tolist()
+        self.same = hessians[0] > 0 and len(set(hessians)) == 1
+        self.bits = len(hessians).bit_length() if self.same else 32
+        gradient_places = places(gradients, min(63 - self.bits, 53))
+        whole, steps, self.hessian_unit = (
+            in_steps(gradients, gradient_places),
+            [1] * len(hessians),
+            hessians[0],
+        )
+        if not self.same:
+            hessian_places = places(hessians, 32)
+            steps = [
+                max(step, h > 0) for step, h in zip(in_steps(hessians, hessian_places), hessians, strict=True)
+            ]
+            self.hessian_unit = 2.0**-hessian_places
+        self.gradient_unit = 2.0**-gradient_places
+        self.bins = np.array([(g, h, 1) for g, h in zip(whole, steps, strict=True)], BIN)
+
+    @property
+    def sums(self):
+        """int64[n_rows]: gradient and hessian in one."""
+        return packed(self.bins, self.bits)
+
+
+def packed(bins, bits):
+    """Gradient << bits | hessian."""
+    return (bins["gradient"] << bits) + bins["hessian"]
 
 
 def histogram(codes, bins, rows, n_bins):
@@ -46,7 +81,7 @@ def histogram(codes, bins, rows, n_bins):
 
 
 def total(bins, rows):
-    return tuple(int(bins[name][rows].astype(object).sum()) for name in ("gradient", "hessian", "count"))
+    return tuple(int(bins[name][rows].sum(dtype=np.int64)) for name in ("gradient", "hessian", "count"))
 
 
 # ---- splits -----------------------------------------------------------------------------------------
@@ -69,17 +104,22 @@ class Rules:
         value = -(float(part[0]) * self.gradient_unit) / hessian if hessian > 0 else 0.0
         return min(max(value, lower), upper)
 
+    def sums(self, part):
+        return float(part[0]) * self.gradient_unit, part[1] * self.hessian_unit + self.l2
+
     def score(self, part):
-        gradient, hessian = float(part[0]) * self.gradient_unit, part[1] * self.hessian_unit + self.l2
+        gradient, hessian = self.sums(part)
         return gradient * (gradient / hessian) if hessian > 0 else 0.0
 
     def score_at(self, part, value):
         slope = 2.0 * float(part[0]) * self.gradient_unit
         return -value * (slope + (part[1] * self.hessian_unit + self.l2) * value)
 
+    def least_hessian(self):
+        return max(1, min(math.ceil(self.min_hessian / self.hessian_unit), 2**32 - 1))
+
     def large_enough(self, part):
-        least = max(1, min(math.ceil(self.min_hessian / self.hessian_unit), 2**32 - 1))
-        return part[2] >= self.min_samples_leaf and part[1] >= least
+        return part[2] >= self.min_samples_leaf and part[1] >= self.least_hessian()
 
 
 @dataclass
@@ -104,12 +144,17 @@ class Leaf:
     upper: float = math.inf
     depth: int = 0
     split: Split | None = None
+    shortlist: tuple = ()
     children: tuple = ()
     used: list = field(default_factory=list)
 
 
 def minus(whole, part):
     return tuple(a - b for a, b in zip(whole, part, strict=True))
+
+
+def plus(one, other):
+    return tuple(a + b for a, b in zip(one, other, strict=True))
 
 
 def children_score(leaf, left, sign, rules):
@@ -123,11 +168,7 @@ def children_score(leaf, left, sign, rules):
         if (right_value - left_value) * sign < 0:
             return None
         return rules.score_at(left, left_value) + rules.score_at(right, right_value)
-    g, h = float(leaf.total[0]) * rules.gradient_unit, leaf.total[1] * rules.hessian_unit
-    left_g, left_h = float(left[0]) * rules.gradient_unit, left[1] * rules.hessian_unit
-    right_g, right_h = g - left_g, (h - left_h) + rules.l2
-    left_h += rules.l2
-    return left_g * (left_g / left_h) + right_g * (right_g / right_h)
+    return rules.score(left) + rules.score(right)
 
 
 def own_score(leaf, rules):
@@ -173,6 +214,47 @@ def best_split(codes, bins, leaf, features, mapper, rules):
                 missing_left = n_bins in left_codes or (n_bins not in here and 2 * left[2] > leaf.total[2])
                 best = Split(gain - own, feature, left_codes - {n_bins}, missing_left, left)
     return best
+
+
+# ---- coarse search ----------------------------------------------------------------------------------
+
+
+def cells_of(codes, mapper):
+    """For each feature, the cell of each code; -1 of rows without a value."""
+    cells = []
+    for feature, n_bins in enumerate(mapper.n_bins.tolist()):
+        counts = np.bincount(codes[:, feature], minlength=256)[:n_bins]
+        cells.append(np.append(coarse_cells(counts, len(codes), CELLS), -1))
+    return cells
+
+
+def best_of_cells(bins, leaf, cells, sign, rules, same):
+    """The children's score at the best cut between cells; a child's size is guessed from its hessian."""
+    least = rules.min_samples_leaf * (leaf.total[1] / leaf.total[2])
+    least = max(least if same else 0.5 * least, rules.least_hessian())
+    missing = total(bins, leaf.rows[cells < 0])
+    best = -math.inf
+    for last in range(CELLS):
+        up_to = total(bins, leaf.rows[(cells >= 0) & (cells <= last)])
+        for left in (up_to, plus(up_to, missing)):
+            right = minus(leaf.total, left)
+            (left_g, left_h), (right_g, right_h) = rules.sums(left), rules.sums(right)
+            large_enough = left[1] >= least and right[1] >= least
+            if large_enough and (not sign or sign * (left_g * right_h - right_g * left_h) >= 0):
+                best = max(best, rules.score(left) + rules.score(right))
+    return best
+
+
+def rank(codes, bins, leaf, features, cells, rules, same):
+    """(gain, shortlist) of a leaf by its cells, or None."""
+    own = own_score(leaf, rules)
+    scores = []
+    for feature in features:
+        sign = 0 if rules.monotone is None else int(rules.monotone[feature])
+        here = cells[feature][codes[leaf.rows, feature]]
+        scores.append((-best_of_cells(bins, leaf, here, sign, rules, same), int(feature)))
+    scores = sorted(score for score in scores if -score[0] > own + (NOISE * own + rules.min_gain))[:SHORTLIST]
+    return (-scores[0][0] - own, sorted(feature for _, feature in scores)) if scores else None
 
 
 # ---- partition and growth ---------------------------------------------------------------------------
@@ -238,38 +320,71 @@ def grow(
     max_depth=None,
     features=None,
     interactions=None,
+    coarse=False,
+    draws=None,
 ):
-    """The leaves (inner ones too) in the order in which they are founded."""
+    """The leaves (inner ones too) in the order in which they are founded.
+
+    A coarse search promises a gain by cells; the split itself is found when a leaf's turn has come, and where
+    there is none after all it stays a leaf.
+    """
     features = range(len(mapper.n_bins)) if features is None else features
-    bins = rounded.bins
+    bins, same = rounded.bins, rounded.same
+    cells = cells_of(codes, mapper) if coarse else None
     root = Leaf(np.asarray(rows), total(bins, rows), 0.0)
     root.value = rules.value(root.total)
     nodes, n_leaves = [root], 1
     most = max(1, len(codes) // rules.min_samples_leaf)
     most = min(most, max_leaf_nodes or most)
 
-    def search(leaf):
-        if max_depth is None or leaf.depth < max_depth:
-            own = allowed(leaf, features, interactions)
-            leaf.split = best_split(codes, bins, leaf, own, mapper, rules)
+    def search(i):
+        leaf = nodes[i]
+        if max_depth is not None and leaf.depth >= max_depth:
+            return
+        own = allowed(leaf, features, interactions)
+        for some in [own] if draws is None else draws(i):
+            if coarse:
+                promise = rank(codes, bins, leaf, some, cells, rules, same)
+                if promise:
+                    leaf.split, leaf.shortlist = Split(promise[0], -1, frozenset(), False, ()), promise[1]
+            else:
+                leaf.split = best_split(codes, bins, leaf, some, mapper, rules)
+            if leaf.split is not None:
+                return
 
-    search(root)
+    search(0)
     while n_leaves < most:
         opened = [i for i, leaf in enumerate(nodes) if leaf.split is not None and not leaf.children]
         if not opened:
             break
         if max_leaf_nodes:
             opened = [min(opened, key=lambda i: (-nodes[i].split.gain, i))]
+        n_nodes = len(nodes)
         for i in opened:
-            nodes[i].children = (len(nodes), len(nodes) + 1)
-            nodes += divide(codes, nodes[i], mapper, rules)
-            n_leaves += 1
-        for leaf in nodes[nodes[opened[0]].children[0] :]:
-            search(leaf)
+            if coarse:
+                nodes[i].split = best_split(codes, bins, nodes[i], nodes[i].shortlist, mapper, rules)
+            if nodes[i].split is not None:
+                nodes[i].children = (len(nodes), len(nodes) + 1)
+                nodes += divide(codes, nodes[i], mapper, rules)
+                n_leaves += 1
+        for i in range(n_nodes, len(nodes)):
+            search(i)
     for leaf in nodes:
         if not leaf.children:
             leaf.value = settled_value(leaf, rounded, rules)
     return nodes
+
+
+def draws_of(constraints, key):
+    """Which features a leaf looks at, and which others as long as it finds no split."""
+
+    def draws(i):
+        leaves, ids = np.zeros(i + 1, LEAF), np.array([i], np.int32)
+        leaves["split"]["feature"] = -1
+        for _, features in constraints.candidates(leaves, ids, key):
+            yield [f for f in features[0].tolist() if f >= 0]
+
+    return draws
 
 
 def agrees(grown, nodes, codes, mapper):
@@ -301,15 +416,20 @@ def goes_left(split, code):
     return code <= split["code"]
 
 
-def walk(grown, missing_codes, line):
+def leaf_of(leaves, missing_codes, line):
     """The leaf that a row of codes ends in."""
     i = 0
-    while grown.leaves[i]["left"] >= 0:
-        split = grown.leaves[i]["split"]
+    while leaves[i]["left"] >= 0:
+        split = leaves[i]["split"]
         code = int(line[split["feature"]])
         left = split["missing_left"] if code == missing_codes[split["feature"]] else goes_left(split, code)
-        i = int(grown.leaves[i]["left" if left else "right"])
+        i = int(leaves[i]["left" if left else "right"])
     return i
+
+
+def walk(grown, missing_codes, line):
+    """The leaf of a grown tree that a row of codes ends in."""
+    return leaf_of(grown.leaves, missing_codes, line)
 
 
 # ---- data to grow on --------------------------------------------------------------------------------
@@ -323,6 +443,14 @@ def mapper_of(n_bins, categorical=()):
     )
 
 
+def readable(codes):
+    """Codes as kernels want them: feature by feature, with more bytes to read behind the last."""
+    base = np.full(codes.size + 64, 255, np.uint8)
+    own = base[: codes.size].reshape(codes.shape[::-1]).T
+    own[:] = codes
+    return own
+
+
 def random_codes(rng, n_rows, n_bins, missing=0.1):
     """Codes with rows without a value, features of very uneven bins among them."""
     codes = np.empty((n_rows, len(n_bins)), np.uint8)
@@ -331,11 +459,20 @@ def random_codes(rng, n_rows, n_bins, missing=0.1):
             rng.geometric(min(1.0, 3 / n), n_rows) - 1 if f % 3 == 1 else rng.integers(0, n, n_rows), n - 1
         )
         codes[rng.random(n_rows) < (missing if f % 2 == 0 else 0.0), f] = n
-    return codes
+    return readable(codes)
 
 
 def grower_of(
-    codes, mapper, *, n_threads=1, features=None, monotone=None, interactions=None, max_features=None, **rules
+    codes,
+    mapper,
+    *,
+    n_threads=1,
+    features=None,
+    monotone=None,
+    interactions=None,
+    max_features=None,
+    split_search="full",
+    **rules,
 ):
     """A TreeGrower, and nothing that its caller need know."""
     features = range(codes.shape[1]) if features is None else features
@@ -346,17 +483,18 @@ def grower_of(
         interactions=interactions,
         max_features=max_features,
     )
-    return TreeGrower(codes, mapper, constraints, n_threads=n_threads, **rules)
+    codes = readable(codes)
+    make_search = searches(split_search, codes, mapper, constraints, n_threads)
+    return TreeGrower(codes, mapper, constraints, make_search, n_threads=n_threads, **rules)
 
 
-def grown_on(codes, mapper, gradients, hessians=None, *, rows=None, n_threads=1, seed=0, stream=0, **rules):
-    """(Grown, RoundedRows) of one tree."""
-    n_rows = len(codes)
-    hessians = np.ones(n_rows) if hessians is None else hessians
-    bins = RoundedRows(n_rows).round(np.asarray(gradients, float), np.asarray(hessians, float), n_threads)
-    rows = np.arange(n_rows, dtype=np.uint32) if rows is None else np.array(rows, np.uint32)
-    grower = grower_of(codes, mapper, n_threads=n_threads, **rules)
-    return grower.grow(bins, rows, seed=seed, stream=stream), bins
+def grown_on(codes, mapper, gradients, hessians=None, *, rows=None, seed=0, stream=0, **rules):
+    """(Grown, Rounded) of one tree."""
+    gradients = np.asarray(gradients, float)
+    hessians = np.ones(len(codes)) if hessians is None else np.asarray(hessians, float)
+    rows = None if rows is None else np.array(rows, np.uint32)
+    grown = grower_of(codes, mapper, **rules).grow(gradients, hessians, rows, seed=seed, stream=stream)
+    return grown, Rounded(gradients, hessians)
 
 
 def tree_bytes(grown, mapper):

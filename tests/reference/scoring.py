@@ -42,24 +42,6 @@ def predict(ensemble, X, start=None):
     return np.array(scores)
 
 
-def leaves_of_codes(leaves, codes, missing_codes):
-    found = []
-    for row in codes:
-        i = 0
-        while leaves[i]["left"] >= 0:
-            split = leaves[i]["split"]
-            code = int(row[split["feature"]])
-            if code == missing_codes[split["feature"]]:
-                left = split["missing_left"]
-            elif split["categorical"]:
-                left = int(split["categories"][code // 32]) >> (code % 32) & 1
-            else:
-                left = code <= split["code"]
-            i = leaves[i]["left"] if left else leaves[i]["right"]
-        found.append(i)
-    return np.array(found, np.int32)
-
-
 def stump(cut=0.5, missing_left=1, values=(1.0, 2.0)):
     """One split of feature 0."""
     nodes = np.zeros(3, NODE)

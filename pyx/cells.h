@@ -1,0 +1,56 @@
+/* What the best split of each feature would score, if cuts could lie between its cells only. */
+#ifndef RANKTREES_CELLS_H
+#define RANKTREES_CELLS_H
+
+#include "gains.h"
+
+enum { COARSE_CELLS = 16 };
+
+/* One line of 16 cells, one lane each, the last of rows without a value: the best score of two children.
+ * Sizes are judged by hessians: ``least`` is the smallest sum that a child may have. */
+INLINE double best_of_cells(const int64_t *RESTRICT cells, int bits, double all_gradient, double all_hessian,
+                            double least, int8_t sign, const rules *rule) {
+    const int64_t mask = ((int64_t)1 << bits) - 1, missing = cells[COARSE_CELLS - 1];
+    double gradient[COARSE_CELLS], hessian[COARSE_CELLS], best = -INFINITY;
+    int64_t sum = 0;
+    for (int c = 0; c < COARSE_CELLS; c++) {
+        sum += cells[c];
+        gradient[c] = (double)(sum >> bits);
+        hessian[c] = (double)(sum & mask);
+    }
+    /* the rows without a value on the right, then, where there are some, on the left */
+    for (int side = 0; side < (missing ? 2 : 1); side++) {
+        const double more = side ? (double)(missing >> bits) : 0.0;
+        const double more_hessian = side ? (double)(missing & mask) : 0.0;
+        double scores[COARSE_CELLS];
+        for (int c = 0; c < COARSE_CELLS; c++) {
+            const double steps = hessian[c] + more_hessian;
+            const double left = (gradient[c] + more) * rule->gradient_unit;
+            const double right = all_gradient * rule->gradient_unit - left;
+            const double left_hessian = steps * rule->hessian_unit + rule->l2;
+            const double right_hessian = (all_hessian - steps) * rule->hessian_unit + rule->l2;
+            const int allowed = (steps >= least) & (all_hessian - steps >= least) &
+                                ((sign == 0) | (sign * (left * right_hessian - right * left_hessian) >= 0));
+            const double score = children_score(left, left_hessian, right, right_hessian);
+            scores[c] = allowed ? score : -INFINITY;
+        }
+        for (int c = 0; c < COARSE_CELLS; c++)
+            best = scores[c] > best ? scores[c] : best;
+    }
+    return best;
+}
+
+/* The features ``features[0], features[1], ...`` (to n or to the first -1); ``places`` says where in the line
+ * their cells are. */
+EACH_WIDTH(void, score_cells,
+           (const int64_t *RESTRICT line, const int32_t *RESTRICT features, int64_t n,
+            const int64_t *RESTRICT places, const int8_t *RESTRICT signs, int bits, double all_gradient,
+            double all_hessian, double least, const rules *rule, double *RESTRICT scores),
+           (line, features, n, places, signs, bits, all_gradient, all_hessian, least, rule, scores)) {
+    for (int64_t k = 0; k < n; k++)
+        scores[k] = features[k] < 0 ? -INFINITY
+                                    : best_of_cells(line + places[features[k]], bits, all_gradient, all_hessian,
+                                                    least, signs ? signs[features[k]] : 0, rule);
+}
+
+#endif

@@ -1,0 +1,143 @@
+/* From rows to the sums of their cells, several features with each addition.
+ *
+ *   bytes    row-major: a byte is the joint cell of some features
+ *            cell_0 + radix_0 * (cell_1 + radix_1 * (cell_2 ... ))
+ *   table    the sums of the rows by the values of one byte
+ *   line     the sums by the cells of every feature: the margins of the tables
+ *
+ * Eight bytes are a block. The blocks of a chunk of rows are first copied side by side: what follows then runs through memory in order,
+ * and the eight tables of a block (16 or 32 KiB) stay in the nearest cache. */
+#ifndef RANKTREES_JOINT_H
+#define RANKTREES_JOINT_H
+
+#include "bins.h"
+
+enum {
+    TABLE = 256,
+    BLOCK = 8,          /* bytes */
+    CHUNK = 512,        /* rows */
+    STEP = CHUNK + 8,   /* not a power of two, which would fall into the same lines of the cache */
+    FETCHED_AHEAD = 24  /* rows */
+};
+
+typedef struct {
+    int32_t byte, stride, radix, feature, first, last;
+} place_in_byte;
+
+INLINE void add_bytes(int lanes, int n_bytes, int64_t n, const uint64_t *RESTRICT words, const void *sums,
+                      int64_t *RESTRICT tables) {
+    for (int64_t i = 0; i < n; i++) {
+        const uint64_t word = words[i];
+        for (int b = 0; b < n_bytes; b++) {
+            int64_t *cell = tables + (b * TABLE + (uint8_t)(word >> (8 * b))) * lanes;
+            if (lanes == 1)
+                *cell += ((const int64_t *)sums)[i];
+            else
+                bin_add(cell, (const two_lanes *)sums + i);
+        }
+    }
+}
+
+/* A number of bytes that the compiler knows, so that it unrolls the loop over them. */
+INLINE void add_block(int lanes, int64_t n_bytes, int64_t n, const uint64_t *words, const void *sums,
+                      int64_t *tables) {
+    switch (n_bytes) {
+    case 1: add_bytes(lanes, 1, n, words, sums, tables); break;
+    case 2: add_bytes(lanes, 2, n, words, sums, tables); break;
+    case 3: add_bytes(lanes, 3, n, words, sums, tables); break;
+    case 4: add_bytes(lanes, 4, n, words, sums, tables); break;
+    case 5: add_bytes(lanes, 5, n, words, sums, tables); break;
+    case 6: add_bytes(lanes, 6, n, words, sums, tables); break;
+    case 7: add_bytes(lanes, 7, n, words, sums, tables); break;
+    default: add_bytes(lanes, BLOCK, n, words, sums, tables);
+    }
+}
+
+/* The first byte is the lowest. */
+INLINE uint64_t eight_bytes(const uint8_t *bytes) {
+    uint64_t word;
+    memcpy(&word, bytes, sizeof word);
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    word = __builtin_bswap64(word);
+#endif
+    return word;
+}
+
+/* Fill the tables of the blocks first..last-1 with n rows. Eight bytes behind the last row are read, too.
+ * scratch: (last - first) * STEP words, then 2 * CHUNK more. */
+static void fill_tables(int lanes, const uint8_t *bytes, int64_t n_bytes, const uint32_t *rows,
+                        const int64_t *sums, int64_t n, int bits, int same, int64_t first, int64_t last,
+                        uint64_t *scratch, int64_t *tables) {
+    two_lanes *wide = (two_lanes *)(scratch + (last - first) * STEP);
+    memset(tables + first * BLOCK * TABLE * lanes, 0, (last - first) * BLOCK * TABLE * lanes * sizeof(int64_t));
+    for (int64_t chunk = 0; chunk < n; chunk += CHUNK) {
+        const int64_t m = n - chunk < CHUNK ? n - chunk : CHUNK;
+        const uint32_t *row = rows + chunk;
+        const int64_t fetched = n - chunk < m + FETCHED_AHEAD ? n - chunk - FETCHED_AHEAD : m;
+        for (int64_t i = 0; i < m; i++) {
+            if (i < fetched) {
+                const uint8_t *ahead = bytes + row[i + FETCHED_AHEAD] * n_bytes;
+                for (int64_t b = first * BLOCK; b < last * BLOCK; b += 64)
+                    prefetch_line(ahead + b);
+                prefetch_line(ahead + last * BLOCK - 1);
+            }
+            const uint8_t *own = bytes + row[i] * n_bytes;
+            for (int64_t b = first; b < last; b++)
+                scratch[(b - first) * STEP + i] = eight_bytes(own + b * BLOCK);
+        }
+        if (lanes == 2)
+            widen(m, sums + chunk, bits, same, wide);
+        for (int64_t b = first; b < last; b++) {
+            const uint64_t *block = scratch + (b - first) * STEP;
+            int64_t *own = tables + b * BLOCK * TABLE * lanes;
+            const int64_t used = n_bytes - b * BLOCK;
+            if (lanes == 1)
+                add_block(1, used, m, block, sums + chunk, own);
+            else
+                add_block(2, used, m, block, wide, own);
+        }
+    }
+}
+
+/* The margins of one table: its digits from the last to the first, each summed out once it is known. */
+INLINE void margins_of_lanes(int lanes, int64_t *RESTRICT table, const place_in_byte *digits, int64_t n_digits,
+                             int64_t *RESTRICT line) {
+    for (int64_t d = n_digits - 1; d >= 0; d--) {
+        const int32_t width = digits[d].stride * lanes, radix = digits[d].radix;
+        for (int32_t c = 0; c < radix; c++) {
+            const int64_t *part = table + c * width;
+            int64_t *cell = line + (c < radix - 1 ? digits[d].first + c : digits[d].last) * lanes;
+            for (int lane = 0; lane < lanes; lane++) {
+                int64_t sum = 0;
+                for (int32_t i = lane; i < width; i += lanes)
+                    sum += part[i];
+                cell[lane] = sum;
+            }
+            if (c > 0)
+                for (int32_t i = 0; i < width; i++)
+                    table[i] += part[i];
+        }
+    }
+}
+
+EACH_WIDTH(void, take_margins,
+           (int lanes, int64_t *RESTRICT table, const place_in_byte *digits, int64_t n_digits, int64_t *RESTRICT line),
+           (lanes, table, digits, n_digits, line)) {
+    if (lanes == 1)
+        margins_of_lanes(1, table, digits, n_digits, line);
+    else
+        margins_of_lanes(2, table, digits, n_digits, line);
+}
+
+EACH_WIDTH(void, add_line, (int64_t n, const int64_t *RESTRICT part, int64_t *RESTRICT whole), (n, part, whole)) {
+    for (int64_t i = 0; i < n; i++)
+        whole[i] += part[i];
+}
+
+EACH_WIDTH(void, subtract_line, (int64_t n, const int64_t *RESTRICT part, int64_t *RESTRICT whole),
+           (n, part, whole)) {
+    for (int64_t i = 0; i < n; i++)
+        whole[i] -= part[i];
+}
+
+#endif

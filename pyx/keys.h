@@ -1,0 +1,73 @@
+/* Floating point numbers as unsigned keys in the same order, and rulers to find about where a key is.
+ *
+ *             | low ... high of the negative | zero | low ... high of the positive |
+ *   marks       0     1     2    ...                  first      ...     n_marks - 1
+ *
+ * Each side of a ruler is divided evenly, with 2^shift keys to a mark. Keys go with the logarithm of a
+ * number: a mark spans about the same ratio everywhere, which suits counts and heavy tails as well as scores. */
+#ifndef RANKTREES_KEYS_H
+#define RANKTREES_KEYS_H
+
+#include <stdint.h>
+#include <string.h>
+
+#include "simd.h"
+
+enum {
+    BLOCK = 256, /* so many rows at a time are laid out feature by feature, to stay in the first cache */
+    MOST_EDGES = 255,
+    CODING_BITS = 11
+};
+
+/* At most so many marks has a ruler whose sides have 2^bits each. */
+#define MOST_MARKS(bits) ((2 << (bits)) + 1)
+
+/* The keys low..high, from the mark `first` on; none if low > high. */
+typedef struct {
+    uint64_t low, high;
+    int32_t first, shift;
+} key_side;
+
+/* Of the negative numbers, and of the others. */
+typedef struct {
+    key_side sides[2];
+} key_ruler;
+
+/* Divide each side into at most 2^bits marks, and leave one between them for zero; returns how many marks
+ * there are. A side without keys has one mark, where any key may be looked for. */
+static inline int32_t divide_ruler(key_ruler *ruler, int bits) {
+    int32_t n_marks = 0;
+    for (int s = 0; s < 2; s++) {
+        key_side *side = &ruler->sides[s];
+        if (side->low > side->high)
+            side->low = side->high = 0;
+        side->shift = 0;
+        while ((side->high - side->low) >> side->shift >> bits)
+            side->shift++;
+        side->first = n_marks + s;
+        n_marks = side->first + (int32_t)((side->high - side->low) >> side->shift) + 1;
+    }
+    return n_marks;
+}
+
+/* EACH_WIDTH for a name that is itself a macro. */
+#define EACH_WIDTH_OF_TYPE(returns, name, parameters, arguments) \
+    EACH_WIDTH(returns, name, parameters, arguments)
+
+#define REAL float
+#define KEY uint32_t
+#define OF(name) name##_float
+#include "keys_of_type.h"
+#undef REAL
+#undef KEY
+#undef OF
+
+#define REAL double
+#define KEY uint64_t
+#define OF(name) name##_double
+#include "keys_of_type.h"
+#undef REAL
+#undef KEY
+#undef OF
+
+#endif

@@ -1,0 +1,116 @@
+/* Rows to the left and to the right of a split, each side keeping its order.
+ *
+ *   rows      a b c d e f g h            in place, through scratch of the same length:
+ *   scratch   a c d g h f e b            left ones from the front, right ones from the back
+ *
+ * Without branches: which way a row goes can not be guessed. Where ``sums`` is not NULL it goes along. */
+#ifndef RANKTREES_PARTING_H
+#define RANKTREES_PARTING_H
+
+#include <stdint.h>
+#include <string.h>
+
+#include "bins.h"
+#include "simd.h"
+
+#if HAS_SIMD
+#include <immintrin.h>
+#endif
+
+enum { PARTED_AHEAD = 32 };
+
+/* left[code] is 1 for the codes that go left */
+INLINE int64_t part_one_by_one(int with_sums, const uint8_t *column, const uint8_t *left, int64_t first,
+                               int64_t n, const uint32_t *RESTRICT rows, const int64_t *RESTRICT sums,
+                               uint32_t *RESTRICT row_scratch, int64_t *RESTRICT sum_scratch, int64_t n_left) {
+    int64_t n_right = first - n_left;
+    for (int64_t i = first; i < n; i++) {
+        if (i + PARTED_AHEAD < n)
+            prefetch_line(column + rows[i + PARTED_AHEAD]);
+        const int64_t goes = left[column[rows[i]]];
+        row_scratch[n_left] = rows[i];
+        row_scratch[n - 1 - n_right] = rows[i];
+        if (with_sums) {
+            sum_scratch[n_left] = sums[i];
+            sum_scratch[n - 1 - n_right] = sums[i];
+        }
+        n_left += goes;
+        n_right += 1 - goes;
+    }
+    return n_left;
+}
+
+#if HAS_SIMD
+/* Sixteen rows at a time where codes <= code go left, and rows of the code ``also`` where that is >= 0. The
+ * codes are read four bytes at a time: three more must be readable behind the last. */
+FOR_AVX512 static inline int64_t part_sixteen(int with_sums, const uint8_t *column, int code, int also, int64_t n,
+                                       const uint32_t *rows, const int64_t *sums, uint32_t *row_scratch,
+                                       int64_t *sum_scratch, int64_t *n_left_out) {
+    const __m512i last = _mm512_set1_epi32(code), other = _mm512_set1_epi32(also);
+    const __m512i byte = _mm512_set1_epi32(255);
+    const __m512i backwards =
+        _mm512_set_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    const __m512i backwards8 = _mm512_set_epi64(0, 1, 2, 3, 4, 5, 6, 7);
+    int64_t i = 0, n_left = 0, back = n;
+    for (; i + 16 <= n; i += 16) {
+        const __m512i row = _mm512_loadu_si512(rows + i);
+        const __m512i codes = _mm512_and_si512(_mm512_i32gather_epi32(row, column, 1), byte);
+        const __mmask16 left = _mm512_cmple_epi32_mask(codes, last) | _mm512_cmpeq_epi32_mask(codes, other);
+        const __mmask16 right = (__mmask16)~left;
+        const int lefts = __builtin_popcount(left), rights = 16 - lefts;
+        _mm512_mask_storeu_epi32(row_scratch + n_left, (__mmask16)((1u << lefts) - 1),
+                                 _mm512_maskz_compress_epi32(left, row));
+        _mm512_mask_storeu_epi32(
+            row_scratch + back - 16, (__mmask16)(0xffffu << lefts),
+            _mm512_permutexvar_epi32(backwards, _mm512_maskz_compress_epi32(right, row)));
+        if (with_sums)
+            for (int half = 0; half < 2; half++) {
+                const __m512i sum = _mm512_loadu_si512(sums + i + 8 * half);
+                const __mmask8 own = (__mmask8)(left >> (8 * half));
+                const int own_lefts = __builtin_popcount(own), before = __builtin_popcount(left & 0xff) * half;
+                _mm512_mask_storeu_epi64(sum_scratch + n_left + before, (__mmask8)((1u << own_lefts) - 1),
+                                         _mm512_maskz_compress_epi64(own, sum));
+                _mm512_mask_storeu_epi64(
+                    sum_scratch + back - 8 * half + before - 8, (__mmask8)(0xffu << own_lefts),
+                    _mm512_permutexvar_epi64(backwards8, _mm512_maskz_compress_epi64((__mmask8)~own, sum)));
+            }
+        n_left += lefts;
+        back -= rights;
+    }
+    *n_left_out = n_left;
+    return i;
+}
+#endif
+
+/* The number of rows on the left. */
+static int64_t part(const uint8_t *column, const uint8_t *left, int code, int also, int64_t n,
+                    const uint32_t *rows, const int64_t *sums, uint32_t *row_scratch, int64_t *sum_scratch) {
+    int64_t first = 0, n_left = 0;
+#if HAS_SIMD
+    if (simd_level() == AVX512 && code >= 0)
+        first = sums ? part_sixteen(1, column, code, also, n, rows, sums, row_scratch, sum_scratch, &n_left)
+                     : part_sixteen(0, column, code, also, n, rows, sums, row_scratch, sum_scratch, &n_left);
+#endif
+    return sums ? part_one_by_one(1, column, left, first, n, rows, sums, row_scratch, sum_scratch, n_left)
+                : part_one_by_one(0, column, left, first, n, rows, sums, row_scratch, sum_scratch, n_left);
+}
+
+EACH_WIDTH(void, take_rows,
+           (const uint32_t *RESTRICT scratch, int64_t n, int64_t n_left, uint32_t *RESTRICT left,
+            uint32_t *RESTRICT right),
+           (scratch, n, n_left, left, right)) {
+    memcpy(left, scratch, n_left * sizeof *left);
+    for (int64_t i = 0; i < n - n_left; i++)
+        right[i] = scratch[n - 1 - i];
+}
+
+EACH_WIDTH(void, take_sums,
+           (const int64_t *RESTRICT scratch, int64_t n, int64_t n_left, int64_t *RESTRICT left,
+            int64_t *RESTRICT right),
+           (scratch, n, n_left, left, right)) {
+    memcpy(left, scratch, n_left * sizeof *left);
+    for (int64_t i = 0; i < n - n_left; i++)
+        right[i] = scratch[n - 1 - i];
+}
+
+#endif

@@ -1,0 +1,97 @@
+/* A round's gradients and hessians as integers, rounded once: sums are then exact, hence the same in any order.
+ *
+ *   row, or sum of rows   | gradient : 64 - bits, signed | hessian : bits |     one int64
+ *
+ * The sum over all rows fits, in steps, into either field (see ranktrees.rounding), so no sum over some of
+ * them, and no difference of two such sums, carries from one field into the other. */
+#ifndef RANKTREES_ROUNDING_H
+#define RANKTREES_ROUNDING_H
+
+#include <math.h>
+#include <stdint.h>
+
+#include "portable.h"
+#include "simd.h"
+
+/* Adding it rounds |x| < 2^51 half to even and leaves the integer in the lower bits. */
+#define TO_INTEGER 0x1.8p52
+
+INLINE int64_t rounded(double x) {
+    return (int64_t)(portable_to_bits(x + TO_INTEGER) - portable_to_bits(TO_INTEGER));
+}
+
+/* The largest |value|, as bits: NaN is larger than infinity. different becomes 0 if all are the same. */
+EACH_WIDTH(uint64_t, largest_bits, (int64_t n, const double *RESTRICT values, uint64_t *different),
+           (n, values, different)) {
+    uint64_t most = 0, other = 0;
+    const uint64_t first = n ? portable_to_bits(values[0]) : 0;
+    for (int64_t i = 0; i < n; i++) {
+        const uint64_t bits = portable_to_bits(values[i]), size = bits & 0x7fffffffffffffffULL;
+        most = size > most ? size : most;
+        other |= bits ^ first;
+    }
+    *different = other;
+    return most;
+}
+
+/* The sum of |value| * scale, each rounded. */
+EACH_WIDTH(int64_t, total_steps, (int64_t n, const double *RESTRICT values, double scale),
+           (n, values, scale)) {
+    int64_t sum = 0;
+    for (int64_t i = 0; i < n; i++)
+        sum += rounded((values[i] < 0 ? -values[i] : values[i]) * scale);
+    return sum;
+}
+
+/* One row: a positive hessian stays positive. */
+INLINE int64_t row_sum(double gradient, double hessian, double gradient_scale, double hessian_scale, int bits) {
+    int64_t steps = rounded(hessian * hessian_scale);
+    steps += (hessian > 0) & (steps < 1);
+    return (int64_t)((uint64_t)rounded(gradient * gradient_scale) << bits) + steps;
+}
+
+/* The rows of ``order``, or all where it is NULL. Where all hessians are the same they are not looked at:
+ * a row's is one step, and so the hessian of a sum is its number of rows. */
+EACH_WIDTH(void, round_stretch,
+           (int64_t n, const uint32_t *RESTRICT order, const double *RESTRICT gradients,
+            const double *RESTRICT hessians, double gradient_scale, double hessian_scale, int bits, int same,
+            int64_t *RESTRICT sums),
+           (n, order, gradients, hessians, gradient_scale, hessian_scale, bits, same, sums)) {
+    if (same && !order)
+        for (int64_t i = 0; i < n; i++)
+            sums[i] = row_sum(gradients[i], 1.0, gradient_scale, 1.0, bits);
+    else if (same)
+        for (int64_t i = 0; i < n; i++)
+            sums[i] = row_sum(gradients[order[i]], 1.0, gradient_scale, 1.0, bits);
+    else if (!order)
+        for (int64_t i = 0; i < n; i++)
+            sums[i] = row_sum(gradients[i], hessians[i], gradient_scale, hessian_scale, bits);
+    else
+        for (int64_t i = 0; i < n; i++)
+            sums[i] = row_sum(gradients[order[i]], hessians[order[i]], gradient_scale, hessian_scale, bits);
+}
+
+/* The sum of values[row] over some rows, the same in any order: integers on the scale of the largest of them,
+ * so that light rows count to the last bit where they are alone. */
+EACH_WIDTH(double, exact_sum, (const double *RESTRICT values, const uint32_t *RESTRICT rows, int64_t n),
+           (values, rows, n)) {
+    uint64_t most = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const uint64_t size = portable_to_bits(values[rows[i]]) & 0x7fffffffffffffffULL;
+        most = size > most ? size : most;
+    }
+    if (most == 0)
+        return 0.0;
+    int bits = 51, exponent;
+    while (bits > 0 && n > (int64_t)1 << (62 - bits))
+        bits--;
+    frexp(portable_from_bits(most), &exponent);
+    exponent = bits - exponent < 1000 ? bits - exponent : 1000;
+    const double scale = ldexp(1.0, exponent);
+    int64_t total = 0;
+    for (int64_t i = 0; i < n; i++)
+        total += rounded(values[rows[i]] * scale);
+    return ldexp((double)total, -exponent);
+}
+
+#endif

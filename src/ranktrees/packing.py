@@ -1,0 +1,184 @@
+"""Cells of several features in one byte: what histograms are built from.
+
+    code of f0    cell  0 0 1 1 1 2 ...              a cell is one bin, or some neighbouring ones
+    code of f1    cell  0 1 2 2 2 2 ...
+    byte          cell of f0 + cells of f0 * (cell of f1 + ... )
+
+One addition per byte serves all the features that share it; their own sums are the margins. Features of few
+cells share a byte with many others: a binary one costs an eighth of a byte.
+"""
+
+import numpy as np
+
+from ranktrees._core import packing
+from ranktrees._core.dtypes import DIGIT
+from ranktrees.parallel import threads_for
+
+# Places in a line for a feature of a coarse search, one of them for rows without a value: pGBRT found that
+# accuracy needs no more than about so many.
+COARSE_CELLS = 16
+
+BYTE = 256
+SPARE = 8  # bytes that kernels may read behind the last
+
+
+class Packing:
+    """How cells lie in bytes, and the bytes of all rows.
+
+    Parameters
+    ----------
+    codes : ndarray of uint8, shape (n_rows, n_features), feature by feature
+    features : ndarray of int
+        Which features to pack.
+    cells_of : list of ndarray of int
+        The cell of each code of each of them, rising; the last code, of rows without a value, has a cell of
+        its own, or -1 where no row lacks a value.
+    offsets : ndarray of int64, shape (n_features,)
+        Where a feature's cells begin in a line.
+    last_cells : ndarray of int64, shape (n_features,)
+        Where in a line the cell of rows without a value is.
+    n_cells : int
+        Of a line.
+    n_threads : int
+        To pack with.
+
+    Attributes
+    ----------
+    bytes : ndarray of uint8, shape (n_rows, n_bytes)
+        Eight more may be read behind the last.
+    digits : ndarray of DIGIT
+        Every feature's place, byte by byte.
+    first_digit : ndarray of int64, shape (n_bytes + 1,)
+    n_bytes : int
+    places : ndarray of int64, shape (n_features,)
+        Where a feature's cells begin in a line.
+    """
+
+    def __init__(self, codes, features, cells_of, offsets, last_cells, n_cells, n_threads=1):
+        self.n_cells, self.places = n_cells, offsets
+        radices = np.array([cells.max() + 1 for cells in cells_of], np.int64)
+        shared = share_bytes(radices)
+        self.digits = np.zeros(len(features), DIGIT)
+        shares = np.zeros((len(features), BYTE), np.uint8)
+        d = 0
+        for byte, members in enumerate(shared):
+            stride = 1
+            for k in members:
+                feature, cells, radix = features[k], cells_of[k], radices[k]
+                has_missing = cells[-1] >= 0
+                last = last_cells[feature] if has_missing else offsets[feature] + radix - 1
+                self.digits[d] = (byte, stride, radix, feature, offsets[feature], last)
+                shares[d, : len(cells)] = np.maximum(cells, 0) * stride
+                stride *= radix
+                d += 1
+        self.first_digit = np.concatenate([[0], np.cumsum([len(members) for members in shared])]).astype(np.int64)
+        self.n_bytes = len(shared)
+        n_values = len(codes) * self.n_bytes
+        self.bytes = np.empty(n_values + SPARE, np.uint8)[:n_values].reshape(len(codes), self.n_bytes)
+        packing.pack(codes, self.digits, shares, self.bytes, threads_for(n_threads, codes.size))
+
+
+def share_bytes(radices):
+    """Which features share a byte: the largest first, each where least room is left that is enough.
+
+    Parameters
+    ----------
+    radices : ndarray of int
+        The number of cells of each feature, at most 256.
+
+    Returns
+    -------
+    list of lists of int
+        The product of the radices in each is at most 256.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> share_bytes(np.array([2, 16, 200, 16, 2, 2]))
+    [[2], [1, 3], [0, 4, 5]]
+    """
+    shared, with_room = [], [[] for _ in range(BYTE + 1)]  # bytes by how many cells they have room for
+    for k in np.argsort(-radices, kind="stable").tolist():
+        radix = int(radices[k])
+        room = next((room for room in range(radix, BYTE + 1) if with_room[room]), None)
+        if room is None:
+            byte, room = len(shared), BYTE
+            shared.append([])
+        else:
+            byte = with_room[room].pop(0)
+        shared[byte].append(k)
+        with_room[room // radix].append(byte)
+    return shared
+
+
+def full_packing(codes, mapper, features, n_threads=1):
+    """Every bin is a cell: lines are laid out by ``mapper.offsets``."""
+    lacking = (codes[:, features] == mapper.missing_codes[features]).any(axis=0)
+    cells_of = []
+    for feature, some in zip(features, lacking, strict=True):
+        cells = np.arange(mapper.n_bins[feature] + 1)
+        cells[-1] = cells[-1] if some else -1
+        cells_of.append(cells)
+    offsets = mapper.offsets[:-1]
+    return Packing(
+        codes, features, cells_of, offsets, offsets + mapper.n_bins, int(mapper.offsets[-1]), n_threads
+    )
+
+
+def coarse_packing(codes, mapper, features, n_threads=1):
+    """At most 15 cells per feature, each of about a fifteenth of the rows, or one heavier bin.
+
+    A line has 16 places for each feature of ``features``, in their order. Rows without a value have the last
+    one.
+    """
+    counts = np.empty((codes.shape[1], BYTE), np.int64)
+    packing.count_codes(codes, counts, threads_for(n_threads, codes.size))
+    cells_of = []
+    for feature in features:
+        n_bins = mapper.n_bins[feature]
+        lacking = counts[feature, n_bins] > 0
+        cells = np.append(coarse_cells(counts[feature, :n_bins], len(codes), COARSE_CELLS - 1), -1)
+        cells[-1] = cells[-2] + 1 if lacking else -1
+        cells_of.append(cells)
+    offsets = np.zeros(codes.shape[1], np.int64)
+    offsets[features] = COARSE_CELLS * np.arange(len(features))
+    last_cells = offsets + COARSE_CELLS - 1
+    return Packing(codes, features, cells_of, offsets, last_cells, COARSE_CELLS * len(features), n_threads)
+
+
+def coarse_cells(counts, n_rows, most):
+    """The cell of each bin: neighbours share one while it holds at most a share of the rows.
+
+    The share is ``n_rows / most``, or more where there would be more cells than that. A heavier bin is alone.
+
+    Parameters
+    ----------
+    counts : ndarray of int64, shape (n_bins,)
+        Rows per bin.
+    n_rows : int
+        Of them and of rows without a value.
+    most : int
+
+    Returns
+    -------
+    cells : ndarray of int, shape (n_bins,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> coarse_cells(np.array([70, 2, 2, 2, 8, 2, 3, 1]), 90, 5)
+    array([0, 1, 1, 1, 1, 1, 2, 2])
+    """
+    if len(counts) <= most or n_rows == 0:
+        return np.arange(len(counts))
+    share = n_rows / most
+    while True:
+        cells, cell, filled = [], -1, np.inf
+        for count in counts.tolist():
+            if filled + count > share:
+                cell, filled = cell + 1, 0
+            cells.append(cell)
+            filled += count
+        if cell < most:
+            return np.array(cells)
+        share *= 1.05

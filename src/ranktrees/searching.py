@@ -1,0 +1,262 @@
+"""Find the best split of each leaf: over all bins, in coarse cells first, or from the rows themselves.
+
+    FullSearch     lines of all bins; the larger child's is its parent's less the smaller one's
+    CoarseToFine   lines of 16 cells a feature, by which the few best features of a leaf are picked; their
+                   best split over all bins is found, from the leaf's rows, when the leaf is split
+    DirectSearch   no lines: for leaves that differ in the features they may use
+"""
+
+import math
+from functools import partial
+
+import numpy as np
+
+from ranktrees import parallel
+from ranktrees._core import histogram, splitting
+from ranktrees.packing import coarse_packing, full_packing
+from ranktrees.parallel import threads_for
+
+# A leaf of fewer rows is searched from its rows: it touches fewer cells than a line of all bins has.
+FEW_ROWS = 512
+
+# Lines are kept for this many bytes; a leaf that finds no room is searched from its rows.
+LINES_BYTES = 1 << 28
+
+# "auto" looks coarsely first where splits choose among at least so many features.
+MANY_FEATURES = 32
+
+
+def searches(split_search, codes, mapper, constraints, n_threads):
+    """A function that makes searches over the same codes; what they share is made once.
+
+    Parameters
+    ----------
+    split_search : {"auto", "full", "coarse_to_fine"}
+    codes : ndarray of uint8, shape (n_rows, n_features), feature by feature
+    mapper : BinMapper
+    constraints : Constraints
+    n_threads : int
+
+    Returns
+    -------
+    make_search : callable
+        Takes constraints, order, sums, the number of threads, and the most leaves of a tree or None.
+
+    Raises
+    ------
+    ValueError
+        If a coarse search is asked for and a feature is categorical.
+    """
+    categorical = mapper.is_categorical[constraints.usable].any()
+    if split_search == "coarse_to_fine" and categorical:
+        raise ValueError(
+            'split_search="coarse_to_fine" joins neighbouring bins, but categories have no neighbours; use '
+            'split_search="auto" or "full", or set categorical_features=None.'
+        )
+    if split_search == "auto":
+        n_features = constraints.max_features or len(constraints.usable)
+        coarse = n_features >= MANY_FEATURES and not categorical
+        split_search = "coarse_to_fine" if coarse else "full"
+    if not len(constraints.usable) or (split_search == "full" and constraints.draws_features):
+        kind, packing = DirectSearch, None
+    elif split_search == "full":
+        kind, packing = FullSearch, full_packing(codes, mapper, constraints.usable, n_threads)
+    else:
+        kind, packing = CoarseToFine, coarse_packing(codes, mapper, constraints.usable, n_threads)
+    return partial(kind, codes, mapper, packing)
+
+
+class Search:
+    """What all searches share: the leaves they look at, and the rules of a tree.
+
+    Parameters
+    ----------
+    codes : ndarray of uint8, shape (n_rows, n_features), feature by feature
+    mapper : BinMapper
+    packing : Packing or None
+        Of the cells that lines have.
+    constraints : Constraints
+    order : ndarray of uint32, shape (n_rows,)
+        The rows of the tree, leaf by leaf.
+    sums : ndarray of int64, shape (n_rows,)
+        Their gradients, side by side with them.
+    n_threads : int
+    n_leaves : int or None
+        The most a tree has, if that is known.
+    """
+
+    is_sure = True  # a leaf that was found a split has one
+
+    def __init__(self, codes, mapper, packing, constraints, order, sums, n_threads, n_leaves):
+        self.codes = codes
+        self.constraints = constraints
+        self.n_threads = n_threads
+        self.finder = splitting.Finder(
+            codes,
+            order,
+            sums,
+            mapper.offsets,
+            mapper.is_categorical,
+            constraints.monotone,
+            None if packing is None else packing.places,
+            n_threads,
+        )
+        self.lines, self.lanes = np.empty((0, 0), np.int64), 1
+
+    def look_at(self, leaves):
+        """The leaves have moved."""
+        self.leaves, self.starts, self.stops = leaves, leaves["start"], leaves["stop"]
+        self.finder.look_at(leaves, self.lines, self.lanes)
+
+    def begin(self, rows, rules, key):
+        """A new tree.
+
+        Parameters
+        ----------
+        rows : RoundedRows
+        rules : tuple
+            (l2, min_gain, min_samples_leaf, min_hessian).
+        key : (int, int)
+            Of the random draws of features: the fit's seed, the tree's number.
+        """
+        self.rows, self.key = rows, key
+        l2, min_gain, min_samples_leaf, min_hessian = rules
+        self.finder.begin(
+            rows.bits,
+            rows.same,
+            l2,
+            min_gain,
+            rows.gradient_unit,
+            rows.hessian_unit,
+            min_samples_leaf,
+            max(1, min(math.ceil(min_hessian / rows.hessian_unit), 2**32 - 1)),
+        )
+
+    def root(self, root):
+        """Search the root, an array of one leaf."""
+        self.find_directly(root)
+
+    def children(self, parents, children):
+        """Search the children of leaves that were split, those that may split themselves."""
+        self.find_directly(children[self.leaves["may_split"][children] == 1])
+
+    def settle(self, ids):
+        """The leaves about to be split, less those that turn out to have no split."""
+        return ids
+
+    def forget(self, ids):
+        """These leaves will not be split."""
+
+    def n_rows(self, ids):
+        """How many rows leaves have together."""
+        return sum(int(self.stops[i] - self.starts[i]) for i in ids)
+
+    def find_directly(self, ids):
+        """Search leaves from their rows."""
+        for some, features in self.constraints.candidates(self.leaves, ids, self.key):
+            n_threads = threads_for(self.n_threads, self.n_rows(some) * features.shape[1])
+            self.finder.find_directly(some, features, n_threads)
+
+
+class DirectSearch(Search):
+    """Every leaf is searched from its rows."""
+
+
+class SearchOfLines(Search):
+    """What the searches share that keep a line of cells for each leaf."""
+
+    few_rows = 0  # leaves of fewer rows have no line
+
+    def __init__(self, codes, mapper, packing, constraints, order, sums, n_threads, n_leaves):
+        super().__init__(codes, mapper, packing, constraints, order, sums, n_threads, n_leaves)
+        self.packing = packing
+        self.builder = histogram.Builder(
+            packing.bytes, packing.digits, packing.first_digit, packing.n_cells, order, sums, n_threads
+        )
+        self.most_lines = len(order) // max(1, self.few_rows) + 1
+        if n_leaves is not None:
+            # where splits are sure, of k leaves no more are kept than are still to be split, and one being built
+            self.most_lines = min(self.most_lines, n_leaves // 2 + 2 if self.is_sure else n_leaves)
+
+    def look_at(self, leaves):
+        super().look_at(leaves)
+        self.builder.look_at(leaves, self.lines, self.lanes)
+
+    def begin(self, rows, rules, key):
+        super().begin(rows, rules, key)
+        lanes = self.lanes_for(rows)
+        if not self.lines.size or lanes != self.lanes:
+            width = self.packing.n_cells * lanes
+            n_lines = min(self.most_lines, LINES_BYTES // (8 * width))
+            self.lines, self.lanes = np.zeros((n_lines + 1, width), np.int64), lanes
+            self.look_at(self.leaves)
+        self.builder.begin()
+
+    def lanes_for(self, rows):
+        """Numbers per cell."""
+        return 1
+
+    def root(self, root):
+        n_threads = threads_for(self.n_threads, self.n_rows(root) * self.packing.n_bytes)
+        if self.builder.root(self.few_rows, self.rows.bits, self.rows.same, n_threads):
+            self.find(root)
+        else:
+            self.find_directly(root)
+
+    def children(self, parents, children):
+        with_line, without = self.builder.take_over(
+            parents,
+            children,
+            self.few_rows,
+            self.rows.bits,
+            self.rows.same,
+            self.n_threads,
+            parallel.VALUES_PER_THREAD,
+        )
+        self.find(with_line)
+        if len(without):
+            self.find_directly(without)
+        self.builder.forget(children, False)
+
+    def forget(self, ids):
+        self.builder.forget(ids)
+
+
+class FullSearch(SearchOfLines):
+    """Every bin is a candidate."""
+
+    few_rows = FEW_ROWS
+
+    def lanes_for(self, rows):
+        return 1 if rows.same else 2
+
+    def find(self, ids):
+        """Search leaves that have lines."""
+        if len(ids):
+            self.finder.find(ids, threads_for(self.n_threads, 4 * len(ids) * self.lines.shape[1]))
+
+
+class CoarseToFine(SearchOfLines):
+    """Cells pick the features, bins the split."""
+
+    is_sure = False
+
+    def find(self, ids):
+        """Pick the features of leaves that have lines."""
+        for some, features in self.constraints.candidates(self.leaves, ids, self.key):
+            self.finder.rank(some, features, self.n_threads, parallel.VALUES_PER_THREAD)
+
+    def find_directly(self, ids):
+        """Pick the features of leaves that find no line to keep."""
+        for k in range(len(ids)):
+            n_threads = threads_for(self.n_threads, self.n_rows(ids[k : k + 1]) * self.packing.n_bytes)
+            self.builder.lend(ids[k : k + 1], self.rows.bits, self.rows.same, n_threads)
+            self.find(ids[k : k + 1])
+            self.builder.take_back(ids[k : k + 1])
+
+    def settle(self, ids):
+        if self.finder.refine(ids, self.n_threads, parallel.VALUES_PER_THREAD):
+            return ids
+        split = self.leaves["split"]["feature"][ids] >= 0
+        self.forget(ids[~split])
+        return ids[split]

@@ -1,0 +1,200 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from ranktrees._core import rounding
+from ranktrees.rounding import RoundedRows
+from reference import growing as slow
+
+numbers = st.floats(-1e300, 1e300) | st.floats(-4, 4) | st.sampled_from([0.0, 5e-324, -2.5, 1e-310])
+
+
+@pytest.fixture
+def every_thread(monkeypatch):
+    monkeypatch.setattr("ranktrees.parallel.VALUES_PER_THREAD", 1)
+
+
+@settings(max_examples=100, deadline=None)
+@given(rows=st.lists(st.tuples(numbers, numbers.map(abs)), min_size=1, max_size=30), same=st.booleans())
+@example([(0.0, 0.0)], False)
+@example([(1.0, 1.0)] * 2, False)
+@example([(0.3, 0.7)] * 9, True)
+@example([(1e-320, 5e-324)] * 3, False)
+@example([(1 - 2.0**-30, 1 - 2.0**-31)] * 8, True)
+@example([(1.0, 1e300)] + [(1.0, 5e-324)] * 29, False)
+def test_rounds_as_fractions_do(rows, same):
+    gradients, hessians = np.array(rows).T.copy()
+    if same:
+        hessians[:] = hessians[0]
+    expected = slow.Rounded(gradients, hessians)
+    order = np.flatnonzero(np.arange(len(rows)) % 3 != 1).astype(np.uint32)
+    try:
+        for some in (None, order):
+            rounded = RoundedRows(len(rows)).round(gradients, hessians, 1, some)
+            sums = expected.sums[slice(None) if some is None else some]
+            assert rounded.sums[: len(sums)].tolist() == sums.tolist()
+            assert (rounded.gradient_unit, rounded.hessian_unit) == (
+                expected.gradient_unit,
+                expected.hessian_unit,
+            )
+            assert (rounded.bits, rounded.same) == (expected.bits, expected.same)
+            assert rounded.total == (
+                int(sums.sum()) >> rounded.bits,
+                int(sums.sum()) & (1 << rounded.bits) - 1,
+            )
+    except ValueError:  # too large to add up
+        largest = float(len(rows) * max(map(abs, gradients.tolist())))
+        assert not math.isfinite(largest * (largest / expected.hessian_unit))
+
+
+def shaped(shape, n_rows):
+    rng = np.random.default_rng(n_rows)
+    return {
+        "equal": np.full(n_rows, 0.7),
+        "one large": np.r_[1.0, np.full(n_rows - 1, 1e-12)],
+        "tiny beside large": np.where(np.arange(n_rows) % 2, 1e-30, 1.0),
+        "half steps": np.where(np.arange(n_rows) % 5, 1 - 2.0**-31, 1 - 2.0**-30),
+        "wide": 10 ** rng.uniform(-7, 7, n_rows),
+        "some are zero": np.where(np.arange(n_rows) % 3, 0.0, 0.25),
+    }[shape]
+
+
+@pytest.mark.parametrize(
+    "hessians", ["equal", "one large", "tiny beside large", "half steps", "wide", "some are zero"]
+)
+@pytest.mark.parametrize("gradients", ["equal", "one large", "half steps", "wide"])
+@pytest.mark.parametrize("n_rows", [1, 2, 3, 100, 1000, 70_000])
+def test_no_field_overflows_for_any_rows(gradients, hessians, n_rows):
+    """The sizes of all gradients, and all hessians, fit together; so do those of some rows."""
+    gradients, hessians = shaped(gradients, n_rows), shaped(hessians, n_rows)
+    gradients = gradients * np.where(np.arange(n_rows) % 2, -1, 1)
+    rows = RoundedRows(n_rows).round(gradients, hessians, 2)
+    whole, steps = rows.sums >> rows.bits, rows.sums & (1 << rows.bits) - 1
+    assert np.abs(whole).sum() < 2 ** min(63 - rows.bits, 53)
+    assert steps.sum() < 2**rows.bits
+    assert ((steps > 0) == (hessians > 0)).all()
+    assert np.abs(whole * rows.gradient_unit - gradients).max() <= 0.5 * rows.gradient_unit
+    assert np.abs(steps * rows.hessian_unit - hessians).max() <= rows.hessian_unit
+    for some in (gradients > 0, gradients < 0, np.arange(n_rows) % 7 == 0):
+        total = rows.sums[some].sum()
+        assert (total >> rows.bits, total & (1 << rows.bits) - 1) == (whole[some].sum(), steps[some].sum())
+
+
+@pytest.mark.parametrize("shape", ["equal", "one large", "half steps", "wide"])
+@pytest.mark.parametrize("n_rows", [1, 100, 1000, 70_000])
+def test_all_bits_are_used(shape, n_rows):
+    """No more than two bits of a sum are spared, unless the largest gradient has 50."""
+    gradients = shaped(shape, n_rows)
+    for hessians in (np.ones(n_rows), np.r_[0.5, np.ones(n_rows - 1)]):
+        rows = RoundedRows(n_rows).round(gradients, hessians, 1)
+        whole, steps = rows.sums >> rows.bits, rows.sums & (1 << rows.bits) - 1
+        room = min(63 - rows.bits, 53)
+        assert whole.sum() >= 2 ** (room - 2) or 2**49 <= whole.max() <= 2**50
+        assert rows.same or steps.sum() >= 2**30
+
+
+def test_where_all_hessians_are_the_same_they_count_rows():
+    rows = RoundedRows(5).round(np.arange(5.0), np.full(5, 0.3), 1)
+    assert (rows.same, rows.bits, rows.hessian_unit) == (True, 3, 0.3)
+    assert (rows.sums & 0b111).tolist() == [1] * 5
+    for hessians in ([0.0] * 5, [0.3, 0.3, 0.3, 0.3, 0.3 + 1e-16], [0.0, 0.3, 0.3, 0.3, 0.3]):
+        rows.round(np.arange(5.0), np.array(hessians), 1)
+        assert (rows.same, rows.bits) == (False, 32)
+
+
+def test_rows_of_the_tree_are_the_first_sums():
+    gradients, order = np.arange(8.0), np.array([1, 4, 5], np.uint32)
+    rows = RoundedRows(8)
+    whole = rows.round(gradients, np.ones(8), 1).sums.copy()
+    rows.sums[:] = -7
+    assert rows.round(gradients, np.ones(8), 1, order).sums.tolist() == [*whole[order], *[-7] * 5]
+    assert rows.total == (whole[order].sum() >> 4, 3)
+
+
+@pytest.mark.parametrize("same", [False, True])
+def test_rounding_does_not_depend_on_threads(every_thread, same):
+    rng = np.random.default_rng(0)
+    n_rows = 5000
+    gradients = rng.normal(size=n_rows) * 10 ** rng.uniform(-7, 7, n_rows)
+    hessians = np.full(n_rows, 0.4) if same else 10 ** rng.uniform(-7, 7, n_rows)
+    order = np.flatnonzero(rng.random(n_rows) < 0.6).astype(np.uint32)
+    for some in (None, order):
+        seen = set()
+        for n_threads in (1, 2, 3, 4):
+            rows = RoundedRows(n_rows)
+            rows.sums[:] = 0
+            rows.round(gradients, hessians, n_threads, some)
+            seen.add((rows.gradient_unit, rows.hessian_unit, rows.same, rows.total, rows.sums.tobytes()))
+        assert len(seen) == 1
+
+
+@pytest.mark.parametrize("n_rows", [1, 2, 3, 5])
+def test_more_threads_than_rows(every_thread, n_rows):
+    seen = {
+        RoundedRows(n_rows).round(np.ones(n_rows), np.ones(n_rows), t).sums.tobytes() for t in (1, 2, 4, 8)
+    }
+    assert len(seen) == 1
+
+
+@pytest.mark.parametrize("bad", [np.nan, -np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("place", [0, 1700, 3999])
+def test_diverged_scores_are_refused(every_thread, bad, place):
+    for which in (0, 1):
+        arrays = [np.ones(4000), np.ones(4000)]
+        arrays[which][place] = bad
+        with pytest.raises(ValueError, match="the scores have diverged"):
+            RoundedRows(4000).round(*arrays, 2)
+
+
+def test_too_many_rows_are_refused():
+    with pytest.raises(ValueError, match="at most"):
+        RoundedRows(1 << 30)
+
+
+# ---- kernels ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [0, 1, 3, 5000])
+@pytest.mark.parametrize("n_threads", [1, 2, 4])
+def test_largest(n, n_threads):
+    values = np.random.default_rng(n).normal(size=n)
+    assert rounding.largest(values, n_threads) == (np.abs(values).max(initial=0), n < 2)
+    assert rounding.largest(np.full(n, -0.3), n_threads) == (0.3 if n else 0.0, True)
+    for place in {0, n // 2, n - 1} if n else ():
+        for extreme in (-1e300, -np.inf):
+            odd = values.copy()
+            odd[place] = extreme
+            assert rounding.largest(odd, n_threads)[0] == -extreme
+        odd[place] = np.nan
+        assert math.isnan(rounding.largest(odd, n_threads)[0])
+        odd = np.full(n, 0.5)
+        odd[place] = 0.25
+        assert rounding.largest(odd, n_threads)[1] == (n == 1)
+
+
+@pytest.mark.parametrize("n", [0, 1, 3, 5000])
+def test_total_rounds_each_size_half_to_even(n):
+    values = np.round(np.random.default_rng(n).uniform(-9, 9, n) * 4) / 4
+    for scale in (1.0, 2.0, 2.0**28):
+        expected = int(np.rint(np.abs(values) * scale).sum())
+        assert {rounding.total(values, scale, n_threads) for n_threads in (1, 2, 3)} == {expected}
+
+
+def test_a_positive_hessian_stays_positive():
+    hessians = np.array([0.0, 1e-300, 0.4, 0.5, 1.5, 2.5, 2.0**32 - 1])
+    gradients = np.array([-0.5, 0.5, -1.5, 1.5, 2.5, -(2.0**30), 2.0**30])
+    sums = np.empty(7, np.int64)
+    rounding.round_rows(None, gradients, hessians, 1.0, 1.0, 32, False, sums, 1)
+    assert (sums & 2**32 - 1).tolist() == [0, 1, 1, 1, 2, 2, 2**32 - 1]
+    assert (sums >> 32).tolist() == [0, 0, -2, 2, 2, -(2**30), 2**30]
+
+
+def test_no_rows_no_sums():
+    sums, nothing = np.empty(0, np.int64), np.empty(0)
+    assert rounding.round_rows(np.empty(0, np.uint32), nothing, nothing, 1.0, 1.0, 32, False, sums, 2) == (
+        0,
+        0,
+    )
