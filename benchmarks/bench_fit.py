@@ -6,10 +6,10 @@
     python benchmarks/bench_fit.py memory      peak above what was there before the fit
     python benchmarks/bench_fit.py accuracy    NDCG@10 at equal trees, leaves and rate, query by query
 
-Rows are MSLR-shaped (136 features, about 120 rows per query). In ``speed`` each library fits ``--trees`` trees
-and twice as many: the time of a tree is the difference divided by ``--trees``, so that binning does not count,
-and the longer fit is the whole one. Figures are medians over the repeats; ratios are of ours to the peer's,
-repeat by repeat, and then the median and the range, so that what else the machine does hits both.
+Rows are MSLR-shaped (136 features, about 120 rows per query). In ``speed`` each library fits ``--trees``
+trees and twice as many: the time of a tree is the difference divided by ``--trees``, so that binning does not
+count, and the longer fit is the whole one. Figures are medians over the repeats; ratios are of ours to the
+peer's, repeat by repeat, and then the median and the range, so that what else the machine does hits both.
 """
 
 import argparse
@@ -279,7 +279,8 @@ def accuracy(options):
                 for train, _, test in parts:
                     scores = fit(*train, options, options.trees)(test[0])
                     offsets = np.concatenate([[0], np.cumsum(data.sizes(test[2]))])
-                    of_folds.append(measure.per_query(test[1].astype(float), np.asarray(scores, float), offsets))
+                    labels = test[1].astype(float)
+                    of_folds.append(measure.per_query(labels, np.asarray(scores, float), offsets))
                 values[library][name] = np.concatenate(of_folds)
         print(f"| {contest} | " + " | ".join(sets) + " | all |\n|---|" + "---|" * (len(sets) + 1))
         for library in libraries:

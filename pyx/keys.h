@@ -3,8 +3,8 @@
  *             | low ... high of the negative | zero | low ... high of the positive |
  *   marks       0     1     2    ...                  first      ...     n_marks - 1
  *
- * Each side of a ruler is divided evenly, with 2^shift keys to a mark. Keys go with the logarithm of a
- * number: a mark spans about the same ratio everywhere, which suits counts and heavy tails as well as scores. */
+ * Each side of a ruler is divided evenly, 2^shift keys to a mark. Keys go with the logarithm of a number:
+ * a mark spans about the same ratio everywhere, which suits counts and heavy tails like scores. */
 #ifndef RANKTREES_KEYS_H
 #define RANKTREES_KEYS_H
 

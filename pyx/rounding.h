@@ -71,6 +71,23 @@ EACH_WIDTH(void, round_stretch,
             sums[i] = row_sum(gradients[order[i]], hessians[order[i]], gradient_scale, hessian_scale, bits);
 }
 
+/* The same, rounded up or down at random with the odds that make it right on average: the row's own draw decides,
+ * and whole steps stay what they are. Hessians may become 0. */
+EACH_WIDTH(void, round_stretch_at_random,
+           (int64_t n, int64_t first, const uint32_t *RESTRICT order, const double *RESTRICT gradients,
+            const double *RESTRICT hessians, double gradient_scale, double hessian_scale, int bits, int same,
+            uint64_t seed, uint64_t stream, int64_t *RESTRICT sums),
+           (n, first, order, gradients, hessians, gradient_scale, hessian_scale, bits, same, seed, stream, sums)) {
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t row = order ? (int64_t)order[i] : first + i;
+        const uint64_t random = portable_random(seed, stream, (uint64_t)row);
+        const double shift = ((double)(int32_t)(random >> 32) + 0.5) * 0x1p-32; /* between -1/2 and 1/2 */
+        const double other = ((double)(int32_t)random + 0.5) * 0x1p-32;
+        const int64_t steps = same ? 1 : rounded(hessians[row] * hessian_scale + other);
+        sums[i] = (int64_t)((uint64_t)rounded(gradients[row] * gradient_scale + shift) << bits) + steps;
+    }
+}
+
 /* The sum of values[row] over some rows, the same in any order: integers on the scale of the largest of them,
  * so that light rows count to the last bit where they are alone. */
 EACH_WIDTH(double, exact_sum, (const double *RESTRICT values, const uint32_t *RESTRICT rows, int64_t n),

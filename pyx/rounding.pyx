@@ -11,6 +11,11 @@ cdef extern from "rounding.h" nogil:
         int64_t n, const uint32_t* order, const double* gradients, const double* hessians,
         double gradient_scale, double hessian_scale, int bits, int same, int64_t* sums,
     ) noexcept
+    void round_stretch_at_random(
+        int64_t n, int64_t first, const uint32_t* order, const double* gradients, const double* hessians,
+        double gradient_scale, double hessian_scale, int bits, int same, uint64_t seed, uint64_t stream,
+        int64_t* sums,
+    ) noexcept
     double portable_from_bits(uint64_t bits)
 
 cdef extern from "bins.h" nogil:
@@ -62,6 +67,9 @@ def round_rows(
     double hessian_scale,
     int bits,
     bint same,
+    bint at_random,                # up or down, by (seed, stream, row)
+    uint64_t seed,
+    uint64_t stream,
     int64_t[::1] sums,             # OUT  one per row of the tree, in the order of ``order``
     int n_threads,
 ):
@@ -76,11 +84,17 @@ def round_rows(
     ):
         first = n * s // n_stretches
         rows = &order[first] if order is not None else NULL
-        round_stretch(
-            n * (s + 1) // n_stretches - first, rows, &gradients[0 if order is not None else first],
-            &hessians[0 if order is not None else first], gradient_scale, hessian_scale, bits, same,
-            &sums[first],
-        )
+        if at_random:
+            round_stretch_at_random(
+                n * (s + 1) // n_stretches - first, first, rows, &gradients[0], &hessians[0], gradient_scale,
+                hessian_scale, bits, same, seed, stream, &sums[first],
+            )
+        else:
+            round_stretch(
+                n * (s + 1) // n_stretches - first, rows, &gradients[0 if order is not None else first],
+                &hessians[0 if order is not None else first], gradient_scale, hessian_scale, bits, same,
+                &sums[first],
+            )
         totals[s] = total_of(n * (s + 1) // n_stretches - first, &sums[first])
     for s in range(n_stretches):
         all_rows += totals[s]

@@ -213,7 +213,7 @@ def test_a_leaf_with_only_one_useful_feature_finds_it():
     gradients = np.append(np.arange(40) % 2, 0.0)
     for number in range(10):
         grown, _ = slow.grown_on(
-            codes, slow.mapper_of([2] * 12), gradients, rows=np.arange(40), max_features=2, stream=number
+            codes, slow.mapper_of([2] * 12), gradients, rows=np.arange(40), max_features=2, tree=number
         )
         assert grown.leaves["split"]["feature"][0] == 5
 
@@ -241,7 +241,7 @@ def test_features_drawn_do_not_depend_on_threads(monkeypatch):
             slow.tree_bytes(
                 slow.grown_on(
                     codes, mapper, gradients, hessians,
-                    max_features=5, n_threads=n_threads, max_leaf_nodes=max_leaf_nodes, seed=3, stream=7,
+                    max_features=5, n_threads=n_threads, max_leaf_nodes=max_leaf_nodes, seed=3, tree=7,
                 )[0],
                 mapper,
             )

@@ -62,9 +62,11 @@ def number_of_trees(cls):
 
 
 def without_chance(cls, **parameters):
-    """An estimator whose trees are not grown from drawn rows or features."""
+    """An estimator whose trees do not depend on draws of rows or features, nor on rounding at random."""
     if cls is RandomForestRanker:
         parameters = {"bootstrap": False, "max_features": None} | parameters
+    else:
+        parameters = {"gradient_levels": None} | parameters
     return make(cls, **parameters)
 
 

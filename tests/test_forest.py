@@ -7,7 +7,7 @@ import pytest
 from ranktrees import RandomForestRanker, as_measure, make_ranking
 from ranktrees.ensemble import Ensemble
 from ranktrees.forest import grow_forest
-from ranktrees.sampling import FEATURES, Bootstrap, stream
+from ranktrees.sampling import Bootstrap
 from ranktrees.validation import FitData
 from reference import growing as slow
 from reference import scoring as walking
@@ -70,7 +70,7 @@ def test_a_tree_is_the_tree_of_its_sample():
         times = world.bootstrap.times(tree).astype(float)
         grown, _ = slow.grown_on(
             world.codes, world.mapper, (world.base - world.data.labels) * times, times,
-            rows=np.flatnonzero(times), seed=11, stream=stream(tree, FEATURES), **world.rules,
+            rows=np.flatnonzero(times), seed=11, tree=tree, **world.rules,
         )  # fmt: skip
         expected, expected_sets = grown.tree(grown.values, world.mapper)
         assert nodes.tobytes() == expected.tobytes()

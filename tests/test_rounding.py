@@ -25,6 +25,8 @@ def every_thread(monkeypatch):
 @example([(1e-320, 5e-324)] * 3, False)
 @example([(1 - 2.0**-30, 1 - 2.0**-31)] * 8, True)
 @example([(1.0, 1e300)] + [(1.0, 5e-324)] * 29, False)
+@example([(1.0, 1.0)] * 7 + [(1.0, 1 - 12 * 2.0**-29)], False)  # one place more were too many, if only just
+@example([(-2.5, 2.5), (1.5, 0.5), (2.0**51, 2.0**31), (0.5, 1.5), (-0.5, 1e-300)], False)  # halves
 def test_rounds_as_fractions_do(rows, same):
     gradients, hessians = np.array(rows).T.copy()
     if same:
@@ -149,6 +151,50 @@ def test_diverged_scores_are_refused(every_thread, bad, place):
             RoundedRows(4000).round(*arrays, 2)
 
 
+def steps_of(rows):
+    return rows.sums >> rows.bits, rows.sums & ((1 << rows.bits) - 1)
+
+
+@pytest.mark.parametrize("levels", [1, 4, 100])
+def test_few_steps_are_right_on_average(levels):
+    rng = np.random.default_rng(0)
+    gradients, hessians = rng.normal(size=500), rng.exponential(size=500)
+    rows, totals = RoundedRows(500), np.zeros((2, 500))
+    for tree in range(400):
+        rows.round(gradients, hessians, 1, levels=levels, key=(3, tree))
+        gradient_steps, hessian_steps = steps_of(rows)
+        assert abs(gradient_steps).max() == hessian_steps.max() == levels
+        totals += gradient_steps, hessian_steps
+    for total, unit, values in zip(
+        totals, (rows.gradient_unit, rows.hessian_unit), (gradients, hessians), strict=True
+    ):
+        assert abs(total / 400 * unit - values).max() < 5 * 0.5 * unit / 400**0.5  # five standard errors
+    assert abs(np.corrcoef(*(totals - totals.mean())))[0, 1] < 0.2
+
+
+def test_whole_steps_are_not_rounded():
+    gradients = np.array([-4.0, -3.0, 0.0, 0.0, 1.0, 4.0])
+    rows = RoundedRows(6)
+    for tree in range(50):
+        gradient_steps, hessian_steps = steps_of(
+            rows.round(gradients, abs(gradients), 1, levels=4, key=(0, tree))
+        )
+        assert gradient_steps.tolist() == gradients.tolist()
+        assert hessian_steps.tolist() == abs(gradients).tolist()
+
+
+def test_a_draw_is_the_row_s_own(every_thread):
+    rng = np.random.default_rng(1)
+    gradients, hessians = rng.normal(size=3000), rng.random(3000)
+    drawn = np.arange(0, 3000, 7, dtype=np.uint32)
+    whole = RoundedRows(3000).round(gradients, hessians, 1, levels=3, key=(1, 2)).sums.copy()
+    for n_threads in (1, 3):
+        rows = RoundedRows(3000).round(gradients, hessians, n_threads, drawn, levels=3, key=(1, 2))
+        assert rows.sums[: len(drawn)].tolist() == whole[drawn].tolist()
+    other = RoundedRows(3000).round(gradients, hessians, 1, levels=3, key=(1, 3))
+    assert (other.sums != whole).mean() > 0.3
+
+
 def test_too_many_rows_are_refused():
     with pytest.raises(ValueError, match="at most"):
         RoundedRows(1 << 30)
@@ -181,20 +227,3 @@ def test_total_rounds_each_size_half_to_even(n):
     for scale in (1.0, 2.0, 2.0**28):
         expected = int(np.rint(np.abs(values) * scale).sum())
         assert {rounding.total(values, scale, n_threads) for n_threads in (1, 2, 3)} == {expected}
-
-
-def test_a_positive_hessian_stays_positive():
-    hessians = np.array([0.0, 1e-300, 0.4, 0.5, 1.5, 2.5, 2.0**32 - 1])
-    gradients = np.array([-0.5, 0.5, -1.5, 1.5, 2.5, -(2.0**30), 2.0**30])
-    sums = np.empty(7, np.int64)
-    rounding.round_rows(None, gradients, hessians, 1.0, 1.0, 32, False, sums, 1)
-    assert (sums & 2**32 - 1).tolist() == [0, 1, 1, 1, 2, 2, 2**32 - 1]
-    assert (sums >> 32).tolist() == [0, 0, -2, 2, 2, -(2**30), 2**30]
-
-
-def test_no_rows_no_sums():
-    sums, nothing = np.empty(0, np.int64), np.empty(0)
-    assert rounding.round_rows(np.empty(0, np.uint32), nothing, nothing, 1.0, 1.0, 32, False, sums, 2) == (
-        0,
-        0,
-    )

@@ -4,22 +4,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ranktrees._core import sampling as kernels
-from ranktrees.sampling import FEATURES, HELD_OUT, QUERIES, ROWS, Bootstrap, RowSampler, hold_out, stream
+from ranktrees.sampling import (
+    FEATURES,
+    HELD_OUT,
+    QUERIES,
+    ROUNDING,
+    ROWS,
+    Bootstrap,
+    RowSampler,
+    hold_out,
+    stream,
+)
 from ranktrees.validation import FitData
+from reference.sampling import random
 
-MASK = 2**64 - 1
 seeds = st.integers(0, 2**64 - 1)
-
-
-def mix(z):
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 & MASK
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EB & MASK
-    return z ^ (z >> 31)
-
-
-def random(seed, number, counter):
-    golden = 0x9E3779B97F4A7C15
-    return mix(mix(seed + golden * (number + 1) & MASK) + golden * (counter + 1) & MASK)
 
 
 def uniforms_of(seed, number, n):
@@ -79,7 +78,8 @@ def test_every_feature_is_drawn_alike():
 
 
 def test_streams_do_not_meet():
-    numbers = [stream(i, purpose) for i in range(50) for purpose in (ROWS, QUERIES, FEATURES, HELD_OUT)]
+    purposes = (ROWS, QUERIES, FEATURES, HELD_OUT, ROUNDING)
+    numbers = [stream(i, purpose) for i in range(50) for purpose in purposes]
     assert len(set(numbers)) == len(numbers)
 
 

@@ -9,7 +9,6 @@ import numpy as np
 from ranktrees._core import losses, partition
 from ranktrees.callbacks import Progress
 from ranktrees.parallel import threads_for
-from ranktrees.sampling import FEATURES, stream
 
 
 class Followed:
@@ -33,7 +32,8 @@ class Followed:
 
 def add(grown, values, scores, n_threads):
     """scores[row] += value of the row's leaf, for the rows the tree was grown from."""
-    partition.add_values(grown.leaves, values, grown.order, scores, threads_for(n_threads, 2 * len(grown.order)))
+    n_threads = threads_for(n_threads, 2 * len(grown.order))
+    partition.add_values(grown.leaves, values, grown.order, scores, n_threads)
 
 
 def follow(grown, values, mapper, codes, rows, scores, n_threads):
@@ -94,7 +94,7 @@ def boost(
     for iteration in rounds:
         bound.gradients(scores, gradients, hessians)
         drawn, left_out = sampler.draw(iteration)
-        grown = grower.grow(gradients, hessians, drawn, seed=seed, stream=stream(iteration, FEATURES))
+        grown = grower.grow(gradients, hessians, drawn, seed=seed, tree=iteration)
         values = grown.values
         if leaf_quantile is not None:
             values = quantile_values(grown, train, leaf_quantile, n_threads)

@@ -74,6 +74,7 @@ BOOSTING_CONSTRAINTS = {
     "l2_regularization": [Interval(Real, 0, None, closed="left")],
     "max_features": [Interval(Real, 0, 1, closed="right")],
     "split_search": [StrOptions({"auto", "full", "coarse_to_fine"})],
+    "gradient_levels": [Interval(Integral, 1, None, closed="left"), None],
     "subsample": [Interval(Real, 0, 1, closed="right")],
     "query_subsample": [Interval(Real, 0, 1, closed="right")],
     "early_stopping": ["boolean", StrOptions({"auto"})],
@@ -429,6 +430,7 @@ class BoostedTrees(TreeEnsembleEstimator):
             n_threads,
             self.split_search,
             l2_regularization=self.l2_regularization,
+            gradient_levels=self.gradient_levels,
         )()
         ensemble_of = self._ensemble_of(mapper, base, False, earlier)
         attributes = partial(_fitted_attributes, init)
@@ -551,6 +553,10 @@ class HistGBRTRegressor(BoostedTrees):
         that seem best, and looks at all bins of those: two to three times faster, with no loss of accuracy
         that could be measured on real data. "auto" does so where splits choose among 32 features or more
         and none is categorical.
+    gradient_levels : int or None, default=None
+        Splits are searched on gradients and hessians of so many steps below the largest, rounded up or down
+        at random with the odds that make them right on average; None keeps all bits. Few steps regularise.
+        The values of the leaves are computed from all bits.
     categorical_features : array-like, "from_dtype" or None, default="from_dtype"
         A boolean mask, indices or names; "from_dtype" takes the categorical columns of a data frame.
     monotonic_cst : array-like of int or dict, default=None
@@ -636,6 +642,7 @@ class HistGBRTRegressor(BoostedTrees):
         max_features=0.5,
         max_bins=255,
         split_search="auto",
+        gradient_levels=None,
         categorical_features="from_dtype",
         monotonic_cst=None,
         interaction_cst=None,
@@ -665,6 +672,7 @@ class HistGBRTRegressor(BoostedTrees):
         self.max_features = max_features
         self.max_bins = max_bins
         self.split_search = split_search
+        self.gradient_levels = gradient_levels
         self.categorical_features = categorical_features
         self.monotonic_cst = monotonic_cst
         self.interaction_cst = interaction_cst
@@ -744,6 +752,11 @@ class LambdaMARTRanker(BoostedTrees):
         that seem best, and looks at all bins of those: two to three times faster, with no loss of accuracy
         that could be measured on real data. "auto" does so where splits choose among 32 features or more
         and none is categorical.
+    gradient_levels : int or None, default=4
+        Splits are searched on gradients and hessians of so many steps below the largest, rounded up or down
+        at random with the odds that make them right on average; None keeps all bits. Few steps regularise: on
+        real sets 4 gave better rankings than all bits, by as much as drawing rows and features does.
+        The values of the leaves are computed from all bits.
     categorical_features : array-like, "from_dtype" or None, default="from_dtype"
         A boolean mask, indices or names; "from_dtype" takes the categorical columns of a data frame.
     monotonic_cst : array-like of int or dict, default=None
@@ -836,6 +849,7 @@ class LambdaMARTRanker(BoostedTrees):
         max_features=0.3,
         max_bins=255,
         split_search="auto",
+        gradient_levels=4,
         categorical_features="from_dtype",
         monotonic_cst=None,
         interaction_cst=None,
@@ -868,6 +882,7 @@ class LambdaMARTRanker(BoostedTrees):
         self.max_features = max_features
         self.max_bins = max_bins
         self.split_search = split_search
+        self.gradient_levels = gradient_levels
         self.categorical_features = categorical_features
         self.monotonic_cst = monotonic_cst
         self.interaction_cst = interaction_cst

@@ -11,7 +11,6 @@ import numpy as np
 
 from ranktrees.boosting import follow
 from ranktrees.callbacks import Progress
-from ranktrees.sampling import FEATURES, stream
 
 
 def grow_forest(
@@ -87,7 +86,7 @@ def _grow_one(make_grower, data, base, tree, bootstrap, seed, out_of_bag):
         hessians,
         np.flatnonzero(times).astype(np.uint32),
         seed=seed,
-        stream=stream(tree, FEATURES),
+        tree=tree,
     )
     left_out = np.flatnonzero(times == 0).astype(np.uint32) if out_of_bag else np.empty(0, np.uint32)
     scores = np.zeros(len(times))

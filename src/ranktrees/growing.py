@@ -15,6 +15,7 @@ from ranktrees._core import partition
 from ranktrees._core.dtypes import LEAF, NODE
 from ranktrees.parallel import threads_for
 from ranktrees.rounding import RoundedRows
+from ranktrees.sampling import FEATURES, ROUNDING, stream
 
 
 class WholeLayers:
@@ -107,6 +108,8 @@ class TreeGrower:
     min_samples_leaf : int
     l2_regularization, min_gain, min_hessian : float
         ``min_hessian`` is the least sum of hessians in a leaf.
+    gradient_levels : int or None
+        To how few steps gradients are rounded; see `RoundedRows.round`.
     n_threads : int
     """
 
@@ -123,6 +126,7 @@ class TreeGrower:
         l2_regularization=0.0,
         min_gain=0.0,
         min_hessian=0.0,
+        gradient_levels=None,
         n_threads=1,
     ):
         self.codes = codes
@@ -133,6 +137,7 @@ class TreeGrower:
         self.min_samples_leaf = min_samples_leaf
         self.l2_regularization = l2_regularization
         self.rules = (l2_regularization, min_gain, min_samples_leaf, min_hessian)
+        self.gradient_levels = gradient_levels
         self.n_threads = n_threads
         n_rows = len(codes)
         most_leaves = max(1, n_rows // max(1, min_samples_leaf))
@@ -152,7 +157,7 @@ class TreeGrower:
         self.parter.look_at(leaves)
         self.search.look_at(leaves)
 
-    def grow(self, gradients, hessians, drawn=None, *, seed=0, stream=0):
+    def grow(self, gradients, hessians, drawn=None, *, seed=0, tree=0):
         """Grow one tree.
 
         Parameters
@@ -160,8 +165,8 @@ class TreeGrower:
         gradients, hessians : ndarray of float64, shape (n_rows,)
         drawn : ndarray of uint32, default=None
             The rows to grow from, rising; None is all.
-        seed, stream : int
-            Key of the random draws of features: the fit's seed, the tree's number.
+        seed, tree : int
+            Key of the random draws: the fit's seed, the tree's number.
 
         Returns
         -------
@@ -169,13 +174,12 @@ class TreeGrower:
             Its order is a view that the next tree overwrites.
         """
         rows, n_rows = self.rows, len(self.order) if drawn is None else len(drawn)
-        rows.round(gradients, hessians, self.n_threads, drawn)
+        key = seed, stream(tree, ROUNDING)
+        rows.round(gradients, hessians, self.n_threads, drawn, self.gradient_levels, key)
         self.order[:n_rows] = np.arange(n_rows, dtype=np.uint32) if drawn is None else drawn
         queue = (BestLeaf if self.max_leaf_nodes else WholeLayers)(lambda: self.gains)
-        self.search.begin(rows, self.rules, (seed, stream))
-        self.parter.plant(
-            n_rows, *rows.total, self.l2_regularization, rows.gradient_unit, rows.hessian_unit
-        )
+        self.search.begin(rows, self.rules, (seed, stream(tree, FEATURES)))
+        self.parter.plant(n_rows, *rows.total, self.l2_regularization, rows.gradient_unit, rows.hessian_unit)
         self.constraints.plant()
         n_nodes, n_leaves = 1, 1
         root = np.zeros(1, np.int32)
@@ -210,4 +214,6 @@ class TreeGrower:
         """Set the values of the leaves from the gradients themselves."""
         rows = self.rows
         n_threads = threads_for(self.n_threads, 4 * len(order))
-        partition.settle_leaves(leaves, order, rows.gradients, rows.hessians, self.l2_regularization, n_threads)
+        partition.settle_leaves(
+            leaves, order, rows.gradients, rows.hessians, self.l2_regularization, n_threads
+        )

@@ -71,7 +71,8 @@ class Packing:
                 shares[d, : len(cells)] = np.maximum(cells, 0) * stride
                 stride *= radix
                 d += 1
-        self.first_digit = np.concatenate([[0], np.cumsum([len(members) for members in shared])]).astype(np.int64)
+        sizes = [len(members) for members in shared]
+        self.first_digit = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         self.n_bytes = len(shared)
         n_values = len(codes) * self.n_bytes
         self.bytes = np.empty(n_values + SPARE, np.uint8)[:n_values].reshape(len(codes), self.n_bytes)

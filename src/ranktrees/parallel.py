@@ -16,8 +16,8 @@ VALUES_PER_THREAD = 1 << 14
 _asked = os.environ.get("RANKTREES_SIMD")
 if _asked is not None and _asked not in simd.LEVELS[: simd.LEVELS.index(simd.of_processor()) + 1]:
     raise ImportError(
-        f"RANKTREES_SIMD={_asked!r}: expected one of {', '.join(simd.LEVELS)}, and no wider than this processor's "
-        f"{simd.of_processor()}; unset it to use that."
+        f"RANKTREES_SIMD={_asked!r}: expected one of {', '.join(simd.LEVELS)}, and no wider than "
+        f"{simd.of_processor()}, which this processor has; unset it to use that."
     )
 
 # OpenMP's threads do not survive a fork, and a child that asks for them waits for ever.

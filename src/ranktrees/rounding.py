@@ -19,12 +19,12 @@ EXACT = 53  # bits: of more, a double does not hold a sum
 class RoundedRows:
     """The gradients of one round as integers, and what one integer step is worth.
 
-    ``sums[i]`` holds the gradient and the hessian of the i-th row of the tree in one integer, as many bits as
-    the sum over all rows needs, and so can be added up by one addition in any order: over threads, over
-    shards, and for ``parent - child``. Where all hessians are the same, a row's is one step, and the gradients
-    keep all bits that the number of rows leaves. Otherwise both halves have 32: a mean gradient of 200,000
-    rows has thousands of steps, one of 10 million rows a hundred. That is enough to find splits by. The values
-    of the leaves are computed from the gradients themselves.
+    ``sums[i]`` holds the gradient and the hessian of the i-th row of the tree in one integer, so that one
+    addition adds both, in any order: over threads, over shards, and for ``parent - child``. Where all hessians
+    are the same, a row's is one step, and the gradients keep all bits that the number of rows leaves.
+    Otherwise both halves have 32: a mean gradient of 200,000 rows has thousands of steps, one of 10 million
+    rows a hundred. That is enough to find splits by. The values of the leaves are computed from the gradients
+    themselves.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class RoundedRows:
             raise ValueError(f"X has {n_rows} rows; at most 2**30 - 1 can be trained on in one process.")
         self.sums = np.empty(n_rows, np.int64)
 
-    def round(self, gradients, hessians, n_threads, order=None):
+    def round(self, gradients, hessians, n_threads, order=None, levels=None, key=(0, 0)):
         """Round float64 gradients and hessians (>= 0) of all rows, and keep those of the tree's rows.
 
         Parameters
@@ -54,6 +54,10 @@ class RoundedRows:
         n_threads : int
         order : ndarray of uint32, default=None
             The rows of the tree; None is all.
+        levels : int, default=None
+            Keep so few steps below the largest value, and round up or down at random, right on average.
+        key : (int, int), default=(0, 0)
+            Of these draws: the fit's seed, and a stream of the round.
 
         Raises
         ------
@@ -70,10 +74,10 @@ class RoundedRows:
         self.same = self.same and largest_hessian > 0
         self.bits = n_rows.bit_length() if self.same else 32
         room = min(63 - self.bits, EXACT)
-        gradient_bits = self._places(gradients, largest_gradient, room, n_threads)
-        hessian_bits = 0 if self.same else self._places(hessians, largest_hessian, 32, n_threads)
-        self.gradient_unit = math.ldexp(1.0, -gradient_bits)
-        self.hessian_unit = float(largest_hessian) if self.same else math.ldexp(1.0, -hessian_bits)
+        gradient_scale = self._scale(gradients, largest_gradient, room, levels, n_threads)
+        hessian_scale = 1.0 if self.same else self._scale(hessians, largest_hessian, 32, levels, n_threads)
+        self.gradient_unit = 1.0 / gradient_scale
+        self.hessian_unit = float(largest_hessian) if self.same else 1.0 / hessian_scale
         largest_sum = n_rows * largest_gradient
         if not math.isfinite(largest_sum * (largest_sum / self.hessian_unit)):
             raise ValueError(DIVERGED)
@@ -81,19 +85,22 @@ class RoundedRows:
             order,
             gradients,
             hessians,
-            math.ldexp(1.0, gradient_bits),
-            math.ldexp(1.0, hessian_bits),
+            gradient_scale,
+            hessian_scale,
             self.bits,
             self.same,
+            levels is not None,
+            *key,
             self.sums[: n_rows if order is None else len(order)],
             n_threads,
         )
         return self
 
-    def _places(self, values, largest, room, n_threads):
-        """How many binary places all values may keep for their sum to stay below 2^room."""
+    def _scale(self, values, largest, room, levels, n_threads):
+        """How many steps 1.0 has: as many as leave the sum of all values below 2^room, or ``levels``."""
         places = min(30 - math.frexp(largest)[1], 1000)
         steps = rounding.total(values, math.ldexp(1.0, places), n_threads)
         more = (2**room - 1 - len(values)) / (steps + len(values))  # a row may be rounded up by one step
         places += math.frexp(more)[1] - 1
-        return min(places, MOST_STEPS - math.frexp(largest)[1], 1000)
+        scale = math.ldexp(1.0, min(places, MOST_STEPS - math.frexp(largest)[1], 1000))
+        return scale if levels is None or largest == 0 else min(scale, levels / largest)

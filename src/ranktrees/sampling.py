@@ -11,7 +11,7 @@ import numpy as np
 from ranktrees._core import sampling
 
 # What the random numbers of one round are for; see ``stream``.
-ROWS, QUERIES, FEATURES, HELD_OUT, N_STREAMS = range(5)
+ROWS, QUERIES, FEATURES, HELD_OUT, ROUNDING, N_STREAMS = range(6)
 
 
 def stream(iteration, purpose):

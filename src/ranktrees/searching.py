@@ -1,9 +1,9 @@
 """Find the best split of each leaf: over all bins, in coarse cells first, or from the rows themselves.
 
-    FullSearch     lines of all bins; the larger child's is its parent's less the smaller one's
-    CoarseToFine   lines of 16 cells a feature, by which the few best features of a leaf are picked; their
-                   best split over all bins is found, from the leaf's rows, when the leaf is split
-    DirectSearch   no lines: for leaves that differ in the features they may use
+FullSearch     lines of all bins; the larger child's is its parent's less the smaller one's
+CoarseToFine   lines of 16 cells a feature, by which the few best features of a leaf are picked; their
+               best split over all bins is found, from the leaf's rows, when the leaf is split
+DirectSearch   no lines: for leaves that differ in the features they may use
 """
 
 import math
@@ -117,7 +117,7 @@ class Search:
         rules : tuple
             (l2, min_gain, min_samples_leaf, min_hessian).
         key : (int, int)
-            Of the random draws of features: the fit's seed, the tree's number.
+            Of the random draws of features: the fit's seed, and a stream of the tree.
         """
         self.rows, self.key = rows, key
         l2, min_gain, min_samples_leaf, min_hessian = rules
@@ -175,7 +175,7 @@ class SearchOfLines(Search):
         )
         self.most_lines = len(order) // max(1, self.few_rows) + 1
         if n_leaves is not None:
-            # where splits are sure, of k leaves no more are kept than are still to be split, and one being built
+            # where splits are sure, no more leaves are kept than are still to be split, and one being built
             self.most_lines = min(self.most_lines, n_leaves // 2 + 2 if self.is_sure else n_leaves)
 
     def look_at(self, leaves):

@@ -11,7 +11,9 @@ from ranktrees.binning import BinMapper
 from ranktrees.constraints import Constraints
 from ranktrees.growing import TreeGrower
 from ranktrees.packing import coarse_cells
+from ranktrees.sampling import ROUNDING, stream
 from ranktrees.searching import searches
+from reference.sampling import random
 
 SMOOTHING = 10.0
 NOISE = 2.0**-40
@@ -66,6 +68,27 @@ class Rounded:
         return packed(self.bins, self.bits)
 
 
+class RoundedAtRandom(Rounded):
+    """To few steps, up or down by the row's draw."""
+
+    def __init__(self, gradients, hessians, levels, seed, number):
+        super().__init__(gradients, hessians)
+        whole = {}
+        for name, values, shift in (("gradient", self.gradients, 32), ("hessian", self.hessians, 0)):
+            unit = getattr(self, name + "_unit")
+            if not (name == "hessian" and self.same):
+                largest = abs(values).max()
+                scale = min(1 / unit, levels / largest) if largest else 1 / unit
+                whole[name] = []
+                for row, value in enumerate(values.tolist()):
+                    draw = random(seed, number, row) >> shift & 0xFFFFFFFF
+                    draw -= (draw >> 31) << 32
+                    whole[name].append(round(value * scale + (draw + 0.5) * 2.0**-32))
+                setattr(self, name + "_unit", 1 / scale)
+        for name, steps in whole.items():
+            self.bins[name] = steps
+
+
 def packed(bins, bits):
     """Gradient << bits | hessian."""
     return (bins["gradient"] << bits) + bins["hessian"]
@@ -85,6 +108,10 @@ def total(bins, rows):
 
 
 # ---- splits -----------------------------------------------------------------------------------------
+
+
+def newton_score(gradient, hessian):
+    return gradient * (gradient / hessian) if hessian > 0 else 0.0
 
 
 @dataclass
@@ -108,8 +135,7 @@ class Rules:
         return float(part[0]) * self.gradient_unit, part[1] * self.hessian_unit + self.l2
 
     def score(self, part):
-        gradient, hessian = self.sums(part)
-        return gradient * (gradient / hessian) if hessian > 0 else 0.0
+        return newton_score(*self.sums(part))
 
     def score_at(self, part, value):
         slope = 2.0 * float(part[0]) * self.gradient_unit
@@ -168,7 +194,8 @@ def children_score(leaf, left, sign, rules):
         if (right_value - left_value) * sign < 0:
             return None
         return rules.score_at(left, left_value) + rules.score_at(right, right_value)
-    return rules.score(left) + rules.score(right)
+    (g, _), (left_g, left_h), (_, right_h) = rules.sums(leaf.total), rules.sums(left), rules.sums(right)
+    return newton_score(left_g, left_h) + newton_score(g - left_g, right_h)
 
 
 def own_score(leaf, rules):
@@ -238,10 +265,14 @@ def best_of_cells(bins, leaf, cells, sign, rules, same):
         up_to = total(bins, leaf.rows[(cells >= 0) & (cells <= last)])
         for left in (up_to, plus(up_to, missing)):
             right = minus(leaf.total, left)
-            (left_g, left_h), (right_g, right_h) = rules.sums(left), rules.sums(right)
-            large_enough = left[1] >= least and right[1] >= least
+            (g, _), (left_g, left_h), (_, right_h) = (
+                rules.sums(leaf.total),
+                rules.sums(left),
+                rules.sums(right),
+            )
+            right_g, large_enough = g - left_g, left[1] >= least and right[1] >= least
             if large_enough and (not sign or sign * (left_g * right_h - right_g * left_h) >= 0):
-                best = max(best, rules.score(left) + rules.score(right))
+                best = max(best, newton_score(left_g, left_h) + newton_score(right_g, right_h))
     return best
 
 
@@ -488,12 +519,14 @@ def grower_of(
     return TreeGrower(codes, mapper, constraints, make_search, n_threads=n_threads, **rules)
 
 
-def grown_on(codes, mapper, gradients, hessians=None, *, rows=None, seed=0, stream=0, **rules):
+def grown_on(codes, mapper, gradients, hessians=None, *, rows=None, seed=0, tree=0, **rules):
     """(Grown, Rounded) of one tree."""
     gradients = np.asarray(gradients, float)
     hessians = np.ones(len(codes)) if hessians is None else np.asarray(hessians, float)
     rows = None if rows is None else np.array(rows, np.uint32)
-    grown = grower_of(codes, mapper, **rules).grow(gradients, hessians, rows, seed=seed, stream=stream)
+    grown = grower_of(codes, mapper, **rules).grow(gradients, hessians, rows, seed=seed, tree=tree)
+    if levels := rules.get("gradient_levels"):
+        return grown, RoundedAtRandom(gradients, hessians, levels, seed, stream(tree, ROUNDING))
     return grown, Rounded(gradients, hessians)
 
 
