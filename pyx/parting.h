@@ -83,7 +83,7 @@ FOR_AVX512 static inline int64_t part_sixteen(int with_sums, const uint8_t *colu
 #endif
 
 /* The number of rows on the left. */
-static int64_t part(const uint8_t *column, const uint8_t *left, int code, int also, int64_t n,
+static inline int64_t part(const uint8_t *column, const uint8_t *left, int code, int also, int64_t n,
                     const uint32_t *rows, const int64_t *sums, uint32_t *row_scratch, int64_t *sum_scratch) {
     int64_t first = 0, n_left = 0;
 #if HAS_SIMD
@@ -93,6 +93,21 @@ static int64_t part(const uint8_t *column, const uint8_t *left, int code, int al
 #endif
     return sums ? part_one_by_one(1, column, left, first, n, rows, sums, row_scratch, sum_scratch, n_left)
                 : part_one_by_one(0, column, left, first, n, rows, sums, row_scratch, sum_scratch, n_left);
+}
+
+/* How many of some rows have a code up to ``code``, and how many have the code ``missing``. */
+EACH_WIDTH(void, count_codes_of,
+           (const uint8_t *RESTRICT column, int32_t code, int32_t missing, const uint32_t *RESTRICT rows, int64_t n,
+            int64_t *n_up_to, int64_t *n_missing),
+           (column, code, missing, rows, n, n_up_to, n_missing)) {
+    int64_t up_to = 0, lacking = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const int32_t own = column[rows[i]];
+        up_to += own <= code;
+        lacking += own == missing;
+    }
+    *n_up_to = up_to;
+    *n_missing = lacking;
 }
 
 EACH_WIDTH(void, take_rows,

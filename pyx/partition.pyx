@@ -8,7 +8,7 @@ import numpy as np
 from cython.parallel cimport parallel, prange, threadid
 from libc.math cimport INFINITY
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 from records cimport Bin, Leaf, Split, best_value, worth_threads
 
@@ -51,8 +51,12 @@ cdef void find_way(const Split* split, int32_t n_bins, Way* way) noexcept nogil:
     way.also = n_bins if split.missing_left else -1
 
 
+cdef inline int64_t n_rows_of(const Leaf* leaf) noexcept nogil:
+    return leaf.stop - leaf.start + leaf.quiet_stop - leaf.quiet_start
+
+
 cdef void found_children(
-    Leaf* leaf, Leaf* left, Leaf* right, int64_t n_left, int8_t monotone,
+    Leaf* leaf, Leaf* left, Leaf* right, int64_t n_left, int64_t n_quiet_left, int8_t monotone,
     double l2, double gradient_unit, double hessian_unit,
 ) noexcept nogil:
     """The two children's records; a monotone split sets a wall between them, half-way."""
@@ -63,6 +67,9 @@ cdef void found_children(
     left.stop = leaf.start + n_left
     right.start = left.stop
     right.stop = leaf.stop
+    left.quiet_start = leaf.quiet_start
+    left.quiet_stop = right.quiet_start = leaf.quiet_start + n_quiet_left
+    right.quiet_stop = leaf.quiet_stop
     left.total = leaf.split.left
     right.total.gradient = leaf.total.gradient - left.total.gradient
     right.total.hessian = leaf.total.hessian - left.total.hessian
@@ -120,15 +127,40 @@ cdef class Parter:
         """The leaves."""
         self.leaves = leaves
 
+    def separate(self, int64_t n_rows):
+        """Set the rows apart, of the first ``n_rows``, whose sums are zero; the number of the others.
+
+        They tell nothing of where to split. Both parts stay in order, the others first.
+        """
+        cdef int64_t i, n_loud = 0, n_quiet = 0
+        cdef bint loud
+        cdef uint32_t* order = &self.order[0]
+        cdef uint32_t* quiet = &self.row_scratch[0]
+        cdef int64_t* sums = &self.sums[0]
+        with nogil:
+            for i in range(n_rows):
+                loud = sums[i] != 0
+                quiet[n_quiet] = order[i]
+                order[n_loud] = order[i]
+                sums[n_loud] = sums[i]
+                n_loud += loud
+                n_quiet += not loud
+            memcpy(order + n_loud, quiet, n_quiet * sizeof(uint32_t))
+        return n_loud
+
     def plant(
-        self, int64_t n_rows, int64_t gradient, int64_t hessian, double l2, double gradient_unit,
+        self, int64_t n_loud, int64_t n_rows, int64_t gradient, int64_t hessian, double l2, double gradient_unit,
         double hessian_unit,
     ):
-        """A new tree: the root has the first ``n_rows`` of the order, whose sums are given, and no bounds."""
+        """A new tree: the root has the first ``n_rows`` of the order, whose sums are given, and no bounds.
+
+        After ``n_loud`` of them come the quiet ones.
+        """
         cdef Leaf root
         memset(&root, 0, sizeof(Leaf))
         self.l2, self.gradient_unit, self.hessian_unit = l2, gradient_unit, hessian_unit
-        root.stop = n_rows
+        root.stop = root.quiet_start = n_loud
+        root.quiet_stop = n_rows
         root.total.gradient = gradient
         root.total.hessian = <uint32_t>hessian
         root.total.count = <uint32_t>n_rows
@@ -140,7 +172,7 @@ cdef class Parter:
         self.leaves[0] = root
 
     cdef bint may_split(self, const Leaf* leaf) noexcept nogil:
-        return leaf.stop - leaf.start >= 2 * self.min_samples_leaf and leaf.depth < self.max_depth
+        return n_rows_of(leaf) >= 2 * self.min_samples_leaf and leaf.depth < self.max_depth
 
     def split(self, const int32_t[::1] ids, int32_t first_child, int n_threads, int64_t values_per_thread=1):
         """Part the rows of each leaf in ``ids``; its children are first_child + 2 i and + 1.
@@ -149,7 +181,7 @@ cdef class Parter:
         """
         cdef int64_t n_ids = ids.shape[0], n_rows = 0, i
         for i in range(n_ids):
-            n_rows += self.leaves[ids[i]].stop - self.leaves[ids[i]].start
+            n_rows += n_rows_of(&self.leaves[ids[i]])
         n_threads = worth_threads(n_threads, ROW * n_rows, values_per_thread)
         if n_ids == 1:
             self.split_one(ids[0], first_child, n_threads)
@@ -161,48 +193,92 @@ cdef class Parter:
 
     cdef void split_one(self, int32_t parent, int32_t first_child, int n_threads) noexcept nogil:
         cdef Leaf* leaf = &self.leaves[parent]
-        cdef int64_t f = leaf.split.feature, start = leaf.start, n_rows = leaf.stop - leaf.start
-        cdef int64_t n_stretches = min(n_threads, MOST_STRETCHES), s, first, last
+        cdef int64_t f = leaf.split.feature, n_stretches = min(n_threads, MOST_STRETCHES), s
         cdef int64_t[MOST_STRETCHES] n_left
-        cdef const uint8_t* column = &self.codes[0, f]
+        cdef int64_t[MOST_STRETCHES] n_quiet_left
         cdef Way way
         find_way(&leaf.split, <int32_t>(self.offsets[f + 1] - self.offsets[f]) - 1, &way)
         with parallel(num_threads=n_threads, use_threads_if=n_threads > 1):
             for s in prange(n_stretches, schedule="static"):
-                first = start + n_rows * s // n_stretches
-                last = start + n_rows * (s + 1) // n_stretches
-                n_left[s] = part(
-                    column, way.left, way.code, way.also, last - first, &self.order[first], &self.sums[first],
-                    &self.row_scratch[first], &self.sum_scratch[first],
-                )
+                n_left[s] = self.part(f, &way, leaf.start, leaf.stop, s, n_stretches, True)
+                n_quiet_left[s] = self.part(f, &way, leaf.quiet_start, leaf.quiet_stop, s, n_stretches, False)
             for s in prange(n_stretches, schedule="static"):
-                self.take(start, n_rows, n_stretches, s, n_left)
+                self.take(leaf.start, leaf.stop, s, n_stretches, n_left, True)
+                self.take(leaf.quiet_start, leaf.quiet_stop, s, n_stretches, n_quiet_left, False)
         for s in range(1, n_stretches):
             n_left[0] += n_left[s]
+            n_quiet_left[0] += n_quiet_left[s]
         leaf.left = first_child
         leaf.right = first_child + 1
         found_children(
-            leaf, &self.leaves[first_child], &self.leaves[first_child + 1], n_left[0],
+            leaf, &self.leaves[first_child], &self.leaves[first_child + 1], n_left[0], n_quiet_left[0],
             self.monotone[f] if self.monotone is not None else 0, self.l2, self.gradient_unit, self.hessian_unit,
         )
         for s in range(first_child, first_child + 2):
             self.leaves[s].may_split = self.may_split(&self.leaves[s])
 
+    cdef int64_t part(
+        self, int64_t feature, const Way* way, int64_t start, int64_t stop, int64_t stretch, int64_t n_stretches,
+        bint with_sums,
+    ) noexcept nogil:
+        """Part one stretch of order[start:stop] into the scratch; the number of its rows on the left."""
+        cdef int64_t first = start + (stop - start) * stretch // n_stretches
+        cdef int64_t last = start + (stop - start) * (stretch + 1) // n_stretches
+        return part(
+            &self.codes[0, feature], way.left, way.code, way.also, last - first, &self.order[first],
+            &self.sums[first] if with_sums else NULL, &self.row_scratch[first],
+            &self.sum_scratch[first] if with_sums else NULL,
+        )
+
     cdef void take(
-        self, int64_t start, int64_t n_rows, int64_t n_stretches, int64_t stretch, const int64_t* n_left
+        self, int64_t start, int64_t stop, int64_t stretch, int64_t n_stretches, const int64_t* n_left,
+        bint with_sums,
     ) noexcept nogil:
         """Bring the rows of one parted stretch to where the children have theirs."""
-        cdef int64_t first = n_rows * stretch // n_stretches, last = n_rows * (stretch + 1) // n_stretches
+        cdef int64_t first = (stop - start) * stretch // n_stretches
+        cdef int64_t n_rows = (stop - start) * (stretch + 1) // n_stretches - first
         cdef int64_t left = start, right = start + first, s
         for s in range(n_stretches):
             left += n_left[s] if s < stretch else 0
             right += n_left[s] if s >= stretch else 0
-        take_rows(
-            &self.row_scratch[start + first], last - first, n_left[stretch], &self.order[left], &self.order[right]
-        )
-        take_sums(
-            &self.sum_scratch[start + first], last - first, n_left[stretch], &self.sums[left], &self.sums[right]
-        )
+        first += start
+        take_rows(&self.row_scratch[first], n_rows, n_left[stretch], &self.order[left], &self.order[right])
+        if with_sums:
+            take_sums(&self.sum_scratch[first], n_rows, n_left[stretch], &self.sums[left], &self.sums[right])
+
+    def finish(self, Leaf[::1] leaves):
+        """Bring the quiet rows back among the others; returns the rows of the tree, leaf by leaf and rising."""
+        cdef int64_t n_loud = leaves[0].stop, n_rows = leaves[0].quiet_stop, k
+        if n_loud == n_rows:
+            return np.asarray(self.order)[:n_rows]
+        with nogil:
+            for k in range(leaves.shape[0]):
+                if leaves[k].left < 0:
+                    merge(
+                        &self.order[0], leaves[k].start, leaves[k].stop, leaves[k].quiet_start,
+                        leaves[k].quiet_stop, &self.row_scratch[leaves[k].start + leaves[k].quiet_start - n_loud],
+                    )
+            for k in range(leaves.shape[0]):
+                leaves[k].start += leaves[k].quiet_start - n_loud
+                leaves[k].stop += leaves[k].quiet_stop - n_loud
+                leaves[k].quiet_start = leaves[k].quiet_stop = n_rows
+        return np.asarray(self.row_scratch)[:n_rows]
+
+
+cdef void merge(
+    const uint32_t* order, int64_t i, int64_t stop, int64_t j, int64_t other_stop, uint32_t* out
+) noexcept nogil:
+    """order[i:stop] and order[j:other_stop], both rising, into one."""
+    cdef int64_t k = 0
+    cdef bint first
+    while i < stop and j < other_stop:
+        first = order[i] < order[j]
+        out[k] = order[i] if first else order[j]
+        i += first
+        j += not first
+        k += 1
+    memcpy(out + k, order + i, (stop - i) * sizeof(uint32_t))
+    memcpy(out + k + stop - i, order + j, (other_stop - j) * sizeof(uint32_t))
 
 
 def settle_leaves(

@@ -2,7 +2,7 @@
 
     gain = G_left^2 / (H_left + l2) + G_right^2 / (H_right + l2) - G^2 / (H + l2)
 
-computed once per candidate from exact integer sums. Candidates are the codes that hold rows, in
+computed once per candidate from exact integer sums. Candidates are the codes whose sums are not zero, in
 rising order; equal gains go to the lower feature, then to the lower code. Rows without a value are
 tried on both sides where a leaf has some, and follow the larger child where it has none.
 """
@@ -51,6 +51,12 @@ cdef extern from "columns.h" nogil:
         int same, int sparse, int64_t* cells, two_lanes* wide,
     ) noexcept
 
+cdef extern from "parting.h" nogil:
+    void count_codes_of(
+        const uint8_t* column, int32_t code, int32_t missing, const uint32_t* rows, int64_t n,
+        int64_t* n_up_to, int64_t* n_missing,
+    ) noexcept
+
 cdef extern from "cells.h" nogil:
     void score_cells(
         const int64_t* line, const int32_t* features, int64_t n, const int64_t* places, const int8_t* signs,
@@ -63,8 +69,9 @@ cdef enum:
     COLUMNS = 8  # of them, those that are filled together: 32 KiB of cells
     FEW_ROWS = 128  # up to here a leaf touches so few bins that they are worth remembering
     AHEAD = 16  # rows to fetch ahead
-    ROW = 4  # what refining with one row costs, in steps of about a nanosecond
+    ROW = 3  # what refining with one row costs, beyond counting it, in steps of about a nanosecond
     FEATURE = 32  # and scanning one feature of a coarse line
+    MOST_PARTS = 256
 
 # A gain below this share of what the children score is rounding, not signal.
 cdef double RELATIVE_NOISE = 2.0 ** -40
@@ -73,7 +80,7 @@ cdef double RELATIVE_NOISE = 2.0 ** -40
 cdef double CATEGORY_SMOOTHING = 10.0
 
 
-# The bins of one feature that hold rows, as running sums from the left (or, for categories, in
+# The bins of one feature whose sums are not zero, as running sums from the left (or, for categories, in
 # the order of their mean gradient).
 cdef struct Prefix:
     int32_t n
@@ -125,7 +132,7 @@ cdef inline bint is_large_enough(Bin part, const Rules* rules) noexcept nogil:
 
 
 cdef void accumulate(const Bin* cells, int32_t n_bins, Prefix* prefix) noexcept nogil:
-    """Running sums over the bins that hold rows."""
+    """Running sums over the bins whose sums are not zero: elsewhere a cut would change nothing."""
     cdef int32_t code, n = 0
     cdef int64_t gradient = 0
     cdef uint32_t hessian = 0, count = 0
@@ -137,8 +144,10 @@ cdef void accumulate(const Bin* cells, int32_t n_bins, Prefix* prefix) noexcept 
         prefix.hessian[n] = hessian
         prefix.count[n] = count
         prefix.code[n] = <uint8_t>code
-        n += cells[code].count > 0
+        n += (cells[code].gradient != 0) | (cells[code].hessian != 0)
     prefix.n = n
+    if n:
+        prefix.count[n - 1] = count  # the last cut is behind all bins
 
 
 cdef void accumulate_touched(
@@ -163,8 +172,10 @@ cdef void accumulate_touched(
             prefix.hessian[n] = hessian
             prefix.count[n] = count
             prefix.code[n] = <uint8_t>code
-            n += 1
+            n += (cells[code].gradient != 0) | (cells[code].hessian != 0)
     prefix.n = n
+    if n:
+        prefix.count[n - 1] = count
 
 
 cdef int32_t best_candidate(
@@ -427,16 +438,17 @@ cdef class Finder:
                     <two_lanes*>wide,
                 )
                 cells = wide
-            self.scan(cells, f, leaf, NULL, best)
+            self.scan(cells, f, leaf, NULL, &self.rules, best)
 
     cdef void scan(
-        self, const Bin* cells, int64_t f, const Leaf* leaf, const uint64_t* touched, Split* best
+        self, const Bin* cells, int64_t f, const Leaf* leaf, const uint64_t* touched, const Rules* rules,
+        Split* best,
     ) noexcept nogil:
         """Try every split of one feature; where given, ``touched`` has a bit for every bin that holds rows."""
         cdef Prefix prefix
         cdef int32_t n_bins = <int32_t>(self.offsets[f + 1] - self.offsets[f]) - 1
         if self.is_categorical[f]:
-            scan_categories(cells, n_bins, <int32_t>f, leaf, self.bounded, &self.rules, best)
+            scan_categories(cells, n_bins, <int32_t>f, leaf, self.bounded, rules, best)
             return
         if touched != NULL:
             accumulate_touched(cells, touched, n_bins, &prefix)
@@ -444,7 +456,7 @@ cdef class Finder:
             accumulate(cells, n_bins, &prefix)
         scan_values(
             &prefix, cells[n_bins], n_bins, <int32_t>f, leaf, self.signs[f] if self.bounded else 0, self.bounded,
-            &self.rules, best,
+            rules, best,
         )
 
     def rank(
@@ -515,25 +527,22 @@ cdef class Finder:
         Threads share the rows of a leaf, or take one leaf each where there are several. Returns whether all
         leaves have a split.
         """
-        cdef int64_t i, t, k, n_ids = ids.shape[0], n_rows = 0, n_parts
+        cdef int64_t i, t, k, n_ids = ids.shape[0], n_values = 0, n_parts
         cdef Split[SHORTLIST] found
         cdef Leaf* leaf
         cdef bint all_split = True
         for i in range(n_ids):
-            n_rows += self.leaves[ids[i]].stop - self.leaves[ids[i]].start
-        n_threads = worth_threads(n_threads, ROW * n_rows, values_per_thread)
+            n_values += ROW * (self.leaves[ids[i]].stop - self.leaves[ids[i]].start) + self.leaves[ids[i]].total.count
+        n_threads = worth_threads(n_threads, n_values, values_per_thread)
         n_parts = min(n_threads, self.cells.shape[0]) if n_ids == 1 else 1
         if n_parts > 1:
             leaf = &self.leaves[ids[0]]
-            n_rows = leaf.stop - leaf.start
             with nogil, parallel(num_threads=n_threads):
                 for t in prange(n_parts, schedule="static"):
-                    self.fill_shortlist(
-                        leaf, leaf.start + n_rows * t // n_parts, leaf.start + n_rows * (t + 1) // n_parts, <int>t
-                    )
+                    self.fill_shortlist(leaf, t, n_parts, <int>t)
                 for k in prange(SHORTLIST, schedule="static"):
                     self.scan_shortlisted(leaf, k, n_parts, 0, &found[k])
-            conclude(leaf, found, SHORTLIST, self.bounded, &self.rules)
+            self.decide(leaf, found, n_parts, 0)
             return leaf.split.feature >= 0
         for i in prange(
             n_ids, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"
@@ -546,38 +555,98 @@ cdef class Finder:
     cdef void refine_alone(self, Leaf* leaf, int thread) noexcept nogil:
         cdef Split[SHORTLIST] found
         cdef int64_t k
-        self.fill_shortlist(leaf, leaf.start, leaf.stop, thread)
+        self.fill_shortlist(leaf, 0, 1, thread)
         for k in range(SHORTLIST):
             self.scan_shortlisted(leaf, k, 1, thread, &found[k])
-        conclude(leaf, found, SHORTLIST, self.bounded, &self.rules)
+        self.decide(leaf, found, 1, thread)
 
-    cdef void fill_shortlist(self, const Leaf* leaf, int64_t start, int64_t stop, int thread) noexcept nogil:
+    cdef void fill_shortlist(self, const Leaf* leaf, int64_t part, int64_t n_parts, int thread) noexcept nogil:
+        """Fill the bins of the shortlist with a part of the leaf's rows."""
         cdef const uint8_t* columns[SHORTLIST]
         cdef int n_columns = 0
+        cdef int64_t n_rows = leaf.stop - leaf.start
+        cdef int64_t start = leaf.start + n_rows * part // n_parts, stop = leaf.start + n_rows * (part + 1) // n_parts
         while n_columns < SHORTLIST and leaf.shortlist[n_columns] >= 0:
             columns[n_columns] = &self.codes[0, leaf.shortlist[n_columns]]
             n_columns += 1
         fill_columns(
             n_columns, columns, &self.order[start], &self.sums[start], stop - start, self.bits, self.same,
-            leaf.stop - leaf.start < self.codes.shape[0] // 8, &self.columns_scratch[thread, 0],
+            n_rows < self.codes.shape[0] // 8, &self.columns_scratch[thread, 0],
             <two_lanes*>&self.cells[thread, 0],
         )
 
     cdef void scan_shortlisted(
         self, const Leaf* leaf, int64_t k, int64_t n_parts, int thread, Split* best
     ) noexcept nogil:
-        """The best split of one feature of the shortlist, whose bins were filled in parts; they are zero again."""
+        """The best split of one feature of the shortlist, whose bins were filled in parts; they are zero again.
+
+        Where hessians differ, how many rows a child has is not known yet, and not asked.
+        """
         cdef int64_t t, c
         cdef Bin* cells = &self.cells[thread, k * CELLS]
+        cdef Rules rules = self.rules
         begin(leaf, self.bounded, &self.rules, best)
         if leaf.shortlist[k] < 0:
             return
+        if not self.same:
+            rules.min_samples_leaf = 0.0
         for t in range(1, n_parts):
             for c in range(CELLS):
                 bin_add(cells + c, &self.cells[t, k * CELLS + c])
-        self.scan(cells, leaf.shortlist[k], leaf, NULL, best)
+        self.scan(cells, leaf.shortlist[k], leaf, NULL, &rules, best)
         for t in range(n_parts):
             memset(&self.cells[thread + t, k * CELLS], 0, CELLS * sizeof(Bin))
+
+    cdef void decide(self, Leaf* leaf, const Split* found, int n_threads, int thread) noexcept nogil:
+        """The best of what was found on the shortlist, with the number of rows that go left.
+
+        If it leaves a child too few, the search is repeated with that in view.
+        """
+        cdef Split[SHORTLIST] again
+        cdef int64_t k, n_left
+        conclude(leaf, found, SHORTLIST, self.bounded, &self.rules)
+        if self.same or leaf.split.feature < 0:
+            return
+        n_left = self.count_left(leaf, n_threads)
+        leaf.split.left.count = <uint32_t>n_left
+        if min(n_left, leaf.total.count - n_left) >= self.rules.min_samples_leaf:
+            return
+        for k in range(SHORTLIST):
+            begin(leaf, self.bounded, &self.rules, &again[k])
+            if leaf.shortlist[k] >= 0:
+                self.scan_rows(leaf, &leaf.shortlist[k], 1, &self.cells[thread, 0], &again[k])
+        conclude(leaf, again, SHORTLIST, self.bounded, &self.rules)
+
+    cdef int64_t count_left(self, Leaf* leaf, int n_threads) noexcept nogil:
+        """How many rows the leaf's split sends left; those without a value follow the larger child if there are none."""
+        cdef int64_t f = leaf.split.feature, n_up_to = 0, n_missing = 0, part
+        cdef int64_t[2 * MOST_PARTS] up_to
+        cdef int64_t[2 * MOST_PARTS] missing
+        cdef int64_t n_parts = min(n_threads, MOST_PARTS)
+        cdef int32_t missing_code = <int32_t>(self.offsets[f + 1] - self.offsets[f]) - 1
+        for part in prange(
+            2 * n_parts, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="static"
+        ):
+            self.count_part(leaf, part // 2, n_parts, part % 2, missing_code, &up_to[part], &missing[part])
+        for part in range(2 * n_parts):
+            n_up_to += up_to[part]
+            n_missing += missing[part]
+        if n_missing == 0:
+            leaf.split.missing_left = 2 * n_up_to > leaf.total.count
+            return n_up_to
+        return n_up_to + n_missing if leaf.split.missing_left else n_up_to
+
+    cdef void count_part(
+        self, const Leaf* leaf, int64_t part, int64_t n_parts, bint quiet, int32_t missing_code,
+        int64_t* n_up_to, int64_t* n_missing,
+    ) noexcept nogil:
+        cdef int64_t start = leaf.quiet_start if quiet else leaf.start
+        cdef int64_t n_rows = leaf.quiet_stop - start if quiet else leaf.stop - start
+        cdef int64_t first = n_rows * part // n_parts
+        count_codes_of(
+            &self.codes[0, leaf.split.feature], leaf.split.code, missing_code, &self.order[start + first],
+            n_rows * (part + 1) // n_parts - first, n_up_to, n_missing,
+        )
 
     def find_directly(self, const int32_t[::1] ids, const int32_t[:, ::1] features, int n_threads):
         """The best split of each leaf among its own features, from its rows: small leaves, sampled features.
@@ -610,7 +679,7 @@ cdef class Finder:
         """Fill the bins of a group of features from the leaf's rows, scan them, and leave them zero again."""
         cdef uint64_t[4 * GROUP] touched
         cdef int64_t i, j
-        cdef bint few = leaf.stop - leaf.start <= FEW_ROWS
+        cdef bint few = leaf.total.count <= FEW_ROWS
         cdef uint64_t bits
         cdef Bin* own
         while width > 0 and features[width - 1] < 0:
@@ -625,7 +694,7 @@ cdef class Finder:
             i += COLUMNS
         for j in range(width):
             own = cells + j * CELLS
-            self.scan(own, features[j], leaf, &touched[4 * j] if few else NULL, best)
+            self.scan(own, features[j], leaf, &touched[4 * j] if few else NULL, &self.rules, best)
             if few:
                 for i in range(4):
                     bits = touched[4 * j + i]
@@ -654,5 +723,11 @@ cdef class Finder:
             for j in range(width):
                 code = columns[j][row]
                 bin_add(cells + j * CELLS + code, &sum)
+                if touched != NULL:
+                    touched[4 * j + (code >> 6)] |= (<uint64_t>1) << (code & 63)
+        for i in range(leaf.quiet_start, leaf.quiet_stop):
+            for j in range(width):
+                code = columns[j][self.order[i]]
+                cells[j * CELLS + code].count += 1
                 if touched != NULL:
                     touched[4 * j + (code >> 6)] |= (<uint64_t>1) << (code & 63)

@@ -166,7 +166,7 @@ def test_every_way_finds_the_split_of_the_slow_twin(seed, n_rows, n_bins, catego
     for n_threads in (1, 3):
         assert case.from_lines(n_threads) == found
         assert case.from_rows(n_threads=n_threads) == found
-        if len(n_bins) <= 4:
+        if len(n_bins) <= 4 and not categorical:
             assert case.refined(range(len(n_bins)), n_threads) == found
 
 

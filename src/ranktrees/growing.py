@@ -178,8 +178,11 @@ class TreeGrower:
         rows.round(gradients, hessians, self.n_threads, drawn, self.gradient_levels, key)
         self.order[:n_rows] = np.arange(n_rows, dtype=np.uint32) if drawn is None else drawn
         queue = (BestLeaf if self.max_leaf_nodes else WholeLayers)(lambda: self.gains)
+        n_loud = self.parter.separate(n_rows) if self.search.skips_quiet_rows else n_rows
         self.search.begin(rows, self.rules, (seed, stream(tree, FEATURES)))
-        self.parter.plant(n_rows, *rows.total, self.l2_regularization, rows.gradient_unit, rows.hessian_unit)
+        self.parter.plant(
+            n_loud, n_rows, *rows.total, self.l2_regularization, rows.gradient_unit, rows.hessian_unit
+        )
         self.constraints.plant()
         n_nodes, n_leaves = 1, 1
         root = np.zeros(1, np.int32)
@@ -198,7 +201,8 @@ class TreeGrower:
                 queue.push(children[self.features[children] >= 0])
                 if self.search.is_sure:
                     self.search.forget(queue.give_up(self.n_leaves_allowed - n_leaves))
-        leaves, order = self.leaves[:n_nodes].copy(), self.order[:n_rows]
+        leaves = self.leaves[:n_nodes].copy()
+        order = self.parter.finish(leaves)
         self._settle(leaves, order)
         return Grown(leaves, order)
 

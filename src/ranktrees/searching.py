@@ -86,6 +86,7 @@ class Search:
     """
 
     is_sure = True  # a leaf that was found a split has one
+    skips_quiet_rows = False  # rows whose gradient and hessian round to nothing are only counted
 
     def __init__(self, codes, mapper, packing, constraints, order, sums, n_threads, n_leaves):
         self.codes = codes
@@ -240,6 +241,7 @@ class CoarseToFine(SearchOfLines):
     """Cells pick the features, bins the split."""
 
     is_sure = False
+    skips_quiet_rows = True
 
     def find(self, ids):
         """Pick the features of leaves that have lines."""

@@ -206,7 +206,7 @@ def own_score(leaf, rules):
 def candidates(codes, bins, leaf, feature, n_bins, categorical):
     """Yield (left codes, last left code), in the order in which equal ones are preferred."""
     here = codes[leaf.rows, feature]
-    present = sorted(set(here.tolist()) - {n_bins})
+    codes_here = sorted(set(here.tolist()) - {n_bins})
     has_missing = (here == n_bins).any()
     if categorical:
         smoothing = SMOOTHING * leaf.total[1] / leaf.total[2]
@@ -218,11 +218,12 @@ def candidates(codes, bins, leaf, feature, n_bins, categorical):
         for k in range(1, len(by_mean)):
             yield frozenset(by_mean[:k])
         return
-    for k in range(1, len(present) + has_missing):
-        yield frozenset(present[:k])
+    heard = [code for code in codes_here if any(total(bins, leaf.rows[here == code])[:2])]
+    up_to = [frozenset(code for code in codes_here if code <= last) for last in heard[:-1]]
+    yield from up_to
     if has_missing:
-        for k in range(1, len(present)):
-            yield frozenset([*present[:k], n_bins])
+        yield frozenset(codes_here)
+        yield from (some | {n_bins} for some in up_to)
 
 
 def best_split(codes, bins, leaf, features, mapper, rules):
