@@ -9,9 +9,9 @@ import joblib
 from ranktrees._core import simd
 from ranktrees._core.threads import max_threads
 
-# A thread is worth having for about this many values, some 10 microseconds of work: while a tree grows its
-# threads are awake.
-VALUES_PER_THREAD = 1 << 14
+# A thread is worth having for about this many values, some microseconds of work: while a tree grows its threads
+# are awake.
+VALUES_PER_THREAD = 1 << 12
 
 _asked = os.environ.get("RANKTREES_SIMD")
 if _asked is not None and _asked not in simd.LEVELS[: simd.LEVELS.index(simd.of_processor()) + 1]:
@@ -101,7 +101,7 @@ def threads_for(n_threads, n_values):
     Examples
     --------
     >>> from ranktrees.parallel import threads_for
-    >>> threads_for(8, 1_000), threads_for(8, 40_000), threads_for(8, 10_000_000)
+    >>> threads_for(8, 1_000), threads_for(8, 10_000), threads_for(8, 10_000_000)
     (1, 3, 8)
     """
     return int(min(n_threads, 1 + n_values // VALUES_PER_THREAD))

@@ -22,8 +22,10 @@ FEW_ROWS = 512
 # Lines are kept for this many bytes; a leaf that finds no room is searched from its rows.
 LINES_BYTES = 1 << 28
 
-# "auto" looks coarsely first where splits choose among at least so many features.
-MANY_FEATURES = 32
+# "auto" looks coarsely first where there are at least so many features, and splits choose among at least that
+# share of them: for fewer, the leaves' rows are looked at sooner than cells of all features are added up.
+MANY_FEATURES = 64
+LEAST_SHARE = 1 / 8
 
 
 def searches(split_search, codes, mapper, constraints, n_threads):
@@ -54,9 +56,12 @@ def searches(split_search, codes, mapper, constraints, n_threads):
             'split_search="auto" or "full", or set categorical_features=None.'
         )
     if split_search == "auto":
-        n_features = constraints.max_features or len(constraints.usable)
-        coarse = n_features >= MANY_FEATURES and not categorical
-        split_search = "coarse_to_fine" if coarse else "full"
+        n_features = len(constraints.usable)
+        many = (
+            n_features >= MANY_FEATURES
+            and (constraints.max_features or n_features) >= LEAST_SHARE * n_features
+        )
+        split_search = "coarse_to_fine" if many and not categorical else "full"
     if not len(constraints.usable) or (split_search == "full" and constraints.draws_features):
         kind, packing = DirectSearch, None
     elif split_search == "full":
