@@ -65,6 +65,17 @@ EACH_WIDTH(void, widen, (int64_t n, const int64_t *RESTRICT sums, int bits, int 
         wide[i] = widened(sums[i], bits, same);
 }
 
+/* The same of the cells of one feature, where a count is only 1 if there is anything, unless it is the hessian. */
+EACH_WIDTH(void, widen_cells,
+           (int64_t n, const int64_t *RESTRICT sums, int bits, int same, two_lanes *RESTRICT wide),
+           (n, sums, bits, same, wide)) {
+    for (int64_t i = 0; i < n; i++) {
+        wide[i] = widened(sums[i], bits, same);
+        if (!same)
+            wide[i].count = sums[i] != 0;
+    }
+}
+
 EACH_WIDTH(int64_t, total_of, (int64_t n, const int64_t *RESTRICT sums), (n, sums)) {
     int64_t total = 0;
     for (int64_t i = 0; i < n; i++)

@@ -23,8 +23,7 @@ INLINE void add_rows_of_columns(int n_columns, const uint8_t *const *columns, co
     }
 }
 
-/* wide: n_columns x CODES bins; cells as above, scratch. Where hessians differ, a count is only 1 where there is
- * anything. */
+/* wide: n_columns x CODES bins; cells as above, scratch */
 static void fill_columns(int n_columns, const uint8_t *const *columns, const uint32_t *rows, const int64_t *sums,
                          int64_t n, int bits, int same, int sparse, int64_t *cells, two_lanes *wide) {
     memset(cells, 0, n_columns * COPIES * CODES * sizeof(int64_t));
@@ -38,10 +37,7 @@ static void fill_columns(int n_columns, const uint8_t *const *columns, const uin
         int64_t *even = cells + k * COPIES * CODES, *odd = even + CODES;
         for (int c = 0; c < CODES; c++)
             even[c] += odd[c];
-        widen(CODES, even, bits, same, wide + k * CODES);
-        if (!same)
-            for (int c = 0; c < CODES; c++)
-                wide[k * CODES + c].count = even[c] != 0;
+        widen_cells(CODES, even, bits, same, wide + k * CODES);
     }
 }
 

@@ -130,13 +130,20 @@ cdef class Parter:
     def separate(self, int64_t n_rows):
         """Set the rows apart, of the first ``n_rows``, whose sums are zero; the number of the others.
 
-        They tell nothing of where to split. Both parts stay in order, the others first.
+        They tell nothing of where to split. Both parts stay in order, the others first. Where they are few it
+        does not pay, and all stay together.
         """
         cdef int64_t i, n_loud = 0, n_quiet = 0
         cdef bint loud
         cdef uint32_t* order = &self.order[0]
         cdef uint32_t* quiet = &self.row_scratch[0]
         cdef int64_t* sums = &self.sums[0]
+        with nogil:
+            for i in range(n_rows):
+                n_loud += sums[i] != 0
+        if n_loud > n_rows - n_rows // 8:
+            return n_rows
+        n_loud = 0
         with nogil:
             for i in range(n_rows):
                 loud = sums[i] != 0

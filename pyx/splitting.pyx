@@ -24,7 +24,7 @@ cdef extern from "bins.h" nogil:
     ctypedef struct two_lanes:
         pass
     two_lanes widened(int64_t sum, int bits, int same)
-    void widen(int64_t n, const int64_t* sums, int bits, int same, two_lanes* wide)
+    void widen_cells(int64_t n, const int64_t* sums, int bits, int same, two_lanes* wide)
 
 cdef extern from "gains.h" nogil:
     ctypedef struct Sums "sums":
@@ -72,6 +72,7 @@ cdef enum:
     ROW = 3  # what refining with one row costs, beyond counting it, in steps of about a nanosecond
     FEATURE = 32  # and scanning one feature of a coarse line
     MOST_PARTS = 256
+    COUNTED = 16384  # rows to be counted that are worth a thread
 
 # A gain below this share of what the children score is rounding, not signal.
 cdef double RELATIVE_NOISE = 2.0 ** -40
@@ -365,12 +366,13 @@ cdef class Finder:
     cdef Leaf[::1] leaves
     cdef int64_t[:, ::1] lines
     cdef int lanes, bits
-    cdef bint same, bounded
-    cdef Rules rules
+    cdef bint same, bounded, apart
+    cdef Rules rules, loose  # the same, whatever the number of rows in a child
     cdef Bin[:, ::1] cells
     cdef int64_t[:, ::1] columns_scratch
     cdef double[:, ::1] scores
     cdef Split[::1] found
+    cdef const int32_t[:, ::1] all_features
     cdef const int8_t* signs
 
     def __init__(self, codes, order, sums, offsets, is_categorical, monotone, places, n_threads):
@@ -383,6 +385,7 @@ cdef class Finder:
         self.columns_scratch = np.empty((n_threads, SHORTLIST * COPIES * CELLS * 2), np.int64)
         self.scores = np.empty((2, n_features))
         self.found = np.empty(64, SPLIT)
+        self.all_features = np.arange(n_features, dtype=np.int32)[None, :]
 
     def look_at(self, leaves, lines, int lanes):
         """The leaves, and where their lines are: ``lanes`` numbers per cell."""
@@ -390,16 +393,22 @@ cdef class Finder:
 
     def begin(
         self, int bits, bint same, double l2, double min_gain, double gradient_unit, double hessian_unit,
-        uint32_t min_samples_leaf, uint32_t min_hessian,
+        uint32_t min_samples_leaf, uint32_t min_hessian, bint apart=False,
     ):
-        """A new tree: how its sums are to be read, and what its splits must satisfy."""
-        self.bits, self.same = bits, same
+        """A new tree: how its sums are to be read, and what its splits must satisfy.
+
+        Where rows that round to nothing are set ``apart``, splits are searched among the others, and the rows
+        that a child has are counted then.
+        """
+        self.bits, self.same, self.apart = bits, same, apart and not same
         self.rules.l2 = l2
         self.rules.min_gain = min_gain
         self.rules.gradient_unit = gradient_unit
         self.rules.hessian_unit = hessian_unit
         self.rules.min_samples_leaf = min_samples_leaf
         self.rules.min_hessian = min_hessian
+        self.loose = self.rules
+        self.loose.min_samples_leaf = 0.0
 
     cdef Split* room_for(self, int64_t n):
         if n > self.found.shape[0]:
@@ -422,6 +431,8 @@ cdef class Finder:
             )
         for i in range(n_ids):
             conclude(&self.leaves[ids[i]], found + i * n_shares, n_shares, self.bounded, &self.rules)
+        if self.apart:
+            self.verify_all(ids, self.all_features, n_threads)
 
     cdef void scan_line(self, const Leaf* leaf, int64_t first, int64_t last, Split* best) noexcept nogil:
         cdef Bin[CELLS] wide
@@ -433,12 +444,12 @@ cdef class Finder:
             if self.lanes == 2:
                 cells = <const Bin*>(line + 2 * self.offsets[f])
             else:
-                widen(
+                widen_cells(
                     self.offsets[f + 1] - self.offsets[f], line + self.offsets[f], self.bits, self.same,
                     <two_lanes*>wide,
                 )
                 cells = wide
-            self.scan(cells, f, leaf, NULL, &self.rules, best)
+            self.scan(cells, f, leaf, NULL, &self.loose if self.apart else &self.rules, best)
 
     cdef void scan(
         self, const Bin* cells, int64_t f, const Leaf* leaf, const uint64_t* touched, const Rules* rules,
@@ -542,7 +553,9 @@ cdef class Finder:
                     self.fill_shortlist(leaf, t, n_parts, <int>t)
                 for k in prange(SHORTLIST, schedule="static"):
                     self.scan_shortlisted(leaf, k, n_parts, 0, &found[k])
-            self.decide(leaf, found, n_parts, 0)
+            conclude(leaf, found, SHORTLIST, self.bounded, &self.rules)
+            if not self.same:
+                self.verify(leaf, leaf.shortlist, SHORTLIST, <int>n_parts, 0)
             return leaf.split.feature >= 0
         for i in prange(
             n_ids, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"
@@ -558,7 +571,9 @@ cdef class Finder:
         self.fill_shortlist(leaf, 0, 1, thread)
         for k in range(SHORTLIST):
             self.scan_shortlisted(leaf, k, 1, thread, &found[k])
-        self.decide(leaf, found, 1, thread)
+        conclude(leaf, found, SHORTLIST, self.bounded, &self.rules)
+        if not self.same:
+            self.verify(leaf, leaf.shortlist, SHORTLIST, 1, thread)
 
     cdef void fill_shortlist(self, const Leaf* leaf, int64_t part, int64_t n_parts, int thread) noexcept nogil:
         """Fill the bins of the shortlist with a part of the leaf's rows."""
@@ -584,38 +599,50 @@ cdef class Finder:
         """
         cdef int64_t t, c
         cdef Bin* cells = &self.cells[thread, k * CELLS]
-        cdef Rules rules = self.rules
         begin(leaf, self.bounded, &self.rules, best)
         if leaf.shortlist[k] < 0:
             return
-        if not self.same:
-            rules.min_samples_leaf = 0.0
         for t in range(1, n_parts):
             for c in range(CELLS):
                 bin_add(cells + c, &self.cells[t, k * CELLS + c])
-        self.scan(cells, leaf.shortlist[k], leaf, NULL, &rules, best)
+        self.scan(cells, leaf.shortlist[k], leaf, NULL, &self.rules if self.same else &self.loose, best)
         for t in range(n_parts):
             memset(&self.cells[thread + t, k * CELLS], 0, CELLS * sizeof(Bin))
 
-    cdef void decide(self, Leaf* leaf, const Split* found, int n_threads, int thread) noexcept nogil:
-        """The best of what was found on the shortlist, with the number of rows that go left.
-
-        If it leaves a child too few, the search is repeated with that in view.
-        """
-        cdef Split[SHORTLIST] again
-        cdef int64_t k, n_left
-        conclude(leaf, found, SHORTLIST, self.bounded, &self.rules)
-        if self.same or leaf.split.feature < 0:
+    cdef void verify(
+        self, Leaf* leaf, const int32_t* features, int64_t width, int n_threads, int thread
+    ) noexcept nogil:
+        """Count the rows that a split found loosely sends left; if a child gets too few, search again, exactly."""
+        cdef Split best
+        cdef int64_t first = 0, n_left
+        if leaf.split.feature < 0:
             return
         n_left = self.count_left(leaf, n_threads)
         leaf.split.left.count = <uint32_t>n_left
         if min(n_left, leaf.total.count - n_left) >= self.rules.min_samples_leaf:
             return
-        for k in range(SHORTLIST):
-            begin(leaf, self.bounded, &self.rules, &again[k])
-            if leaf.shortlist[k] >= 0:
-                self.scan_rows(leaf, &leaf.shortlist[k], 1, &self.cells[thread, 0], &again[k])
-        conclude(leaf, again, SHORTLIST, self.bounded, &self.rules)
+        begin(leaf, self.bounded, &self.rules, &best)
+        while first < width:
+            self.scan_rows(leaf, features + first, min(GROUP, width - first), True, &self.cells[thread, 0], &best)
+            first += GROUP
+        conclude(leaf, &best, 1, self.bounded, &self.rules)
+
+    cdef void verify_all(self, const int32_t[::1] ids, const int32_t[:, ::1] features, int n_threads) noexcept:
+        """``features``: one line per leaf, or one line for all."""
+        cdef int64_t i, n_rows = 0
+        for i in range(ids.shape[0]):
+            n_rows += self.leaves[ids[i]].total.count
+        n_threads = worth_threads(n_threads, n_rows, COUNTED)
+        if ids.shape[0] == 1:
+            self.verify(&self.leaves[ids[0]], &features[0, 0], features.shape[1], n_threads, 0)
+            return
+        for i in prange(
+            ids.shape[0], nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"
+        ):
+            self.verify(
+                &self.leaves[ids[i]], &features[i if features.shape[0] > 1 else 0, 0], features.shape[1], 1,
+                threadid(),
+            )
 
     cdef int64_t count_left(self, Leaf* leaf, int n_threads) noexcept nogil:
         """How many rows the leaf's split sends left; those without a value follow the larger child if there are none."""
@@ -667,19 +694,24 @@ cdef class Finder:
             while first < last:
                 self.scan_rows(
                     &self.leaves[ids[i]], &features[i if features.shape[0] > 1 else 0, first],
-                    min(GROUP, last - first), &self.cells[threadid(), 0], found + task,
+                    min(GROUP, last - first), not self.apart, &self.cells[threadid(), 0], found + task,
                 )
                 first = first + GROUP
         for i in range(n_ids):
             conclude(&self.leaves[ids[i]], found + i * n_shares, n_shares, self.bounded, &self.rules)
+        if self.apart:
+            self.verify_all(ids, features, n_threads)
 
     cdef void scan_rows(
-        self, const Leaf* leaf, const int32_t* features, int64_t width, Bin* cells, Split* best,
+        self, const Leaf* leaf, const int32_t* features, int64_t width, bint exact, Bin* cells, Split* best,
     ) noexcept nogil:
-        """Fill the bins of a group of features from the leaf's rows, scan them, and leave them zero again."""
+        """Fill the bins of a group of features from the leaf's rows, scan them, and leave them zero again.
+
+        If not ``exact``, rows set apart are left out, and the number of rows in a child does not matter.
+        """
         cdef uint64_t[4 * GROUP] touched
         cdef int64_t i, j
-        cdef bint few = leaf.total.count <= FEW_ROWS
+        cdef bint few = (leaf.total.count if exact else leaf.stop - leaf.start) <= FEW_ROWS
         cdef uint64_t bits
         cdef Bin* own
         while width > 0 and features[width - 1] < 0:
@@ -689,12 +721,15 @@ cdef class Finder:
         i = 0
         while i < width:
             self.add_columns(
-                leaf, features + i, min(COLUMNS, width - i), cells + i * CELLS, &touched[4 * i] if few else NULL
+                leaf, features + i, min(COLUMNS, width - i), exact, cells + i * CELLS,
+                &touched[4 * i] if few else NULL,
             )
             i += COLUMNS
         for j in range(width):
             own = cells + j * CELLS
-            self.scan(own, features[j], leaf, &touched[4 * j] if few else NULL, &self.rules, best)
+            self.scan(
+                own, features[j], leaf, &touched[4 * j] if few else NULL, &self.rules if exact else &self.loose, best
+            )
             if few:
                 for i in range(4):
                     bits = touched[4 * j + i]
@@ -705,7 +740,7 @@ cdef class Finder:
                 memset(own, 0, (self.offsets[features[j] + 1] - self.offsets[features[j]]) * sizeof(Bin))
 
     cdef void add_columns(
-        self, const Leaf* leaf, const int32_t* features, int64_t width, Bin* cells, uint64_t* touched
+        self, const Leaf* leaf, const int32_t* features, int64_t width, bint exact, Bin* cells, uint64_t* touched
     ) noexcept nogil:
         """Add the rows of a leaf to the bins of a few features."""
         cdef const uint8_t* columns[COLUMNS]
@@ -725,7 +760,7 @@ cdef class Finder:
                 bin_add(cells + j * CELLS + code, &sum)
                 if touched != NULL:
                     touched[4 * j + (code >> 6)] |= (<uint64_t>1) << (code & 63)
-        for i in range(leaf.quiet_start, leaf.quiet_stop):
+        for i in range(leaf.quiet_start, leaf.quiet_stop if exact else leaf.quiet_start):
             for j in range(width):
                 code = columns[j][self.order[i]]
                 cells[j * CELLS + code].count += 1

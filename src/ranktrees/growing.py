@@ -178,8 +178,8 @@ class TreeGrower:
         rows.round(gradients, hessians, self.n_threads, drawn, self.gradient_levels, key)
         self.order[:n_rows] = np.arange(n_rows, dtype=np.uint32) if drawn is None else drawn
         queue = (BestLeaf if self.max_leaf_nodes else WholeLayers)(lambda: self.gains)
-        n_loud = self.parter.separate(n_rows) if self.search.skips_quiet_rows else n_rows
-        self.search.begin(rows, self.rules, (seed, stream(tree, FEATURES)))
+        n_loud = self.parter.separate(n_rows) if self.search.sets_apart else n_rows
+        self.search.begin(rows, self.rules, (seed, stream(tree, FEATURES)), n_loud < n_rows)
         self.parter.plant(
             n_loud, n_rows, *rows.total, self.l2_regularization, rows.gradient_unit, rows.hessian_unit
         )

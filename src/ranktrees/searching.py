@@ -91,7 +91,7 @@ class Search:
     """
 
     is_sure = True  # a leaf that was found a split has one
-    skips_quiet_rows = False  # rows whose gradient and hessian round to nothing are only counted
+    has_lines = False
 
     def __init__(self, codes, mapper, packing, constraints, order, sums, n_threads, n_leaves):
         self.codes = codes
@@ -108,13 +108,15 @@ class Search:
             n_threads,
         )
         self.lines, self.lanes = np.empty((0, 0), np.int64), 1
+        # Rows that round to nothing are set apart, and only counted; but the mean of a category tells of them.
+        self.sets_apart = not mapper.is_categorical[constraints.usable].any()
 
     def look_at(self, leaves):
         """The leaves have moved."""
         self.leaves, self.starts, self.stops = leaves, leaves["start"], leaves["stop"]
         self.finder.look_at(leaves, self.lines, self.lanes)
 
-    def begin(self, rows, rules, key):
+    def begin(self, rows, rules, key, some_apart):
         """A new tree.
 
         Parameters
@@ -124,8 +126,12 @@ class Search:
             (l2, min_gain, min_samples_leaf, min_hessian).
         key : (int, int)
             Of the random draws of features: the fit's seed, and a stream of the tree.
+        some_apart : bool
+            Whether rows were set apart.
         """
         self.rows, self.key = rows, key
+        # one number per cell tells gradients and hessians, and rows are counted later: that pays for lines anyway
+        self.counts_later = self.sets_apart and (some_apart or self.has_lines)
         l2, min_gain, min_samples_leaf, min_hessian = rules
         self.finder.begin(
             rows.bits,
@@ -136,6 +142,7 @@ class Search:
             rows.hessian_unit,
             min_samples_leaf,
             max(1, min(math.ceil(min_hessian / rows.hessian_unit), 2**32 - 1)),
+            self.counts_later,
         )
 
     def root(self, root):
@@ -171,6 +178,7 @@ class DirectSearch(Search):
 class SearchOfLines(Search):
     """What the searches share that keep a line of cells for each leaf."""
 
+    has_lines = True
     few_rows = 0  # leaves of fewer rows have no line
 
     def __init__(self, codes, mapper, packing, constraints, order, sums, n_threads, n_leaves):
@@ -188,8 +196,8 @@ class SearchOfLines(Search):
         super().look_at(leaves)
         self.builder.look_at(leaves, self.lines, self.lanes)
 
-    def begin(self, rows, rules, key):
-        super().begin(rows, rules, key)
+    def begin(self, rows, rules, key, some_apart):
+        super().begin(rows, rules, key, some_apart)
         lanes = self.lanes_for(rows)
         if not self.lines.size or lanes != self.lanes:
             width = self.packing.n_cells * lanes
@@ -234,7 +242,7 @@ class FullSearch(SearchOfLines):
     few_rows = FEW_ROWS
 
     def lanes_for(self, rows):
-        return 1 if rows.same else 2
+        return 1 if rows.same or self.counts_later else 2
 
     def find(self, ids):
         """Search leaves that have lines."""
@@ -246,7 +254,6 @@ class CoarseToFine(SearchOfLines):
     """Cells pick the features, bins the split."""
 
     is_sure = False
-    skips_quiet_rows = True
 
     def find(self, ids):
         """Pick the features of leaves that have lines."""
