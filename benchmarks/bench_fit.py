@@ -7,8 +7,9 @@
     python benchmarks/bench_fit.py accuracy    NDCG@10 at equal trees, leaves and rate, query by query
 
 Rows are MSLR-shaped (136 features, about 120 rows per query). In ``speed`` each library fits one tree, and
-``--trees`` trees: the time of a tree is the difference, divided, so that binning does not count. Figures are medians over the repeats; ratios are of ours to the
-peer's, repeat by repeat, and then the median and the range, so that what else the machine does hits both.
+``--trees`` trees: the time of a tree is the difference, divided, so that binning does not count. Figures are
+medians over the repeats; ratios are of ours to the peer's, repeat by repeat, and then the median and the
+range, so that what else the machine does hits both.
 """
 
 import argparse
@@ -218,7 +219,9 @@ def threads(options):
         per_tree = {count: [] for count in counts}
         for _ in range(options.repeats):
             for options.threads in counts:
-                one, all_trees = (seconds(libraries["ranktrees"], rows, options, n) for n in (1, options.trees))
+                one, all_trees = (
+                    seconds(libraries["ranktrees"], rows, options, n) for n in (1, options.trees)
+                )
                 per_tree[options.threads].append((all_trees - one) / (options.trees - 1) * 1e3)
         print(f"| {contest}, threads | ms per tree | speed-up |\n|---|---|---|")
         for count in counts:

@@ -9,7 +9,6 @@ import numpy as np
 
 from cython.parallel cimport parallel, prange, threadid
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
-from libc.string cimport memset
 
 from records cimport Digit, Leaf, worth_threads
 
@@ -21,7 +20,8 @@ cdef extern from "joint.h" nogil:
     enum: CHUNK
     enum: STEP
     void fill_tables(
-        int lanes, const uint8_t* bytes, int64_t n_bytes, const uint32_t* rows, const int64_t* sums, int64_t n,
+        int lanes, const uint8_t* bytes, int64_t n_bytes, const uint32_t* rows, const int64_t* sums,
+        int64_t n,
         int bits, int same, int64_t first, int64_t last, uint64_t* scratch, int64_t* tables,
     ) noexcept
     void take_margins(
@@ -198,8 +198,10 @@ cdef class Builder:
         ):
             n_rows = self.leaves[ids[i]].stop - self.leaves[ids[i]].start
             if n_threads == 1 or n_rows * 2 <= self.n_cells * n_threads:
-                self.fill(&self.leaves[ids[i]], self.leaves[ids[i]].start, self.leaves[ids[i]].stop, bits, same,
-                          0, self.n_blocks, threadid(), &self.lines[self.leaves[ids[i]].histogram, 0])
+                self.fill(
+                    &self.leaves[ids[i]], self.leaves[ids[i]].start, self.leaves[ids[i]].stop, bits, same,
+                    0, self.n_blocks, threadid(), &self.lines[self.leaves[ids[i]].histogram, 0],
+                )
 
     cdef void fill(
         self, const Leaf* leaf, int64_t start, int64_t stop, int bits, bint same, int64_t first, int64_t last,
@@ -214,7 +216,8 @@ cdef class Builder:
         )
         for byte in range(first * BLOCK, min(last * BLOCK, self.bytes.shape[1])):
             take_margins(
-                self.lanes, table + byte * TABLE * self.lanes, <const place_in_byte*>&self.digits[self.first_digit[byte]],
+                self.lanes, table + byte * TABLE * self.lanes,
+                <const place_in_byte*>&self.digits[self.first_digit[byte]],
                 self.first_digit[byte + 1] - self.first_digit[byte], line,
             )
 
@@ -223,7 +226,8 @@ cdef class Builder:
         with nogil, parallel(num_threads=n_threads):
             for t in prange(n_threads, schedule="static"):
                 self.fill(
-                    leaf, leaf.start + n_rows * t // n_threads, leaf.start + n_rows * (t + 1) // n_threads, bits,
+                    leaf, leaf.start + n_rows * t // n_threads, leaf.start + n_rows * (t + 1) // n_threads,
+                    bits,
                     same, 0, self.n_blocks, <int>t,
                     &self.lines[leaf.histogram, 0] if t == 0 else &self.own_lines[t, 0],
                 )
@@ -239,6 +243,7 @@ cdef class Builder:
         cdef int64_t n_blocks = self.n_blocks, n_shares = min(n_blocks, n_threads), t
         for t in prange(n_shares, nogil=True, num_threads=n_threads, schedule="static"):
             self.fill(
-                leaf, leaf.start, leaf.stop, bits, same, n_blocks * t // n_shares, n_blocks * (t + 1) // n_shares,
+                leaf, leaf.start, leaf.stop, bits, same, n_blocks * t // n_shares,
+                n_blocks * (t + 1) // n_shares,
                 <int>t, &self.lines[leaf.histogram, 0],
             )

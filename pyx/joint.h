@@ -5,8 +5,8 @@
  *   table    the sums of the rows by the values of one byte
  *   line     the sums by the cells of every feature: the margins of the tables
  *
- * Eight bytes are a block. The blocks of a chunk of rows are first copied side by side: what follows then runs through memory in order,
- * and the eight tables of a block (16 or 32 KiB) stay in the nearest cache. */
+ * Eight bytes are a block. The blocks of a chunk of rows are first copied side by side: what follows then runs
+ * through memory in order, and the eight tables of a block (16 or 32 KiB) stay in the nearest cache. */
 #ifndef RANKTREES_JOINT_H
 #define RANKTREES_JOINT_H
 
@@ -102,7 +102,7 @@ static void fill_tables(int lanes, const uint8_t *bytes, int64_t n_bytes, const 
 /* The margins of one table: its digits from the last to the first, each summed out once it is known. */
 INLINE void margins_of_lanes(int lanes, int64_t *RESTRICT table, const place_in_byte *digits, int64_t n_digits,
                              int64_t *RESTRICT line) {
-    for (int64_t d = n_digits - 1; d >= 0; d--) {
+    for (int64_t d = n_digits - 1; d > 0; d--) {
         const int32_t width = digits[d].stride * lanes, radix = digits[d].radix;
         for (int32_t c = 0; c < radix; c++) {
             const int64_t *part = table + c * width;
@@ -118,6 +118,9 @@ INLINE void margins_of_lanes(int lanes, int64_t *RESTRICT table, const place_in_
                     table[i] += part[i];
         }
     }
+    const int32_t most = (digits->radix - 1) * lanes;
+    memcpy(line + digits->first * lanes, table, most * sizeof *line);
+    memcpy(line + digits->last * lanes, table + most, lanes * sizeof *line);
 }
 
 EACH_WIDTH(void, take_margins,

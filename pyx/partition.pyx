@@ -10,7 +10,7 @@ from libc.math cimport INFINITY
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy, memset
 
-from records cimport Bin, Leaf, Split, best_value, worth_threads
+from records cimport Leaf, Split, best_value, worth_threads
 
 cdef extern from "parting.h" nogil:
     int64_t part(
@@ -156,7 +156,8 @@ cdef class Parter:
         return n_loud
 
     def plant(
-        self, int64_t n_loud, int64_t n_rows, int64_t gradient, int64_t hessian, double l2, double gradient_unit,
+        self, int64_t n_loud, int64_t n_rows, int64_t gradient, int64_t hessian, double l2,
+        double gradient_unit,
         double hessian_unit,
     ):
         """A new tree: the root has the first ``n_rows`` of the order, whose sums are given, and no bounds.
@@ -219,13 +220,15 @@ cdef class Parter:
         leaf.right = first_child + 1
         found_children(
             leaf, &self.leaves[first_child], &self.leaves[first_child + 1], n_left[0], n_quiet_left[0],
-            self.monotone[f] if self.monotone is not None else 0, self.l2, self.gradient_unit, self.hessian_unit,
+            self.monotone[f] if self.monotone is not None else 0, self.l2, self.gradient_unit,
+            self.hessian_unit,
         )
         for s in range(first_child, first_child + 2):
             self.leaves[s].may_split = self.may_split(&self.leaves[s])
 
     cdef int64_t part(
-        self, int64_t feature, const Way* way, int64_t start, int64_t stop, int64_t stretch, int64_t n_stretches,
+        self, int64_t feature, const Way* way, int64_t start, int64_t stop, int64_t stretch,
+        int64_t n_stretches,
         bint with_sums,
     ) noexcept nogil:
         """Part one stretch of order[start:stop] into the scratch; the number of its rows on the left."""
@@ -254,7 +257,7 @@ cdef class Parter:
             take_sums(&self.sum_scratch[first], n_rows, n_left[stretch], &self.sums[left], &self.sums[right])
 
     def finish(self, Leaf[::1] leaves):
-        """Bring the quiet rows back among the others; returns the rows of the tree, leaf by leaf and rising."""
+        """Bring the quiet rows back among the others; returns the tree's rows, leaf by leaf and rising."""
         cdef int64_t n_loud = leaves[0].stop, n_rows = leaves[0].quiet_stop, k
         if n_loud == n_rows:
             return np.asarray(self.order)[:n_rows]
@@ -263,7 +266,8 @@ cdef class Parter:
                 if leaves[k].left < 0:
                     merge(
                         &self.order[0], leaves[k].start, leaves[k].stop, leaves[k].quiet_start,
-                        leaves[k].quiet_stop, &self.row_scratch[leaves[k].start + leaves[k].quiet_start - n_loud],
+                        leaves[k].quiet_stop,
+                        &self.row_scratch[leaves[k].start + leaves[k].quiet_start - n_loud],
                     )
             for k in range(leaves.shape[0]):
                 leaves[k].start += leaves[k].quiet_start - n_loud

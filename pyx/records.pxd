@@ -39,8 +39,8 @@ cdef struct Split:
     uint32_t categories[8]
 
 
-# A node of a tree while it grows. Its rows are order[start:stop] and, where rows that round to nothing are set
-# apart, the quiet ones order[quiet_start:quiet_stop].
+# A node of a tree while it grows. Its rows are order[start:stop] and, where rows that round to nothing are
+# set apart, the quiet ones order[quiet_start:quiet_stop].
 cdef struct Leaf:
     int64_t start
     int64_t stop

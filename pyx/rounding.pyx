@@ -2,8 +2,6 @@
 from cython.parallel cimport prange
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-from records cimport Bin
-
 cdef extern from "rounding.h" nogil:
     uint64_t largest_bits(int64_t n, const double* values, uint64_t* different) noexcept
     int64_t total_steps(int64_t n, const double* values, double scale) noexcept

@@ -47,7 +47,8 @@ cdef extern from "columns.h" nogil:
     enum: COPIES
     enum: SHORTLIST
     void fill_columns(
-        int n_columns, const uint8_t** columns, const uint32_t* rows, const int64_t* sums, int64_t n, int bits,
+        int n_columns, const uint8_t** columns, const uint32_t* rows, const int64_t* sums, int64_t n,
+        int bits,
         int same, int sparse, int64_t* cells, two_lanes* wide,
     ) noexcept
 
@@ -340,7 +341,7 @@ cdef void conclude(
 
 
 cdef class Finder:
-    """Finds the best splits of leaves. The views of a fit are taken once: a small leaf takes less time than that.
+    """Finds the best splits of leaves. The views of a fit are taken once: a small leaf takes less time.
 
     Parameters
     ----------
@@ -421,7 +422,8 @@ cdef class Finder:
         cdef int64_t n_shares = min(n_threads, n_features) if n_ids < n_threads else 1, task, i, share
         cdef Split* found = self.room_for(n_ids * n_shares)
         for task in prange(
-            n_ids * n_shares, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"
+            n_ids * n_shares, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1,
+            schedule="dynamic"
         ):
             i = task // n_shares
             share = task % n_shares
@@ -455,7 +457,7 @@ cdef class Finder:
         self, const Bin* cells, int64_t f, const Leaf* leaf, const uint64_t* touched, const Rules* rules,
         Split* best,
     ) noexcept nogil:
-        """Try every split of one feature; where given, ``touched`` has a bit for every bin that holds rows."""
+        """Try every split of one feature; where given, ``touched`` has a bit for each bin that holds rows."""
         cdef Prefix prefix
         cdef int32_t n_bins = <int32_t>(self.offsets[f + 1] - self.offsets[f]) - 1
         if self.is_categorical[f]:
@@ -466,12 +468,14 @@ cdef class Finder:
         else:
             accumulate(cells, n_bins, &prefix)
         scan_values(
-            &prefix, cells[n_bins], n_bins, <int32_t>f, leaf, self.signs[f] if self.bounded else 0, self.bounded,
+            &prefix, cells[n_bins], n_bins, <int32_t>f, leaf, self.signs[f] if self.bounded else 0,
+            self.bounded,
             rules, best,
         )
 
     def rank(
-        self, const int32_t[::1] ids, const int32_t[:, ::1] features, int n_threads, int64_t values_per_thread=1
+        self, const int32_t[::1] ids, const int32_t[:, ::1] features, int n_threads,
+        int64_t values_per_thread=1,
     ):
         """The features of each leaf's coarse line that seem best, and what the best of them would gain.
 
@@ -486,7 +490,8 @@ cdef class Finder:
         if n_ids > self.scores.shape[0]:
             self.scores = np.empty((2 * n_ids, self.scores.shape[1]))
         for task in prange(
-            n_ids * n_shares, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="static"
+            n_ids * n_shares, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1,
+            schedule="static"
         ):
             i = task // n_shares
             leaf = &self.leaves[ids[i]]
@@ -495,8 +500,10 @@ cdef class Finder:
             least = self.rules.min_samples_leaf * (<double>leaf.total.hessian / leaf.total.count)
             least = max(least if self.same else 0.5 * least, self.rules.min_hessian)
             score_cells(
-                &self.lines[leaf.histogram, 0], &features[i if features.shape[0] > 1 else 0, first], last - first,
-                &self.places[0], self.signs, self.bits, <double>leaf.total.gradient, leaf.total.hessian, least,
+                &self.lines[leaf.histogram, 0], &features[i if features.shape[0] > 1 else 0, first],
+                last - first,
+                &self.places[0], self.signs, self.bits, <double>leaf.total.gradient, leaf.total.hessian,
+                least,
                 &self.rules, &self.scores[i, first],
             )
         for i in range(n_ids):
@@ -543,7 +550,8 @@ cdef class Finder:
         cdef Leaf* leaf
         cdef bint all_split = True
         for i in range(n_ids):
-            n_values += ROW * (self.leaves[ids[i]].stop - self.leaves[ids[i]].start) + self.leaves[ids[i]].total.count
+            leaf = &self.leaves[ids[i]]
+            n_values += ROW * (leaf.stop - leaf.start) + leaf.total.count
         n_threads = worth_threads(n_threads, n_values, values_per_thread)
         n_parts = min(n_threads, self.cells.shape[0]) if n_ids == 1 else 1
         if n_parts > 1:
@@ -575,12 +583,15 @@ cdef class Finder:
         if not self.same:
             self.verify(leaf, leaf.shortlist, SHORTLIST, 1, thread)
 
-    cdef void fill_shortlist(self, const Leaf* leaf, int64_t part, int64_t n_parts, int thread) noexcept nogil:
+    cdef void fill_shortlist(
+        self, const Leaf* leaf, int64_t part, int64_t n_parts, int thread
+    ) noexcept nogil:
         """Fill the bins of the shortlist with a part of the leaf's rows."""
         cdef const uint8_t* columns[SHORTLIST]
         cdef int n_columns = 0
         cdef int64_t n_rows = leaf.stop - leaf.start
-        cdef int64_t start = leaf.start + n_rows * part // n_parts, stop = leaf.start + n_rows * (part + 1) // n_parts
+        cdef int64_t start = leaf.start + n_rows * part // n_parts
+        cdef int64_t stop = leaf.start + n_rows * (part + 1) // n_parts
         while n_columns < SHORTLIST and leaf.shortlist[n_columns] >= 0:
             columns[n_columns] = &self.codes[0, leaf.shortlist[n_columns]]
             n_columns += 1
@@ -593,7 +604,7 @@ cdef class Finder:
     cdef void scan_shortlisted(
         self, const Leaf* leaf, int64_t k, int64_t n_parts, int thread, Split* best
     ) noexcept nogil:
-        """The best split of one feature of the shortlist, whose bins were filled in parts; they are zero again.
+        """The best split of one feature of the shortlist, whose bins were filled in parts and are zero again.
 
         Where hessians differ, how many rows a child has is not known yet, and not asked.
         """
@@ -612,7 +623,7 @@ cdef class Finder:
     cdef void verify(
         self, Leaf* leaf, const int32_t* features, int64_t width, int n_threads, int thread
     ) noexcept nogil:
-        """Count the rows that a split found loosely sends left; if a child gets too few, search again, exactly."""
+        """Count the rows that a split found loosely sends left; search again if a child gets too few."""
         cdef Split best
         cdef int64_t first = 0, n_left
         if leaf.split.feature < 0:
@@ -623,11 +634,15 @@ cdef class Finder:
             return
         begin(leaf, self.bounded, &self.rules, &best)
         while first < width:
-            self.scan_rows(leaf, features + first, min(GROUP, width - first), True, &self.cells[thread, 0], &best)
+            self.scan_rows(
+                leaf, features + first, min(GROUP, width - first), True, &self.cells[thread, 0], &best
+            )
             first += GROUP
         conclude(leaf, &best, 1, self.bounded, &self.rules)
 
-    cdef void verify_all(self, const int32_t[::1] ids, const int32_t[:, ::1] features, int n_threads) noexcept:
+    cdef void verify_all(
+        self, const int32_t[::1] ids, const int32_t[:, ::1] features, int n_threads
+    ) noexcept:
         """``features``: one line per leaf, or one line for all."""
         cdef int64_t i, n_rows = 0
         for i in range(ids.shape[0]):
@@ -645,7 +660,7 @@ cdef class Finder:
             )
 
     cdef int64_t count_left(self, Leaf* leaf, int n_threads) noexcept nogil:
-        """How many rows the leaf's split sends left; those without a value follow the larger child if there are none."""
+        """How many rows the leaf's split sends left; a leaf that lacks no value sends such rows with most."""
         cdef int64_t f = leaf.split.feature, n_up_to = 0, n_missing = 0, part
         cdef int64_t[2 * MOST_PARTS] up_to
         cdef int64_t[2 * MOST_PARTS] missing
@@ -684,7 +699,8 @@ cdef class Finder:
         cdef int64_t n_shares = min(n_threads, width) if n_ids < n_threads else 1
         cdef Split* found = self.room_for(n_ids * n_shares)
         for task in prange(
-            n_ids * n_shares, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"
+            n_ids * n_shares, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1,
+            schedule="dynamic"
         ):
             i = task // n_shares
             share = task % n_shares
@@ -728,7 +744,8 @@ cdef class Finder:
         for j in range(width):
             own = cells + j * CELLS
             self.scan(
-                own, features[j], leaf, &touched[4 * j] if few else NULL, &self.rules if exact else &self.loose, best
+                own, features[j], leaf, &touched[4 * j] if few else NULL,
+                &self.rules if exact else &self.loose, best,
             )
             if few:
                 for i in range(4):
@@ -740,7 +757,8 @@ cdef class Finder:
                 memset(own, 0, (self.offsets[features[j] + 1] - self.offsets[features[j]]) * sizeof(Bin))
 
     cdef void add_columns(
-        self, const Leaf* leaf, const int32_t* features, int64_t width, bint exact, Bin* cells, uint64_t* touched
+        self, const Leaf* leaf, const int32_t* features, int64_t width, bint exact, Bin* cells,
+        uint64_t* touched,
     ) noexcept nogil:
         """Add the rows of a leaf to the bins of a few features."""
         cdef const uint8_t* columns[COLUMNS]

@@ -148,6 +148,28 @@ def test_grows_the_tree_of_the_slow_twin_within_sets_of_features(split_search, m
     )
 
 
+@SEARCHES
+@pytest.mark.parametrize("max_features", [None, 3])
+@pytest.mark.parametrize("min_samples_leaf", [1, 40])
+def test_rows_set_apart_do_not_show(monkeypatch, split_search, max_features, min_samples_leaf):
+    n_bins = [255, 40, 9, 100, 20, 30]
+    codes, gradients, hessians = data_of(0, 3000, n_bins, kind="plain")
+    gradients, hessians = gradients**5, hessians**5  # a few rows are much larger than the others
+    rules = {"max_features": max_features, "min_samples_leaf": min_samples_leaf, "gradient_levels": 2}
+    trees, n_apart = [], []
+    for apart in (True, False):
+        grower = slow.grower_of(
+            codes, slow.mapper_of(n_bins), split_search=split_search, max_leaf_nodes=30, **rules
+        )
+        grower.search.sets_apart = apart
+        for tree in range(3):
+            grown = grower.grow(gradients, hessians, tree=tree)
+            trees.append(slow.tree_bytes(grown, grower.mapper))
+            n_apart.append((grower.rows.sums == 0).sum() if not apart else 0)
+    assert trees[:3] == trees[3:]
+    assert min(n_apart[3:]) > 1500
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_a_promise_that_is_not_kept_leaves_the_turn_to_the_next(seed):
     """Cells know nothing of bounds, nor how many rows a child has: some leaves have no split after all."""

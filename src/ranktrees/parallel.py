@@ -9,8 +9,8 @@ import joblib
 from ranktrees._core import simd
 from ranktrees._core.threads import max_threads
 
-# A thread is worth having for about this many values, some microseconds of work: while a tree grows its threads
-# are awake.
+# A thread is worth having for about this many values, some microseconds of work: while a tree grows its
+# threads are awake.
 VALUES_PER_THREAD = 1 << 12
 
 _asked = os.environ.get("RANKTREES_SIMD")

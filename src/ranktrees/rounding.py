@@ -20,11 +20,11 @@ class RoundedRows:
     """The gradients of one round as integers, and what one integer step is worth.
 
     ``sums[i]`` holds the gradient and the hessian of the i-th row of the tree in one integer, so that one
-    addition adds both, in any order: over threads, over shards, and for ``parent - child``. Where all hessians
-    are the same, a row's is one step, and the gradients keep all bits that the number of rows leaves.
-    Otherwise both halves have 32: a mean gradient of 200,000 rows has thousands of steps, one of 10 million
-    rows a hundred. That is enough to find splits by. The values of the leaves are computed from the gradients
-    themselves.
+    addition adds both, in any order: over threads, over shards, and for ``parent - child``. Where all
+    hessians are the same, a row's is one step, and the gradients keep all bits that the number of rows
+    leaves. Otherwise both halves have 32: a mean gradient of 200,000 rows has thousands of steps, one of
+    10 million rows a hundred. That is enough to find splits by. The values of the leaves are computed from
+    the gradients themselves.
 
     Attributes
     ----------

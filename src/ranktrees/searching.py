@@ -108,7 +108,7 @@ class Search:
             n_threads,
         )
         self.lines, self.lanes = np.empty((0, 0), np.int64), 1
-        # Rows that round to nothing are set apart, and only counted; but the mean of a category tells of them.
+        # Rows that round to nothing are set apart and only counted; but the mean of a category tells of them.
         self.sets_apart = not mapper.is_categorical[constraints.usable].any()
 
     def look_at(self, leaves):
@@ -130,7 +130,7 @@ class Search:
             Whether rows were set apart.
         """
         self.rows, self.key = rows, key
-        # one number per cell tells gradients and hessians, and rows are counted later: that pays for lines anyway
+        # One number per cell tells gradient and hessian, and rows are counted later: lines gain by it anyway.
         self.counts_later = self.sets_apart and (some_apart or self.has_lines)
         l2, min_gain, min_samples_leaf, min_hessian = rules
         self.finder.begin(
