@@ -23,20 +23,17 @@ typedef struct {
 typedef uint64_t bin_lanes __attribute__((vector_size(16), aligned(8), may_alias));
 
 INLINE void bin_add(void *cell, const void *row) { *(bin_lanes *)cell += *(const bin_lanes *)row; }
-INLINE void bin_subtract(void *cell, const void *row) { *(bin_lanes *)cell -= *(const bin_lanes *)row; }
 #define prefetch_line(address) __builtin_prefetch(address)
 #define lowest_bit(bits) __builtin_ctzll(bits)
 #else
-INLINE void bin_combine(void *cell, const void *row, int negative) {
+INLINE void bin_add(void *cell, const void *row) {
     uint64_t a[2], b[2];
     memcpy(a, cell, 16);
     memcpy(b, row, 16);
-    a[0] += negative ? 0 - b[0] : b[0];
-    a[1] += negative ? 0 - b[1] : b[1];
+    a[0] += b[0];
+    a[1] += b[1];
     memcpy(cell, a, 16);
 }
-INLINE void bin_add(void *cell, const void *row) { bin_combine(cell, row, 0); }
-INLINE void bin_subtract(void *cell, const void *row) { bin_combine(cell, row, 1); }
 #define prefetch_line(address) ((void)(address))
 
 INLINE int lowest_bit(uint64_t bits) {

@@ -127,33 +127,39 @@ cdef class Parter:
         """The leaves."""
         self.leaves = leaves
 
-    def separate(self, int64_t n_rows):
+    def separate(self, int64_t n_rows, int n_threads=1):
         """Set the rows apart, of the first ``n_rows``, whose sums are zero; the number of the others.
 
         They tell nothing of where to split. Both parts stay in order, the others first. Where they are few it
         does not pay, and all stay together.
         """
-        cdef int64_t i, n_loud = 0, n_quiet = 0
-        cdef bint loud
-        cdef uint32_t* order = &self.order[0]
-        cdef uint32_t* quiet = &self.row_scratch[0]
-        cdef int64_t* sums = &self.sums[0]
-        with nogil:
-            for i in range(n_rows):
-                n_loud += sums[i] != 0
+        cdef int64_t n_stretches = min(n_threads, MOST_STRETCHES), s, n_loud = 0
+        cdef int64_t[MOST_STRETCHES] n_left
+        for s in prange(
+            n_stretches, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="static"
+        ):
+            n_left[s] = self.separate_stretch(n_rows * s // n_stretches, n_rows * (s + 1) // n_stretches)
+        for s in range(n_stretches):
+            n_loud += n_left[s]
         if n_loud > n_rows - n_rows // 8:
             return n_rows
-        n_loud = 0
-        with nogil:
-            for i in range(n_rows):
-                loud = sums[i] != 0
-                quiet[n_quiet] = order[i]
-                order[n_loud] = order[i]
-                sums[n_loud] = sums[i]
-                n_loud += loud
-                n_quiet += not loud
-            memcpy(order + n_loud, quiet, n_quiet * sizeof(uint32_t))
+        for s in prange(
+            n_stretches, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="static"
+        ):
+            self.take(0, n_rows, s, n_stretches, n_left, True)
         return n_loud
+
+    cdef int64_t separate_stretch(self, int64_t start, int64_t stop) noexcept nogil:
+        """order[start:stop] into the scratch, quiet rows from its back; the number of the others."""
+        cdef int64_t i, left = start, right = stop - 1
+        cdef bint loud
+        for i in range(start, stop):
+            loud = self.sums[i] != 0
+            self.row_scratch[left] = self.row_scratch[right] = self.order[i]
+            self.sum_scratch[left] = self.sum_scratch[right] = self.sums[i]
+            left += loud
+            right -= not loud
+        return left - start
 
     def plant(
         self, int64_t n_loud, int64_t n_rows, int64_t gradient, int64_t hessian, double l2,
@@ -256,23 +262,23 @@ cdef class Parter:
         if with_sums:
             take_sums(&self.sum_scratch[first], n_rows, n_left[stretch], &self.sums[left], &self.sums[right])
 
-    def finish(self, Leaf[::1] leaves):
+    def finish(self, Leaf[::1] leaves, int n_threads=1):
         """Bring the quiet rows back among the others; returns the tree's rows, leaf by leaf and rising."""
         cdef int64_t n_loud = leaves[0].stop, n_rows = leaves[0].quiet_stop, k
         if n_loud == n_rows:
             return np.asarray(self.order)[:n_rows]
-        with nogil:
-            for k in range(leaves.shape[0]):
-                if leaves[k].left < 0:
-                    merge(
-                        &self.order[0], leaves[k].start, leaves[k].stop, leaves[k].quiet_start,
-                        leaves[k].quiet_stop,
-                        &self.row_scratch[leaves[k].start + leaves[k].quiet_start - n_loud],
-                    )
-            for k in range(leaves.shape[0]):
-                leaves[k].start += leaves[k].quiet_start - n_loud
-                leaves[k].stop += leaves[k].quiet_stop - n_loud
-                leaves[k].quiet_start = leaves[k].quiet_stop = n_rows
+        for k in prange(
+            leaves.shape[0], nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1,
+            schedule="dynamic",
+        ):
+            if leaves[k].left < 0:
+                merge(
+                    &self.order[0], leaves[k].start, leaves[k].stop, leaves[k].quiet_start,
+                    leaves[k].quiet_stop, &self.row_scratch[leaves[k].start + leaves[k].quiet_start - n_loud],
+                )
+            leaves[k].start += leaves[k].quiet_start - n_loud
+            leaves[k].stop += leaves[k].quiet_stop - n_loud
+            leaves[k].quiet_start = leaves[k].quiet_stop = n_rows
         return np.asarray(self.row_scratch)[:n_rows]
 
 

@@ -383,7 +383,7 @@ cdef class Finder:
         self.signs = &self.monotone[0] if self.bounded else NULL
         n_features = codes.shape[1]
         self.cells = np.zeros((n_threads, max(min(n_features, GROUP), SHORTLIST) * CELLS), BIN)
-        self.columns_scratch = np.empty((n_threads, SHORTLIST * COPIES * CELLS * 2), np.int64)
+        self.columns_scratch = np.empty((n_threads, SHORTLIST * COPIES * CELLS), np.int64)
         self.scores = np.empty((2, n_features))
         self.found = np.empty(64, SPLIT)
         self.all_features = np.arange(n_features, dtype=np.int32)[None, :]
@@ -472,6 +472,8 @@ cdef class Finder:
             self.bounded,
             rules, best,
         )
+        if rules == &self.loose and best.feature == f and cells[n_bins].count == 0:
+            best.missing_left = 0  # see count_left
 
     def rank(
         self, const int32_t[::1] ids, const int32_t[:, ::1] features, int n_threads,
@@ -488,7 +490,7 @@ cdef class Finder:
         n_threads = worth_threads(n_threads, FEATURE * width * n_ids, values_per_thread)
         n_shares = min(n_threads, width) if n_ids < n_threads else 1
         if n_ids > self.scores.shape[0]:
-            self.scores = np.empty((2 * n_ids, self.scores.shape[1]))
+            self.scores = np.empty((n_ids, self.scores.shape[1]))
         for task in prange(
             n_ids * n_shares, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1,
             schedule="static"
@@ -660,7 +662,10 @@ cdef class Finder:
             )
 
     cdef int64_t count_left(self, Leaf* leaf, int n_threads) noexcept nogil:
-        """How many rows the leaf's split sends left; a leaf that lacks no value sends such rows with most."""
+        """How many rows the leaf's split sends left; a leaf that lacks no value sends such rows with most.
+
+        Rows without a value that were set apart go right, if no others told where they belong.
+        """
         cdef int64_t f = leaf.split.feature, n_up_to = 0, n_missing = 0, part
         cdef int64_t[2 * MOST_PARTS] up_to
         cdef int64_t[2 * MOST_PARTS] missing

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ranktrees import parallel, searching
@@ -124,6 +124,7 @@ def test_grows_the_tree_of_the_slow_twin(seed, n_rows, n_bins, kind, rules, cate
     bounded=st.booleans(),
     sampled=st.booleans(),
 )
+@example(250562888, 69, [14, 14, 8, 2, 10], "plain", {"gradient_levels": 1}, False, False)
 def test_grows_the_tree_of_the_slow_twin_by_cells(seed, n_rows, n_bins, kind, rules, bounded, sampled):
     check_against_twin(
         data_of(seed, n_rows, n_bins, kind=kind),
@@ -149,6 +150,17 @@ def test_grows_the_tree_of_the_slow_twin_within_sets_of_features(split_search, m
 
 
 @SEARCHES
+def test_quiet_rows_without_a_value_go_where_they_would(split_search):
+    codes = np.repeat([0, 1, 2], [20, 4, 6])[:, None].astype(np.uint8)
+    gradients, hessians = np.repeat([[1.0, -1.0, 0.0], [1.0, 1.0, 0.0]], [20, 4, 6], axis=1)
+    grower = slow.grower_of(codes, slow.mapper_of([2]), split_search=split_search, max_leaf_nodes=2)
+    for apart in (True, False):
+        grower.search.sets_apart = apart
+        leaves = grower.grow(gradients, hessians * np.linspace(1, 2, 30)).leaves
+        assert (leaves["split"]["missing_left"][0], leaves["stop"][1]) == (0, 20)
+
+
+@SEARCHES
 @pytest.mark.parametrize("max_features", [None, 3])
 @pytest.mark.parametrize("min_samples_leaf", [1, 40])
 def test_rows_set_apart_do_not_show(monkeypatch, split_search, max_features, min_samples_leaf):
@@ -167,7 +179,7 @@ def test_rows_set_apart_do_not_show(monkeypatch, split_search, max_features, min
             trees.append(slow.tree_bytes(grown, grower.mapper))
             n_apart.append((grower.rows.sums == 0).sum() if not apart else 0)
     assert trees[:3] == trees[3:]
-    assert min(n_apart[3:]) > 1500
+    assert min(n_apart[3:]) > 1000
 
 
 @pytest.mark.parametrize("seed", range(20))

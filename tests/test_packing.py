@@ -53,6 +53,7 @@ def test_cells_rise_and_hold_a_share_of_the_rows(counts, missing, most):
     assert set(np.diff(cells).tolist()) <= {0, 1}
     assert cells[-1] < most
     share = n_rows / most
+    share = min(share, counts[counts <= share].sum() / 4) or share
     while fewest(counts.tolist(), share) > most:
         share *= 1.05
     mass, size = np.bincount(cells, counts), np.bincount(cells)
@@ -68,6 +69,15 @@ def test_as_few_cells_as_the_share_allows():
 
 def test_a_flat_feature_has_cells_of_one_size():
     assert coarse_cells(np.full(240, 3), 720, 15).tolist() == np.repeat(np.arange(15), 16).tolist()
+
+
+@pytest.mark.parametrize("n_heavy", [100, 1000, 100_000])
+def test_rows_unlike_most_have_cells_of_their_own(n_heavy):
+    counts = np.ones(61, int)
+    counts[20] = n_heavy
+    cells = coarse_cells(counts, counts.sum(), 15)
+    assert (cells == cells[20]).sum() == 1
+    assert len(set(cells)) >= 5
 
 
 def test_a_heavy_bin_is_alone():

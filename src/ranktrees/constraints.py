@@ -35,7 +35,7 @@ class Constraints:
 
     @property
     def draws_features(self):
-        """Whether leaves differ in the features they may use; then no histogram is worth keeping."""
+        """Whether leaves differ in the features they may use: no line of all bins is worth keeping then."""
         return self.max_features is not None or self.groups is not None
 
     def _bit_sets(self, interactions):

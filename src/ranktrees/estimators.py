@@ -74,7 +74,7 @@ BOOSTING_CONSTRAINTS = {
     "l2_regularization": [Interval(Real, 0, None, closed="left")],
     "max_features": [Interval(Real, 0, 1, closed="right")],
     "split_search": [StrOptions({"auto", "full", "coarse_to_fine"})],
-    "gradient_levels": [Interval(Integral, 1, None, closed="left"), None],
+    "gradient_levels": [Interval(Integral, 1, 1 << 30, closed="both"), None],
     "subsample": [Interval(Real, 0, 1, closed="right")],
     "query_subsample": [Interval(Real, 0, 1, closed="right")],
     "early_stopping": ["boolean", StrOptions({"auto"})],

@@ -136,6 +136,8 @@ class TreeGrower:
         self.max_depth = max_depth
         self.min_samples_leaf = min_samples_leaf
         self.l2_regularization = l2_regularization
+        min_samples_leaf = min(min_samples_leaf, len(codes) + 1)
+        max_depth = None if max_depth is None else min(max_depth, len(codes))
         self.rules = (l2_regularization, min_gain, min_samples_leaf, min_hessian)
         self.gradient_levels = gradient_levels
         self.n_threads = n_threads
@@ -178,7 +180,8 @@ class TreeGrower:
         rows.round(gradients, hessians, self.n_threads, drawn, self.gradient_levels, key)
         self.order[:n_rows] = np.arange(n_rows, dtype=np.uint32) if drawn is None else drawn
         queue = (BestLeaf if self.max_leaf_nodes else WholeLayers)(lambda: self.gains)
-        n_loud = self.parter.separate(n_rows) if self.search.sets_apart else n_rows
+        n_threads = threads_for(self.n_threads, n_rows)
+        n_loud = self.parter.separate(n_rows, n_threads) if self.search.sets_apart else n_rows
         self.search.begin(rows, self.rules, (seed, stream(tree, FEATURES)), n_loud < n_rows)
         self.parter.plant(
             n_loud, n_rows, *rows.total, self.l2_regularization, rows.gradient_unit, rows.hessian_unit
@@ -202,7 +205,7 @@ class TreeGrower:
                 if self.search.is_sure:
                     self.search.forget(queue.give_up(self.n_leaves_allowed - n_leaves))
         leaves = self.leaves[:n_nodes].copy()
-        order = self.parter.finish(leaves)
+        order = self.parter.finish(leaves, n_threads)
         self._settle(leaves, order)
         return Grown(leaves, order)
 

@@ -18,6 +18,8 @@ from ranktrees.parallel import threads_for
 # accuracy needs no more than about so many.
 COARSE_CELLS = 16
 
+LEAST_CELLS = 4  # of them, for the values that differ from the most frequent ones
+
 BYTE = 256
 SPARE = 8  # bytes that kernels may read behind the last
 
@@ -112,14 +114,20 @@ def share_bytes(radices):
     return shared
 
 
+def counts_of(codes, n_threads):
+    """int64[n_features, 256]: how many rows have each code."""
+    counts = np.zeros((codes.shape[1], BYTE), np.int64)
+    packing.count_codes(codes, counts, threads_for(n_threads, codes.size))
+    return counts
+
+
 def full_packing(codes, mapper, features, n_threads=1):
     """Every bin is a cell: lines are laid out by ``mapper.offsets``."""
-    lacking = (codes[:, features] == mapper.missing_codes[features]).any(axis=0)
+    counts = counts_of(codes, n_threads)
     cells_of = []
-    for feature, some in zip(features, lacking, strict=True):
-        cells = np.arange(mapper.n_bins[feature] + 1)
-        cells[-1] = cells[-1] if some else -1
-        cells_of.append(cells)
+    for feature in features:
+        n_bins = mapper.n_bins[feature]
+        cells_of.append(np.append(np.arange(n_bins), n_bins if counts[feature, n_bins] else -1))
     offsets = mapper.offsets[:-1]
     return Packing(
         codes, features, cells_of, offsets, offsets + mapper.n_bins, int(mapper.offsets[-1]), n_threads
@@ -132,8 +140,7 @@ def coarse_packing(codes, mapper, features, n_threads=1):
     A line has 16 places for each feature of ``features``, in their order. Rows without a value have the last
     one.
     """
-    counts = np.empty((codes.shape[1], BYTE), np.int64)
-    packing.count_codes(codes, counts, threads_for(n_threads, codes.size))
+    counts = counts_of(codes, n_threads)
     cells_of = []
     for feature in features:
         n_bins = mapper.n_bins[feature]
@@ -150,7 +157,9 @@ def coarse_packing(codes, mapper, features, n_threads=1):
 def coarse_cells(counts, n_rows, most):
     """The cell of each bin: neighbours share one while it holds at most a share of the rows.
 
-    The share is ``n_rows / most``, or more where there would be more cells than that. A heavier bin is alone.
+    The share is ``n_rows / most``, but at most a quarter of the rows in bins lighter than that: what differs
+    from a value that most rows have is seen in four cells at least. It is more where there would be more than
+    ``most`` cells. A heavier bin is alone.
 
     Parameters
     ----------
@@ -168,11 +177,13 @@ def coarse_cells(counts, n_rows, most):
     --------
     >>> import numpy as np
     >>> coarse_cells(np.array([70, 2, 2, 2, 8, 2, 3, 1]), 90, 5)
-    array([0, 1, 1, 1, 1, 1, 2, 2])
+    array([0, 1, 1, 1, 2, 3, 3, 3])
     """
     if len(counts) <= most or n_rows == 0:
         return np.arange(len(counts))
     share = n_rows / most
+    light = counts[counts <= share].sum()
+    share = min(share, light / LEAST_CELLS) or share
     while True:
         cells, cell, filled = [], -1, np.inf
         for count in counts.tolist():

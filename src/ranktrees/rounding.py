@@ -97,7 +97,7 @@ class RoundedRows:
         return self
 
     def _scale(self, values, largest, room, levels, n_threads):
-        """How many steps 1.0 has: as many as leave the sum of all values below 2^room, or ``levels``."""
+        """How many steps 1.0 has: as many as leave the sum below 2^room, or give the largest ``levels``."""
         places = min(30 - math.frexp(largest)[1], 1000)
         steps = rounding.total(values, math.ldexp(1.0, places), n_threads)
         more = (2**room - 1 - len(values)) / (steps + len(values))  # a row may be rounded up by one step

@@ -16,7 +16,7 @@ from ranktrees._core import histogram, splitting
 from ranktrees.packing import coarse_packing, full_packing
 from ranktrees.parallel import threads_for
 
-# A leaf of fewer rows is searched from its rows: it touches fewer cells than a line of all bins has.
+# Two children of fewer rows are searched from these: they touch fewer cells than a line of all bins has.
 FEW_ROWS = 512
 
 # Lines are kept for this many bytes; a leaf that finds no room is searched from its rows.
@@ -26,6 +26,9 @@ LINES_BYTES = 1 << 28
 # share of them: for fewer, the leaves' rows are looked at sooner than cells of all features are added up.
 MANY_FEATURES = 64
 LEAST_SHARE = 1 / 8
+
+
+RANKED_TOGETHER = 4096  # leaves: each takes a number per feature meanwhile
 
 
 def searches(split_search, codes, mapper, constraints, n_threads):
@@ -161,7 +164,7 @@ class Search:
         """These leaves will not be split."""
 
     def n_rows(self, ids):
-        """How many rows leaves have together."""
+        """How many rows leaves have together, without those set apart."""
         return sum(int(self.stops[i] - self.starts[i]) for i in ids)
 
     def find_directly(self, ids):
@@ -258,7 +261,10 @@ class CoarseToFine(SearchOfLines):
     def find(self, ids):
         """Pick the features of leaves that have lines."""
         for some, features in self.constraints.candidates(self.leaves, ids, self.key):
-            self.finder.rank(some, features, self.n_threads, parallel.VALUES_PER_THREAD)
+            for first in range(0, len(some), RANKED_TOGETHER):
+                last = first + RANKED_TOGETHER
+                own = features[first:last] if len(features) > 1 else features
+                self.finder.rank(some[first:last], own, self.n_threads, parallel.VALUES_PER_THREAD)
 
     def find_directly(self, ids):
         """Pick the features of leaves that find no line to keep."""
