@@ -25,13 +25,11 @@ INLINE double best_of_cells(const int64_t *RESTRICT cells, int bits, double all_
         double scores[COARSE_CELLS];
         for (int c = 0; c < COARSE_CELLS; c++) {
             const double steps = hessian[c] + more_hessian;
-            const double left = (gradient[c] + more) * rule->gradient_unit;
-            const double right = all_gradient * rule->gradient_unit - left;
-            const double left_hessian = steps * rule->hessian_unit + rule->l2;
-            const double right_hessian = (all_hessian - steps) * rule->hessian_unit + rule->l2;
+            const children both = children_of(gradient[c] + more, steps, all_gradient, all_hessian, rule);
+            const double order = both.left * both.right_hessian - both.right * both.left_hessian;
             const int allowed = (steps >= least) & (all_hessian - steps >= least) &
-                                ((sign == 0) | (sign * (left * right_hessian - right * left_hessian) >= 0));
-            const double score = children_score(left, left_hessian, right, right_hessian);
+                                ((sign == 0) | (sign * order >= 0));
+            const double score = children_score(&both);
             scores[c] = allowed ? score : -INFINITY;
         }
         for (int c = 0; c < COARSE_CELLS; c++)

@@ -22,9 +22,24 @@ typedef struct {
     double min_hessian; /* in integer steps, at least one */
 } rules;
 
-/* Twice what the loss falls when both children take their best values, beyond what no split gives. */
-INLINE double children_score(double left, double left_hessian, double right, double right_hessian) {
-    return left * (left / left_hessian) + right * (right / right_hessian);
+typedef struct {
+    double left, left_hessian, right, right_hessian; /* l2 is in the hessians */
+} children;
+
+/* The children where the left one has these sums and both together have all. */
+INLINE children children_of(double gradient, double steps, double all_gradient, double all_hessian,
+                            const rules *rule) {
+    children both;
+    both.left = gradient * rule->gradient_unit;
+    both.right = all_gradient * rule->gradient_unit - both.left;
+    both.left_hessian = steps * rule->hessian_unit + rule->l2;
+    both.right_hessian = (all_hessian - steps) * rule->hessian_unit + rule->l2;
+    return both;
+}
+
+/* Twice what the loss falls when both children take their best values. */
+INLINE double children_score(const children *both) {
+    return both->left * (both->left / both->left_hessian) + both->right * (both->right / both->right_hessian);
 }
 
 /* scores[k] = G_l (G_l / (H_l + l2)) + G_r (G_r / (H_r + l2)), or -inf where a child would be too small.
@@ -34,16 +49,13 @@ EACH_WIDTH(void, score_children,
             const double *RESTRICT counts, const sums *extra, const sums *total, const rules *rule,
             double *RESTRICT scores),
            (n, gradients, hessians, counts, extra, total, rule, scores)) {
-    const double unit = rule->gradient_unit, hessian_unit = rule->hessian_unit, l2 = rule->l2;
     const double least = rule->min_samples_leaf, least_hessian = rule->min_hessian;
     const double more_gradient = extra->gradient, more_hessian = extra->hessian, more = extra->count;
     const double all_gradient = total->gradient, all_hessian = total->hessian, all = total->count;
     for (int32_t k = 0; k < n; k++) {
         const double count = counts[k] + more, steps = hessians[k] + more_hessian;
-        const double left = (gradients[k] + more_gradient) * unit, right = all_gradient * unit - left;
-        const double left_hessian = steps * hessian_unit + l2;
-        const double right_hessian = (all_hessian - steps) * hessian_unit + l2;
-        const double score = children_score(left, left_hessian, right, right_hessian);
+        const children both = children_of(gradients[k] + more_gradient, steps, all_gradient, all_hessian, rule);
+        const double score = children_score(&both);
         const int large_enough = (count >= least) & (all - count >= least) & (steps >= least_hessian) &
                                  (all_hessian - steps >= least_hessian);
         scores[k] = large_enough ? score : -INFINITY;

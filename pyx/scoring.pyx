@@ -1,4 +1,4 @@
-"""Walk the trees: from rows of values, dense or sparse, or of codes, to leaves and what they add."""
+"""Walk the trees: from rows of values, dense or sparse, to leaves and what they add."""
 from cython cimport floating
 from cython.parallel cimport prange, threadid
 from libc.stdint cimport int32_t, int64_t, uint32_t

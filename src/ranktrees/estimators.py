@@ -550,9 +550,9 @@ class HistGBRTRegressor(BoostedTrees):
         Bins per feature, at most 255; rows without a value have one more.
     split_search : {"auto", "full", "coarse_to_fine"}, default="auto"
         "full" looks at every bin. "coarse_to_fine" joins them to 16 cells a feature, picks the four features
-        that seem best, and looks at all bins of those: two to three times faster, with no loss of accuracy
-        that could be measured on real data. "auto" does so where there are 64 features or more, none of them
-        categorical, and splits choose among an eighth of them at least.
+        that seem best, and looks at all bins of those: two to three times faster, with little or no
+        loss of accuracy (see the performance page). "auto" does so where there are 64 features or more, none
+        of them categorical, and splits choose among an eighth of them at least.
     gradient_levels : int or None, default=None
         Splits are searched on gradients and hessians of so many steps below the largest, rounded up or down
         at random with the odds that make them right on average; None keeps all bits. Few steps regularise.
@@ -749,9 +749,9 @@ class LambdaMARTRanker(BoostedTrees):
         Bins per feature, at most 255; rows without a value have one more.
     split_search : {"auto", "full", "coarse_to_fine"}, default="auto"
         "full" looks at every bin. "coarse_to_fine" joins them to 16 cells a feature, picks the four features
-        that seem best, and looks at all bins of those: two to three times faster, with no loss of accuracy
-        that could be measured on real data. "auto" does so where there are 64 features or more, none of them
-        categorical, and splits choose among an eighth of them at least.
+        that seem best, and looks at all bins of those: two to three times faster, with little or no
+        loss of accuracy (see the performance page). "auto" does so where there are 64 features or more, none
+        of them categorical, and splits choose among an eighth of them at least.
     gradient_levels : int or None, default=4
         Splits are searched on gradients and hessians of so many steps below the largest, rounded up or down
         at random with the odds that make them right on average; None keeps all bits. Few steps regularise: on
