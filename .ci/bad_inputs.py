@@ -40,6 +40,7 @@ RUNS = [
     ("LambdaMARTRanker", "qid", SHUFFLED),
     ("LambdaMARTRanker", "sizes", "group sizes"),
     ("HistGBRTRegressor", "qid", ""),
+    ("HistGBRTRegressor", "qid", SHUFFLED),
     ("HistGBRTRegressor", "none", ""),
     ("RandomForestRanker", "qid", ""),
 ]

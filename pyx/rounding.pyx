@@ -11,7 +11,7 @@ cdef extern from "rounding.h" nogil:
     ) noexcept
     void round_stretch_at_random(
         int64_t n, int64_t first, const uint32_t* order, const double* gradients, const double* hessians,
-        double gradient_scale, double hessian_scale, int bits, int same, uint64_t seed, uint64_t stream,
+        double gradient_scale, double hessian_scale, int bits, int sampled, uint64_t seed, uint64_t stream,
         int64_t* sums,
     ) noexcept
     double portable_from_bits(uint64_t bits)
@@ -66,6 +66,7 @@ def round_rows(
     int bits,
     bint same,
     bint at_random,                # up or down, by (seed, stream, row)
+    bint sampled,                  # both by one draw
     uint64_t seed,
     uint64_t stream,
     int64_t[::1] sums,             # OUT  one per row of the tree, in the order of ``order``
@@ -85,7 +86,7 @@ def round_rows(
         if at_random:
             round_stretch_at_random(
                 n * (s + 1) // n_stretches - first, first, rows, &gradients[0], &hessians[0], gradient_scale,
-                hessian_scale, bits, same, seed, stream, &sums[first],
+                hessian_scale, bits, sampled, seed, stream, &sums[first],
             )
         else:
             round_stretch(

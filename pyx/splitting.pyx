@@ -367,8 +367,8 @@ cdef class Finder:
     cdef Leaf[::1] leaves
     cdef int64_t[:, ::1] lines
     cdef int lanes, bits
-    cdef bint same, bounded, apart
-    cdef Rules rules, loose  # the same, whatever the number of rows in a child
+    cdef bint same, bounded, apart, sampled
+    cdef Rules rules
     cdef Bin[:, ::1] cells
     cdef int64_t[:, ::1] columns_scratch
     cdef double[:, ::1] scores
@@ -394,22 +394,35 @@ cdef class Finder:
 
     def begin(
         self, int bits, bint same, double l2, double min_gain, double gradient_unit, double hessian_unit,
-        uint32_t min_samples_leaf, uint32_t min_hessian, bint apart=False,
+        uint32_t min_samples_leaf, uint32_t min_hessian, bint apart=False, bint sampled=False,
     ):
         """A new tree: how its sums are to be read, and what its splits must satisfy.
 
-        Where rows that round to nothing are set ``apart``, splits are searched among the others, and the rows
-        that a child has are counted then.
+        Where rows that round to nothing are set ``apart``, splits are searched among the others, and the
+        rows of a child are counted then. Where rows are ``sampled``, what few of them tell is chance: a child
+        needs half the hessian that ``min_samples_leaf`` rows have on average.
         """
-        self.bits, self.same, self.apart = bits, same, apart and not same
+        self.bits, self.same, self.apart, self.sampled = bits, same, apart and not same, sampled
         self.rules.l2 = l2
         self.rules.min_gain = min_gain
         self.rules.gradient_unit = gradient_unit
         self.rules.hessian_unit = hessian_unit
         self.rules.min_samples_leaf = min_samples_leaf
         self.rules.min_hessian = min_hessian
-        self.loose = self.rules
-        self.loose.min_samples_leaf = 0.0
+
+    cdef double hessian_of_rows(self, const Leaf* leaf, double share) noexcept nogil:
+        """The hessian of a share of the least rows of a child, if they are like the leaf's others."""
+        cdef double least = share * self.rules.min_samples_leaf
+        return max(least * (<double>leaf.total.hessian / leaf.total.count), self.rules.min_hessian)
+
+    cdef Rules rules_of(self, const Leaf* leaf, bint exact) noexcept nogil:
+        """What splits of this leaf must satisfy; if not ``exact``, whatever the number of rows in a child."""
+        cdef Rules rules = self.rules
+        if self.sampled:
+            rules.min_hessian = self.hessian_of_rows(leaf, 0.5)
+        if not exact:
+            rules.min_samples_leaf = 0.0
+        return rules
 
     cdef Split* room_for(self, int64_t n):
         if n > self.found.shape[0]:
@@ -451,17 +464,17 @@ cdef class Finder:
                     <two_lanes*>wide,
                 )
                 cells = wide
-            self.scan(cells, f, leaf, NULL, &self.loose if self.apart else &self.rules, best)
+            self.scan(cells, f, leaf, NULL, not self.apart, best)
 
     cdef void scan(
-        self, const Bin* cells, int64_t f, const Leaf* leaf, const uint64_t* touched, const Rules* rules,
-        Split* best,
+        self, const Bin* cells, int64_t f, const Leaf* leaf, const uint64_t* touched, bint exact, Split* best,
     ) noexcept nogil:
         """Try every split of one feature; where given, ``touched`` has a bit for each bin that holds rows."""
         cdef Prefix prefix
+        cdef Rules rules = self.rules_of(leaf, exact)
         cdef int32_t n_bins = <int32_t>(self.offsets[f + 1] - self.offsets[f]) - 1
         if self.is_categorical[f]:
-            scan_categories(cells, n_bins, <int32_t>f, leaf, self.bounded, rules, best)
+            scan_categories(cells, n_bins, <int32_t>f, leaf, self.bounded, &rules, best)
             return
         if touched != NULL:
             accumulate_touched(cells, touched, n_bins, &prefix)
@@ -469,10 +482,9 @@ cdef class Finder:
             accumulate(cells, n_bins, &prefix)
         scan_values(
             &prefix, cells[n_bins], n_bins, <int32_t>f, leaf, self.signs[f] if self.bounded else 0,
-            self.bounded,
-            rules, best,
+            self.bounded, &rules, best,
         )
-        if rules == &self.loose and best.feature == f and cells[n_bins].count == 0:
+        if not exact and best.feature == f and cells[n_bins].count == 0:
             best.missing_left = 0  # see count_left
 
     def rank(
@@ -499,8 +511,7 @@ cdef class Finder:
             leaf = &self.leaves[ids[i]]
             first = width * (task % n_shares) // n_shares
             last = width * (task % n_shares + 1) // n_shares
-            least = self.rules.min_samples_leaf * (<double>leaf.total.hessian / leaf.total.count)
-            least = max(least if self.same else 0.5 * least, self.rules.min_hessian)
+            least = self.hessian_of_rows(leaf, 1.0 if self.same else 0.5)
             score_cells(
                 &self.lines[leaf.histogram, 0], &features[i if features.shape[0] > 1 else 0, first],
                 last - first,
@@ -618,7 +629,7 @@ cdef class Finder:
         for t in range(1, n_parts):
             for c in range(CELLS):
                 bin_add(cells + c, &self.cells[t, k * CELLS + c])
-        self.scan(cells, leaf.shortlist[k], leaf, NULL, &self.rules if self.same else &self.loose, best)
+        self.scan(cells, leaf.shortlist[k], leaf, NULL, self.same, best)
         for t in range(n_parts):
             memset(&self.cells[thread + t, k * CELLS], 0, CELLS * sizeof(Bin))
 
@@ -749,8 +760,7 @@ cdef class Finder:
         for j in range(width):
             own = cells + j * CELLS
             self.scan(
-                own, features[j], leaf, &touched[4 * j] if few else NULL,
-                &self.rules if exact else &self.loose, best,
+                own, features[j], leaf, &touched[4 * j] if few else NULL, exact, best,
             )
             if few:
                 for i in range(4):

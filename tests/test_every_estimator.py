@@ -880,7 +880,7 @@ def test_interaction_cst(cls, with_draws, rows):
 # --------------------------------------------------------------------------- the regressor beside its model
 
 
-OF_SCIKIT_LEARN = {"max_leaf_nodes": 31, "min_samples_leaf": 20}
+OF_SCIKIT_LEARN = {"max_leaf_nodes": 31, "min_samples_leaf": 20, "gradient_levels": None}
 
 
 @pytest.mark.parametrize("weighted", [False, True])

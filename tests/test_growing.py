@@ -51,6 +51,7 @@ def check_against_twin(data, mapper, *, split_search, monotone=None, rows=None, 
         rounded.gradient_unit,
         rounded.hessian_unit,
         *(options.get(name, float(name == "min_samples_leaf")) for name in names),
+        rounded.sampled,
         monotone,
     )
     features = np.arange(codes.shape[1])

@@ -155,32 +155,50 @@ def steps_of(rows):
     return rows.sums >> rows.bits, rows.sums & ((1 << rows.bits) - 1)
 
 
+@pytest.mark.parametrize("kind", ["all the same", "even", "uneven"])
 @pytest.mark.parametrize("levels", [1, 4, 100])
-def test_few_steps_are_right_on_average(levels):
+def test_few_steps_are_right_on_average(levels, kind):
     rng = np.random.default_rng(0)
-    gradients, hessians = rng.normal(size=500), rng.exponential(size=500)
+    hessians = {
+        "all the same": np.full(500, 3.0),
+        "even": rng.random(500),
+        "uneven": rng.exponential(size=500) ** 4,
+    }
+    gradients, hessians = rng.normal(size=500), hessians[kind]
+    largest = max(hessians.max(), 8 * hessians.mean())
     rows, totals = RoundedRows(500), np.zeros((2, 500))
     for tree in range(400):
         rows.round(gradients, hessians, 1, levels=levels, key=(3, tree))
         gradient_steps, hessian_steps = steps_of(rows)
-        assert abs(gradient_steps).max() == hessian_steps.max() == levels
+        assert abs(gradient_steps).max() == levels
+        assert hessian_steps.max() <= math.ceil(hessians.max() / largest * levels)
         totals += gradient_steps, hessian_steps
+    assert rows.hessian_unit == pytest.approx(largest / levels)
     for total, unit, values in zip(
         totals, (rows.gradient_unit, rows.hessian_unit), (gradients, hessians), strict=True
     ):
         assert abs(total / 400 * unit - values).max() < 5 * 0.5 * unit / 400**0.5  # five standard errors
-    assert abs(np.corrcoef(*(totals - totals.mean())))[0, 1] < 0.2
+
+
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+def test_as_many_rows_as_can_be_round_to_nothing(sign):
+    gradients, hessians = sign * np.linspace(0, 1, 400), np.ones(400)
+    n_loud = np.zeros(400)
+    for tree in range(400):
+        gradient_steps, hessian_steps = steps_of(
+            RoundedRows(400).round(gradients, hessians, 1, levels=1, key=(5, tree))
+        )
+        n_loud += (gradient_steps != 0) | (hessian_steps != 0)
+    assert abs(n_loud / 400 - np.maximum(abs(gradients), 1 / 8)).max() < 5 * 0.5 / 400**0.5
 
 
 def test_whole_steps_are_not_rounded():
-    gradients = np.array([-4.0, -3.0, 0.0, 0.0, 1.0, 4.0])
-    rows = RoundedRows(6)
+    gradients, hessians = np.array([-4.0, -3.0, 0, 0, 1.0, 4.0] + 18 * [0]), np.array([12.0, 3.0] + 22 * [0])
+    rows = RoundedRows(24)
     for tree in range(50):
-        gradient_steps, hessian_steps = steps_of(
-            rows.round(gradients, abs(gradients), 1, levels=4, key=(0, tree))
-        )
+        gradient_steps, hessian_steps = steps_of(rows.round(gradients, hessians, 1, levels=4, key=(0, tree)))
         assert gradient_steps.tolist() == gradients.tolist()
-        assert hessian_steps.tolist() == abs(gradients).tolist()
+        assert hessian_steps.tolist() == (hessians / 3).tolist()
 
 
 def test_a_draw_is_the_row_s_own(every_thread):

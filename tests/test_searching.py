@@ -75,6 +75,7 @@ def test_cells_hide_what_happens_within_them():
     assert grower.grow(out_of_step, np.ones(480)).is_leaf.sum() > 10
     X, y = codes.astype(float), -gradients
     rules = {"max_iter": 1, "learning_rate": 1.0, "min_samples_leaf": 1, "max_leaf_nodes": 31, "n_jobs": 1}
+    rules["gradient_levels"] = None
     for search, error in (("full", 0.0), ("coarse_to_fine", 1.0), ("auto", 0.0)):
         model = HistGBRTRegressor(split_search=search, **rules).fit(X, y)
         assert np.square(model.predict(X) - y).mean() == error

@@ -553,10 +553,11 @@ class HistGBRTRegressor(BoostedTrees):
         that seem best, and looks at all bins of those: two to three times faster, with little or no
         loss of accuracy (see the performance page). "auto" does so where there are 64 features or more, none
         of them categorical, and splits choose among an eighth of them at least.
-    gradient_levels : int or None, default=None
+    gradient_levels : int or None, default=2
         Splits are searched on gradients and hessians of so many steps below the largest, rounded up or down
-        at random with the odds that make them right on average; None keeps all bits. Few steps regularise.
-        The values of the leaves are computed from all bits.
+        at random with the odds that make them right on average; None keeps all bits. Few steps regularise
+        as drawing rows does, and are faster: see the guide, "Rounding at random". The values of the leaves
+        are computed from all bits of all rows.
     categorical_features : array-like, "from_dtype" or None, default="from_dtype"
         A boolean mask, indices or names; "from_dtype" takes the categorical columns of a data frame.
     monotonic_cst : array-like of int or dict, default=None
@@ -642,7 +643,7 @@ class HistGBRTRegressor(BoostedTrees):
         max_features=0.5,
         max_bins=255,
         split_search="auto",
-        gradient_levels=None,
+        gradient_levels=2,
         categorical_features="from_dtype",
         monotonic_cst=None,
         interaction_cst=None,

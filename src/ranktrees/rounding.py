@@ -15,6 +15,10 @@ DIVERGED = (
 MOST_STEPS = 50  # bits: more do not survive the rounding
 EXACT = 53  # bits: of more, a double does not hold a sum
 
+# With few levels, the largest hessian counts as at least so many mean ones: where all are the same, many rows
+# round to nothing nevertheless, and the others are a sample that stands for them.
+MEAN_HESSIANS = 8
+
 
 class RoundedRows:
     """The gradients of one round as integers, and what one integer step is worth.
@@ -33,7 +37,9 @@ class RoundedRows:
     bits : int
         Of the hessian, the lower part.
     same : bool
-        Whether all hessians are the same; then the hessian of a sum is its number of rows.
+        Whether all hessians are the same, and kept; then the hessian of a sum is its number of rows.
+    sampled : bool
+        Whether all hessians are the same, and few steps are kept; then the hessian of a sum estimates that.
     gradient_unit, hessian_unit : float
         What one step is worth.
     total : tuple of two int
@@ -55,7 +61,8 @@ class RoundedRows:
         order : ndarray of uint32, default=None
             The rows of the tree; None is all.
         levels : int, default=None
-            Keep so few steps below the largest value, and round up or down at random, right on average.
+            Keep so few steps below the largest gradient, and below the largest hessian or 8 mean ones; round
+            up or down at random, right on average.
         key : (int, int), default=(0, 0)
             Of these draws: the fit's seed, and a stream of the round.
 
@@ -68,14 +75,17 @@ class RoundedRows:
         n_threads = threads_for(n_threads, n_rows)
         self.gradients, self.hessians = gradients, hessians
         largest_gradient, _ = rounding.largest(gradients, n_threads)
-        largest_hessian, self.same = rounding.largest(hessians, n_threads)
-        if not (math.isfinite(largest_gradient) and math.isfinite(largest_hessian)):
+        largest_hessian, same = rounding.largest(hessians, n_threads)
+        if not (math.isfinite(largest_gradient) and math.isfinite(MEAN_HESSIANS * largest_hessian)):
             raise ValueError(DIVERGED)
-        self.same = self.same and largest_hessian > 0
+        same = same and largest_hessian > 0
+        self.same, self.sampled = same and levels is None, same and levels is not None
         self.bits = n_rows.bit_length() if self.same else 32
         room = min(63 - self.bits, EXACT)
         gradient_scale = self._scale(gradients, largest_gradient, room, levels, n_threads)
-        hessian_scale = 1.0 if self.same else self._scale(hessians, largest_hessian, 32, levels, n_threads)
+        hessian_scale = 1.0
+        if not self.same:
+            hessian_scale = self._scale(hessians, largest_hessian, 32, levels, n_threads, MEAN_HESSIANS)
         self.gradient_unit = 1.0 / gradient_scale
         self.hessian_unit = float(largest_hessian) if self.same else 1.0 / hessian_scale
         largest_sum = n_rows * largest_gradient
@@ -90,17 +100,22 @@ class RoundedRows:
             self.bits,
             self.same,
             levels is not None,
+            self.sampled,
             *key,
             self.sums[: n_rows if order is None else len(order)],
             n_threads,
         )
         return self
 
-    def _scale(self, values, largest, room, levels, n_threads):
-        """How many steps 1.0 has: as many as leave the sum below 2^room, or give the largest ``levels``."""
-        places = min(30 - math.frexp(largest)[1], 1000)
+    def _scale(self, values, largest, room, levels, n_threads, means=0):
+        """How many steps 1.0 has.
+
+        As many as leave the sum below 2^room, or give the largest value ``levels``, or so many mean ones.
+        """
+        exponent = math.frexp(largest)[1]
+        places = min(30 - exponent, 1000)
         steps = rounding.total(values, math.ldexp(1.0, places), n_threads)
+        mean = math.ldexp(steps / len(values), -places)
         more = (2**room - 1 - len(values)) / (steps + len(values))  # a row may be rounded up by one step
-        places += math.frexp(more)[1] - 1
-        scale = math.ldexp(1.0, min(places, MOST_STEPS - math.frexp(largest)[1], 1000))
-        return scale if levels is None or largest == 0 else min(scale, levels / largest)
+        scale = math.ldexp(1.0, min(places + math.frexp(more)[1] - 1, MOST_STEPS - exponent, 1000))
+        return scale if levels is None or largest == 0 else min(scale, levels / max(largest, means * mean))

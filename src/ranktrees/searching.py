@@ -146,6 +146,7 @@ class Search:
             min_samples_leaf,
             max(1, min(math.ceil(min_hessian / rows.hessian_unit), 2**32 - 1)),
             self.counts_later,
+            rows.sampled,
         )
 
     def root(self, root):

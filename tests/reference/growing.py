@@ -42,10 +42,11 @@ def in_steps(values, n_places):
 class Rounded:
     """Gradients and hessians as integers: one BIN per row."""
 
-    def __init__(self, gradients, hessians):
+    def __init__(self, gradients, hessians, at_random=False):
         self.gradients, self.hessians = np.asarray(gradients, float), np.asarray(hessians, float)
         gradients, hessians = self.gradients.tolist(), self.hessians.tolist()
-        self.same = hessians[0] > 0 and len(set(hessians)) == 1
+        self.sampled = False
+        self.same = not at_random and hessians[0] > 0 and len(set(hessians)) == 1
         self.bits = len(hessians).bit_length() if self.same else 32
         gradient_places = places(gradients, min(63 - self.bits, 53))
         whole, steps, self.hessian_unit = (
@@ -72,21 +73,28 @@ class RoundedAtRandom(Rounded):
     """To few steps, up or down by the row's draw."""
 
     def __init__(self, gradients, hessians, levels, seed, number):
-        super().__init__(gradients, hessians)
-        whole = {}
-        for name, values, shift in (("gradient", self.gradients, 32), ("hessian", self.hessians, 0)):
-            unit = getattr(self, name + "_unit")
-            if not (name == "hessian" and self.same):
-                largest = abs(values).max()
-                scale = min(1 / unit, levels / largest) if largest else 1 / unit
-                whole[name] = []
-                for row, value in enumerate(values.tolist()):
-                    draw = random(seed, number, row) >> shift & 0xFFFFFFFF
-                    draw -= (draw >> 31) << 32
-                    whole[name].append(round(value * scale + (draw + 0.5) * 2.0**-32))
-                setattr(self, name + "_unit", 1 / scale)
-        for name, steps in whole.items():
-            self.bins[name] = steps
+        super().__init__(gradients, hessians, at_random=True)
+        n_rows = len(self.gradients)
+        draws = [random(seed, number, row) for row in range(n_rows)]
+        self.sampled = self.hessians[0] > 0 and len(set(self.hessians.tolist())) == 1
+        shifts = {"gradient": [shift_of(draw >> 32) for draw in draws]}
+        shifts["hessian"] = (
+            shifts["gradient"] if self.sampled else [shift_of(draw & 0xFFFFFFFF) for draw in draws]
+        )
+        for name, values, means in (("gradient", self.gradients, 0), ("hessian", self.hessians, 8)):
+            largest, exact = abs(values).max(), 1 / getattr(self, name + "_unit")
+            mean = sum(in_steps(abs(values), n := min(30 - math.frexp(largest)[1], 1000))) / n_rows * 2.0**-n
+            scale = min(exact, levels / max(largest, means * mean)) if largest else exact
+            self.bins[name] = [
+                round(abs(v) * scale + shift) * (-1 if v < 0 else 1)
+                for v, shift in zip(values.tolist(), shifts[name], strict=True)
+            ]
+            setattr(self, name + "_unit", 1 / scale)
+
+
+def shift_of(draw):
+    """Between -1/2 and 1/2."""
+    return (draw - ((draw >> 31) << 32) + 0.5) * 2.0**-32
 
 
 def packed(bins, bits):
@@ -124,6 +132,7 @@ class Rules:
     min_gain: float = 0.0
     min_samples_leaf: int = 1
     min_hessian: float = 0.0
+    sampled: bool = False
     monotone: np.ndarray | None = None
 
     def value(self, part, lower=-math.inf, upper=math.inf):
@@ -144,8 +153,12 @@ class Rules:
     def least_hessian(self):
         return max(1, min(math.ceil(self.min_hessian / self.hessian_unit), 2**32 - 1))
 
-    def large_enough(self, part):
-        return part[2] >= self.min_samples_leaf and part[1] >= self.least_hessian()
+    def hessian_of_rows(self, leaf, share):
+        return max(share * self.min_samples_leaf * (leaf.total[1] / leaf.total[2]), self.least_hessian())
+
+    def large_enough(self, part, leaf):
+        least = self.hessian_of_rows(leaf, 0.5) if self.sampled else self.least_hessian()
+        return part[2] >= self.min_samples_leaf and part[1] >= least
 
 
 @dataclass
@@ -186,7 +199,7 @@ def plus(one, other):
 def children_score(leaf, left, sign, rules):
     """What the two children score together, or None where they may not be."""
     right = minus(leaf.total, left)
-    if not (rules.large_enough(left) and rules.large_enough(right)):
+    if not (rules.large_enough(left, leaf) and rules.large_enough(right, leaf)):
         return None
     if rules.monotone is not None:
         left_value = rules.value(left, leaf.lower, leaf.upper)
@@ -258,8 +271,7 @@ def cells_of(codes, mapper):
 
 def best_of_cells(bins, leaf, cells, sign, rules, same):
     """The children's score at the best cut between cells; a child's size is guessed from its hessian."""
-    least = rules.min_samples_leaf * (leaf.total[1] / leaf.total[2])
-    least = max(least if same else 0.5 * least, rules.least_hessian())
+    least = rules.hessian_of_rows(leaf, 1.0 if same else 0.5)
     missing = total(bins, leaf.rows[cells < 0])
     best = -math.inf
     for last in range(CELLS):
