@@ -684,11 +684,11 @@ def chosen(contest, shape, options):
     """(scorers to run, why others do not)."""
     scorers, why_not = {}, {}
     for name, scorer in SCORERS[contest].items():
+        wanted = not options.only or any(each in name for each in options.only)
+        refused = any(each in name for each in options.skip)
         if name.startswith("ranktrees"):
             scorers[name] = scorer
-        elif options.only and not any(each in name for each in options.only):
-            why_not[name] = "not asked for"
-        elif any(each in name for each in options.skip):
+        elif refused or not wanted:
             why_not[name] = "not asked for"
         elif scorer.slow and not options.slow:
             why_not[name] = "compiles for minutes, see --slow"
