@@ -30,9 +30,9 @@ rounded down to float32: no value of a row lies between, and libraries that comp
 send each row to the same leaf. It is written as a LightGBM text model, from which LightGBM, hessboost,
 treelite, tl2cgen and lleaves start; for onnxruntime as a ``TreeEnsembleRegressor``; for XGBoost as JSON
 and for daal4py as LightGBM text, where ``x <= cut`` has to be said as ``x < the next float32``. "off by"
-is the largest difference to our scores, on rows of which half lack a tenth of their values. Models marked
-"own" were trained by the library to the same shape: they are other trees, and the scores cannot be
-compared.
+is the largest difference to our scores, in standard deviations of those, on rows of which half lack a
+tenth of their values. Models marked "own" were trained by the library to the same shape: they are other
+trees, and the scores cannot be compared.
 """
 
 import argparse
@@ -762,9 +762,9 @@ def unit(n_rows):
 
 
 def off_by(folder, name, own):
-    """The largest difference to our scores."""
+    """The largest difference to our scores, in standard deviations."""
     ours, theirs = (np.load(folder / f"{slug(each)}.scores.npy") for each in ("ranktrees", name))
-    return "own" if own else f"{np.abs(ours - theirs).max():.1g}"
+    return "own" if own else f"{np.abs(ours - theirs).max() / ours.std():.1g}"
 
 
 def table(contest, folder, scorers, n_threads, options):
