@@ -214,6 +214,35 @@ cdef inline double sum_gains(const Row *rows, Py_ssize_t start, Py_ssize_t stop)
     return total
 
 
+def places(const double[::1] scores,     # IN
+           const int64_t[::1] offsets,   # IN
+           int64_t[::1] out,             # OUT  the place of each row in its query, from 0 on
+           int n_threads):
+    """Rank the rows of each query: highest score first, equal scores in the order of the rows."""
+    cdef Py_ssize_t q, longest = 1, n_queries = offsets.shape[0] - 1
+    cdef double[:, ::1] scratch
+    for q in range(n_queries):
+        longest = max(longest, offsets[q + 1] - offsets[q])
+    if scores.shape[0] == 0:
+        return
+    n_threads = <int>max(1, min(<Py_ssize_t>n_threads, n_queries))
+    scratch = np.empty((n_threads, 4 * longest))
+    for q in prange(n_queries, nogil=True, schedule="dynamic", chunksize=8, num_threads=n_threads,
+                    use_threads_if=n_threads > 1):
+        places_of_query(&scores[0] + offsets[q], &out[0] + offsets[q], offsets[q + 1] - offsets[q],
+                        <Row *>&scratch[threadid(), 0])
+
+
+cdef void places_of_query(const double *scores, int64_t *out, Py_ssize_t n, Row *rows) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(n):
+        rows[i].score = scores[i]
+        rows[i].gain = <double>i
+    sort_rows(rows, rows + n, n, False)
+    for i in range(n):
+        out[<Py_ssize_t>rows[i].gain] = i
+
+
 # ---- the measures: ranked rows -> value, NaN for a query that has none -------------------------------------
 
 cdef double dcg(const Row *rows, Py_ssize_t n, const Task *task) noexcept nogil:

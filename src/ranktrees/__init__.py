@@ -1,6 +1,7 @@
 """Learning to rank with boosted trees and forests, as scikit-learn estimators."""
 
 from ranktrees.datasets import dump_letor, load_letor, load_letor_folds, make_ranking
+from ranktrees.early_exit import EarlyExit, pick_early_exit
 from ranktrees.ensemble import Ensemble
 from ranktrees.estimators import HistGBRTRegressor, LambdaMARTRanker, RandomForestRanker
 from ranktrees.measures import as_measure
@@ -15,6 +16,7 @@ from ranktrees.validation import MissingQueryWarning
 __version__ = "0.1.0"
 
 __all__ = [
+    "EarlyExit",
     "Ensemble",
     "HistGBRTRegressor",
     "LambdaMARTRanker",
@@ -27,6 +29,7 @@ __all__ = [
     "load_letor",
     "load_letor_folds",
     "make_ranking",
+    "pick_early_exit",
     "query_scorer",
     "train_test_split_by_query",
 ]

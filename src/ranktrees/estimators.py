@@ -24,6 +24,8 @@ from ranktrees.constraints import (
     number_of_features,
     usable_features,
 )
+from ranktrees.early_exit import EarlyExit, places
+from ranktrees.early_exit import predict as predict_with_exits
 from ranktrees.ensemble import Ensemble
 from ranktrees.forest import grow_forest
 from ranktrees.growing import TreeGrower
@@ -37,7 +39,10 @@ from ranktrees.validation import (
     check_rows,
     check_score,
     check_validation,
+    find_queries,
+    ids_of_queries,
     only_pair,
+    qid_of,
     unchanged_on_failure,
 )
 
@@ -90,7 +95,13 @@ class TreeEnsembleEstimator(CallbackSupportMixin, RegressorMixin, BaseEstimator)
     """What the estimators share: rows in, scores out."""
 
     __metadata_request__fit = {"qid": True, "groups": True}  # noqa: RUF012
-    __metadata_request__score = {"qid": True, "groups": True}  # noqa: RUF012
+    __metadata_request__predict = {  # noqa: RUF012
+        "qid": True,
+        "n_trees": True,
+        "early_exit": True,
+        "return_saved": True,
+    }
+    __metadata_request__score = {"qid": True, "groups": True, "early_exit": True}  # noqa: RUF012
 
     _is_ranker = True
 
@@ -199,6 +210,23 @@ class TreeEnsembleEstimator(CallbackSupportMixin, RegressorMixin, BaseEstimator)
         n_threads = threads_for(effective_n_threads(self.n_jobs), 32 * rows.shape[0] * len(ensemble))
         return ensemble.predict(rows, n_threads, start=self._starting_scores(X))
 
+    def _scores_and_saved(self, X, rows, queries, early_exit, n_trees=None):
+        if not isinstance(early_exit, EarlyExit | None):
+            raise TypeError(
+                f"early_exit is a {type(early_exit).__name__}; expected an EarlyExit, such as "
+                "EarlyExit(every=50, drop=0.3), or None."
+            )
+        return predict_with_exits(
+            early_exit,
+            self.ensemble_,
+            rows,
+            queries,
+            start=self._starting_scores(X),
+            finish=self._finish,
+            n_trees=n_trees,
+            n_threads=threads_for(effective_n_threads(self.n_jobs), 32 * rows.shape[0] * len(self.ensemble_)),
+        )
+
     def _starting_scores(self, X):
         """What the trees' values are added to, where that is not the ensemble's constant."""
         return None
@@ -206,21 +234,37 @@ class TreeEnsembleEstimator(CallbackSupportMixin, RegressorMixin, BaseEstimator)
     def _finish(self, scores):
         return scores
 
-    def predict(self, X, *, n_trees=None):
+    def predict(self, X, *, n_trees=None, qid=None, early_exit=None, return_saved=False):
         """Score rows.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
-            Float32 and float64 are scored as they are, without a copy.
+            Float32 and float64 are scored as they are, without a copy. An index level named "qid" brings the
+            query ids along.
         n_trees : int, default=None
             Use the first ``n_trees`` trees only; None uses all.
+        qid : array-like of shape (n_rows,), default=None
+            The query of each row, in any order. Only an early exit looks at it.
+        early_exit : EarlyExit, default=None
+            Which rows are dropped before all trees have seen them. They keep the score that they had, which
+            may be above the final score of a row that stayed: `rank` and
+            :meth:`~ranktrees.early_exit.WorkSaved.dropped_last` put them behind it.
+        return_saved : bool, default=False
+            Whether to return what the early exit has saved, too.
 
         Returns
         -------
         scores : ndarray of float64, shape (n_rows,)
-            Higher ranks first. Scores of rows of different queries may be computed together: a row's
-            score depends on nothing but the row.
+            Higher ranks first. Scores of rows of different queries may be computed together: without early
+            exit a row's score depends on nothing but the row, and with it on nothing but its query.
+        saved : WorkSaved
+            If ``return_saved``.
+
+        Raises
+        ------
+        ValueError
+            If the early exit needs query ids and there are none; the message names what to pass.
         """
         check_is_fitted(self)
         most = len(self.ensemble_)
@@ -230,7 +274,85 @@ class TreeEnsembleEstimator(CallbackSupportMixin, RegressorMixin, BaseEstimator)
                 "the number of trees of the model."
             )
         rows = check_rows(self, X, reset=False)
-        return self._finish(self._scores(X, rows, n_trees))
+        if early_exit is None and qid is None and not return_saved:
+            return self._finish(self._scores(X, rows, n_trees))
+        queries = find_queries(rows.shape[0], {"qid": qid}, {"X": X})
+        scores, saved = self._scores_and_saved(X, rows, queries, early_exit, n_trees)
+        return (scores, saved) if return_saved else scores
+
+    def rank(self, X, qid=None, k=10, *, early_exit=None):
+        """The best rows of each query.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
+            As for `predict`. An index level named "qid" brings the query ids along.
+        qid : array-like of shape (n_rows,), default=None
+            The query of each row: any hashable values, in any order.
+        k : int or None, default=10
+            How many rows of each query to return; all, if it has fewer. None returns all of every query.
+        early_exit : EarlyExit, default=None
+            As for `predict`. A row that is dropped ranks behind all that stayed in longer.
+
+        Returns
+        -------
+        DataFrame
+            One row for each that is returned, queries in order of first appearance, best first. ``query`` is
+            the query id, ``row`` the position in ``X``, ``rank`` counts from 1, ``score`` is that of
+            `predict`. Rows with equal scores stand in the order of ``X``.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+        ValueError
+            If there are no query ids, or ``k`` is not a whole number of at least 1.
+
+        Examples
+        --------
+        >>> from ranktrees import LambdaMARTRanker, make_ranking
+        >>> X, y, qid = make_ranking(60, random_state=0, return_X_y_qid=True)
+        >>> ranker = LambdaMARTRanker(max_iter=20, random_state=0).fit(X, y, qid=qid)
+        >>> ranks = ranker.rank(X, qid, k=2)
+        >>> print(ranks[["query", "rank"]].head(4))
+           query  rank
+        0      0     1
+        1      0     2
+        2      1     1
+        3      1     2
+        >>> bool((ranks["score"] == ranker.predict(X)[ranks["row"]]).all())
+        True
+        """
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError("rank returns a pandas DataFrame: pip install pandas") from error
+        check_is_fitted(self)
+        if k is not None and not (isinstance(k, Integral) and not isinstance(k, bool) and k >= 1):
+            raise ValueError(f"k={k!r}: expected how many rows of each query to return, at least 1, or None.")
+        rows = check_rows(self, X, reset=False)
+        queries = find_queries(rows.shape[0], {"qid": qid}, {"X": X})
+        if queries is None:
+            raise ValueError(
+                "rank needs qid=: the best rows of each query are asked for. Pass qid= (one id per row), or "
+                "rows whose index has a level named 'qid'; a qid of all zeros says that one query is meant."
+            )
+        scores, saved = self._scores_and_saved(X, rows, queries, early_exit)
+        order, offsets = queries
+        order = np.arange(len(scores)) if order is None else order
+        place = places(saved.dropped_last(scores)[order], offsets, effective_n_threads(self.n_jobs))
+        query = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+        best_first = np.argsort(offsets[query] + place)
+        shown = best_first if k is None else best_first[place[best_first] < k]
+        ids = ids_of_queries(qid_of(X) if qid is None else qid, *queries)
+        return pd.DataFrame(
+            {
+                "query": pd.Index(ids, tupleize_cols=False).take(query[shown]),
+                "row": order[shown],
+                "rank": place[shown] + 1,
+                "score": scores[order[shown]],
+            }
+        )
 
     def staged_predict(self, X):
         """Score rows after each tree.
@@ -250,7 +372,7 @@ class TreeEnsembleEstimator(CallbackSupportMixin, RegressorMixin, BaseEstimator)
         for scores in self.ensemble_.staged_predict(rows, n_threads, start=start):
             yield self._finish(scores)
 
-    def score(self, X, y, sample_weight=None, *, qid=None, groups=None):
+    def score(self, X, y, sample_weight=None, *, qid=None, groups=None, early_exit=None):
         """The mean of ``measure`` over the queries.
 
         Parameters
@@ -263,6 +385,9 @@ class TreeEnsembleEstimator(CallbackSupportMixin, RegressorMixin, BaseEstimator)
         qid, groups : array-like of shape (n_rows,), default=None
             The query of each row, in any order; two names for the same thing, so that scikit-learn's
             splitters, which know ``groups``, and people, who know ``qid``, are both served.
+        early_exit : EarlyExit, default=None
+            As for `predict`. Measures of a ranking see rows that are dropped behind all that stayed in
+            longer; others (RMSE, R²) see the frozen scores.
 
         Returns
         -------
@@ -277,7 +402,13 @@ class TreeEnsembleEstimator(CallbackSupportMixin, RegressorMixin, BaseEstimator)
         check_is_fitted(self)
         measure = self._measure()
         data = check_score(self, X, y, sample_weight, qid=qid, groups=groups, ranker=self._wants_queries)
-        scores = self._finish(self._scores(X, data.X))
+        if early_exit is None:
+            scores = self._finish(self._scores(X, data.X))
+        else:
+            queries = (data.order, data.offsets) if data.qid_given else None
+            scores, saved = self._scores_and_saved(X, data.X, queries, early_exit)
+            if measure is not None and measure.by_order:
+                scores = saved.dropped_last(scores)
         scores = scores if data.order is None else scores[data.order]
         if measure is None:
             return float(r2_score(data.labels, scores, sample_weight=data.weights))

@@ -1717,16 +1717,10 @@ def per_query_table(y_true, scores, qid=None, measures="ndcg@10"):
         for measure in measures:
             _check_lowest(measure, labels)
             columns[name, repr(measure)] = measure.per_query(labels, _in(order, values), offsets)
-    first_rows = offsets[:-1] if order is None else order[offsets[:-1]]
     qid = validation.qid_of(y_true) if qid is None else qid
-    ids = (
-        np.zeros(len(labels), int)
-        if qid is None
-        else qid
-        if isinstance(qid, list | tuple)
-        else np.asarray(qid)
-    )
-    index = pd.Index([ids[row] for row in first_rows], name="qid", tupleize_cols=False)
+    qid = [0] * len(labels) if qid is None else qid
+    ids = validation.ids_of_queries(qid, order, offsets)
+    index = pd.Index(ids, name="qid", tupleize_cols=False)
     table = pd.DataFrame(columns, index=index)
     table.columns = pd.MultiIndex.from_tuples(table.columns, names=["ranker", "measure"])
     return table

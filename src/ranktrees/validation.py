@@ -29,6 +29,7 @@ __all__ = [
     "check_score",
     "check_validation",
     "find_queries",
+    "ids_of_queries",
     "qid_of",
     "query_offsets",
     "sizes_to_qid",
@@ -377,6 +378,30 @@ def find_queries(n_rows: int, ids: dict, holders: dict) -> tuple[np.ndarray | No
                 "query ids: leave one of them out."
             )
     return queries
+
+
+def ids_of_queries(qid, order: np.ndarray | None, offsets: np.ndarray) -> list:
+    """The id of each query, as it was given.
+
+    Parameters
+    ----------
+    qid : array-like of shape (n_rows,)
+        Query ids, as for `query_offsets`.
+    order, offsets : as of `query_offsets`
+
+    Returns
+    -------
+    list of length n_queries
+
+    Examples
+    --------
+    >>> from ranktrees.validation import ids_of_queries, query_offsets
+    >>> ids_of_queries(["b", "a", "b"], *query_offsets(["b", "a", "b"], 3))
+    ['b', 'a']
+    """
+    ids = qid if isinstance(qid, Sequence) else np.asarray(qid)
+    first_rows = offsets[:-1] if order is None else order[offsets[:-1]]
+    return [ids[row] for row in first_rows]
 
 
 def _same_queries(a: tuple[np.ndarray | None, np.ndarray], b: tuple[np.ndarray | None, np.ndarray]) -> bool:

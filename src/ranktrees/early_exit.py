@@ -1,0 +1,641 @@
+r"""Early exit: rows that will not reach the top of their query are dropped before all trees have seen them.
+
+::
+
+    trees      0 ......... at[0] ......... at[1] ......... n_trees
+    rows in    all           |  the better   |  the better of those
+    dropped                  v               v
+                         score frozen    score frozen
+
+At each exit point the rows of a query that are still in are ordered by their score so far, which is what
+``predict(X, n_trees=...)`` says; the lowest leave, and keep that score. Their trees are not walked any more.
+What stays in does not depend on other queries, on their order, or on the number of threads.
+
+Cambazoglu, Zaragoza, Chapelle, Chen, Liao, Zheng, Degenhardt, *Early exit optimizations for additive machine
+learned ranking systems*, WSDM 2010; Mohan, *An empirical analysis on pointwise machine learning techniques
+using regression trees for web-search ranking*, 2010, chapter 6.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import islice, pairwise
+from numbers import Integral, Real
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from ranktrees import scoring
+from ranktrees._core import ranking
+from ranktrees.measures import as_measure, mean_interval
+from ranktrees.parallel import effective_n_threads
+from ranktrees.validation import check_score
+
+__all__ = ["Candidate", "EarlyExit", "PickedEarlyExit", "WorkSaved", "pick_early_exit"]
+
+# A share is read as the nearest fraction with a denominator up to this, so that 0.29 of 100 rows are 29.
+FINEST_SHARE = 10**6
+
+# Rows that are walked apart from others are copied in blocks of about this many values.
+VALUES_PER_BLOCK = 1 << 22
+
+
+# ---- what leaves, and when ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class EarlyExit:
+    r"""Which rows are dropped after how many trees.
+
+    At each exit point, of the :math:`m` rows of a query that are still in,
+
+    .. math:: \min\big(\lfloor p\,m \rfloor,\ m - \max(1, \mathit{keep\_at\_least})\big)
+              \qquad\text{or, where that is negative, none}
+
+    leave, those with the lowest score so far; of equal scores the later row leaves first. With a threshold
+    those leave whose score so far is below it, except the ``keep_at_least`` best of the query. A row that has
+    left keeps the score that it had. An early exit is an immutable value: it prints as it is typed.
+
+    Parameters
+    ----------
+    every : int, default=None
+        Drop rows after ``every``, ``2 * every``, ... trees.
+    at : sequence of int, default=None
+        Drop rows after these numbers of trees, rising. Either ``every`` or ``at`` is given. A point that is
+        not below the number of trees of the model changes nothing.
+    drop : float or sequence of float, default=None
+        The share of a query's rows that leaves, from 0 to 1, of those still in: a number, or one for each
+        point of ``at``. With 1 the ``keep_at_least`` best stay. It is read as the nearest fraction with a
+        denominator up to a million: 0.29 of 100 rows are 29.
+    threshold : float or sequence of float, default=None
+        The score below which a row leaves: a number, or one for each point of ``at``; it may be infinite.
+        Either ``drop`` or ``threshold`` is given.
+    keep_at_least : int, default=0
+        So many rows of each query stay in, if it has them: k, where the first k ranks matter. With ``drop``
+        one row stays in any case.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of its range, or not exactly one of each pair is given.
+
+    See Also
+    --------
+    pick_early_exit : choose one on validation data.
+
+    Examples
+    --------
+    >>> from ranktrees import EarlyExit, LambdaMARTRanker, make_ranking
+    >>> X, y, qid = make_ranking(60, random_state=0, return_X_y_qid=True)
+    >>> ranker = LambdaMARTRanker(max_iter=100, random_state=0).fit(X, y, qid=qid)
+    >>> early_exit = EarlyExit(every=20, drop=0.3, keep_at_least=10)
+    >>> scores, saved = ranker.predict(X, qid=qid, early_exit=early_exit, return_saved=True)
+    >>> saved
+    WorkSaved(share=0.436, stages=(0, 20, 40, 60, 80), rows=(3000, 2100, 1500, 1080, 780))
+    >>> early_exit
+    EarlyExit(every=20, drop=0.3, keep_at_least=10)
+    """
+
+    every: int | None = None
+    at: tuple[int, ...] | None = None
+    drop: float | tuple[float, ...] | None = None
+    threshold: float | tuple[float, ...] | None = None
+    keep_at_least: int = 0
+
+    def __post_init__(self):
+        _exactly_one(every=self.every, at=self.at)
+        _exactly_one(drop=self.drop, threshold=self.threshold)
+        checked = {"keep_at_least": _whole("keep_at_least", self.keep_at_least, 0)}
+        if self.every is not None:
+            checked["every"] = _whole("every", self.every, 1)
+        else:
+            checked["at"] = _exit_points(self.at)
+        if self.drop is not None:
+            checked["drop"] = _per_point(
+                "drop", self.drop, checked.get("at"), "a share from 0 to 1", _is_share
+            )
+        else:
+            checked["threshold"] = _per_point(
+                "threshold", self.threshold, checked.get("at"), "a score, which may be infinite", _is_score
+            )
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
+
+    def __repr__(self):
+        given = {name: value for name, value in vars(self).items() if value is not None}
+        if self.keep_at_least == 0:
+            del given["keep_at_least"]
+        return f"EarlyExit({', '.join(f'{name}={value!r}' for name, value in given.items())})"
+
+    @property
+    def needs_queries(self) -> bool:
+        """Whether it has to know which rows belong together."""
+        return self.drop is not None or self.keep_at_least > 0
+
+    def points(self, n_trees) -> tuple[int, ...]:
+        """The numbers of trees after which rows leave, for a model of so many trees."""
+        if self.every is not None:
+            return tuple(range(self.every, n_trees, self.every))
+        return tuple(point for point in self.at or () if point < n_trees)
+
+    def stays(self, stage, scores, offsets, n_threads=1):
+        """Which rows stay in.
+
+        Parameters
+        ----------
+        stage : int
+            The number of the exit point, from 0 on.
+        scores : ndarray of shape (n,), float64
+            The scores so far of the rows that are still in, grouped by query.
+        offsets : ndarray of shape (n_queries + 1,), int64
+            Query q is rows ``offsets[q]:offsets[q + 1]``.
+        n_threads : int, default=1
+
+        Returns
+        -------
+        ndarray of shape (n,), bool
+        """
+        if self.drop is None:
+            high_enough = scores >= _of_stage(self.threshold, stage)
+            if self.keep_at_least == 0:
+                return high_enough
+            return high_enough | (places(scores, offsets, n_threads) < self.keep_at_least)
+        share = Fraction(_of_stage(self.drop, stage)).limit_denominator(FINEST_SHARE)
+        sizes = np.diff(offsets)
+        stay = np.maximum(sizes - sizes * share.numerator // share.denominator, max(1, self.keep_at_least))
+        return places(scores, offsets, n_threads) < np.repeat(stay, sizes)
+
+
+def _of_stage(values, stage):
+    return values[stage] if isinstance(values, tuple) else values
+
+
+def _exactly_one(**given):
+    (one, first), (other, second) = given.items()
+    if (first is None) == (second is None):
+        seen = "neither" if first is None else "both"
+        raise ValueError(
+            f"EarlyExit got {seen} of {one} and {other}; expected one of them: pass {one} or {other}."
+        )
+
+
+def _whole(name, value, least):
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
+        raise ValueError(f"{name}={value!r}; expected a whole number of at least {least}.")
+    return int(value)
+
+
+def _exit_points(at):
+    try:
+        points = tuple(_whole("at", point, 1) for point in at)
+    except TypeError as error:
+        raise ValueError(
+            f"at={at!r}; expected numbers of trees, such as [10, 50]: for equal distances pass every."
+        ) from error
+    if not points or any(later <= sooner for sooner, later in pairwise(points)):
+        raise ValueError(f"at={at!r}; expected one or more numbers of trees, each above the one before.")
+    return points
+
+
+def _is_share(value):
+    return 0 <= value <= 1
+
+
+def _is_score(value):
+    return not math.isnan(value)
+
+
+def _per_point(name, value, at, expected, is_meant):
+    """A number, or a tuple of one number for each exit point."""
+    several = isinstance(value, list | tuple | np.ndarray) and np.ndim(value) == 1
+    numbers = tuple(value) if several else (value,)
+    if several and (at is None or len(numbers) != len(at)):
+        seen = "there is no at" if at is None else f"at has {len(at)}"
+        raise ValueError(
+            f"{name} has {len(numbers)} entries, but {seen}; expected a number, or one for each point of at."
+        )
+    for number in numbers:
+        if not isinstance(number, Real) or isinstance(number, bool) or not is_meant(number):
+            raise ValueError(f"{name}={value!r}; expected {expected}, or one for each point of at.")
+    return tuple(map(float, numbers)) if several else float(value)
+
+
+# ---- what it saves -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class WorkSaved:
+    """What an early exit has saved; ``predict(..., return_saved=True)`` returns it beside the scores.
+
+    Attributes
+    ----------
+    share : float
+        The share of the walks of a row down a tree that were not made, from 0 to 1.
+    stages : tuple of int
+        The numbers of trees at which stages begin: 0, then the exit points.
+    rows : tuple of int
+        How many rows were still in, for each stage.
+    trees : ndarray of shape (n_rows,), int64
+        How many trees each row has seen: its score is that of ``predict(X, n_trees=...)``.
+    """
+
+    share: float
+    stages: tuple[int, ...]
+    rows: tuple[int, ...]
+    trees: np.ndarray = field(repr=False)
+
+    def dropped_last(self, scores):
+        """Scores by which no row stands above one that stayed in longer.
+
+        A frozen score lacks what later trees would have added, so it may be above the final score of a row
+        that was better when they parted. Measures of a ranking, and whatever sorts by score, should be given
+        these numbers instead: they order rows by how long they stayed in, then by score.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n_rows,), float64
+            What `predict` returned.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,), float64
+            Whole numbers from 0 on, equal for rows that stayed in equally long and have equal scores; where
+            no row was dropped, ``scores`` themselves.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from ranktrees.early_exit import WorkSaved
+        >>> saved = WorkSaved(0.25, (0, 5), (3, 2), np.array([10, 5, 10]))
+        >>> saved.dropped_last(np.array([0.2, 0.9, 0.7]))
+        array([1., 0., 2.])
+        """
+        if len(set(self.rows)) == 1:
+            return scores
+        keys = np.empty(len(self.trees), np.complex128)  # which NumPy sorts by the real part first
+        keys.real, keys.imag = self.trees, scores
+        return np.unique(keys, return_inverse=True)[1].astype(np.float64)
+
+
+def places(scores, offsets, n_threads=1):
+    """The place of each row in its query, from 0 on: by falling score, equal scores in the order of the rows.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n,), float64
+        Rows grouped by query.
+    offsets : ndarray of shape (n_queries + 1,), int64
+    n_threads : int, default=1
+
+    Returns
+    -------
+    ndarray of shape (n,), int64
+
+    Examples
+    --------
+    >>> places(np.array([0.5, 0.9, 0.5, 0.1, 0.2]), np.array([0, 3, 5]))
+    array([1, 0, 2, 1, 0])
+    """
+    out = np.empty(len(scores), np.int64)
+    ranking.places(scores, offsets, out, n_threads)
+    return out
+
+
+# ---- scoring, stage by stage -------------------------------------------------------------------------------
+
+
+def add_trees(ensemble, X, rows, first, stop, sums, n_threads):
+    """Add what some trees say of some rows: all that this module asks of a scorer.
+
+    Parameters
+    ----------
+    ensemble : Ensemble
+    X : ndarray or CSR matrix of shape (n_rows, n_features)
+    rows : ndarray of shape (n,), int
+        Row numbers, each at most once.
+    first, stop : int
+        The trees, ``stop`` excluded; they are added in this order.
+    sums : ndarray of shape (n_rows,), float64
+    n_threads : int
+    """
+    tree_offsets = ensemble.tree_offsets[first : stop + 1]
+    if len(rows) == len(sums):
+        scoring._walk(ensemble, X, tree_offsets, sums, None, n_threads)
+        return
+    rows_per_block = max(1, VALUES_PER_BLOCK * X.shape[0] // max(1, X.size))
+    for start in range(0, len(rows), rows_per_block):
+        block = rows[start : start + rows_per_block]
+        block_sums = sums[block]
+        scoring._walk(ensemble, X[block], tree_offsets, block_sums, None, n_threads)
+        sums[block] = block_sums
+
+
+def predict(early_exit, ensemble, X, queries, *, start=None, finish=np.asarray, n_trees=None, n_threads=1):
+    """Score rows, dropping some on the way.
+
+    Parameters
+    ----------
+    early_exit : EarlyExit or None
+        None drops nothing.
+    ensemble : Ensemble
+    X : ndarray or CSR matrix of shape (n_rows, n_features)
+    queries : tuple of order and offsets, or None
+        As `ranktrees.validation.query_offsets` returns them; None if there are no query ids.
+    start : array-like of shape (n_rows,), default=None
+        What the trees are added to, instead of the ensemble's ``base``.
+    finish : callable, default=numpy.asarray
+        Makes predictions of scores: those that thresholds are compared with, and that are returned.
+    n_trees : int, default=None
+        Use the first ``n_trees`` trees only.
+    n_threads : int, default=1
+
+    Returns
+    -------
+    scores : ndarray of shape (n_rows,), float64
+    saved : WorkSaved
+
+    Raises
+    ------
+    ValueError
+        If the early exit needs query ids and there are none.
+    """
+    start = scoring._start(ensemble, X, start)
+    sums = scoring._before_trees(ensemble, start)
+
+    def scores_after(rows, first, stop):
+        add_trees(ensemble, X, rows, first, stop, sums, n_threads)
+        return finish(scoring._scores(ensemble, start[rows], sums[rows], stop))
+
+    n_trees = len(ensemble) if n_trees is None else n_trees
+    return _drop_rows(early_exit, n_trees, X.shape[0], queries, scores_after, n_threads)
+
+
+def _drop_rows(early_exit, n_trees, n_rows, queries, scores_after, n_threads):
+    """Scores and the work saved, where ``scores_after(rows, first, stop)`` takes rows through some trees."""
+    if early_exit is not None and early_exit.needs_queries and queries is None:
+        raise ValueError(
+            f"early_exit={early_exit} drops rows query by query, but there are no query ids: pass qid= (one "
+            "id per row), or rows whose index has a level named 'qid'. Only a threshold without "
+            "keep_at_least needs none."
+        )
+    order, offsets = (None, np.array([0, n_rows])) if queries is None else queries
+    rows = np.arange(n_rows) if order is None else order
+    points = () if early_exit is None else early_exit.points(n_trees)
+    scores, trees, rows_in = np.empty(n_rows), np.full(n_rows, n_trees), []
+    for stage, (first, stop) in enumerate(pairwise((0, *points, n_trees))):
+        rows_in.append(len(rows))
+        scores[rows] = scores_after(rows, first, stop)
+        if stop < n_trees:
+            stays = early_exit.stays(stage, scores[rows], offsets, n_threads)
+            trees[rows[~stays]] = stop
+            rows, offsets = rows[stays], np.concatenate([[0], np.cumsum(stays)])[offsets]
+    n_walks = n_rows * n_trees
+    share = (n_walks - int(trees.sum())) / n_walks if n_walks else 0.0
+    return scores, WorkSaved(share, (0, *points), tuple(rows_in), trees)
+
+
+# ---- choosing the exit points ------------------------------------------------------------------------------
+
+SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+
+
+class Candidate(NamedTuple):
+    """An early exit that `pick_early_exit` has tried, and what it does to the validation queries.
+
+    Attributes
+    ----------
+    early_exit : EarlyExit or None
+        None drops nothing.
+    share_saved : float
+        The share of the work that it saves.
+    score : float
+        The mean of the measure.
+    loss : float
+        How much worse that is than without early exit; negative where it is better.
+    highest_loss : float
+        The upper end of the interval of ``loss``; ``loss`` itself without a confidence.
+    """
+
+    early_exit: EarlyExit | None
+    share_saved: float
+    score: float
+    loss: float
+    highest_loss: float
+
+
+@dataclass(frozen=True, eq=False)
+class PickedEarlyExit:
+    """What `pick_early_exit` has chosen.
+
+    Attributes
+    ----------
+    early_exit : EarlyExit or None
+        To be passed to ``predict`` and ``rank``. None if nothing saves work within the tolerated loss.
+    share_saved : float
+        The share of the work that it saves on the validation rows.
+    score, full_score : float
+        The mean of the measure over the validation queries, with and without early exit.
+    candidates : list of Candidate
+        All that were tried, first the one without early exit; ``pandas.DataFrame(candidates)`` is a table.
+    """
+
+    early_exit: EarlyExit | None
+    share_saved: float
+    score: float
+    full_score: float
+    candidates: list[Candidate] = field(repr=False)
+
+
+def pick_early_exit(
+    ranker,
+    X,
+    y,
+    *,
+    qid=None,
+    measure="ndcg@10",
+    tolerated_loss=0.001,
+    confidence=0.9,
+    by="share",
+    at=None,
+    keep_at_least=None,
+):
+    r"""Choose how much may be dropped at which points, so that a measure loses no more than is tolerated.
+
+    Starting from no early exit, the share that is dropped at one of the points is raised step by step,
+    through 0.1, 0.2, ..., 0.9. Of the raises that save work and after which the loss is tolerated, each step
+    takes the one that saves most work for the loss it adds (one that adds none comes first; of equals, that
+    at the earliest point); where there is none, the search ends. The loss of a candidate is
+
+    .. math:: \frac{1}{n} \sum_q \big(m_q - m'_q\big),
+
+    with :math:`m_q` and :math:`m'_q` the measure of query q without and with early exit, rows that are
+    dropped ranked behind those that stay (`WorkSaved.dropped_last`). The best of many candidates looks better
+    than it is, so by default the upper end of the interval of this mean (`mean_interval`) has to be
+    tolerated, not just the mean. The model is walked once; the search itself only sorts.
+
+    Parameters
+    ----------
+    ranker : estimator
+        A fitted estimator of this library.
+    X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
+        Validation rows: other queries than those of training.
+    y : array-like of shape (n_rows,)
+        Their labels. A pandas Series whose index has a level named "qid" brings the query ids along.
+    qid : array-like of shape (n_rows,), default=None
+        Their query ids, in any order.
+    measure : str or Measure, default="ndcg@10"
+        A measure of the order of rows.
+    tolerated_loss : float, default=0.001
+        How much the mean of the measure may lose, at least 0.
+    confidence : float in (0, 1) or None, default=0.9
+        Of the interval of the loss, see `mean_interval`. None looks at the mean only.
+    by : {"share", "score"}, default="share"
+        Whether a share of each query is dropped, or rows below a score, for which the early exit needs no
+        query ids. The scores tried are those that 0.1, 0.2, ..., 0.9 of all rows are below.
+    at : sequence of int, default=None
+        The exit points to choose among. None: 1/64, 1/32, ..., 1/2 of the trees.
+    keep_at_least : int, default=None
+        So many rows of each query stay in. None: by share as many as ``measure`` looks at (k of "ndcg@k",
+        else 1), by score 0.
+
+    Returns
+    -------
+    PickedEarlyExit
+        ``early_exit``, ``share_saved``, ``score``, ``full_score`` and all ``candidates``. The same for any
+        number of threads and any order of queries.
+
+    Raises
+    ------
+    TypeError
+        If ``ranker`` is something else.
+    ValueError
+        If an argument is out of its range, if there are no query ids, or fewer than two queries on which the
+        measure is defined.
+
+    Examples
+    --------
+    >>> from ranktrees import LambdaMARTRanker, make_ranking, pick_early_exit
+    >>> X, y, qid = make_ranking(200, random_state=0, return_X_y_qid=True)
+    >>> train, validation = qid < 100, qid >= 100
+    >>> ranker = LambdaMARTRanker(random_state=0).fit(X[train], y[train], qid=qid[train])
+    >>> picked = pick_early_exit(
+    ...     ranker, X[validation], y[validation], qid=qid[validation], tolerated_loss=0.01
+    ... )
+    >>> picked.share_saved > 0.3
+    True
+    >>> picked.full_score - picked.score < 0.01
+    True
+    """
+    if not hasattr(ranker, "staged_predict"):
+        raise TypeError(
+            f"ranker is a {type(ranker).__name__}; expected a fitted estimator of ranktrees: of a pipeline "
+            "pass the last step, and rows that the steps before it have transformed."
+        )
+    check_is_fitted(ranker)
+    measure = as_measure(measure)
+    if not measure.by_order:
+        raise ValueError(f"measure={measure}; expected a measure of the order of rows, such as 'ndcg@10'.")
+    if not isinstance(tolerated_loss, Real) or not tolerated_loss >= 0:
+        raise ValueError(f"tolerated_loss={tolerated_loss!r}; expected a number of at least 0.")
+    if by not in ("share", "score"):
+        raise ValueError(f"by={by!r}; expected 'share' or 'score'.")
+    n_trees = len(ranker.ensemble_)
+    at = tuple(n_trees >> j for j in range(6, 0, -1) if n_trees >> j) if at is None else _exit_points(at)
+    at = tuple(sorted({point for point in at if point < n_trees}))
+    if keep_at_least is None:
+        keep_at_least = (measure.parameters.get("at") or 1) if by == "share" else 0
+    trial = _Trial(ranker, check_score(ranker, X, y, qid=qid), measure, confidence, X, at)
+    name = "drop" if by == "share" else "threshold"
+    values = [SHARES] * len(at) if by == "share" else [trial.quantiles(point) for point in at]
+
+    def candidate(steps):
+        """What comes of dropping by ``values[i][steps[i] - 1]`` at point i; step 0 drops nothing."""
+        raised = [i for i, step in enumerate(steps) if step]
+        if not raised:
+            return trial(None)
+        drops = {"at": [at[i] for i in raised], name: [values[i][steps[i] - 1] for i in raised]}
+        return trial(EarlyExit(**drops, keep_at_least=keep_at_least))
+
+    best = _climb(candidate, len(at), len(SHARES), tolerated_loss)
+    candidates = list(trial.tried.values())
+    return PickedEarlyExit(best.early_exit, best.share_saved, best.score, candidates[0].score, candidates)
+
+
+def _climb(candidate, n_points, n_steps, tolerated_loss):
+    """The candidate where no step up is tolerated any more; each is the one worth most."""
+
+    def worth(steps):
+        saved = candidate(steps).share_saved - best.share_saved
+        lost = candidate(steps).highest_loss - best.highest_loss
+        return (1, saved) if lost <= 0 else (0, saved / lost)
+
+    steps, best = (0,) * n_points, candidate((0,) * n_points)
+    while True:
+        ups = []
+        for i, step in enumerate(steps):
+            higher = ((*steps[:i], up, *steps[i + 1 :]) for up in range(step + 1, n_steps + 1))
+            ups += islice((up for up in higher if candidate(up).share_saved > best.share_saved), 1)
+        ups = [up for up in ups if candidate(up).highest_loss <= tolerated_loss]
+        if not ups:
+            return best
+        steps = max(ups, key=worth)
+        best = candidate(steps)
+
+
+class _Trial:
+    """Tries early exits on validation rows, whose scores after every exit point are known."""
+
+    def __init__(self, ranker, data, measure, confidence, X, at):
+        self.data, self.measure, self.confidence = data, measure, confidence
+        self.queries = (None, data.offsets) if data.qid_given else None
+        self.n_threads = effective_n_threads(ranker.n_jobs)
+        grouped = slice(None) if data.order is None else data.order
+        self.n_trees = len(ranker.ensemble_)
+        self.after = {self.n_trees: ranker.predict(X)[grouped]}
+        for n_trees, scores in zip(range(1, max(at, default=0) + 1), ranker.staged_predict(X), strict=False):
+            if n_trees in at:
+                self.after[n_trees] = scores[grouped]
+        self.full_values = self._values(self.after[self.n_trees])
+        if np.isnan(self.full_values).all():
+            raise ValueError(
+                f"{measure} is not defined on any of the queries: pass others, or set empty_query."
+            )
+        self.tried = {}
+
+    def _values(self, scores):
+        data = self.data
+        return self.measure.per_query(data.labels, scores, data.offsets, data.weights, self.n_threads)
+
+    def quantiles(self, n_trees):
+        """The scores after so many trees that the shares of all rows are below."""
+        return np.quantile(self.after[n_trees], SHARES, method="lower").tolist()
+
+    def __call__(self, early_exit):
+        if early_exit not in self.tried:
+            self.tried[early_exit] = self._try(early_exit)
+        return self.tried[early_exit]
+
+    def _try(self, early_exit):
+        scores, saved = _drop_rows(
+            early_exit,
+            self.n_trees,
+            self.data.n_rows,
+            self.queries,
+            lambda rows, first, stop: self.after[stop][rows],
+            self.n_threads,
+        )
+        values = self._values(saved.dropped_last(scores))
+        losses = self.full_values - values if self.measure.greater_is_better else values - self.full_values
+        losses = np.sort(losses)  # sums of them must not depend on the order of the queries
+        highest_loss = (
+            _mean(losses) if self.confidence is None else mean_interval(losses, self.confidence).high
+        )
+        return Candidate(early_exit, saved.share, _mean(values), _mean(losses), highest_loss)
+
+
+def _mean(values):
+    counted = values[~np.isnan(values)]
+    return math.fsum(counted) / len(counted)
