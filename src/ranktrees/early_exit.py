@@ -31,7 +31,7 @@ from sklearn.utils.validation import check_is_fitted
 from ranktrees import scoring
 from ranktrees._core import ranking
 from ranktrees.measures import as_measure, mean_interval
-from ranktrees.parallel import effective_n_threads
+from ranktrees.parallel import effective_n_threads, threads_for
 from ranktrees.validation import check_score
 
 __all__ = ["Candidate", "EarlyExit", "PickedEarlyExit", "WorkSaved", "pick_early_exit"]
@@ -300,7 +300,7 @@ def places(scores, offsets, n_threads=1):
     array([1, 0, 2, 1, 0])
     """
     out = np.empty(len(scores), np.int64)
-    ranking.places(scores, offsets, out, n_threads)
+    ranking.places(scores, offsets, out, threads_for(n_threads, 16 * len(scores)))
     return out
 
 
