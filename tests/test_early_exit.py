@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.linear_model import Ridge
+from sklearn.metrics import r2_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -382,6 +383,8 @@ def test_score_of_rows_sees_frozen_scores(rows):
     model = HistGBRTRegressor(measure="rmse", max_iter=10, random_state=0).fit(X, y, qid=qid)
     found = model.predict(X, qid=qid, early_exit=EXITS[0])
     assert model.score(X, y, qid=qid, early_exit=EXITS[0]) == -as_measure("rmse")(y, found, qid=qid)
+    by_row = model.set_params(measure=None).score(X, y, qid=qid, early_exit=EXITS[0])
+    assert by_row == pytest.approx(r2_score(y, found))
 
 
 # ------------------------------------------------------------------------------------------------- a value
