@@ -43,17 +43,15 @@ import os
 import pickle
 import re
 import resource
-import subprocess
 import sys
 import tempfile
 import time
-import traceback
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from turns import Process, interleaved, print_refusals, ratio
 
 RATE = 0.1
 QUERY = 120  # rows, of a call that is measured as the cold start
@@ -574,57 +572,51 @@ def make_contest(folder, shape, options):
     return json.loads((folder / "shape.json").read_text())
 
 
-# A scorer's process: told what to do by lines of JSON, one answer a line.
+# A scorer's process (see turns.py).
 
 
 def slug(name):
     return re.sub(r"\W+", "-", name)
 
 
-def work(contest, name, folder, n_threads):
-    """Make what the scorer needs, or load it, and be timed."""
-    folder = Path(folder)
-    scorer = SCORERS[contest][name]
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what a library prints goes to the log
-
-    def answer(**what):
-        print(json.dumps(what), file=answers, flush=True)
-
-    warnings.simplefilter("ignore")
+def imported(contest, name):
+    """The scorer, in its process."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    try:
-        if n_threads:
-            os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:n_threads])
-        for module in scorer.needs:
-            importlib.import_module(module)
-        if not n_threads:
-            started = time.perf_counter()
-            scorer.make(folder, json.loads((folder / "shape.json").read_text()))
-            answer(seconds=time.perf_counter() - started)
-            return
-        X = np.load(folder / "rows.npy")
-        prepare = scorer.prepare(folder)
-        first = prepare(X[:QUERY])
-        started = time.perf_counter()
-        predict = scorer.load(folder, n_threads)
-        predict(first)
-        cold = time.perf_counter() - started
-        scores = predict(prepare(np.load(folder / "checked.npy")))
-        np.save(folder / f"{slug(name)}.scores.npy", np.asarray(scores, float))
-        answer(cold=cold)
-        slices = {}
-        for line in sys.stdin:
-            n_rows, seconds = json.loads(line)
-            if n_rows not in slices:
-                starts = range(0, len(X) - n_rows + 1, n_rows)[:SLICES]
-                slices[n_rows] = itertools.cycle([prepare(X[i : i + n_rows]) for i in starts])
-            answer(**turn(predict, slices[n_rows], seconds))
-    except ImportError as error:
-        answer(absent=str(error))
-    except Exception as error:
-        traceback.print_exc()
-        answer(failed=traceback.format_exception_only(error)[0].splitlines()[0])
+    scorer = SCORERS[contest][name]
+    for module in scorer.needs:
+        importlib.import_module(module)
+    return scorer
+
+
+def conversion(_, contest, name, folder):
+    """Make what the scorer needs: the seconds it took."""
+    scorer = imported(contest, name)
+    folder = Path(folder)
+    started = time.perf_counter()
+    scorer.make(folder, json.loads((folder / "shape.json").read_text()))
+    yield {"seconds": time.perf_counter() - started}
+
+
+def scoring(questions, contest, name, folder, n_threads):
+    """Load it: the cold start; then a turn for each number of rows and seconds."""
+    scorer = imported(contest, name)
+    folder = Path(folder)
+    X = np.load(folder / "rows.npy")
+    prepare = scorer.prepare(folder)
+    first = prepare(X[:QUERY])
+    started = time.perf_counter()
+    predict = scorer.load(folder, n_threads)
+    predict(first)
+    cold = time.perf_counter() - started
+    scores = predict(prepare(np.load(folder / "checked.npy")))
+    np.save(folder / f"{slug(name)}.scores.npy", np.asarray(scores, float))
+    yield {"cold": cold}
+    slices = {}
+    for n_rows, seconds in questions:
+        if n_rows not in slices:
+            starts = range(0, len(X) - n_rows + 1, n_rows)[:SLICES]
+            slices[n_rows] = itertools.cycle([prepare(X[i : i + n_rows]) for i in starts])
+        yield turn(predict, slices[n_rows], seconds)
 
 
 def turn(predict, slices, seconds):
@@ -640,41 +632,11 @@ def turn(predict, slices, seconds):
     return {"median": float(np.median(counted)), "best": min(counted)}
 
 
-class Process:
-    """A scorer at work, seen from the one who asks."""
-
-    def __init__(self, contest, name, folder, n_threads, options):
-        python = options.python.get(name, sys.executable)
-        many = str(n_threads or len(os.sched_getaffinity(0)))
-        limits = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS")
-        self.log = folder / f"{slug(name)}.log"
-        with open(self.log, "w") as log:
-            self.process = subprocess.Popen(
-                [python, __file__, contest, "--work", name, str(folder), str(n_threads)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                text=True,
-                env={**os.environ, **dict.fromkeys(limits, many)},
-            )
-
-    def answer(self):
-        """The next one; ``failed`` or ``absent`` in it is the end."""
-        line = self.process.stdout.readline()
-        if line:
-            return json.loads(line)
-        return {"failed": f"ended with {self.process.wait()}, see {self.log}"}
-
-    def ask(self, n_rows, seconds):
-        """Time one turn."""
-        print(json.dumps([n_rows, seconds]), file=self.process.stdin, flush=True)
-        return self.answer()
-
-    def close(self):
-        """No more questions."""
-        self.process.stdin.close()
-        self.process.stdout.close()
-        self.process.wait()
+def process_of(work, contest, name, folder, n_processors, options, *arguments):
+    """The process of a scorer."""
+    python = options.python.get(name, sys.executable)
+    log = folder / f"{slug(name)}.log"
+    return Process(work, [contest, name, str(folder), *arguments], n_processors, log, python)
 
 
 # The tables.
@@ -699,24 +661,18 @@ def chosen(contest, shape, options):
     return scorers, why_not
 
 
-def refusal(answer):
-    """Why the scorer is not in the table, or None."""
-    if "absent" in answer:
-        return f"absent ({answer['absent']})"
-    return f"failed ({answer['failed']})" if "failed" in answer else None
-
-
 def make(contest, folder, scorers, options):
     """What scorers start from: seconds of each that took some, and why some have nothing."""
+    everywhere = len(os.sched_getaffinity(0))
     seconds, why_not = {}, {}
     for name in scorers:
         done = folder / f"{slug(name)}.made.json"
         if not done.exists():
-            process = Process(contest, name, folder, 0, options)
+            process = process_of(conversion, contest, name, folder, everywhere, options)
             answer = process.answer()
             process.close()
-            if why := refusal(answer):
-                why_not[name] = why
+            if "refusal" in answer:
+                why_not[name] = answer["refusal"]
                 continue
             done.write_text(json.dumps(answer))
         seconds[name] = json.loads(done.read_text())["seconds"]
@@ -725,30 +681,17 @@ def make(contest, folder, scorers, options):
 
 def measure(contest, folder, scorers, n_threads, options):
     """(cold starts, turns of each number of rows, why some have none), by name."""
-    processes, cold, why_not = {}, {}, {}
-    for name in scorers:
-        processes[name] = Process(contest, name, folder, n_threads, options)
-        answer = processes[name].answer()
-        if why := refusal(answer):
-            why_not[name] = why
-            processes.pop(name).close()
-        else:
-            cold[name] = answer["cold"]
-    turns = {name: {n_rows: [] for n_rows in options.rows} for name in processes}
-    for _, n_rows in itertools.product(range(options.repeats), options.rows):
-        for name in list(processes):
-            answer = processes[name].ask(n_rows, options.seconds)
-            if why := refusal(answer):
-                why_not[name] = why
-                processes.pop(name).close()
-                turns.pop(name)
-            else:
-                turns[name][n_rows].append(answer)
-    for process in processes.values():
-        process.close()
-    for name, why in why_not.items():
-        if name.startswith("ranktrees"):
-            sys.exit(f"{name} {why}")
+
+    def start(name):
+        return process_of(scoring, contest, name, folder, n_threads, options, n_threads)
+
+    questions = [[n_rows, options.seconds] for n_rows in options.rows]
+    answers, why_not = interleaved(start, scorers, questions * options.repeats)
+    cold = {name: first["cold"] for name, (first, *_) in answers.items()}
+    turns = {
+        name: {n_rows: taken[i :: len(questions)] for i, n_rows in enumerate(options.rows)}
+        for name, (_, *taken) in answers.items()
+    }
     return cold, turns, why_not
 
 
@@ -779,10 +722,9 @@ def table(contest, folder, scorers, n_threads, options):
         for n_rows, taken in of_rows.items():
             scale = unit(n_rows)[1]
             best = min(each["best"] for each in taken)
-            ratios = medians(taken) / medians(turns["ranktrees"][n_rows])
             print(
                 f" {np.median(medians(taken)) * scale:.3g} ({best * scale:.3g}) "
-                f"| {np.median(ratios):.2f} ({ratios.min():.2f} to {ratios.max():.2f}) |",
+                f"| {ratio(medians(taken), medians(turns['ranktrees'][n_rows]))} |",
                 end="",
             )
         print(f" {cold[name] * 1e3:.3g} | {off_by(folder, name, scorers[name].own)} |")
@@ -834,11 +776,7 @@ def show(shape, options, home):
     ]
     if converted:
         print("Converted before, which is in no figure: " + ", ".join(converted) + ".")
-    names_of = {}
-    for name, why in {**why_not, **cannot}.items():
-        names_of.setdefault(why, []).append(name)
-    for why, names in names_of.items():
-        print(f"Not in the table: {'; '.join(names)}: {why}.")
+    print_refusals({**why_not, **cannot})
     print(flush=True)
 
 
@@ -876,12 +814,7 @@ def main():
     )
     parser.add_argument("--keep", type=Path, help="folder of models")
     parser.add_argument("--make", action="store_true", help="time nothing: for --keep")
-    parser.add_argument("--work", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.work:
-        name, folder, n_threads = options.work
-        work(options.what, name, folder, int(n_threads))
-        return
     with tempfile.TemporaryDirectory() as passing:
         home = options.keep or Path(passing)
         of_leaves = ["full"] if options.what == "forest" else options.leaves
