@@ -6,23 +6,32 @@
     python benchmarks/bench_fit.py memory      peak above what was there before the fit
     python benchmarks/bench_fit.py accuracy    NDCG@10 at equal trees, leaves and rate, query by query
 
-Rows are MSLR-shaped (136 features, about 120 rows per query). In ``speed`` each library fits one tree, and
-``--trees`` trees: the time of a tree is the difference, divided, so that binning does not count. Figures are
-medians over the repeats; ratios are of ours to the peer's, repeat by repeat, and then the median and the
-range, so that what else the machine does hits both.
+Rows are MSLR-shaped (136 features, about 120 rows per query): made once, and memory-mapped by all. In
+``speed``, ``threads`` and ``memory`` each library, and each variant of ours, has a process of its own,
+pinned to as many processors as it has threads (see turns.py); it has read the rows and grown a tree on a
+few of them before the clock starts. One of them works at a time: in each repeat every library gets its
+turn, in which it fits one tree, and ``--trees`` trees: the time of a tree is the difference, divided, so
+that binning does not count. Figures are medians over the repeats; ratios are of ours to the peer's, repeat
+by repeat, and then the median and the range, so that what else the machine does hits both. A peer that is
+not installed, or fails, is named below the table.
+
+"ranktrees" is what the estimator does by default, but for rate, leaves and sampling, which all have in
+common: where there are many features it searches splits coarsely first, and it rounds gradients at random
+to a few steps. "all bits" does not round, "full search" looks at every bin.
 """
 
 import argparse
 import cProfile
 import os
 import pstats
-import subprocess
-import sys
+import tempfile
 import time
-import warnings
+from functools import partial
+from pathlib import Path
 
 import data
 import numpy as np
+from turns import Process, interleaved, print_refusals, ratio
 
 from ranktrees import HistGBRTRegressor, LambdaMARTRanker, as_measure, make_ranking
 
@@ -108,6 +117,7 @@ FASTEST = {"use_quantized_grad": True, "max_bin": 63}  # of LightGBM
 CONTESTS = {
     "lambdarank": {
         "ranktrees": ours(LambdaMARTRanker),
+        "ranktrees, all bits": ours(LambdaMARTRanker, gradient_levels=None),
         "ranktrees, full search": ours(LambdaMARTRanker, split_search="full"),
         "LightGBM": lightgbm("lambdarank"),
         "LightGBM quantized, 63 bins": lightgbm("lambdarank", **FASTEST),
@@ -115,6 +125,7 @@ CONTESTS = {
     },
     "squared error": {
         "ranktrees": ours(HistGBRTRegressor),
+        "ranktrees, all bits": ours(HistGBRTRegressor, gradient_levels=None),
         "ranktrees, full search": ours(HistGBRTRegressor, split_search="full"),
         "LightGBM": lightgbm("regression"),
         "LightGBM quantized, 63 bins": lightgbm("regression", **FASTEST),
@@ -122,6 +133,53 @@ CONTESTS = {
         "HistGradientBoosting": hist_gradient_boosting,
     },
 }
+
+
+# A library's process (see turns.py).
+
+
+def ready(contest, library, folder, options):
+    """(the rows, a function from a number of trees to the seconds of their fit)."""
+    options = argparse.Namespace(**options)
+    fit = CONTESTS[contest][library]
+    X, y, qid = (np.asarray(np.load(f"{folder}/{part}.npy", mmap_mode="c")) for part in ("X", "y", "qid"))
+    X.max()  # so that all pages are there
+    few = np.flatnonzero(qid < 20)
+    fit(X[few], y[few], qid[few], options, 1)  # imports, thread pools
+
+    def seconds(n_trees):
+        started = time.perf_counter()
+        fit(X, y, qid, options, n_trees)
+        return time.perf_counter() - started
+
+    return X, seconds
+
+
+def fitting(questions, contest, library, folder, options):
+    """The seconds of one tree, and of as many as are asked for."""
+    _, seconds = ready(contest, library, folder, options)
+    yield {}
+    for n_trees in questions:
+        yield {"one": seconds(1), "all": seconds(n_trees)}
+
+
+def peaking(_, contest, library, folder, options):
+    """The peak of one fit above what was there before: as a share of the input, and bytes per row."""
+    X, seconds = ready(contest, library, folder, options)
+
+    def status(field):
+        with open("/proc/self/status") as lines:
+            return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(field))
+
+    with open("/proc/self/clear_refs", "w") as reset:
+        reset.write("5")
+    before = status("VmRSS")
+    seconds(options["trees"])
+    peak = status("VmHWM") - before
+    yield {"share": peak / (4 * X.size), "per_row": peak / len(X)}
+
+
+# The tables.
 
 
 def rows_of(options):
@@ -132,42 +190,45 @@ def rows_of(options):
     return rows
 
 
-def seconds(fit, rows, options, n_trees):
-    """Of one fit."""
-    started = time.perf_counter()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        fit(*rows, options, n_trees)
-    return time.perf_counter() - started
+def save_rows(options, folder):
+    """As files, which the processes map."""
+    for part, values in zip(("X", "y", "qid"), rows_of(options), strict=True):
+        np.save(folder / f"{part}.npy", values)
 
 
-def ratio(ours, theirs):
-    """Median and range."""
-    ratios = np.divide(ours, theirs)
-    return f"{np.median(ratios):.2f} ({ratios.min():.2f} to {ratios.max():.2f})"
+def process_of(work, contest, folder, options, library):
+    """The process of a library."""
+    log = folder / f"{contest}, {library}, {options.threads}.log"
+    return Process(work, [contest, library, str(folder), vars(options)], options.threads, log)
 
 
-def speed(options):
+def timed(start, names, options):
+    """(ms per tree and seconds of the whole fit in each repeat, why some have none), by name."""
+    answers, refusals = interleaved(start, names, [options.trees] * options.repeats)
+    whole, per_tree = {}, {}
+    for name, (_, *taken) in answers.items():
+        one, whole[name] = (np.array([each[what] for each in taken]) for what in ("one", "all"))
+        per_tree[name] = (whole[name] - one) / (options.trees - 1) * 1e3
+    return per_tree, whole, refusals
+
+
+def speed(options, folder):
     """Time per tree, and of the whole fit."""
-    rows = rows_of(options)
+    save_rows(options, folder)
     for contest, libraries in CONTESTS.items():
-        chosen = {name: fit for name, fit in libraries.items() if options.only in name}
-        per_tree = {library: [] for library in chosen}
-        whole = {library: [] for library in chosen}
-        for _ in range(options.repeats):
-            for library, fit in chosen.items():
-                one, all_trees = (seconds(fit, rows, options, n) for n in (1, options.trees))
-                per_tree[library].append((all_trees - one) / (options.trees - 1) * 1e3)
-                whole[library].append(all_trees)
+        start = partial(process_of, fitting, contest, folder, options)
+        chosen = [name for name in libraries if name == "ranktrees" or options.only in name]
+        per_tree, whole, refusals = timed(start, chosen, options)
         print(f"| {contest} | ms per tree | ours / its | {options.trees} trees, s | ours / its |")
         print("|---|---|---|---|---|")
-        for library in chosen:
+        for library in per_tree:
             print(
                 f"| {library} | {np.median(per_tree[library]):.1f} "
                 f"| {ratio(per_tree['ranktrees'], per_tree[library])} | {np.median(whole[library]):.2f} "
                 f"| {ratio(whole['ranktrees'], whole[library])} |"
             )
         print(flush=True)
+        print_refusals(refusals)
 
 
 # Which functions call which kernels: what they take themselves is the kernel's time.
@@ -184,7 +245,7 @@ PARTS = {
 }
 
 
-def profile(options):
+def profile(options, _):
     """Where a round's time goes."""
     rows = rows_of(options)
     for contest, libraries in CONTESTS.items():
@@ -211,58 +272,41 @@ def profile(options):
             print(f"| all | {sum(taken.values()) / (options.trees - 1) * 1e3:.2f} |\n", flush=True)
 
 
-def threads(options):
+def threads(options, folder):
     """Ours with more and more threads."""
-    rows = rows_of(options)
+    save_rows(options, folder)
     counts = [n for n in (1, 2, 4, 8, 16, 32, 64) if n <= len(os.sched_getaffinity(0))]
-    for contest, libraries in CONTESTS.items():
-        per_tree = {count: [] for count in counts}
-        for _ in range(options.repeats):
-            for options.threads in counts:
-                one, all_trees = (
-                    seconds(libraries["ranktrees"], rows, options, n) for n in (1, options.trees)
-                )
-                per_tree[options.threads].append((all_trees - one) / (options.trees - 1) * 1e3)
+    of_name = {f"ranktrees, {count}": count for count in counts}
+    for contest in CONTESTS:
+
+        def start(name, contest=contest):
+            its = argparse.Namespace(**{**vars(options), "threads": of_name[name]})
+            return process_of(fitting, contest, folder, its, "ranktrees")
+
+        per_tree, _, _ = timed(start, of_name, options)
         print(f"| {contest}, threads | ms per tree | speed-up |\n|---|---|---|")
-        for count in counts:
-            print(f"| {count} | {np.median(per_tree[count]):.1f} | {ratio(per_tree[1], per_tree[count])} |")
+        for name, taken in per_tree.items():
+            print(f"| {name} | {np.median(taken):.1f} | {ratio(per_tree['ranktrees, 1'], taken)} |")
         print(flush=True)
 
 
-def memory(options):
-    """Peak bytes of each library above the state before the fit, in a fresh process."""
+def memory(options, folder):
+    """Peak bytes of each library above the state before the fit."""
+    save_rows(options, folder)
     for contest, libraries in CONTESTS.items():
+        start = partial(process_of, peaking, contest, folder, options)
         print(f"| {contest} | peak / float32 input | bytes per row |\n|---|---|---|")
+        refusals = {}
         for library in libraries:
-            command = [sys.executable, __file__, "memory", "--memory-of", contest, library]
-            for name in ("queries", "threads", "leaves", "trees"):
-                command += [f"--{name}", str(getattr(options, name))]
-            output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-            share, per_row = output.split()[-2:]
-            print(f"| {library} | {share} | {per_row} |", flush=True)
-        print()
+            answers, refused = interleaved(start, [library], [])
+            refusals |= refused
+            for (peak,) in answers.values():
+                print(f"| {library} | {peak['share']:.2f} | {peak['per_row']:.0f} |", flush=True)
+        print(flush=True)
+        print_refusals(refusals)
 
 
-def print_memory(contest, library, options):
-    """In the fresh process: fit, and print the peak as a share of the input, and per row."""
-    X, y, qid = rows_of(options)
-    fit = CONTESTS[contest][library]
-    few = np.flatnonzero(qid < 20)
-    seconds(fit, (X[few], y[few], qid[few]), options, 1)  # imports, thread pools
-
-    def status(field):
-        with open("/proc/self/status") as lines:
-            return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(field))
-
-    with open("/proc/self/clear_refs", "w") as reset:
-        reset.write("5")
-    before = status("VmRSS")
-    seconds(fit, (X, y, qid), options, options.trees)
-    peak = status("VmHWM") - before
-    print(f"{peak / (4 * X.size):.2f} {peak / len(X):.0f}")
-
-
-def accuracy(options):
+def accuracy(options, _):
     """NDCG@10 on test queries at equal trees, leaves and rate; no early stopping."""
     sets = {name: list(data.folds(name)) for name in data.NAMES} if data.folder() else {}
     X, y, qid = make_ranking(options.queries // 2, kind="web", random_state=1, return_X_y_qid=True)
@@ -304,13 +348,10 @@ def main():
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--leaves", type=int, default=64)
     parser.add_argument("--trees", type=int, default=100)
-    parser.add_argument("--only", default="", help="libraries whose name has this in it (speed)")
-    parser.add_argument("--memory-of", nargs=2, help=argparse.SUPPRESS)
+    parser.add_argument("--only", default="", help="ours, and libraries whose name has this in it (speed)")
     options = parser.parse_args()
-    if options.memory_of:
-        print_memory(*options.memory_of, options)
-        return
-    globals()[options.what](options)
+    with tempfile.TemporaryDirectory() as folder:
+        globals()[options.what](options, Path(folder))
 
 
 if __name__ == "__main__":
