@@ -99,12 +99,14 @@ def catboost(train, validation, seed):
 
 def hist_gradient_boosting(train, validation, seed):
     """scikit-learn's HistGradientBoostingRegressor, which stops on its loss."""
+    import threadpoolctl
     from sklearn.ensemble import HistGradientBoostingRegressor
 
     model = HistGradientBoostingRegressor(
         max_iter=ROUNDS, n_iter_no_change=PATIENCE, early_stopping=True, random_state=seed
     )
-    return model.fit(*train[:2], X_val=validation[0], y_val=validation[1]).predict
+    with threadpoolctl.threadpool_limits(1):
+        return model.fit(*train[:2], X_val=validation[0], y_val=validation[1]).predict
 
 
 def random_forest(**parameters):
