@@ -64,6 +64,10 @@ cdef extern from "cells.h" nogil:
         int bits, double all_gradient, double all_hessian, double least, const Rules* rule, double* scores,
     ) noexcept
 
+    int may_beat(
+        const int64_t* cells, int32_t n, int bits, const Sums* total, const Rules* rule, double score
+    ) noexcept
+
 cdef enum:
     CELLS = 256  # bins of one feature, at most
     GROUP = 128  # features whose bins are scanned together, at most
@@ -454,11 +458,18 @@ cdef class Finder:
         cdef const int64_t* line = &self.lines[leaf.histogram, 0]
         cdef const Bin* cells
         cdef int64_t f
+        cdef Rules rules = self.rules_of(leaf, not self.apart)
+        cdef Sums total = sums_of(leaf.total)
         begin(leaf, self.bounded, &self.rules, best)
         for f in range(first, last):
             if self.lanes == 2:
                 cells = <const Bin*>(line + 2 * self.offsets[f])
             else:
+                if not self.bounded and not self.is_categorical[f] and not may_beat(
+                    line + self.offsets[f], <int32_t>(self.offsets[f + 1] - self.offsets[f]) - 1, self.bits,
+                    &total, &rules, best.gain,
+                ):
+                    continue
                 widen_cells(
                     self.offsets[f + 1] - self.offsets[f], line + self.offsets[f], self.bits, self.same,
                     <two_lanes*>wide,

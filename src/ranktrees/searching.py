@@ -17,7 +17,7 @@ from ranktrees.packing import coarse_packing, full_packing
 from ranktrees.parallel import threads_for
 
 # Two children of fewer rows are searched from these: they touch fewer cells than a line of all bins has.
-FEW_ROWS = 512
+FEW_ROWS = 128
 
 # Lines are kept for this many bytes; a leaf that finds no room is searched from its rows.
 LINES_BYTES = 1 << 28
