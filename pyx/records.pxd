@@ -77,6 +77,42 @@ cdef struct Node:
     uint8_t unused[7]
 
 
+# A feature that an ensemble asks about, and its planes of codes. first_category is -1 unless it is looked up.
+cdef struct Column:
+    int32_t feature
+    int32_t first_plane
+    int32_t n_planes
+    int32_t unused
+    int64_t first_category
+    int64_t n_categories
+
+
+# A plane of codes, a byte per row: how many of some cuts are below a value, those of the plane before where cuts
+# is -1; or whether a category goes right.
+cdef struct Plane:
+    int32_t cuts
+    int32_t answers        # which row of answers, or -1
+    int32_t missing_left   # 1: a missing value is below all cuts, 0: above
+
+
+# How a tree is scored. Those in steps have a result: the vector of the bench that holds each row's leaf.
+cdef struct Plan:
+    int64_t table          # where the values of its leaves are
+    int64_t root           # among the nodes to walk
+    int32_t depth
+    int32_t n_leaves
+    int32_t result         # -1: it is walked
+    int32_t unused
+
+
+# Trees that are done together, their steps interleaved; or one that is walked.
+cdef struct Group:
+    int64_t first_step
+    int64_t n_steps
+    int64_t first_tree
+    int64_t n_trees
+
+
 cdef inline double best_value(
     Bin part, double lower, double upper, double l2, double gradient_unit, double hessian_unit
 ) noexcept nogil:

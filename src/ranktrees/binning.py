@@ -8,6 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from ranktrees._core import binning as _kernels
+from ranktrees.rounding import round_down
 
 __all__ = ["BinMapper"]
 
@@ -82,7 +83,7 @@ class BinMapper:
         sizes = np.array([len(own) for own in edges], dtype=np.int64)
         self._edge_offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         self._edges = np.concatenate([*edges, np.empty(0)])
-        self._edges_float32 = _round_down(self._edges)
+        self._edges_float32 = round_down(self._edges)
 
         self.is_categorical = np.array([values is not None for values in categories], dtype=np.uint8)
         self.n_bins = np.where(self.is_categorical, np.maximum(sizes, 1), sizes + 1).astype(np.int32)
@@ -453,10 +454,3 @@ def _integer_weights(weights, n_rows):
     bits = min(_WEIGHT_BITS, _EXACT_BITS - n_rows.bit_length())
     scaled = np.rint(np.ldexp(weights, bits - exponent))
     return np.where(weights > 0, np.maximum(scaled, 1), 0).astype(np.uint32)
-
-
-def _round_down(edges):
-    """The largest float32 not above each edge; no float32 value lies between the two."""
-    with np.errstate(over="ignore", under="ignore"):
-        rounded = edges.astype(np.float32)
-        return np.where(rounded > edges, np.nextafter(rounded, np.float32(-np.inf)), rounded)

@@ -15,6 +15,7 @@ from ranktrees import scoring
 from ranktrees._core.dtypes import NODE
 from ranktrees._core.scoring import node_depths
 from ranktrees.formats import native
+from ranktrees.scorer import Scorer
 
 __all__ = ["Ensemble", "Tree"]
 
@@ -236,6 +237,11 @@ class Ensemble:
         """All features' categories one after another, and where each feature's begin and end."""
         values = [np.zeros(0) if each is None else each for each in self.categories]
         return np.concatenate(values), np.cumsum([0, *map(len, values)], dtype=np.int64)
+
+    @cached_property
+    def scorer(self) -> Scorer:
+        """The ensemble compiled for scoring, at first use. It is neither copied nor pickled."""
+        return Scorer(self)
 
     def __len__(self):
         return self.n_trees

@@ -14,6 +14,8 @@ __all__ = ["leaves", "predict", "staged_predict"]
 _ROWS_PER_BLOCK = 64
 _VALUES_PER_BLOCK = 2**18
 
+_ROWS_PER_THREAD = 2048
+
 
 def predict(ensemble, X, n_threads: int = 1, *, start: ArrayLike | None = None) -> NDArray[np.float64]:
     r"""Score rows.
@@ -64,7 +66,13 @@ def predict(ensemble, X, n_threads: int = 1, *, start: ArrayLike | None = None) 
     X = _rows(ensemble, X)
     start = _start(ensemble, X, start)
     sums = _before_trees(ensemble, start)
-    _walk(ensemble, X, ensemble.tree_offsets, sums, None, n_threads)
+    _check_threads(n_threads)
+    if ensemble.n_trees:
+        scorer, chunk = ensemble.scorer, _ROWS_PER_THREAD * n_threads
+        for first in range(0, X.shape[0], chunk):
+            some = X if X.shape[0] <= chunk else X[first : first + chunk]
+            codes = scorer.encode(some, n_threads)
+            scorer.add(codes, sums[first : first + chunk], 0, ensemble.n_trees, n_threads=n_threads)
     return _scores(ensemble, start, sums, ensemble.n_trees)
 
 
@@ -91,8 +99,10 @@ def staged_predict(
     X = _rows(ensemble, X)
     start = _start(ensemble, X, start)
     sums = _before_trees(ensemble, start)
+    _check_threads(n_threads)
+    codes = ensemble.scorer.encode(X, n_threads) if ensemble.n_trees else None
     for t in range(ensemble.n_trees):
-        _walk(ensemble, X, ensemble.tree_offsets[t : t + 2], sums, None, n_threads)
+        ensemble.scorer.add(codes, sums, t, t + 1, n_threads=n_threads)
         yield _scores(ensemble, start, sums, t + 1)
 
 
@@ -144,9 +154,13 @@ def _start(ensemble, X, start):
     return start
 
 
-def _walk(ensemble, X, tree_offsets, sums, found, n_threads):
+def _check_threads(n_threads):
     if n_threads < 1:
         raise ValueError(f"n_threads must be at least 1, got {n_threads}")
+
+
+def _walk(ensemble, X, tree_offsets, sums, found, n_threads):
+    _check_threads(n_threads)
     if X.shape[0] == 0 or len(tree_offsets) == 1:
         return
     model = (ensemble.nodes, tree_offsets, ensemble.bitsets, *ensemble.category_table)

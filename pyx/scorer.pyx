@@ -1,0 +1,731 @@
+"""Score with a compiled ensemble: values to codes, codes to leaves, block by block; see blend.h and walking.h.
+
+    X        128 rows at a time
+      | encode     per feature: how many of its cuts are below each value
+      v
+    codes    [block][plane][row], a byte each
+      | blend, or walk       per tree: the leaf of each row
+      v
+    sums     += the leaves' values, tree after tree
+"""
+import numpy as np
+
+from cython cimport floating
+from cython.parallel cimport prange, threadid
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.string cimport memcpy, memset
+
+from records cimport Column, Group, Node, Plan, Plane
+
+cdef extern from "keys.h" nogil:
+    ctypedef struct finder_float:
+        pass
+
+    ctypedef struct finder_double:
+        pass
+
+    void make_finder_float(const float *edges, int64_t n, uint8_t missing, int bits, finder_float *finder)
+    void make_finder_double(const double *edges, int64_t n, uint8_t missing, int bits, finder_double *finder)
+    void encode_float(int64_t n, const float *numbers, const finder_float *finder, uint8_t *codes)
+    void encode_double(int64_t n, const double *numbers, const finder_double *finder, uint8_t *codes)
+
+cdef extern from "blend.h" nogil:
+    enum:
+        BLOCK_ROWS
+        MOST_LEAVES
+    uint64_t make_step(uint64_t code, uint64_t plane, uint64_t left, uint64_t right, uint64_t to, uint64_t tree)
+    int tree_of_step(uint64_t step)
+    int64_t table_size(int n_leaves)
+    void set_value(double *table, int n_leaves, int leaf, double value)
+    void blend(int n_rows, const uint64_t *steps, int64_t n, const uint8_t *planes, uint8_t *bench)
+    void add_values(int n_rows, int n_leaves, const uint8_t *found, const double *table, double *sums)
+
+cdef extern from "walking.h" nogil:
+    enum:
+        WALKS
+    ctypedef struct walk_node:
+        pass
+    walk_node make_walk_node(uint32_t child, uint32_t plane, uint32_t code)
+    void walk(
+        const walk_node *nodes, int64_t depth, const uint8_t *planes, const uint32_t *row, uint32_t *at
+    )
+
+ctypedef fused integer:
+    int32_t
+    int64_t
+
+cdef enum:
+    GROUP_COLUMNS = 16         # columns laid out together: one cache line of float32
+    FINDER_BITS = 8
+    MISSING = 255              # the code of NaN, above all cuts of a plane
+    TREES_TOGETHER = 16        # at most, as the steps have room for
+    STEPS_TOGETHER = 256       # at most, unless one tree has more: enough not to wait for one another
+    BLOCKS_TOGETHER = 8        # their codes stay in the second cache ...
+    STEPS_PASSED = 1 << 14     # ... while so many steps pass over them
+    ALIGNMENT = 64
+    MOST_CATEGORIES = 256
+
+ROWS_PER_BLOCK = BLOCK_ROWS
+MISSING_CODE = MISSING
+MOST_PLANES_IN_STEPS = 1 << 16
+MOST_LEAVES_IN_STEPS = MOST_LEAVES
+N_ANSWERS = MOST_CATEGORIES + 1
+
+
+cdef inline Py_ssize_t blocks_of(Py_ssize_t n_rows) noexcept nogil:
+    return (n_rows + BLOCK_ROWS - 1) // BLOCK_ROWS
+
+
+def aligned(Py_ssize_t n_bytes):
+    """uint8[n_bytes], not set, beginning at a cache line."""
+    whole = np.empty(n_bytes + ALIGNMENT, np.uint8)
+    cdef uint8_t[::1] view = whole
+    cdef Py_ssize_t skip = -<Py_ssize_t> <size_t> &view[0] % ALIGNMENT
+    skip = skip + ALIGNMENT if skip < 0 else skip
+    return whole[skip : skip + n_bytes]
+
+
+# -------------------------------------------------------------------------------------------------- compiling
+
+def measure_trees(
+    const Node[::1] nodes,               # IN
+    const int64_t[::1] tree_offsets,     # IN
+    Plan[::1] plans,                     # OUT depth, n_leaves, root
+):
+    """How deep and how large each tree is."""
+    cdef Py_ssize_t t
+    cdef int64_t i, begin, size
+    cdef int32_t[::1] depth = np.zeros(nodes.shape[0], np.int32)
+    with nogil:
+        for t in range(plans.shape[0]):
+            begin = tree_offsets[t]
+            size = tree_offsets[t + 1] - begin
+            plans[t].root = begin
+            plans[t].depth = plans[t].n_leaves = 0
+            for i in range(begin, begin + size):
+                if nodes[i].feature < 0:
+                    plans[t].n_leaves += 1
+                    plans[t].depth = max(plans[t].depth, depth[i])
+                else:
+                    depth[begin + nodes[i].left] = depth[begin + nodes[i].right] = depth[i] + 1
+
+
+def lay_out_walks(
+    const Node[::1] nodes,               # IN
+    const int64_t[::1] tree_offsets,     # IN
+    const uint32_t[::1] planes,          # IN  of each inner node
+    const uint8_t[::1] codes,            # IN
+    uint64_t[::1] walk_nodes,            # OUT layer by layer
+    double[::1] values,                  # OUT of the leaves among them
+):
+    """Write each tree so that its walks are short of surprises: siblings side by side, its upper layers together."""
+    cdef Py_ssize_t t
+    cdef int64_t i, k, begin, size, end
+    cdef walk_node *to = <walk_node *> &walk_nodes[0]
+    cdef int64_t[::1] source = np.empty(nodes.shape[0], np.int64)
+    with nogil:
+        for t in range(tree_offsets.shape[0] - 1):
+            begin = tree_offsets[t]
+            end = begin + 1
+            source[begin] = begin
+            for i in range(begin, tree_offsets[t + 1]):
+                k = source[i]
+                if nodes[k].feature < 0:
+                    to[i] = make_walk_node(<uint32_t> i, 0, MISSING)
+                    values[i] = nodes[k].value
+                else:
+                    to[i] = make_walk_node(<uint32_t> end, planes[k], codes[k])
+                    values[i] = 0.0
+                    source[end] = begin + nodes[k].left
+                    source[end + 1] = begin + nodes[k].right
+                    end += 2
+
+
+def group_trees(Plan[::1] plans, const uint8_t[::1] in_steps, Group[::1] groups):
+    """Which trees are done together; returns how many groups there are. Also finds the tables' places."""
+    cdef Py_ssize_t t, n = 0
+    cdef int64_t n_steps = 0, n_values = 0
+    cdef Group *group = NULL
+    for t in range(plans.shape[0]):
+        if in_steps[t]:
+            if (
+                group == NULL or group.n_trees == TREES_TOGETHER
+                or group.n_steps + plans[t].n_leaves - 1 > STEPS_TOGETHER
+            ):
+                group = &groups[n]
+                group[0] = Group(n_steps, 0, t, 0)
+                n += 1
+            group.n_trees += 1
+            group.n_steps += plans[t].n_leaves - 1
+            n_steps += plans[t].n_leaves - 1
+            plans[t].table = n_values
+            n_values += table_size(plans[t].n_leaves)
+            plans[t].result = 0
+        else:
+            groups[n] = Group(n_steps, 0, t, 1)
+            n += 1
+            group = NULL
+            plans[t].table = n_values
+            plans[t].result = -1
+    return n, n_steps, n_values
+
+
+def write_steps(
+    const Node[::1] nodes,               # IN
+    const int64_t[::1] tree_offsets,     # IN
+    const uint32_t[::1] planes,          # IN  of each inner node
+    const uint8_t[::1] codes,            # IN
+    const Group[::1] groups,             # IN
+    Plan[::1] plans,                     # IN and OUT result
+    uint64_t[::1] steps,                 # OUT
+    double[::1] tables,                  # OUT
+):
+    """Write the trees in steps, the nodes of a group from the lowest up; returns how long the bench must be.
+
+    A node's height is one more than that of its higher child. Nodes of one height do not wait for one another.
+    """
+    cdef Py_ssize_t g
+    cdef int64_t most = 0, size = 0
+    for g in range(groups.shape[0]):
+        size = max(
+            size, tree_offsets[groups[g].first_tree + groups[g].n_trees] - tree_offsets[groups[g].first_tree]
+        )
+    cdef int32_t[:, ::1] scratch = np.empty((5, size + 2), np.int32)
+    with nogil:
+        for g in range(groups.shape[0]):
+            if plans[groups[g].first_tree].result >= 0:
+                most = max(most, write_group(
+                    &nodes[0], &tree_offsets[0], &planes[0], &codes[0], groups[g], &plans[0], &steps[0], &tables[0],
+                    &scratch[0, 0], &scratch[1, 0], &scratch[2, 0], &scratch[3, 0], &scratch[4, 0],
+                ))
+    return most
+
+
+cdef int64_t write_group(
+    const Node *all_nodes, const int64_t *tree_offsets, const uint32_t *planes, const uint8_t *codes, Group group,
+    Plan *plans, uint64_t *steps, double *tables,
+    int32_t *height, int32_t *n_leaves, int32_t *operand, int32_t *order, int32_t *free_slots,
+) noexcept nogil:
+    # operand of a node: until its step is written the number of its first leaf, then the slot of its result.
+    cdef int64_t begin = tree_offsets[group.first_tree]
+    cdef int64_t n_nodes = tree_offsets[group.first_tree + group.n_trees] - begin
+    cdef const Node *nodes = all_nodes + begin
+    cdef int64_t t, i, n, root, left, right, slot, n_free = 0, n_slots = 0, at = group.first_step
+    cdef int32_t highest = 0
+    cdef Plan *plan
+    for t in range(group.n_trees):
+        plan = &plans[group.first_tree + t]
+        root = tree_offsets[group.first_tree + t] - begin
+        for i in range(root, tree_offsets[group.first_tree + t + 1] - begin):
+            order[i] = <int32_t> t
+        for i in range(tree_offsets[group.first_tree + t + 1] - begin - 1, root - 1, -1):
+            height[i] = 0
+            n_leaves[i] = 1
+            if nodes[i].feature >= 0:
+                left = root + nodes[i].left
+                right = root + nodes[i].right
+                height[i] = 1 + max(height[left], height[right])
+                n_leaves[i] = n_leaves[left] + n_leaves[right]
+        highest = max(highest, height[root])
+        operand[root] = 0
+        for i in range(root, tree_offsets[group.first_tree + t + 1] - begin):
+            if nodes[i].feature >= 0:
+                operand[root + nodes[i].left] = operand[i]
+                operand[root + nodes[i].right] = operand[i] + n_leaves[root + nodes[i].left]
+            else:
+                set_value(tables + plan.table, plan.n_leaves, operand[i], nodes[i].value)
+    for n in range(1, highest + 1):
+        for i in range(n_nodes):
+            if height[i] != n:
+                continue
+            t = order[i]
+            root = tree_offsets[group.first_tree + t] - begin
+            left = root + nodes[i].left
+            right = root + nodes[i].right
+            if n_free == 0:
+                slot = MOST_LEAVES + n_slots
+                n_slots += 1
+            else:
+                n_free -= 1
+                slot = free_slots[n_free]
+            steps[at] = make_step(
+                codes[begin + i], planes[begin + i], operand[left], operand[right], slot, t
+            )
+            at += 1
+            operand[i] = <int32_t> slot
+            if operand[left] >= MOST_LEAVES:
+                free_slots[n_free] = operand[left]
+                n_free += 1
+            if operand[right] >= MOST_LEAVES:
+                free_slots[n_free] = operand[right]
+                n_free += 1
+    for t in range(group.n_trees):
+        plans[group.first_tree + t].result = operand[tree_offsets[group.first_tree + t] - begin]
+    return MOST_LEAVES + n_slots
+
+
+# --------------------------------------------------------------------------------------------------- encoding
+
+def finder_words(int itemsize):
+    """How many uint64 a finder takes up, for values of so many bytes."""
+    return ((sizeof(finder_float) if itemsize == 4 else sizeof(finder_double)) + 7) // 8
+
+
+def make_finders(
+    const floating[::1] cuts,            # IN  of all planes, rounded down to this type
+    const int64_t[::1] offsets,          # IN  where those of a plane begin
+    uint64_t[:, ::1] finders,            # OUT
+):
+    """Prepare to find values among the cuts of planes."""
+    cdef Py_ssize_t i
+    for i in range(finders.shape[0]):
+        if floating is float:
+            make_finder_float(
+                &cuts[offsets[i]], offsets[i + 1] - offsets[i], MISSING, FINDER_BITS,
+                <finder_float *> &finders[i, 0],
+            )
+        else:
+            make_finder_double(
+                &cuts[offsets[i]], offsets[i + 1] - offsets[i], MISSING, FINDER_BITS,
+                <finder_double *> &finders[i, 0],
+            )
+
+
+cdef struct Coder:
+    const Column *columns
+    Py_ssize_t n_columns
+    const Plane *planes
+    Py_ssize_t n_planes
+    const uint8_t *answers
+    const double *categories
+    const uint64_t *finders
+    Py_ssize_t finder_words
+
+
+cdef inline int category_of(const double *categories, int64_t n, double x) noexcept nogil:
+    # Its index, or MOST_CATEGORIES if it is none.
+    cdef int64_t low = 0, high = n, middle
+    while low < high:
+        middle = low + (high - low) // 2
+        if categories[middle] < x:
+            low = middle + 1
+        else:
+            high = middle
+    return <int> low if low < n and categories[low] == x else MOST_CATEGORIES
+
+
+cdef void encode_column(
+    const Coder *coder, const Column *column, const floating *values, Py_ssize_t n_rows, uint8_t *codes
+) noexcept nogil:
+    cdef Py_ssize_t i
+    cdef int32_t p
+    cdef uint8_t *to
+    cdef const uint8_t *counts
+    cdef const uint8_t *answers
+    cdef const uint64_t *finder
+    cdef uint16_t category[BLOCK_ROWS]
+    if column.first_category >= 0:
+        for i in range(n_rows):
+            category[i] = category_of(coder.categories + column.first_category, column.n_categories, values[i])
+    for p in range(column.first_plane, column.first_plane + column.n_planes):
+        to = codes + p * BLOCK_ROWS
+        if coder.planes[p].answers >= 0:
+            answers = coder.answers + coder.planes[p].answers * (MOST_CATEGORIES + 1)
+            for i in range(n_rows):
+                to[i] = answers[category[i]]
+            continue
+        counts = to - BLOCK_ROWS
+        if coder.planes[p].cuts >= 0:
+            counts = to
+            finder = coder.finders + coder.planes[p].cuts * coder.finder_words
+            if floating is float:
+                encode_float(n_rows, values, <const finder_float *> finder, to)
+            else:
+                encode_double(n_rows, values, <const finder_double *> finder, to)
+        if coder.planes[p].missing_left:
+            for i in range(n_rows):
+                to[i] = 0 if counts[i] == MISSING else counts[i]
+
+
+cdef void encode_dense_block(
+    const Coder *coder, const floating *first_row, Py_ssize_t row_stride, Py_ssize_t feature_stride,
+    Py_ssize_t n_rows, uint8_t *codes,
+) noexcept nogil:
+    cdef floating values[GROUP_COLUMNS * BLOCK_ROWS]
+    cdef Py_ssize_t g, i, j, n, first
+    cdef const char *row
+    for g in range((coder.n_columns + GROUP_COLUMNS - 1) // GROUP_COLUMNS):
+        first = g * GROUP_COLUMNS
+        n = min(<Py_ssize_t> GROUP_COLUMNS, coder.n_columns - first)
+        for i in range(n_rows):
+            row = <const char *> first_row + i * row_stride
+            for j in range(n):
+                values[j * BLOCK_ROWS + i] = (
+                    <const floating *> (row + coder.columns[first + j].feature * feature_stride)
+                )[0]
+        for j in range(n):
+            encode_column(coder, &coder.columns[first + j], values + j * BLOCK_ROWS, n_rows, codes)
+
+
+cdef inline bint scatter(
+    const floating *values, const integer *columns, int64_t start, int64_t stop, int64_t n_values,
+    const int32_t *column_of_feature, int64_t n_features, double *to, bint clear,
+) noexcept nogil:
+    # Adds a sparse row to its places in the columns of a block, or clears them; True if it points outside.
+    cdef int64_t i, feature
+    cdef int32_t column
+    cdef bint outside = False
+    if start < 0 or stop < start or stop > n_values:
+        return True
+    for i in range(start, stop):
+        feature = columns[i]
+        if feature < 0 or feature >= n_features:
+            outside = True
+            continue
+        column = column_of_feature[feature]
+        if column >= 0:
+            to[column * BLOCK_ROWS] = 0.0 if clear else to[column * BLOCK_ROWS] + values[i]
+    return outside
+
+
+cdef int encode_sparse_block(
+    const Coder *coder, const floating *values, const integer *columns, const integer *row_offsets,
+    Py_ssize_t n_rows, int64_t n_values, const int32_t *column_of_feature, int64_t n_features, double *dense,
+    uint8_t *codes,
+) noexcept nogil:
+    cdef Py_ssize_t i
+    cdef int outside = 0
+    for i in range(n_rows):
+        outside |= scatter(
+            values, columns, row_offsets[i], row_offsets[i + 1], n_values, column_of_feature, n_features,
+            dense + i, False,
+        )
+    for i in range(coder.n_columns):
+        encode_column(coder, &coder.columns[i], dense + i * BLOCK_ROWS, n_rows, codes)
+    for i in range(n_rows):
+        scatter(
+            values, columns, row_offsets[i], row_offsets[i + 1], n_values, column_of_feature, n_features,
+            dense + i, True,
+        )
+    return outside
+
+
+# ---------------------------------------------------------------------------------------------------- scoring
+
+cdef struct Machine:
+    const uint64_t *steps
+    const Group *groups
+    const Plan *plans
+    const double *tables
+    const walk_node *nodes
+    const double *values
+    Py_ssize_t few_rows
+
+
+cdef void walk_rows(
+    const Machine *machine, const Plan *plan, const uint8_t *codes, Py_ssize_t n_rows, double *sums
+) noexcept nogil:
+    # Many rows down one tree.
+    cdef uint32_t at[WALKS]
+    cdef uint32_t row[WALKS]
+    cdef Py_ssize_t b, i, w
+    for b in range((n_rows + WALKS - 1) // WALKS):
+        i = b * WALKS
+        for w in range(WALKS):
+            at[w] = <uint32_t> plan.root
+            row[w] = <uint32_t> min(i + w, n_rows - 1)
+        walk(machine.nodes, plan.depth, codes, row, at)
+        for w in range(min(<Py_ssize_t> WALKS, n_rows - i)):
+            sums[i + w] += machine.values[at[w]]
+
+
+cdef void walk_trees(
+    const Machine *machine, int64_t first_tree, int64_t stop_tree, const uint8_t *codes, Py_ssize_t i, double *sums
+) noexcept nogil:
+    # One row down many trees.
+    cdef uint32_t at[WALKS]
+    cdef uint32_t row[WALKS]
+    cdef int64_t b, t, w, n
+    cdef int64_t depth
+    for w in range(WALKS):
+        row[w] = <uint32_t> i
+    for b in range((stop_tree - first_tree + WALKS - 1) // WALKS):
+        t = first_tree + b * WALKS
+        n = min(<int64_t> WALKS, stop_tree - t)
+        depth = 0
+        for w in range(WALKS):
+            at[w] = <uint32_t> machine.plans[t + min(w, n - 1)].root
+            depth = max(depth, <int64_t> machine.plans[t + min(w, n - 1)].depth)
+        walk(machine.nodes, depth, codes, row, at)
+        for w in range(n):
+            sums[i] += machine.values[at[w]]
+
+
+cdef void score_group(
+    const Machine *machine, const Group *group, const uint64_t *steps, const uint8_t *codes, Py_ssize_t n_rows,
+    uint8_t *bench, double *sums,
+) noexcept nogil:
+    cdef const Plan *plan
+    cdef int64_t t
+    blend(<int> n_rows, steps + group.first_step, group.n_steps, codes, bench)
+    for t in range(group.first_tree, group.first_tree + group.n_trees):
+        plan = &machine.plans[t]
+        if plan.result < 0:
+            walk_rows(machine, plan, codes, n_rows, sums)
+        else:
+            add_values(
+                <int> n_rows, plan.n_leaves, bench + plan.result * BLOCK_ROWS, machine.tables + plan.table, sums
+            )
+
+
+# Groups whose steps begin at the same place.
+cdef struct Run:
+    const Group *groups
+    Py_ssize_t n_groups
+    const uint64_t *steps
+
+
+cdef void fill_numbers(uint8_t *bench, int64_t n) noexcept nogil:
+    cdef int64_t i
+    for i in range(n):
+        memset(bench + i * BLOCK_ROWS, <int> i, BLOCK_ROWS)
+
+
+cdef int plan_runs(
+    const Machine *machine, Py_ssize_t n_groups, int64_t first_tree, int64_t stop_tree,
+    Group *cut, uint64_t *cut_steps, Run *runs,
+) noexcept nogil:
+    # The groups of some trees; of the first and of the last one perhaps only some steps.
+    cdef Py_ssize_t g = group_of(machine, n_groups, first_tree), begin = g
+    cdef Py_ssize_t last = group_of(machine, n_groups, stop_tree - 1)
+    cdef int n_runs = 0, n_cut = 0
+    cdef const Group *group
+    while g <= last:
+        group = &machine.groups[g]
+        if group.first_tree < first_tree or group.first_tree + group.n_trees > stop_tree:
+            if g > begin:
+                runs[n_runs] = Run(machine.groups + begin, g - begin, machine.steps)
+                n_runs += 1
+            cut_group(machine, group, first_tree, stop_tree, &cut[n_cut], cut_steps + n_cut * STEPS_TOGETHER)
+            runs[n_runs] = Run(&cut[n_cut], 1, cut_steps + n_cut * STEPS_TOGETHER)
+            n_runs += 1
+            n_cut += 1
+            begin = g + 1
+        g += 1
+    if g > begin:
+        runs[n_runs] = Run(machine.groups + begin, g - begin, machine.steps)
+        n_runs += 1
+    return n_runs
+
+
+cdef Py_ssize_t group_of(const Machine *machine, Py_ssize_t n_groups, int64_t tree) noexcept nogil:
+    cdef Py_ssize_t low = 0, high = n_groups, middle
+    while high - low > 1:
+        middle = low + (high - low) // 2
+        if machine.groups[middle].first_tree <= tree:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+cdef void cut_group(
+    const Machine *machine, const Group *group, int64_t first_tree, int64_t stop_tree, Group *cut, uint64_t *steps
+) noexcept nogil:
+    cdef int64_t i, tree
+    cut[0] = Group(0, 0, max(first_tree, group.first_tree), 0)
+    cut.n_trees = min(stop_tree, group.first_tree + group.n_trees) - cut.first_tree
+    for i in range(group.first_step, group.first_step + group.n_steps):
+        tree = group.first_tree + tree_of_step(machine.steps[i])
+        if cut.first_tree <= tree < cut.first_tree + cut.n_trees:
+            steps[cut.n_steps] = machine.steps[i]
+            cut.n_steps += 1
+
+
+cdef void score_blocks(
+    const Machine *machine, const Run *runs, int n_runs, int64_t first_tree, int64_t stop_tree,
+    const uint8_t *codes, Py_ssize_t n_planes, const int64_t *rows, Py_ssize_t first, Py_ssize_t stop,
+    double *sums, uint8_t *scratch, Py_ssize_t bench_bytes, Py_ssize_t sums_bytes,
+) noexcept nogil:
+    # The blocks of the rows first:stop, or of rows[first:stop], so many groups at a time as stay in the cache.
+    cdef uint8_t *bench = scratch
+    cdef double *own_sums = <double *> (scratch + bench_bytes)
+    cdef const uint8_t *own_codes = codes + first * n_planes
+    cdef Py_ssize_t i, block, start, n, g, end, k, n_rows = stop - first
+    cdef int64_t n_steps
+    cdef int r
+    if rows != NULL:
+        take_rows(codes, n_planes, rows + first, n_rows, scratch + bench_bytes + sums_bytes)
+        own_codes = scratch + bench_bytes + sums_bytes
+        for i in range(n_rows):
+            own_sums[i] = sums[rows[first + i]]
+    else:
+        memcpy(own_sums, sums + first, n_rows * sizeof(double))
+    for r in range(n_runs):
+        g = 0
+        while g < runs[r].n_groups:
+            end = g
+            n_steps = 0
+            while end < runs[r].n_groups and (end == g or n_steps < STEPS_PASSED):
+                n_steps += max(runs[r].groups[end].n_steps, <int64_t> 1)
+                end += 1
+            for block in range(blocks_of(n_rows)):
+                start = block * BLOCK_ROWS
+                n = min(<Py_ssize_t> BLOCK_ROWS, n_rows - start)
+                if n <= machine.few_rows:
+                    for i in range(n):
+                        walk_trees(
+                            machine, runs[r].groups[g].first_tree,
+                            runs[r].groups[end - 1].first_tree + runs[r].groups[end - 1].n_trees,
+                            own_codes + start * n_planes, i, own_sums + start,
+                        )
+                else:
+                    for k in range(g, end):
+                        score_group(
+                            machine, &runs[r].groups[k], runs[r].steps, own_codes + start * n_planes, n, bench,
+                            own_sums + start,
+                        )
+            g = end
+    if rows != NULL:
+        for i in range(n_rows):
+            sums[rows[first + i]] = own_sums[i]
+    else:
+        memcpy(sums + first, own_sums, n_rows * sizeof(double))
+
+
+cdef void take_rows(
+    const uint8_t *codes, Py_ssize_t n_planes, const int64_t *rows, Py_ssize_t n_rows, uint8_t *to
+) noexcept nogil:
+    cdef Py_ssize_t block, start, i, p, n
+    cdef const uint8_t *sources[BLOCK_ROWS]
+    for block in range(blocks_of(n_rows)):
+        start = block * BLOCK_ROWS
+        n = min(<Py_ssize_t> BLOCK_ROWS, n_rows - start)
+        for i in range(n):
+            sources[i] = codes + rows[start + i] // BLOCK_ROWS * n_planes * BLOCK_ROWS + rows[start + i] % BLOCK_ROWS
+        for p in range(n_planes):
+            for i in range(n):
+                to[(start * n_planes + p * BLOCK_ROWS) + i] = sources[i][p * BLOCK_ROWS]
+
+
+cdef class Program:
+    """An ensemble as the kernels score it. It is checked by whoever makes it: nothing is here."""
+
+    cdef const Column[::1] columns
+    cdef const Plane[::1] planes
+    cdef const uint8_t[:, ::1] answers
+    cdef const double[::1] categories
+    cdef const int32_t[::1] column_of_feature
+    cdef const uint64_t[::1] steps
+    cdef const Group[::1] groups
+    cdef const Plan[::1] plans
+    cdef const double[::1] tables
+    cdef const uint64_t[::1] nodes
+    cdef const double[::1] values
+    cdef Py_ssize_t bench_size, few_rows
+    def __init__(
+        self, columns, planes, answers, categories, column_of_feature, steps, groups, plans, tables, nodes, values,
+        bench_size, few_rows,
+    ):
+        self.columns, self.planes, self.answers, self.categories = columns, planes, answers, categories
+        self.column_of_feature = column_of_feature
+        self.steps, self.groups, self.plans, self.tables = steps, groups, plans, tables
+        self.nodes, self.values = nodes, values
+        self.bench_size, self.few_rows = bench_size, few_rows
+
+    cdef Coder coder(self, const uint64_t[:, ::1] finders) noexcept:
+        return Coder(
+            &self.columns[0], self.columns.shape[0], &self.planes[0], self.planes.shape[0], &self.answers[0, 0],
+            &self.categories[0], &finders[0, 0], finders.shape[1],
+        )
+
+    def encode_dense(
+        self,
+        const floating[:, :] X,              # IN  any strides
+        const uint64_t[:, ::1] finders,      # IN  of the type of X
+        uint8_t[:, :, ::1] codes,            # OUT n_blocks x n_planes x BLOCK_ROWS; past the last row not set
+        int n_threads,
+    ):
+        """Encode the values that the trees ask for."""
+        cdef Coder coder = self.coder(finders)
+        cdef Py_ssize_t block, start, n_rows = X.shape[0]
+        for block in prange(
+            codes.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads, use_threads_if=n_threads > 1
+        ):
+            start = block * BLOCK_ROWS
+            encode_dense_block(
+                &coder, &X[start, 0], X.strides[0], X.strides[1], min(<Py_ssize_t> BLOCK_ROWS, n_rows - start),
+                &codes[block, 0, 0],
+            )
+
+    def encode_sparse(
+        self,
+        const floating[::1] data,            # IN
+        const integer[::1] indices,          # IN
+        const integer[::1] row_offsets,      # IN  n_rows + 1
+        const uint64_t[:, ::1] finders,      # IN  of float64
+        double[:, :, ::1] dense,             # scratch, zeros: n_threads x n_columns x BLOCK_ROWS
+        uint8_t[:, :, ::1] codes,            # OUT as in encode_dense
+        int n_threads,
+    ):
+        """The same for rows of a CSR matrix, where an absent value is 0; True if it points outside itself."""
+        cdef Coder coder = self.coder(finders)
+        cdef Py_ssize_t block, start, n_rows = row_offsets.shape[0] - 1
+        cdef int64_t n_values = min(data.shape[0], indices.shape[0])
+        cdef int n_outside = 0
+        for block in prange(
+            codes.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads, use_threads_if=n_threads > 1
+        ):
+            start = block * BLOCK_ROWS
+            n_outside += encode_sparse_block(
+                &coder, &data[0], &indices[0], &row_offsets[start],
+                min(<Py_ssize_t> BLOCK_ROWS, n_rows - start), n_values,
+                &self.column_of_feature[0], self.column_of_feature.shape[0], &dense[threadid(), 0, 0],
+                &codes[block, 0, 0],
+            )
+        return n_outside > 0
+
+    def add(
+        self,
+        const uint8_t[:, :, ::1] codes,      # IN
+        double[::1] sums,                    # IN and OUT
+        int64_t first_tree,
+        int64_t stop_tree,
+        const int64_t[::1] rows,             # IN, or None: all of sums
+        int n_threads,
+    ):
+        """sums[row] += the values of the leaves of the row, tree after tree."""
+        cdef Machine machine = Machine(
+            &self.steps[0], &self.groups[0], &self.plans[0], &self.tables[0], <const walk_node *> &self.nodes[0],
+            &self.values[0], self.few_rows,
+        )
+        cdef Run runs[3]
+        cdef uint64_t[:, ::1] cut_steps = np.empty((2, STEPS_TOGETHER), np.uint64)
+        cdef Group cut[2]
+        cdef Py_ssize_t n_rows = sums.shape[0] if rows is None else rows.shape[0]
+        cdef Py_ssize_t n_planes = codes.shape[1]
+        cdef Py_ssize_t n_blocks = blocks_of(n_rows)
+        cdef Py_ssize_t together = max(1, min(<Py_ssize_t> BLOCKS_TOGETHER, n_blocks // n_threads))
+        cdef Py_ssize_t n_tasks = (n_blocks + together - 1) // together
+        cdef Py_ssize_t bench_bytes = self.bench_size * BLOCK_ROWS
+        cdef Py_ssize_t sums_bytes = together * BLOCK_ROWS * sizeof(double)
+        cdef Py_ssize_t codes_bytes = 0 if rows is None else together * n_planes * BLOCK_ROWS
+        cdef Py_ssize_t per_thread = bench_bytes + sums_bytes + codes_bytes, task, i
+        cdef uint8_t[::1] scratch = aligned(n_threads * per_thread)
+        cdef const int64_t *taken = NULL
+        cdef int n_runs
+        if first_tree >= stop_tree or n_rows == 0:
+            return
+        if rows is not None:
+            taken = &rows[0]
+        n_runs = plan_runs(&machine, self.groups.shape[0], first_tree, stop_tree, cut, &cut_steps[0, 0], runs)
+        for i in range(n_threads):
+            fill_numbers(&scratch[i * per_thread], min(<int64_t> MOST_LEAVES, self.bench_size))
+        for task in prange(
+            n_tasks, nogil=True, schedule="dynamic", num_threads=n_threads, use_threads_if=n_threads > 1
+        ):
+            score_blocks(
+                &machine, runs, n_runs, first_tree, stop_tree, &codes[0, 0, 0], n_planes, taken,
+                task * together * BLOCK_ROWS, min(n_rows, (task + 1) * together * BLOCK_ROWS), &sums[0],
+                &scratch[threadid() * per_thread], bench_bytes, sums_bytes,
+            )
