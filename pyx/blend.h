@@ -50,11 +50,13 @@ INLINE uint64_t make_step(uint64_t code, uint64_t plane, uint64_t left, uint64_t
 }
 
 INLINE int tree_of_step(uint64_t step) { return (int)(step >> 60); }
+INLINE int plane_of_step(uint64_t step) { return step >> 8 & 0xffff; }
+INLINE uint64_t with_plane(uint64_t step, uint64_t plane) { return (step & ~(uint64_t)0xffff00) | plane << 8; }
 
 INLINE void blend_some(int n_rows, const uint64_t *steps, int64_t n, const uint8_t *planes, uint8_t *bench) {
     for (int64_t k = 0; k < n; k++) {
         const uint64_t step = steps[k];
-        const uint8_t code = (uint8_t)step, *plane = ROWS_OF(planes, step >> 8 & 0xffff);
+        const uint8_t code = (uint8_t)step, *plane = ROWS_OF(planes, plane_of_step(step));
         const uint8_t *left = ROWS_OF(bench, step >> 24 & 0xfff), *right = ROWS_OF(bench, step >> 36 & 0xfff);
         uint8_t *to = ROWS_OF(bench, step >> 48 & 0xfff);
         EACH_ON_ITS_OWN
@@ -88,7 +90,7 @@ FOR_AVX512 INLINE void blend_registers(int n_registers, const uint64_t *steps, i
                                        uint8_t *bench) {
     for (int64_t k = 0; k < n; k++) {
         const uint64_t step = steps[k];
-        const uint8_t *plane = ROWS_OF(planes, step >> 8 & 0xffff);
+        const uint8_t *plane = ROWS_OF(planes, plane_of_step(step));
         const uint8_t *left = ROWS_OF(bench, step >> 24 & 0xfff), *right = ROWS_OF(bench, step >> 36 & 0xfff);
         uint8_t *to = ROWS_OF(bench, step >> 48 & 0xfff);
         const __m512i code = _mm512_set1_epi8((char)step);

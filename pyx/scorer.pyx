@@ -35,6 +35,8 @@ cdef extern from "blend.h" nogil:
         MOST_LEAVES
     uint64_t make_step(uint64_t code, uint64_t plane, uint64_t left, uint64_t right, uint64_t to, uint64_t tree)
     int tree_of_step(uint64_t step)
+    int plane_of_step(uint64_t step)
+    uint64_t with_plane(uint64_t step, uint64_t plane)
     int64_t table_size(int n_leaves)
     void set_value(double *table, int n_leaves, int leaf, double value)
     void blend(int n_rows, const uint64_t *steps, int64_t n, const uint8_t *planes, uint8_t *bench)
@@ -264,6 +266,18 @@ cdef int64_t write_group(
     return MOST_LEAVES + n_slots
 
 
+def without_missing(const uint64_t[::1] steps, const Plane[::1] planes):
+    """The same steps for blocks in which nothing is missing: two planes that differ by that are one."""
+    cdef Py_ssize_t i
+    cdef const Plane *plane
+    cdef uint64_t[::1] found = np.array(steps)
+    for i in range(steps.shape[0]):
+        plane = &planes[plane_of_step(steps[i])]
+        if plane.cuts < 0 and plane.answers < 0:
+            found[i] = with_plane(steps[i], plane_of_step(steps[i]) - 1)
+    return np.asarray(found)
+
+
 # --------------------------------------------------------------------------------------------------- encoding
 
 def finder_words(int itemsize):
@@ -314,11 +328,13 @@ cdef inline int category_of(const double *categories, int64_t n, double x) noexc
     return <int> low if low < n and categories[low] == x else MOST_CATEGORIES
 
 
-cdef void encode_column(
+cdef bint encode_column(
     const Coder *coder, const Column *column, const floating *values, Py_ssize_t n_rows, uint8_t *codes
 ) noexcept nogil:
+    # True where it matters that values are missing: two planes differ by it.
     cdef Py_ssize_t i
     cdef int32_t p
+    cdef uint8_t missing = 0
     cdef uint8_t *to
     cdef const uint8_t *counts
     cdef const uint8_t *answers
@@ -344,7 +360,9 @@ cdef void encode_column(
                 encode_double(n_rows, values, <const finder_double *> finder, to)
         if coder.planes[p].missing_left:
             for i in range(n_rows):
+                missing |= counts[i] == MISSING
                 to[i] = 0 if counts[i] == MISSING else counts[i]
+    return missing
 
 
 cdef void encode_dense_block(
@@ -353,6 +371,7 @@ cdef void encode_dense_block(
 ) noexcept nogil:
     cdef floating values[GROUP_COLUMNS * BLOCK_ROWS]
     cdef Py_ssize_t g, i, j, n, first
+    cdef bint missing = False
     cdef const char *row
     for g in range((coder.n_columns + GROUP_COLUMNS - 1) // GROUP_COLUMNS):
         first = g * GROUP_COLUMNS
@@ -364,7 +383,8 @@ cdef void encode_dense_block(
                     <const floating *> (row + coder.columns[first + j].feature * feature_stride)
                 )[0]
         for j in range(n):
-            encode_column(coder, &coder.columns[first + j], values + j * BLOCK_ROWS, n_rows, codes)
+            missing |= encode_column(coder, &coder.columns[first + j], values + j * BLOCK_ROWS, n_rows, codes)
+    codes[coder.n_planes * BLOCK_ROWS] = missing
 
 
 cdef inline bint scatter(
@@ -394,6 +414,7 @@ cdef int encode_sparse_block(
     uint8_t *codes,
 ) noexcept nogil:
     cdef Py_ssize_t i
+    cdef bint missing = False
     cdef int outside = 0
     for i in range(n_rows):
         outside |= scatter(
@@ -401,7 +422,8 @@ cdef int encode_sparse_block(
             dense + i, False,
         )
     for i in range(coder.n_columns):
-        encode_column(coder, &coder.columns[i], dense + i * BLOCK_ROWS, n_rows, codes)
+        missing |= encode_column(coder, &coder.columns[i], dense + i * BLOCK_ROWS, n_rows, codes)
+    codes[coder.n_planes * BLOCK_ROWS] = missing
     for i in range(n_rows):
         scatter(
             values, columns, row_offsets[i], row_offsets[i + 1], n_values, column_of_feature, n_features,
@@ -413,7 +435,7 @@ cdef int encode_sparse_block(
 # ---------------------------------------------------------------------------------------------------- scoring
 
 cdef struct Machine:
-    const uint64_t *steps
+    const uint64_t *steps[2]
     const Group *groups
     const Plan *plans
     const double *tables
@@ -482,7 +504,7 @@ cdef void score_group(
 cdef struct Run:
     const Group *groups
     Py_ssize_t n_groups
-    const uint64_t *steps
+    const uint64_t *steps[2]
 
 
 cdef void fill_numbers(uint8_t *bench, int64_t n) noexcept nogil:
@@ -504,16 +526,18 @@ cdef int plan_runs(
         group = &machine.groups[g]
         if group.first_tree < first_tree or group.first_tree + group.n_trees > stop_tree:
             if g > begin:
-                runs[n_runs] = Run(machine.groups + begin, g - begin, machine.steps)
+                runs[n_runs] = Run(machine.groups + begin, g - begin, [machine.steps[0], machine.steps[1]])
                 n_runs += 1
-            cut_group(machine, group, first_tree, stop_tree, &cut[n_cut], cut_steps + n_cut * STEPS_TOGETHER)
-            runs[n_runs] = Run(&cut[n_cut], 1, cut_steps + n_cut * STEPS_TOGETHER)
+            cut_group(machine.steps[0], group, first_tree, stop_tree, &cut[n_cut], cut_steps)
+            cut_group(machine.steps[1], group, first_tree, stop_tree, &cut[n_cut], cut_steps + STEPS_TOGETHER)
+            runs[n_runs] = Run(&cut[n_cut], 1, [cut_steps, cut_steps + STEPS_TOGETHER])
+            cut_steps += 2 * STEPS_TOGETHER
             n_runs += 1
             n_cut += 1
             begin = g + 1
         g += 1
     if g > begin:
-        runs[n_runs] = Run(machine.groups + begin, g - begin, machine.steps)
+        runs[n_runs] = Run(machine.groups + begin, g - begin, [machine.steps[0], machine.steps[1]])
         n_runs += 1
     return n_runs
 
@@ -530,15 +554,15 @@ cdef Py_ssize_t group_of(const Machine *machine, Py_ssize_t n_groups, int64_t tr
 
 
 cdef void cut_group(
-    const Machine *machine, const Group *group, int64_t first_tree, int64_t stop_tree, Group *cut, uint64_t *steps
+    const uint64_t *steps, const Group *group, int64_t first_tree, int64_t stop_tree, Group *cut, uint64_t *kept
 ) noexcept nogil:
     cdef int64_t i, tree
     cut[0] = Group(0, 0, max(first_tree, group.first_tree), 0)
     cut.n_trees = min(stop_tree, group.first_tree + group.n_trees) - cut.first_tree
     for i in range(group.first_step, group.first_step + group.n_steps):
-        tree = group.first_tree + tree_of_step(machine.steps[i])
+        tree = group.first_tree + tree_of_step(steps[i])
         if cut.first_tree <= tree < cut.first_tree + cut.n_trees:
-            steps[cut.n_steps] = machine.steps[i]
+            kept[cut.n_steps] = steps[i]
             cut.n_steps += 1
 
 
@@ -551,6 +575,8 @@ cdef void score_blocks(
     cdef uint8_t *bench = scratch
     cdef double *own_sums = <double *> (scratch + bench_bytes)
     cdef const uint8_t *own_codes = codes + first * n_planes
+    cdef const uint8_t *block_codes
+    cdef uint8_t missing
     cdef Py_ssize_t i, block, start, n, g, end, k, n_rows = stop - first
     cdef int64_t n_steps
     cdef int r
@@ -572,17 +598,19 @@ cdef void score_blocks(
             for block in range(blocks_of(n_rows)):
                 start = block * BLOCK_ROWS
                 n = min(<Py_ssize_t> BLOCK_ROWS, n_rows - start)
+                block_codes = own_codes + start * n_planes
+                missing = block_codes[(n_planes - 1) * BLOCK_ROWS]
                 if n <= machine.few_rows:
                     for i in range(n):
                         walk_trees(
                             machine, runs[r].groups[g].first_tree,
                             runs[r].groups[end - 1].first_tree + runs[r].groups[end - 1].n_trees,
-                            own_codes + start * n_planes, i, own_sums + start,
+                            block_codes, i, own_sums + start,
                         )
                 else:
                     for k in range(g, end):
                         score_group(
-                            machine, &runs[r].groups[k], runs[r].steps, own_codes + start * n_planes, n, bench,
+                            machine, &runs[r].groups[k], runs[r].steps[missing], block_codes, n, bench,
                             own_sums + start,
                         )
             g = end
@@ -596,16 +624,23 @@ cdef void score_blocks(
 cdef void take_rows(
     const uint8_t *codes, Py_ssize_t n_planes, const int64_t *rows, Py_ssize_t n_rows, uint8_t *to
 ) noexcept nogil:
-    cdef Py_ssize_t block, start, i, p, n
+    cdef Py_ssize_t block, i, p, n
+    cdef const uint8_t *block_of_row
     cdef const uint8_t *sources[BLOCK_ROWS]
+    cdef uint8_t missing
     for block in range(blocks_of(n_rows)):
-        start = block * BLOCK_ROWS
-        n = min(<Py_ssize_t> BLOCK_ROWS, n_rows - start)
+        n = min(<Py_ssize_t> BLOCK_ROWS, n_rows - block * BLOCK_ROWS)
+        missing = 0
         for i in range(n):
-            sources[i] = codes + rows[start + i] // BLOCK_ROWS * n_planes * BLOCK_ROWS + rows[start + i] % BLOCK_ROWS
-        for p in range(n_planes):
+            block_of_row = codes + rows[i] // BLOCK_ROWS * n_planes * BLOCK_ROWS
+            sources[i] = block_of_row + rows[i] % BLOCK_ROWS
+            missing |= block_of_row[(n_planes - 1) * BLOCK_ROWS]
+        for p in range(n_planes - 1):
             for i in range(n):
-                to[(start * n_planes + p * BLOCK_ROWS) + i] = sources[i][p * BLOCK_ROWS]
+                to[p * BLOCK_ROWS + i] = sources[i][p * BLOCK_ROWS]
+        to[(n_planes - 1) * BLOCK_ROWS] = missing
+        to += n_planes * BLOCK_ROWS
+        rows += n
 
 
 cdef class Program:
@@ -616,7 +651,7 @@ cdef class Program:
     cdef const uint8_t[:, ::1] answers
     cdef const double[::1] categories
     cdef const int32_t[::1] column_of_feature
-    cdef const uint64_t[::1] steps
+    cdef const uint64_t[:, ::1] steps
     cdef const Group[::1] groups
     cdef const Plan[::1] plans
     cdef const double[::1] tables
@@ -696,11 +731,11 @@ cdef class Program:
     ):
         """sums[row] += the values of the leaves of the row, tree after tree."""
         cdef Machine machine = Machine(
-            &self.steps[0], &self.groups[0], &self.plans[0], &self.tables[0], <const walk_node *> &self.nodes[0],
-            &self.values[0], self.few_rows,
+            [&self.steps[0, 0], &self.steps[1, 0]], &self.groups[0], &self.plans[0], &self.tables[0],
+            <const walk_node *> &self.nodes[0], &self.values[0], self.few_rows,
         )
         cdef Run runs[3]
-        cdef uint64_t[:, ::1] cut_steps = np.empty((2, STEPS_TOGETHER), np.uint64)
+        cdef uint64_t[:, ::1] cut_steps = np.empty((4, STEPS_TOGETHER), np.uint64)
         cdef Group cut[2]
         cdef Py_ssize_t n_rows = sums.shape[0] if rows is None else rows.shape[0]
         cdef Py_ssize_t n_planes = codes.shape[1]

@@ -290,7 +290,10 @@ class Ensemble:
         if not 0 <= n <= self.n_trees:
             raise ValueError(f"n must be between 0 and the number of trees, {self.n_trees}, got {n}")
         tree_offsets = self.tree_offsets[: n + 1]
-        return self._replace(nodes=self.nodes[: tree_offsets[-1]], tree_offsets=tree_offsets)
+        first = self._replace(nodes=self.nodes[: tree_offsets[-1]], tree_offsets=tree_offsets)
+        if "scorer" in vars(self):  # it can stop after any tree
+            vars(first)["scorer"] = self.scorer
+        return first
 
     def extend(self, other: "Ensemble") -> "Ensemble":
         """Put the trees of another ensemble after these.

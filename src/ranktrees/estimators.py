@@ -207,7 +207,8 @@ class TreeEnsembleEstimator(CallbackSupportMixin, RegressorMixin, BaseEstimator)
 
     def _scores(self, X, rows, n_trees=None):
         ensemble = self.ensemble_ if n_trees is None else self.ensemble_.first(n_trees)
-        n_threads = threads_for(effective_n_threads(self.n_jobs), 32 * rows.shape[0] * len(ensemble))
+        n_values = rows.shape[0] * (rows.shape[1] + len(ensemble))
+        n_threads = threads_for(effective_n_threads(self.n_jobs), n_values)
         return ensemble.predict(rows, n_threads, start=self._starting_scores(X))
 
     def _scores_and_saved(self, X, rows, queries, early_exit, n_trees=None):
@@ -368,7 +369,8 @@ class TreeEnsembleEstimator(CallbackSupportMixin, RegressorMixin, BaseEstimator)
         """
         check_is_fitted(self)
         rows = check_rows(self, X, reset=False)
-        start, n_threads = self._starting_scores(X), effective_n_threads(self.n_jobs)
+        start = self._starting_scores(X)
+        n_threads = threads_for(effective_n_threads(self.n_jobs), rows.shape[0])
         for scores in self.ensemble_.staged_predict(rows, n_threads, start=start):
             yield self._finish(scores)
 

@@ -1,4 +1,12 @@
-"""An ensemble compiled for scoring: values become codes once, and then a tree costs a compare per inner node."""
+"""An ensemble compiled for scoring: values become codes once, then a tree costs a compare per inner node.
+
+    cuts of a feature in all trees      -8.5      0      2.5      7
+    code: how many are below x        0   |   1   |   2   |   3   |   4         x <= 2.5  is  code <= 2
+
+Comparing codes is comparing values, so scores are those of the plain walk in `ranktrees.scoring`, bit for bit. How codes
+are compared is told in ``pyx/blend.h`` (a step per inner node, for all rows of a block) and ``pyx/walking.h``
+(from root to leaf, sixteen walks at a time).
+"""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,45 +22,114 @@ __all__ = ["Scorer"]
 ROWS_PER_BLOCK = _kernels.ROWS_PER_BLOCK
 CUTS_PER_PLANE = _kernels.MISSING_CODE - 1
 
-# Of a step for a whole block, of a step for a block that is mostly empty, and of a step of one walk.
-NANOSECONDS = {"avx512": (1.5, 1.0, 0.8), "avx2": (3.0, 1.2, 0.8), "portable": (7.0, 2.0, 0.8)}
+# What is paid for a step over a whole block, for one over a block of few rows, and for a step of one walk.
+NANOSECONDS = {"avx512": (1.5, 1.3, 0.6), "avx2": (2.5, 1.0, 0.6), "portable": (4.5, 1.5, 0.6)}
 
 
 class Scorer:
+    """What `ranktrees.scoring` scores with; ``Ensemble.scorer`` makes it at first use and keeps it.
+
+    It works in two parts, so that rows whose trees are added bit by bit are encoded once:
+
+    Parameters
+    ----------
+    ensemble : Ensemble
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ranktrees import LambdaMARTRanker, make_ranking
+    >>> X, y, qid = make_ranking(20, random_state=0, return_X_y_qid=True)
+    >>> ensemble = LambdaMARTRanker(max_iter=10, random_state=0).fit(X, y, qid=qid).ensemble_
+    >>> sums = np.full(len(X), ensemble.base)
+    >>> codes = ensemble.scorer.encode(X)
+    >>> ensemble.scorer.add(codes, sums, 0, 4)
+    >>> best = np.flatnonzero(sums > np.median(sums))
+    >>> ensemble.scorer.add(codes, sums, 4, 10, rows=best)
+    >>> bool((sums[best] == ensemble.predict(X)[best]).all())
+    True
+    """
+
     def __init__(self, ensemble):
         questions = _Questions(ensemble)
         self.n_trees = ensemble.n_trees
-        self.n_planes = len(questions.planes)
-        self._n_columns = len(questions.columns)
+        self._n_planes, self._n_columns = len(questions.planes), len(questions.columns)
         self._cuts = questions.cuts
         self._finders = {}
         self._program = _program(ensemble, questions)
 
     def encode(self, X, n_threads: int = 1) -> NDArray[np.uint8]:
-        n_blocks = -(-X.shape[0] // ROWS_PER_BLOCK)
-        codes = _kernels.aligned(n_blocks * self.n_planes * ROWS_PER_BLOCK)
-        codes = codes.reshape(n_blocks, self.n_planes, ROWS_PER_BLOCK)
-        if sparse.issparse(X):
-            self._encode_sparse(X, codes, n_threads)
-        else:
-            self._program.encode_dense(X, self._finders_of(X.dtype), codes, n_threads)
-        return codes
+        """Turn values into codes.
 
-    def _encode_sparse(self, X, codes, n_threads):
+        Parameters
+        ----------
+        X : ndarray of float32 or float64, or CSR matrix, of shape (n_rows, n_features)
+            In any layout.
+        n_threads : int, default=1
+
+        Returns
+        -------
+        codes : ndarray of uint8, shape (n_blocks, n_planes + 1, 128)
+            Row ``i`` is ``codes[i // 128, :, i % 128]``: a byte for each plane. What is behind the last row is not
+            set. The last plane begins with whether missing values in the block make a difference.
+
+        Raises
+        ------
+        ValueError
+            If a sparse matrix points outside itself.
+        """
+        n_blocks = -(-X.shape[0] // ROWS_PER_BLOCK)
+        codes = _kernels.aligned(n_blocks * (self._n_planes + 1) * ROWS_PER_BLOCK)
+        codes = codes.reshape(n_blocks, self._n_planes + 1, ROWS_PER_BLOCK)
+        if n_blocks == 0:
+            return codes
+        if not sparse.issparse(X):
+            self._program.encode_dense(X, self._finders_for(X.dtype), codes, n_threads)
+            return codes
         data = np.ascontiguousarray(X.data, None if X.data.dtype in (np.float32, np.float64) else np.float64)
         wide = np.int32 if X.indices.dtype == X.indptr.dtype == np.int32 else np.int64
         indices, row_offsets = np.ascontiguousarray(X.indices, wide), np.ascontiguousarray(X.indptr, wide)
         dense = np.zeros((n_threads, self._n_columns, ROWS_PER_BLOCK))
-        finders = self._finders_of(np.dtype(np.float64))
+        finders = self._finders_for(dense.dtype)
         if len(row_offsets) != X.shape[0] + 1 or self._program.encode_sparse(
             data, indices, row_offsets, finders, dense, codes, n_threads
         ):
             raise ValueError("X is a damaged sparse matrix: its indptr or indices point outside it")
+        return codes
 
     def add(self, codes, sums, first_tree, stop_tree, rows=None, n_threads: int = 1) -> None:
+        """Add the values of some trees, in their order, to ``sums``.
+
+        Parameters
+        ----------
+        codes : ndarray of uint8
+            What `encode` returned.
+        sums : ndarray of float64, shape (n_rows,)
+            Raised in place.
+        first_tree, stop_tree : int
+            The trees ``first_tree``, ..., ``stop_tree - 1``. Adding them in several calls gives the same bits.
+        rows : ndarray of int64, default=None
+            Distinct rows to which alone the trees are added; None is all.
+        n_threads : int, default=1
+
+        Raises
+        ------
+        ValueError
+            If there are no such trees or rows.
+        """
+        if not 0 <= first_tree <= stop_tree <= self.n_trees:
+            raise ValueError(
+                f"first_tree={first_tree}, stop_tree={stop_tree}: expected 0 <= first_tree <= stop_tree <= "
+                f"{self.n_trees}, the number of trees"
+            )
+        if len(codes) != -(-len(sums) // ROWS_PER_BLOCK):
+            raise ValueError(f"codes has {len(codes)} blocks of rows, which are not those of {len(sums)} sums")
+        if rows is not None and len(rows) and not 0 <= rows.min() <= rows.max() < len(sums):
+            raise ValueError(f"rows must be from 0 to {len(sums) - 1}, got {rows.min()} to {rows.max()}")
         self._program.add(codes, sums, first_tree, stop_tree, rows, n_threads)
 
-    def _finders_of(self, dtype):
+    def _finders_for(self, dtype):
+        """What finds values of a type among the cuts; those of float32 are told apart by float32 cuts."""
         if dtype not in self._finders:
             cuts = np.concatenate([np.zeros(0), *self._cuts])
             offsets = np.cumsum([0, *map(len, self._cuts)])
@@ -63,90 +140,90 @@ class Scorer:
 
 
 class _Questions:
-    """What an ensemble asks of rows: columns, their planes of codes, and the plane and code of every inner node."""
+    """What an ensemble asks of rows: the columns, their planes of codes, the plane and code of each inner node.
+
+    A plane holds at most 254 cuts, for 255 codes and one of missing values; the further cuts of a feature have further
+    planes. Where missing values go left in some nodes and right in others, there are two. A categorical split
+    has a plane of answers: 0 goes left, 1 goes right; equal ones share it.
+    """
 
     def __init__(self, ensemble):
-        nodes = ensemble.nodes
-        self.columns, self.planes = [], []
-        self.cuts, self.answers = [], []
+        nodes, (_, category_offsets) = ensemble.nodes, ensemble.category_table
+        self.columns, self.planes, self.cuts, self.answers = [], [], [], []
         self.plane_of_node = np.zeros(len(nodes), np.uint32)
         self.code_of_node = np.zeros(len(nodes), np.uint8)
         features = nodes["feature"]
         order = np.argsort(features.astype(np.min_scalar_type(-ensemble.n_features)), kind="stable")
         order = order[np.count_nonzero(features < 0) :]
-        begins = np.flatnonzero(np.diff(features[order], prepend=-1))
-        _, category_offsets = ensemble.category_table
-        for own in np.split(order, begins)[1:]:
+        for own in np.split(order, np.flatnonzero(np.diff(features[order], prepend=-1)))[1:]:
             feature, first_plane = features[own[0]], len(self.planes)
             categorical = nodes["categories"][own] >= 0
             self._ask_cuts(nodes, own[~categorical])
-            first, n = -1, 0
+            first, stop = category_offsets[feature : feature + 2] if categorical.any() else (-1, -1)
             if categorical.any():
-                first, stop = category_offsets[feature : feature + 2]
-                n = stop - first
-                self._ask_categories(ensemble, own[categorical], n)
-            self.columns.append((feature, first_plane, len(self.planes) - first_plane, 0, first, n))
+                self._ask_categories(ensemble, own[categorical])
+            self.columns.append((feature, first_plane, len(self.planes) - first_plane, 0, first, stop - first))
 
     def _ask_cuts(self, nodes, own):
         cuts = np.sort(nodes["cut"][own])
-        cuts = cuts[np.append(True, cuts[1:] != cuts[:-1])[: len(cuts)]]
+        cuts = np.concatenate([cuts[:1], cuts[1:][cuts[1:] > cuts[:-1]]])
         part, code = np.divmod(np.searchsorted(cuts, nodes["cut"][own]), CUTS_PER_PLANE)
         question = 2 * part + nodes["missing_left"][own]
         plane_of_question = np.zeros(question.max(initial=-1) + 1, np.uint32)
-        last_part = None
+        part_before = -1
         for asked in np.flatnonzero(np.bincount(question)).tolist():
             plane_of_question[asked] = len(self.planes)
             part, missing_left = divmod(asked, 2)
-            self.planes.append((-1 if part == last_part else len(self.cuts), -1, missing_left))
-            if part != last_part:
+            if part > part_before:
+                self.planes.append((len(self.cuts), -1, missing_left))
                 self.cuts.append(cuts[part * CUTS_PER_PLANE : (part + 1) * CUTS_PER_PLANE])
-            last_part = part
+            else:
+                self.planes.append((-1, -1, missing_left))
+            part_before = part
         self.plane_of_node[own], self.code_of_node[own] = plane_of_question[question], code
 
-    def _ask_categories(self, ensemble, own, n_categories):
+    def _ask_categories(self, ensemble, own):
         nodes = ensemble.nodes[own]
-        goes_right = np.empty((len(own), _kernels.N_ANSWERS), np.uint8)
-        bits = np.unpackbits(ensemble.bitsets[nodes["categories"]].astype("<u4").view(np.uint8), axis=1, bitorder="little")
-        goes_right[:, :-1] = 1 - bits
-        goes_right[:, -1] = 1 - nodes["missing_left"]
-        answers, which = np.unique(goes_right, axis=0, return_inverse=True)
-        self.plane_of_node[own] = len(self.planes) + which
+        bits = ensemble.bitsets[nodes["categories"]].astype("<u4").view(np.uint8)
+        goes_left = np.column_stack([np.unpackbits(bits, axis=1, bitorder="little"), nodes["missing_left"]])
+        answers, which = np.unique(1 - goes_left, axis=0, return_inverse=True)
+        self.plane_of_node[own] = len(self.planes) + which.ravel()
         self.planes += [(-1, len(self.answers) + i, 0) for i in range(len(answers))]
         self.answers += list(answers)
 
 
 def _program(ensemble, questions):
-    nodes, tree_offsets, n_trees = ensemble.nodes, ensemble.tree_offsets, ensemble.n_trees
-    plane_of_node, code_of_node = questions.plane_of_node, questions.code_of_node
-    plans = np.zeros(n_trees, PLAN)
+    """The program: per tree whichever costs less, a step per inner node for all rows, or a walk for each."""
+    nodes, tree_offsets = ensemble.nodes, ensemble.tree_offsets
+    asked = questions.plane_of_node, questions.code_of_node
+    planes, columns = np.array(questions.planes, PLANE), np.array(questions.columns, COLUMN)
+    plans = np.zeros(ensemble.n_trees, PLAN)
     _kernels.measure_trees(nodes, tree_offsets, plans)
 
-    block_step, few_step, walk_step = NANOSECONDS[simd.level()]
-    n_steps = plans["n_leaves"] - 1.0
-    in_steps = plans["n_leaves"] <= _kernels.MOST_LEAVES_IN_STEPS
-    in_steps &= n_steps * block_step <= plans["depth"] * walk_step * ROWS_PER_BLOCK
-    in_steps &= len(questions.planes) <= _kernels.MOST_PLANES_IN_STEPS
+    step, step_of_few, step_of_walk = NANOSECONDS[simd.level()]
+    walk = step_of_walk * plans["depth"]
+    in_steps = step * (plans["n_leaves"] - 1) <= ROWS_PER_BLOCK * walk
+    in_steps &= plans["n_leaves"] <= _kernels.MOST_LEAVES_IN_STEPS
+    in_steps &= len(planes) <= _kernels.MOST_PLANES_IN_STEPS
 
-    groups = np.zeros(n_trees, GROUP)
-    n_groups, n_steps_in_all, n_values = _kernels.group_trees(plans, in_steps.view(np.uint8), groups)
-    groups = groups[:n_groups]
-    steps, tables = np.zeros(n_steps_in_all, np.uint64), np.zeros(n_values)
-    questions_of_nodes = plane_of_node, code_of_node
-    bench_size = _kernels.write_steps(nodes, tree_offsets, *questions_of_nodes, groups, plans, steps, tables)
+    groups = np.zeros(ensemble.n_trees, GROUP)
+    n_groups, n_steps, n_values = _kernels.group_trees(plans, in_steps.view(np.uint8), groups)
+    groups, steps, tables = groups[:n_groups], np.zeros(n_steps, np.uint64), np.zeros(n_values)
+    bench_size = _kernels.write_steps(nodes, tree_offsets, *asked, groups, plans, steps, tables)
     walk_nodes, values = np.zeros(len(nodes), np.uint64), np.zeros(len(nodes))
-    _kernels.lay_out_walks(nodes, tree_offsets, *questions_of_nodes, walk_nodes, values)
-    few_rows = int(few_step * n_steps_in_all // max(1.0, walk_step * plans["depth"][in_steps].sum()))
+    _kernels.lay_out_walks(nodes, tree_offsets, *asked, walk_nodes, values)
+    few_rows = int(step_of_few * n_steps / max(1.0, walk[in_steps].sum()))
 
     column_of_feature = np.full(ensemble.n_features, -1, np.int32)
-    columns = np.array(questions.columns, COLUMN)
     column_of_feature[columns["feature"]] = np.arange(len(columns))
+    answers = np.array(questions.answers, np.uint8).reshape(-1, _kernels.N_ANSWERS)
     return _kernels.Program(
         columns,
-        np.array(questions.planes, PLANE),
-        np.array(questions.answers, np.uint8).reshape(-1, _kernels.N_ANSWERS),
+        planes,
+        answers,
         ensemble.category_table[0],
         column_of_feature,
-        steps,
+        np.stack([_kernels.without_missing(steps, planes), steps]),
         groups,
         plans,
         tables,
