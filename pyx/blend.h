@@ -1,4 +1,4 @@
-/* Trees as steps over blocks of rows: one compare and one choice per inner node, for all rows of a block at once.
+/* Trees as steps over blocks of rows: a compare and a choice per inner node, for all rows of a block at once.
  *
  *   planes   for every question asked of rows a byte per row; a row goes left where its byte <= code
  *
@@ -11,7 +11,7 @@
  *
  *   step     an inner node: in which leaf below it each row ends.   to = plane <= code ? left : right
  *
- *            | tree : 4 | to : 12 | right : 12 | left : 12 | plane : 16 | code : 8 |      left, right, to: of the bench
+ *            | tree : 4 | to : 12 | right : 12 | left : 12 | plane : 16 | code : 8 |
  *
  * The root's vector holds the leaf of each row. No branch, no gather: the time does not depend on the values. */
 #ifndef RANKTREES_BLEND_H
@@ -45,13 +45,16 @@ enum {
 #endif
 
 /* ``tree`` tells the steps of several trees apart that are done together. */
-INLINE uint64_t make_step(uint64_t code, uint64_t plane, uint64_t left, uint64_t right, uint64_t to, uint64_t tree) {
+INLINE uint64_t make_step(uint64_t code, uint64_t plane, uint64_t left, uint64_t right, uint64_t to,
+                          uint64_t tree) {
     return code | plane << 8 | left << 24 | right << 36 | to << 48 | tree << 60;
 }
 
 INLINE int tree_of_step(uint64_t step) { return (int)(step >> 60); }
 INLINE int plane_of_step(uint64_t step) { return step >> 8 & 0xffff; }
-INLINE uint64_t with_plane(uint64_t step, uint64_t plane) { return (step & ~(uint64_t)0xffff00) | plane << 8; }
+INLINE uint64_t with_plane(uint64_t step, uint64_t plane) {
+    return (step & ~(uint64_t)0xffff00) | plane << 8;
+}
 
 INLINE void blend_some(int n_rows, const uint64_t *steps, int64_t n, const uint8_t *planes, uint8_t *bench) {
     for (int64_t k = 0; k < n; k++) {
@@ -86,8 +89,8 @@ EACH_WIDTH(void, add_found, (int n_rows, const uint8_t *found, const double *val
 }
 
 #if HAS_SIMD
-FOR_AVX512 INLINE void blend_registers(int n_registers, const uint64_t *steps, int64_t n, const uint8_t *planes,
-                                       uint8_t *bench) {
+FOR_AVX512 INLINE void blend_registers(int n_registers, const uint64_t *steps, int64_t n,
+                                       const uint8_t *planes, uint8_t *bench) {
     for (int64_t k = 0; k < n; k++) {
         const uint64_t step = steps[k];
         const uint8_t *plane = ROWS_OF(planes, plane_of_step(step));
@@ -110,7 +113,7 @@ FOR_AVX512 static void blend_wide(int n_rows, const uint64_t *steps, int64_t n, 
         blend_registers(2, steps, n, planes, bench);
 }
 
-/* The same sums for 64 rows at a time. A table holds the values in four layers of 16 bits, each two registers:
+/* The same, 64 rows at a time. A table holds the values in four layers of 16 bits, each two registers:
  *
  *   | bits 0-15 of value 0 ... 31 | of value 32 ... 63 | bits 16-31 of value 0 ... 31 | ... */
 FOR_AVX512 static void add_from_table(int n_rows, const uint8_t *found, const double *table, double *sums) {
@@ -136,9 +139,9 @@ FOR_AVX512 static void add_from_table(int n_rows, const uint8_t *found, const do
             const __m512i second = _mm512_unpackhi_epi16(word[0], word[1]);
             const __m512i third = _mm512_unpacklo_epi16(word[2], word[3]);
             const __m512i fourth = _mm512_unpackhi_epi16(word[2], word[3]);
-            const __m512i values[4] = {_mm512_unpacklo_epi32(first, third), _mm512_unpackhi_epi32(first, third),
-                                       _mm512_unpacklo_epi32(second, fourth),
-                                       _mm512_unpackhi_epi32(second, fourth)};
+            const __m512i values[4] = {
+                _mm512_unpacklo_epi32(first, third), _mm512_unpackhi_epi32(first, third),
+                _mm512_unpacklo_epi32(second, fourth), _mm512_unpackhi_epi32(second, fourth)};
             double *to = sums + i + 32 * half;
             for (int v = 0; v < 4; v++)
                 _mm512_storeu_pd(to + 8 * v,
@@ -163,7 +166,8 @@ static inline void set_value(double *table, int n_leaves, int leaf, double value
         table[leaf] = value;
 }
 
-static inline void blend(int n_rows, const uint64_t *steps, int64_t n, const uint8_t *planes, uint8_t *bench) {
+static inline void blend(int n_rows, const uint64_t *steps, int64_t n, const uint8_t *planes,
+                         uint8_t *bench) {
 #if HAS_SIMD
     if (simd_level() == AVX512) {
         blend_wide(n_rows, steps, n, planes, bench);
@@ -173,7 +177,8 @@ static inline void blend(int n_rows, const uint64_t *steps, int64_t n, const uin
     blend_portably(n_rows, steps, n, planes, bench);
 }
 
-static inline void add_values(int n_rows, int n_leaves, const uint8_t *found, const double *table, double *sums) {
+static inline void add_values(int n_rows, int n_leaves, const uint8_t *found, const double *table,
+                              double *sums) {
 #if HAS_SIMD
     if (uses_tables(n_leaves)) {
         add_from_table(n_rows, found, table, sums);

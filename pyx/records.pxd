@@ -87,8 +87,8 @@ cdef struct Column:
     int64_t n_categories
 
 
-# A plane of codes, a byte per row: how many of some cuts are below a value, those of the plane before where cuts
-# is -1; or whether a category goes right.
+# A plane of codes, a byte per row: how many of some cuts are below a value, of those of the plane before
+# where cuts is -1; or whether a category goes right.
 cdef struct Plane:
     int32_t cuts
     int32_t answers        # which row of answers, or -1

@@ -1,4 +1,4 @@
-"""Score with a compiled ensemble: values to codes, codes to leaves, block by block; see blend.h and walking.h.
+"""Score with a compiled ensemble: values to codes, codes to leaves, block by block.
 
     X        128 rows at a time
       | encode     per feature: how many of its cuts are below each value
@@ -7,6 +7,8 @@
       | blend, or walk       per tree: the leaf of each row
       v
     sums     += the leaves' values, tree after tree
+
+See blend.h and walking.h.
 """
 import numpy as np
 
@@ -33,7 +35,9 @@ cdef extern from "blend.h" nogil:
     enum:
         BLOCK_ROWS
         MOST_LEAVES
-    uint64_t make_step(uint64_t code, uint64_t plane, uint64_t left, uint64_t right, uint64_t to, uint64_t tree)
+    uint64_t make_step(
+        uint64_t code, uint64_t plane, uint64_t left, uint64_t right, uint64_t to, uint64_t tree
+    )
     int tree_of_step(uint64_t step)
     int plane_of_step(uint64_t step)
     uint64_t with_plane(uint64_t step, uint64_t plane)
@@ -120,9 +124,9 @@ def lay_out_walks(
     uint64_t[::1] walk_nodes,            # OUT layer by layer
     double[::1] values,                  # OUT of the leaves among them
 ):
-    """Write each tree so that its walks are short of surprises: siblings side by side, its upper layers together."""
+    """Write each tree layer by layer: siblings side by side, what most rows see together."""
     cdef Py_ssize_t t
-    cdef int64_t i, k, begin, size, end
+    cdef int64_t i, k, begin, end
     cdef walk_node *to = <walk_node *> &walk_nodes[0]
     cdef int64_t[::1] source = np.empty(nodes.shape[0], np.int64)
     with nogil:
@@ -184,7 +188,7 @@ def write_steps(
 ):
     """Write the trees in steps, the nodes of a group from the lowest up; returns how long the bench must be.
 
-    A node's height is one more than that of its higher child. Nodes of one height do not wait for one another.
+    A node's height is one more than that of its higher child; nodes of one height wait for none of it.
     """
     cdef Py_ssize_t g
     cdef int64_t most = 0, size = 0
@@ -197,15 +201,16 @@ def write_steps(
         for g in range(groups.shape[0]):
             if plans[groups[g].first_tree].result >= 0:
                 most = max(most, write_group(
-                    &nodes[0], &tree_offsets[0], &planes[0], &codes[0], groups[g], &plans[0], &steps[0], &tables[0],
+                    &nodes[0], &tree_offsets[0], &planes[0], &codes[0], groups[g], &plans[0], &steps[0],
+                    &tables[0],
                     &scratch[0, 0], &scratch[1, 0], &scratch[2, 0], &scratch[3, 0], &scratch[4, 0],
                 ))
     return most
 
 
 cdef int64_t write_group(
-    const Node *all_nodes, const int64_t *tree_offsets, const uint32_t *planes, const uint8_t *codes, Group group,
-    Plan *plans, uint64_t *steps, double *tables,
+    const Node *all_nodes, const int64_t *tree_offsets, const uint32_t *planes, const uint8_t *codes,
+    Group group, Plan *plans, uint64_t *steps, double *tables,
     int32_t *height, int32_t *n_leaves, int32_t *operand, int32_t *order, int32_t *free_slots,
 ) noexcept nogil:
     # operand of a node: until its step is written the number of its first leaf, then the slot of its result.
@@ -342,7 +347,9 @@ cdef bint encode_column(
     cdef uint16_t category[BLOCK_ROWS]
     if column.first_category >= 0:
         for i in range(n_rows):
-            category[i] = category_of(coder.categories + column.first_category, column.n_categories, values[i])
+            category[i] = category_of(
+                coder.categories + column.first_category, column.n_categories, values[i]
+            )
     for p in range(column.first_plane, column.first_plane + column.n_planes):
         to = codes + p * BLOCK_ROWS
         if coder.planes[p].answers >= 0:
@@ -462,7 +469,8 @@ cdef void walk_rows(
 
 
 cdef void walk_trees(
-    const Machine *machine, int64_t first_tree, int64_t stop_tree, const uint8_t *codes, Py_ssize_t i, double *sums
+    const Machine *machine, int64_t first_tree, int64_t stop_tree, const uint8_t *codes, Py_ssize_t i,
+    double *sums,
 ) noexcept nogil:
     # One row down many trees.
     cdef uint32_t at[WALKS]
@@ -484,8 +492,8 @@ cdef void walk_trees(
 
 
 cdef void score_group(
-    const Machine *machine, const Group *group, const uint64_t *steps, const uint8_t *codes, Py_ssize_t n_rows,
-    uint8_t *bench, double *sums,
+    const Machine *machine, const Group *group, const uint64_t *steps, const uint8_t *codes,
+    Py_ssize_t n_rows, uint8_t *bench, double *sums,
 ) noexcept nogil:
     cdef const Plan *plan
     cdef int64_t t
@@ -496,7 +504,8 @@ cdef void score_group(
             walk_rows(machine, plan, codes, n_rows, sums)
         else:
             add_values(
-                <int> n_rows, plan.n_leaves, bench + plan.result * BLOCK_ROWS, machine.tables + plan.table, sums
+                <int> n_rows, plan.n_leaves, bench + plan.result * BLOCK_ROWS,
+                machine.tables + plan.table, sums,
             )
 
 
@@ -554,7 +563,8 @@ cdef Py_ssize_t group_of(const Machine *machine, Py_ssize_t n_groups, int64_t tr
 
 
 cdef void cut_group(
-    const uint64_t *steps, const Group *group, int64_t first_tree, int64_t stop_tree, Group *cut, uint64_t *kept
+    const uint64_t *steps, const Group *group, int64_t first_tree, int64_t stop_tree, Group *cut,
+    uint64_t *kept,
 ) noexcept nogil:
     cdef int64_t i, tree
     cut[0] = Group(0, 0, max(first_tree, group.first_tree), 0)
@@ -571,7 +581,7 @@ cdef void score_blocks(
     const uint8_t *codes, Py_ssize_t n_planes, const int64_t *rows, Py_ssize_t first, Py_ssize_t stop,
     double *sums, uint8_t *scratch, Py_ssize_t bench_bytes, Py_ssize_t sums_bytes,
 ) noexcept nogil:
-    # The blocks of the rows first:stop, or of rows[first:stop], so many groups at a time as stay in the cache.
+    # The rows first:stop, or rows[first:stop], by as many groups at a time as stay in the cache.
     cdef uint8_t *bench = scratch
     cdef double *own_sums = <double *> (scratch + bench_bytes)
     cdef const uint8_t *own_codes = codes + first * n_planes
@@ -658,9 +668,10 @@ cdef class Program:
     cdef const uint64_t[::1] nodes
     cdef const double[::1] values
     cdef Py_ssize_t bench_size, few_rows
+
     def __init__(
-        self, columns, planes, answers, categories, column_of_feature, steps, groups, plans, tables, nodes, values,
-        bench_size, few_rows,
+        self, columns, planes, answers, categories, column_of_feature, steps, groups, plans, tables, nodes,
+        values, bench_size, few_rows,
     ):
         self.columns, self.planes, self.answers, self.categories = columns, planes, answers, categories
         self.column_of_feature = column_of_feature
@@ -670,8 +681,8 @@ cdef class Program:
 
     cdef Coder coder(self, const uint64_t[:, ::1] finders) noexcept:
         return Coder(
-            &self.columns[0], self.columns.shape[0], &self.planes[0], self.planes.shape[0], &self.answers[0, 0],
-            &self.categories[0], &finders[0, 0], finders.shape[1],
+            &self.columns[0], self.columns.shape[0], &self.planes[0], self.planes.shape[0],
+            &self.answers[0, 0], &self.categories[0], &finders[0, 0], finders.shape[1],
         )
 
     def encode_dense(
@@ -685,12 +696,13 @@ cdef class Program:
         cdef Coder coder = self.coder(finders)
         cdef Py_ssize_t block, start, n_rows = X.shape[0]
         for block in prange(
-            codes.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads, use_threads_if=n_threads > 1
+            codes.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads,
+            use_threads_if=n_threads > 1,
         ):
             start = block * BLOCK_ROWS
             encode_dense_block(
-                &coder, &X[start, 0], X.strides[0], X.strides[1], min(<Py_ssize_t> BLOCK_ROWS, n_rows - start),
-                &codes[block, 0, 0],
+                &coder, &X[start, 0], X.strides[0], X.strides[1],
+                min(<Py_ssize_t> BLOCK_ROWS, n_rows - start), &codes[block, 0, 0],
             )
 
     def encode_sparse(
@@ -709,7 +721,8 @@ cdef class Program:
         cdef int64_t n_values = min(data.shape[0], indices.shape[0])
         cdef int n_outside = 0
         for block in prange(
-            codes.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads, use_threads_if=n_threads > 1
+            codes.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads,
+            use_threads_if=n_threads > 1,
         ):
             start = block * BLOCK_ROWS
             n_outside += encode_sparse_block(

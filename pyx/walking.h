@@ -4,7 +4,7 @@
  *
  *            | child : 32 | plane : 24 | code : 8 |                  goes right where plane > code
  *
- * No step of a walk waits for another walk, and none is a branch; a walk that has arrived stays where it is. */
+ * No walk waits for another, and no step is a branch; a walk that has arrived stays where it is. */
 #ifndef RANKTREES_WALKING_H
 #define RANKTREES_WALKING_H
 
@@ -23,7 +23,8 @@ INLINE walk_node make_walk_node(uint32_t child, uint32_t plane, uint32_t code) {
 }
 
 /* From nodes[at[w]] walks the row row[w] of a block, at most ``depth`` steps. */
-EACH_WIDTH(void, walk, (const walk_node *nodes, int64_t depth, const uint8_t *planes, const uint32_t *row, uint32_t *at),
+EACH_WIDTH(void, walk,
+           (const walk_node *nodes, int64_t depth, const uint8_t *planes, const uint32_t *row, uint32_t *at),
            (nodes, depth, planes, row, at)) {
     uint32_t here[WALKS];
     memcpy(here, at, sizeof here);

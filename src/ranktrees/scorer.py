@@ -3,9 +3,9 @@
     cuts of a feature in all trees      -8.5      0      2.5      7
     code: how many are below x        0   |   1   |   2   |   3   |   4         x <= 2.5  is  code <= 2
 
-Comparing codes is comparing values, so scores are those of the plain walk in `ranktrees.scoring`, bit for bit. How codes
-are compared is told in ``pyx/blend.h`` (a step per inner node, for all rows of a block) and ``pyx/walking.h``
-(from root to leaf, sixteen walks at a time).
+Comparing codes is comparing values, so scores are those of the plain walk in `ranktrees.scoring`, bit for
+bit. How codes are compared is told in ``pyx/blend.h`` (a step per inner node, for all rows of a block) and
+``pyx/walking.h`` (from root to leaf, sixteen walks at a time).
 """
 
 import numpy as np
@@ -22,8 +22,9 @@ __all__ = ["Scorer"]
 ROWS_PER_BLOCK = _kernels.ROWS_PER_BLOCK
 CUTS_PER_PLANE = _kernels.MISSING_CODE - 1
 
-# What is paid for a step over a whole block, for one over a block of few rows, and for a step of one walk.
-NANOSECONDS = {"avx512": (1.5, 1.3, 0.6), "avx2": (2.5, 1.0, 0.6), "portable": (4.5, 1.5, 0.6)}
+# As measured: what is paid for a step over a whole block and over one of few rows, for a walk and its steps.
+STEP = {"avx512": (1.8, 1.3), "avx2": (3.0, 1.3), "portable": (5.0, 2.0)}
+WALK = 4.0, 0.45
 
 
 class Scorer:
@@ -70,8 +71,8 @@ class Scorer:
         Returns
         -------
         codes : ndarray of uint8, shape (n_blocks, n_planes + 1, 128)
-            Row ``i`` is ``codes[i // 128, :, i % 128]``: a byte for each plane. What is behind the last row is not
-            set. The last plane begins with whether missing values in the block make a difference.
+            Row ``i`` is ``codes[i // 128, :, i % 128]``: a byte for each plane. What is behind the last row
+            is not set. The last plane begins with whether missing values in the block make a difference.
 
         Raises
         ------
@@ -107,7 +108,7 @@ class Scorer:
         sums : ndarray of float64, shape (n_rows,)
             Raised in place.
         first_tree, stop_tree : int
-            The trees ``first_tree``, ..., ``stop_tree - 1``. Adding them in several calls gives the same bits.
+            The trees ``first_tree``, ..., ``stop_tree - 1``. Added in several calls they give the same bits.
         rows : ndarray of int64, default=None
             Distinct rows to which alone the trees are added; None is all.
         n_threads : int, default=1
@@ -123,7 +124,9 @@ class Scorer:
                 f"{self.n_trees}, the number of trees"
             )
         if len(codes) != -(-len(sums) // ROWS_PER_BLOCK):
-            raise ValueError(f"codes has {len(codes)} blocks of rows, which are not those of {len(sums)} sums")
+            raise ValueError(
+                f"codes has {len(codes)} blocks of rows, which are not those of {len(sums)} sums"
+            )
         if rows is not None and len(rows) and not 0 <= rows.min() <= rows.max() < len(sums):
             raise ValueError(f"rows must be from 0 to {len(sums) - 1}, got {rows.min()} to {rows.max()}")
         self._program.add(codes, sums, first_tree, stop_tree, rows, n_threads)
@@ -140,11 +143,11 @@ class Scorer:
 
 
 class _Questions:
-    """What an ensemble asks of rows: the columns, their planes of codes, the plane and code of each inner node.
+    """What an ensemble asks of rows: columns, their planes of codes, the plane and code of each inner node.
 
-    A plane holds at most 254 cuts, for 255 codes and one of missing values; the further cuts of a feature have further
-    planes. Where missing values go left in some nodes and right in others, there are two. A categorical split
-    has a plane of answers: 0 goes left, 1 goes right; equal ones share it.
+    A plane holds at most 254 cuts, for 255 codes and one of missing values; the further cuts of a feature
+    have further planes. Where missing values go left in some nodes and right in others, there are two. A
+    categorical split has a plane of answers: 0 goes left, 1 goes right; equal ones share it.
     """
 
     def __init__(self, ensemble):
@@ -162,7 +165,9 @@ class _Questions:
             first, stop = category_offsets[feature : feature + 2] if categorical.any() else (-1, -1)
             if categorical.any():
                 self._ask_categories(ensemble, own[categorical])
-            self.columns.append((feature, first_plane, len(self.planes) - first_plane, 0, first, stop - first))
+            self.columns.append(
+                (feature, first_plane, len(self.planes) - first_plane, 0, first, stop - first)
+            )
 
     def _ask_cuts(self, nodes, own):
         cuts = np.sort(nodes["cut"][own])
@@ -200,8 +205,8 @@ def _program(ensemble, questions):
     plans = np.zeros(ensemble.n_trees, PLAN)
     _kernels.measure_trees(nodes, tree_offsets, plans)
 
-    step, step_of_few, step_of_walk = NANOSECONDS[simd.level()]
-    walk = step_of_walk * plans["depth"]
+    step, step_of_few = STEP[simd.level()]
+    walk = WALK[0] + WALK[1] * plans["depth"]
     in_steps = step * (plans["n_leaves"] - 1) <= ROWS_PER_BLOCK * walk
     in_steps &= plans["n_leaves"] <= _kernels.MOST_LEAVES_IN_STEPS
     in_steps &= len(planes) <= _kernels.MOST_PLANES_IN_STEPS

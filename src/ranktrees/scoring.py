@@ -14,7 +14,7 @@ __all__ = ["leaves", "predict", "staged_predict"]
 _ROWS_PER_BLOCK = 64
 _VALUES_PER_BLOCK = 2**18
 
-_ROWS_PER_THREAD = 2048
+ROWS_PER_THREAD = 2048
 
 
 def predict(ensemble, X, n_threads: int = 1, *, start: ArrayLike | None = None) -> NDArray[np.float64]:
@@ -68,7 +68,7 @@ def predict(ensemble, X, n_threads: int = 1, *, start: ArrayLike | None = None) 
     sums = _before_trees(ensemble, start)
     _check_threads(n_threads)
     if ensemble.n_trees:
-        scorer, chunk = ensemble.scorer, _ROWS_PER_THREAD * n_threads
+        scorer, chunk = ensemble.scorer, ROWS_PER_THREAD * n_threads
         for first in range(0, X.shape[0], chunk):
             some = X if X.shape[0] <= chunk else X[first : first + chunk]
             codes = scorer.encode(some, n_threads)
