@@ -19,17 +19,19 @@ from libc.string cimport memcpy, memset
 
 from records cimport Column, Group, Node, Plan, Plane
 
-cdef extern from "keys.h" nogil:
-    ctypedef struct finder_float:
+cdef extern from "coding.h" nogil:
+    enum:
+        MISSING
+    ctypedef struct coder_float:
         pass
 
-    ctypedef struct finder_double:
+    ctypedef struct coder_double:
         pass
 
-    void make_finder_float(const float *edges, int64_t n, uint8_t missing, int bits, finder_float *finder)
-    void make_finder_double(const double *edges, int64_t n, uint8_t missing, int bits, finder_double *finder)
-    void encode_float(int64_t n, const float *numbers, const finder_float *finder, uint8_t *codes)
-    void encode_double(int64_t n, const double *numbers, const finder_double *finder, uint8_t *codes)
+    void make_coder_float(const float *cuts, int64_t n, coder_float *coder)
+    void make_coder_double(const double *cuts, int64_t n, coder_double *coder)
+    void encode_floats(int64_t n, const float *values, const coder_float *coder, uint8_t *codes)
+    void encode_doubles(int64_t n, const double *values, const coder_double *coder, uint8_t *codes)
 
 cdef extern from "blend.h" nogil:
     enum:
@@ -62,8 +64,6 @@ ctypedef fused integer:
 
 cdef enum:
     GROUP_COLUMNS = 16         # columns laid out together: one cache line of float32
-    FINDER_BITS = 8
-    MISSING = 255              # the code of NaN, above all cuts of a plane
     TREES_TOGETHER = 16        # at most, as the steps have room for
     STEPS_TOGETHER = 256       # at most, unless one tree has more: enough not to wait for one another
     BLOCKS_TOGETHER = 8        # their codes stay in the second cache ...
@@ -285,40 +285,40 @@ def without_missing(const uint64_t[::1] steps, const Plane[::1] planes):
 
 # --------------------------------------------------------------------------------------------------- encoding
 
-def finder_words(int itemsize):
-    """How many uint64 a finder takes up, for values of so many bytes."""
-    return ((sizeof(finder_float) if itemsize == 4 else sizeof(finder_double)) + 7) // 8
+def coder_words(int itemsize):
+    """How many uint64 a coder takes up, for values of so many bytes."""
+    return ((sizeof(coder_float) if itemsize == 4 else sizeof(coder_double)) + 7) // 8
 
 
-def make_finders(
+def make_coders(
     const floating[::1] cuts,            # IN  of all planes, rounded down to this type
     const int64_t[::1] offsets,          # IN  where those of a plane begin
-    uint64_t[:, ::1] finders,            # OUT
+    uint64_t[:, ::1] coders,            # OUT
 ):
     """Prepare to find values among the cuts of planes."""
     cdef Py_ssize_t i
-    for i in range(finders.shape[0]):
+    for i in range(coders.shape[0]):
         if floating is float:
-            make_finder_float(
-                &cuts[offsets[i]], offsets[i + 1] - offsets[i], MISSING, FINDER_BITS,
-                <finder_float *> &finders[i, 0],
+            make_coder_float(
+                &cuts[offsets[i]], offsets[i + 1] - offsets[i],
+                <coder_float *> &coders[i, 0],
             )
         else:
-            make_finder_double(
-                &cuts[offsets[i]], offsets[i + 1] - offsets[i], MISSING, FINDER_BITS,
-                <finder_double *> &finders[i, 0],
+            make_coder_double(
+                &cuts[offsets[i]], offsets[i + 1] - offsets[i],
+                <coder_double *> &coders[i, 0],
             )
 
 
-cdef struct Coder:
+cdef struct Questions:
     const Column *columns
     Py_ssize_t n_columns
     const Plane *planes
     Py_ssize_t n_planes
     const uint8_t *answers
     const double *categories
-    const uint64_t *finders
-    Py_ssize_t finder_words
+    const uint64_t *coders
+    Py_ssize_t coder_words
 
 
 cdef inline int category_of(const double *categories, int64_t n, double x) noexcept nogil:
@@ -334,7 +334,7 @@ cdef inline int category_of(const double *categories, int64_t n, double x) noexc
 
 
 cdef bint encode_column(
-    const Coder *coder, const Column *column, const floating *values, Py_ssize_t n_rows, uint8_t *codes
+    const Questions *asked, const Column *column, const floating *values, Py_ssize_t n_rows, uint8_t *codes
 ) noexcept nogil:
     # True where it matters that values are missing: two planes differ by it.
     cdef Py_ssize_t i
@@ -343,29 +343,29 @@ cdef bint encode_column(
     cdef uint8_t *to
     cdef const uint8_t *counts
     cdef const uint8_t *answers
-    cdef const uint64_t *finder
+    cdef const uint64_t *found_by
     cdef uint16_t category[BLOCK_ROWS]
     if column.first_category >= 0:
         for i in range(n_rows):
             category[i] = category_of(
-                coder.categories + column.first_category, column.n_categories, values[i]
+                asked.categories + column.first_category, column.n_categories, values[i]
             )
     for p in range(column.first_plane, column.first_plane + column.n_planes):
         to = codes + p * BLOCK_ROWS
-        if coder.planes[p].answers >= 0:
-            answers = coder.answers + coder.planes[p].answers * (MOST_CATEGORIES + 1)
+        if asked.planes[p].answers >= 0:
+            answers = asked.answers + asked.planes[p].answers * (MOST_CATEGORIES + 1)
             for i in range(n_rows):
                 to[i] = answers[category[i]]
             continue
         counts = to - BLOCK_ROWS
-        if coder.planes[p].cuts >= 0:
+        if asked.planes[p].cuts >= 0:
             counts = to
-            finder = coder.finders + coder.planes[p].cuts * coder.finder_words
+            found_by = asked.coders + asked.planes[p].cuts * asked.coder_words
             if floating is float:
-                encode_float(n_rows, values, <const finder_float *> finder, to)
+                encode_floats(n_rows, values, <const coder_float *> found_by, to)
             else:
-                encode_double(n_rows, values, <const finder_double *> finder, to)
-        if coder.planes[p].missing_left:
+                encode_doubles(n_rows, values, <const coder_double *> found_by, to)
+        if asked.planes[p].missing_left:
             for i in range(n_rows):
                 missing |= counts[i] == MISSING
                 to[i] = 0 if counts[i] == MISSING else counts[i]
@@ -373,25 +373,25 @@ cdef bint encode_column(
 
 
 cdef void encode_dense_block(
-    const Coder *coder, const floating *first_row, Py_ssize_t row_stride, Py_ssize_t feature_stride,
+    const Questions *asked, const floating *first_row, Py_ssize_t row_stride, Py_ssize_t feature_stride,
     Py_ssize_t n_rows, uint8_t *codes,
 ) noexcept nogil:
     cdef floating values[GROUP_COLUMNS * BLOCK_ROWS]
     cdef Py_ssize_t g, i, j, n, first
     cdef bint missing = False
     cdef const char *row
-    for g in range((coder.n_columns + GROUP_COLUMNS - 1) // GROUP_COLUMNS):
+    for g in range((asked.n_columns + GROUP_COLUMNS - 1) // GROUP_COLUMNS):
         first = g * GROUP_COLUMNS
-        n = min(<Py_ssize_t> GROUP_COLUMNS, coder.n_columns - first)
+        n = min(<Py_ssize_t> GROUP_COLUMNS, asked.n_columns - first)
         for i in range(n_rows):
             row = <const char *> first_row + i * row_stride
             for j in range(n):
                 values[j * BLOCK_ROWS + i] = (
-                    <const floating *> (row + coder.columns[first + j].feature * feature_stride)
+                    <const floating *> (row + asked.columns[first + j].feature * feature_stride)
                 )[0]
         for j in range(n):
-            missing |= encode_column(coder, &coder.columns[first + j], values + j * BLOCK_ROWS, n_rows, codes)
-    codes[coder.n_planes * BLOCK_ROWS] = missing
+            missing |= encode_column(asked, &asked.columns[first + j], values + j * BLOCK_ROWS, n_rows, codes)
+    codes[asked.n_planes * BLOCK_ROWS] = missing
 
 
 cdef inline bint scatter(
@@ -416,7 +416,7 @@ cdef inline bint scatter(
 
 
 cdef int encode_sparse_block(
-    const Coder *coder, const floating *values, const integer *columns, const integer *row_offsets,
+    const Questions *asked, const floating *values, const integer *columns, const integer *row_offsets,
     Py_ssize_t n_rows, int64_t n_values, const int32_t *column_of_feature, int64_t n_features, double *dense,
     uint8_t *codes,
 ) noexcept nogil:
@@ -428,9 +428,9 @@ cdef int encode_sparse_block(
             values, columns, row_offsets[i], row_offsets[i + 1], n_values, column_of_feature, n_features,
             dense + i, False,
         )
-    for i in range(coder.n_columns):
-        missing |= encode_column(coder, &coder.columns[i], dense + i * BLOCK_ROWS, n_rows, codes)
-    codes[coder.n_planes * BLOCK_ROWS] = missing
+    for i in range(asked.n_columns):
+        missing |= encode_column(asked, &asked.columns[i], dense + i * BLOCK_ROWS, n_rows, codes)
+    codes[asked.n_planes * BLOCK_ROWS] = missing
     for i in range(n_rows):
         scatter(
             values, columns, row_offsets[i], row_offsets[i + 1], n_values, column_of_feature, n_features,
@@ -679,21 +679,21 @@ cdef class Program:
         self.nodes, self.values = nodes, values
         self.bench_size, self.few_rows = bench_size, few_rows
 
-    cdef Coder coder(self, const uint64_t[:, ::1] finders) noexcept:
-        return Coder(
+    cdef Questions questions(self, const uint64_t[:, ::1] coders) noexcept:
+        return Questions(
             &self.columns[0], self.columns.shape[0], &self.planes[0], self.planes.shape[0],
-            &self.answers[0, 0], &self.categories[0], &finders[0, 0], finders.shape[1],
+            &self.answers[0, 0], &self.categories[0], &coders[0, 0], coders.shape[1],
         )
 
     def encode_dense(
         self,
         const floating[:, :] X,              # IN  any strides
-        const uint64_t[:, ::1] finders,      # IN  of the type of X
+        const uint64_t[:, ::1] coders,      # IN  of the type of X
         uint8_t[:, :, ::1] codes,            # OUT n_blocks x n_planes x BLOCK_ROWS; past the last row not set
         int n_threads,
     ):
         """Encode the values that the trees ask for."""
-        cdef Coder coder = self.coder(finders)
+        cdef Questions asked = self.questions(coders)
         cdef Py_ssize_t block, start, n_rows = X.shape[0]
         for block in prange(
             codes.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads,
@@ -701,7 +701,7 @@ cdef class Program:
         ):
             start = block * BLOCK_ROWS
             encode_dense_block(
-                &coder, &X[start, 0], X.strides[0], X.strides[1],
+                &asked, &X[start, 0], X.strides[0], X.strides[1],
                 min(<Py_ssize_t> BLOCK_ROWS, n_rows - start), &codes[block, 0, 0],
             )
 
@@ -710,13 +710,13 @@ cdef class Program:
         const floating[::1] data,            # IN
         const integer[::1] indices,          # IN
         const integer[::1] row_offsets,      # IN  n_rows + 1
-        const uint64_t[:, ::1] finders,      # IN  of float64
+        const uint64_t[:, ::1] coders,      # IN  of float64
         double[:, :, ::1] dense,             # scratch, zeros: n_threads x n_columns x BLOCK_ROWS
         uint8_t[:, :, ::1] codes,            # OUT as in encode_dense
         int n_threads,
     ):
         """The same for rows of a CSR matrix, where an absent value is 0; True if it points outside itself."""
-        cdef Coder coder = self.coder(finders)
+        cdef Questions asked = self.questions(coders)
         cdef Py_ssize_t block, start, n_rows = row_offsets.shape[0] - 1
         cdef int64_t n_values = min(data.shape[0], indices.shape[0])
         cdef int n_outside = 0
@@ -726,7 +726,7 @@ cdef class Program:
         ):
             start = block * BLOCK_ROWS
             n_outside += encode_sparse_block(
-                &coder, &data[0], &indices[0], &row_offsets[start],
+                &asked, &data[0], &indices[0], &row_offsets[start],
                 min(<Py_ssize_t> BLOCK_ROWS, n_rows - start), n_values,
                 &self.column_of_feature[0], self.column_of_feature.shape[0], &dense[threadid(), 0, 0],
                 &codes[block, 0, 0],

@@ -56,7 +56,7 @@ class Scorer:
         self.n_trees = ensemble.n_trees
         self._n_planes, self._n_columns = len(questions.planes), len(questions.columns)
         self._cuts = questions.cuts
-        self._finders = {}
+        self._coders = {}
         self._program = _program(ensemble, questions)
 
     def encode(self, X, n_threads: int = 1) -> NDArray[np.uint8]:
@@ -85,15 +85,15 @@ class Scorer:
         if n_blocks == 0:
             return codes
         if not sparse.issparse(X):
-            self._program.encode_dense(X, self._finders_for(X.dtype), codes, n_threads)
+            self._program.encode_dense(X, self._coders_for(X.dtype), codes, n_threads)
             return codes
         data = np.ascontiguousarray(X.data, None if X.data.dtype in (np.float32, np.float64) else np.float64)
         wide = np.int32 if X.indices.dtype == X.indptr.dtype == np.int32 else np.int64
         indices, row_offsets = np.ascontiguousarray(X.indices, wide), np.ascontiguousarray(X.indptr, wide)
         dense = np.zeros((n_threads, self._n_columns, ROWS_PER_BLOCK))
-        finders = self._finders_for(dense.dtype)
+        coders = self._coders_for(dense.dtype)
         if len(row_offsets) != X.shape[0] + 1 or self._program.encode_sparse(
-            data, indices, row_offsets, finders, dense, codes, n_threads
+            data, indices, row_offsets, coders, dense, codes, n_threads
         ):
             raise ValueError("X is a damaged sparse matrix: its indptr or indices point outside it")
         return codes
@@ -131,15 +131,15 @@ class Scorer:
             raise ValueError(f"rows must be from 0 to {len(sums) - 1}, got {rows.min()} to {rows.max()}")
         self._program.add(codes, sums, first_tree, stop_tree, rows, n_threads)
 
-    def _finders_for(self, dtype):
+    def _coders_for(self, dtype):
         """What finds values of a type among the cuts; those of float32 are told apart by float32 cuts."""
-        if dtype not in self._finders:
+        if dtype not in self._coders:
             cuts = np.concatenate([np.zeros(0), *self._cuts])
             offsets = np.cumsum([0, *map(len, self._cuts)])
-            finders = np.empty((len(self._cuts), _kernels.finder_words(dtype.itemsize)), np.uint64)
-            _kernels.make_finders(round_down(cuts) if dtype == np.float32 else cuts, offsets, finders)
-            self._finders[dtype] = finders
-        return self._finders[dtype]
+            coders = np.empty((len(self._cuts), _kernels.coder_words(dtype.itemsize)), np.uint64)
+            _kernels.make_coders(round_down(cuts) if dtype == np.float32 else cuts, offsets, coders)
+            self._coders[dtype] = coders
+        return self._coders[dtype]
 
 
 class _Questions:

@@ -1,0 +1,120 @@
+/* How many of the cuts of a plane are below each value; see keys.h for how that is found in general.
+ *
+ * With AVX-512 the cuts of a plane fit into registers. They are searched from the middle, all values in step:
+ *
+ *   pivots     | - | 1 | 2 3 | 4 5 6 7 | 8 . . . 15 |     register 0: below pivot i are the pivots 2 i and 2 i + 1
+ *              | 16 . . . 31 |                            register 1
+ *              | 32 . . . 47 | 48 . . . 63 |              registers 2 and 3, and so on to 255 */
+#ifndef RANKTREES_CODING_H
+#define RANKTREES_CODING_H
+
+#include <math.h>
+
+#include "keys.h"
+
+#if HAS_SIMD
+#include <immintrin.h>
+#endif
+
+enum { MISSING = 255, MARK_BITS = 8, FEWEST_LEVELS = 4, MOST_LEVELS = 8 };
+
+typedef union {
+    finder_float by_keys;
+    struct {
+        int levels;
+        float pivots[1 << MOST_LEVELS];
+    } in_registers;
+} coder_float;
+
+typedef finder_double coder_double;
+
+static void make_coder_double(const double *cuts, int64_t n, coder_double *coder) {
+    make_finder_double(cuts, n, MISSING, MARK_BITS, coder);
+}
+
+static void make_coder_float(const float *cuts, int64_t n, coder_float *coder) {
+    if (simd_level() != AVX512) {
+        make_finder_float(cuts, n, MISSING, MARK_BITS, &coder->by_keys);
+        return;
+    }
+    int levels = FEWEST_LEVELS;
+    while (n >> levels)
+        levels++;
+    coder->in_registers.levels = levels;
+    coder->in_registers.pivots[0] = 0;
+    for (int level = 0; level < levels; level++)
+        for (int i = 0; i < 1 << level; i++) {
+            const int cut = ((2 * i + 1) << (levels - 1 - level)) - 1;
+            coder->in_registers.pivots[(1 << level) + i] = cut < n ? cuts[cut] : INFINITY;
+        }
+}
+
+#if HAS_SIMD
+FOR_AVX512 INLINE __m512 pivots_of_2(const __m512 *pivots, __m512i at) {
+    return _mm512_permutex2var_ps(pivots[0], at, pivots[1]);
+}
+
+FOR_AVX512 INLINE __m512 pivots_of_4(const __m512 *pivots, __m512i at) {
+    return _mm512_mask_blend_ps(_mm512_test_epi32_mask(at, _mm512_set1_epi32(32)), pivots_of_2(pivots, at),
+                                pivots_of_2(pivots + 2, at));
+}
+
+FOR_AVX512 INLINE __m512 pivots_of_8(const __m512 *pivots, __m512i at) {
+    return _mm512_mask_blend_ps(_mm512_test_epi32_mask(at, _mm512_set1_epi32(64)), pivots_of_4(pivots, at),
+                                pivots_of_4(pivots + 4, at));
+}
+
+FOR_AVX512 INLINE void encode_in_registers(int levels, int64_t n, const float *values, const float *pivots,
+                                           uint8_t *codes) {
+    __m512 all[1 << (MOST_LEVELS - 4)];
+    for (int r = 0; r < 1 << (levels - 4); r++)
+        all[r] = _mm512_loadu_ps(pivots + 16 * r);
+    for (int64_t i = 0; i < n; i += 16) {
+        const __m512 x = _mm512_loadu_ps(values + i);
+        const __m512i one = _mm512_set1_epi32(1);
+        __m512i at = one;
+        for (int level = 0; level < levels; level++) {
+            const __m512 pivot = level < 4    ? _mm512_permutexvar_ps(at, all[0])
+                                 : level == 4 ? _mm512_permutexvar_ps(at, all[1])
+                                 : level == 5 ? pivots_of_2(all + 2, at)
+                                 : level == 6 ? pivots_of_4(all + 4, at)
+                                              : pivots_of_8(all + 8, at);
+            const __mmask16 is_above = _mm512_cmp_ps_mask(pivot, x, _CMP_LT_OQ);
+            at = _mm512_add_epi32(at, at);
+            at = _mm512_mask_add_epi32(at, is_above, at, one);
+        }
+        at = _mm512_mask_mov_epi32(at, _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q),
+                                   _mm512_set1_epi32(MISSING + (1 << levels)));
+        at = _mm512_sub_epi32(at, _mm512_set1_epi32(1 << levels));
+        _mm_storeu_si128((__m128i *)(codes + i), _mm512_cvtepi32_epi8(at));
+    }
+}
+
+FOR_AVX512 static void encode_sixteen(int64_t n, const float *values, const coder_float *coder, uint8_t *codes) {
+    const float *pivots = coder->in_registers.pivots;
+    switch (coder->in_registers.levels) {
+    case 4: encode_in_registers(4, n, values, pivots, codes); break;
+    case 5: encode_in_registers(5, n, values, pivots, codes); break;
+    case 6: encode_in_registers(6, n, values, pivots, codes); break;
+    case 7: encode_in_registers(7, n, values, pivots, codes); break;
+    default: encode_in_registers(8, n, values, pivots, codes);
+    }
+}
+#endif
+
+/* Codes of n values; up to 15 more may be read and written. */
+static inline void encode_floats(int64_t n, const float *values, const coder_float *coder, uint8_t *codes) {
+#if HAS_SIMD
+    if (simd_level() == AVX512) {
+        encode_sixteen(n, values, coder, codes);
+        return;
+    }
+#endif
+    encode_float(n, values, &coder->by_keys, codes);
+}
+
+static inline void encode_doubles(int64_t n, const double *values, const coder_double *coder, uint8_t *codes) {
+    encode_double(n, values, coder, codes);
+}
+
+#endif
