@@ -1,4 +1,7 @@
-"""Walk the trees: from rows of values, dense or sparse, to leaves and what they add."""
+"""Walk the trees as plainly as can be: from rows of values, dense or sparse, to leaves.
+
+Scores come from scorer.pyx, which has to agree.
+"""
 from cython cimport floating
 from cython.parallel cimport prange, threadid
 from libc.stdint cimport int32_t, int64_t, uint32_t
@@ -69,23 +72,17 @@ cdef inline void walk_block(
     Py_ssize_t row_stride,
     Py_ssize_t feature_stride,
     Py_ssize_t n_rows,
-    double *scores,
     int32_t *leaves,
 ) noexcept nogil:
     cdef:
         Py_ssize_t t, i
         const Node *tree
         const floating *row
-        int32_t leaf
     for t in range(model.n_trees):
         tree = model.nodes + model.tree_offsets[t]
         for i in range(n_rows):
             row = <const floating *> (<const char *> first_row + i * row_stride)
-            leaf = leaf_of_row(model, tree, row, feature_stride)
-            if leaves == NULL:
-                scores[i] += tree[leaf].value
-            else:
-                leaves[i * model.n_trees + t] = leaf
+            leaves[i * model.n_trees + t] = leaf_of_row(model, tree, row, feature_stride)
 
 
 def walk_rows(
@@ -95,18 +92,15 @@ def walk_rows(
     const uint32_t[:, ::1] bitsets,          # IN
     const double[::1] category_values,       # IN all features' categories, one after another
     const int64_t[::1] category_offsets,     # IN n_features + 1
-    double[::1] scores,                      # OUT += the leaves' values in tree order, or None
-    int32_t[:, ::1] leaves,                  # OUT leaf of every row in every tree, or None
+    int32_t[:, ::1] leaves,                  # OUT leaf of every row in every tree
     int n_threads,
 ):
-    """Drop rows of values down the trees; fills either ``scores`` or ``leaves``."""
+    """Drop rows of values down the trees."""
     cdef:
         Model model = Model(
             &nodes[0], &tree_offsets[0], tree_offsets.shape[0] - 1,
             &bitsets[0, 0], &category_values[0], &category_offsets[0],
         )
-        double *to_scores = NULL if scores is None else &scores[0]
-        int32_t *to_leaves = NULL if leaves is None else &leaves[0, 0]
         Py_ssize_t n_rows = X.shape[0]
         Py_ssize_t n_blocks = (n_rows + ROWS_PER_BLOCK - 1) // ROWS_PER_BLOCK
         Py_ssize_t block, start
@@ -119,8 +113,7 @@ def walk_rows(
         start = block * ROWS_PER_BLOCK
         walk_block(
             &model, &X[start, 0], X.strides[0], X.strides[1], min(ROWS_PER_BLOCK, n_rows - start),
-            NULL if to_scores == NULL else to_scores + start,
-            NULL if to_leaves == NULL else to_leaves + start * model.n_trees,
+            &leaves[start, 0],
         )
 
 
@@ -160,7 +153,6 @@ cdef inline int walk_sparse_block(
     int64_t n_values,
     int64_t n_features,
     double *dense,
-    double *scores,
     int32_t *leaves,
 ) noexcept nogil:
     cdef:
@@ -171,7 +163,7 @@ cdef inline int walk_sparse_block(
             values, columns, row_offsets[i], row_offsets[i + 1], n_values,
             dense + i * n_features, n_features, False,
         )
-    walk_block(model, dense, n_features * sizeof(double), sizeof(double), n_rows, scores, leaves)
+    walk_block(model, dense, n_features * sizeof(double), sizeof(double), n_rows, leaves)
     for i in range(n_rows):
         scatter(
             values, columns, row_offsets[i], row_offsets[i + 1], n_values,
@@ -190,7 +182,6 @@ def walk_csr(
     const double[::1] category_values,       # IN
     const int64_t[::1] category_offsets,     # IN n_features + 1
     double[:, :, ::1] dense,                 # scratch, zeros: n_threads x rows of a block x n_features
-    double[::1] scores,                      # OUT as in walk_rows
     int32_t[:, ::1] leaves,                  # OUT as in walk_rows
     int n_threads,
 ):
@@ -200,9 +191,7 @@ def walk_csr(
             &nodes[0], &tree_offsets[0], tree_offsets.shape[0] - 1,
             &bitsets[0, 0], &category_values[0], &category_offsets[0],
         )
-        double *to_scores = NULL if scores is None else &scores[0]
-        int32_t *to_leaves = NULL if leaves is None else &leaves[0, 0]
-        Py_ssize_t n_rows = leaves.shape[0] if scores is None else scores.shape[0]
+        Py_ssize_t n_rows = leaves.shape[0]
         Py_ssize_t rows_per_block = dense.shape[1]
         Py_ssize_t n_blocks = (n_rows + rows_per_block - 1) // rows_per_block
         Py_ssize_t n_features = dense.shape[2]
@@ -219,8 +208,7 @@ def walk_csr(
         n_outside += walk_sparse_block(
             &model, &values[0], &columns[0], &row_offsets[start], min(rows_per_block, n_rows - start),
             n_values, n_features, &dense[threadid(), 0, 0],
-            NULL if to_scores == NULL else to_scores + start,
-            NULL if to_leaves == NULL else to_leaves + start * model.n_trees,
+            &leaves[start, 0],
         )
     return n_outside > 0
 

@@ -19,6 +19,7 @@ from ranktrees.rounding import round_down
 
 __all__ = ["Scorer"]
 
+DAMAGED = "X is a damaged sparse matrix: its indptr or indices point outside it"
 ROWS_PER_BLOCK = _kernels.ROWS_PER_BLOCK
 CUTS_PER_PLANE = _kernels.MISSING_CODE - 1
 
@@ -87,15 +88,13 @@ class Scorer:
         if not sparse.issparse(X):
             self._program.encode_dense(X, self._coders_for(X.dtype), codes, n_threads)
             return codes
-        data = np.ascontiguousarray(X.data, None if X.data.dtype in (np.float32, np.float64) else np.float64)
-        wide = np.int32 if X.indices.dtype == X.indptr.dtype == np.int32 else np.int64
-        indices, row_offsets = np.ascontiguousarray(X.indices, wide), np.ascontiguousarray(X.indptr, wide)
+        data, indices, row_offsets = parts_of_csr(X)
         dense = np.zeros((n_threads, self._n_columns, ROWS_PER_BLOCK))
         coders = self._coders_for(dense.dtype)
         if len(row_offsets) != X.shape[0] + 1 or self._program.encode_sparse(
             data, indices, row_offsets, coders, dense, codes, n_threads
         ):
-            raise ValueError("X is a damaged sparse matrix: its indptr or indices point outside it")
+            raise ValueError(DAMAGED)
         return codes
 
     def add(self, codes, sums, first_tree, stop_tree, rows=None, n_threads: int = 1) -> None:
@@ -140,6 +139,13 @@ class Scorer:
             _kernels.make_coders(round_down(cuts) if dtype == np.float32 else cuts, offsets, coders)
             self._coders[dtype] = coders
         return self._coders[dtype]
+
+
+def parts_of_csr(X):
+    """The values, columns and row offsets of a CSR matrix as the kernels read them."""
+    values = np.ascontiguousarray(X.data, None if X.data.dtype in (np.float32, np.float64) else np.float64)
+    wide = np.int32 if X.indices.dtype == X.indptr.dtype == np.int32 else np.int64
+    return values, np.ascontiguousarray(X.indices, wide), np.ascontiguousarray(X.indptr, wide)
 
 
 class _Questions:

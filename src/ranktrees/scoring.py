@@ -1,4 +1,4 @@
-"""From an ensemble and rows to scores: the plain walk from root to leaf, over threads."""
+"""From an ensemble and rows to scores, by its scorer; and to leaves, by the plain walk from root to leaf."""
 
 from collections.abc import Iterator
 
@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from ranktrees._core import scoring as _scoring
+from ranktrees.scorer import DAMAGED, parts_of_csr
 
 __all__ = ["leaves", "predict", "staged_predict"]
 
@@ -14,6 +15,7 @@ __all__ = ["leaves", "predict", "staged_predict"]
 _ROWS_PER_BLOCK = 64
 _VALUES_PER_BLOCK = 2**18
 
+# Codes of so many rows stay in the second cache until all trees have seen them.
 ROWS_PER_THREAD = 2048
 
 
@@ -67,12 +69,11 @@ def predict(ensemble, X, n_threads: int = 1, *, start: ArrayLike | None = None) 
     start = _start(ensemble, X, start)
     sums = _before_trees(ensemble, start)
     _check_threads(n_threads)
-    if ensemble.n_trees:
-        scorer, chunk = ensemble.scorer, ROWS_PER_THREAD * n_threads
-        for first in range(0, X.shape[0], chunk):
-            some = X if X.shape[0] <= chunk else X[first : first + chunk]
-            codes = scorer.encode(some, n_threads)
-            scorer.add(codes, sums[first : first + chunk], 0, ensemble.n_trees, n_threads=n_threads)
+    chunk = ROWS_PER_THREAD * n_threads
+    for first in range(0, X.shape[0], chunk):
+        some = X if X.shape[0] <= chunk else X[first : first + chunk]
+        codes = ensemble.scorer.encode(some, n_threads)
+        ensemble.scorer.add(codes, sums[first : first + chunk], 0, ensemble.n_trees, n_threads=n_threads)
     return _scores(ensemble, start, sums, ensemble.n_trees)
 
 
@@ -100,7 +101,7 @@ def staged_predict(
     start = _start(ensemble, X, start)
     sums = _before_trees(ensemble, start)
     _check_threads(n_threads)
-    codes = ensemble.scorer.encode(X, n_threads) if ensemble.n_trees else None
+    codes = ensemble.scorer.encode(X, n_threads)
     for t in range(ensemble.n_trees):
         ensemble.scorer.add(codes, sums, t, t + 1, n_threads=n_threads)
         yield _scores(ensemble, start, sums, t + 1)
@@ -125,8 +126,10 @@ def leaves(ensemble, X, n_threads: int = 1) -> NDArray[np.int32]:
         As for `predict`.
     """
     X = _rows(ensemble, X)
+    _check_threads(n_threads)
     found = np.empty((X.shape[0], ensemble.n_trees), np.int32)
-    _walk(ensemble, X, ensemble.tree_offsets, None, found, n_threads)
+    if found.size:
+        _walk(ensemble, X, found, n_threads)
     return found
 
 
@@ -159,21 +162,16 @@ def _check_threads(n_threads):
         raise ValueError(f"n_threads must be at least 1, got {n_threads}")
 
 
-def _walk(ensemble, X, tree_offsets, sums, found, n_threads):
-    _check_threads(n_threads)
-    if X.shape[0] == 0 or len(tree_offsets) == 1:
-        return
-    model = (ensemble.nodes, tree_offsets, ensemble.bitsets, *ensemble.category_table)
+def _walk(ensemble, X, found, n_threads):
+    model = (ensemble.nodes, ensemble.tree_offsets, ensemble.bitsets, *ensemble.category_table)
     if not sparse.issparse(X):
-        _scoring.walk_rows(X, *model, sums, found, n_threads)
+        _scoring.walk_rows(X, *model, found, n_threads)
         return
-    values = np.ascontiguousarray(X.data, None if X.data.dtype in (np.float32, np.float64) else np.float64)
-    wide = np.int32 if X.indices.dtype == X.indptr.dtype == np.int32 else np.int64
-    columns, row_offsets = np.ascontiguousarray(X.indices, wide), np.ascontiguousarray(X.indptr, wide)
+    values, columns, row_offsets = parts_of_csr(X)
     rows_per_block = min(_ROWS_PER_BLOCK, max(1, _VALUES_PER_BLOCK // X.shape[1]))
     dense = np.zeros((n_threads, rows_per_block, X.shape[1]))
-    if _scoring.walk_csr(values, columns, row_offsets, *model, dense, sums, found, n_threads):
-        raise ValueError("X is a damaged sparse matrix: its indptr or indices point outside it")
+    if _scoring.walk_csr(values, columns, row_offsets, *model, dense, found, n_threads):
+        raise ValueError(DAMAGED)
 
 
 def _before_trees(ensemble, start):
