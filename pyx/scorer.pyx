@@ -51,11 +51,16 @@ cdef extern from "blend.h" nogil:
 cdef extern from "walking.h" nogil:
     enum:
         WALKS
+        CODE_OF_SET
     ctypedef struct walk_node:
         pass
+    ctypedef struct category_sets:
+        const uint32_t *plane
+        const uint32_t *bits
     walk_node make_walk_node(uint32_t child, uint32_t plane, uint32_t code)
     void walk(
-        const walk_node *nodes, int64_t depth, const uint8_t *planes, const uint32_t *row, uint32_t *at
+        const walk_node *nodes, const category_sets *sets, int64_t depth, const uint8_t *planes,
+        const uint32_t *row, uint32_t *at,
     )
 
 ctypedef fused integer:
@@ -73,6 +78,7 @@ cdef enum:
 
 ROWS_PER_BLOCK = BLOCK_ROWS
 MISSING_CODE = MISSING
+SET_CODE = CODE_OF_SET
 MOST_PLANES_IN_STEPS = 1 << 16
 MOST_LEAVES_IN_STEPS = MOST_LEAVES
 N_ANSWERS = MOST_CATEGORIES + 1
@@ -447,6 +453,7 @@ cdef struct Machine:
     const Plan *plans
     const double *tables
     const walk_node *nodes
+    category_sets sets
     const double *values
     Py_ssize_t few_rows
 
@@ -463,7 +470,7 @@ cdef void walk_rows(
         for w in range(WALKS):
             at[w] = <uint32_t> plan.root
             row[w] = <uint32_t> min(i + w, n_rows - 1)
-        walk(machine.nodes, plan.depth, codes, row, at)
+        walk(machine.nodes, &machine.sets, plan.depth, codes, row, at)
         for w in range(min(<Py_ssize_t> WALKS, n_rows - i)):
             sums[i + w] += machine.values[at[w]]
 
@@ -486,7 +493,7 @@ cdef void walk_trees(
         for w in range(WALKS):
             at[w] = <uint32_t> machine.plans[t + min(w, n - 1)].root
             depth = max(depth, <int64_t> machine.plans[t + min(w, n - 1)].depth)
-        walk(machine.nodes, depth, codes, row, at)
+        walk(machine.nodes, &machine.sets, depth, codes, row, at)
         for w in range(n):
             sums[i] += machine.values[at[w]]
 
@@ -666,17 +673,19 @@ cdef class Program:
     cdef const Plan[::1] plans
     cdef const double[::1] tables
     cdef const uint64_t[::1] nodes
+    cdef const uint32_t[::1] set_planes
+    cdef const uint32_t[:, ::1] bitsets
     cdef const double[::1] values
     cdef Py_ssize_t bench_size, few_rows
 
     def __init__(
         self, columns, planes, answers, categories, column_of_feature, steps, groups, plans, tables, nodes,
-        values, bench_size, few_rows,
+        set_planes, bitsets, values, bench_size, few_rows,
     ):
         self.columns, self.planes, self.answers, self.categories = columns, planes, answers, categories
         self.column_of_feature = column_of_feature
         self.steps, self.groups, self.plans, self.tables = steps, groups, plans, tables
-        self.nodes, self.values = nodes, values
+        self.nodes, self.set_planes, self.bitsets, self.values = nodes, set_planes, bitsets, values
         self.bench_size, self.few_rows = bench_size, few_rows
 
     cdef Questions questions(self, const uint64_t[:, ::1] coders) noexcept:
@@ -745,7 +754,8 @@ cdef class Program:
         """sums[row] += the values of the leaves of the row, tree after tree."""
         cdef Machine machine = Machine(
             [&self.steps[0, 0], &self.steps[1, 0]], &self.groups[0], &self.plans[0], &self.tables[0],
-            <const walk_node *> &self.nodes[0], &self.values[0], self.few_rows,
+            <const walk_node *> &self.nodes[0], category_sets(&self.set_planes[0], &self.bitsets[0, 0]),
+            &self.values[0], self.few_rows,
         )
         cdef Run runs[3]
         cdef uint64_t[:, ::1] cut_steps = np.empty((4, STEPS_TOGETHER), np.uint64)

@@ -3,6 +3,7 @@
  *   node     the left child is ``child``, the right one comes after it; a leaf is its own left child
  *
  *            | child : 32 | plane : 24 | code : 8 |                  goes right where plane > code
+ *            | child : 32 | set : 24 | 254 : 8 |                     goes left where the set has the category
  *
  * No walk waits for another, and no step is a branch; a walk that has arrived stays where it is. */
 #ifndef RANKTREES_WALKING_H
@@ -12,11 +13,21 @@
 
 #include "blend.h"
 
-enum { WALKS = 16, WALKED_BLINDLY = 8 };
+enum { WALKS = 16, WALKED_BLINDLY = 8, CODE_OF_SET = 254 };
+
+/* Sets of categories: the plane of the categories, and eight words of bits for each. */
+typedef struct {
+    const uint32_t *plane, *bits;
+} category_sets;
 
 typedef struct {
     uint32_t child, plane_and_code;
 } walk_node;
+
+INLINE int lacks(const category_sets *sets, uint32_t set, const uint8_t *planes, uint32_t row) {
+    const uint8_t category = ROWS_OF(planes, sets->plane[set])[row];
+    return !(sets->bits[8 * (size_t)set + (category >> 5)] >> (category & 31) & 1);
+}
 
 INLINE walk_node make_walk_node(uint32_t child, uint32_t plane, uint32_t code) {
     return (walk_node){child, plane << 8 | code};
@@ -24,8 +35,9 @@ INLINE walk_node make_walk_node(uint32_t child, uint32_t plane, uint32_t code) {
 
 /* From nodes[at[w]] walks the row row[w] of a block, at most ``depth`` steps. */
 EACH_WIDTH(void, walk,
-           (const walk_node *nodes, int64_t depth, const uint8_t *planes, const uint32_t *row, uint32_t *at),
-           (nodes, depth, planes, row, at)) {
+           (const walk_node *nodes, const category_sets *sets, int64_t depth, const uint8_t *planes,
+            const uint32_t *row, uint32_t *at),
+           (nodes, sets, depth, planes, row, at)) {
     uint32_t here[WALKS];
     memcpy(here, at, sizeof here);
     for (int64_t walked = 0; walked < depth; walked += WALKED_BLINDLY) {
@@ -35,7 +47,9 @@ EACH_WIDTH(void, walk,
             for (int w = 0; w < WALKS; w++) {
                 const walk_node node = nodes[here[w]];
                 const uint8_t code = (uint8_t)node.plane_and_code;
-                here[w] = node.child + (ROWS_OF(planes, node.plane_and_code >> 8)[row[w]] > code);
+                const uint32_t number = node.plane_and_code >> 8;
+                here[w] = node.child + (code == CODE_OF_SET ? lacks(sets, number, planes, row[w])
+                                                            : ROWS_OF(planes, number)[row[w]] > code);
             }
         for (int w = 0; w < WALKS; w++)
             moved |= before[w] ^ here[w];

@@ -23,9 +23,11 @@ DAMAGED = "X is a damaged sparse matrix: its indptr or indices point outside it"
 ROWS_PER_BLOCK = _kernels.ROWS_PER_BLOCK
 CUTS_PER_PLANE = _kernels.MISSING_CODE - 1
 
-# As measured: what is paid for a step over a whole block and over one of few rows, for a walk and its steps.
+# Nanoseconds, as measured: for a step over a whole block and over one of few rows; for a walk and each of its
+# steps; for a row's answer to a categorical split.
 STEP = {"avx512": (1.8, 1.3), "avx2": (3.0, 1.3), "portable": (5.0, 2.0)}
 WALK = 4.0, 0.45
+ANSWER = 0.4
 
 
 class Scorer:
@@ -53,12 +55,15 @@ class Scorer:
     """
 
     def __init__(self, ensemble):
-        questions = _Questions(ensemble)
+        plans = np.zeros(ensemble.n_trees, PLAN)
+        _kernels.measure_trees(ensemble.nodes, ensemble.tree_offsets, plans)
+        in_steps = _in_steps(ensemble, plans)
+        questions = _Questions(ensemble, in_steps)
         self.n_trees = ensemble.n_trees
         self._n_planes, self._n_columns = len(questions.planes), len(questions.columns)
         self._cuts = questions.cuts
         self._coders = {}
-        self._program = _program(ensemble, questions)
+        self._program = _program(ensemble, questions, plans, in_steps)
 
     def encode(self, X, n_threads: int = 1) -> NDArray[np.uint8]:
         """Turn values into codes.
@@ -152,15 +157,19 @@ class _Questions:
     """What an ensemble asks of rows: columns, their planes of codes, the plane and code of each inner node.
 
     A plane holds at most 254 cuts, for 255 codes and one of missing values; the further cuts of a feature
-    have further planes. Where missing values go left in some nodes and right in others, there are two. A
-    categorical split has a plane of answers: 0 goes left, 1 goes right; equal ones share it.
+    have further planes. Where missing values go left in some nodes and right in others, there are two.
+
+    Walks look a category up in the set of its node. In steps, a categorical split has a plane of answers: 0
+    goes left, 1 goes right; equal ones share it.
     """
 
-    def __init__(self, ensemble):
+    def __init__(self, ensemble, in_steps):
         nodes, (_, category_offsets) = ensemble.nodes, ensemble.category_table
         self.columns, self.planes, self.cuts, self.answers = [], [], [], []
         self.plane_of_node = np.zeros(len(nodes), np.uint32)
         self.code_of_node = np.zeros(len(nodes), np.uint8)
+        self.set_planes, self.bitsets = np.zeros(len(ensemble.bitsets), np.uint32), ensemble.bitsets.copy()
+        in_steps = np.repeat(in_steps, np.diff(ensemble.tree_offsets))
         features = nodes["feature"]
         order = np.argsort(features.astype(np.min_scalar_type(-ensemble.n_features)), kind="stable")
         order = order[np.count_nonzero(features < 0) :]
@@ -170,7 +179,7 @@ class _Questions:
             self._ask_cuts(nodes, own[~categorical])
             first, stop = category_offsets[feature : feature + 2] if categorical.any() else (-1, -1)
             if categorical.any():
-                self._ask_categories(ensemble, own[categorical])
+                self._ask_categories(ensemble, own[categorical], stop - first, in_steps)
             self.columns.append(
                 (feature, first_plane, len(self.planes) - first_plane, 0, first, stop - first)
             )
@@ -193,37 +202,62 @@ class _Questions:
             part_before = part
         self.plane_of_node[own], self.code_of_node[own] = plane_of_question[question], code
 
-    def _ask_categories(self, ensemble, own):
+    def _ask_categories(self, ensemble, own, n_categories, in_steps):
+        fits = n_categories < _kernels.N_ANSWERS - 1  # into a byte, with one code for those not listed
+        if fits:
+            sets = ensemble.nodes["categories"][own]
+            self.set_planes[sets] = len(self.planes)
+            self.bitsets[sets, -1] |= ensemble.nodes["missing_left"][own].astype(np.uint32) << 31
+            self._answer(np.minimum(np.arange(_kernels.N_ANSWERS), _kernels.MISSING_CODE)[None])
+        own = own[in_steps[own]] if fits else own
         nodes = ensemble.nodes[own]
         bits = ensemble.bitsets[nodes["categories"]].astype("<u4").view(np.uint8)
         goes_left = np.column_stack([np.unpackbits(bits, axis=1, bitorder="little"), nodes["missing_left"]])
         answers, which = np.unique(1 - goes_left, axis=0, return_inverse=True)
         self.plane_of_node[own] = len(self.planes) + which.ravel()
+        self._answer(answers)
+
+    def _answer(self, answers):
         self.planes += [(-1, len(self.answers) + i, 0) for i in range(len(answers))]
         self.answers += list(answers)
 
+    def of_walks(self, ensemble):
+        """The plane or the set of each inner node, and its code."""
+        planes, codes = self.plane_of_node.copy(), self.code_of_node.copy()
+        sizes = np.array([0 if each is None else len(each) for each in ensemble.categories])
+        nodes = ensemble.nodes
+        by_set = (nodes["categories"] >= 0) & (sizes[nodes["feature"]] < _kernels.N_ANSWERS - 1)
+        planes[by_set], codes[by_set] = nodes["categories"][by_set], _kernels.SET_CODE
+        return planes, codes
 
-def _program(ensemble, questions):
-    """The program: per tree whichever costs less, a step per inner node for all rows, or a walk for each."""
+
+def _in_steps(ensemble, plans):
+    """Per tree whether a step per inner node for all rows costs less than a walk for each."""
+    step, _ = STEP[simd.level()]
+    n_categorical = np.diff(
+        np.cumsum(ensemble.nodes["categories"] >= 0)[ensemble.tree_offsets[1:] - 1], prepend=0
+    )
+    price = step * (plans["n_leaves"] - 1) + ANSWER * ROWS_PER_BLOCK * n_categorical
+    return (price <= ROWS_PER_BLOCK * _walk(plans)) & (plans["n_leaves"] <= _kernels.MOST_LEAVES_IN_STEPS)
+
+
+def _walk(plans):
+    return WALK[0] + WALK[1] * plans["depth"]
+
+
+def _program(ensemble, questions, plans, in_steps):
     nodes, tree_offsets = ensemble.nodes, ensemble.tree_offsets
     asked = questions.plane_of_node, questions.code_of_node
     planes, columns = np.array(questions.planes, PLANE), np.array(questions.columns, COLUMN)
-    plans = np.zeros(ensemble.n_trees, PLAN)
-    _kernels.measure_trees(nodes, tree_offsets, plans)
-
-    step, step_of_few = STEP[simd.level()]
-    walk = WALK[0] + WALK[1] * plans["depth"]
-    in_steps = step * (plans["n_leaves"] - 1) <= ROWS_PER_BLOCK * walk
-    in_steps &= plans["n_leaves"] <= _kernels.MOST_LEAVES_IN_STEPS
-    in_steps &= len(planes) <= _kernels.MOST_PLANES_IN_STEPS
-
+    in_steps = in_steps & (len(planes) <= _kernels.MOST_PLANES_IN_STEPS)
     groups = np.zeros(ensemble.n_trees, GROUP)
     n_groups, n_steps, n_values = _kernels.group_trees(plans, in_steps.view(np.uint8), groups)
     groups, steps, tables = groups[:n_groups], np.zeros(n_steps, np.uint64), np.zeros(n_values)
     bench_size = _kernels.write_steps(nodes, tree_offsets, *asked, groups, plans, steps, tables)
     walk_nodes, values = np.zeros(len(nodes), np.uint64), np.zeros(len(nodes))
-    _kernels.lay_out_walks(nodes, tree_offsets, *asked, walk_nodes, values)
-    few_rows = int(step_of_few * n_steps / max(1.0, walk[in_steps].sum()))
+    _kernels.lay_out_walks(nodes, tree_offsets, *questions.of_walks(ensemble), walk_nodes, values)
+    _, step = STEP[simd.level()]
+    few_rows = int(step * n_steps / max(1.0, _walk(plans[in_steps]).sum()))
 
     column_of_feature = np.full(ensemble.n_features, -1, np.int32)
     column_of_feature[columns["feature"]] = np.arange(len(columns))
@@ -239,6 +273,8 @@ def _program(ensemble, questions):
         plans,
         tables,
         walk_nodes,
+        questions.set_planes,
+        questions.bitsets,
         values,
         bench_size,
         few_rows,
