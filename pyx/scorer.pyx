@@ -453,7 +453,7 @@ cdef struct Machine:
     const Plan *plans
     const double *tables
     const walk_node *nodes
-    category_sets sets
+    const category_sets *sets
     const double *values
     Py_ssize_t few_rows
 
@@ -470,7 +470,7 @@ cdef void walk_rows(
         for w in range(WALKS):
             at[w] = <uint32_t> plan.root
             row[w] = <uint32_t> min(i + w, n_rows - 1)
-        walk(machine.nodes, &machine.sets, plan.depth, codes, row, at)
+        walk(machine.nodes, machine.sets, plan.depth, codes, row, at)
         for w in range(min(<Py_ssize_t> WALKS, n_rows - i)):
             sums[i + w] += machine.values[at[w]]
 
@@ -493,7 +493,7 @@ cdef void walk_trees(
         for w in range(WALKS):
             at[w] = <uint32_t> machine.plans[t + min(w, n - 1)].root
             depth = max(depth, <int64_t> machine.plans[t + min(w, n - 1)].depth)
-        walk(machine.nodes, &machine.sets, depth, codes, row, at)
+        walk(machine.nodes, machine.sets, depth, codes, row, at)
         for w in range(n):
             sums[i] += machine.values[at[w]]
 
@@ -752,10 +752,11 @@ cdef class Program:
         int n_threads,
     ):
         """sums[row] += the values of the leaves of the row, tree after tree."""
+        cdef category_sets sets
         cdef Machine machine = Machine(
             [&self.steps[0, 0], &self.steps[1, 0]], &self.groups[0], &self.plans[0], &self.tables[0],
-            <const walk_node *> &self.nodes[0], category_sets(&self.set_planes[0], &self.bitsets[0, 0]),
-            &self.values[0], self.few_rows,
+            <const walk_node *> &self.nodes[0], NULL, &self.values[0],
+            self.few_rows,
         )
         cdef Run runs[3]
         cdef uint64_t[:, ::1] cut_steps = np.empty((4, STEPS_TOGETHER), np.uint64)
@@ -772,6 +773,9 @@ cdef class Program:
         cdef uint8_t[::1] scratch = aligned(n_threads * per_thread)
         cdef const int64_t *taken = NULL
         cdef int n_runs
+        sets.plane, sets.bits = &self.set_planes[0], &self.bitsets[0, 0]
+        if self.set_planes.shape[0]:
+            machine.sets = &sets
         if first_tree >= stop_tree or n_rows == 0:
             return
         if rows is not None:

@@ -33,11 +33,8 @@ INLINE walk_node make_walk_node(uint32_t child, uint32_t plane, uint32_t code) {
     return (walk_node){child, plane << 8 | code};
 }
 
-/* From nodes[at[w]] walks the row row[w] of a block, at most ``depth`` steps. */
-EACH_WIDTH(void, walk,
-           (const walk_node *nodes, const category_sets *sets, int64_t depth, const uint8_t *planes,
-            const uint32_t *row, uint32_t *at),
-           (nodes, sets, depth, planes, row, at)) {
+INLINE void walk_some(int with_sets, const walk_node *nodes, const category_sets *sets, int64_t depth,
+                      const uint8_t *planes, const uint32_t *row, uint32_t *at) {
     uint32_t here[WALKS];
     memcpy(here, at, sizeof here);
     for (int64_t walked = 0; walked < depth; walked += WALKED_BLINDLY) {
@@ -48,8 +45,10 @@ EACH_WIDTH(void, walk,
                 const walk_node node = nodes[here[w]];
                 const uint8_t code = (uint8_t)node.plane_and_code;
                 const uint32_t number = node.plane_and_code >> 8;
-                here[w] = node.child + (code == CODE_OF_SET ? lacks(sets, number, planes, row[w])
-                                                            : ROWS_OF(planes, number)[row[w]] > code);
+                if (with_sets && code == CODE_OF_SET)
+                    here[w] = node.child + lacks(sets, number, planes, row[w]);
+                else
+                    here[w] = node.child + (ROWS_OF(planes, number)[row[w]] > code);
             }
         for (int w = 0; w < WALKS; w++)
             moved |= before[w] ^ here[w];
@@ -57,6 +56,17 @@ EACH_WIDTH(void, walk,
             break;
     }
     memcpy(at, here, sizeof here);
+}
+
+/* From nodes[at[w]] walks the row row[w] of a block, at most ``depth`` steps. No sets are NULL. */
+EACH_WIDTH(void, walk,
+           (const walk_node *nodes, const category_sets *sets, int64_t depth, const uint8_t *planes,
+            const uint32_t *row, uint32_t *at),
+           (nodes, sets, depth, planes, row, at)) {
+    if (sets)
+        walk_some(1, nodes, sets, depth, planes, row, at);
+    else
+        walk_some(0, nodes, sets, depth, planes, row, at);
 }
 
 #endif

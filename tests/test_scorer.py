@@ -99,10 +99,12 @@ def test_a_feature_may_have_many_cuts(n_cuts, dtype):
     assert ensemble.predict(X).tobytes() == plain(ensemble, X).tobytes()
 
 
-def test_all_categories_and_cuts_on_the_same_feature():
-    rng = np.random.default_rng(0)
-    categories = [np.arange(256.0), np.array([])]
-    nodes, bitsets = reference.random_tree(rng, 60, categories, HOSTILE)
+@pytest.mark.parametrize("n_leaves", [20, 60, 300])
+@pytest.mark.parametrize("n_categories", [255, 256])
+def test_all_categories_and_cuts_on_the_same_feature(n_leaves, n_categories):
+    rng = np.random.default_rng(n_leaves)
+    categories = [np.arange(1.0 * n_categories), np.array([])]
+    nodes, bitsets = reference.random_tree(rng, n_leaves, categories, HOSTILE)
     nodes["categories"][(rng.random(len(nodes)) < 0.3) & (nodes["feature"] == 0)] = -1
     ensemble = Ensemble.from_trees([nodes], [bitsets], n_features=2, categories=categories)
     X = np.column_stack([np.r_[np.arange(-3.0, 260), np.nan, 0.5, -0.0], rng.normal(size=266)])
