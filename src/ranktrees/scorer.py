@@ -33,7 +33,7 @@ ANSWER = 0.4
 class Scorer:
     """What `ranktrees.scoring` scores with; ``Ensemble.scorer`` makes it at first use and keeps it.
 
-    It works in two parts, so that rows whose trees are added bit by bit are encoded once:
+    Encoding rows and adding trees are apart, so that rows are encoded once however often trees are added.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ class Scorer:
             Raised in place.
         first_tree, stop_tree : int
             The trees ``first_tree``, ..., ``stop_tree - 1``. Added in several calls they give the same bits.
-        rows : ndarray of int64, default=None
+        rows : ndarray of int, default=None
             Distinct rows to which alone the trees are added; None is all.
         n_threads : int, default=1
 
@@ -131,6 +131,7 @@ class Scorer:
             raise ValueError(
                 f"codes has {len(codes)} blocks of rows, which are not those of {len(sums)} sums"
             )
+        rows = None if rows is None else np.ascontiguousarray(rows, np.int64)
         if rows is not None and len(rows) and not 0 <= rows.min() <= rows.max() < len(sums):
             raise ValueError(f"rows must be from 0 to {len(sums) - 1}, got {rows.min()} to {rows.max()}")
         self._program.add(codes, sums, first_tree, stop_tree, rows, n_threads)
@@ -246,6 +247,7 @@ def _walk(plans):
 
 
 def _program(ensemble, questions, plans, in_steps):
+    """What the kernels run. Blocks of so few rows that it costs less are walked, sixteen trees at a time."""
     nodes, tree_offsets = ensemble.nodes, ensemble.tree_offsets
     asked = questions.plane_of_node, questions.code_of_node
     planes, columns = np.array(questions.planes, PLANE), np.array(questions.columns, COLUMN)
@@ -257,7 +259,8 @@ def _program(ensemble, questions, plans, in_steps):
     walk_nodes, values = np.zeros(len(nodes), np.uint64), np.zeros(len(nodes))
     _kernels.lay_out_walks(nodes, tree_offsets, *questions.of_walks(ensemble), walk_nodes, values)
     _, step = STEP[simd.level()]
-    few_rows = int(step * n_steps / max(1.0, _walk(plans[in_steps]).sum()))
+    walk = _walk(plans)
+    few_rows = int((step * n_steps + _kernels.WALKS_TOGETHER * walk[~in_steps].sum()) / max(1.0, walk.sum()))
 
     column_of_feature = np.full(ensemble.n_features, -1, np.int32)
     column_of_feature[columns["feature"]] = np.arange(len(columns))
