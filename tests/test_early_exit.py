@@ -28,6 +28,7 @@ from ranktrees import (
     query_scorer,
 )
 from ranktrees.early_exit import WorkSaved, places
+from ranktrees.scorer import Scorer
 from ranktrees.validation import query_offsets
 from reference import early_exit as reference
 from reference import scoring as plain
@@ -228,13 +229,13 @@ def test_of_equal_scores_the_later_row_leaves():
 def test_work_is_saved(fitted, rows, monkeypatch):
     X, _, qid = rows
     walks = []
-    add_trees = early_exit.add_trees
+    add = Scorer.add
 
-    def counted(ensemble, X, rows, first, stop, sums, n_threads):
-        walks.append(len(rows) * (stop - first))
-        add_trees(ensemble, X, rows, first, stop, sums, n_threads)
+    def counted(self, codes, sums, first, stop, rows=None, n_threads=1):
+        walks.append(len(sums if rows is None else rows) * (stop - first))
+        add(self, codes, sums, first, stop, rows, n_threads)
 
-    monkeypatch.setattr(early_exit, "add_trees", counted)
+    monkeypatch.setattr(Scorer, "add", counted)
     _, saved = fitted.predict(X, qid=qid, early_exit=EXITS[0], return_saved=True)
     assert sum(walks) == saved.trees.sum()
     assert saved.share == pytest.approx(1 - sum(walks) / (12 * len(X)))
@@ -243,13 +244,11 @@ def test_work_is_saved(fitted, rows, monkeypatch):
 
 @pytest.mark.parametrize("layout", [np.asfortranarray, np.float32, sparse.csr_array, sparse.csc_matrix])
 @by_exit
-def test_layout_and_blocks_change_nothing(rows, exits, layout, monkeypatch):
+def test_layout_changes_nothing(rows, exits, layout):
     X, y, qid = rows
     X = X.astype(np.float32).astype(float)
     model = clone(MODELS[0]).fit(X, y, qid=qid)
     expected = model.predict(X, qid=qid, early_exit=exits)
-    assert model.predict(layout(X), qid=qid, early_exit=exits).tobytes() == expected.tobytes()
-    monkeypatch.setattr(early_exit, "VALUES_PER_BLOCK", 17)
     assert model.predict(layout(X), qid=qid, early_exit=exits).tobytes() == expected.tobytes()
 
 

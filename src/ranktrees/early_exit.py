@@ -39,9 +39,6 @@ __all__ = ["Candidate", "EarlyExit", "PickedEarlyExit", "WorkSaved", "pick_early
 # A share is read as the nearest fraction with a denominator up to this, so that 0.29 of 100 rows are 29.
 FINEST_SHARE = 10**6
 
-# Rows that are walked apart from others are copied in blocks of about this many values.
-VALUES_PER_BLOCK = 1 << 22
-
 
 # ---- what leaves, and when ---------------------------------------------------------------------------------
 
@@ -307,32 +304,6 @@ def places(scores, offsets, n_threads=1):
 # ---- scoring, stage by stage -------------------------------------------------------------------------------
 
 
-def add_trees(ensemble, X, rows, first, stop, sums, n_threads):
-    """Add what some trees say of some rows: all that this module asks of a scorer.
-
-    Parameters
-    ----------
-    ensemble : Ensemble
-    X : ndarray or CSR matrix of shape (n_rows, n_features)
-    rows : ndarray of shape (n,), int
-        Row numbers, each at most once.
-    first, stop : int
-        The trees, ``stop`` excluded; they are added in this order.
-    sums : ndarray of shape (n_rows,), float64
-    n_threads : int
-    """
-    tree_offsets = ensemble.tree_offsets[first : stop + 1]
-    if len(rows) == len(sums):
-        scoring._walk(ensemble, X, tree_offsets, sums, None, n_threads)
-        return
-    rows_per_block = max(1, VALUES_PER_BLOCK * X.shape[0] // max(1, X.size))
-    for start in range(0, len(rows), rows_per_block):
-        block = rows[start : start + rows_per_block]
-        block_sums = sums[block]
-        scoring._walk(ensemble, X[block], tree_offsets, block_sums, None, n_threads)
-        sums[block] = block_sums
-
-
 def predict(early_exit, ensemble, X, queries, *, start=None, finish=np.asarray, n_trees=None, n_threads=1):
     """Score rows, dropping some on the way.
 
@@ -364,9 +335,10 @@ def predict(early_exit, ensemble, X, queries, *, start=None, finish=np.asarray, 
     """
     start = scoring._start(ensemble, X, start)
     sums = scoring._before_trees(ensemble, start)
+    codes = ensemble.scorer.encode(X, n_threads)
 
     def scores_after(rows, first, stop):
-        add_trees(ensemble, X, rows, first, stop, sums, n_threads)
+        ensemble.scorer.add(codes, sums, first, stop, None if len(rows) == len(sums) else rows, n_threads)
         return finish(scoring._scores(ensemble, start[rows], sums[rows], stop))
 
     n_trees = len(ensemble) if n_trees is None else n_trees

@@ -207,9 +207,11 @@ class TreeEnsembleEstimator(CallbackSupportMixin, RegressorMixin, BaseEstimator)
 
     def _scores(self, X, rows, n_trees=None):
         ensemble = self.ensemble_ if n_trees is None else self.ensemble_.first(n_trees)
-        n_values = rows.shape[0] * (rows.shape[1] + len(ensemble))
-        n_threads = threads_for(effective_n_threads(self.n_jobs), n_values)
-        return ensemble.predict(rows, n_threads, start=self._starting_scores(X))
+        return ensemble.predict(rows, self._threads_to_score(rows), start=self._starting_scores(X))
+
+    def _threads_to_score(self, rows):
+        n_values = rows.shape[0] * (rows.shape[1] + len(self.ensemble_))
+        return threads_for(effective_n_threads(self.n_jobs), n_values)
 
     def _scores_and_saved(self, X, rows, queries, early_exit, n_trees=None):
         if not isinstance(early_exit, EarlyExit | None):
@@ -225,7 +227,7 @@ class TreeEnsembleEstimator(CallbackSupportMixin, RegressorMixin, BaseEstimator)
             start=self._starting_scores(X),
             finish=self._finish,
             n_trees=n_trees,
-            n_threads=threads_for(effective_n_threads(self.n_jobs), 32 * rows.shape[0] * len(self.ensemble_)),
+            n_threads=self._threads_to_score(rows),
         )
 
     def _starting_scores(self, X):
