@@ -41,6 +41,31 @@ INLINE int64_t part_one_by_one(int with_sums, const uint8_t *column, const uint8
 }
 
 #if HAS_SIMD
+/* Sixteen rows, those of ``left`` to the front, the others backwards to before ``back``; the number of the former. */
+FOR_AVX512 INLINE int put_sixteen(__mmask16 left, int with_sums, const uint32_t *rows, const int64_t *sums,
+                                  uint32_t *row_front, int64_t *sum_front, uint32_t *row_back, int64_t *sum_back) {
+    const __m512i backwards = _mm512_set_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    const __m512i backwards8 = _mm512_set_epi64(0, 1, 2, 3, 4, 5, 6, 7);
+    const __m512i row = _mm512_loadu_si512(rows);
+    const int lefts = __builtin_popcount(left);
+    _mm512_mask_storeu_epi32(row_front, (__mmask16)((1u << lefts) - 1), _mm512_maskz_compress_epi32(left, row));
+    _mm512_mask_storeu_epi32(
+        row_back - 16, (__mmask16)(0xffffu << lefts),
+        _mm512_permutexvar_epi32(backwards, _mm512_maskz_compress_epi32((__mmask16)~left, row)));
+    if (with_sums)
+        for (int half = 0; half < 2; half++) {
+            const __m512i sum = _mm512_loadu_si512(sums + 8 * half);
+            const __mmask8 own = (__mmask8)(left >> (8 * half));
+            const int own_lefts = __builtin_popcount(own), before = __builtin_popcount(left & 0xff) * half;
+            _mm512_mask_storeu_epi64(sum_front + before, (__mmask8)((1u << own_lefts) - 1),
+                                     _mm512_maskz_compress_epi64(own, sum));
+            _mm512_mask_storeu_epi64(
+                sum_back - 8 * half + before - 8, (__mmask8)(0xffu << own_lefts),
+                _mm512_permutexvar_epi64(backwards8, _mm512_maskz_compress_epi64((__mmask8)~own, sum)));
+        }
+    return lefts;
+}
+
 /* Sixteen rows at a time where codes <= code go left, and rows of the code ``also`` where that is >= 0. The
  * codes are read four bytes at a time: three more must be readable behind the last. */
 FOR_AVX512 static inline int64_t part_sixteen(int with_sums, const uint8_t *column, int code, int also, int64_t n,
@@ -48,39 +73,51 @@ FOR_AVX512 static inline int64_t part_sixteen(int with_sums, const uint8_t *colu
                                        int64_t *sum_scratch, int64_t *n_left_out) {
     const __m512i last = _mm512_set1_epi32(code), other = _mm512_set1_epi32(also);
     const __m512i byte = _mm512_set1_epi32(255);
-    const __m512i backwards =
-        _mm512_set_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-    const __m512i backwards8 = _mm512_set_epi64(0, 1, 2, 3, 4, 5, 6, 7);
-    int64_t i = 0, n_left = 0, back = n;
+    int64_t i = 0, n_left = 0;
     for (; i + 16 <= n; i += 16) {
         const __m512i row = _mm512_loadu_si512(rows + i);
         const __m512i codes = _mm512_and_si512(_mm512_i32gather_epi32(row, column, 1), byte);
         const __mmask16 left = _mm512_cmple_epi32_mask(codes, last) | _mm512_cmpeq_epi32_mask(codes, other);
-        const __mmask16 right = (__mmask16)~left;
-        const int lefts = __builtin_popcount(left), rights = 16 - lefts;
-        _mm512_mask_storeu_epi32(row_scratch + n_left, (__mmask16)((1u << lefts) - 1),
-                                 _mm512_maskz_compress_epi32(left, row));
-        _mm512_mask_storeu_epi32(
-            row_scratch + back - 16, (__mmask16)(0xffffu << lefts),
-            _mm512_permutexvar_epi32(backwards, _mm512_maskz_compress_epi32(right, row)));
-        if (with_sums)
-            for (int half = 0; half < 2; half++) {
-                const __m512i sum = _mm512_loadu_si512(sums + i + 8 * half);
-                const __mmask8 own = (__mmask8)(left >> (8 * half));
-                const int own_lefts = __builtin_popcount(own), before = __builtin_popcount(left & 0xff) * half;
-                _mm512_mask_storeu_epi64(sum_scratch + n_left + before, (__mmask8)((1u << own_lefts) - 1),
-                                         _mm512_maskz_compress_epi64(own, sum));
-                _mm512_mask_storeu_epi64(
-                    sum_scratch + back - 8 * half + before - 8, (__mmask8)(0xffu << own_lefts),
-                    _mm512_permutexvar_epi64(backwards8, _mm512_maskz_compress_epi64((__mmask8)~own, sum)));
-            }
-        n_left += lefts;
-        back -= rights;
+        const int64_t back = n - (i - n_left);
+        n_left += put_sixteen(left, with_sums, rows + i, sums + i, row_scratch + n_left, sum_scratch + n_left,
+                              row_scratch + back, sum_scratch + back);
     }
     *n_left_out = n_left;
     return i;
 }
+
+FOR_AVX512 static inline int64_t set_sixteen_apart(int64_t n, const uint32_t *rows, const int64_t *sums,
+                                            uint32_t *row_scratch, int64_t *sum_scratch, int64_t *n_loud_out) {
+    int64_t i = 0, n_loud = 0;
+    for (; i + 16 <= n; i += 16) {
+        const __m512i low = _mm512_loadu_si512(sums + i), high = _mm512_loadu_si512(sums + i + 8);
+        const __mmask16 loud =
+            (__mmask16)(_mm512_test_epi64_mask(low, low) | _mm512_test_epi64_mask(high, high) << 8);
+        const int64_t back = n - (i - n_loud);
+        n_loud += put_sixteen(loud, 1, rows + i, sums + i, row_scratch + n_loud, sum_scratch + n_loud,
+                              row_scratch + back, sum_scratch + back);
+    }
+    *n_loud_out = n_loud;
+    return i;
+}
 #endif
+
+/* Rows whose sums are zero go to the right; the number of the others. */
+static inline int64_t set_apart(int64_t n, const uint32_t *RESTRICT rows, const int64_t *RESTRICT sums,
+                                uint32_t *RESTRICT row_scratch, int64_t *RESTRICT sum_scratch) {
+    int64_t first = 0, n_loud = 0;
+#if HAS_SIMD
+    if (simd_level() == AVX512)
+        first = set_sixteen_apart(n, rows, sums, row_scratch, sum_scratch, &n_loud);
+#endif
+    for (int64_t i = first; i < n; i++) {
+        const int64_t back = n - 1 - (i - n_loud);
+        row_scratch[n_loud] = row_scratch[back] = rows[i];
+        sum_scratch[n_loud] = sum_scratch[back] = sums[i];
+        n_loud += sums[i] != 0;
+    }
+    return n_loud;
+}
 
 /* The number of rows on the left. */
 static inline int64_t part(const uint8_t *column, const uint8_t *left, int code, int also, int64_t n,

@@ -17,6 +17,9 @@ cdef extern from "parting.h" nogil:
         const uint8_t* column, const uint8_t* left, int code, int also, int64_t n, const uint32_t* rows,
         const int64_t* sums, uint32_t* row_scratch, int64_t* sum_scratch,
     ) noexcept
+    int64_t set_apart(
+        int64_t n, const uint32_t* rows, const int64_t* sums, uint32_t* row_scratch, int64_t* sum_scratch
+    ) noexcept
     void take_rows(
         const uint32_t* scratch, int64_t n, int64_t n_left, uint32_t* left, uint32_t* right
     ) noexcept
@@ -133,12 +136,16 @@ cdef class Parter:
         They tell nothing of where to split. Both parts stay in order, the others first. Where they are few it
         does not pay, and all stay together.
         """
-        cdef int64_t n_stretches = min(n_threads, MOST_STRETCHES), s, n_loud = 0
+        cdef int64_t n_stretches = min(n_threads, MOST_STRETCHES), s, first, n_loud = 0
         cdef int64_t[MOST_STRETCHES] n_left
         for s in prange(
             n_stretches, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="static"
         ):
-            n_left[s] = self.separate_stretch(n_rows * s // n_stretches, n_rows * (s + 1) // n_stretches)
+            first = n_rows * s // n_stretches
+            n_left[s] = set_apart(
+                n_rows * (s + 1) // n_stretches - first, &self.order[first], &self.sums[first],
+                &self.row_scratch[first], &self.sum_scratch[first],
+            )
         for s in range(n_stretches):
             n_loud += n_left[s]
         if n_loud > n_rows - n_rows // 8:
@@ -148,18 +155,6 @@ cdef class Parter:
         ):
             self.take(0, n_rows, s, n_stretches, n_left, True)
         return n_loud
-
-    cdef int64_t separate_stretch(self, int64_t start, int64_t stop) noexcept nogil:
-        """order[start:stop] into the scratch, quiet rows from its back; the number of the others."""
-        cdef int64_t i, left = start, right = stop - 1
-        cdef bint loud
-        for i in range(start, stop):
-            loud = self.sums[i] != 0
-            self.row_scratch[left] = self.row_scratch[right] = self.order[i]
-            self.sum_scratch[left] = self.sum_scratch[right] = self.sums[i]
-            left += loud
-            right -= not loud
-        return left - start
 
     def plant(
         self, int64_t n_loud, int64_t n_rows, int64_t gradient, int64_t hessian, double l2,

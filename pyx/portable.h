@@ -86,9 +86,16 @@ INLINE uint64_t portable_mix(uint64_t z) {
     return z ^ (z >> 31);
 }
 
-INLINE uint64_t portable_random(uint64_t seed, uint64_t stream, uint64_t counter) {
-    uint64_t key = portable_mix(seed + 0x9e3779b97f4a7c15ULL * (stream + 1));
+INLINE uint64_t portable_key(uint64_t seed, uint64_t stream) {
+    return portable_mix(seed + 0x9e3779b97f4a7c15ULL * (stream + 1));
+}
+
+INLINE uint64_t portable_draw(uint64_t key, uint64_t counter) {
     return portable_mix(key + 0x9e3779b97f4a7c15ULL * (counter + 1));
+}
+
+INLINE uint64_t portable_random(uint64_t seed, uint64_t stream, uint64_t counter) {
+    return portable_draw(portable_key(seed, stream), counter);
 }
 
 /* The upper 53 bits as a number in [0, 1). */

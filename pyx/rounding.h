@@ -74,21 +74,31 @@ EACH_WIDTH(void, round_stretch,
 /* The same, rounded up or down at random with the odds that make it right on average: the row's own draw decides,
  * and whole steps stay what they are. Where rows are sampled, one draw rounds both |gradient| and hessian, so that as
  * many rows as can be become nothing. */
+INLINE int64_t row_sum_at_random(double gradient, double hessian, double gradient_scale, double hessian_scale,
+                                 int bits, int other_bits, uint64_t key, int64_t row) {
+    const uint64_t random = portable_draw(key, (uint64_t)row);
+    const double shift = ((double)((int64_t)random >> 32) + 0.5) * 0x1p-32; /* between -1/2 and 1/2 */
+    const double other = ((double)((int64_t)(random << other_bits) >> 32) + 0.5) * 0x1p-32;
+    const double scaled = gradient * gradient_scale;
+    const int64_t negative = -(int64_t)(scaled < 0), size = rounded(fabs(scaled) + shift);
+    return (int64_t)((uint64_t)((size ^ negative) - negative) << bits) + rounded(hessian * hessian_scale + other);
+}
+
 EACH_WIDTH(void, round_stretch_at_random,
            (int64_t n, int64_t first, const uint32_t *RESTRICT order, const double *RESTRICT gradients,
             const double *RESTRICT hessians, double gradient_scale, double hessian_scale, int bits, int sampled,
             uint64_t seed, uint64_t stream, int64_t *RESTRICT sums),
            (n, first, order, gradients, hessians, gradient_scale, hessian_scale, bits, sampled, seed, stream, sums)) {
-    for (int64_t i = 0; i < n; i++) {
-        const int64_t row = order ? (int64_t)order[i] : first + i;
-        const uint64_t random = portable_random(seed, stream, (uint64_t)row);
-        const double shift = ((double)(int32_t)(random >> 32) + 0.5) * 0x1p-32; /* between -1/2 and 1/2 */
-        const double other = ((double)(int32_t)random + 0.5) * 0x1p-32;
-        const double gradient = gradients[row] * gradient_scale;
-        const int64_t size = rounded((gradient < 0 ? -gradient : gradient) + shift);
-        const int64_t steps = rounded(hessians[row] * hessian_scale + (sampled ? shift : other));
-        sums[i] = (int64_t)((uint64_t)(gradient < 0 ? -size : size) << bits) + steps;
-    }
+    const uint64_t key = portable_key(seed, stream);
+    const int other_bits = sampled ? 0 : 32;
+    if (!order)
+        for (int64_t i = 0; i < n; i++)
+            sums[i] = row_sum_at_random(gradients[first + i], hessians[first + i], gradient_scale, hessian_scale,
+                                        bits, other_bits, key, first + i);
+    else
+        for (int64_t i = 0; i < n; i++)
+            sums[i] = row_sum_at_random(gradients[order[i]], hessians[order[i]], gradient_scale, hessian_scale, bits,
+                                        other_bits, key, order[i]);
 }
 
 /* The sum of values[row] over some rows, the same in any order: integers on the scale of the largest of them,
