@@ -1,8 +1,14 @@
-"""The three estimators: parameters, fit, predict, score; thin."""
+"""The estimators of trees: parameters, fit, predict, score; thin.
+
+A parameter is written once, as a field of the class that has it, from which `dataclasses` makes ``__init__``;
+classes derived from it say only what they change.
+"""
 
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import partial
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin, clone
@@ -88,19 +94,31 @@ BOOSTING_CONSTRAINTS = {
     "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
     "tol": [Interval(Real, 0, None, closed="left")],
     "init": [Interval(Real, None, None, closed="neither"), HasMethods(["predict"]), None],
+    "measure": [str, Measure, None],
 }
 
+# What a method that gives scores may be passed by scikit-learn's tools.
+SCORES_REQUEST = {"qid": True, "n_trees": True, "early_exit": True, "return_saved": True}
 
-class TreeEnsembleEstimator(CallbackSupportMixin, RegressorMixin, BaseEstimator):
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class TreeEnsembleEstimator(CallbackSupportMixin):
     """What the estimators share: rows in, scores out."""
 
+    max_leaf_nodes: int | None = 31
+    max_depth: int | None = None
+    min_samples_leaf: int = 20
+    max_bins: int = 255
+    categorical_features: Any = "from_dtype"
+    monotonic_cst: Any = None
+    interaction_cst: Any = None
+    warm_start: bool = False
+    verbose: int | str = 0
+    random_state: Any = None
+    n_jobs: int | None = None
+
     __metadata_request__fit = {"qid": True, "groups": True}  # noqa: RUF012
-    __metadata_request__predict = {  # noqa: RUF012
-        "qid": True,
-        "n_trees": True,
-        "early_exit": True,
-        "return_saved": True,
-    }
+    __metadata_request__predict = SCORES_REQUEST
     __metadata_request__score = {"qid": True, "groups": True, "early_exit": True}  # noqa: RUF012
 
     _is_ranker = True
@@ -450,8 +468,25 @@ class TreeEnsembleEstimator(CallbackSupportMixin, RegressorMixin, BaseEstimator)
         return importances / total if total > 0 else importances
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class BoostedTrees(TreeEnsembleEstimator):
     """Boosting: what the regressor and the ranker share."""
+
+    learning_rate: float = 0.05
+    max_iter: int = 200
+    l2_regularization: float = 0.0
+    max_features: float = 0.5
+    split_search: str = "auto"
+    gradient_levels: int | None = 2
+    early_stopping: bool | str = "auto"
+    scoring: str | Measure | None = "loss"
+    validation_fraction: float = 0.1
+    n_iter_no_change: int = 10
+    tol: float = 1e-7
+    subsample: float = 1.0
+    query_subsample: float = 1.0
+    init: Any = None
+    measure: str | Measure | None = None
 
     @with_callbacks
     def fit(
@@ -478,8 +513,9 @@ class BoostedTrees(TreeEnsembleEstimator):
         X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
             NaN is a missing value. Float32 and float64 are read as they are, without a copy.
         y : array-like of shape (n_rows,)
-            Labels: finite, any number of grades. A pandas Series whose index has a level named "qid"
-            brings the query ids along, also through scikit-learn's splitters.
+            Labels: finite, any number of grades; a classifier's are two classes of any kind. A pandas Series
+            whose index has a level named "qid" brings the query ids along, also through scikit-learn's
+            splitters.
         sample_weight : array-like of shape (n_rows,), default=None
             Row weights >= 0; a query's weight is given to each of its rows. They multiply.
         qid : array-like of shape (n_rows,), default=None
@@ -611,6 +647,9 @@ class BoostedTrees(TreeEnsembleEstimator):
         rows = X if data.order is None else _safe_indexing(X, data.order)
         return init.fit(rows, data.labels, **parameters), 0.0
 
+    def _scoring(self):
+        return "loss" if self.scoring is None else self.scoring
+
     def _starting_scores(self, X):
         return None if self.init_ is None else _predicted(self.init_, X)
 
@@ -630,10 +669,10 @@ def _starting_scores(init, base, earlier, n_threads, X, data):
 
 
 def _predicted(init, X):
-    scores = np.array(init.predict(X), np.float64)
+    scores = np.array(getattr(init, "decision_function", init.predict)(X), np.float64)
     if scores.ndim != 1 or not np.isfinite(scores).all():
         raise ValueError(
-            f"init.predict gave scores of shape {scores.shape}, some of them perhaps not finite; "
+            f"init gave scores of shape {scores.shape}, some of them perhaps not finite; "
             "expected one finite score per row."
         )
     return scores
@@ -649,7 +688,8 @@ def _is_fitted(estimator):
     return True
 
 
-class HistGBRTRegressor(BoostedTrees):
+@dataclass(eq=False, repr=False, kw_only=True)
+class HistGBRTRegressor(BoostedTrees, RegressorMixin, BaseEstimator):
     r"""Gradient boosted regression trees on histograms.
 
     Each tree takes a Newton step of the loss: its splits maximise
@@ -716,7 +756,8 @@ class HistGBRTRegressor(BoostedTrees):
         The share of the rows, and of the queries, that each tree is grown from.
     init : float or estimator, default=None
         What boosting starts from: None is the loss's best constant; a fitted estimator is used as it is,
-        another one is fitted first. Its predictions are scores.
+        another one is fitted first. Its scores are those of ``decision_function``, where it has one, or of
+        ``predict``.
     verbose : int or "bar", default=0
         Print a line every ``verbose`` trees; "bar" draws a progress bar (needs tqdm).
     random_state : int, RandomState or None, default=None
@@ -753,77 +794,17 @@ class HistGBRTRegressor(BoostedTrees):
     True
     """
 
+    loss: str = field(default="squared_error", kw_only=False)
+    quantile: float | None = None
+    balanced: bool = False
+
     _is_ranker = False
     _parameter_constraints = {  # noqa: RUF012
         **BOOSTING_CONSTRAINTS,
         "loss": [StrOptions({"squared_error", "absolute_error", "quantile", "poisson", "logistic"})],
         "quantile": [Interval(Real, 0, 1, closed="neither"), None],
         "balanced": ["boolean"],
-        "measure": [str, Measure, None],
     }
-
-    def __init__(
-        self,
-        loss="squared_error",
-        *,
-        quantile=None,
-        balanced=False,
-        measure=None,
-        learning_rate=0.05,
-        max_iter=200,
-        max_leaf_nodes=31,
-        max_depth=None,
-        min_samples_leaf=20,
-        l2_regularization=0.0,
-        max_features=0.5,
-        max_bins=255,
-        split_search="auto",
-        gradient_levels=2,
-        categorical_features="from_dtype",
-        monotonic_cst=None,
-        interaction_cst=None,
-        warm_start=False,
-        early_stopping="auto",
-        scoring="loss",
-        validation_fraction=0.1,
-        n_iter_no_change=10,
-        tol=1e-7,
-        subsample=1.0,
-        query_subsample=1.0,
-        init=None,
-        verbose=0,
-        random_state=None,
-        n_jobs=None,
-    ):
-        self.loss = loss
-        self.quantile = quantile
-        self.balanced = balanced
-        self.measure = measure
-        self.learning_rate = learning_rate
-        self.max_iter = max_iter
-        self.max_leaf_nodes = max_leaf_nodes
-        self.max_depth = max_depth
-        self.min_samples_leaf = min_samples_leaf
-        self.l2_regularization = l2_regularization
-        self.max_features = max_features
-        self.max_bins = max_bins
-        self.split_search = split_search
-        self.gradient_levels = gradient_levels
-        self.categorical_features = categorical_features
-        self.monotonic_cst = monotonic_cst
-        self.interaction_cst = interaction_cst
-        self.warm_start = warm_start
-        self.early_stopping = early_stopping
-        self.scoring = scoring
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.tol = tol
-        self.subsample = subsample
-        self.query_subsample = query_subsample
-        self.init = init
-        self.verbose = verbose
-        self.random_state = random_state
-        self.n_jobs = n_jobs
 
     def _objective(self):
         parameters = {}
@@ -833,14 +814,12 @@ class HistGBRTRegressor(BoostedTrees):
             parameters["balanced"] = self.balanced
         return as_objective(self.loss, **parameters)
 
-    def _scoring(self):
-        return "loss" if self.scoring is None else self.scoring
-
     def _finish(self, scores):
         return self._objective().inverse_link(scores)
 
 
-class LambdaMARTRanker(BoostedTrees):
+@dataclass(eq=False, repr=False, kw_only=True)
+class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
     r"""Boosted trees that raise a ranking measure: LambdaMART.
 
     For every pair of rows of a query with different labels, the better one is pushed up and the worse one
@@ -955,6 +934,21 @@ class LambdaMARTRanker(BoostedTrees):
     True
     """
 
+    loss: str = field(default="lambdamart", kw_only=False)
+    measure: str | Measure = "ndcg@10"
+    truncation_level: int | None = 30
+    gain: Any = None
+    sigma: float = 1.0
+    score_gap_norm: bool = False
+    query_norm: str = "none"
+    l2_regularization: float = 1.0
+    max_features: float = 0.3
+    gradient_levels: int | None = 4
+    scoring: str | Measure | None = None
+    n_iter_no_change: int = 50
+    tol: float = 0.0
+    subsample: float = 0.7
+
     _parameter_constraints = {  # noqa: RUF012
         **BOOSTING_CONSTRAINTS,
         "loss": [StrOptions({"lambdamart", "ranknet"})],
@@ -965,75 +959,6 @@ class LambdaMARTRanker(BoostedTrees):
         "score_gap_norm": ["boolean"],
         "query_norm": [StrOptions({"none", "log"})],
     }
-
-    def __init__(
-        self,
-        loss="lambdamart",
-        *,
-        measure="ndcg@10",
-        truncation_level=30,
-        gain=None,
-        sigma=1.0,
-        score_gap_norm=False,
-        query_norm="none",
-        learning_rate=0.05,
-        max_iter=200,
-        max_leaf_nodes=31,
-        max_depth=None,
-        min_samples_leaf=20,
-        l2_regularization=1.0,
-        max_features=0.3,
-        max_bins=255,
-        split_search="auto",
-        gradient_levels=4,
-        categorical_features="from_dtype",
-        monotonic_cst=None,
-        interaction_cst=None,
-        warm_start=False,
-        early_stopping="auto",
-        scoring=None,
-        validation_fraction=0.1,
-        n_iter_no_change=50,
-        tol=0.0,
-        subsample=0.7,
-        query_subsample=1.0,
-        init=None,
-        verbose=0,
-        random_state=None,
-        n_jobs=None,
-    ):
-        self.loss = loss
-        self.measure = measure
-        self.truncation_level = truncation_level
-        self.gain = gain
-        self.sigma = sigma
-        self.score_gap_norm = score_gap_norm
-        self.query_norm = query_norm
-        self.learning_rate = learning_rate
-        self.max_iter = max_iter
-        self.max_leaf_nodes = max_leaf_nodes
-        self.max_depth = max_depth
-        self.min_samples_leaf = min_samples_leaf
-        self.l2_regularization = l2_regularization
-        self.max_features = max_features
-        self.max_bins = max_bins
-        self.split_search = split_search
-        self.gradient_levels = gradient_levels
-        self.categorical_features = categorical_features
-        self.monotonic_cst = monotonic_cst
-        self.interaction_cst = interaction_cst
-        self.warm_start = warm_start
-        self.early_stopping = early_stopping
-        self.scoring = scoring
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.tol = tol
-        self.subsample = subsample
-        self.query_subsample = query_subsample
-        self.init = init
-        self.verbose = verbose
-        self.random_state = random_state
-        self.n_jobs = n_jobs
 
     def _measure(self):
         measure = as_measure(self.measure)
@@ -1055,7 +980,8 @@ class LambdaMARTRanker(BoostedTrees):
         return self._measure() if self.scoring is None else self.scoring
 
 
-class RandomForestRanker(TreeEnsembleEstimator):
+@dataclass(eq=False, repr=False, kw_only=True)
+class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
     """A random forest of regression trees, for ranking by expected label.
 
     Each tree is grown on a bootstrap sample and looks at a random part of the features in each split; a
@@ -1127,6 +1053,16 @@ class RandomForestRanker(TreeEnsembleEstimator):
     True
     """
 
+    n_estimators: int = field(default=100, kw_only=False)
+    measure: str | Measure = "ndcg@10"
+    max_leaf_nodes: int | None = None
+    min_samples_leaf: int = 10
+    max_features: str | float | None = "sqrt"
+    bootstrap: bool = True
+    bootstrap_unit: str = "row"
+    max_samples: float | None = None
+    oob_score: bool | str | Measure = False
+
     _parameter_constraints = {  # noqa: RUF012
         **TREE_CONSTRAINTS,
         "n_estimators": [Interval(Integral, 1, None, closed="left")],
@@ -1142,47 +1078,6 @@ class RandomForestRanker(TreeEnsembleEstimator):
         "max_samples": [Interval(Real, 0, None, closed="neither"), None],
         "oob_score": ["boolean", str, Measure],
     }
-
-    def __init__(
-        self,
-        n_estimators=100,
-        *,
-        measure="ndcg@10",
-        max_leaf_nodes=None,
-        max_depth=None,
-        min_samples_leaf=10,
-        max_features="sqrt",
-        max_bins=255,
-        bootstrap=True,
-        bootstrap_unit="row",
-        max_samples=None,
-        oob_score=False,
-        categorical_features="from_dtype",
-        monotonic_cst=None,
-        interaction_cst=None,
-        warm_start=False,
-        verbose=0,
-        random_state=None,
-        n_jobs=None,
-    ):
-        self.n_estimators = n_estimators
-        self.measure = measure
-        self.max_leaf_nodes = max_leaf_nodes
-        self.max_depth = max_depth
-        self.min_samples_leaf = min_samples_leaf
-        self.max_features = max_features
-        self.max_bins = max_bins
-        self.bootstrap = bootstrap
-        self.bootstrap_unit = bootstrap_unit
-        self.max_samples = max_samples
-        self.oob_score = oob_score
-        self.categorical_features = categorical_features
-        self.monotonic_cst = monotonic_cst
-        self.interaction_cst = interaction_cst
-        self.warm_start = warm_start
-        self.verbose = verbose
-        self.random_state = random_state
-        self.n_jobs = n_jobs
 
     @with_callbacks
     def fit(self, X, y, sample_weight=None, *, qid=None, groups=None, group=None):
