@@ -3,7 +3,12 @@
 from ranktrees.datasets import dump_letor, load_letor, load_letor_folds, make_ranking
 from ranktrees.early_exit import EarlyExit, pick_early_exit
 from ranktrees.ensemble import Ensemble
-from ranktrees.estimators import HistGBRTRegressor, LambdaMARTRanker, RandomForestRanker
+from ranktrees.estimators import (
+    HistGBRTClassifier,
+    HistGBRTRegressor,
+    LambdaMARTRanker,
+    RandomForestRanker,
+)
 from ranktrees.measures import as_measure
 from ranktrees.model_selection import (
     QueryKFold,
@@ -18,6 +23,7 @@ __version__ = "0.1.0"
 __all__ = [
     "EarlyExit",
     "Ensemble",
+    "HistGBRTClassifier",
     "HistGBRTRegressor",
     "LambdaMARTRanker",
     "MissingQueryWarning",

@@ -117,7 +117,7 @@ class ScikitLearnCallbacks(Watcher):
         self.fitted_attributes = fitted_attributes
         self.data = {
             "X": lambda: X,
-            "y": lambda: data.as_given(data.labels),
+            "y": lambda: data.y,
             "metadata": lambda: self._metadata(data),
         }
 
@@ -128,7 +128,7 @@ class ScikitLearnCallbacks(Watcher):
         if data.weights is not None:
             metadata["sample_weight"] = data.as_given(data.weights)
         if data.qid_given:
-            metadata["qid"] = data.as_given(np.repeat(np.arange(data.n_queries), np.diff(data.offsets)))
+            metadata["qid"] = data.qid
         return metadata
 
     def __call__(self, progress):

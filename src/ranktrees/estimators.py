@@ -11,12 +11,13 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.exceptions import NotFittedError
-from sklearn.metrics import r2_score
+from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import check_random_state
 from sklearn.utils._indexing import _safe_indexing
 from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, StrOptions
+from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
 from ranktrees.binning import BinMapper
@@ -395,7 +396,7 @@ class TreeEnsembleEstimator(CallbackSupportMixin):
             yield self._finish(scores)
 
     def score(self, X, y, sample_weight=None, *, qid=None, groups=None, early_exit=None):
-        """The mean of ``measure`` over the queries.
+        """The mean of ``measure`` over the queries; where that is None, R² or a classifier's accuracy.
 
         Parameters
         ----------
@@ -433,12 +434,15 @@ class TreeEnsembleEstimator(CallbackSupportMixin):
                 scores = saved.dropped_last(scores)
         scores = scores if data.order is None else scores[data.order]
         if measure is None:
-            return float(r2_score(data.labels, scores, sample_weight=data.weights))
+            return self._score_without_queries(data.labels, scores, data.weights)
         n_threads = effective_n_threads(self.n_jobs)
         return measure.signed_mean(data.labels, scores, data.offsets, data.weights, n_threads)
 
     def _measure(self):
         return None if self.measure is None else as_measure(self.measure)
+
+    def _score_without_queries(self, labels, scores, weights):
+        return float(r2_score(labels, scores, sample_weight=weights))
 
     @property
     def _wants_queries(self):
@@ -470,7 +474,7 @@ class TreeEnsembleEstimator(CallbackSupportMixin):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class BoostedTrees(TreeEnsembleEstimator):
-    """Boosting: what the regressor and the ranker share."""
+    """Boosting: what the regressor, the classifier and the ranker share."""
 
     learning_rate: float = 0.05
     max_iter: int = 200
@@ -816,6 +820,234 @@ class HistGBRTRegressor(BoostedTrees, RegressorMixin, BaseEstimator):
 
     def _finish(self, scores):
         return self._objective().inverse_link(scores)
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class HistGBRTClassifier(BoostedTrees, ClassifierMixin, BaseEstimator):
+    r"""Gradient boosted trees on histograms that tell two classes apart.
+
+    The score :math:`s` of a row is the log odds of the second class, :math:`P = 1/(1+e^{-s})`. With
+    :math:`y` 1 for the second class and 0 for the first, the trees make small the cross entropy
+
+    .. math:: -a\, y \log P - b\, (1 - y) \log (1 - P)
+
+    with :math:`a = b = 1`, or weights that make both classes count the same. They are the trees of
+    `HistGBRTRegressor` with ``loss="logistic"``, fitted to 0 and 1. For more classes that have an order use
+    `OrdinalRanker`; for more without one, scikit-learn's ``OneVsRestClassifier``.
+
+    Parameters
+    ----------
+    balanced : bool, default=False
+        Weigh the two classes so that both count the same, :math:`a = W / 2W_+`, :math:`b = W / 2W_-`
+        (section 6.1 of Burges' overview). Probabilities are then those of a world in which both are as
+        frequent.
+    measure : str or Measure, default=None
+        What `score` returns: None is the accuracy, ``"auc"`` the mean AUC over the queries, and so on. The
+        second class has the label 1, and rows rank by `decision_function`.
+    learning_rate : float, default=0.05
+    max_iter : int, default=200
+        The number of trees.
+    max_leaf_nodes : int or None, default=31
+        Leaves per tree; trees grow best leaf first. None: layer by layer, without a limit.
+    max_depth : int or None, default=None
+    min_samples_leaf : int, default=20
+        Rows per leaf, at least.
+    l2_regularization : float, default=0.0
+    max_features : float, default=0.5
+        The share of the features that each split looks at (kSGBRT in Mohan's survey).
+    max_bins : int, default=255
+        Bins per feature, at most 255; rows without a value have one more.
+    split_search : {"auto", "full", "coarse_to_fine"}, default="auto"
+        "full" looks at every bin. "coarse_to_fine" joins them to 16 cells a feature, picks the four features
+        that seem best, and looks at all bins of those: two to three times faster, with little or no
+        loss of accuracy (see the performance page). "auto" does so where there are 64 features or more, none
+        of them categorical, and splits choose among an eighth of them at least.
+    gradient_levels : int or None, default=2
+        Splits are searched on gradients and hessians of so many steps below the largest, rounded up or down
+        at random with the odds that make them right on average; None keeps all bits. Few steps regularise
+        as drawing rows does, and are faster: see the guide, "Rounding at random". The values of the leaves
+        are computed from all bits of all rows.
+    categorical_features : array-like, "from_dtype" or None, default="from_dtype"
+        A boolean mask, indices or names; "from_dtype" takes the categorical columns of a data frame.
+    monotonic_cst : array-like of int or dict, default=None
+        Per feature (or by name) 1: the odds rise with it, -1: they fall, 0: free.
+    interaction_cst : {"pairwise", "no_interactions"} or sequence of sets of int, default=None
+        Which features may meet on a branch.
+    warm_start : bool, default=False
+        Whether `fit` goes on from the trees that are there.
+    early_stopping : bool or "auto", default="auto"
+        Stop when the validation score rises no more. True holds out ``validation_fraction`` where no
+        validation rows are given; "auto" stops early exactly when they are given.
+    scoring : str or Measure, default="loss"
+        What early stopping follows: "loss" or a measure such as "ndcg@10".
+    validation_fraction : float, default=0.1
+        Share of the queries to hold out, whole; of the rows where there are no queries.
+    n_iter_no_change : int, default=10
+        Rounds without a better validation score before training stops.
+    tol : float, default=1e-7
+        What counts as better.
+    subsample, query_subsample : float, default=1.0
+        The share of the rows, and of the queries, that each tree is grown from.
+    init : float or estimator, default=None
+        What boosting starts from: None is the loss's best constant; a fitted estimator is used as it is,
+        another one is fitted first, to 0 and 1. Its log odds are those of ``decision_function``, where it
+        has one, or of ``predict``.
+    verbose : int or "bar", default=0
+        Print a line every ``verbose`` trees; "bar" draws a progress bar (needs tqdm).
+    random_state : int, RandomState or None, default=None
+    n_jobs : int or None, default=None
+        Threads; None and -1 use all processors. The model does not depend on it.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (2,)
+        The two classes, sorted; the second is the positive one.
+    ensemble_ : Ensemble
+        The trees, as arrays.
+    init_ : estimator or None
+        What boosting started from.
+    n_iter_ : int
+        The number of trees grown.
+    best_iteration_ : int
+        The number of trees kept: after early stopping those up to the best validation score.
+    train_score_, validation_score_ : ndarray of float64
+        The followed score after each tree; empty where nothing was followed.
+    feature_importances_ : ndarray of float64, shape (n_features,)
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+
+    References
+    ----------
+    Burges, *From RankNet to LambdaRank to LambdaMART: an overview*, MSR-TR-2010-82, sections 6 and 6.1.
+    Friedman, *Greedy function approximation: a gradient boosting machine*, 2001.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ranktrees import HistGBRTClassifier, make_ranking
+    >>> X, y, qid = make_ranking(60, random_state=0, return_X_y_qid=True)
+    >>> seen = np.where(y >= 2, "relevant", "not")
+    >>> model = HistGBRTClassifier(balanced=True, random_state=0).fit(X, seen)
+    >>> model.classes_
+    array(['not', 'relevant'], dtype='<U8')
+    >>> model.score(X, seen) > 0.9
+    True
+    """
+
+    balanced: bool = False
+
+    _is_ranker = False
+    _parameter_constraints = {**BOOSTING_CONSTRAINTS, "balanced": ["boolean"]}  # noqa: RUF012
+
+    __metadata_request__decision_function = SCORES_REQUEST
+    __metadata_request__predict = dict.fromkeys(SCORES_REQUEST, UNUSED) | {"n_trees": True}
+    __metadata_request__predict_proba = {"n_trees": True}  # noqa: RUF012
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    def _objective(self):
+        return as_objective("logistic", balanced=self.balanced)
+
+    def _score_without_queries(self, labels, scores, weights):
+        return float(accuracy_score(labels, scores > 0, sample_weight=weights))
+
+    def decision_function(self, X, *, n_trees=None, qid=None, early_exit=None, return_saved=False):
+        """The log odds of the second class.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
+        n_trees, qid, early_exit, return_saved
+            As for ``predict`` of `HistGBRTRegressor`.
+
+        Returns
+        -------
+        scores : ndarray of float64, shape (n_rows,)
+            Higher ranks first; above 0 the second class is the likelier one.
+        saved : WorkSaved
+            If ``return_saved``.
+        """
+        return super().predict(X, n_trees=n_trees, qid=qid, early_exit=early_exit, return_saved=return_saved)
+
+    def predict_proba(self, X, *, n_trees=None):
+        """The probabilities of the two classes.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
+        n_trees : int, default=None
+            Use the first ``n_trees`` trees only; None uses all.
+
+        Returns
+        -------
+        ndarray of float64, shape (n_rows, 2)
+        """
+        return self._probabilities(self.decision_function(X, n_trees=n_trees))
+
+    def predict(self, X, *, n_trees=None):
+        """The likelier class of each row.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
+        n_trees : int, default=None
+            Use the first ``n_trees`` trees only; None uses all.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            Of ``classes_``.
+        """
+        return self._likelier(self.decision_function(X, n_trees=n_trees))
+
+    def staged_decision_function(self, X):
+        """The log odds of the second class, after each tree.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
+
+        Yields
+        ------
+        scores : ndarray of float64, shape (n_rows,)
+        """
+        return super().staged_predict(X)
+
+    def staged_predict_proba(self, X):
+        """The probabilities of the two classes, after each tree.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
+
+        Yields
+        ------
+        probabilities : ndarray of float64, shape (n_rows, 2)
+        """
+        return map(self._probabilities, self.staged_decision_function(X))
+
+    def staged_predict(self, X):
+        """The likelier class of each row, after each tree.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
+
+        Yields
+        ------
+        classes : ndarray of shape (n_rows,)
+        """
+        return map(self._likelier, self.staged_decision_function(X))
+
+    def _probabilities(self, scores):
+        second = self._objective().inverse_link(scores)
+        return np.column_stack([1.0 - second, second])
+
+    def _likelier(self, scores):
+        return self.classes_[(scores > 0).astype(np.intp)]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -86,8 +86,17 @@ class Bootstrap:
         return times if self.unit == "row" else np.repeat(times, np.diff(self.offsets))
 
 
-def hold_out(data, share, seed):
+def hold_out(data, share, seed, instead="pass X_val, y_val and qid_val, or set early_stopping=False"):
     """Set a share of the queries apart, whole; of the rows where the data have no queries.
+
+    Parameters
+    ----------
+    data : FitData
+    share : float
+        Of the queries, or rows; at least one is held out, and one is left.
+    seed : int
+    instead : str
+        What to do where nothing can be held out, for the error message.
 
     Returns
     -------
@@ -103,8 +112,7 @@ def hold_out(data, share, seed):
     n_units = len(offsets) - 1
     if n_units < 2:
         raise ValueError(
-            "early_stopping=True holds out whole queries for validation, but X holds one only; pass X_val, "
-            "y_val and qid_val, or set early_stopping=False."
+            f"validation_fraction={share:g} holds out whole queries, but X holds one only; {instead}."
         )
     uniforms = np.empty(n_units)
     sampling.uniforms(seed, stream(0, HELD_OUT), uniforms)

@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 import sklearn
+from sklearn.base import is_classifier
 from sklearn.exceptions import DataConversionWarning
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import _num_samples, validate_data
 
 __all__ = [
     "FitData",
@@ -30,6 +31,7 @@ __all__ = [
     "check_validation",
     "find_queries",
     "ids_of_queries",
+    "note_columns",
     "qid_of",
     "query_offsets",
     "sizes_to_qid",
@@ -64,9 +66,9 @@ class FitData:
     Attributes
     ----------
     X : ndarray or scipy sparse CSR of shape (n_rows, n_features), float32 or float64
-        The rows as `check_rows` returns them.
+        The rows as `check_rows` returns them; those of a meta-estimator as they came.
     labels : ndarray of shape (n_rows,), float64
-        Finite labels in internal order, contiguous.
+        Finite labels in internal order, contiguous; for a classifier 0 and 1, the places of `classes`.
     weights : ndarray of shape (n_rows,), float64, or None
         Finite weights >= 0, at least one of them positive, in internal order; None when none were given.
     order : ndarray of shape (n_rows,), intp, or None
@@ -75,6 +77,8 @@ class FitData:
         Query `q` holds the internal rows `offsets[q]` to `offsets[q + 1]`, the latter excluded.
     qid_given : bool
         Whether the query ids came from the user; False when all rows were taken for one query.
+    classes : ndarray of shape (2,), or None
+        What the labels of a classifier are called, sorted.
     """
 
     X: Any
@@ -83,6 +87,7 @@ class FitData:
     order: np.ndarray | None
     offsets: np.ndarray
     qid_given: bool
+    classes: np.ndarray | None = None
 
     @property
     def n_rows(self) -> int:
@@ -93,6 +98,19 @@ class FitData:
     def n_queries(self) -> int:
         """The number of queries."""
         return len(self.offsets) - 1
+
+    @property
+    def y(self) -> np.ndarray:
+        """The labels in the order of the rows of `X`, classes by their names."""
+        labels = self.as_given(self.labels)
+        return labels if self.classes is None else self.classes[labels.astype(np.intp)]
+
+    @property
+    def qid(self) -> np.ndarray | None:
+        """The number of the query of each row of `X`; None when no query ids were given."""
+        if not self.qid_given:
+            return None
+        return self.as_given(np.repeat(np.arange(self.n_queries), np.diff(self.offsets)))
 
     def as_given(self, values: np.ndarray) -> np.ndarray:
         """Values in internal order, brought into the order of the rows of `X`."""
@@ -471,7 +489,7 @@ def check_rows(estimator, X, *, reset: bool, name: str = "X"):
         return rows
     _require_two_dimensions(X, estimator, name)
     try:
-        validate_data(estimator, _named(X), reset=False, skip_check_array=True)
+        note_columns(estimator, X, reset=False)
     except ValueError as error:
         if name == "X":
             raise
@@ -506,9 +524,38 @@ def category_columns(X) -> dict[int, tuple]:
 
 
 def _set_columns(estimator, X, rows, levels: dict[int, tuple]) -> None:
-    validate_data(estimator, _named(X), reset=True, skip_check_array=True)
+    note_columns(estimator, X)
     estimator.n_features_in_ = rows.shape[1]
     estimator._category_levels = levels
+
+
+def note_columns(estimator, X, *, reset: bool = True) -> None:
+    """Note the number and the names of the columns, or compare them, and leave the rows alone.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Its `n_features_in_` and `feature_names_in_` are set when `reset`, and compared otherwise.
+    X : array-like, sparse or data frame of shape (n_rows, n_features)
+    reset : bool, default=True
+        True in fit, False in predict and score.
+
+    Raises
+    ------
+    ValueError
+        Unless `reset`, for columns other than those of fit.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from sklearn.base import BaseEstimator
+    >>> from ranktrees.validation import note_columns
+    >>> ranker = BaseEstimator()
+    >>> note_columns(ranker, pd.DataFrame({"clicks": [1, 2]}))
+    >>> ranker.n_features_in_, list(ranker.feature_names_in_)
+    (1, ['clicks'])
+    """
+    validate_data(estimator, _named(X), reset=reset, skip_check_array=True)
 
 
 def _named(X):
@@ -897,7 +944,7 @@ def _check_labels(y, n_rows: int, name: str, rows_name: str, estimator) -> np.nd
             f"This {type(estimator).__name__} estimator requires y to be passed, but the target y is None: "
             f"{name} is None; expected one label per row."
         )
-    labels = _numbers(y, name, "label")
+    labels = _class_names(y, name) if is_classifier(estimator) else _numbers(y, name, "label")
     if labels.ndim == 2 and labels.shape[1] == 1:
         warnings.warn(
             f"A column-vector y was passed when a 1d array was expected. Please change the shape of {name} "
@@ -916,8 +963,55 @@ def _check_labels(y, n_rows: int, name: str, rows_name: str, estimator) -> np.nd
             f"{name} has length {len(labels)} but {rows_name} has {n_rows} rows: inconsistent numbers of "
             "rows; expected one label per row: drop or add the others."
         )
-    _require_finite(labels, name, "label")
+    if labels.dtype.kind in "fc":
+        _require_finite(labels, name, "label")
     return labels
+
+
+def _class_names(y, name: str) -> np.ndarray:
+    """The labels of a classifier as they are, of whatever shape."""
+    missing = _missing_mask(y)
+    if missing is not None and missing.any():
+        raise _not_finite("NaN (missing)", name, "label", int(np.argmax(missing)))
+    return _column_array(y, name)
+
+
+def _class_numbers(names: np.ndarray, classes: np.ndarray | None, name: str):
+    """The classes, sorted, and the place of each label among them; with `classes` None they are found."""
+    if names.dtype.kind == "f" and (names != np.floor(names)).any():
+        raise ValueError(
+            f"Unknown label type: {name} holds the fraction {names[names != np.floor(names)][0]:g}; "
+            "expected two classes: pass a condition such as y >= 2, or learn the numbers with "
+            "HistGBRTRegressor."
+        )
+    try:
+        seen, place = np.unique(names, return_inverse=True)
+    except TypeError as error:
+        raise ValueError(
+            f"{name} holds labels that cannot be sorted ({error}); expected two classes of one kind: map "
+            "them to words or numbers first."
+        ) from error
+    if classes is None:
+        if len(seen) > 2:
+            raise ValueError(
+                "Only binary classification is supported. The type of the target is multiclass: "
+                f"{name} holds {len(seen)} classes, such as {', '.join(_seen(value) for value in seen[:3])}; "
+                "expected two: use OrdinalRanker(HistGBRTClassifier()) for grades, which have an order, or "
+                "scikit-learn's OneVsRestClassifier for other classes."
+            )
+        if len(seen) < 2:
+            raise ValueError(
+                f"{name} holds one class, {_seen(seen[0])}; expected two classes: add rows of the other one."
+            )
+        return seen, place.astype(np.float64)
+    number_of = {value: float(number) for number, value in enumerate(classes.tolist())}
+    unknown = [value for value in seen.tolist() if value not in number_of]
+    if unknown:
+        raise ValueError(
+            f"{name} holds the label {_seen(unknown[0])}; expected the classes of fit, "
+            f"{' and '.join(_seen(value) for value in classes)}: drop the other rows."
+        )
+    return classes, np.array([number_of[value] for value in seen.tolist()])[place]
 
 
 def _check_weights(sample_weight, n_rows: int, n_queries: int, name: str) -> np.ndarray | None:
@@ -995,7 +1089,16 @@ def _not_finite(what: str, name: str, kind: str, row: int) -> ValueError:
 
 
 def check_fit(
-    estimator, X, y, sample_weight=None, *, qid=None, groups=None, group=None, ranker: bool = True
+    estimator,
+    X,
+    y,
+    sample_weight=None,
+    *,
+    qid=None,
+    groups=None,
+    group=None,
+    ranker: bool = True,
+    read_rows: bool = True,
 ) -> FitData:
     """Check everything that fit was given.
 
@@ -1003,7 +1106,8 @@ def check_fit(
     named "qid" of `y` or `X` (`qid_of`). More than one may be given as long as they agree.
 
     Only when every check has passed are `n_features_in_`, `feature_names_in_`, `_category_levels` (columns
-    that are categorical by dtype, ``{column index: levels}``) and `_qid_given` of the estimator set.
+    that are categorical by dtype, ``{column index: levels}``), `_qid_given` and, of a classifier, `classes_`
+    of the estimator set. With `warm_start` a classifier keeps the classes it has.
 
     Parameters
     ----------
@@ -1021,6 +1125,8 @@ def check_fit(
         Query sizes, see `sizes_to_qid`.
     ranker : bool, default=True
         Whether missing query ids deserve a `MissingQueryWarning`.
+    read_rows : bool, default=True
+        False for a meta-estimator, which leaves the rows to the estimator inside.
 
     Returns
     -------
@@ -1042,9 +1148,16 @@ def check_fit(
     >>> data.order, data.offsets
     (array([0, 2, 1]), array([0, 2, 3]))
     """
-    rows, levels = _read_rows(X, None, estimator, "X")
-    data = _join(estimator, X, rows, y, sample_weight, {"qid": qid, "groups": groups}, {"group": group})
-    _set_columns(estimator, X, rows, levels)
+    rows, levels = _read_rows(X, None, estimator, "X") if read_rows else (X, {})
+    classes = getattr(estimator, "classes_", None) if getattr(estimator, "warm_start", False) else None
+    ids = {"qid": qid, "groups": groups}
+    data = _join(estimator, X, rows, y, sample_weight, ids, {"group": group}, classes=classes)
+    if read_rows:
+        _set_columns(estimator, X, rows, levels)
+    else:
+        note_columns(estimator, X)
+    if data.classes is not None:
+        estimator.classes_ = data.classes
     estimator._qid_given = data.qid_given
     if ranker and not data.qid_given:
         warnings.warn(
@@ -1137,7 +1250,8 @@ def check_validation(
         )
     rows = check_rows(estimator, X_val, reset=False, name=names[0])
     ids = {qid_name: qid_val}
-    data = _join(estimator, X_val, rows, y_val, sample_weight_val, ids, {size_name: sizes}, names)
+    sizes = {size_name: sizes}
+    data = _join(estimator, X_val, rows, y_val, sample_weight_val, ids, sizes, names, train.classes)
     if train.qid_given and not data.qid_given:
         wanted = "eval_qid=[qid] or eval_group=[sizes]" if eval_given else "qid_val="
         raise ValueError(
@@ -1148,7 +1262,15 @@ def check_validation(
 
 
 def check_score(
-    estimator, X, y, sample_weight=None, *, qid=None, groups=None, ranker: bool = True
+    estimator,
+    X,
+    y,
+    sample_weight=None,
+    *,
+    qid=None,
+    groups=None,
+    ranker: bool = True,
+    read_rows: bool = True,
 ) -> FitData:
     """Check everything that score was given.
 
@@ -1160,6 +1282,8 @@ def check_score(
         As in `check_fit`.
     ranker : bool, default=True
         Whether the score is a mean over queries, so that query ids are needed if fit had some.
+    read_rows : bool, default=True
+        False for a meta-estimator, which leaves the rows to the estimator inside.
 
     Returns
     -------
@@ -1183,8 +1307,9 @@ def check_score(
         ...
     ValueError: score needs qid=: BaseEstimator was fitted with query ids, ...
     """
-    rows = check_rows(estimator, X, reset=False)
-    data = _join(estimator, X, rows, y, sample_weight, {"qid": qid, "groups": groups}, {})
+    rows = check_rows(estimator, X, reset=False) if read_rows else X
+    ids = {"qid": qid, "groups": groups}
+    data = _join(estimator, X, rows, y, sample_weight, ids, {}, classes=getattr(estimator, "classes_", None))
     if ranker and not data.qid_given and getattr(estimator, "_qid_given", False):
         raise ValueError(
             f"score needs qid=: {type(estimator).__name__} was fitted with query ids, and without them all "
@@ -1231,12 +1356,24 @@ def unchanged_on_failure(estimator) -> Iterator[None]:
 
 
 def _join(
-    estimator, X, rows, y, sample_weight, ids: dict, sizes: dict, names=("X", "y", "sample_weight")
+    estimator,
+    X,
+    rows,
+    y,
+    sample_weight,
+    ids: dict,
+    sizes: dict,
+    names=("X", "y", "sample_weight"),
+    classes: np.ndarray | None = None,
 ) -> FitData:
-    """Labels, weights and queries that belong to the `rows` read from `X`."""
+    """Labels, weights and queries of the `rows` read from `X`; `classes` are those of a fitted classifier."""
     X_name, y_name, weight_name = names
-    n_rows = rows.shape[0]
+    n_rows = _num_samples(rows)
     labels = _check_labels(y, n_rows, y_name, X_name, estimator)
+    if is_classifier(estimator):
+        classes, labels = _class_numbers(labels, classes, y_name)
+    else:
+        classes = None
     given = {name: values for name, values in sizes.items() if values is not None}
     ids = ids | {name: sizes_to_qid(values, n_rows, name) for name, values in given.items()}
     queries = find_queries(n_rows, ids, {y_name: y, X_name: X})
@@ -1252,6 +1389,7 @@ def _join(
         order=order,
         offsets=offsets,
         qid_given=queries is not None,
+        classes=classes,
     )
 
 

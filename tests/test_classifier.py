@@ -1,0 +1,257 @@
+"""The classifier is the logistic regressor with names for 0 and 1."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.base import clone, is_classifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import accuracy_score, log_loss, roc_auc_score
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from ranktrees import (
+    EarlyExit,
+    HistGBRTClassifier,
+    HistGBRTRegressor,
+    QueryKFold,
+    as_measure,
+    make_ranking,
+)
+
+SMALL = {"max_iter": 8, "max_leaf_nodes": 8, "random_state": 0, "n_jobs": 1}
+
+
+@pytest.fixture(scope="module")
+def rows():
+    """X, relevant or not, qid."""
+    X, y, qid = make_ranking(30, rows_per_query=20, n_features=6, random_state=0, return_X_y_qid=True)
+    return X, (y >= 2).astype(float), qid
+
+
+def make(**parameters):
+    return HistGBRTClassifier(**(SMALL | parameters))
+
+
+# The negative class first, as sorting puts it.
+NAMES = {
+    "numbers": [0, 1],
+    "floats": [-1.0, 1.0],
+    "bools": [False, True],
+    "words": ["irrelevant", "relevant"],
+    "long integers": [2**62, 2**62 + 1],
+    "dates": [np.datetime64("2020-01-01"), np.datetime64("2021-01-01")],
+}
+
+
+@pytest.mark.parametrize("kind", NAMES)
+def test_classes_of_any_kind(kind, rows):
+    X, relevant, _ = rows
+    names = np.array(NAMES[kind])
+    y = names[relevant.astype(int)]
+    model = make().fit(X, y)
+    assert model.classes_.tolist() == names.tolist()
+    assert model.ensemble_.digest() == make().fit(X, relevant).ensemble_.digest()
+    predicted = model.predict(X)
+    assert predicted.dtype == y.dtype
+    assert model.score(X, y) == np.mean(predicted == y) > 0.7
+
+
+COLUMNS = {
+    "list": list,
+    "objects": lambda y: y.astype(object),
+    "pandas": pd.Series,
+    "category": lambda y: pd.Series(y).astype("category"),
+    "pandas strings": lambda y: pd.Series(y, dtype="string"),
+    "polars": pl.Series,
+}
+
+
+@pytest.mark.parametrize("kind", COLUMNS)
+def test_columns_of_any_kind(kind, rows):
+    X, relevant, _ = rows
+    y = np.where(relevant == 1, "yes", "no")
+    model = make().fit(X, COLUMNS[kind](y))
+    assert model.classes_.tolist() == ["no", "yes"]
+    assert model.ensemble_.digest() == make().fit(X, relevant).ensemble_.digest()
+    assert model.score(X, COLUMNS[kind](y)) == accuracy_score(y, model.predict(X))
+
+
+@pytest.mark.parametrize("balanced", [False, True])
+def test_the_logistic_regressor_inside(balanced, rows):
+    X, relevant, qid = rows
+    weight = np.random.default_rng(0).random(len(relevant))
+    model = make(balanced=balanced).fit(X, relevant, weight, qid=qid)
+    regressor = HistGBRTRegressor("logistic", balanced=balanced, **SMALL).fit(X, relevant, weight, qid=qid)
+    assert model.ensemble_.digest() == regressor.ensemble_.digest()
+    probabilities = model.predict_proba(X)
+    np.testing.assert_array_equal(probabilities[:, 1], regressor.predict(X))
+    np.testing.assert_array_equal(probabilities.sum(axis=1), 1.0)
+    np.testing.assert_allclose(probabilities[:, 1], 1 / (1 + np.exp(-model.decision_function(X))))
+    np.testing.assert_array_equal(model.predict(X) == 1, model.decision_function(X) > 0)
+
+
+def test_other_names_for_the_two_classes_turn_the_odds_around(rows):
+    X, relevant, _ = rows
+    one = make(gradient_levels=None).fit(X, relevant)
+    other = make(gradient_levels=None).fit(X, np.where(relevant == 1, "a", "b"))
+    np.testing.assert_allclose(other.decision_function(X), -one.decision_function(X), atol=1e-9)
+
+
+def test_balanced_finds_the_few(rows):
+    X, _, _ = rows
+    y = X[:, 0] > np.quantile(X[:, 0], 0.97)
+    plain, balanced = (
+        make(balanced=balanced, min_samples_leaf=1).fit(X, y).predict_proba(X)[:, 1]
+        for balanced in (False, True)
+    )
+    assert plain.mean() == pytest.approx(y.mean(), rel=0.2)
+    assert balanced.mean() > 2 * plain.mean()
+
+
+def test_beside_scikit_learn(rows):
+    X, relevant, _ = rows
+    model = make(max_iter=50).fit(X, relevant)
+    linear = LogisticRegression().fit(X, relevant)
+    assert log_loss(relevant, model.predict_proba(X)) < log_loss(relevant, linear.predict_proba(X))
+
+
+def test_stages(rows):
+    X, relevant, _ = rows
+    y = np.where(relevant == 1, "yes", "no")
+    model = make().fit(X, y)
+    stages = zip(
+        model.staged_decision_function(X), model.staged_predict_proba(X), model.staged_predict(X), strict=True
+    )
+    for n_trees, (scores, probabilities, classes) in enumerate(stages, start=1):
+        np.testing.assert_array_equal(scores, model.decision_function(X, n_trees=n_trees))
+        np.testing.assert_array_equal(probabilities, model.predict_proba(X, n_trees=n_trees))
+        np.testing.assert_array_equal(classes, model.predict(X, n_trees=n_trees))
+    assert n_trees == 8
+
+
+def test_measures_rank_by_the_odds(rows):
+    X, relevant, qid = rows
+    model = make(measure="auc").fit(X, relevant, qid=qid)
+    per_query = [
+        roc_auc_score(relevant[qid == q], model.decision_function(X[qid == q]))
+        for q in range(30)
+        if 0 < relevant[qid == q].mean() < 1
+    ]
+    assert model.score(X, relevant, qid=qid) == pytest.approx(np.mean(per_query))
+    with pytest.raises(ValueError, match="score needs qid"):
+        model.score(X, relevant)
+    weight = np.random.default_rng(0).random(len(relevant))
+    plain = make().fit(X, relevant, qid=qid)
+    assert plain.score(X, relevant, weight) == accuracy_score(
+        relevant, plain.predict(X), sample_weight=weight
+    )
+
+
+def test_rank_and_early_exit(rows):
+    X, relevant, qid = rows
+    model = make().fit(X, relevant, qid=qid)
+    ranks = model.rank(X, qid, k=1)
+    np.testing.assert_array_equal(ranks["score"], model.decision_function(X)[ranks["row"]])
+    scores, saved = model.decision_function(
+        X, qid=qid, early_exit=EarlyExit(every=2, drop=0.5), return_saved=True
+    )
+    assert saved.share > 0.2
+    assert (scores != model.decision_function(X)).any()
+
+
+def test_early_stopping_on_named_classes(rows):
+    X, relevant, qid = rows
+    y = np.where(relevant == 1, "yes", "no")
+    train = qid < 20
+    model = make(max_iter=200, learning_rate=0.3, n_iter_no_change=5).fit(
+        X[train], y[train], X_val=X[~train], y_val=y[~train]
+    )
+    assert len(model.ensemble_) == model.best_iteration_ < 200
+    losses = [-log_loss(y[~train], p) for p in model.staged_predict_proba(X[~train])]
+    np.testing.assert_allclose(model.validation_score_[: len(losses)], losses)
+    only_yes = {"X_val": X[~train][y[~train] == "yes"], "y_val": y[~train][y[~train] == "yes"]}
+    assert make().fit(X[train], y[train], **only_yes).validation_score_.size == 8
+    with pytest.raises(ValueError, match="y_val holds the label 'maybe'; expected the classes of fit, 'no'"):
+        make().fit(X[train], y[train], X_val=X[:2], y_val=["yes", "maybe"])
+
+
+def test_warm_start_keeps_the_classes(rows):
+    X, relevant, _ = rows
+    y = np.where(relevant == 1, "yes", "no")
+    model = make(warm_start=True).fit(X, y)
+    model.set_params(max_iter=12).fit(X, y)
+    assert model.ensemble_.digest() == make(max_iter=12).fit(X, y).ensemble_.digest()
+    with pytest.raises(ValueError, match="y holds the label 'bad'"):
+        model.set_params(max_iter=14).fit(X, np.where(relevant == 1, "good", "bad"))
+    assert model.classes_.tolist() == ["no", "yes"]
+
+
+@pytest.mark.parametrize("fitted", [False, True])
+def test_boosting_from_the_odds_of_another_classifier(fitted, rows):
+    X, relevant, _ = rows
+    init = LogisticRegression()
+    model = make(init=init.fit(X, relevant) if fitted else init).fit(X, relevant)
+    start = LogisticRegression().fit(X, relevant).decision_function(X)
+    np.testing.assert_allclose(model.decision_function(X, n_trees=0), start)
+    assert model.score(X, relevant) > accuracy_score(relevant, start > 0)
+
+
+def test_wrong_labels_say_what_to_do(rows):
+    X, relevant, _ = rows
+    for y, message in (
+        (np.arange(len(X)) % 5, "5 classes.*OrdinalRanker.*OneVsRestClassifier"),
+        (np.arange(len(X)) / 7, "y holds the fraction.*y >= 2"),
+        (np.ones(len(X)), "one class, 1.0"),
+        (np.where(relevant == 1, np.nan, 0.0), "y contains NaN"),
+        ([None, *["yes", "no"] * 300][: len(X)], r"sorted|NaN"),
+        (relevant[:-1], "y has length 599"),
+        (np.column_stack([relevant, relevant]), "1d array"),
+        (None, "y is None"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            make().fit(X, y)
+    with pytest.raises(ValueError, match="y holds the label 2"):
+        make().fit(X, relevant).score(X, relevant + 1)
+
+
+def test_among_the_classifiers_of_scikit_learn(rows):
+    X, relevant, qid = rows
+    y = pd.Series(np.where(relevant == 1, "yes", "no"), index=pd.Index(qid, name="qid"))
+    assert is_classifier(make())
+    assert cross_val_score(make(), X, y, cv=QueryKFold(3)).shape == (3,)
+    roc = cross_val_score(make(), X, y, cv=QueryKFold(3), scoring="roc_auc")
+    assert roc.min() > 0.6
+    search = GridSearchCV(make(measure="ndcg@5"), {"max_iter": [1, 8]}, cv=QueryKFold(3)).fit(X, y)
+    assert search.best_params_ == {"max_iter": 8}
+    piped = make_pipeline(StandardScaler(), make()).fit(X, y)
+    np.testing.assert_array_equal(piped.predict(X), make().fit(X, y).predict(X))
+    grades = np.digitize(X[:, 0], np.quantile(X[:, 0], [0.3, 0.6]))
+    assert OneVsRestClassifier(make()).fit(X, grades).score(X, grades) > 0.9
+
+
+def test_callbacks_see_the_classes_by_their_names(rows):
+    callback = pytest.importorskip("sklearn.callback")
+    X, relevant, _ = rows
+    y = np.where(relevant == 1, "yes", "no")
+    monitor = callback.ScoringMonitor(scoring="accuracy")
+    model = make().set_callbacks(monitor).fit(X, y)
+    logged = {entry["task_name"]: entry["accuracy"] for entry in monitor.get_logs().data}
+    for n_trees in range(1, 9):
+        assert logged[f"tree {n_trees}"] == accuracy_score(y, model.predict(X, n_trees=n_trees))
+
+
+def test_copies(rows):
+    X, relevant, qid = rows
+    model = make().fit(X, relevant, qid=qid)
+    twin = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(twin.predict_proba(X), model.predict_proba(X))
+    assert clone(model).fit(X, relevant, qid=qid).ensemble_.digest() == model.ensemble_.digest()
+    assert set(HistGBRTClassifier._parameter_constraints) == set(model.get_params())
+    assert all(name in HistGBRTClassifier.__doc__ for name in model.get_params())
+    measured = as_measure("ndcg@10")(relevant, model.decision_function(X), qid=qid)
+    assert measured > 0.7
