@@ -16,6 +16,7 @@ from ranktrees.model_selection import (
     query_scorer,
     train_test_split_by_query,
 )
+from ranktrees.ordinal import OrdinalRanker
 from ranktrees.validation import MissingQueryWarning
 
 __version__ = "0.1.0"
@@ -27,6 +28,7 @@ __all__ = [
     "HistGBRTRegressor",
     "LambdaMARTRanker",
     "MissingQueryWarning",
+    "OrdinalRanker",
     "QueryKFold",
     "QueryShuffleSplit",
     "RandomForestRanker",

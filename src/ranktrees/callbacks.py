@@ -128,7 +128,7 @@ class ScikitLearnCallbacks(Watcher):
         if data.weights is not None:
             metadata["sample_weight"] = data.as_given(data.weights)
         if data.qid_given:
-            metadata["qid"] = data.qid
+            metadata["qid"] = data.as_given(data.query_of_row)
         return metadata
 
     def __call__(self, progress):

@@ -645,7 +645,7 @@ class BoostedTrees(TreeEnsembleEstimator):
             return self.init, 0.0
         init, parameters = clone(self.init), {}
         if isinstance(init, TreeEnsembleEstimator):
-            parameters["qid"] = np.repeat(np.arange(data.n_queries), np.diff(data.offsets))
+            parameters["qid"] = data.query_of_row
         if data.weights is not None:
             parameters["sample_weight"] = data.weights
         rows = X if data.order is None else _safe_indexing(X, data.order)

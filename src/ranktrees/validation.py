@@ -106,11 +106,9 @@ class FitData:
         return labels if self.classes is None else self.classes[labels.astype(np.intp)]
 
     @property
-    def qid(self) -> np.ndarray | None:
-        """The number of the query of each row of `X`; None when no query ids were given."""
-        if not self.qid_given:
-            return None
-        return self.as_given(np.repeat(np.arange(self.n_queries), np.diff(self.offsets)))
+    def query_of_row(self) -> np.ndarray:
+        """The number of the query of every internal row."""
+        return np.repeat(np.arange(self.n_queries), np.diff(self.offsets))
 
     def as_given(self, values: np.ndarray) -> np.ndarray:
         """Values in internal order, brought into the order of the rows of `X`."""
@@ -489,7 +487,7 @@ def check_rows(estimator, X, *, reset: bool, name: str = "X"):
         return rows
     _require_two_dimensions(X, estimator, name)
     try:
-        note_columns(estimator, X, reset=False)
+        validate_data(estimator, _named(X), reset=False, skip_check_array=True)
     except ValueError as error:
         if name == "X":
             raise
@@ -524,7 +522,7 @@ def category_columns(X) -> dict[int, tuple]:
 
 
 def _set_columns(estimator, X, rows, levels: dict[int, tuple]) -> None:
-    note_columns(estimator, X)
+    validate_data(estimator, _named(X), reset=True, skip_check_array=True)
     estimator.n_features_in_ = rows.shape[1]
     estimator._category_levels = levels
 
@@ -543,7 +541,8 @@ def note_columns(estimator, X, *, reset: bool = True) -> None:
     Raises
     ------
     ValueError
-        Unless `reset`, for columns other than those of fit.
+        For rows that are not two-dimensional or empty and, unless `reset`, for columns other than those of
+        fit.
 
     Examples
     --------
@@ -555,6 +554,7 @@ def note_columns(estimator, X, *, reset: bool = True) -> None:
     >>> ranker.n_features_in_, list(ranker.feature_names_in_)
     (1, ['clicks'])
     """
+    _require_two_dimensions(X, estimator, "X")
     validate_data(estimator, _named(X), reset=reset, skip_check_array=True)
 
 
