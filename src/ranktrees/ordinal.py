@@ -400,7 +400,7 @@ def nearest_rising(values):
 
     Isotonic regression, in closed form:
 
-    .. math:: r_j = \max_{i \le j}\; \min_{k \ge j}\; rac{v_i + \ldots + v_k}{k - i + 1}.
+    .. math:: r_j = \max_{i \le j}\; \min_{k \ge j}\; \frac{v_i + \ldots + v_k}{k - i + 1}.
 
     Its sum is that of the row. So where grades are equally far apart, the expected relevance stays what the
     models have made of it; a running maximum, say, would lower it.
@@ -435,7 +435,7 @@ def least_squares_values(probabilities, labels, grades, weights=None):
 
     They make small
 
-    .. math:: \sum_i w_i \Big(\sum_c P_i(c)\, v_c - y_i\Big)^2 + ar w \sum_c (v_c - c)^2,
+    .. math:: \sum_i w_i \Big(\sum_c P_i(c)\, v_c - y_i\Big)^2 + \bar w \sum_c (v_c - c)^2,
 
     as if there were one more row of each grade, certain of it, with a mean weight: so a grade that no model
     ever expects has its own value.

@@ -971,9 +971,12 @@ def _check_labels(y, n_rows: int, name: str, rows_name: str, estimator) -> np.nd
 def _class_names(y, name: str) -> np.ndarray:
     """The labels of a classifier as they are, of whatever shape."""
     missing = _missing_mask(y)
+    names = _column_array(y, name)
+    if missing is None and names.dtype.kind in "OmM" and names.ndim:
+        missing = np.array([_is_missing(value) for value in names.flat])
     if missing is not None and missing.any():
         raise _not_finite("NaN (missing)", name, "label", int(np.argmax(missing)))
-    return _column_array(y, name)
+    return names
 
 
 def _class_numbers(names: np.ndarray, classes: np.ndarray | None, name: str):
