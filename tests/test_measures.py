@@ -142,6 +142,7 @@ def test_functions_as_parameters():
         ("err@10", ERR @ 10),
         ("p@5", P @ 5),
         ("precision@5", P @ 5),
+        ("prec@5", P @ 5),
         ("recall@10", R @ 10),
         ("auc", AUC),
         ("pauc@[0,5]", PAUC @ [0, 5]),
@@ -497,6 +498,25 @@ def test_letor_preset_and_survey_preset():
     assert NDCG.letor(y, score, qid=qid) == pytest.approx((7 + 1 / math.log2(3)) / 8 / 2)
     # the Survey: 7 + 1/2 over 7 + 1/log2(3); the second query counts 1/2
     assert NDCG.survey(y, score, qid=qid) == pytest.approx((7.5 / (7 + 1 / math.log2(3)) + 0.5) / 2)
+
+
+@pytest.mark.parametrize(
+    ("measure", "expected"),
+    [
+        ("prec@5", (2 / 5 + 0) / 2),
+        ("pauc@[0,5]", (1 / 3 + 2 / 3 + 2 / 3 + 2 / 3 + 1) / 5),
+        ("auc", (1 / 3 + 2 / 3 + 2 / 3 + 2 / 3 + 1 + 1) / 6),
+        ("ndcg.survey", ((3 + 1 / 2 + 15 / 3) / (15 + 3 / math.log2(3) + 1 / 2) + 1 / 2) / 2),
+        ("ndcg.survey@5", ((3 + 1 / 2) / (15 + 3 / math.log2(3) + 1 / 2) + 1 / 2) / 2),
+        ("err", (3 / 16 + 13 / 16 * (1 / 3 * 1 / 16 + 1 / 7 * 15 / 16 * 15 / 16) + 0) / 2),
+        ("rmse", math.sqrt((49 + 64 + 36 + 36 + 25 + 16 + 1 + 4 + 1 + 4 + 1) / 11)),
+    ],
+)
+def test_all_measures_of_the_survey(measure, expected):
+    # six irrelevant rows, three relevant ones at ranks 1, 3 and 7; a query without relevant rows
+    y, qid = [2, 0, 1, 0, 0, 0, 4, 0, 0, 0, 0], [1] * 9 + [2] * 2
+    score = [9, 8, 7, 6, 5, 4, 3, 2, 1, 2, 1]
+    assert as_measure(measure)(y, score, qid=qid) == pytest.approx(expected, abs=1e-15)
 
 
 @given(

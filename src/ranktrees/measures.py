@@ -1219,6 +1219,7 @@ _NAMES = {
     "mrr": RR,
     "rr": RR,
     "p": P,
+    "prec": P,
     "precision": P,
     "r": R,
     "recall": R,
