@@ -17,6 +17,7 @@ from ranktrees.model_selection import (
     train_test_split_by_query,
 )
 from ranktrees.ordinal import OrdinalRanker
+from ranktrees.transfer import ModelFeatures, WithSourceRows, select_source_rows
 from ranktrees.validation import MissingQueryWarning
 
 __version__ = "0.1.0"
@@ -28,10 +29,12 @@ __all__ = [
     "HistGBRTRegressor",
     "LambdaMARTRanker",
     "MissingQueryWarning",
+    "ModelFeatures",
     "OrdinalRanker",
     "QueryKFold",
     "QueryShuffleSplit",
     "RandomForestRanker",
+    "WithSourceRows",
     "as_measure",
     "dump_letor",
     "load_letor",
@@ -39,5 +42,6 @@ __all__ = [
     "make_ranking",
     "pick_early_exit",
     "query_scorer",
+    "select_source_rows",
     "train_test_split_by_query",
 ]

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
-from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import check_random_state
 from sklearn.utils._indexing import _safe_indexing
@@ -48,6 +47,7 @@ from ranktrees.validation import (
     check_validation,
     find_queries,
     ids_of_queries,
+    is_fitted,
     only_pair,
     qid_of,
     unchanged_on_failure,
@@ -641,7 +641,7 @@ class BoostedTrees(TreeEnsembleEstimator):
             return None, bound.start()
         if isinstance(self.init, Real):
             return None, float(self.init)
-        if _is_fitted(self.init):
+        if is_fitted(self.init):
             return self.init, 0.0
         init, parameters = clone(self.init), {}
         if isinstance(init, TreeEnsembleEstimator):
@@ -680,16 +680,6 @@ def _predicted(init, X):
             "expected one finite score per row."
         )
     return scores
-
-
-def _is_fitted(estimator):
-    if not hasattr(estimator, "fit"):
-        return True
-    try:
-        check_is_fitted(estimator)
-    except NotFittedError:
-        return False
-    return True
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -19,7 +19,7 @@ from sklearn.utils import _safe_indexing, check_random_state, indexable
 from sklearn.utils.validation import _num_samples
 
 from ranktrees.measures import as_measure
-from ranktrees.validation import find_queries, qid_of
+from ranktrees.validation import find_queries, qid_of, query_of_rows
 
 __all__ = ["QueryKFold", "QueryShuffleSplit", "query_scorer", "train_test_split_by_query"]
 
@@ -333,7 +333,7 @@ def _mean_over_queries(y_true, y_score, *, measure, sample_weight=None, qid=None
             _no_ids(f"The scorer of {measure}", "groups= with scikit-learn's metadata routing enabled")
             + f" All {n_rows} rows would be scored as one query."
         )
-    query_of_row = np.zeros(n_rows, np.intp) if queries is None else _query_of_row(*queries)
+    query_of_row = np.zeros(n_rows, np.intp) if queries is None else query_of_rows(*queries)
     return measure(np.asarray(y_true), y_score, qid=query_of_row, sample_weight=sample_weight)
 
 
@@ -343,16 +343,7 @@ def _queries(splitter, X, y, groups, qid) -> tuple[np.ndarray, np.ndarray]:
     queries = find_queries(n_rows, {"groups": groups, "qid": qid}, {"y": y, "X": X})
     if queries is None:
         raise ValueError(_no_ids(type(splitter).__name__, "groups="))
-    return _query_of_row(*queries), np.diff(queries[1])
-
-
-def _query_of_row(order: np.ndarray | None, offsets: np.ndarray) -> np.ndarray:
-    sorted_ = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-    if order is None:
-        return sorted_
-    query_of_row = np.empty_like(sorted_)
-    query_of_row[order] = sorted_
-    return query_of_row
+    return query_of_rows(*queries), np.diff(queries[1])
 
 
 def _no_ids(who: str, argument: str) -> str:

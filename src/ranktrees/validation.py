@@ -12,27 +12,33 @@ import warnings
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 import sklearn
 from sklearn.base import is_classifier
-from sklearn.exceptions import DataConversionWarning
-from sklearn.utils.validation import _num_samples, validate_data
+from sklearn.exceptions import DataConversionWarning, NotFittedError
+from sklearn.utils.metadata_routing import get_routing_for_object
+from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
 __all__ = [
     "FitData",
     "MissingQueryWarning",
     "category_columns",
+    "check_columns",
     "check_fit",
     "check_rows",
     "check_score",
     "check_validation",
     "find_queries",
+    "hand_queries",
     "ids_of_queries",
+    "is_fitted",
     "note_columns",
     "qid_of",
+    "query_of_rows",
     "query_offsets",
     "sizes_to_qid",
     "unchanged_on_failure",
@@ -420,6 +426,86 @@ def ids_of_queries(qid, order: np.ndarray | None, offsets: np.ndarray) -> list:
     return [ids[row] for row in first_rows]
 
 
+def query_of_rows(order: np.ndarray | None, offsets: np.ndarray) -> np.ndarray:
+    """The number of the query of every row.
+
+    Parameters
+    ----------
+    order, offsets : as of `query_offsets`
+
+    Returns
+    -------
+    ndarray of shape (n_rows,), int64
+        0 for the rows of the query that appears first, and so on.
+
+    Examples
+    --------
+    >>> from ranktrees.validation import query_of_rows, query_offsets
+    >>> query_of_rows(*query_offsets(["b", "a", "b"], 3))
+    array([0, 1, 0])
+    """
+    grouped = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    if order is None:
+        return grouped
+    query_of_row = np.empty_like(grouped)
+    query_of_row[order] = grouped
+    return query_of_row
+
+
+def hand_queries(estimator, method: str, y, queries: np.ndarray | None) -> tuple[Any, dict]:
+    """Labels and query ids in the form in which a method of any estimator takes them.
+
+    With scikit-learn's metadata routing enabled, ids go to who asks for them, under the names asked for.
+    Without it they go as ``qid=`` to a method with such a parameter. Others, such as a `Pipeline`, find them
+    in the index of `y`, in a level named "qid", if pandas is there.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Who takes them.
+    method : str
+        The name of one of its methods, such as "fit".
+    y : array-like of shape (n_rows,)
+        Labels.
+    queries : ndarray of shape (n_rows,) or None
+        The query of each row; None where there are no queries.
+
+    Returns
+    -------
+    y : array-like of shape (n_rows,)
+        To be passed as labels.
+    ids : dict
+        To be passed by name.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from ranktrees import LambdaMARTRanker
+    >>> from ranktrees.validation import hand_queries
+    >>> hand_queries(LambdaMARTRanker(), "fit", [2, 0, 1], np.array([0, 0, 1]))
+    ([2, 0, 1], {'qid': array([0, 0, 1])})
+    >>> hand_queries(make_pipeline(LambdaMARTRanker()), "fit", [2, 0, 1], np.array([0, 0, 1]))
+    (qid
+    0    2
+    0    0
+    1    1
+    dtype: int64, {})
+    """
+    if queries is None:
+        return y, {}
+    if sklearn.get_config()["enable_metadata_routing"]:
+        names = get_routing_for_object(estimator).consumes(method, {"qid", "groups"})
+        return y, dict.fromkeys(sorted(names), queries)
+    if "qid" in signature(getattr(estimator, method)).parameters:
+        return y, {"qid": queries}
+    try:
+        import pandas as pd
+    except ImportError:
+        return y, {}  # a ranker that finds no ids says so
+    return pd.Series(np.asarray(y), index=pd.Index(queries, name="qid")), {}
+
+
 def _same_queries(a: tuple[np.ndarray | None, np.ndarray], b: tuple[np.ndarray | None, np.ndarray]) -> bool:
     (order_a, offsets_a), (order_b, offsets_b) = a, b
     if not np.array_equal(offsets_a, offsets_b):
@@ -485,15 +571,47 @@ def check_rows(estimator, X, *, reset: bool, name: str = "X"):
         rows, levels = _read_rows(X, None, estimator, name)
         _set_columns(estimator, X, rows, levels)
         return rows
+    check_columns(estimator, X, reset=False, name=name)
+    rows, _ = _read_rows(X, getattr(estimator, "_category_levels", {}), estimator, name)
+    return rows
+
+
+def check_columns(estimator, X, *, reset: bool, name: str = "X") -> None:
+    """Check the number and the names of the columns of rows whose values another estimator reads.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Its `n_features_in_` and `feature_names_in_` are set when `reset`, and compared otherwise.
+    X : array-like, scipy sparse or data frame of shape (n_rows, n_features)
+        The rows.
+    reset : bool
+        True in fit.
+    name : str, default="X"
+        What error messages call the rows.
+
+    Raises
+    ------
+    ValueError
+        For rows that are not two-dimensional or empty, and, unless `reset`, for columns other than those of
+        fit.
+
+    Examples
+    --------
+    >>> from sklearn.base import BaseEstimator
+    >>> from ranktrees.validation import check_columns
+    >>> transformer = BaseEstimator()
+    >>> check_columns(transformer, [["a", 2], ["b", 4]], reset=True)
+    >>> transformer.n_features_in_
+    2
+    """
     _require_two_dimensions(X, estimator, name)
     try:
-        validate_data(estimator, _named(X), reset=False, skip_check_array=True)
+        validate_data(estimator, _named(X), reset=reset, skip_check_array=True)
     except ValueError as error:
         if name == "X":
             raise
         raise ValueError(f"{name} does not match the X of fit: {error}") from error
-    rows, _ = _read_rows(X, getattr(estimator, "_category_levels", {}), estimator, name)
-    return rows
 
 
 def category_columns(X) -> dict[int, tuple]:
@@ -1356,6 +1474,33 @@ def unchanged_on_failure(estimator) -> Iterator[None]:
         attributes.clear()
         attributes.update(before)
         raise
+
+
+def is_fitted(estimator) -> bool:
+    """Whether an estimator can predict as it is; what has no `fit` can.
+
+    Parameters
+    ----------
+    estimator : object
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import Ridge
+    >>> from ranktrees.validation import is_fitted
+    >>> is_fitted(Ridge()), is_fitted(Ridge().fit([[0.0], [1.0]], [0, 1]))
+    (False, True)
+    """
+    if not hasattr(estimator, "fit"):
+        return True
+    try:
+        check_is_fitted(estimator)
+    except NotFittedError:
+        return False
+    return True
 
 
 def _join(
