@@ -11,6 +11,7 @@ import scipy.sparse as sp
 import sklearn
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.compose import make_column_transformer
+from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, KFold, ShuffleSplit, cross_val_score
@@ -143,7 +144,7 @@ def test_weights_reach_the_model(rows):
 def test_a_fitted_model_is_used_as_it_is(rows, source, frozen):
     X, _, _ = rows
     model = clone(RANKER).fit(source[0], source[1], qid=source[2])
-    features = ModelFeatures(FrozenEstimator(model) if frozen else model, keep=False)
+    features = ModelFeatures(FrozenEstimator(model) if frozen else model, cv="prefit", keep=False)
     expected = model.predict(X)[:, None]
     for fresh in (features, clone(features), clone(make_pipeline(features))):
         np.testing.assert_array_equal(fresh.fit(X).transform(X), expected)
@@ -152,11 +153,23 @@ def test_a_fitted_model_is_used_as_it_is(rows, source, frozen):
         features.fit_transform(X[:, :3])
 
 
+def test_whether_a_model_is_fitted_is_said(rows):
+    """A pipeline fits its last step in place: what was meant to be cross-fitted may have seen its rows."""
+    X, y, qid = rows
+    model = clone(RANKER).fit(X, y, qid=qid)
+    for fit in (ModelFeatures(model).fit, ModelFeatures(model).fit_transform):
+        with pytest.raises(ValueError, match="is fitted already, and cv=5 would fit it anew"):
+            fit(X, y, qid=qid)
+    for fit in (ModelFeatures(RANKER, cv="prefit").fit, ModelFeatures(RANKER, cv="prefit").fit_transform):
+        with pytest.raises(NotFittedError, match="and it is not: fit it"):
+            fit(X, y, qid=qid)
+
+
 def test_a_fitted_model_stays_so_in_a_search(rows, source):
     X, y, qid = rows
     model = clone(RANKER).fit(source[0], source[1], qid=source[2])
     labels = pd.Series(y, index=pd.Index(qid, name="qid"))
-    pipeline = make_pipeline(ModelFeatures(model, keep=False), clone(RANKER))
+    pipeline = make_pipeline(ModelFeatures(model, cv="prefit", keep=False), clone(RANKER))
     search = GridSearchCV(pipeline, {"lambdamartranker__max_iter": [2]}, cv=QueryKFold(2)).fit(X, labels)
     assert search.best_estimator_[0].estimator_ is model
 
@@ -332,7 +345,7 @@ def test_on_some_columns_only(rows, source):
     frame = pd.DataFrame(X, columns=list("abcd"))
     columns = make_column_transformer(
         ("passthrough", list("abcd")),
-        (ModelFeatures(model, keep=False), ["b", "c"]),
+        (ModelFeatures(model, cv="prefit", keep=False), ["b", "c"]),
         verbose_feature_names_out=False,
     ).set_output(transform="pandas")
     pipeline = make_pipeline(columns, clone(RANKER)).fit(frame, y, lambdamartranker__qid=qid)
@@ -551,7 +564,9 @@ def test_weights_of_source_rows(rows, source, source_weight, weighted):
 def test_a_pipeline_goes_inside(rows, source, routing):
     X, y, qid = rows
     first = clone(FOREST).fit(source[0], source[1], qid=source[2])
-    pipeline = make_pipeline(StandardScaler(), ModelFeatures(first), ModelFeatures(Ridge(), cv=3), RANKER)
+    pipeline = make_pipeline(
+        StandardScaler(), ModelFeatures(first, cv="prefit"), ModelFeatures(Ridge(), cv=3), RANKER
+    )
     model = WithSourceRows(pipeline, source[0], source[1], qid_source=source[2], classifier=LIKENESS)
     labels = pd.Series(y, index=pd.Index(qid, name="qid"))
     with routed(routing):

@@ -12,6 +12,7 @@ from numbers import Integral, Real
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, TransformerMixin, clone
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing, check_random_state, get_tags, indexable
 from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, StrOptions, validate_params
@@ -55,17 +56,16 @@ class ModelFeatures(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
     It adds the model's score :math:`Q`, its class probabilities :math:`P(y = c)` and their cumulative sums
     :math:`P(y \le c)`: so a ranker of a small set can use what a model of a large one knows.
 
-    A fitted ``estimator`` is used as it is. Another one is fitted to the rows that are given, and then a row
-    must not be told by a model that has seen its label: `fit_transform` gives each training row what a model
-    fitted without its fold says, and folds keep queries whole. `transform` uses a model fitted to all rows.
-    This is what scikit-learn's `StackingRegressor` does. In a `Pipeline`, which calls `fit_transform` in its
-    `fit`, the next step learns from the former and predicts from the latter.
+    With ``cv="prefit"`` a fitted ``estimator`` is used as it is. Otherwise it is fitted to the rows that are
+    given, and then a row must not be told by a model that has seen its label: `fit_transform` gives each
+    training row what a model fitted without its fold says, and folds keep queries whole. `transform` uses a
+    model fitted to all rows. This is what scikit-learn's `StackingRegressor` does. In a `Pipeline`, which
+    calls `fit_transform` in its `fit`, the next step learns from the former and predicts from the latter.
 
     Parameters
     ----------
     estimator : estimator
-        The model: a ranker, a regressor or a classifier, fitted or not. One that is fitted stays so in clones
-        of this transformer, thus in searches and cross-validation.
+        The model: a ranker, a regressor or a classifier; fitted with ``cv="prefit"``, else not fitted.
     add : {"score", "probabilities", "cumulative"} or a sequence of them, default="score"
         "score" is one feature: what ``estimator.predict`` says, which must be a number. "probabilities" are
         as many as there are classes, "cumulative" one less, as :math:`P(y \le c)` is 1 for the last class;
@@ -74,9 +74,11 @@ class ModelFeatures(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         Whether the features of the row stay in front of those added.
     prefix : str or None, default=None
         What names of added features begin with; None is the name of the estimator's class in lower case.
-    cv : int, splitter or iterable, default=5
+    cv : int, splitter, iterable or "prefit", default=5
         The folds of `fit_transform`. An int says how many: of whole queries, by `QueryKFold`; of rows, by
-        scikit-learn's `KFold` (`StratifiedKFold` for a classifier), where there are no query ids.
+        scikit-learn's `KFold` (`StratifiedKFold` for a classifier), where there are no query ids. "prefit":
+        the estimator is fitted, and stays so in clones of this transformer, thus in searches and
+        cross-validation.
     n_jobs : int or None, default=None
         Models of `fit_transform` fitted at the same time, through joblib.
 
@@ -120,7 +122,7 @@ class ModelFeatures(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         "add": [StrOptions(set(ADDED)), list, tuple],
         "keep": ["boolean"],
         "prefix": [str, None],
-        "cv": ["cv_object"],
+        "cv": ["cv_object", StrOptions({"prefit"})],
         "n_jobs": [Integral, None],
     }
 
@@ -134,7 +136,7 @@ class ModelFeatures(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
 
     def __sklearn_clone__(self):
         twin = super().__sklearn_clone__()
-        if is_fitted(self.estimator):
+        if self._is_prefit:
             twin.estimator = self.estimator
         return twin
 
@@ -142,12 +144,12 @@ class ModelFeatures(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         model = get_tags(self.estimator)
         tags.input_tags, tags.target_tags = model.input_tags, model.target_tags
-        tags.target_tags.required = not is_fitted(self.estimator)
+        tags.target_tags.required = not self._is_prefit
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
     def fit(self, X, y=None, sample_weight=None, *, qid=None, groups=None):
-        """Fit the model to all rows, if it is not fitted yet.
+        """Fit the model to all rows, unless it is fitted already.
 
         Parameters
         ----------
@@ -155,7 +157,7 @@ class ModelFeatures(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
             Whatever the estimator takes.
         y : array-like of shape (n_rows,), default=None
             Labels. A pandas Series whose index has a level named "qid" brings the query ids along. Not looked
-            at where the estimator is fitted.
+            at with ``cv="prefit"``.
         sample_weight : array-like of shape (n_rows,), default=None
             Row weights, for the estimator.
         qid, groups : array-like of shape (n_rows,), default=None
@@ -168,7 +170,10 @@ class ModelFeatures(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If the estimator has no probabilities and they are to be added.
+            If the estimator has no probabilities and they are to be added; if it is fitted and ``cv`` does
+            not say so.
+        NotFittedError
+            If it is not and ``cv`` says so.
         """
         self._validate_params()
         with unchanged_on_failure(self):
@@ -188,9 +193,9 @@ class ModelFeatures(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         Returns
         -------
         X : {ndarray, sparse matrix, data frame} of shape (n_rows, n_features_out)
-            As of `transform`. Where the estimator is fitted already, the same as ``fit(X).transform(X)``.
+            As of `transform`. With ``cv="prefit"`` the same as ``fit(X).transform(X)``.
         """
-        if is_fitted(self.estimator):
+        if self._is_prefit:
             return self.fit(X, y, sample_weight, qid=qid, groups=groups).transform(X)
         self._validate_params()
         with unchanged_on_failure(self):
@@ -262,6 +267,10 @@ class ModelFeatures(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
             names += added
         return np.array(names, object)
 
+    @property
+    def _is_prefit(self):
+        return isinstance(self.cv, str) and self.cv == "prefit"
+
     def _wanted(self):
         wanted = (self.add,) if isinstance(self.add, str) else tuple(self.add)
         if not wanted or len(set(wanted)) < len(wanted) or not set(wanted) <= set(ADDED):
@@ -278,10 +287,17 @@ class ModelFeatures(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
                 f"add={self.add!r} needs class probabilities, and {type(self.estimator).__name__} has no "
                 'predict_proba; expected a classifier or an ordinal ranker: pass one, or add="score".'
             )
-        if is_fitted(self.estimator):
-            self.estimator_ = self.estimator
-        else:
-            self.estimator_ = _fitted(self.estimator, X, y, sample_weight, queries)
+        name, fitted = type(self.estimator).__name__, is_fitted(self.estimator)
+        if self._is_prefit and not fitted:
+            raise NotFittedError(
+                f"cv='prefit' says that {name} is fitted, and it is not: fit it, or pass cv=5."
+            )
+        if fitted and not self._is_prefit:
+            raise ValueError(
+                f"{name} is fitted already, and cv={self.cv!r} would fit it anew; expected one or the other: "
+                "pass cv='prefit' to use it as it is, or clone(estimator) to have it fitted."
+            )
+        self.estimator_ = self.estimator if fitted else _fitted(self.estimator, X, y, sample_weight, queries)
 
     def _said_of_fold(self, X, y, sample_weight, queries, train, test):
         """What a model fitted to the rows of ``train`` says of those of ``test``."""
