@@ -27,6 +27,7 @@ from ranktrees import (
     QueryKFold,
     RandomForestRanker,
     WithSourceRows,
+    query_scorer,
     select_source_rows,
 )
 
@@ -327,7 +328,7 @@ def test_search_over_the_inner_model(rows, routing):
     grid = {"modelfeatures__estimator__n_estimators": [2], "modelfeatures__keep": [True, False]}
     labels = pd.Series(y, index=pd.Index(qid, name="qid"))
     with routed(routing):
-        search = GridSearchCV(pipeline, grid, cv=QueryKFold(2), error_score="raise")
+        search = GridSearchCV(pipeline, grid, scoring=query_scorer(), cv=QueryKFold(2), error_score="raise")
         search.fit(X, y, groups=qid) if routing else search.fit(X, labels)
     for kept in (True, False):
         scores = []
