@@ -229,8 +229,7 @@ class TreeEnsembleEstimator(CallbackSupportMixin):
         return ensemble.predict(rows, self._threads_to_score(rows), start=self._starting_scores(X))
 
     def _threads_to_score(self, rows):
-        n_values = rows.shape[0] * (rows.shape[1] + len(self.ensemble_))
-        return threads_for(effective_n_threads(self.n_jobs), n_values)
+        return effective_n_threads(self.n_jobs, rows.shape[0] * (rows.shape[1] + len(self.ensemble_)))
 
     def _scores_and_saved(self, X, rows, queries, early_exit, n_trees=None):
         if not isinstance(early_exit, EarlyExit | None):
@@ -391,7 +390,7 @@ class TreeEnsembleEstimator(CallbackSupportMixin):
         check_is_fitted(self)
         rows = check_rows(self, X, reset=False)
         start = self._starting_scores(X)
-        n_threads = threads_for(effective_n_threads(self.n_jobs), rows.shape[0])
+        n_threads = effective_n_threads(self.n_jobs, rows.shape[0])
         for scores in self.ensemble_.staged_predict(rows, n_threads, start=start):
             yield self._finish(scores)
 

@@ -34,7 +34,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_para
 from ranktrees.estimators import LambdaMARTRanker
 from ranktrees.measures import Measure, as_measure, gains
 from ranktrees.sampling import hold_out
-from ranktrees.validation import check_fit, check_score, note_columns, qid_of, unchanged_on_failure
+from ranktrees.validation import check_columns, check_fit, check_score, qid_of, unchanged_on_failure
 
 __all__ = ["OrdinalRanker", "class_probabilities", "least_squares_values", "nearest_rising"]
 
@@ -271,7 +271,7 @@ class OrdinalRanker(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
             At least 0, a column for each of `classes_`; a row sums to 1.
         """
         check_is_fitted(self)
-        note_columns(self, X, reset=False)
+        check_columns(self, X, reset=False)
         cumulative = np.empty((_num_samples(X), len(self.estimators_)))
         for column, model in enumerate(self.estimators_):
             cumulative[:, column] = _probability(model, X)

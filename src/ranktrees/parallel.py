@@ -32,7 +32,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_note_fork)
 
 
-def effective_n_threads(n_jobs):
+def effective_n_threads(n_jobs, n_values=None):
     """The number of threads a kernel should start.
 
     Parameters
@@ -42,6 +42,9 @@ def effective_n_threads(n_jobs):
         ``-1`` and ``None`` ask for all that this process may use, as limited by its processor
         affinity, ``OMP_NUM_THREADS`` (which joblib sets in its workers) and threadpoolctl;
         ``-2`` for all but one, and so on.
+    n_values : int, default=None
+        How much there is to do, see `threads_for`: where that is little, processors are not even counted,
+        which takes longer than scoring a few rows. None is much.
 
     Returns
     -------
@@ -63,6 +66,8 @@ def effective_n_threads(n_jobs):
         raise ValueError(
             f"n_jobs={n_jobs!r}: expected a positive number of threads, or -1 or None for all processors."
         )
+    if n_jobs == 1 or (n_values is not None and threads_for(2, n_values) == 1):
+        return 1
     available = min(joblib.cpu_count(), max_threads())
     if n_jobs is None:
         n_threads = available
@@ -81,7 +86,7 @@ def effective_n_threads(n_jobs):
             )
         return 1
     _state["threads_started"] = _state["threads_started"] or n_threads > 1
-    return n_threads
+    return n_threads if n_values is None else threads_for(n_threads, n_values)
 
 
 def threads_for(n_threads, n_values):

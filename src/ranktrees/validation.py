@@ -36,7 +36,6 @@ __all__ = [
     "hand_queries",
     "ids_of_queries",
     "is_fitted",
-    "note_columns",
     "qid_of",
     "query_of_rows",
     "query_offsets",
@@ -606,6 +605,10 @@ def check_columns(estimator, X, *, reset: bool, name: str = "X") -> None:
     2
     """
     _require_two_dimensions(X, estimator, name)
+    if not reset and type(X) is np.ndarray and not hasattr(estimator, "feature_names_in_"):
+        expected = X.shape[1:] == (estimator.n_features_in_,)
+        if expected:  # scikit-learn would say so, too, but takes longer than scoring a row does
+            return
     try:
         validate_data(estimator, _named(X), reset=reset, skip_check_array=True)
     except ValueError as error:
@@ -643,37 +646,6 @@ def _set_columns(estimator, X, rows, levels: dict[int, tuple]) -> None:
     validate_data(estimator, _named(X), reset=True, skip_check_array=True)
     estimator.n_features_in_ = rows.shape[1]
     estimator._category_levels = levels
-
-
-def note_columns(estimator, X, *, reset: bool = True) -> None:
-    """Note the number and the names of the columns, or compare them, and leave the rows alone.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Its `n_features_in_` and `feature_names_in_` are set when `reset`, and compared otherwise.
-    X : array-like, sparse or data frame of shape (n_rows, n_features)
-    reset : bool, default=True
-        True in fit, False in predict and score.
-
-    Raises
-    ------
-    ValueError
-        For rows that are not two-dimensional or empty and, unless `reset`, for columns other than those of
-        fit.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from sklearn.base import BaseEstimator
-    >>> from ranktrees.validation import note_columns
-    >>> ranker = BaseEstimator()
-    >>> note_columns(ranker, pd.DataFrame({"clicks": [1, 2]}))
-    >>> ranker.n_features_in_, list(ranker.feature_names_in_)
-    (1, ['clicks'])
-    """
-    _require_two_dimensions(X, estimator, "X")
-    validate_data(estimator, _named(X), reset=reset, skip_check_array=True)
 
 
 def _named(X):
@@ -1276,7 +1248,7 @@ def check_fit(
     if read_rows:
         _set_columns(estimator, X, rows, levels)
     else:
-        note_columns(estimator, X)
+        check_columns(estimator, X, reset=True)
     if data.classes is not None:
         estimator.classes_ = data.classes
     estimator._qid_given = data.qid_given
