@@ -1023,7 +1023,7 @@ def slow(cls, **parameters):
 
 @pytest.fixture
 def no_collector():
-    """Hypothesis has the garbage collector call back, and Python forgets an interrupt that falls into that."""
+    """Hypothesis has the garbage collector call back; an interrupt that falls into such a call is lost."""
     gc.disable()
     yield
     gc.enable()
