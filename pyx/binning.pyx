@@ -57,6 +57,10 @@ ctypedef fused index_t:
     int32_t
     int64_t
 
+ctypedef fused code_t:
+    uint8_t
+    uint32_t
+
 cdef enum:
     MAX_BINS = 255
     MAX_PARTS = 2 * MAX_BINS + 1
@@ -262,12 +266,12 @@ def find_edges(
     const int64_t[::1] sizes,           # IN  how many
     const int64_t[::1] zero_mass,       # IN  mass of the zeros of a column
     const uint8_t[::1] is_categorical,  # IN
-    int max_bins,
+    int max_bins,                       # any number, as long as there is room for the cuts
     uint64_t[:, ::1] spare_pieces,      # scratch [n_threads, 3 * (longest column + MOST_PIECES)]
     uint8_t[:, ::1] doubtful,           # scratch [n_threads, longest column + MOST_PIECES]
     floating[:, ::1] spare,             # scratch [n_threads, longest column]
     uint32_t[:, ::1] spare_weights,     # scratch, the same, or None
-    double[:, ::1] edges,               # OUT [n_columns, 255] cuts, or categories
+    double[:, ::1] edges,               # OUT [n_columns, 255 or more] cuts, or categories
     int64_t[::1] n_edges,               # OUT how many; for categories, above 255 too
     int n_threads,
 ):
@@ -295,7 +299,7 @@ cdef Py_ssize_t find_column_edges(
 ) noexcept nogil:
     cdef Py_ssize_t lasts[MAX_BINS]
     cdef key_ruler ruler
-    cdef Py_ssize_t n_pieces, i
+    cdef Py_ssize_t n_pieces, i, last
     if floating is float:
         make_keys_float(n, <uint32_t*> values, &ruler)
         n_pieces = share_keys[uint32_t](
@@ -314,9 +318,10 @@ cdef Py_ssize_t find_column_edges(
         return n_pieces
     n = min(n_pieces, max_bins) - 1
     for i in range(n):
+        last = lasts[i] if n_pieces > max_bins else i
         edges[i] = cut_between(
-            number_of(pieces[lasts[i]].high, floating is float),
-            number_of(pieces[lasts[i] + 1].low, floating is float),
+            number_of(pieces[last].high, floating is float),
+            number_of(pieces[last + 1].low, floating is float),
         )
     return max(n, 0)
 
@@ -350,12 +355,12 @@ cdef Py_ssize_t share_keys(
     key_t* keys, uint32_t* weights, Py_ssize_t n, int64_t zero_mass, key_ruler* ruler, int max_bins,
     Piece* pieces, uint8_t* doubtful, key_t* spare, uint32_t* spare_weights, Py_ssize_t* lasts,
 ) noexcept nogil:
-    """Part the keys into pieces, and share out max_bins bins over them.
+    """Part the keys into pieces, and share out max_bins bins over them; one each, if that is enough for all.
 
     Most values never need to be told apart: only a piece that may hold a heavy value, or the end of a bin, is
     taken apart. That may move other ends, and so put other pieces in doubt: more of them the next time.
     """
-    cdef Py_ssize_t i, n_pieces, reach = 1
+    cdef Py_ssize_t n_pieces, reach = 1
     cdef int32_t n_marks = divide_ruler(ruler, bits_for(n, CUTTING_BITS))
     n_pieces = count_pieces(keys, weights, n, zero_mass, ruler, n_marks, pieces)
     while True:
@@ -367,9 +372,6 @@ cdef Py_ssize_t share_keys(
             break
         n = take_apart(keys, weights, n, ruler, pieces, &n_pieces, doubtful, spare, spare_weights)
         reach = min(4 * reach, n_pieces)
-    if n_pieces <= max_bins:
-        for i in range(min(n_pieces, <Py_ssize_t> MAX_BINS)):
-            lasts[i] = i
     return n_pieces
 
 
@@ -659,7 +661,7 @@ cdef void sort_keys(
 
 # --------------------------------------------------------------------------------------------------- encoding
 
-cdef inline Py_ssize_t count_below(const floating* edges, Py_ssize_t n_edges, floating x) noexcept nogil:
+cdef inline Py_ssize_t count_below(const double* edges, Py_ssize_t n_edges, double x) noexcept nogil:
     """How many of the ascending edges are < x."""
     cdef Py_ssize_t count = 0, half
     while n_edges > 0:
@@ -669,13 +671,20 @@ cdef inline Py_ssize_t count_below(const floating* edges, Py_ssize_t n_edges, fl
     return count
 
 
-cdef inline uint8_t code_of(
-    floating x, Py_ssize_t n_below, const double* categories, Py_ssize_t n_categories, uint8_t missing,
+cdef inline Py_ssize_t code_of(
+    double x, Py_ssize_t n_below, const double* categories, Py_ssize_t n_categories, Py_ssize_t missing,
 ) noexcept nogil:
     """The code of x above n_below edges; categories are NULL unless x has to be one of them."""
     if x != x or (categories != NULL and (n_below == n_categories or categories[n_below] != x)):
         return missing
-    return <uint8_t> n_below
+    return n_below
+
+
+cdef inline Py_ssize_t search_code(
+    double x, const double* edges, Py_ssize_t n_edges, bint is_categorical, Py_ssize_t missing,
+) noexcept nogil:
+    """The code of x among the edges of its feature."""
+    return code_of(x, count_below(edges, n_edges, x), edges if is_categorical else NULL, n_edges, missing)
 
 
 def finder_words(int itemsize):
@@ -763,10 +772,59 @@ cdef void encode_block(
                 encode_double(n_rows, values, <const finder_double*> &finders[begin + j, 0], found)
             if is_categorical[f]:
                 for i in range(n_rows):
-                    found[i] = code_of(
+                    found[i] = <uint8_t> code_of(
                         values[i], found[i], categories + edge_offsets[f],
-                        edge_offsets[f + 1] - edge_offsets[f], <uint8_t> missing_codes[f],
+                        edge_offsets[f + 1] - edge_offsets[f], missing_codes[f],
                     )
+
+
+def encode_dense_long(
+    const floating[:, :] X,             # IN
+    const Py_ssize_t[::1] order,        # IN, or None: row i is X[order[i]]
+    const double[::1] edges,            # IN  cuts or categories of all features
+    const int64_t[::1] edge_offsets,    # IN  where those of a feature begin
+    const uint8_t[::1] is_categorical,  # IN
+    const int32_t[::1] missing_codes,   # IN
+    Py_ssize_t first,
+    Py_ssize_t last,
+    uint32_t[:, ::1] codes,             # OUT [n_features, n_rows], the rows first:last
+    int n_threads,
+):
+    """Encode the rows first:last of a dense X of any strides, where a feature may have any number of cuts."""
+    cdef const Py_ssize_t* rows = NULL
+    cdef Py_ssize_t n_groups = (codes.shape[0] + GROUP - 1) // GROUP
+    cdef Py_ssize_t n_blocks = (last - first + BLOCK - 1) // BLOCK, task, row
+    if first == last or codes.shape[0] == 0:
+        return
+    if order is not None:
+        rows = &order[0]
+    for task in prange(
+        n_groups * n_blocks, nogil=True, schedule="dynamic", chunksize=8, num_threads=n_threads,
+        use_threads_if=n_threads > 1,
+    ):
+        row = first + task % n_blocks * BLOCK
+        encode_block_long(
+            X, rows, &edges[0], &edge_offsets[0], &is_categorical[0], &missing_codes[0],
+            task // n_blocks * GROUP, row, min(<Py_ssize_t> BLOCK, last - row), last, codes,
+        )
+
+
+cdef void encode_block_long(
+    const floating[:, :] X, const Py_ssize_t* rows, const double* edges, const int64_t* edge_offsets,
+    const uint8_t* is_categorical, const int32_t* missing_codes, Py_ssize_t first_feature, Py_ssize_t first,
+    Py_ssize_t n_rows, Py_ssize_t end, uint32_t[:, ::1] codes,
+) noexcept nogil:
+    cdef floating block[GROUP * BLOCK]
+    cdef Py_ssize_t width = min(<Py_ssize_t> GROUP, codes.shape[0] - first_feature), i, j, f, begin
+    lay_out(X, rows, first, n_rows, end, first_feature, width, block)
+    for j in range(width):
+        f = first_feature + j
+        begin = edge_offsets[f]
+        for i in range(n_rows):
+            codes[f, first + i] = <uint32_t> search_code(
+                block[j * BLOCK + i], edges + begin, edge_offsets[f + 1] - begin, is_categorical[f],
+                missing_codes[f],
+            )
 
 
 def encode_sparse(
@@ -774,15 +832,14 @@ def encode_sparse(
     const index_t[::1] indices,         # IN
     const int64_t[::1] begins,          # IN  row i has the entries begins[i]:ends[i]
     const int64_t[::1] ends,            # IN
-    const floating[::1] edges,          # IN  cuts or categories of all features, rounded down to this type
-    const double[::1] exact_edges,      # IN  the same, exact
-    const int64_t[::1] edge_offsets,    # IN
+    const double[::1] edges,            # IN  cuts or categories of all features
+    const int64_t[::1] edge_offsets,    # IN  where those of a feature begin
     const uint8_t[::1] is_categorical,  # IN
     const int32_t[::1] missing_codes,   # IN
-    const uint8_t[::1] zero_codes,      # IN  what an absent entry is encoded as
+    const code_t[::1] zero_codes,       # IN  what an absent entry is encoded as
     Py_ssize_t first,
     Py_ssize_t last,
-    uint8_t[:, ::1] codes,              # OUT [n_features, n_rows], the rows first:last
+    code_t[:, ::1] codes,               # OUT [n_features, n_rows], the rows first:last
     int n_threads,
 ):
     """Encode the sparse rows first:last; entries of columns there are none of are passed over."""
@@ -794,29 +851,28 @@ def encode_sparse(
         use_threads_if=n_threads > 1,
     ):
         encode_entries(
-            data, indices, &begins[0], &ends[0], &edges[0], &exact_edges[0], &edge_offsets[0],
-            &is_categorical[0], &missing_codes[0], &zero_codes[0],
+            data, indices, &begins[0], &ends[0], &edges[0], &edge_offsets[0], &is_categorical[0],
+            &missing_codes[0], &zero_codes[0],
             first + block * BLOCK, min(first + (block + 1) * BLOCK, last), codes,
         )
 
 
 cdef void encode_entries(
     const floating[::1] data, const index_t[::1] indices, const int64_t* begins, const int64_t* ends,
-    const floating* edges, const double* exact_edges, const int64_t* edge_offsets,
-    const uint8_t* is_categorical, const int32_t* missing_codes, const uint8_t* zero_codes,
-    Py_ssize_t first, Py_ssize_t last, uint8_t[:, ::1] codes,
+    const double* edges, const int64_t* edge_offsets, const uint8_t* is_categorical,
+    const int32_t* missing_codes, const code_t* zero_codes, Py_ssize_t first, Py_ssize_t last,
+    code_t[:, ::1] codes,
 ) noexcept nogil:
-    cdef Py_ssize_t i, at, begin, n_edges
+    cdef Py_ssize_t i, at, begin
     cdef index_t f
-    for i in range(codes.shape[0]):
-        memset(&codes[i, first], zero_codes[i], last - first)
+    for f in range(<index_t> codes.shape[0]):
+        for i in range(first, last):
+            codes[f, i] = zero_codes[f]
     for i in range(first, last):
         for at in range(begins[i], ends[i]):
             f = indices[at]
             if 0 <= f < codes.shape[0]:
                 begin = edge_offsets[f]
-                n_edges = edge_offsets[f + 1] - begin
-                codes[f, i] = code_of(
-                    data[at], count_below(edges + begin, n_edges, data[at]),
-                    exact_edges + begin if is_categorical[f] else NULL, n_edges, <uint8_t> missing_codes[f],
+                codes[f, i] = <code_t> search_code(
+                    data[at], edges + begin, edge_offsets[f + 1] - begin, is_categorical[f], missing_codes[f]
                 )

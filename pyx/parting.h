@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "bins.h"
+#include "codes.h"
 #include "simd.h"
 
 #if HAS_SIMD
@@ -19,15 +20,24 @@
 
 enum { PARTED_AHEAD = 32 };
 
-/* left[code] is 1 for the codes that go left */
-INLINE int64_t part_one_by_one(int with_sums, const uint8_t *column, const uint8_t *left, int64_t first,
-                               int64_t n, const uint32_t *RESTRICT rows, const int64_t *RESTRICT sums,
-                               uint32_t *RESTRICT row_scratch, int64_t *RESTRICT sum_scratch, int64_t n_left) {
+/* Codes up to last go left, and the code also where that is one; or else, for categories, those of left[]. */
+typedef struct {
+    int32_t last;     /* -1 for categories */
+    int32_t also;     /* -1 where there is none */
+    uint8_t left[256];
+} way;
+
+INLINE int64_t part_one_by_one(int is_long, int by_table, int with_sums, const uint8_t *column, const way *way,
+                               int64_t first, int64_t n, const uint32_t *RESTRICT rows,
+                               const int64_t *RESTRICT sums, uint32_t *RESTRICT row_scratch,
+                               int64_t *RESTRICT sum_scratch, int64_t n_left) {
+    const uint32_t last = (uint32_t)way->last, also = (uint32_t)way->also;
     int64_t n_right = first - n_left;
     for (int64_t i = first; i < n; i++) {
         if (i + PARTED_AHEAD < n)
-            prefetch_line(column + rows[i + PARTED_AHEAD]);
-        const int64_t goes = left[column[rows[i]]];
+            prefetch_line(code_address(is_long, column, rows[i + PARTED_AHEAD]));
+        const uint32_t code = code_at(is_long, column, rows[i]);
+        const int64_t goes = by_table ? way->left[code] : (code <= last) | (code == also);
         row_scratch[n_left] = rows[i];
         row_scratch[n - 1 - n_right] = rows[i];
         if (with_sums) {
@@ -66,17 +76,18 @@ FOR_AVX512 INLINE int put_sixteen(__mmask16 left, int with_sums, const uint32_t 
     return lefts;
 }
 
-/* Sixteen rows at a time where codes <= code go left, and rows of the code ``also`` where that is >= 0. The
- * codes are read four bytes at a time: three more must be readable behind the last. */
-FOR_AVX512 static inline int64_t part_sixteen(int with_sums, const uint8_t *column, int code, int also, int64_t n,
-                                       const uint32_t *rows, const int64_t *sums, uint32_t *row_scratch,
-                                       int64_t *sum_scratch, int64_t *n_left_out) {
-    const __m512i last = _mm512_set1_epi32(code), other = _mm512_set1_epi32(also);
+/* Sixteen rows at a time, not by the table. Codes are read four bytes at a time: where they have one, three more
+ * must be readable behind the last. */
+FOR_AVX512 static inline int64_t part_sixteen(int is_long, int with_sums, const uint8_t *column, const way *way,
+                                              int64_t n, const uint32_t *rows, const int64_t *sums,
+                                              uint32_t *row_scratch, int64_t *sum_scratch, int64_t *n_left_out) {
+    const __m512i last = _mm512_set1_epi32(way->last), other = _mm512_set1_epi32(way->also);
     const __m512i byte = _mm512_set1_epi32(255);
     int64_t i = 0, n_left = 0;
     for (; i + 16 <= n; i += 16) {
         const __m512i row = _mm512_loadu_si512(rows + i);
-        const __m512i codes = _mm512_and_si512(_mm512_i32gather_epi32(row, column, 1), byte);
+        const __m512i codes = is_long ? _mm512_i32gather_epi32(row, column, 4)
+                                      : _mm512_and_si512(_mm512_i32gather_epi32(row, column, 1), byte);
         const __mmask16 left = _mm512_cmple_epi32_mask(codes, last) | _mm512_cmpeq_epi32_mask(codes, other);
         const int64_t back = n - (i - n_left);
         n_left += put_sixteen(left, with_sums, rows + i, sums + i, row_scratch + n_left, sum_scratch + n_left,
@@ -119,32 +130,50 @@ static inline int64_t set_apart(int64_t n, const uint32_t *RESTRICT rows, const 
     return n_loud;
 }
 
-/* The number of rows on the left. */
-static inline int64_t part(const uint8_t *column, const uint8_t *left, int code, int also, int64_t n,
-                    const uint32_t *rows, const int64_t *sums, uint32_t *row_scratch, int64_t *sum_scratch) {
+INLINE int64_t part_codes(int is_long, int with_sums, const uint8_t *column, const way *way, int64_t n,
+                          const uint32_t *rows, const int64_t *sums, uint32_t *row_scratch, int64_t *sum_scratch) {
     int64_t first = 0, n_left = 0;
+    if (way->last < 0)
+        return part_one_by_one(is_long, 1, with_sums, column, way, 0, n, rows, sums, row_scratch, sum_scratch, 0);
 #if HAS_SIMD
-    if (simd_level() == AVX512 && code >= 0)
-        first = sums ? part_sixteen(1, column, code, also, n, rows, sums, row_scratch, sum_scratch, &n_left)
-                     : part_sixteen(0, column, code, also, n, rows, sums, row_scratch, sum_scratch, &n_left);
+    if (simd_level() == AVX512)
+        first = part_sixteen(is_long, with_sums, column, way, n, rows, sums, row_scratch, sum_scratch, &n_left);
 #endif
-    return sums ? part_one_by_one(1, column, left, first, n, rows, sums, row_scratch, sum_scratch, n_left)
-                : part_one_by_one(0, column, left, first, n, rows, sums, row_scratch, sum_scratch, n_left);
+    return part_one_by_one(is_long, 0, with_sums, column, way, first, n, rows, sums, row_scratch, sum_scratch,
+                           n_left);
 }
 
-/* How many of some rows have a code up to ``code``, and how many have the code ``missing``. */
-EACH_WIDTH(void, count_codes_of,
-           (const uint8_t *RESTRICT column, int32_t code, int32_t missing, const uint32_t *RESTRICT rows, int64_t n,
-            int64_t *n_up_to, int64_t *n_missing),
-           (column, code, missing, rows, n, n_up_to, n_missing)) {
+/* The number of rows on the left. */
+static inline int64_t part(int is_long, const uint8_t *column, const way *way, int64_t n, const uint32_t *rows,
+                           const int64_t *sums, uint32_t *row_scratch, int64_t *sum_scratch) {
+    if (is_long)
+        return sums ? part_codes(1, 1, column, way, n, rows, sums, row_scratch, sum_scratch)
+                    : part_codes(1, 0, column, way, n, rows, sums, row_scratch, sum_scratch);
+    return sums ? part_codes(0, 1, column, way, n, rows, sums, row_scratch, sum_scratch)
+                : part_codes(0, 0, column, way, n, rows, sums, row_scratch, sum_scratch);
+}
+
+INLINE void count_codes(int is_long, const uint8_t *RESTRICT column, uint32_t code, uint32_t missing,
+                        const uint32_t *RESTRICT rows, int64_t n, int64_t *n_up_to, int64_t *n_missing) {
     int64_t up_to = 0, lacking = 0;
     for (int64_t i = 0; i < n; i++) {
-        const int32_t own = column[rows[i]];
+        const uint32_t own = code_at(is_long, column, rows[i]);
         up_to += own <= code;
         lacking += own == missing;
     }
     *n_up_to = up_to;
     *n_missing = lacking;
+}
+
+/* How many of some rows have a code up to ``code``, and how many have the code ``missing``. */
+EACH_WIDTH(void, count_codes_of,
+           (int is_long, const uint8_t *RESTRICT column, uint32_t code, uint32_t missing,
+            const uint32_t *RESTRICT rows, int64_t n, int64_t *n_up_to, int64_t *n_missing),
+           (is_long, column, code, missing, rows, n, n_up_to, n_missing)) {
+    if (is_long)
+        count_codes(1, column, code, missing, rows, n, n_up_to, n_missing);
+    else
+        count_codes(0, column, code, missing, rows, n, n_up_to, n_missing);
 }
 
 EACH_WIDTH(void, take_rows,

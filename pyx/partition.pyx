@@ -10,11 +10,15 @@ from libc.math cimport INFINITY
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy, memset
 
-from records cimport Leaf, Split, best_value, worth_threads
+from records cimport Leaf, Split, best_value, bytes_of, worth_threads
 
 cdef extern from "parting.h" nogil:
+    ctypedef struct Way "way":
+        int32_t last
+        int32_t also
+        uint8_t left[256]
     int64_t part(
-        const uint8_t* column, const uint8_t* left, int code, int also, int64_t n, const uint32_t* rows,
+        int is_long, const uint8_t* column, const Way* way, int64_t n, const uint32_t* rows,
         const int64_t* sums, uint32_t* row_scratch, int64_t* sum_scratch,
     ) noexcept
     int64_t set_apart(
@@ -29,29 +33,20 @@ cdef extern from "rounding.h" nogil:
     double exact_sum(const double* values, const uint32_t* rows, int64_t n) noexcept
 
 cdef enum:
-    CODES = 256
     ROW = 2  # what parting one row costs, in steps of about a nanosecond
     MOST_STRETCHES = 256
     FOLLOWED = 16384  # rows that go down a tree together
 
 
-cdef struct Way:
-    int code       # codes <= code go left, and ``also``, where that is >= 0; -1 where only left[] says
-    int also
-    uint8_t[CODES] left
-
-
 cdef void find_way(const Split* split, int32_t n_bins, Way* way) noexcept nogil:
     """Which codes go left."""
     cdef int32_t code
-    for code in range(n_bins):
-        if split.categorical:
-            way.left[code] = (split.categories[code >> 5] >> (code & 31)) & 1
-        else:
-            way.left[code] = code <= split.code
-    way.left[n_bins] = split.missing_left
-    way.code = -1 if split.categorical else split.code
+    way.last = -1 if split.categorical else <int32_t>split.code
     way.also = n_bins if split.missing_left else -1
+    if split.categorical:
+        for code in range(n_bins):
+            way.left[code] = (split.categories[code >> 5] >> (code & 31)) & 1
+        way.left[n_bins] = split.missing_left
 
 
 cdef inline int64_t n_rows_of(const Leaf* leaf) noexcept nogil:
@@ -98,7 +93,7 @@ cdef class Parter:
 
     Parameters
     ----------
-    codes : ndarray of uint8, shape (n_rows, n_features), feature by feature
+    codes : ndarray of uint8 or uint32, shape (n_rows, n_features), feature by feature
         With at least three bytes to read behind the last.
     offsets : ndarray of int64, shape (n_features + 1,)
     monotone : ndarray of int8, shape (n_features,), or None
@@ -110,7 +105,8 @@ cdef class Parter:
         Smaller leaves than twice the former and leaves as deep as the latter may not split.
     """
 
-    cdef const uint8_t[:, :] codes
+    cdef const uint8_t[:, :] columns
+    cdef bint is_long
     cdef const int64_t[::1] offsets
     cdef const int8_t[::1] monotone
     cdef uint32_t[::1] order, row_scratch
@@ -120,10 +116,11 @@ cdef class Parter:
     cdef int64_t min_samples_leaf, max_depth
 
     def __init__(self, codes, offsets, monotone, order, sums, min_samples_leaf=1, max_depth=None):
-        self.codes, self.offsets, self.monotone = codes, offsets, monotone
+        self.columns, self.is_long = bytes_of(codes), codes.itemsize > 1
+        self.offsets, self.monotone = offsets, monotone
         self.order, self.sums = order, sums
         self.min_samples_leaf = min_samples_leaf
-        self.max_depth = codes.shape[0] if max_depth is None else max_depth
+        self.max_depth = len(order) if max_depth is None else max_depth
         self.row_scratch, self.sum_scratch = np.empty_like(order), np.empty_like(sums)
 
     def look_at(self, leaves):
@@ -236,7 +233,7 @@ cdef class Parter:
         cdef int64_t first = start + (stop - start) * stretch // n_stretches
         cdef int64_t last = start + (stop - start) * (stretch + 1) // n_stretches
         return part(
-            &self.codes[0, feature], way.left, way.code, way.also, last - first, &self.order[first],
+            self.is_long, &self.columns[0, feature], way, last - first, &self.order[first],
             &self.sums[first] if with_sums else NULL, &self.row_scratch[first],
             &self.sum_scratch[first] if with_sums else NULL,
         )
@@ -337,7 +334,7 @@ def add_values(
 def follow(
     const Leaf[::1] leaves,             # IN
     const double[::1] values,           # IN   one per node
-    const uint8_t[:, :] codes,          # IN   feature by feature
+    codes,                              # IN   uint8 or uint32[n_rows, n_features], feature by feature
     const int64_t[::1] offsets,         # IN
     uint32_t[::1] rows,                 # IN   rising; reordered
     double[::1] scores,                 # IN and OUT
@@ -347,6 +344,8 @@ def follow(
 
     Some thousand rows at a time are parted by one split after the other, as the tree's own were.
     """
+    cdef const uint8_t[:, :] columns = bytes_of(codes)
+    cdef bint is_long = codes.itemsize > 1
     cdef int64_t n_nodes = leaves.shape[0], n_rows = rows.shape[0], task
     cdef int64_t n_tasks = (n_rows + FOLLOWED - 1) // FOLLOWED
     cdef int64_t[:, :, ::1] ranges = np.empty((n_threads, n_nodes, 2), np.int64)
@@ -355,14 +354,16 @@ def follow(
         n_tasks, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"
     ):
         follow_some(
-            leaves, values, codes, offsets, &rows[task * FOLLOWED], min(FOLLOWED, n_rows - task * FOLLOWED),
-            &scratch[threadid(), 0], &ranges[threadid(), 0, 0], scores,
+            leaves, values, columns, is_long, offsets, &rows[task * FOLLOWED],
+            min(FOLLOWED, n_rows - task * FOLLOWED), &scratch[threadid(), 0], &ranges[threadid(), 0, 0],
+            scores,
         )
 
 
 cdef void follow_some(
-    const Leaf[::1] leaves, const double[::1] values, const uint8_t[:, :] codes, const int64_t[::1] offsets,
-    uint32_t* rows, int64_t n_rows, uint32_t* scratch, int64_t* ranges, double[::1] scores,
+    const Leaf[::1] leaves, const double[::1] values, const uint8_t[:, :] columns, bint is_long,
+    const int64_t[::1] offsets, uint32_t* rows, int64_t n_rows, uint32_t* scratch, int64_t* ranges,
+    double[::1] scores,
 ) noexcept nogil:
     cdef int64_t k, i, f, start, stop, n_left
     cdef Way way
@@ -379,9 +380,7 @@ cdef void follow_some(
         if stop > start:
             f = leaves[k].split.feature
             find_way(&leaves[k].split, <int32_t>(offsets[f + 1] - offsets[f]) - 1, &way)
-            n_left = part(
-                &codes[0, f], way.left, way.code, way.also, stop - start, rows + start, NULL, scratch, NULL
-            )
+            n_left = part(is_long, &columns[0, f], &way, stop - start, rows + start, NULL, scratch, NULL)
             take_rows(scratch, stop - start, n_left, rows + start, rows + start + n_left)
         ranges[2 * leaves[k].left] = start
         ranges[2 * leaves[k].left + 1] = ranges[2 * leaves[k].right] = start + n_left

@@ -31,12 +31,12 @@ cdef struct Digit:
 cdef struct Split:
     double gain
     int32_t feature
-    uint8_t code
-    uint8_t missing_left
-    uint8_t categorical
-    uint8_t unused
+    uint32_t code
     Bin left
     uint32_t categories[8]
+    uint8_t missing_left
+    uint8_t categorical
+    uint8_t unused[6]
 
 
 # A node of a tree while it grows. Its rows are order[start:stop] and, where rows that round to nothing are
@@ -120,6 +120,11 @@ cdef inline double best_value(
     cdef double hessian = part.hessian * hessian_unit + l2
     cdef double value = -(part.gradient * gradient_unit) / hessian if hessian > 0 else 0.0
     return min(max(value, lower), upper)
+
+
+cdef inline bytes_of(codes):
+    """uint8 or uint32[n_rows, n_features], feature by feature, as bytes: column f begins at [0, f]."""
+    return codes.T.view("uint8").T
 
 
 cdef inline int worth_threads(int n_threads, int64_t n_values, int64_t values_per_thread) noexcept nogil:

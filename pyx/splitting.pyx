@@ -15,7 +15,7 @@ from libc.math cimport INFINITY
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memset
 
-from records cimport Bin, Leaf, Split, best_value, worth_threads
+from records cimport Bin, Leaf, Split, best_value, bytes_of, worth_threads
 
 cdef extern from "bins.h" nogil:
     void bin_add(void* cell, const void* row)
@@ -54,9 +54,23 @@ cdef extern from "columns.h" nogil:
 
 cdef extern from "parting.h" nogil:
     void count_codes_of(
-        const uint8_t* column, int32_t code, int32_t missing, const uint32_t* rows, int64_t n,
+        int is_long, const uint8_t* column, uint32_t code, uint32_t missing, const uint32_t* rows, int64_t n,
         int64_t* n_up_to, int64_t* n_missing,
     ) noexcept
+
+cdef extern from "touching.h" nogil:
+    ctypedef struct Touchable "touchable":
+        two_lanes* cells
+        uint64_t* touched
+        uint64_t* words
+        bint all_cells
+        bint all_words
+    uint32_t code_at(int is_long, const uint8_t* column, int64_t row)
+    void touch(const Touchable* line, uint32_t code)
+    void add_touching(
+        const Touchable* line, const uint8_t* column, const uint32_t* rows, const int64_t* sums, int64_t n,
+        int bits, int same,
+    )
 
 cdef extern from "cells.h" nogil:
     void score_cells(
@@ -69,7 +83,7 @@ cdef extern from "cells.h" nogil:
     ) noexcept
 
 cdef enum:
-    CELLS = 256  # bins of one feature, at most
+    CELLS = 256  # bins of one feature, where codes are bytes; otherwise candidates that are scored together
     GROUP = 128  # features whose bins are scanned together, at most
     COLUMNS = 8  # of them, those that are filled together: 32 KiB of cells
     FEW_ROWS = 128  # up to here a leaf touches so few bins that they are worth remembering
@@ -86,14 +100,14 @@ cdef double RELATIVE_NOISE = 2.0 ** -40
 cdef double CATEGORY_SMOOTHING = 10.0
 
 
-# The bins of one feature whose sums are not zero, as running sums from the left (or, for categories, in
-# the order of their mean gradient).
+# The bins of one feature whose sums are not zero, or some of them, as running sums from the left (or, for
+# categories, in the order of their mean gradient).
 cdef struct Prefix:
     int32_t n
     double gradient[CELLS]
     double hessian[CELLS]
     double count[CELLS]
-    uint8_t code[CELLS]
+    uint32_t code[CELLS]
 
 
 cdef inline Sums sums_of(Bin part) noexcept nogil:
@@ -137,6 +151,14 @@ cdef inline bint is_large_enough(Bin part, const Rules* rules) noexcept nogil:
     return part.count >= rules.min_samples_leaf and part.hessian >= rules.min_hessian
 
 
+cdef inline void close(Prefix* prefix, int32_t n, uint32_t count, int32_t n_bins) noexcept nogil:
+    """The last cut is behind all bins."""
+    prefix.n = n
+    if n:
+        prefix.count[n - 1] = count
+        prefix.code[n - 1] = n_bins - 1
+
+
 cdef void accumulate(const Bin* cells, int32_t n_bins, Prefix* prefix) noexcept nogil:
     """Running sums over the bins whose sums are not zero: elsewhere a cut would change nothing."""
     cdef int32_t code, n = 0
@@ -149,11 +171,9 @@ cdef void accumulate(const Bin* cells, int32_t n_bins, Prefix* prefix) noexcept 
         prefix.gradient[n] = <double>gradient
         prefix.hessian[n] = hessian
         prefix.count[n] = count
-        prefix.code[n] = <uint8_t>code
+        prefix.code[n] = code
         n += (cells[code].gradient != 0) | (cells[code].hessian != 0)
-    prefix.n = n
-    if n:
-        prefix.count[n - 1] = count  # the last cut is behind all bins
+    close(prefix, n, count, n_bins)
 
 
 cdef void accumulate_touched(
@@ -177,11 +197,9 @@ cdef void accumulate_touched(
             prefix.gradient[n] = <double>gradient
             prefix.hessian[n] = hessian
             prefix.count[n] = count
-            prefix.code[n] = <uint8_t>code
+            prefix.code[n] = code
             n += (cells[code].gradient != 0) | (cells[code].hessian != 0)
-    prefix.n = n
-    if n:
-        prefix.count[n - 1] = count
+    close(prefix, n, count, n_bins)
 
 
 cdef int32_t best_candidate(
@@ -226,10 +244,11 @@ cdef int32_t best_candidate(
     return best
 
 
-cdef void scan_values(
+cdef void scan_side(
     const Prefix* prefix,
+    int32_t n_candidates,
+    bint side,              # 1: the rows without a value go left
     Bin missing,
-    int32_t n_bins,
     int32_t feature,
     const Leaf* leaf,
     int8_t monotone,
@@ -237,27 +256,48 @@ cdef void scan_values(
     const Rules* rules,
     Split* best,            # IN and OUT; best.gain is what the children score
 ) noexcept nogil:
-    """Try every cut of one feature, with the rows without a value on the right, then on the left."""
+    """Try the first cuts of a prefix, with the rows without a value on one side."""
     cdef Bin nothing, left
-    cdef int32_t k, side, n_candidates
+    cdef int32_t k
     memset(&nothing, 0, sizeof(Bin))
+    k = best_candidate(
+        prefix, n_candidates, missing if side else nothing, leaf, monotone, bounded, rules, &best.gain
+    )
+    if k < 0:
+        return
+    left = up_to(prefix, k)
+    if side:
+        bin_add(&left, &missing)
+    best.feature = feature
+    best.code = prefix.code[k]
+    best.categorical = 0
+    memset(best.categories, 0, sizeof(best.categories))
+    best.left = left
+    best.missing_left = side if missing.count else 2 * <int64_t>left.count > leaf.total.count
+
+
+cdef inline int32_t n_cuts(const Prefix* prefix, bint side, Bin missing) noexcept nogil:
+    """With rows without a value on the right, "has a value" is a split of its own: the last cut."""
+    return prefix.n if missing.count and not side else prefix.n - 1
+
+
+cdef void scan_values(
+    const Prefix* prefix,
+    Bin missing,
+    int32_t feature,
+    const Leaf* leaf,
+    int8_t monotone,
+    bint bounded,
+    const Rules* rules,
+    Split* best,
+) noexcept nogil:
+    """Try every cut of one feature, with the rows without a value on the right, then on the left."""
+    cdef int32_t side
     for side in range(2 if missing.count else 1):
-        # with rows without a value on the right, "has a value" is a split of its own
-        n_candidates = prefix.n if missing.count and side == 0 else prefix.n - 1
-        k = best_candidate(
-            prefix, n_candidates, missing if side else nothing, leaf, monotone, bounded, rules, &best.gain
+        scan_side(
+            prefix, n_cuts(prefix, side, missing), side, missing, feature, leaf, monotone, bounded, rules,
+            best,
         )
-        if k < 0:
-            continue
-        left = up_to(prefix, k)
-        if side:
-            bin_add(&left, &missing)
-        best.feature = feature
-        best.code = prefix.code[k] if k < prefix.n - 1 else <uint8_t>(n_bins - 1)
-        best.categorical = 0
-        memset(best.categories, 0, sizeof(best.categories))
-        best.left = left
-        best.missing_left = side if missing.count else 2 * <int64_t>left.count > leaf.total.count
 
 
 cdef void scan_categories(
@@ -303,7 +343,7 @@ cdef void scan_categories(
     if k < 0:
         return
     best.feature = feature
-    best.code = <uint8_t>k
+    best.code = k
     best.categorical = 1
     best.left = up_to(&prefix, k)
     best.missing_left = 2 * <int64_t>best.left.count > leaf.total.count and not missing_here
@@ -349,7 +389,8 @@ cdef class Finder:
 
     Parameters
     ----------
-    codes : ndarray of uint8, shape (n_rows, n_features), feature by feature
+    codes : ndarray of uint8 or uint32, shape (n_rows, n_features), feature by feature
+        Those of four bytes are only for `find_directly`.
     order : ndarray of uint32, shape (n_rows,)
     sums : ndarray of int64, shape (n_rows,)
     offsets : ndarray of int64, shape (n_features + 1,)
@@ -363,7 +404,8 @@ cdef class Finder:
         The most that will be asked for.
     """
 
-    cdef const uint8_t[:, :] codes
+    cdef const uint8_t[:, :] columns
+    cdef bint is_long
     cdef const uint32_t[::1] order
     cdef const int64_t[::1] sums, offsets, places
     cdef const uint8_t[::1] is_categorical
@@ -374,6 +416,7 @@ cdef class Finder:
     cdef bint same, bounded, apart, sampled
     cdef Rules rules
     cdef Bin[:, ::1] cells
+    cdef uint64_t[:, ::1] touched
     cdef int64_t[:, ::1] columns_scratch
     cdef double[:, ::1] scores
     cdef Split[::1] found
@@ -381,12 +424,17 @@ cdef class Finder:
     cdef const int8_t* signs
 
     def __init__(self, codes, order, sums, offsets, is_categorical, monotone, places, n_threads):
-        self.codes, self.order, self.sums, self.offsets = codes, order, sums, offsets
+        self.columns, self.is_long = bytes_of(codes), codes.itemsize > 1
+        self.order, self.sums, self.offsets = order, sums, offsets
         self.is_categorical, self.monotone, self.places = is_categorical, monotone, places
         self.bounded = monotone is not None
         self.signs = &self.monotone[0] if self.bounded else NULL
         n_features = codes.shape[1]
-        self.cells = np.zeros((n_threads, max(min(n_features, GROUP), SHORTLIST) * CELLS), BIN)
+        n_cells = max(min(n_features, GROUP), SHORTLIST) * CELLS
+        if self.is_long:
+            n_words = (np.diff(offsets).max() + 4095) // 4096
+            self.touched, n_cells = np.zeros((n_threads, 65 * n_words), np.uint64), 4096 * n_words
+        self.cells = np.zeros((n_threads, n_cells), BIN)
         self.columns_scratch = np.empty((n_threads, SHORTLIST * COPIES * CELLS), np.int64)
         self.scores = np.empty((2, n_features))
         self.found = np.empty(64, SPLIT)
@@ -492,8 +540,8 @@ cdef class Finder:
         else:
             accumulate(cells, n_bins, &prefix)
         scan_values(
-            &prefix, cells[n_bins], n_bins, <int32_t>f, leaf, self.signs[f] if self.bounded else 0,
-            self.bounded, &rules, best,
+            &prefix, cells[n_bins], <int32_t>f, leaf, self.signs[f] if self.bounded else 0, self.bounded,
+            &rules, best,
         )
         if not exact and best.feature == f and cells[n_bins].count == 0:
             best.missing_left = 0  # see count_left
@@ -617,11 +665,11 @@ cdef class Finder:
         cdef int64_t start = leaf.start + n_rows * part // n_parts
         cdef int64_t stop = leaf.start + n_rows * (part + 1) // n_parts
         while n_columns < SHORTLIST and leaf.shortlist[n_columns] >= 0:
-            columns[n_columns] = &self.codes[0, leaf.shortlist[n_columns]]
+            columns[n_columns] = &self.columns[0, leaf.shortlist[n_columns]]
             n_columns += 1
         fill_columns(
             n_columns, columns, &self.order[start], &self.sums[start], stop - start, self.bits, self.same,
-            n_rows < self.codes.shape[0] // 8, &self.columns_scratch[thread, 0],
+            n_rows < self.order.shape[0] // 8, &self.columns_scratch[thread, 0],
             <two_lanes*>&self.cells[thread, 0],
         )
 
@@ -658,9 +706,7 @@ cdef class Finder:
             return
         begin(leaf, self.bounded, &self.rules, &best)
         while first < width:
-            self.scan_rows(
-                leaf, features + first, min(GROUP, width - first), True, &self.cells[thread, 0], &best
-            )
+            self.scan_rows(leaf, features + first, min(GROUP, width - first), True, thread, &best)
             first += GROUP
         conclude(leaf, &best, 1, self.bounded, &self.rules)
 
@@ -713,8 +759,8 @@ cdef class Finder:
         cdef int64_t n_rows = leaf.quiet_stop - start if quiet else leaf.stop - start
         cdef int64_t first = n_rows * part // n_parts
         count_codes_of(
-            &self.codes[0, leaf.split.feature], leaf.split.code, missing_code, &self.order[start + first],
-            n_rows * (part + 1) // n_parts - first, n_up_to, n_missing,
+            self.is_long, &self.columns[0, leaf.split.feature], leaf.split.code, missing_code,
+            &self.order[start + first], n_rows * (part + 1) // n_parts - first, n_up_to, n_missing,
         )
 
     def find_directly(self, const int32_t[::1] ids, const int32_t[:, ::1] features, int n_threads):
@@ -737,7 +783,7 @@ cdef class Finder:
             while first < last:
                 self.scan_rows(
                     &self.leaves[ids[i]], &features[i if features.shape[0] > 1 else 0, first],
-                    min(GROUP, last - first), not self.apart, &self.cells[threadid(), 0], found + task,
+                    min(GROUP, last - first), not self.apart, threadid(), found + task,
                 )
                 first = first + GROUP
         for i in range(n_ids):
@@ -746,7 +792,7 @@ cdef class Finder:
             self.verify_all(ids, features, n_threads)
 
     cdef void scan_rows(
-        self, const Leaf* leaf, const int32_t* features, int64_t width, bint exact, Bin* cells, Split* best,
+        self, const Leaf* leaf, const int32_t* features, int64_t width, bint exact, int thread, Split* best,
     ) noexcept nogil:
         """Fill the bins of a group of features from the leaf's rows, scan them, and leave them zero again.
 
@@ -756,9 +802,14 @@ cdef class Finder:
         cdef int64_t i, j
         cdef bint few = (leaf.total.count if exact else leaf.stop - leaf.start) <= FEW_ROWS
         cdef uint64_t bits
+        cdef Bin* cells = &self.cells[thread, 0]
         cdef Bin* own
         while width > 0 and features[width - 1] < 0:
             width -= 1
+        if self.is_long:
+            for j in range(width):
+                self.scan_long(leaf, features[j], exact, cells, &self.touched[thread, 0], best)
+            return
         if few:
             memset(touched, 0, 4 * width * sizeof(uint64_t))
         i = 0
@@ -792,7 +843,7 @@ cdef class Finder:
         cdef two_lanes sum
         cdef uint8_t code
         for j in range(width):
-            columns[j] = &self.codes[0, features[j]]
+            columns[j] = &self.columns[0, features[j]]
         for i in range(leaf.start, leaf.stop):
             row = self.order[i]
             sum = widened(self.sums[i], self.bits, self.same)
@@ -810,3 +861,106 @@ cdef class Finder:
                 cells[j * CELLS + code].count += 1
                 if touched != NULL:
                     touched[4 * j + (code >> 6)] |= (<uint64_t>1) << (code & 63)
+
+    cdef void scan_long(
+        self, const Leaf* leaf, int64_t f, bint exact, Bin* cells, uint64_t* touched, Split* best
+    ) noexcept nogil:
+        """Try every split of one feature whose codes are long, from the leaf's rows.
+
+        There is a cell for each bin, and the leaf may touch few of them: bits tell which, and more bits which
+        words of those are not zero. They are gone through in rising order; all are zero again afterwards.
+
+            cells     a b . . c .   . . . . . .   . d . . . .
+            touched   1 1 0 0 1 0 | 0 0 0 0 0 0 | 0 1 0 0 0 0
+            words     1             0             1
+        """
+        cdef int32_t n_bins = <int32_t>(self.offsets[f + 1] - self.offsets[f]) - 1, n = 0, side
+        cdef int64_t n_words = (n_bins >> 12) + 1, w, word, code
+        cdef uint64_t* words = touched + 64 * n_words
+        cdef uint64_t more, bits
+        cdef int8_t sign = self.signs[f] if self.bounded else 0
+        cdef Rules rules = self.rules_of(leaf, exact)
+        cdef Prefix prefix
+        cdef Split[2] sides
+        cdef int64_t gradient = 0
+        cdef uint32_t hessian = 0, count = 0
+        cdef Bin missing, cell
+        self.touch(leaf, f, exact, n_bins, cells, touched, words)
+        if self.is_categorical[f]:
+            scan_categories(cells, n_bins, <int32_t>f, leaf, self.bounded, &rules, best)
+            memset(cells, 0, (n_bins + 1) * sizeof(Bin))
+            memset(touched, 0, 65 * n_words * sizeof(uint64_t))
+            return
+        missing = cells[n_bins]
+        memset(cells + n_bins, 0, sizeof(Bin))
+        sides[0] = sides[1] = best[0]
+        for w in range(n_words):
+            more = words[w]
+            words[w] = 0
+            while more:
+                word = 64 * w + lowest_bit(more)
+                more &= more - 1
+                bits = touched[word]
+                touched[word] = 0
+                while bits:
+                    code = 64 * word + lowest_bit(bits)
+                    bits &= bits - 1
+                    cell = cells[code]
+                    memset(cells + code, 0, sizeof(Bin))
+                    gradient += cell.gradient
+                    hessian += cell.hessian
+                    count += cell.count
+                    prefix.gradient[n] = <double>gradient
+                    prefix.hessian[n] = hessian
+                    prefix.count[n] = count
+                    prefix.code[n] = <uint32_t>code
+                    n += (cell.gradient != 0) | (cell.hessian != 0)
+                    if n == CELLS:  # the last of them stays: another may follow
+                        n = CELLS - 1
+                        for side in range(2 if missing.count else 1):
+                            scan_side(
+                                &prefix, n, side, missing, <int32_t>f, leaf, sign, self.bounded, &rules,
+                                &sides[side],
+                            )
+                        prefix.gradient[0], prefix.hessian[0] = prefix.gradient[n], prefix.hessian[n]
+                        prefix.count[0], prefix.code[0] = prefix.count[n], prefix.code[n]
+                        n = 1
+        close(&prefix, n, count, n_bins)
+        for side in range(2 if missing.count else 1):
+            scan_side(
+                &prefix, n_cuts(&prefix, side, missing), side, missing, <int32_t>f, leaf, sign, self.bounded,
+                &rules, &sides[side],
+            )
+            if sides[side].gain > best.gain:
+                best[0] = sides[side]
+        if not exact and best.feature == f and missing.count == 0:
+            best.missing_left = 0  # see count_left
+
+    cdef void touch(
+        self, const Leaf* leaf, int64_t f, bint exact, int32_t n_bins, Bin* cells, uint64_t* touched,
+        uint64_t* words,
+    ) noexcept nogil:
+        """Add the rows of a leaf to the bins of a feature whose codes are long.
+
+        Where they are so many that hardly a bin, or a word, remains untouched, all are taken to be.
+        """
+        cdef const uint8_t* column = &self.columns[0, f]
+        cdef int64_t stop = leaf.quiet_stop if exact else leaf.quiet_start, i
+        cdef int64_t n_rows = leaf.stop - leaf.start + stop - leaf.quiet_start
+        cdef uint32_t code
+        cdef Touchable line
+        line.cells, line.touched, line.words = <two_lanes*>cells, touched, words
+        line.all_cells = 2 * n_rows > n_bins
+        line.all_words = 32 * n_rows > n_bins
+        if line.all_cells:
+            memset(touched, 255, ((n_bins >> 6) + 1) * sizeof(uint64_t))
+        if line.all_words:
+            memset(words, 255, ((n_bins >> 12) + 1) * sizeof(uint64_t))
+        add_touching(
+            &line, column, &self.order[leaf.start], &self.sums[leaf.start], leaf.stop - leaf.start, self.bits,
+            self.same,
+        )
+        for i in range(leaf.quiet_start, stop):
+            code = code_at(True, column, self.order[i])
+            cells[code].count += 1
+            touch(&line, code)

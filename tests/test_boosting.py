@@ -67,18 +67,18 @@ LOSSES = ["squared_error", "absolute_error", "quantile", "poisson", "ranknet", "
 
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("subsample", [1.0, 0.5])
-@pytest.mark.parametrize("split_search", ["full", "coarse_to_fine"])
+@pytest.mark.parametrize("split_search", ["full", "coarse_to_fine", "exact"])
 def test_scores_are_those_of_the_model(loss, subsample, split_search):
     """Rows drawn, rows left out and validation rows are all where the trees lead them, to the last bit."""
     world = World(loss, split_search=split_search)
-    validation = world.followed(codes=world.codes)
+    validation = world.followed(codes=world.grower.codes)
     train, trees, _, _ = world.boost(subsample=subsample, validation=validation)
     predicted = world.ensemble_of(trees).predict(world.rows())
     assert train.scores.tolist() == validation.scores.tolist() == predicted.tolist()
     assert max(len(nodes) for nodes, _ in trees) > 1
 
 
-@pytest.mark.parametrize("split_search", ["full", "coarse_to_fine"])
+@pytest.mark.parametrize("split_search", ["full", "coarse_to_fine", "exact"])
 @pytest.mark.parametrize("loss", LOSSES)
 def test_one_step_is_the_tree_of_the_gradients(loss, split_search):
     world = World(loss, split_search=split_search)
@@ -127,7 +127,7 @@ def test_training_raises_the_measure():
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("split_search", ["full", "coarse_to_fine"])
+@pytest.mark.parametrize("split_search", ["full", "coarse_to_fine", "exact"])
 def test_threads_do_not_show(every_thread, loss, split_search):
     rng = np.random.default_rng(0)
     seen = set()
@@ -263,7 +263,7 @@ def test_early_stopping_goes_on_with_warm_start(ranking):
 
 
 @pytest.mark.parametrize("estimator", [HistGBRTRegressor, LambdaMARTRanker])
-@pytest.mark.parametrize("split_search", ["full", "coarse_to_fine"])
+@pytest.mark.parametrize("split_search", ["full", "coarse_to_fine", "exact"])
 def test_models_do_not_depend_on_threads(every_thread, ranking, estimator, split_search):
     X, y, qid = ranking
     weights = 10 ** np.random.default_rng(0).uniform(-7, 7, len(y))

@@ -10,7 +10,7 @@ from ranktrees.growing import BestLeaf, WholeLayers
 from ranktrees.sampling import FEATURES, stream
 from reference import growing as slow
 
-SEARCHES = pytest.mark.parametrize("split_search", ["full", "coarse_to_fine"])
+SEARCHES = pytest.mark.parametrize("split_search", ["full", "coarse_to_fine", "exact"])
 
 
 def data_of(seed, n_rows, n_bins, *, kind="ties", missing=0.15):
@@ -92,8 +92,9 @@ any_tree = {
 }
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(
+    split_search=st.sampled_from(["full", "exact"]),
     seed=st.integers(0, 2**32 - 1),
     n_rows=st.integers(1, 60),
     n_bins=st.lists(st.integers(1, 7), min_size=1, max_size=5),
@@ -103,12 +104,14 @@ any_tree = {
     bounded=st.booleans(),
     sampled=st.booleans(),
 )
-def test_grows_the_tree_of_the_slow_twin(seed, n_rows, n_bins, kind, rules, categorical, bounded, sampled):
+def test_grows_the_tree_of_the_slow_twin(
+    split_search, seed, n_rows, n_bins, kind, rules, categorical, bounded, sampled
+):
     categories = {0} if categorical else set()
     check_against_twin(
         data_of(seed, n_rows, n_bins, kind=kind),
         slow.mapper_of(n_bins, categories),
-        split_search="full",
+        split_search=split_search,
         monotone=signs_of(seed, len(n_bins), categories) if bounded else None,
         rows=np.arange(0, n_rows, 2) if sampled else None,
         **rules,
@@ -264,11 +267,11 @@ def set_policy(patch, policy, mapper, kind, split_search):
 def test_neither_policy_nor_threads_show_in_the_tree(split_search, max_leaf_nodes, kind, bounded):
     n_bins = [9, 255, 40, 3, 17, 1, 64, 5, 2, 30, 8, 8, 8, 8, 8, 8, 8, 100, 4]
     codes, gradients, hessians = data_of(3, 250, n_bins, kind=kind)
-    mapper = slow.mapper_of(n_bins, {2, 3} if split_search == "full" else ())
+    mapper = slow.mapper_of(n_bins, {2, 3} if split_search != "coarse_to_fine" else ())
     monotone = np.zeros(len(n_bins), np.int8)
     monotone[[0, 4]] = 1, -1
     seen = {}
-    for policy in POLICIES:
+    for policy in POLICIES if split_search != "exact" else ("as set", "every thread"):
         with pytest.MonkeyPatch.context() as patch:
             set_policy(patch, policy, mapper, kind, split_search)
             for n_threads in {"every thread": (2, 3, 4)}.get(policy, (2,)):
@@ -305,7 +308,7 @@ def test_no_policy_shows_in_any_tree(
     split_search, seed, n_rows, n_bins, kind, policy, max_leaf_nodes, max_depth, max_features, few_rows
 ):
     codes, gradients, hessians = data_of(seed, n_rows, n_bins, kind=kind)
-    mapper = slow.mapper_of(n_bins, {0} if split_search == "full" else ())
+    mapper = slow.mapper_of(n_bins, {0} if split_search != "coarse_to_fine" else ())
     drawn = np.random.default_rng(seed).random(n_rows) < 0.6
     rows = np.flatnonzero(drawn).astype(np.uint32) if few_rows and drawn.any() else None
     trees = []
@@ -332,7 +335,7 @@ def test_no_policy_shows_in_any_tree(
 def test_order_of_rows_does_not_matter(split_search, kind):
     n_bins = [12, 255, 3, 30, 60, 2]
     codes, gradients, hessians = data_of(5, 900, n_bins, kind=kind)
-    mapper = slow.mapper_of(n_bins, {3} if split_search == "full" else ())
+    mapper = slow.mapper_of(n_bins, {3} if split_search != "coarse_to_fine" else ())
     shuffled = np.random.default_rng(0).permutation(900)
     trees = []
     for rows in (np.arange(900), shuffled):
@@ -407,7 +410,7 @@ def test_layers_are_whole_without_a_limit():
 def test_every_row_ends_where_its_codes_lead(split_search, max_leaf_nodes):
     n_bins = [20, 255, 5, 33]
     codes, gradients, hessians = data_of(2, 800, n_bins, kind="plain")
-    mapper = slow.mapper_of(n_bins, {3} if split_search == "full" else ())
+    mapper = slow.mapper_of(n_bins, {3} if split_search != "coarse_to_fine" else ())
     sampled = np.arange(0, 800, 3, dtype=np.uint32)
     grower = slow.grower_of(codes, mapper, max_leaf_nodes=max_leaf_nodes, split_search=split_search)
     grown = grower.grow(gradients, hessians, sampled)

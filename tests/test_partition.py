@@ -16,9 +16,10 @@ FOLLOWED = 16384
 class Case:
     """Leaves with a random split each, the order of their rows, and a Parter of them."""
 
-    def __init__(self, seed, n_rows, n_bins, *, n_leaves=1, categorical=False, monotone=None):
+    def __init__(self, seed, n_rows, n_bins, *, n_leaves=1, categorical=False, monotone=None, dtype=np.uint8):
         rng = np.random.default_rng(seed)
-        self.codes, self.n_bins, self.n_leaves = slow.random_codes(rng, n_rows, n_bins, 0.2), n_bins, n_leaves
+        self.codes = slow.readable(slow.random_codes(rng, n_rows, n_bins, 0.2), dtype)
+        self.n_bins, self.n_leaves = n_bins, n_leaves
         edges = np.sort(rng.integers(0, n_rows + 1, n_leaves - 1))
         self.leaves = np.zeros(3 * n_leaves, LEAF)
         self.leaves["start"][:n_leaves], self.leaves["stop"][:n_leaves] = [0, *edges], [*edges, n_rows]
@@ -55,10 +56,12 @@ class Case:
     n_rows=st.integers(0, 200),
     n_leaves=st.integers(1, 5),
     categorical=st.booleans(),
+    dtype=st.sampled_from([np.uint8, np.uint32]),
     n_threads=st.integers(1, 4),
 )
-def test_a_stable_parting_within_each_leaf(seed, n_rows, n_leaves, categorical, n_threads):
-    case = Case(seed, n_rows, [1, 9, 254, 255], n_leaves=n_leaves, categorical=categorical)
+def test_a_stable_parting_within_each_leaf(seed, n_rows, n_leaves, categorical, dtype, n_threads):
+    n_bins = [1, 9, 254, 255 if dtype == np.uint8 or categorical else 70_000]
+    case = Case(seed, n_rows, n_bins, n_leaves=n_leaves, categorical=categorical, dtype=dtype)
     before = case.order.copy()
     case.split(n_threads)
     assert (case.sums == 3 * case.order.astype(np.int64) - (1 << 60)).all()
@@ -76,10 +79,11 @@ def test_a_stable_parting_within_each_leaf(seed, n_rows, n_leaves, categorical, 
 @pytest.mark.parametrize("n_rows", [0, 1, 15, 16, 17, 33, MANY_ROWS - 1, MANY_ROWS, 5000])
 @pytest.mark.parametrize("categorical", [False, True])
 @pytest.mark.parametrize("n_leaves", [1, 3])
-def test_threads_do_not_show(n_rows, categorical, n_leaves):
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint32])
+def test_threads_do_not_show(n_rows, categorical, n_leaves, dtype):
     seen = set()
     for n_threads in (1, 2, 3, 4, 70):
-        case = Case(n_rows, n_rows, [2, 40, 255], n_leaves=n_leaves, categorical=categorical)
+        case = Case(n_rows, n_rows, [2, 40, 255], n_leaves=n_leaves, categorical=categorical, dtype=dtype)
         before = case.order.copy()
         case.split(n_threads)
         seen.add(case.order.tobytes() + case.sums.tobytes() + case.leaves.tobytes())
@@ -188,14 +192,15 @@ def followed(tree, codes, n_bins, rows, n_threads):
     seed=st.integers(0, 2**32 - 1),
     n_rows=st.integers(0, 60),
     n_leaves=st.integers(1, 50),
+    dtype=st.sampled_from([np.uint8, np.uint32]),
     n_threads=st.integers(1, 3),
 )
 @settings(deadline=None, max_examples=40)
-def test_rows_follow_the_plain_walk(seed, n_rows, n_leaves, n_threads):
+def test_rows_follow_the_plain_walk(seed, n_rows, n_leaves, dtype, n_threads):
     rng = np.random.default_rng(seed)
     n_bins = rng.integers(1, 256, size=5).astype(np.int32)
     tree = trees.random_growing_tree(rng, n_leaves, n_bins)
-    codes = slow.random_codes(rng, n_rows, n_bins, 0.2)
+    codes = slow.readable(slow.random_codes(rng, n_rows, n_bins, 0.2), dtype)
     reached = np.array([slow.leaf_of(tree, n_bins, line) for line in codes])
     for rows in (np.arange(n_rows), np.flatnonzero(rng.random(n_rows) < 0.5)):
         expected = np.full(n_rows, 0.25)

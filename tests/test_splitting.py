@@ -28,15 +28,15 @@ class Case:
         leaf["lower"], leaf["upper"] = lower, upper
         self.node = slow.Leaf(np.sort(self.order), total, value, lower, upper)
         self.features = np.arange(codes.shape[1], dtype=np.int32)
-        coarse = not mapper.is_categorical.any()
+        coarse = not mapper.is_categorical.any() and mapper.n_bins.max() <= 255
         self.coarse = coarse_packing(self.codes, mapper, self.features) if coarse else None
-        self.finder = self.make_finder()
+        self.finder = self.make_finder(self.codes.dtype)
 
-    def make_finder(self):
+    def make_finder(self, dtype=np.uint8):
         rules, mapper = self.rules, self.mapper
         finder = Finder(
-            self.codes, self.order, self.sums, mapper.offsets, mapper.is_categorical, rules.monotone,
-            self.coarse.places if self.coarse else None, THREADS,
+            slow.readable(self.codes, dtype), self.order, self.sums, mapper.offsets, mapper.is_categorical,
+            rules.monotone, self.coarse.places if self.coarse else None, THREADS,
         )  # fmt: skip
         finder.begin(
             self.bits, self.same, rules.l2, rules.min_gain, rules.gradient_unit, rules.hessian_unit,
@@ -71,6 +71,13 @@ class Case:
         features = self.features if features is None else np.array(features, np.int32)
         self.finder.look_at(self.leaves, np.zeros((0, 0), np.int64), 1)
         self.finder.find_directly(self.ids, np.atleast_2d(features), n_threads)
+        return self.found()
+
+    def from_long_codes(self, n_threads=1):
+        finder = self.make_finder(np.uint32)
+        finder.look_at(self.leaves, np.zeros((0, 0), np.int64), 1)
+        for _ in range(2):  # the second time its cells must be zero again
+            finder.find_directly(self.ids, self.features[None, :], n_threads)
         return self.found()
 
     def ranked(self, features=None, n_threads=1):
@@ -166,8 +173,24 @@ def test_every_way_finds_the_split_of_the_slow_twin(seed, n_rows, n_bins, catego
     for n_threads in (1, 3):
         assert case.from_lines(n_threads) == found
         assert case.from_rows(n_threads=n_threads) == found
+        assert case.from_long_codes(n_threads) == found
         if len(n_bins) <= 4 and not categorical:
             assert case.refined(range(len(n_bins)), n_threads) == found
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n_rows=st.sampled_from([3, 40, 300, 700]),
+    n_bins=st.sampled_from([[256], [300, 4096], [5, 900], [4095], [70_000, 2]]),
+    rules=rules_of,
+)
+def test_any_number_of_bins(seed, n_rows, n_bins, rules):
+    """Few rows touch few of many bins, many rows nearly all; more candidates than are scored together."""
+    case = case_of(seed, n_rows, n_bins, **rules)
+    found = case.from_long_codes()
+    agrees(found, case.slowly(), case)
+    assert case.from_long_codes(3) == found
 
 
 @settings(max_examples=80, deadline=None)
@@ -281,6 +304,7 @@ def found_by_all(case):
     found = case.from_lines()
     agrees(found, case.slowly(), case)
     assert found == case.from_rows() == case.from_rows(n_threads=4) == case.from_lines(4)
+    assert found == case.from_long_codes()
     if len(case.features) <= 4:
         assert found == case.refined(case.features) == case.refined(case.features, 3)
     return found

@@ -2,6 +2,9 @@
 
 Every feature is cut into at most 255 bins once, before the first tree; from then on training sees codes only.
 A cut is the upper edge of its bin, so ``x <= cuts[c]`` and ``code <= c`` say the same, for any row.
+
+For an exact search each distinct value is a bin of its own. Then a code is the rank of a value, and all codes
+have four bytes ("long" codes) where a feature has more than 255 values.
 """
 
 import numpy as np
@@ -12,7 +15,8 @@ from ranktrees.rounding import round_down
 
 __all__ = ["BinMapper"]
 
-_MOST_BINS = 255
+MOST_BINS = 255
+_NO_LIMIT = 1 << 30
 _WEIGHT_BITS = 30
 _EXACT_BITS = 53
 
@@ -38,7 +42,7 @@ class BinMapper:
     Parameters
     ----------
     cuts : sequence of F arrays of float64
-        The cuts of each feature, strictly increasing, at most 254. Empty for a categorical feature.
+        The cuts of each feature, strictly increasing. Empty for a categorical feature.
     categories : sequence of F arrays of float64 or None, default=None
         The sorted values of each categorical feature, at most 255; None for the other features.
 
@@ -51,7 +55,7 @@ class BinMapper:
     is_categorical : ndarray of shape (F,), uint8
         1 where a feature is categorical.
     n_bins : ndarray of shape (F,), int32
-        Bins for values, 1 to 255.
+        Bins for values, at least 1.
     missing_codes : ndarray of shape (F,), int32
         The code of a row without a value: the one after the bins for values.
     offsets : ndarray of shape (F + 1,), int64
@@ -82,8 +86,7 @@ class BinMapper:
         ]
         sizes = np.array([len(own) for own in edges], dtype=np.int64)
         self._edge_offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        self._edges = np.concatenate([*edges, np.empty(0)])
-        self._edges_float32 = round_down(self._edges)
+        self._edges = np.append(np.concatenate([*edges, np.empty(0)]), np.inf)  # the last is above all bins
 
         self.is_categorical = np.array([values is not None for values in categories], dtype=np.uint8)
         self.n_bins = np.where(self.is_categorical, np.maximum(sizes, 1), sizes + 1).astype(np.int32)
@@ -99,9 +102,6 @@ class BinMapper:
         self.categories = tuple(
             view if known else None for view, known in zip(views, self.is_categorical, strict=True)
         )
-
-        self._limits = np.concatenate([np.append(cuts, np.inf) for cuts in self.cuts] or [np.empty(0)])
-        self._limit_offsets = np.cumsum([0] + [len(cuts) + 1 for cuts in self.cuts])
 
     def __repr__(self):
         return f"<BinMapper of {self.n_features} features, {self.n_bins.sum()} bins>"
@@ -137,8 +137,9 @@ class BinMapper:
         X : ndarray of shape (n, F) or canonical scipy.sparse CSR, float32 or float64
             The rows. A dense X may have any strides; entries absent from a sparse X are 0.0. X is never
             copied, only gathered some columns at a time.
-        max_bins : int, default=255
-            Most bins for values per feature, 2 to 255. One more is always there for missing values.
+        max_bins : int or None, default=255
+            Most bins for values per feature, 2 to 255; None gives each distinct value its own. One more is
+            always there for missing values.
         weights : ndarray of shape (n_rows,), default=None
             Finite weights >= 0. None is all ones, and so is any other constant above 0.
         order : ndarray of shape (n_rows,), intp, default=None
@@ -165,13 +166,15 @@ class BinMapper:
         >>> X = np.array([0, 0, 0, 0, 1, 2, 3, 4], dtype=np.float32)[:, np.newaxis]
         >>> BinMapper.fit(X, max_bins=3).cuts
         (array([0.5, 2.5]),)
+        >>> BinMapper.fit(X, max_bins=None).cuts
+        (array([0.5, 1.5, 2.5, 3.5]),)
         >>> BinMapper.fit(X, max_bins=3, weights=np.array([1, 1, 1, 1, 6, 1, 1, 0])).cuts
         (array([0.5, 1.5]),)
         >>> BinMapper.fit(X, categorical=np.array([True])).categories
         (array([0., 1., 2., 3., 4.]),)
         """
-        if not 2 <= max_bins <= _MOST_BINS:
-            raise ValueError(f"max_bins is {max_bins!r}; expected an integer from 2 to {_MOST_BINS}.")
+        if max_bins is not None and not 2 <= max_bins <= MOST_BINS:
+            raise ValueError(f"max_bins is {max_bins!r}; expected an integer from 2 to {MOST_BINS}, or None.")
         order = _check_order(order, X)
         n_rows = X.shape[0] if order is None else len(order)
         n_features = X.shape[1]
@@ -193,10 +196,10 @@ class BinMapper:
             for known, n_edges, edges in zip(
                 is_categorical, *columns.find_edges(is_categorical, max_bins, n_threads), strict=True
             ):
-                if n_edges > _MOST_BINS:
+                if known and n_edges > MOST_BINS:
                     raise ValueError(
                         f"categorical feature {len(cuts)} has {n_edges} distinct values; at most "
-                        f"{_MOST_BINS} can be told apart. Merge rare categories, or do not declare it "
+                        f"{MOST_BINS} can be told apart. Merge rare categories, or do not declare it "
                         "categorical."
                     )
                 cuts.append(edges[:0] if known else edges[:n_edges].copy())
@@ -216,7 +219,8 @@ class BinMapper:
         ndarray of shape (n,), float64
             Infinity above a feature's last bin.
         """
-        return self._limits[self._limit_offsets[features] + codes]
+        places = self._edge_offsets[:-1][features] + codes
+        return self._edges[np.where(places < self._edge_offsets[1:][features], places, -1)]
 
     def encode(self, X, order=None, n_threads=1):
         """Turn values into codes.
@@ -236,9 +240,10 @@ class BinMapper:
 
         Returns
         -------
-        ndarray of shape (n_rows, F), uint8
+        ndarray of shape (n_rows, F), uint8 or uint32
             The codes, each at most ``n_bins[f]``, in Fortran order: those of one feature lie side by side.
-            At least 64 more bytes after the last code may be read (their values mean nothing).
+            They are uint32 if a feature has more than 255 bins. At least 64 more bytes after the last code
+            may be read (their values mean nothing).
 
         Raises
         ------
@@ -257,15 +262,34 @@ class BinMapper:
         if X.shape[1] != self.n_features:
             raise ValueError(f"X has {X.shape[1]} features, but the cuts are of {self.n_features}.")
         n_rows = X.shape[0] if order is None else len(order)
-        base = np.empty(n_rows * self.n_features + _SPARE_BYTES, dtype=np.uint8)
+        is_long = self.n_bins.max(initial=0) > MOST_BINS
+        base = np.empty(n_rows * self.n_features + _SPARE_BYTES, dtype=np.uint32 if is_long else np.uint8)
         codes = base[:-_SPARE_BYTES].reshape(self.n_features, n_rows)
-        encode = self._encode_sparse if sparse.issparse(X) else self._encode_dense
+        dense = self._encode_dense_long if is_long else self._encode_dense
+        encode = self._encode_sparse if sparse.issparse(X) else dense
         encode(X, order, codes, n_threads)
         return codes.T
 
+    def _encode_dense_long(self, X, order, codes, n_threads):
+        n_features, n_rows = codes.shape
+        step = max(_VALUES_TO_ENCODE // max(n_features, 1), 1)
+        for first in range(0, n_rows, step):
+            _kernels.encode_dense_long(
+                X,
+                order,
+                self._edges,
+                self._edge_offsets,
+                self.is_categorical,
+                self.missing_codes,
+                first,
+                min(first + step, n_rows),
+                codes,
+                n_threads,
+            )
+
     def _encode_dense(self, X, order, codes, n_threads):
         n_features, n_rows = codes.shape
-        edges = self._edges_float32 if X.dtype == np.float32 else self._edges
+        edges = round_down(self._edges) if X.dtype == np.float32 else self._edges
         width = min(_FEATURES_TO_ENCODE, n_features)
         finders = np.empty((width, _kernels.finder_words(X.dtype.itemsize)), dtype=np.uint64)
         for feature in range(0, n_features, max(width, 1)):
@@ -299,7 +323,6 @@ class BinMapper:
                 X.indices,
                 begins,
                 ends,
-                self._edges_float32 if X.dtype == np.float32 else self._edges,
                 self._edges,
                 self._edge_offsets,
                 self.is_categorical,
@@ -335,7 +358,8 @@ class _Columns:
 
     def find_edges(self, is_categorical, max_bins, n_threads):
         """How many cuts (or categories) each column has, and a row of them for each; the values are lost."""
-        edges = np.empty((len(self.sizes), _MOST_BINS))
+        room = len(self.spare[0]) if max_bins is None else 0
+        edges = np.empty((len(self.sizes), max(MOST_BINS, room)))
         n_edges = np.empty(len(self.sizes), dtype=np.int64)
         _kernels.find_edges(
             self.values,
@@ -344,7 +368,7 @@ class _Columns:
             self.sizes,
             self.zero_mass,
             is_categorical,
-            max_bins,
+            _NO_LIMIT if max_bins is None else max_bins,
             self.pieces,
             self.doubtful,
             self.spare,

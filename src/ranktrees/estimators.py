@@ -19,7 +19,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, St
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
-from ranktrees.binning import BinMapper
+from ranktrees.binning import MOST_BINS, BinMapper
 from ranktrees.boosting import Followed, boost
 from ranktrees.callbacks import Bar, EarlyStopping, Lines, ScikitLearnCallbacks
 from ranktrees.constraints import (
@@ -69,7 +69,7 @@ TREE_CONSTRAINTS = {
     "max_leaf_nodes": [Interval(Integral, 2, None, closed="left"), None],
     "max_depth": [Interval(Integral, 1, None, closed="left"), None],
     "min_samples_leaf": [Interval(Integral, 1, None, closed="left")],
-    "max_bins": [Interval(Integral, 2, 255, closed="both")],
+    "max_bins": [Interval(Integral, 2, MOST_BINS, closed="both")],
     "categorical_features": ["array-like", StrOptions({"from_dtype"}), None],
     "monotonic_cst": ["array-like", dict, None],
     "interaction_cst": [list, tuple, StrOptions({"pairwise", "no_interactions"}), None],
@@ -85,7 +85,7 @@ BOOSTING_CONSTRAINTS = {
     "max_iter": [Interval(Integral, 1, None, closed="left")],
     "l2_regularization": [Interval(Real, 0, None, closed="left")],
     "max_features": [Interval(Real, 0, 1, closed="right")],
-    "split_search": [StrOptions({"auto", "full", "coarse_to_fine"})],
+    "split_search": [StrOptions({"auto", "full", "coarse_to_fine", "exact"})],
     "gradient_levels": [Interval(Integral, 1, 1 << 30, closed="both"), None],
     "subsample": [Interval(Real, 0, 1, closed="right")],
     "query_subsample": [Interval(Real, 0, 1, closed="right")],
@@ -110,6 +110,7 @@ class TreeEnsembleEstimator(CallbackSupportMixin):
     max_depth: int | None = None
     min_samples_leaf: int = 20
     max_bins: int = 255
+    split_search: str = "auto"
     categorical_features: Any = "from_dtype"
     monotonic_cst: Any = None
     interaction_cst: Any = None
@@ -133,9 +134,15 @@ class TreeEnsembleEstimator(CallbackSupportMixin):
 
     def _bin(self, data, n_threads):
         """(mapper, codes) of the training rows."""
+        exact = self.split_search == "exact"
+        if exact and self.max_bins != MOST_BINS:
+            raise ValueError(
+                f'max_bins={self.max_bins} joins values, but split_search="exact" looks at every one; leave '
+                f'max_bins at {MOST_BINS}, or use split_search="full".'
+            )
         mapper = BinMapper.fit(
             data.X,
-            max_bins=self.max_bins,
+            max_bins=None if exact else self.max_bins,
             weights=data.weights,
             order=data.order,
             categorical=categorical_mask(self.categorical_features, self),
@@ -143,7 +150,7 @@ class TreeEnsembleEstimator(CallbackSupportMixin):
         )
         return mapper, mapper.encode(data.X, data.order, n_threads)
 
-    def _growers(self, mapper, codes, max_features, n_threads, split_search="full", **rules):
+    def _growers(self, mapper, codes, n_threads, **rules):
         """A function that makes a grower of trees on these codes."""
         usable = usable_features(mapper, codes)
         constraints = partial(
@@ -152,9 +159,10 @@ class TreeEnsembleEstimator(CallbackSupportMixin):
             self.n_features_in_,
             monotone=monotone_signs(self.monotonic_cst, self, mapper.is_categorical),
             interactions=interaction_sets(self.interaction_cst, self.n_features_in_),
-            max_features=number_of_features(max_features, len(usable)),
+            max_features=number_of_features(self.max_features, len(usable)),
         )
-        make_search = searches(split_search, codes, mapper, constraints(), effective_n_threads(self.n_jobs))
+        n_jobs = effective_n_threads(self.n_jobs)
+        make_search = searches(self.split_search, codes, mapper, constraints(), n_jobs)
         return lambda: TreeGrower(
             codes,
             mapper,
@@ -479,7 +487,6 @@ class BoostedTrees(TreeEnsembleEstimator):
     max_iter: int = 200
     l2_regularization: float = 0.0
     max_features: float = 0.5
-    split_search: str = "auto"
     gradient_levels: int | None = 2
     early_stopping: bool | str = "auto"
     scoring: str | Measure | None = "loss"
@@ -600,9 +607,7 @@ class BoostedTrees(TreeEnsembleEstimator):
         grower = self._growers(
             mapper,
             codes,
-            self.max_features,
             n_threads,
-            self.split_search,
             l2_regularization=self.l2_regularization,
             gradient_levels=self.gradient_levels,
         )()
@@ -716,11 +721,14 @@ class HistGBRTRegressor(BoostedTrees, RegressorMixin, BaseEstimator):
         The share of the features that each split looks at (kSGBRT in Mohan's survey).
     max_bins : int, default=255
         Bins per feature, at most 255; rows without a value have one more.
-    split_search : {"auto", "full", "coarse_to_fine"}, default="auto"
+    split_search : {"auto", "full", "coarse_to_fine", "exact"}, default="auto"
         "full" looks at every bin. "coarse_to_fine" joins them to 16 cells a feature, picks the four features
         that seem best, and looks at all bins of those: two to three times faster, with little or no
         loss of accuracy (see the performance page). "auto" does so where there are 64 features or more, none
-        of them categorical, and splits choose among an eighth of them at least.
+        of them categorical, and splits choose among an eighth of them at least. "exact" makes a bin of each
+        distinct value, so that every cut half-way between two neighbours is tried: the reference for the
+        others. It is slower, and takes 4 bytes of memory per value of ``X`` where a feature has more than 255
+        distinct ones, and 8 per distinct value. ``max_bins`` is left at 255 then.
     gradient_levels : int or None, default=2
         Splits are searched on gradients and hessians of so many steps below the largest, rounded up or down
         at random with the odds that make them right on average; None keeps all bits. Few steps regularise
@@ -776,6 +784,8 @@ class HistGBRTRegressor(BoostedTrees, RegressorMixin, BaseEstimator):
     References
     ----------
     Friedman, *Greedy function approximation: a gradient boosting machine*, 2001.
+    Mohan, *An empirical analysis on pointwise machine learning techniques using regression trees for
+    web-search ranking*, 2010; its appendix A is the exact search.
     Tyree, Weinberger, Agrawal, Paykin, *Parallel boosted regression trees for web search ranking*, WWW 2011.
 
     Examples
@@ -846,11 +856,14 @@ class HistGBRTClassifier(BoostedTrees, ClassifierMixin, BaseEstimator):
         The share of the features that each split looks at (kSGBRT in Mohan's survey).
     max_bins : int, default=255
         Bins per feature, at most 255; rows without a value have one more.
-    split_search : {"auto", "full", "coarse_to_fine"}, default="auto"
+    split_search : {"auto", "full", "coarse_to_fine", "exact"}, default="auto"
         "full" looks at every bin. "coarse_to_fine" joins them to 16 cells a feature, picks the four features
         that seem best, and looks at all bins of those: two to three times faster, with little or no
         loss of accuracy (see the performance page). "auto" does so where there are 64 features or more, none
-        of them categorical, and splits choose among an eighth of them at least.
+        of them categorical, and splits choose among an eighth of them at least. "exact" makes a bin of each
+        distinct value, so that every cut half-way between two neighbours is tried: the reference for the
+        others. It is slower, and takes 4 bytes of memory per value of ``X`` where a feature has more than 255
+        distinct ones, and 8 per distinct value. ``max_bins`` is left at 255 then.
     gradient_levels : int or None, default=2
         Splits are searched on gradients and hessians of so many steps below the largest, rounded up or down
         at random with the odds that make them right on average; None keeps all bits. Few steps regularise
@@ -1083,11 +1096,14 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
         The share of the features that each split looks at (kSGBRT in Mohan's survey).
     max_bins : int, default=255
         Bins per feature, at most 255; rows without a value have one more.
-    split_search : {"auto", "full", "coarse_to_fine"}, default="auto"
+    split_search : {"auto", "full", "coarse_to_fine", "exact"}, default="auto"
         "full" looks at every bin. "coarse_to_fine" joins them to 16 cells a feature, picks the four features
         that seem best, and looks at all bins of those: two to three times faster, with little or no
         loss of accuracy (see the performance page). "auto" does so where there are 64 features or more, none
-        of them categorical, and splits choose among an eighth of them at least.
+        of them categorical, and splits choose among an eighth of them at least. "exact" makes a bin of each
+        distinct value, so that every cut half-way between two neighbours is tried: the reference for the
+        others. It is slower, and takes 4 bytes of memory per value of ``X`` where a feature has more than 255
+        distinct ones, and 8 per distinct value. ``max_bins`` is left at 255 then.
     gradient_levels : int or None, default=4
         Splits are searched on gradients and hessians of so many steps below the largest, rounded up or down
         at random with the odds that make them right on average; None keeps all bits. Few steps regularise: on
@@ -1225,6 +1241,10 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
         the rows it looks at more.
     max_bins : int, default=255
         Bins per feature, at most 255; rows without a value have one more.
+    split_search : {"full", "exact"}, default="full"
+        "full" looks at every bin. "exact" makes a bin of each distinct value, as Breiman's forests and
+        scikit-learn's do: slower, with 4 bytes of memory per value of ``X`` where a feature has more than 255
+        distinct ones, and 8 per distinct value. ``max_bins`` is left at 255 then.
     bootstrap : bool, default=True
         Whether trees are grown on samples drawn with replacement.
     bootstrap_unit : {"row", "query"}, default="row"
@@ -1279,6 +1299,7 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
     max_leaf_nodes: int | None = None
     min_samples_leaf: int = 10
     max_features: str | float | None = "sqrt"
+    split_search: str = "full"
     bootstrap: bool = True
     bootstrap_unit: str = "row"
     max_samples: float | None = None
@@ -1294,6 +1315,7 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
             Interval(RealNotInt, 0, 1, closed="right"),
             None,
         ],
+        "split_search": [StrOptions({"full", "exact"})],
         "bootstrap": ["boolean"],
         "bootstrap_unit": [StrOptions({"row", "query"})],
         "max_samples": [Interval(Real, 0, None, closed="neither"), None],
@@ -1347,7 +1369,7 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
         if self.oob_score and n_earlier:
             raise ValueError("oob_score cannot be kept up with warm_start: fit the whole forest at once.")
         mapper, codes = self._bin(data, n_threads)
-        make_grower = self._growers(mapper, codes, self.max_features, 1)
+        make_grower = self._growers(mapper, codes, 1)
         base = as_objective("squared_error").bind(data.labels, data.weights, data.offsets).start()
         base = base if earlier is None else earlier.base
         unit = self.bootstrap_unit if self.bootstrap else None

@@ -97,7 +97,7 @@ class TreeGrower:
 
     Parameters
     ----------
-    codes : ndarray of uint8, shape (n_rows, n_features)
+    codes : ndarray of uint8 or uint32, shape (n_rows, n_features)
     mapper : BinMapper
         What made the codes.
     constraints : Constraints

@@ -3,7 +3,10 @@
 FullSearch     lines of all bins; the larger child's is its parent's less the smaller one's
 CoarseToFine   lines of 16 cells a feature, by which the few best features of a leaf are picked; their
                best split over all bins is found, from the leaf's rows, when the leaf is split
-DirectSearch   no lines: for leaves that differ in the features they may use
+DirectSearch   no lines: for leaves that differ in the features they may use, and for features of more than
+               255 bins, in which most leaves touch few bins
+
+All of them look at codes. A search is exact where the mapper has made a bin of each distinct value.
 """
 
 import math
@@ -36,8 +39,9 @@ def searches(split_search, codes, mapper, constraints, n_threads):
 
     Parameters
     ----------
-    split_search : {"auto", "full", "coarse_to_fine"}
-    codes : ndarray of uint8, shape (n_rows, n_features), feature by feature
+    split_search : {"auto", "full", "coarse_to_fine", "exact"}
+        "exact" is "full" where each distinct value has a bin.
+    codes : ndarray of uint8 or uint32, shape (n_rows, n_features), feature by feature
     mapper : BinMapper
     constraints : Constraints
     n_threads : int
@@ -65,12 +69,14 @@ def searches(split_search, codes, mapper, constraints, n_threads):
             and (constraints.max_features or n_features) >= LEAST_SHARE * n_features
         )
         split_search = "coarse_to_fine" if many and not categorical else "full"
-    if not len(constraints.usable) or (split_search == "full" and constraints.draws_features):
+    if not len(constraints.usable):
         kind, packing = DirectSearch, None
-    elif split_search == "full":
-        kind, packing = FullSearch, full_packing(codes, mapper, constraints.usable, n_threads)
-    else:
+    elif split_search == "coarse_to_fine":
         kind, packing = CoarseToFine, coarse_packing(codes, mapper, constraints.usable, n_threads)
+    elif constraints.draws_features or codes.itemsize > 1:
+        kind, packing = DirectSearch, None
+    else:
+        kind, packing = FullSearch, full_packing(codes, mapper, constraints.usable, n_threads)
     return partial(kind, codes, mapper, packing)
 
 
@@ -79,7 +85,7 @@ class Search:
 
     Parameters
     ----------
-    codes : ndarray of uint8, shape (n_rows, n_features), feature by feature
+    codes : ndarray of uint8 or uint32, shape (n_rows, n_features), feature by feature
     mapper : BinMapper
     packing : Packing or None
         Of the cells that lines have.

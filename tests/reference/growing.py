@@ -264,7 +264,7 @@ def cells_of(codes, mapper):
     """For each feature, the cell of each code; -1 of rows without a value."""
     cells = []
     for feature, n_bins in enumerate(mapper.n_bins.tolist()):
-        counts = np.bincount(codes[:, feature], minlength=256)[:n_bins]
+        counts = np.bincount(codes[:, feature], minlength=n_bins)[:n_bins]
         cells.append(np.append(coarse_cells(counts, len(codes), CELLS), -1))
     return cells
 
@@ -487,9 +487,9 @@ def mapper_of(n_bins, categorical=()):
     )
 
 
-def readable(codes):
+def readable(codes, dtype=None):
     """Codes as kernels want them: feature by feature, with more bytes to read behind the last."""
-    base = np.full(codes.size + 64, 255, np.uint8)
+    base = np.full(codes.size + 64, 255, codes.dtype if dtype is None else dtype)
     own = base[: codes.size].reshape(codes.shape[::-1]).T
     own[:] = codes
     return own
@@ -497,7 +497,7 @@ def readable(codes):
 
 def random_codes(rng, n_rows, n_bins, missing=0.1):
     """Codes with rows without a value, features of very uneven bins among them."""
-    codes = np.empty((n_rows, len(n_bins)), np.uint8)
+    codes = np.empty((n_rows, len(n_bins)), np.uint8 if max(n_bins) <= 255 else np.uint32)
     for f, n in enumerate(n_bins):
         codes[:, f] = np.minimum(
             rng.geometric(min(1.0, 3 / n), n_rows) - 1 if f % 3 == 1 else rng.integers(0, n, n_rows), n - 1
@@ -518,7 +518,7 @@ def grower_of(
     split_search="full",
     **rules,
 ):
-    """A TreeGrower, and nothing that its caller need know."""
+    """A TreeGrower, and nothing that its caller need know; for an exact search codes are long anyway."""
     features = range(codes.shape[1]) if features is None else features
     constraints = Constraints(
         np.array(list(features), np.int32),
@@ -527,7 +527,7 @@ def grower_of(
         interactions=interactions,
         max_features=max_features,
     )
-    codes = readable(codes)
+    codes = readable(codes, np.uint32 if split_search == "exact" else None)
     make_search = searches(split_search, codes, mapper, constraints, n_threads)
     return TreeGrower(codes, mapper, constraints, make_search, n_threads=n_threads, **rules)
 

@@ -1,0 +1,46 @@
+/* Sums of the rows of one leaf by long codes, and which cells they touch.
+ *
+ *     cells     a b . . c .   . . . . . .   . d . . . .        a word of touched for 64 cells,
+ *     touched   1 1 0 0 1 0 | 0 0 0 0 0 0 | 0 1 0 0 0 0        a word of words for 64 of those
+ *     words     1             0             1
+ *
+ * Where rows are so many that hardly a cell, or a word, remains untouched, all are taken to be. */
+#ifndef RANKTREES_TOUCHING_H
+#define RANKTREES_TOUCHING_H
+
+#include "bins.h"
+#include "codes.h"
+
+enum {
+    TOUCHED_AHEAD = 16 /* rows to fetch ahead */
+};
+
+typedef struct {
+    two_lanes *cells;
+    uint64_t *touched, *words;
+    int all_cells, all_words;
+} touchable;
+
+INLINE void touch(const touchable *line, uint32_t code) {
+    if (!line->all_cells)
+        line->touched[code >> 6] |= (uint64_t)1 << (code & 63);
+    if (!line->all_words)
+        line->words[code >> 12] |= (uint64_t)1 << (code >> 6 & 63);
+}
+
+INLINE void add_touching(const touchable *line, const uint8_t *column, const uint32_t *rows, const int64_t *sums,
+                         int64_t n, int bits, int same) {
+    for (int64_t i = 0; i < n; i++) {
+        if (i + TOUCHED_AHEAD < n)
+            prefetch_line(code_address(1, column, rows[i + TOUCHED_AHEAD]));
+        const uint32_t code = code_at(1, column, rows[i]);
+        const two_lanes sum = widened(sums[i], bits, same);
+        two_lanes *cell = &line->cells[code];
+        cell->gradient += sum.gradient;
+        cell->hessian += sum.hessian;
+        cell->count += sum.count;
+        touch(line, code);
+    }
+}
+
+#endif
