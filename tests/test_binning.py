@@ -75,6 +75,39 @@ def test_cuts_and_codes_are_those_of_the_slow_twin(dtype, values, max_bins):
     np.testing.assert_array_equal(mapper.encode(X)[:, 0], slow.codes(X[:, 0], mapper.cuts[0]))
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@given(values=hostile_columns, held=hostile_columns, times=st.sampled_from([1, 20]))
+@settings(deadline=None, max_examples=50)
+def test_without_a_limit_each_value_has_a_bin(dtype, values, held, times):
+    """Twenty times as many values have codes of four bytes."""
+    X, held = (
+        column((np.array(rows)[:, None] * np.arange(1, times + 1)).ravel(), dtype) for rows in (values, held)
+    )
+    mapper = BinMapper.fit(X, max_bins=None)
+    np.testing.assert_array_equal(mapper.cuts[0], slow.cuts(X[:, 0], np.inf))
+    for rows in (X, held):
+        expected = slow.codes(rows[:, 0], mapper.cuts[0])
+        for make in (np.asarray, sparse.csr_array):
+            codes = mapper.encode(make(rows))
+            assert codes.dtype == expected.dtype
+            np.testing.assert_array_equal(codes[:, 0], expected)
+
+
+@pytest.mark.parametrize("n_values", [254, 255, 256, 40_000])
+def test_ranks_are_the_codes_of_distinct_values(n_values):
+    rng = np.random.default_rng(0)
+    values = np.sort(rng.lognormal(0, 9, n_values))
+    ranks = rng.permutation(np.r_[np.arange(n_values), rng.integers(0, n_values, 500)])
+    X = np.column_stack([values[ranks], ranks % 3])
+    mapper = BinMapper.fit(X, max_bins=None)
+    assert mapper.n_bins.tolist() == [n_values, 3]
+    codes = mapper.encode(X)
+    assert codes.dtype == (np.uint8 if n_values <= 255 else np.uint32)
+    np.testing.assert_array_equal(codes, np.column_stack([ranks, ranks % 3]))
+    np.testing.assert_array_equal(mapper.cut_values([0] * n_values, np.arange(n_values))[:-1], mapper.cuts[0])
+    assert mapper.cut_values([0, 1], [n_values - 1, 2]).tolist() == [np.inf, np.inf]
+
+
 @given(
     rows=st.lists(
         st.tuples(st.integers(-8, 8), st.one_of(st.integers(0, 50).map(float), st.floats(0, 1e300))),
@@ -324,12 +357,13 @@ def layouts(X):
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_layout_and_threads_do_not_matter(web, weighted):
+@pytest.mark.parametrize("max_bins", [100, None])
+def test_layout_and_threads_do_not_matter(web, weighted, max_bins):
     rng = np.random.default_rng(1)
     order = rng.permutation(len(web))
     categorical = np.arange(web.shape[1]) == 2
     weights = rng.integers(0, 4, len(web)) / 3 if weighted else None
-    arguments = {"max_bins": 100, "order": order, "weights": weights, "categorical": categorical}
+    arguments = {"max_bins": max_bins, "order": order, "weights": weights, "categorical": categorical}
     mapper = BinMapper.fit(web, **arguments)
     codes = mapper.encode(web, order=order)
     assert codes.flags.f_contiguous
@@ -369,9 +403,10 @@ def test_explicit_zeros_and_missing_entries_of_sparse_rows():
 
 @pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
 @pytest.mark.parametrize("most", [2, 4096])
-def test_many_columns_are_taken_some_at_a_time(make, most, monkeypatch, web):
+@pytest.mark.parametrize("max_bins", [255, None])
+def test_many_columns_are_taken_some_at_a_time(make, most, max_bins, monkeypatch, web):
     X = np.tile(web, (1, 5))
-    mapper = BinMapper.fit(X)
+    mapper = BinMapper.fit(X, max_bins=max_bins)
     codes = mapper.encode(X)
     monkeypatch.setattr("ranktrees.binning._MOST_COLUMNS", most)
     monkeypatch.setattr("ranktrees.binning._VALUES_TO_CUT", 1)
@@ -379,7 +414,7 @@ def test_many_columns_are_taken_some_at_a_time(make, most, monkeypatch, web):
     monkeypatch.setattr("ranktrees.binning._FEWEST_COLUMNS", 3)
     monkeypatch.setattr("ranktrees.binning._FEATURES_TO_ENCODE", 17)
     for n_threads in (1, 2):
-        assert same(mapper, BinMapper.fit(make(X), n_threads=n_threads))
+        assert same(mapper, BinMapper.fit(make(X), max_bins=max_bins, n_threads=n_threads))
         np.testing.assert_array_equal(mapper.encode(make(X), n_threads=n_threads), codes)
 
 
@@ -418,7 +453,7 @@ def test_a_copy_is_the_same(web):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"max_bins": 1}, "max_bins is 1; expected an integer from 2 to 255"),
+        ({"max_bins": 1}, "max_bins is 1; expected an integer from 2 to 255, or None"),
         ({"max_bins": 256}, "max_bins is 256"),
         ({"weights": [1.0]}, r"weights has shape \(1,\), but there are 300 rows"),
         ({"weights": -np.ones(300)}, "weights has negative"),

@@ -1,15 +1,20 @@
+from itertools import pairwise
+
 import numpy as np
 import pytest
+from scipy import sparse
+from sklearn.ensemble import GradientBoostingRegressor
 
-from ranktrees import HistGBRTRegressor
+from ranktrees import HistGBRTRegressor, LambdaMARTRanker, RandomForestRanker, make_ranking, parallel
+from ranktrees.binning import BinMapper
 from ranktrees.constraints import Constraints
 from ranktrees.searching import MANY_FEATURES, CoarseToFine, DirectSearch, FullSearch, searches
 from reference import growing as slow
 
 
-def kind_of(split_search, n_features, *, categorical=(), usable=None, **constraints):
+def kind_of(split_search, n_features, *, n_bins=20, categorical=(), usable=None, **constraints):
     """The search that is chosen."""
-    n_bins = [20] * n_features
+    n_bins = [n_bins] * n_features
     codes = slow.random_codes(np.random.default_rng(0), 30, n_bins)
     usable = np.arange(n_features) if usable is None else usable
     found = searches(
@@ -48,6 +53,8 @@ def test_what_is_asked_for_is_done():
     assert kind_of("coarse_to_fine", 1) is CoarseToFine
     assert kind_of("coarse_to_fine", 3, max_features=1) is CoarseToFine
     assert kind_of("coarse_to_fine", 3, categorical={1}, usable=np.array([0, 2])) is CoarseToFine
+    assert kind_of("exact", 80, n_bins=255) is FullSearch
+    assert kind_of("exact", 80, n_bins=256) is DirectSearch
 
 
 def test_categories_have_no_neighbours():
@@ -99,3 +106,163 @@ def test_predicts_about_as_well_by_cells(max_features):
         predicted = model.fit(X[:500], y[:500]).predict(X[500:])
         errors.append(np.square(predicted - y[500:]).mean())
     assert errors[1] < 1.5 * errors[0] < 0.1 * y.var()
+
+
+# ---- exact ------------------------------------------------------------------------------------------
+
+
+def values_of(seed, n_rows, n_values, n_features=4, missing=0.0):
+    """Rows of at most so many distinct values in each feature, labels that depend on them, and weights."""
+    rng = np.random.default_rng(seed)
+    values = np.sort(rng.lognormal(0, 2, (n_values, n_features)), axis=0)
+    X = np.take_along_axis(values, rng.integers(0, n_values, (n_rows, n_features)), axis=0)
+    signal = np.log(X[:, 0]) + np.sin(np.log(X[:, 1])) + rng.normal(size=n_rows)
+    y = np.searchsorted(np.quantile(signal, [0.5, 0.7, 0.9]), signal).astype(float)
+    X[rng.random(X.shape) < missing] = np.nan
+    return X, y, rng.integers(0, 3, n_rows).astype(float)
+
+
+ANY_MODEL = [
+    HistGBRTRegressor(max_features=1.0),
+    HistGBRTRegressor(max_features=1.0, gradient_levels=None, min_samples_leaf=3, max_leaf_nodes=None),
+    HistGBRTRegressor("poisson", subsample=0.7, interaction_cst=[{0, 1}, {1, 2}]),
+    HistGBRTRegressor(monotonic_cst=[1, 0, -1, 0], l2_regularization=1.0, max_features=1.0),
+    HistGBRTRegressor(categorical_features=[3]),
+    LambdaMARTRanker(max_features=1.0),
+    LambdaMARTRanker(query_subsample=0.8, early_stopping=True, gradient_levels=None),
+    RandomForestRanker(3, min_samples_leaf=1),
+    RandomForestRanker(3, max_features=None, bootstrap_unit="query", max_leaf_nodes=20),
+]
+
+
+def fitted(model, X, y, weights=None, **parameters):
+    model = type(model)(**model.get_params() | {"random_state": 0, "n_jobs": 1} | parameters)
+    if not isinstance(model, RandomForestRanker):
+        model.set_params(max_iter=3)
+    return model.fit(X, y, sample_weight=weights, qid=np.arange(len(y)) // 10)
+
+
+@pytest.mark.parametrize("number", range(len(ANY_MODEL)))
+@pytest.mark.parametrize("n_values", [2, 40, 255])
+def test_exact_and_full_are_one_where_bins_suffice(number, n_values):
+    """The same bytes: cuts are half-way between neighbouring values, and ties are decided alike."""
+    X, y, weights = values_of(number, 400, n_values, missing=0.1)
+    for rows in (X, X.astype(np.float32), sparse.csr_array(np.nan_to_num(X))):
+        models = [fitted(ANY_MODEL[number], rows, y, weights, split_search=s) for s in ("full", "exact")]
+        assert models[0].ensemble_.digest() == models[1].ensemble_.digest()
+    assert len(models[1].ensemble_.nodes) > len(models[1].ensemble_)
+
+
+@pytest.mark.parametrize("number", range(len(ANY_MODEL)))
+def test_codes_of_four_bytes_lead_to_the_same_model(monkeypatch, number):
+    """Whatever a feature of many values makes of the others' codes."""
+    X, y, weights = values_of(number, 300, 200, missing=0.1)
+    plain = fitted(ANY_MODEL[number], X, y, weights, split_search="exact")
+    encode = BinMapper.encode
+    monkeypatch.setattr(
+        BinMapper, "encode", lambda *arguments: slow.readable(encode(*arguments), dtype=np.uint32)
+    )
+    assert fitted(ANY_MODEL[number], X, y, weights, split_search="exact").ensemble_ == plain.ensemble_
+
+
+@pytest.mark.parametrize("number", range(len(ANY_MODEL)))
+def test_exact_models_do_not_depend_on_threads(monkeypatch, number):
+    monkeypatch.setattr(parallel, "VALUES_PER_THREAD", 1)
+    X, y, weights = values_of(number, 700, 600, missing=0.1)
+    X[:, 3] = np.round(X[:, 3]) % 9
+    digests = {
+        fitted(ANY_MODEL[number], X, y, weights, split_search="exact", n_jobs=n_jobs).ensemble_.digest()
+        for n_jobs in (1, 1, 2, 3, 4)
+    }
+    assert len(digests) == 1
+
+
+@pytest.mark.parametrize("rules", [{"max_depth": 3}, {"max_depth": None, "max_leaf_nodes": 20}])
+@pytest.mark.parametrize("min_samples_leaf", [1, 9])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_grows_the_trees_of_scikit_learn(rules, min_samples_leaf, weighted):
+    """Theirs cut half-way between neighbours in the leaf: rows of another set may fall differently."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(700, 5)).astype(np.float32)
+    X[:, 1] = np.round(X[:, 1], 1)
+    y = X[:, 0] - X[:, 1] * X[:, 2] + rng.normal(size=700)
+    weights = rng.uniform(0.5, 2, 700) if weighted else None
+    rules = {"learning_rate": 0.3, "min_samples_leaf": min_samples_leaf} | rules
+    theirs = GradientBoostingRegressor(n_estimators=8, random_state=0, **rules).fit(X, y, weights)
+    rules = {"max_leaf_nodes": None} | rules
+    ours = HistGBRTRegressor(
+        max_iter=8, max_features=1.0, split_search="exact", gradient_levels=None, n_jobs=1, **rules
+    )
+    ours.fit(X, y, sample_weight=weights)
+    assert ours.predict(X) == pytest.approx(theirs.predict(X), abs=1e-12)
+
+
+def test_sees_what_bins_hide():
+    """A step between two values of a thousand, off the edges of all bins."""
+    X = np.arange(1000.0)[:, None]
+    y = (X[:, 0] > 501) * 1.0
+    rules = {"max_iter": 1, "learning_rate": 1.0, "max_leaf_nodes": 2, "min_samples_leaf": 1, "n_jobs": 1}
+    errors = {}
+    for search in ("full", "exact"):
+        model = HistGBRTRegressor(split_search=search, gradient_levels=None, **rules).fit(X, y)
+        errors[search] = np.square(model.predict(X) - y).mean()
+    assert model.ensemble_.nodes["cut"][0] == 501.5
+    assert errors["exact"] == pytest.approx(0.0, abs=1e-20)
+    assert errors["full"] > 1e-4
+
+
+def test_cuts_are_half_way_between_neighbours():
+    X, y, _ = values_of(0, 900, 700)
+    nodes = fitted(HistGBRTRegressor(min_samples_leaf=1), X, y, split_search="exact").ensemble_.nodes
+    for f in range(X.shape[1]):
+        middles = {a / 2 + b / 2 for a, b in pairwise(np.unique(X[:, f]).tolist())}
+        cuts = set(nodes["cut"][nodes["feature"] == f].tolist())
+        assert cuts
+        assert cuts <= middles
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+def test_only_the_order_of_values_matters(missing):
+    X, y, _ = values_of(1, 800, 600, missing=missing)
+    ranks = np.where(np.isnan(X), np.nan, X.argsort(axis=0).argsort(axis=0))
+    for f in range(X.shape[1]):
+        known = ~np.isnan(X[:, f])
+        ranks[known, f] = np.unique(X[known, f], return_inverse=True)[1]
+    model = LambdaMARTRanker(min_samples_leaf=2)
+    one, two = (fitted(model, rows, y, split_search="exact") for rows in (X, ranks))
+    assert one.predict(X).tolist() == two.predict(ranks).tolist()
+
+
+def test_one_row_more_is_one_weight_more():
+    X, y, weights = values_of(2, 500, 400)
+    y += np.random.default_rng(0).normal(size=500)
+    times = weights.astype(int)
+    rules = {"split_search": "exact", "gradient_levels": None, "min_samples_leaf": 1, "max_features": 1.0}
+    model = HistGBRTRegressor(**rules)
+    weighted = fitted(model, X, y, weights)
+    repeated = fitted(model, np.repeat(X, times, axis=0), np.repeat(y, times))
+    assert weighted.predict(X) == pytest.approx(repeated.predict(X), abs=1e-9)
+
+
+def test_neighbours_of_float32_are_told_apart():
+    up = np.nextafter(np.float32(1), np.float32(2))
+    X = np.repeat(np.array([1, up], np.float32), 10)[:, None]
+    X = np.vstack([X, np.arange(2, 302, dtype=np.float32)[:, None]])
+    y = np.r_[np.zeros(10), np.ones(10), np.full(300, 5.0)]
+    model = HistGBRTRegressor(
+        max_iter=1,
+        learning_rate=1.0,
+        min_samples_leaf=1,
+        split_search="exact",
+        gradient_levels=None,
+        n_jobs=1,
+    ).fit(X, y)
+    assert model.predict(X) == pytest.approx(y)
+    assert model.predict(X.astype(np.float64)) == pytest.approx(y)
+
+
+def test_bins_cannot_be_limited_where_there_are_none():
+    X, y, qid = make_ranking(5, random_state=0, return_X_y_qid=True)
+    for estimator in (HistGBRTRegressor, LambdaMARTRanker, RandomForestRanker):
+        with pytest.raises(ValueError, match=r'max_bins=64 joins values, but split_search="exact"'):
+            estimator(split_search="exact", max_bins=64).fit(X, y, qid=qid)

@@ -91,7 +91,8 @@ def codes(column, column_cuts):
     """The number of cuts below each value; one past the bins where there is no value."""
     column = np.asarray(column, dtype=float)
     found = [sum(cut < value for cut in column_cuts) for value in column]
-    return np.where(np.isnan(column), len(column_cuts) + 1, found).astype(np.uint8)
+    codes = np.where(np.isnan(column), len(column_cuts) + 1, found)
+    return codes.astype(np.uint8 if len(column_cuts) < 255 else np.uint32)
 
 
 def category_codes(column, categories):
