@@ -38,6 +38,10 @@ cdef extern from "keys.h" nogil:
     void find_marks_float(int64_t n, const uint32_t* keys, const key_ruler* ruler, uint32_t* marks)
     void find_marks_double(int64_t n, const uint64_t* keys, const key_ruler* ruler, uint32_t* marks)
 
+    void count_edges_below(
+        int64_t n, const double* numbers, const double* edges, int64_t n_edges, uint32_t* found
+    )
+
     ctypedef struct finder_float:
         pass
 
@@ -815,15 +819,22 @@ cdef void encode_block_long(
     Py_ssize_t n_rows, Py_ssize_t end, uint32_t[:, ::1] codes,
 ) noexcept nogil:
     cdef floating block[GROUP * BLOCK]
-    cdef Py_ssize_t width = min(<Py_ssize_t> GROUP, codes.shape[0] - first_feature), i, j, f, begin
+    cdef double numbers[BLOCK]
+    cdef Py_ssize_t width = min(<Py_ssize_t> GROUP, codes.shape[0] - first_feature), i, j, f, n_edges
+    cdef const double* own
+    cdef uint32_t* found
     lay_out(X, rows, first, n_rows, end, first_feature, width, block)
     for j in range(width):
         f = first_feature + j
-        begin = edge_offsets[f]
+        own = edges + edge_offsets[f]
+        n_edges = edge_offsets[f + 1] - edge_offsets[f]
+        found = &codes[f, first]
         for i in range(n_rows):
-            codes[f, first + i] = <uint32_t> search_code(
-                block[j * BLOCK + i], edges + begin, edge_offsets[f + 1] - begin, is_categorical[f],
-                missing_codes[f],
+            numbers[i] = block[j * BLOCK + i]
+        count_edges_below(n_rows, numbers, own, n_edges, found)
+        for i in range(n_rows):
+            found[i] = <uint32_t> code_of(
+                numbers[i], found[i], own if is_categorical[f] else NULL, n_edges, missing_codes[f]
             )
 
 

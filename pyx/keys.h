@@ -50,6 +50,20 @@ static inline int32_t divide_ruler(key_ruler *ruler, int bits) {
     return n_marks;
 }
 
+/* How many of any number of edges are below each of some numbers; none are below NaN. All are searched for in
+ * step, so that none waits for another's memory. */
+EACH_WIDTH(void, count_edges_below,
+           (int64_t n, const double *RESTRICT numbers, const double *RESTRICT edges, int64_t n_edges,
+            uint32_t *RESTRICT found),
+           (n, numbers, edges, n_edges, found)) {
+    memset(found, 0, (size_t)n * sizeof *found);
+    for (int64_t left = n_edges; left > 0; left -= (left + 1) / 2) {
+        const uint32_t half = (uint32_t)((left + 1) / 2);
+        for (int64_t i = 0; i < n; i++)
+            found[i] += edges[found[i] + half - 1] < numbers[i] ? half : 0;
+    }
+}
+
 /* EACH_WIDTH for a name that is itself a macro. */
 #define EACH_WIDTH_OF_TYPE(returns, name, parameters, arguments) \
     EACH_WIDTH(returns, name, parameters, arguments)

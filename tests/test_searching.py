@@ -261,6 +261,17 @@ def test_neighbours_of_float32_are_told_apart():
     assert model.predict(X.astype(np.float64)) == pytest.approx(y)
 
 
+def test_scores_of_other_rows_are_followed():
+    """Their values are none of the training rows'."""
+    X, y, _ = values_of(0, 600, 500)
+    X_val, y_val, _ = values_of(1, 300, 300, missing=0.1)
+    qid, qid_val = np.arange(600) // 10, np.arange(300) // 10
+    ranker = LambdaMARTRanker(max_iter=9, split_search="exact", random_state=0, n_jobs=1)
+    ranker.fit(X, y, qid=qid, X_val=X_val, y_val=y_val, qid_val=qid_val)
+    followed = ranker.validation_score_[ranker.best_iteration_ - 1]
+    assert followed == ranker.score(X_val, y_val, qid=qid_val)
+
+
 def test_bins_cannot_be_limited_where_there_are_none():
     X, y, qid = make_ranking(5, random_state=0, return_X_y_qid=True)
     for estimator in (HistGBRTRegressor, LambdaMARTRanker, RandomForestRanker):
