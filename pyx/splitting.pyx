@@ -65,12 +65,11 @@ cdef extern from "touching.h" nogil:
         uint64_t* words
         bint all_cells
         bint all_words
-    uint32_t code_at(int is_long, const uint8_t* column, int64_t row)
-    void touch(const Touchable* line, uint32_t code)
     void add_touching(
         const Touchable* line, const uint8_t* column, const uint32_t* rows, const int64_t* sums, int64_t n,
         int bits, int same,
     )
+    void count_touching(const Touchable* line, const uint8_t* column, const uint32_t* rows, int64_t n)
 
 cdef extern from "cells.h" nogil:
     void score_cells(
@@ -867,12 +866,8 @@ cdef class Finder:
     ) noexcept nogil:
         """Try every split of one feature whose codes are long, from the leaf's rows.
 
-        There is a cell for each bin, and the leaf may touch few of them: bits tell which, and more bits which
-        words of those are not zero. They are gone through in rising order; all are zero again afterwards.
-
-            cells     a b . . c .   . . . . . .   . d . . . .
-            touched   1 1 0 0 1 0 | 0 0 0 0 0 0 | 0 1 0 0 0 0
-            words     1             0             1
+        There is a cell for each bin, and the leaf may touch few of them: see touching.h. Those are gone
+        through in rising order; all are zero again afterwards.
         """
         cdef int32_t n_bins = <int32_t>(self.offsets[f + 1] - self.offsets[f]) - 1, n = 0, side
         cdef int64_t n_words = (n_bins >> 12) + 1, w, word, code
@@ -885,7 +880,7 @@ cdef class Finder:
         cdef int64_t gradient = 0
         cdef uint32_t hessian = 0, count = 0
         cdef Bin missing, cell
-        self.touch(leaf, f, exact, n_bins, cells, touched, words)
+        self.add_column(leaf, f, exact, n_bins, cells, touched, words)
         if self.is_categorical[f]:
             scan_categories(cells, n_bins, <int32_t>f, leaf, self.bounded, &rules, best)
             memset(cells, 0, (n_bins + 1) * sizeof(Bin))
@@ -936,31 +931,23 @@ cdef class Finder:
         if not exact and best.feature == f and missing.count == 0:
             best.missing_left = 0  # see count_left
 
-    cdef void touch(
+    cdef void add_column(
         self, const Leaf* leaf, int64_t f, bint exact, int32_t n_bins, Bin* cells, uint64_t* touched,
         uint64_t* words,
     ) noexcept nogil:
-        """Add the rows of a leaf to the bins of a feature whose codes are long.
-
-        Where they are so many that hardly a bin, or a word, remains untouched, all are taken to be.
-        """
+        """Add the rows of a leaf to the bins of one feature whose codes are long."""
         cdef const uint8_t* column = &self.columns[0, f]
-        cdef int64_t stop = leaf.quiet_stop if exact else leaf.quiet_start, i
-        cdef int64_t n_rows = leaf.stop - leaf.start + stop - leaf.quiet_start
-        cdef uint32_t code
+        cdef int64_t n_rows = leaf.stop - leaf.start
+        cdef int64_t n_quiet = leaf.quiet_stop - leaf.quiet_start if exact else 0
         cdef Touchable line
         line.cells, line.touched, line.words = <two_lanes*>cells, touched, words
-        line.all_cells = 2 * n_rows > n_bins
-        line.all_words = 32 * n_rows > n_bins
+        line.all_cells = 2 * (n_rows + n_quiet) > n_bins
+        line.all_words = 32 * (n_rows + n_quiet) > n_bins
         if line.all_cells:
             memset(touched, 255, ((n_bins >> 6) + 1) * sizeof(uint64_t))
         if line.all_words:
             memset(words, 255, ((n_bins >> 12) + 1) * sizeof(uint64_t))
         add_touching(
-            &line, column, &self.order[leaf.start], &self.sums[leaf.start], leaf.stop - leaf.start, self.bits,
-            self.same,
+            &line, column, &self.order[leaf.start], &self.sums[leaf.start], n_rows, self.bits, self.same
         )
-        for i in range(leaf.quiet_start, stop):
-            code = code_at(True, column, self.order[i])
-            cells[code].count += 1
-            touch(&line, code)
+        count_touching(&line, column, &self.order[leaf.quiet_start], n_quiet)

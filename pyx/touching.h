@@ -43,4 +43,13 @@ INLINE void add_touching(const touchable *line, const uint8_t *column, const uin
     }
 }
 
+/* Rows of which only the number is told. */
+INLINE void count_touching(const touchable *line, const uint8_t *column, const uint32_t *rows, int64_t n) {
+    for (int64_t i = 0; i < n; i++) {
+        const uint32_t code = code_at(1, column, rows[i]);
+        line->cells[code].count++;
+        touch(line, code);
+    }
+}
+
 #endif
