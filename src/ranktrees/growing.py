@@ -2,8 +2,8 @@
 
     pop leaves > partition > histogram > split > push leaves
 
-A leaf enters the queue with its best split known. The queue is the policy: a whole layer at a time,
-or the best leaf at a time.
+A leaf enters the queue with its best split known, if it has one: else that gains 0, and it stays a leaf. The
+queue is the policy: a whole layer at a time, or the best leaf at a time.
 """
 
 from bisect import insort
@@ -26,7 +26,7 @@ class WholeLayers:
         self.layer = np.empty(0, np.int32)
 
     def push(self, ids):
-        self.layer = ids
+        self.layer = ids[self.gains()[ids] != 0]
 
     def pop(self, limit):
         layer, self.layer = self.layer, self.layer[:0]
@@ -49,7 +49,8 @@ class BestLeaf:
 
     def push(self, ids):
         for leaf, gain in zip(ids.tolist(), self.gains()[ids].tolist(), strict=True):
-            insort(self.waiting, (-gain, leaf))
+            if gain:
+                insort(self.waiting, (-gain, leaf))
 
     def pop(self, limit):
         return np.array([self.waiting.pop(0)[1]] if self.waiting and limit else [], np.int32)
@@ -155,7 +156,7 @@ class TreeGrower:
         self._look_at(np.empty(2 * min(self.n_leaves_allowed, 1024) + 1, LEAF))
 
     def _look_at(self, leaves):
-        self.leaves, self.gains, self.features = leaves, leaves["split"]["gain"], leaves["split"]["feature"]
+        self.leaves, self.gains = leaves, leaves["split"]["gain"]
         self.parter.look_at(leaves)
         self.search.look_at(leaves)
 
@@ -191,7 +192,7 @@ class TreeGrower:
         root = np.zeros(1, np.int32)
         if n_leaves < self.n_leaves_allowed and self.leaves["may_split"][0]:
             self.search.root(root)
-            queue.push(root[self.features[root] >= 0])
+            queue.push(root)
         while len(parents := queue.pop(self.n_leaves_allowed - n_leaves)):
             parents = self.search.settle(parents)
             if not len(parents):
@@ -201,7 +202,7 @@ class TreeGrower:
             n_leaves += len(parents)
             if n_leaves < self.n_leaves_allowed:
                 self.search.children(parents, children)
-                queue.push(children[self.features[children] >= 0])
+                queue.push(children)
                 if self.search.is_sure:
                     self.search.forget(queue.give_up(self.n_leaves_allowed - n_leaves))
         leaves = self.leaves[:n_nodes].copy()
