@@ -92,7 +92,7 @@ def main(wanted=None):
     failed = False
     for estimator, queries, expression in RUNS:
         records = run(cases, estimator, queries, wanted or expression)
-        if estimator == "LambdaMARTRanker" and expression != SHUFFLED:
+        if expression == "" and (estimator, queries, SHUFFLED) in RUNS:
             records = [record for record in records if not record["case"].startswith(SHUFFLED)]
         for record in records:
             if is_meant(record, estimator):
