@@ -19,7 +19,7 @@ needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no for
 @pytest.fixture
 def processors(monkeypatch):
     """A process that may use eight processors, all of OpenMP's."""
-    monkeypatch.setattr(joblib, "cpu_count", lambda: 8)
+    monkeypatch.setattr(parallel, "_n_processors", lambda: 8)
     monkeypatch.setattr(parallel, "max_threads", lambda: 8)
 
 
@@ -60,10 +60,19 @@ def test_what_is_no_number_of_threads(n_jobs):
 
 
 def test_processors_bound_what_openmp_would_start(monkeypatch, state):
-    monkeypatch.setattr(joblib, "cpu_count", lambda: 3)
+    monkeypatch.setattr(parallel, "_n_processors", lambda: 3)
     monkeypatch.setattr(parallel, "max_threads", lambda: 8)
     assert effective_n_threads(None) == 3
     assert effective_n_threads(6) == 6
+
+
+def test_processors_are_counted_again_where_they_changed(monkeypatch):
+    monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "1")
+    assert parallel._n_processors() == joblib.cpu_count() == 1
+    monkeypatch.delenv("LOKY_MAX_CPU_COUNT")
+    assert parallel._n_processors() == joblib.cpu_count()
+    monkeypatch.setattr(joblib, "cpu_count", pytest.fail)
+    parallel._n_processors()
 
 
 def test_threadpoolctl_is_obeyed(state):

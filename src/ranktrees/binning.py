@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from ranktrees._core import binning as _kernels
-from ranktrees.rounding import round_down
+from ranktrees.cuts import round_down
 
 __all__ = ["BinMapper"]
 

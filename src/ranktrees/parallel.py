@@ -1,5 +1,6 @@
 """Threads: how many the kernels may use, here and now."""
 
+import functools
 import os
 import warnings
 from numbers import Integral
@@ -30,6 +31,17 @@ def _note_fork():
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_note_fork)
+
+
+@functools.lru_cache(maxsize=8)
+def _counted(affinity, limit):
+    return joblib.cpu_count()
+
+
+def _n_processors():
+    """Those this process may use. joblib reads the limits of a container from files, so it is asked once."""
+    affinity = frozenset(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
+    return _counted(affinity, os.environ.get("LOKY_MAX_CPU_COUNT"))
 
 
 def effective_n_threads(n_jobs, n_values=None):
@@ -68,13 +80,13 @@ def effective_n_threads(n_jobs, n_values=None):
         )
     if n_jobs == 1 or (n_values is not None and threads_for(2, n_values) == 1):
         return 1
-    available = min(joblib.cpu_count(), max_threads())
+    available = min(_n_processors(), max_threads())
     if n_jobs is None:
         n_threads = available
     elif n_jobs < 0:
         n_threads = max(1, available + 1 + int(n_jobs))
     else:
-        n_threads = min(int(n_jobs), 4 * joblib.cpu_count())
+        n_threads = min(int(n_jobs), 4 * _n_processors())
     if n_threads > 1 and _state["forked_from_threads"]:
         if not _state.get("warned"):
             _state["warned"] = True

@@ -119,10 +119,3 @@ class RoundedRows:
         more = (2**room - 1 - len(values)) / (steps + len(values))  # a row may be rounded up by one step
         scale = math.ldexp(1.0, min(places + math.frexp(more)[1] - 1, MOST_STEPS - exponent, 1000))
         return scale if levels is None or largest == 0 else min(scale, levels / max(largest, means * mean))
-
-
-def round_down(edges):
-    """The largest float32 not above each edge; no float32 value lies between the two."""
-    with np.errstate(over="ignore", under="ignore"):
-        rounded = edges.astype(np.float32)
-        return np.where(rounded > edges, np.nextafter(rounded, np.float32(-np.inf)), rounded)

@@ -15,7 +15,7 @@ from scipy import sparse
 from ranktrees._core import scorer as _kernels
 from ranktrees._core import simd
 from ranktrees._core.dtypes import COLUMN, GROUP, PLAN, PLANE
-from ranktrees.rounding import round_down
+from ranktrees.cuts import round_down
 
 __all__ = ["Scorer"]
 
