@@ -1,0 +1,348 @@
+# The rows of a query in the order of their scores, and what a measure makes of them: read into ranking.pyx,
+# which evaluates one ranking of each query, and combining.pyx, which follows how it changes.
+#
+# A measure is a sum over *ties*, runs of rows whose order is open, divided by what does not depend on the
+# ranking. The part of a tie is the expectation over all its orders, and knows of the rows above only what
+# `Above` holds; a tie of one row is the plain textbook formula. Where the order of equal scores is settled
+# beforehand (`ties` other than AVERAGE), every tie has one row.
+
+cpdef enum Formula:  # those up to R look at the rows above the cutoff only
+    DCG
+    NDCG
+    ERR
+    AP
+    RR
+    P
+    R
+    PAUC
+    PAIR_ACCURACY
+    KENDALL_TAU
+
+cpdef enum Ties:
+    AVERAGE  # the expectation over all orders of the rows of a tie
+    WORST    # the order with the lowest value: smallest gain first
+    INPUT    # the order of the input
+    REVERSE  # the order of the input, last row first
+
+cdef struct Row:
+    double score
+    double gain
+
+cdef struct Task:
+    int formula
+    bint average
+    int64_t low              # PAUC only: the number of irrelevant rows to pass over
+    int64_t at               # the cutoff (PAUC: of irrelevant rows)
+    const double *discounts  # DCG and NDCG only: one per rank up to the cutoff
+
+cdef struct Above:
+    double found    # the sum of the gains; not for DCG and NDCG
+    double survive  # ERR only: the chance that a user gets past them
+
+cdef enum:
+    SHORT = 64  # cutoffs up to which the best are kept in a list instead of sorting everything
+
+
+# ---- sorting -----------------------------------------------------------------------------------------------
+
+cdef inline bint before(const Row *a, const Row *b, bint by_gain) noexcept nogil:
+    return a.score > b.score or (by_gain and a.score == b.score and a.gain < b.gain)
+
+
+cdef void sort_rows(Row *rows, Row *buffer, Py_ssize_t n, bint by_gain) noexcept nogil:
+    """Highest score first; equal scores keep their order, or go smallest gain first (``by_gain``).
+
+    A bottom-up merge sort over runs of 16 rows put in order by insertion.
+    """
+    cdef Py_ssize_t start, stop, middle, i, j, k, width = 16
+    cdef Row row
+    cdef Row *source = rows
+    cdef Row *target = buffer
+    cdef Row *swap
+    for i in range(n):
+        start = i - i % width
+        row = rows[i]
+        j = i
+        while j > start and before(&row, &rows[j - 1], by_gain):
+            rows[j] = rows[j - 1]
+            j -= 1
+        rows[j] = row
+    while width < n:
+        start = 0
+        while start < n:
+            middle = min(start + width, n)
+            stop = min(middle + width, n)
+            i, j = start, middle
+            for k in range(start, stop):
+                if j == stop or (i < middle and not before(&source[j], &source[i], by_gain)):
+                    target[k] = source[i]
+                    i += 1
+                else:
+                    target[k] = source[j]
+                    j += 1
+            start = stop
+        swap = source
+        source = target
+        target = swap
+        width *= 2
+    if source != rows:
+        memcpy(rows, source, n * sizeof(Row))
+
+
+cdef inline Py_ssize_t keep(double value, double *best, Py_ssize_t held, Py_ssize_t top) noexcept nogil:
+    """Put a value into the descending list of the ``top`` largest; returns how many it now holds."""
+    cdef Py_ssize_t j
+    if held < top:
+        held += 1
+    elif value <= best[top - 1]:
+        return held
+    j = held - 1
+    while j > 0 and best[j - 1] < value:
+        best[j] = best[j - 1]
+        j -= 1
+    best[j] = value
+    return held
+
+
+cdef Py_ssize_t lift_top(Row *rows, Py_ssize_t n, Py_ssize_t top, double *best) noexcept nogil:
+    """Move the rows that can be above the cutoff to the front, in their order; returns their number.
+
+    They are those that score at least as much as the ``top``-th best, so no tie is torn apart.
+    """
+    cdef Py_ssize_t i, held = 0
+    cdef Row row
+    for i in range(n):
+        held = keep(rows[i].score, best, held, top)
+    held = 0
+    for i in range(n):
+        if rows[i].score >= best[top - 1]:
+            row = rows[held]
+            rows[held] = rows[i]
+            rows[i] = row
+            held += 1
+    return held
+
+
+cdef int64_t sort_counting(double *values, double *buffer, Py_ssize_t n) noexcept nogil:
+    """Sort ascending; returns the number of pairs that stood the other way round (strictly)."""
+    cdef Py_ssize_t start, stop, middle, i, j, k, width = 1
+    cdef int64_t count = 0
+    cdef double *source = values
+    cdef double *target = buffer
+    cdef double *swap
+    while width < n:
+        start = 0
+        while start < n:
+            middle = min(start + width, n)
+            stop = min(middle + width, n)
+            i, j = start, middle
+            for k in range(start, stop):
+                if j == stop or (i < middle and source[i] <= source[j]):
+                    target[k] = source[i]
+                    i += 1
+                else:
+                    target[k] = source[j]
+                    j += 1
+                    count += middle - i
+            start = stop
+        swap = source
+        source = target
+        target = swap
+        width *= 2
+    if source != values:
+        memcpy(values, source, n * sizeof(double))
+    return count
+
+
+cdef inline Py_ssize_t tie_stop(const Row *rows, Py_ssize_t start, Py_ssize_t n, bint average) noexcept nogil:
+    """The end of the tie that begins at rank ``start``."""
+    cdef Py_ssize_t stop = start + 1
+    if average:
+        while stop < n and rows[stop].score == rows[start].score:
+            stop += 1
+    return stop
+
+
+cdef inline double sum_gains(const Row *rows, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
+    cdef Py_ssize_t i
+    cdef double total = 0.0
+    for i in range(start, stop):
+        total += rows[i].gain
+    return total
+
+
+# ---- the parts of a measure ------------------------------------------------------------------------------
+
+cdef inline double dcg(const Row *rows, Py_ssize_t start, Py_ssize_t stop, const Task *task) noexcept nogil:
+    """The mean gain of a tie times the discounts of the ranks it covers (McSherry and Najork 2008)."""
+    cdef Py_ssize_t i
+    cdef double discount = 0.0
+    for i in range(start, min(stop, task.at)):
+        discount += task.discounts[i]
+    return sum_gains(rows, start, stop) / <double>(stop - start) * discount
+
+
+cdef double err(const Row *rows, Py_ssize_t start, Py_ssize_t stop, const Task *task,
+                Above *above, double *passing) noexcept nogil:
+    """Sum over ranks of P(the user stops here) / rank; a gain is the chance that its row stops the user.
+
+    In a tie of m rows with passing probabilities q, the chance to get past the first k in random order is
+    E_k = e_k(q) / C(m, k), the normalised elementary symmetric polynomial. It starts at one for the rows
+    with q = 1, and adding a row to m - 1 others gives E_k = (1 - k/m) E_k + k/m q E_(k-1). By Maclaurin's
+    inequality E_k <= mean(q)^k, so ranks behind k = 46 / mean(1 - q) hold less than e^-46 = 1e-20 and are
+    left out.
+    """
+    cdef Py_ssize_t i, k, m = 0, size = stop - start, last
+    cdef double total = 0.0, stopping = sum_gains(rows, start, stop), share
+    if size == 1:
+        total = above.survive * stopping / <double>stop
+        above.survive *= 1.0 - stopping
+    elif stopping > 0.0:
+        last = min(stop, task.at) - start
+        if 46.0 * size < last * stopping:
+            last = <Py_ssize_t>(46.0 * size / stopping) + 1
+        while rows[start + m].gain == 0.0:
+            m += 1
+        for k in range(last + 1):
+            passing[k] = 1.0 if k <= m else 0.0
+        for i in range(start + m, stop):
+            m += 1
+            for k in range(min(m, last), 0, -1):
+                share = <double>k / <double>m
+                passing[k] = (1.0 - share) * passing[k] + share * (1.0 - rows[i].gain) * passing[k - 1]
+        for k in range(1, last + 1):
+            total += above.survive * (passing[k - 1] - passing[k]) / <double>(start + k)
+        above.survive *= passing[last] if last == size else 0.0
+    return total
+
+
+cdef inline double ap(const Row *rows, Py_ssize_t start, Py_ssize_t stop, const Task *task,
+                      Above *above) noexcept nogil:
+    """In a tie each row is relevant with probability r/m, and then the others are with (r-1)/(m-1)."""
+    cdef Py_ssize_t i
+    cdef double total = 0.0, hits = sum_gains(rows, start, stop), size = <double>(stop - start), others
+    if hits > 0.0:
+        others = (hits - 1.0) / (size - 1.0) if size > 1.0 else 0.0
+        for i in range(start, min(stop, task.at)):
+            total += hits / size * (above.found + 1.0 + <double>(i - start) * others) / <double>(i + 1)
+    above.found += hits
+    return total
+
+
+cdef inline double rr(const Row *rows, Py_ssize_t start, Py_ssize_t stop, const Task *task,
+                      Above *above) noexcept nogil:
+    """In the first tie with relevant rows: rank by rank the probability that the first of them is here."""
+    cdef Py_ssize_t i
+    cdef double total = 0.0, none_yet = 1.0, hits, hit
+    if above.found > 0.0:
+        return 0.0
+    hits = sum_gains(rows, start, stop)
+    if hits > 0.0:
+        for i in range(start, min(stop, task.at)):
+            hit = min(1.0, hits / <double>(stop - i))
+            total += none_yet * hit / <double>(i + 1)
+            none_yet *= 1.0 - hit
+    above.found = hits
+    return total
+
+
+cdef inline double hits_at(const Row *rows, Py_ssize_t start, Py_ssize_t stop,
+                           const Task *task) noexcept nogil:
+    """The number of relevant rows above the cutoff."""
+    return sum_gains(rows, start, stop) * (<double>(min(stop, task.at) - start) / <double>(stop - start))
+
+
+cdef double pauc(const Row *rows, Py_ssize_t start, Py_ssize_t stop, const Task *task,
+                 Above *above) noexcept nogil:
+    """Over irrelevant rows low+1 ... at, the number of relevant rows above.
+
+    In a tie of r relevant and m irrelevant rows, r j/(m+1) relevant rows stand above the j-th irrelevant one.
+    """
+    cdef double area = 0.0, hits = sum_gains(rows, start, stop)
+    cdef int64_t j, passed = start - <int64_t>above.found, misses = stop - start - <int64_t>hits
+    for j in range(max(1, task.low - passed + 1), min(misses, task.at - passed) + 1):
+        area += above.found + hits * (<double>j / <double>(misses + 1))
+    above.found += hits
+    return area
+
+
+cdef inline double part(const Row *rows, Py_ssize_t start, Py_ssize_t stop, const Task *task,
+                        Above *above, double *passing) noexcept nogil:
+    """The part of a tie, which then is among the rows above; not of measures of pairs."""
+    if task.formula == PAUC:
+        return pauc(rows, start, stop, task, above)
+    if start >= task.at:
+        return 0.0
+    if task.formula <= NDCG:
+        return dcg(rows, start, stop, task)
+    if task.formula == ERR:
+        return err(rows, start, stop, task, above, passing)
+    if task.formula == AP:
+        return ap(rows, start, stop, task, above)
+    if task.formula == RR:
+        return rr(rows, start, stop, task, above)
+    return hits_at(rows, start, stop, task)
+
+
+cdef double ideal_dcg(const Row *rows, Py_ssize_t n, const Task *task,
+                      double *best, double *buffer) noexcept nogil:
+    """The DCG of the gains in descending order."""
+    cdef Py_ssize_t i, top = min(n, task.at), held = 0
+    cdef double total = 0.0
+    if top <= SHORT:
+        for i in range(n):
+            held = keep(rows[i].gain, best, held, top)
+    else:
+        for i in range(n):
+            best[i] = -rows[i].gain
+        sort_counting(best, buffer, n)
+        for i in range(top):
+            best[i] = -best[i]
+    for i in range(top):
+        total += best[i] * task.discounts[i]
+    return total
+
+
+cdef double divisor(const Row *rows, Py_ssize_t n, const Task *task, double *one, double *two) noexcept nogil:
+    """What the sum of all parts is divided by; NaN where the measure says nothing about the ranking."""
+    cdef double total = sum_gains(rows, 0, n), by = 1.0
+    if task.formula == PAUC:
+        by = <double>(task.at - task.low) * total if task.at > task.low else 0.0
+    elif task.formula == NDCG:
+        by = ideal_dcg(rows, n, task, one, two) if total > 0.0 else 0.0
+    elif task.formula == AP or task.formula == R:
+        by = total
+    elif task.formula == P:
+        by = <double>task.at
+    return by if total > 0.0 and by > 0.0 else NAN
+
+
+cdef Task task_of_query(const Task *task, const Row *rows, Py_ssize_t n) noexcept nogil:
+    """The task, with the cutoff of a query."""
+    cdef Task own = task[0]
+    if own.at == 0:
+        own.at = n
+    if own.formula == PAUC:
+        own.at = min(own.at, n - <int64_t>sum_gains(rows, 0, n))
+    return own
+
+
+# ---- pairs -------------------------------------------------------------------------------------------------
+
+cdef inline int64_t n_pairs(int64_t n) noexcept nogil:
+    return n * (n - 1) // 2
+
+
+cdef inline double of_pairs(int formula, int64_t twice_right, int64_t different, int64_t apart) noexcept nogil:
+    """Pairs in the right order among those with different labels, or Kendall's tau-b, from whole numbers.
+
+    ``twice_right`` counts a pair of different labels twice where it is in the right order, and once where
+    its scores are equal; ``apart`` counts pairs of different scores.
+    """
+    if different == 0:
+        return NAN
+    if formula == PAIR_ACCURACY:
+        return 0.5 * <double>twice_right / <double>different
+    if apart == 0:
+        return 0.0
+    return <double>(twice_right - different) / (sqrt(<double>different) * sqrt(<double>apart))
