@@ -233,7 +233,7 @@ def speed(options, folder):
 
 # Which functions call which kernels: what they take themselves is the kernel's time.
 PARTS = {
-    "gradients": [("objectives.py", "gradients")],
+    "gradients": [(f"{kind}.py", "gradients") for kind in ("pointwise", "pairwise", "listwise")],
     "rounding": [("rounding.py", "round"), ("rounding.py", "_places")],
     "lines of cells": [("searching.py", "root"), ("searching.py", "children")],
     "scan": [("searching.py", "find")],

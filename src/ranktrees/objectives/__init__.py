@@ -1,0 +1,92 @@
+"""Objectives: what training makes small. Start value, gradients and hessians.
+
+Pointwise objectives compare a row's score with its own label (`SquaredError`, `AbsoluteError`, `Quantile`,
+`Poisson`, `Logistic`); pairwise ones compare the rows of a query with each other (`RankNet`, `LambdaMART`).
+An objective is a plain value:
+
+>>> from ranktrees.objectives import as_objective
+>>> as_objective("quantile", quantile=0.9)
+Quantile(quantile=0.9)
+>>> as_objective("lambdamart", measure="ndcg@5").truncation_level
+30
+
+The numbers that it hands to the trees come from kernels (``pyx/losses.pyx``, ``pyx/lambdas.pyx``) whose
+results do not depend on the number of threads or on the processor.
+"""
+
+import dataclasses
+
+from ranktrees.objectives.base import Bound, Objective
+from ranktrees.objectives.pairwise import LambdaMART, RankNet
+from ranktrees.objectives.pointwise import AbsoluteError, Logistic, Poisson, Quantile, SquaredError
+
+__all__ = [
+    "AbsoluteError",
+    "Bound",
+    "LambdaMART",
+    "Logistic",
+    "Objective",
+    "Poisson",
+    "Quantile",
+    "RankNet",
+    "SquaredError",
+    "as_objective",
+]
+
+
+def as_objective(objective, **parameters):
+    """The objective of that name, or the objective itself.
+
+    Parameters
+    ----------
+    objective : str or Objective
+        ``"squared_error"``, ``"absolute_error"``, ``"quantile"``, ``"poisson"``, ``"logistic"``,
+        ``"ranknet"`` or ``"lambdamart"``; or an objective, which is returned with the given parameters
+        changed.
+    **parameters
+        Parameters of the objective.
+
+    Returns
+    -------
+    Objective
+
+    Raises
+    ------
+    ValueError
+        If there is no such objective (the message lists those that exist), or a parameter is out of its
+        range.
+    TypeError
+        If the objective has no such parameter (the message lists those it has).
+
+    Examples
+    --------
+    >>> as_objective("squared_error")
+    SquaredError()
+    >>> as_objective("ranknet", sigma=2.0)
+    RankNet(sigma=2.0, truncation_level=None)
+    """
+    if isinstance(objective, Objective):
+        kind, known = (
+            type(objective),
+            {f.name: getattr(objective, f.name) for f in dataclasses.fields(objective)},
+        )
+    elif isinstance(objective, str) and objective in _BY_NAME:
+        kind, known = _BY_NAME[objective], {}
+    else:
+        raise ValueError(
+            f"objective must be an Objective or one of {', '.join(map(repr, _BY_NAME))}, got {objective!r}"
+        )
+    names = [f.name for f in dataclasses.fields(kind)]
+    unknown = sorted(set(parameters) - set(names))
+    if unknown:
+        raise TypeError(
+            f"objective {kind.name!r} has no parameter {', '.join(map(repr, unknown))}: "
+            f"it has {', '.join(names) or 'none'}"
+        )
+    return kind(**{**known, **parameters})
+
+
+_BY_NAME = {
+    kind.name: kind
+    for kind in (SquaredError, AbsoluteError, Quantile, Poisson, Logistic, RankNet, LambdaMART)
+}

@@ -1,0 +1,163 @@
+"""What all objectives share: a value that holds parameters, and its joining with one training set."""
+
+import math
+from numbers import Real
+from typing import ClassVar
+
+import numpy as np
+
+
+class Objective:
+    """What training makes small: the base of all objectives.
+
+    The life of an objective:
+
+    1. It is made, by `as_objective` or by its class: a frozen, picklable value that holds parameters only.
+    2. `check_labels` says whether it can learn from these labels.
+    3. `bind` joins it with the labels, weights and queries of one training set. The `Bound` that it returns
+       has computed whatever does not change from round to round (gains, the ideal of each query, scratch).
+    4. `Bound.start` gives the constant score that training starts from.
+    5. Each round, `Bound.gradients` writes the first and second derivative of the loss by each row's score. A
+       leaf of the next tree takes the Newton step ``-sum(gradients) / (sum(hessians) + l2)`` or, where
+       `leaf_quantile` is a number, that quantile of ``label - score`` over its rows.
+    6. `Bound.loss` is the mean loss, for a report or to stop early.
+    7. After training, `inverse_link` turns scores into predictions.
+
+    To write your own, derive a frozen dataclass from `Objective` and a class from `Bound`.
+
+    Attributes
+    ----------
+    name : str
+        What `as_objective` knows it by.
+    constant_hessian : bool
+        True if a row's hessian is its weight, whatever its score.
+    """
+
+    name: ClassVar[str]
+    constant_hessian: ClassVar[bool] = False
+
+    @property
+    def leaf_quantile(self) -> float | None:
+        """The quantile of a leaf's residuals that is its best value; None for the Newton step."""
+        return None
+
+    def check_labels(self, labels):
+        """Raise if this objective cannot learn from these labels.
+
+        Parameters
+        ----------
+        labels : ndarray of shape (n,), float64
+            Finite labels.
+
+        Raises
+        ------
+        ValueError
+            Naming ``y``, what was seen and what is expected.
+        """
+
+    def bind(self, labels, weights, offsets, n_threads=1):
+        """Join the objective with a training set.
+
+        Parameters
+        ----------
+        labels : ndarray of shape (n,), float64
+            Labels of the rows, grouped by query; see `check_labels`.
+        weights : ndarray of shape (n,), float64, or None
+            Weights >= 0 of the rows. None is 1 for each.
+        offsets : ndarray of shape (n_queries + 1,), int64
+            Query q is rows ``offsets[q]:offsets[q + 1]``. Pointwise objectives do not look at it.
+        n_threads : int, default=1
+            Threads to use; no result depends on it.
+
+        Returns
+        -------
+        Bound
+        """
+        raise NotImplementedError(
+            f"{type(self).__name__} must define bind(labels, weights, offsets, n_threads)"
+        )
+
+    def inverse_link(self, scores):
+        """Turn scores into predictions on the scale of the labels.
+
+        Parameters
+        ----------
+        scores : ndarray, float64
+
+        Returns
+        -------
+        ndarray of the same shape, float64
+            The scores themselves, unless an objective says otherwise.
+        """
+        return scores
+
+
+class Bound:
+    """An objective joined with one training set; see `Objective` for its life.
+
+    One `Bound` serves one caller at a time: it owns scratch memory.
+
+    Parameters
+    ----------
+    objective : Objective
+    labels, weights, offsets, n_threads
+        As in `Objective.bind`.
+    """
+
+    def __init__(self, objective, labels, weights, offsets, n_threads=1):
+        self.objective = objective
+        self.labels = np.ascontiguousarray(labels, dtype=np.float64)
+        self.weights = None if weights is None else np.ascontiguousarray(weights, dtype=np.float64)
+        self.offsets = np.ascontiguousarray(offsets, dtype=np.int64)
+        self.n_threads = n_threads
+        self.total_weight = float(len(self.labels)) if weights is None else exact_sum(self.weights)
+        if not self.total_weight > 0:
+            raise ValueError("sample_weight has no positive entry: at least one row must weigh something")
+
+    def start(self):
+        """The constant score that training starts from.
+
+        Returns
+        -------
+        float
+            The same bits whatever the order of the rows.
+        """
+        return 0.0
+
+    def gradients(self, scores, gradients, hessians):
+        """Write the first and second derivative of the loss by each row's score, times the row's weight.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n,), float64
+            Scores of the rows so far.
+        gradients, hessians : ndarray of shape (n,), float64
+            Written; hessians are >= 0.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define gradients(scores, gradients, hessians)")
+
+    def loss(self, scores):
+        """The mean loss at these scores.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n,), float64
+
+        Returns
+        -------
+        float
+            The same bits whatever the order of the rows (pointwise) or of the queries (pairwise).
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define loss(scores)")
+
+    def _weighted_mean(self, values):
+        return exact_sum(values if self.weights is None else self.weights * values) / self.total_weight
+
+
+def exact_sum(values):
+    return math.fsum(values.tolist())
+
+
+def number_in(name, value, low, high):
+    if not (isinstance(value, Real) and not isinstance(value, bool) and low < value < high):
+        raise ValueError(f"{name} must be a number between {low} and {high} (both excluded), got {value!r}")

@@ -1,0 +1,280 @@
+"""Pointwise objectives: a row's score against its own label."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from ranktrees._core import losses
+from ranktrees.objectives.base import Bound, Objective, exact_sum, number_in
+
+
+class _Pointwise(Bound):
+    """What the pointwise objectives share: two kernels, and the parameters that these take."""
+
+    def __init__(self, objective, labels, weights, offsets, n_threads, kernels, parameters=()):
+        super().__init__(objective, labels, weights, offsets, n_threads)
+        self._gradients, self._losses = kernels
+        self._parameters = parameters
+
+    def gradients(self, scores, gradients, hessians):
+        self._gradients(
+            self.labels, self.weights, scores, *self._parameters, gradients, hessians, self.n_threads
+        )
+
+    def loss(self, scores):
+        rows = np.empty(len(self.labels))
+        self._losses(self.labels, self.weights, scores, *self._parameters, rows, self.n_threads)
+        return exact_sum(rows) / self.total_weight
+
+    def start(self):
+        return self.objective._start(self)
+
+
+@dataclass(frozen=True)
+class SquaredError(Objective):
+    """Squared error: ``loss = (score - label)^2 / 2``, the objective of MART.
+
+    gradient ``score - label``, hessian 1; training starts from the mean label.
+
+    References
+    ----------
+    Friedman, *Greedy Function Approximation: A Gradient Boosting Machine*, Annals of Statistics 2001.
+    Tyree et al., *Parallel Boosted Regression Trees for Web Search Ranking*, WWW 2011 (pGBRT).
+
+    Examples
+    --------
+    >>> bound = SquaredError().bind(np.array([0.0, 1.0, 5.0]), None, np.array([0, 3]))
+    >>> bound.start()
+    2.0
+    >>> gradients, hessians = np.empty(3), np.empty(3)
+    >>> bound.gradients(np.full(3, 2.0), gradients, hessians)
+    >>> gradients
+    array([ 2.,  1., -3.])
+    """
+
+    name: ClassVar[str] = "squared_error"
+    constant_hessian: ClassVar[bool] = True
+
+    def bind(self, labels, weights, offsets, n_threads=1):
+        kernels = losses.squared_gradients, losses.squared_losses
+        return _Pointwise(self, labels, weights, offsets, n_threads, kernels)
+
+    def _start(self, bound):
+        return bound._weighted_mean(bound.labels)
+
+
+@dataclass(frozen=True)
+class AbsoluteError(Objective):
+    """Absolute error: ``loss = |score - label|``.
+
+    gradient ``sign(score - label)``, hessian 1; a leaf's value is the median of its residuals (Friedman's
+    LAD_TreeBoost) and training starts from the median label. With weights it is the weighted median; where a
+    whole interval is best, its middle.
+
+    References
+    ----------
+    Friedman, *Greedy Function Approximation: A Gradient Boosting Machine*, Annals of Statistics 2001,
+    section 4.3.
+
+    Examples
+    --------
+    >>> AbsoluteError().bind(np.array([0.0, 1.0, 5.0, 9.0]), None, np.array([0, 4])).start()
+    3.0
+    """
+
+    name: ClassVar[str] = "absolute_error"
+    constant_hessian: ClassVar[bool] = True
+
+    @property
+    def leaf_quantile(self):
+        return 0.5
+
+    def bind(self, labels, weights, offsets, n_threads=1):
+        kernels = losses.sloped_gradients, losses.sloped_losses
+        return _Pointwise(self, labels, weights, offsets, n_threads, kernels, (-1.0, 1.0))
+
+    def _start(self, bound):
+        return _quantile(bound, 0.5)
+
+
+@dataclass(frozen=True)
+class Quantile(Objective):
+    """Pinball loss, smallest at a quantile of the label.
+
+    With ``r = label - score``: ``loss = quantile * r`` where ``r >= 0``, else ``(quantile - 1) * r``. A
+    leaf's value is that quantile of its residuals, as in `AbsoluteError`, which is twice the loss of quantile
+    1/2.
+
+    Parameters
+    ----------
+    quantile : float, default=0.5
+        In (0, 1).
+
+    Raises
+    ------
+    ValueError
+        If ``quantile`` is not in (0, 1).
+
+    References
+    ----------
+    Koenker and Bassett, *Regression Quantiles*, Econometrica 1978.
+
+    Examples
+    --------
+    >>> Quantile(0.9).bind(np.arange(101.0), None, np.array([0, 101])).start()
+    90.0
+    """
+
+    quantile: float = 0.5
+
+    name: ClassVar[str] = "quantile"
+    constant_hessian: ClassVar[bool] = True
+
+    def __post_init__(self):
+        number_in("quantile", self.quantile, 0, 1)
+
+    @property
+    def leaf_quantile(self):
+        return float(self.quantile)
+
+    def bind(self, labels, weights, offsets, n_threads=1):
+        kernels = losses.sloped_gradients, losses.sloped_losses
+        slopes = -float(self.quantile), 1.0 - float(self.quantile)
+        return _Pointwise(self, labels, weights, offsets, n_threads, kernels, slopes)
+
+    def _start(self, bound):
+        return _quantile(bound, float(self.quantile))
+
+
+def _quantile(bound, quantile):
+    n, value = len(bound.labels), np.empty(1)
+    rows = np.arange(n, dtype=np.uint32)
+    losses.leaf_quantiles(
+        bound.labels, bound.weights, rows, np.zeros(1, np.int64), np.full(1, n, np.int64), quantile, value, 1
+    )
+    return float(value[0])
+
+
+@dataclass(frozen=True)
+class Poisson(Objective):
+    """Poisson regression for counts, with the log link: ``loss = e^score - label * score``.
+
+    gradient ``e^score - label``, hessian ``e^score``; training starts from the logarithm of the mean label.
+    The loss is half the Poisson deviance less what depends on the label only. Predictions are ``e^score``.
+
+    References
+    ----------
+    McCullagh and Nelder, *Generalized Linear Models*, 1989, chapter 6.
+
+    Examples
+    --------
+    >>> Poisson().inverse_link(np.array([0.0]))
+    array([1.])
+    >>> Poisson().check_labels(np.array([1.0, -2.0]))
+    Traceback (most recent call last):
+    ValueError: y has the label -2, but the poisson objective learns counts: labels >= 0
+    """
+
+    name: ClassVar[str] = "poisson"
+
+    def check_labels(self, labels):
+        if labels.min(initial=0.0) < 0:
+            raise ValueError(
+                f"y has the label {labels.min():g}, but the poisson objective learns counts: labels >= 0"
+            )
+        if not labels.any():
+            raise ValueError(
+                "y is 0 throughout, but the poisson objective needs a positive label: its start is log(mean)"
+            )
+
+    def bind(self, labels, weights, offsets, n_threads=1):
+        kernels = losses.poisson_gradients, losses.poisson_losses
+        return _Pointwise(self, labels, weights, offsets, n_threads, kernels)
+
+    def _start(self, bound):
+        mean = bound._weighted_mean(bound.labels)
+        if not mean > 0:
+            raise ValueError(
+                "y is 0 in every row of positive sample_weight: the poisson objective needs a positive label"
+            )
+        return losses.natural_log(mean)
+
+    def inverse_link(self, scores):
+        return _elementwise(losses.exponentials, scores)
+
+
+@dataclass(frozen=True)
+class Logistic(Objective):
+    """Cross entropy of a relevant / not relevant label, with the logit link.
+
+    With ``p = 1 / (1 + e^-score)``: ``loss = -a * label * log(p) - b * (1 - label) * log(1 - p)``, gradient
+    ``b * (1 - label) * p - a * label * (1 - p)``, hessian ``(a * label + b * (1 - label)) * p * (1 - p)``.
+    Training starts from the log odds (of the mean label, kept 1e-9 away from 0 and 1). Predictions are ``p``.
+
+    Parameters
+    ----------
+    balanced : bool, default=False
+        False: ``a = b = 1``. True: the two classes weigh the same in total, ``a = W / (2 W+)`` and
+        ``b = W / (2 W-)``, where ``W+`` is the weight of the relevant part of all rows, ``W-`` of the rest
+        and ``W`` of both; training then starts from 0. For collections in which few rows are relevant.
+
+    References
+    ----------
+    Burges, *From RankNet to LambdaRank to LambdaMART: An Overview*, MSR-TR-2010-82, sections 6 and 6.1.
+
+    Examples
+    --------
+    >>> labels = np.array([0.0, 0.0, 0.0, 1.0])
+    >>> Logistic().bind(labels, None, np.array([0, 4])).start()  # log(1 / 3)
+    -1.0986...
+    >>> Logistic(balanced=True).bind(labels, None, np.array([0, 4])).start()
+    0.0
+    """
+
+    balanced: bool = False
+
+    name: ClassVar[str] = "logistic"
+
+    def __post_init__(self):
+        if not isinstance(self.balanced, (bool, np.bool_)):
+            raise ValueError(f"balanced must be True or False, got {self.balanced!r}")
+
+    def check_labels(self, labels):
+        low, high = labels.min(initial=0.0), labels.max(initial=0.0)
+        if low < 0 or high > 1:
+            raise ValueError(
+                f"y has the label {low if low < 0 else high:g}, but the logistic objective learns labels "
+                "from 0 (not relevant) to 1 (relevant): divide by the highest grade, or use y >= some grade"
+            )
+        if self.balanced and not (high > 0 and labels.min(initial=1.0) < 1):
+            raise ValueError(f"y is {high:g} throughout: the balanced logistic objective needs both classes")
+
+    def bind(self, labels, weights, offsets, n_threads=1):
+        kernels = losses.logistic_gradients, losses.logistic_losses
+        bound = _Pointwise(self, labels, weights, offsets, n_threads, kernels, (1.0, 1.0))
+        if self.balanced:
+            positive, negative = bound._weighted_mean(bound.labels), bound._weighted_mean(1.0 - bound.labels)
+            if not (positive > 0 and negative > 0):
+                raise ValueError(
+                    "y has one class only in the rows of positive sample_weight: "
+                    "the balanced logistic objective needs both"
+                )
+            bound._parameters = 0.5 / positive, 0.5 / negative
+        return bound
+
+    def _start(self, bound):
+        if self.balanced:
+            return 0.0
+        mean = min(max(bound._weighted_mean(bound.labels), 1e-9), 1.0 - 1e-9)
+        return losses.natural_log(mean) - losses.natural_log(1.0 - mean)
+
+    def inverse_link(self, scores):
+        return _elementwise(losses.sigmoids, scores)
+
+
+def _elementwise(kernel, scores):
+    scores = np.ascontiguousarray(scores, dtype=np.float64)
+    out = np.empty_like(scores)
+    kernel(scores.reshape(-1), out.reshape(-1))
+    return out
