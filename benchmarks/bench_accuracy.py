@@ -17,9 +17,9 @@ import warnings
 import data
 import joblib
 import numpy as np
-from scipy import stats
 
 from ranktrees import HistGBRTRegressor, LambdaMARTRanker, RandomForestRanker, as_measure
+from ranktrees.comparing import compare_values
 from ranktrees.validation import query_offsets
 
 ROUNDS, PATIENCE = 1000, 100
@@ -157,12 +157,6 @@ def evaluate(name, model, seed):
     return np.concatenate(values), seconds
 
 
-def t_statistic(a, b):
-    """Of the paired difference, query by query."""
-    both = ~np.isnan(a - b)
-    return stats.ttest_rel(a[both], b[both]).statistic
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--sets", nargs="+", default=["mq2008", "mq2007_85", "ohsumed", "yandex"])
@@ -197,7 +191,8 @@ def main():
         for name in arguments.sets:
             cell = f"{np.nanmean(values(name, model)):.4f}"
             if against in arguments.models:
-                cell += f" ({t_statistic(values(name, model), values(name, against)):+.1f})"
+                found = compare_values(values(name, model), values(name, against))
+                cell += f" ({found.statistic:+.1f})"
             cells.append(cell)
         seconds = sum(results[name, model, 0][1] for name in arguments.sets)
         print(f"| {model} | " + " | ".join(cells) + f" | {seconds:.0f} |")
@@ -205,9 +200,9 @@ def main():
         if model not in arguments.models or against not in arguments.models:
             continue
         a, b = (np.concatenate([values(name, m) for name in arguments.sets]) for m in (model, against))
-        print(
-            f"all sets together: {model} - {against}: {np.nanmean(a - b):+.4f}, t = {t_statistic(a, b):+.2f}"
-        )
+        found = compare_values(a, b)
+        difference = f"{found.difference:+.4f}, t = {found.statistic:+.2f}"
+        print(f"all sets together: {model} - {against}: {difference}")
 
 
 if __name__ == "__main__":

@@ -19,8 +19,7 @@ moved up or down by a whole number that no feature tells of. The order within a 
 import matplotlib.pyplot as plt
 import numpy as np
 
-from ranktrees import HistGBRTRegressor, LambdaMARTRanker, make_ranking, train_test_split_by_query
-from ranktrees.measures import paired_t_test
+from ranktrees import HistGBRTRegressor, LambdaMARTRanker, compare, make_ranking, train_test_split_by_query
 
 n_queries = 300
 X, y, qid = make_ranking(n_queries, rows_per_query=30, n_features=20, random_state=0, return_X_y_qid=True)
@@ -34,7 +33,7 @@ trees = {
 }
 
 
-def compare(spread):
+def both_models(spread):
     bars = np.random.default_rng(0).integers(-spread, spread + 1, n_queries)
     moved = np.clip(y + bars[qid], 0, 4)
     X_train, X_test, y_train, y_test, qid_train, qid_test = train_test_split_by_query(
@@ -42,25 +41,21 @@ def compare(spread):
     )
     regressor = HistGBRTRegressor(**trees).fit(X_train, y_train)
     ranker = LambdaMARTRanker(measure="ndcg@10", **trees).fit(X_train, y_train, qid=qid_train)
-    return paired_t_test(
-        ranker.predict(X_test), regressor.predict(X_test), measure="ndcg@10", y_true=y_test, qid=qid_test
-    )
+    return compare(y_test, ranker.predict(X_test), regressor.predict(X_test), qid=qid_test)
 
 
 spreads = [0, 1, 2, 3]
-tests = [compare(spread) for spread in spreads]
-for spread, test in zip(spreads, tests, strict=True):
-    print(f"bars up to {spread}: {test.difference:+.3f}, from {test.low:+.3f} to {test.high:+.3f}")
+comparisons = [both_models(spread) for spread in spreads]
+print(comparisons[-1])
 
 # %%
 # Above the line LambdaMART is better. The bars of the plot are 95 % intervals of the mean difference over
 # the test queries, which is the thing to look at: the same queries are easy for both, so their difference
 # varies far less than either value.
 
-difference = np.array([test.difference for test in tests])
-low, high = np.array([test.low for test in tests]), np.array([test.high for test in tests])
 figure, axes = plt.subplots(figsize=(6, 3.5), layout="constrained")
 axes.axhline(0, color="grey", linewidth=0.8)
-axes.errorbar(spreads, difference, yerr=[difference - low, high - difference], fmt="o", capsize=4)
+for spread, found in zip(spreads, comparisons, strict=True):
+    axes.plot([spread, spread], found.interval, "_-", spread, found.difference, "o", color="C0")
 axes.set(xlabel="spread of the queries' bars", ylabel="NDCG@10: LambdaMART - regression", xticks=spreads)
 plt.show()

@@ -22,10 +22,10 @@ from ranktrees import (
     HistGBRTRegressor,
     OrdinalRanker,
     RandomForestRanker,
+    compare,
     make_ranking,
     train_test_split_by_query,
 )
-from ranktrees.measures import paired_t_test
 
 X, y, qid = make_ranking(
     600, rows_per_query=30, n_features=20, noise=1.0, random_state=0, return_X_y_qid=True
@@ -54,14 +54,13 @@ def scores_by(probabilities):
     }
 
 
-tests = {}
+comparisons = {}
 for kind, regressor in regressors.items():
     regression = regressor.fit(X_train, y_train, qid=qid_train).predict(X_test)
     ranker = OrdinalRanker(classifiers[kind]).fit(X_train, y_train, qid=qid_train)
     for scoring, scores in scores_by(ranker.predict_proba(X_test)).items():
-        test = paired_t_test(scores, regression, measure="ndcg@10", y_true=y_test, qid=qid_test)
-        tests[kind, scoring] = test
-        print(f"{kind}, {scoring}: {test.difference:+.3f}, from {test.low:+.3f} to {test.high:+.3f}")
+        comparisons[kind, scoring] = compare(y_test, scores, regression, qid=qid_test)
+print(comparisons["boosting", "expected relevance"])
 
 # %%
 # Right of the line classification is better than regression by the same trees; the bars are 95 % intervals of
@@ -70,13 +69,11 @@ for kind, regressor in regressors.items():
 
 figure, axes = plt.subplots(1, 3, figsize=(9, 2.8), sharex=True, sharey=True, layout="constrained")
 for axis, kind in zip(axes, regressors, strict=True):
-    of_kind = {scoring: test for (other, scoring), test in tests.items() if other == kind}
-    difference = np.array([test.difference for test in of_kind.values()])
-    to_low = difference - [test.low for test in of_kind.values()]
-    to_high = [test.high for test in of_kind.values()] - difference
     axis.axvline(0, color="grey", linewidth=0.8)
-    axis.errorbar(difference, list(of_kind), xerr=[to_low, to_high], fmt="o", capsize=4)
     axis.set(title=kind)
+    for (other, scoring), found in comparisons.items():
+        if other == kind:
+            axis.plot(found.interval, [scoring] * 2, "|-", found.difference, scoring, "o", color="C0")
 axes[0].invert_yaxis()
 figure.supxlabel("NDCG@10: classification - regression")
 plt.show()

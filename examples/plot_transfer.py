@@ -16,8 +16,7 @@ import pandas as pd
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
-from ranktrees import LambdaMARTRanker, ModelFeatures, WithSourceRows, make_ranking
-from ranktrees.measures import paired_t_test
+from ranktrees import LambdaMARTRanker, ModelFeatures, WithSourceRows, compare_to_baseline, make_ranking
 
 web = {"kind": "web", "rows_per_query": 25, "n_features": 30, "noise": 0.5, "return_X_y_qid": True}
 X, y, qid = make_ranking(300, random_state=0, **web)
@@ -53,11 +52,8 @@ models = {
 }
 for model in models.values():
     model.fit(X[train], labels[train])
-plain = models.pop("our rows").predict(X[test])
-tests = {
-    name: paired_t_test(model.predict(X[test]), plain, measure="ndcg@10", y_true=y[test], qid=qid[test])
-    for name, model in models.items()
-}
+scores = {name: model.predict(X[test]) for name, model in models.items()}
+comparisons = compare_to_baseline(y[test], scores, "our rows", qid=qid[test])
 
 # %%
 # A classifier that tells our rows from theirs found which of theirs are like ours. All of their rows together
@@ -69,8 +65,8 @@ for name, rows in {"like ours": ~unlike, "not like ours": unlike}.items():
     left.hist(likeness[rows], np.linspace(0, 1, 31), histtype="step", label=name)
 left.set(xlabel="how probably a source row is one of ours", ylabel="rows")
 left.legend()
-for name, gain in tests.items():
-    right.errorbar(gain.difference, name, xerr=(gain.high - gain.low) / 2, fmt="o", capsize=4, color="C0")
+for name, found in comparisons.items():
+    right.plot(found.interval, [name, name], "|-", found.difference, name, "o", color="C0")
 right.axvline(0, color="gray", linewidth=1)
 right.set(xlabel="gain in NDCG@10 over our rows alone (95%)")
 right.invert_yaxis()

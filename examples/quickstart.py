@@ -21,7 +21,8 @@ from ranktrees import (
     make_ranking,
     train_test_split_by_query,
 )
-from ranktrees.measures import AP, ERR, NDCG, mean_interval
+from ranktrees.comparing import mean_interval
+from ranktrees.measures import AP, ERR, NDCG
 from ranktrees.validation import query_offsets
 
 
@@ -139,8 +140,7 @@ def print_table(values, seconds):
 def interval(values):
     if np.count_nonzero(~np.isnan(values)) < 2:
         return "-"
-    mean, low, high, _ = mean_interval(values)
-    return f"{mean:.3f} ± {(high - low) / 2:.3f}"
+    return str(mean_interval(values))
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Learning to rank with boosted trees and forests, as scikit-learn estimators."""
 
+from ranktrees.comparing import compare, compare_to_baseline
 from ranktrees.datasets import dump_letor, load_letor, load_letor_folds, make_ranking
 from ranktrees.early_exit import EarlyExit, pick_early_exit
 from ranktrees.ensemble import Ensemble
@@ -36,6 +37,8 @@ __all__ = [
     "RandomForestRanker",
     "WithSourceRows",
     "as_measure",
+    "compare",
+    "compare_to_baseline",
     "dump_letor",
     "load_letor",
     "load_letor_folds",

@@ -30,7 +30,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from ranktrees import scoring
 from ranktrees._core import ranking
-from ranktrees.measures import as_measure, mean_interval
+from ranktrees.comparing import mean_interval
+from ranktrees.measures import as_measure
 from ranktrees.parallel import effective_n_threads, threads_for
 from ranktrees.validation import check_score
 
@@ -601,7 +602,6 @@ class _Trial:
         )
         values = self._values(saved.dropped_last(scores))
         losses = self.full_values - values if self.measure.greater_is_better else values - self.full_values
-        losses = np.sort(losses)  # sums of them must not depend on the order of the queries
         highest_loss = (
             _mean(losses) if self.confidence is None else mean_interval(losses, self.confidence).high
         )

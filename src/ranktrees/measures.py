@@ -45,12 +45,10 @@ import operator
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
-from scipy import stats
 from sklearn.exceptions import UndefinedMetricWarning
-from sklearn.utils import check_random_state
 
 from ranktrees import validation
 from ranktrees._core import ranking
@@ -65,11 +63,9 @@ __all__ = [
     "RMSE",
     "RR",
     "KendallTau",
-    "MeanInterval",
     "Measure",
     "P",
     "PairAccuracy",
-    "PairedTest",
     "R",
     "as_measure",
     "dcg_score",
@@ -78,13 +74,9 @@ __all__ = [
     "gains",
     "mean_auc_score",
     "mean_average_precision_score",
-    "mean_interval",
     "mean_reciprocal_rank_score",
     "ndcg_score",
     "pair_accuracy_score",
-    "paired_bootstrap",
-    "paired_t_test",
-    "per_query_table",
     "precision_at_k_score",
     "recall_at_k_score",
 ]
@@ -1657,273 +1649,3 @@ def pair_accuracy_score(y_true, y_score, *, qid=None, ties="average", empty_quer
     return PairAccuracy(ties=ties, empty_query=empty_query)(
         y_true, y_score, qid=qid, sample_weight=sample_weight
     )
-
-
-# ---- queries as a sample: intervals and tests --------------------------------------------------------------
-
-
-def per_query_table(y_true, scores, qid=None, measures="ndcg@10"):
-    """The value of every measure for every query and every ranker.
-
-    Parameters
-    ----------
-    y_true : array-like of shape (n,)
-        Labels.
-    scores : dict of str to array-like of shape (n,)
-        The scores of each ranker by its name.
-    qid : array-like of shape (n,), default=None
-        Query ids, as in `ndcg_score`.
-    measures : str, Measure or sequence of them, default="ndcg@10"
-        The measures.
-
-    Returns
-    -------
-    DataFrame
-        A row per query, indexed by its id, in the order in which queries appear; a column per (ranker,
-        measure). NaN where a measure skips the query.
-
-    Raises
-    ------
-    ImportError
-        If pandas is not installed.
-    ValueError
-        For labels, scores or ids that cannot be read.
-
-    Examples
-    --------
-    >>> y_true, qid = [0, 2, 1, 1, 0], ["a", "a", "a", "b", "b"]
-    >>> table = per_query_table(
-    ...     y_true, {"ours": [0.3, 0.9, 0.1, 0.2, 0.7], "none": [0] * 5}, qid, ["mrr", "p@1"]
-    ... )
-    >>> print(table)
-    ranker  ours              none
-    measure   RR P @ 1          RR     P @ 1
-    qid
-    a        1.0   1.0    0.833333  0.666667
-    b        0.5   0.0    0.750000  0.500000
-    >>> mean_interval(table["ours"]["RR"]).mean
-    0.75
-    """
-    try:
-        import pandas as pd
-    except ImportError as error:
-        raise ImportError("per_query_table returns a pandas DataFrame: pip install pandas") from error
-    measures = [as_measure(one) for one in ([measures] if isinstance(measures, str | Measure) else measures)]
-    scores = {name: _column(f"scores[{name!r}]", values, finite=False) for name, values in scores.items()}
-    labels, order, offsets, _ = _checked_rows(
-        y_true, {f"scores[{name!r}]": values for name, values in scores.items()}, qid, None
-    )
-    columns = {}
-    for name, values in scores.items():
-        for measure in measures:
-            _check_lowest(measure, labels)
-            columns[name, repr(measure)] = measure.per_query(labels, _in(order, values), offsets)
-    qid = validation.qid_of(y_true) if qid is None else qid
-    qid = [0] * len(labels) if qid is None else qid
-    ids = validation.ids_of_queries(qid, order, offsets)
-    index = pd.Index(ids, name="qid", tupleize_cols=False)
-    table = pd.DataFrame(columns, index=index)
-    table.columns = pd.MultiIndex.from_tuples(table.columns, names=["ranker", "measure"])
-    return table
-
-
-class MeanInterval(NamedTuple):
-    """A mean over queries with its confidence interval; see `mean_interval`."""
-
-    mean: float
-    low: float
-    high: float
-    n_queries: int
-
-
-class PairedTest(NamedTuple):
-    """A mean difference over queries with its confidence interval and p-value; see `paired_t_test`."""
-
-    difference: float
-    low: float
-    high: float
-    pvalue: float
-    n_queries: int
-
-
-def mean_interval(values, confidence=0.95):
-    """The mean of per-query values and its t interval.
-
-    mean -+ t * s / sqrt(n), with s the standard deviation of the n values and t the quantile of Student's
-    distribution with n - 1 degrees of freedom: the range of the mean over queries like these.
-
-    Parameters
-    ----------
-    values : array-like of shape (n_queries,)
-        A value per query; NaN is left out.
-    confidence : float in (0, 1), default=0.95
-        The probability with which the interval covers the mean.
-
-    Returns
-    -------
-    MeanInterval
-        ``mean``, ``low``, ``high`` and ``n_queries``.
-
-    Raises
-    ------
-    ValueError
-        If fewer than two queries have a value.
-
-    Examples
-    --------
-    >>> interval = mean_interval([0.5, 0.7, float("nan"), 0.6])
-    >>> f"{interval.mean:.2f} in [{interval.low:.2f}, {interval.high:.2f}], {interval.n_queries} queries"
-    '0.60 in [0.35, 0.85], 3 queries'
-    """
-    values = _query_values("values", values)
-    mean, half, _ = _student(values[~np.isnan(values)], confidence)
-    return MeanInterval(mean, mean - half, mean + half, int(np.count_nonzero(~np.isnan(values))))
-
-
-def paired_t_test(a, b, *, measure=None, y_true=None, qid=None, confidence=0.95):
-    """Is ranker a better than ranker b? Student's paired t-test over queries.
-
-    Parameters
-    ----------
-    a, b : array-like
-        Two values per query (a column each of `per_query_table`); or, with ``measure``, two scores per row.
-    measure : str or Measure, default=None
-        If given, ``a`` and ``b`` are scores of rows, and this is what to compare by.
-    y_true, qid : array-like of shape (n,), default=None
-        The labels and query ids of the rows, with ``measure``.
-    confidence : float in (0, 1), default=0.95
-        The probability with which the interval covers the mean difference.
-
-    Returns
-    -------
-    PairedTest
-        ``difference``, the mean of a - b, its interval ``low`` to ``high``, the two-sided ``pvalue`` and
-        ``n_queries``. Queries where a or b is NaN are left out.
-
-    Raises
-    ------
-    ValueError
-        If a and b do not belong to the same queries, or fewer than two queries have both.
-
-    References
-    ----------
-    Smucker, Allan and Carterette, *A Comparison of Statistical Significance Tests for Information Retrieval
-    Evaluation*, CIKM 2007.
-
-    Examples
-    --------
-    >>> test = paired_t_test([0.9, 0.8, 0.7, 0.9], [0.7, 0.7, 0.6, 0.5])
-    >>> round(test.difference, 3), round(test.pvalue, 3)
-    (0.2, 0.066)
-    """
-    differences = _differences(a, b, measure, y_true, qid)
-    mean, half, pvalue = _student(differences, confidence)
-    return PairedTest(mean, mean - half, mean + half, pvalue, len(differences))
-
-
-def paired_bootstrap(
-    a, b, *, measure=None, y_true=None, qid=None, n_resamples=9999, confidence=0.95, random_state=None
-):
-    """Is ranker a better than ranker b? The paired bootstrap over queries, which assumes no distribution.
-
-    Queries are drawn with replacement. The interval holds the middle of the resampled mean differences; the
-    p-value is the share of resamples, shifted to mean zero, that differ at least as much as a and b do.
-
-    Parameters
-    ----------
-    a, b, measure, y_true, qid
-        As in `paired_t_test`.
-    n_resamples : int, default=9999
-        The number of resamples.
-    confidence : float in (0, 1), default=0.95
-        The probability with which the interval covers the mean difference.
-    random_state : int, RandomState or None, default=None
-        The seed.
-
-    Returns
-    -------
-    PairedTest
-        As `paired_t_test`.
-
-    Raises
-    ------
-    ValueError
-        As `paired_t_test`.
-
-    References
-    ----------
-    Efron and Tibshirani, *An Introduction to the Bootstrap*, 1993; Sakai, *Evaluating Evaluation Metrics
-    based on the Bootstrap*, SIGIR 2006.
-
-    Examples
-    --------
-    >>> test = paired_bootstrap([0.9, 0.8, 0.7, 0.9], [0.7, 0.7, 0.6, 0.5], random_state=0)
-    >>> test.low > 0
-    True
-    """
-    differences = _differences(a, b, measure, y_true, qid)
-    _check_confidence(confidence)
-    if not (isinstance(n_resamples, Integral) and n_resamples >= 1):
-        raise ValueError(f"n_resamples must be a whole number >= 1, got {n_resamples!r}")
-    random = check_random_state(random_state)
-    n = len(differences)
-    means = np.array([differences[random.randint(0, n, n)].mean() for _ in range(n_resamples)])
-    difference = math.fsum(differences) / n
-    extreme = np.count_nonzero(np.abs(means - difference) >= abs(difference) * (1 - 1e-12))
-    low, high = np.quantile(means, [(1 - confidence) / 2, (1 + confidence) / 2])
-    return PairedTest(difference, float(low), float(high), (1 + extreme) / (n_resamples + 1), n)
-
-
-def _query_values(name, values):
-    values = np.asarray(values, dtype=np.float64)
-    if values.ndim != 1:
-        raise ValueError(f"{name} must hold one value per query, got shape {values.shape}")
-    return values
-
-
-def _check_confidence(confidence):
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence must be between 0 and 1, got {confidence!r}")
-
-
-def _student(values, confidence):
-    """The mean, half the width of its t interval, and the two-sided p-value of mean zero."""
-    _check_confidence(confidence)
-    n = len(values)
-    if n < 2:
-        raise ValueError(f"a confidence interval needs at least two queries with a value, got {n}")
-    mean = math.fsum(values) / n
-    error = float(values.std(ddof=1)) / math.sqrt(n)
-    half = float(stats.t.ppf((1 + confidence) / 2, n - 1)) * error
-    if error == 0:
-        return mean, half, float(mean == 0)
-    return mean, half, float(2 * stats.t.sf(abs(mean) / error, n - 1))
-
-
-def _differences(a, b, measure, y_true, qid):
-    """a - b for each query that has both."""
-    if measure is not None:
-        if y_true is None:
-            raise ValueError("with measure=, a and b are scores of rows: pass their labels as y_true= too")
-        table = [_of_queries(measure, y_true, values, qid) for values in (a, b)]
-    elif y_true is not None or qid is not None:
-        raise ValueError("y_true and qid go with measure=: without it, a and b are values of queries")
-    else:
-        table = [_query_values("a", a), _query_values("b", b)]
-        if len(table[0]) != len(table[1]):
-            raise ValueError(
-                f"a has {len(table[0])} queries and b {len(table[1])}: a paired test needs the same"
-            )
-    differences = table[0] - table[1]
-    differences = differences[~np.isnan(differences)]
-    if len(differences) < 2:
-        raise ValueError(
-            f"a paired test needs at least two queries where both have a value, got {len(differences)}"
-        )
-    return differences
-
-
-def _of_queries(measure, y_true, y_score, qid):
-    measure = as_measure(measure)
-    labels, scores, offsets, _ = _grouped(measure, y_true, y_score, qid, None)
-    return measure.per_query(labels, scores, offsets)

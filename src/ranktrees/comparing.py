@@ -1,0 +1,668 @@
+r"""Is one ranker better than another, or had it only luck with these queries?
+
+The queries of a test set are a sample of those to come. Two rankers are compared on the same queries, by the
+differences :math:`d_q = a_q - b_q` of what a measure says of each: a query that is hard for both says little
+of either, and cancels.
+
+Student's t test
+    The mean difference over its standard error, :math:`t = \bar d \big/ \sqrt{s^2 / n}`, is looked up in the
+    t distribution with :math:`n - 1` degrees of freedom. It takes mean differences to be normal, which over
+    some dozens of queries they nearly are.
+Bootstrap
+    As many queries are drawn with replacement, many times. The interval holds the middle of the means of
+    these resamples; the p-value is the share of those that are at least as far from :math:`\bar d` as that
+    is from 0.
+Randomization test
+    If it made no difference which ranker gave which value, each :math:`d_q` could as well have the other
+    sign. The p-value is the share of all :math:`2^n` choices of signs whose mean is at least as far from 0
+    as :math:`\bar d`. It takes nothing to be normal.
+
+Smucker, Allan and Carterette, *A comparison of statistical significance tests for information retrieval
+evaluation*, CIKM 2007, found that the three agree on real rankers, and that sign and rank tests do not.
+
+A query that the measure says nothing of is *left out*: ``empty_query="skip"`` leaves out those without a
+relevant row (NDCG, AP ...) or without two labels that differ (AUC ...); with a number it *counts*, as a tie.
+So does a query whose labels are all the same but relevant: its NDCG is 1 in any order. Ties make the mean
+difference and its interval smaller alike, and matter little to a p-value.
+
+Nothing depends on the order of the queries. Resamples are drawn as all of the library draws, by (seed,
+number), and summed as integers: the same everywhere.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from numbers import Integral
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import stats
+from sklearn.utils import check_random_state
+
+from ranktrees import validation
+from ranktrees._core import resampling
+from ranktrees.measures import Measure, _check_lowest, _checked_rows, _column, _in, as_measure
+from ranktrees.parallel import effective_n_threads
+
+__all__ = [
+    "Comparison",
+    "Comparisons",
+    "MeanInterval",
+    "compare",
+    "compare_to_baseline",
+    "compare_values",
+    "holm",
+    "mean_interval",
+    "per_query_table",
+]
+
+# What two values differ by is kept to so many bits below the larger one's: what is less is rounding.
+BITS = 40
+
+
+# ---- values of queries -------------------------------------------------------------------------------------
+
+
+def per_query_table(y_true, scores, qid=None, measures="ndcg@10"):
+    """The value of every measure for every query and every ranker.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Labels.
+    scores : dict of str to array-like of shape (n,)
+        The scores of each ranker by its name.
+    qid : array-like of shape (n,), default=None
+        Query ids, as in `ndcg_score`.
+    measures : str, Measure or sequence of them, default="ndcg@10"
+        The measures.
+
+    Returns
+    -------
+    DataFrame
+        A row per query, indexed by its id, in the order in which queries appear; a column per (ranker,
+        measure). NaN where a measure skips the query.
+
+    Raises
+    ------
+    ImportError
+        If pandas is not installed.
+    ValueError
+        For labels, scores or ids that cannot be read.
+
+    Examples
+    --------
+    >>> y_true, qid = [0, 2, 1, 1, 0], ["a", "a", "a", "b", "b"]
+    >>> table = per_query_table(
+    ...     y_true, {"ours": [0.3, 0.9, 0.1, 0.2, 0.7], "none": [0] * 5}, qid, ["mrr", "p@1"]
+    ... )
+    >>> print(table)
+    ranker  ours              none
+    measure   RR P @ 1          RR     P @ 1
+    qid
+    a        1.0   1.0    0.833333  0.666667
+    b        0.5   0.0    0.750000  0.500000
+    >>> mean_interval(table["ours"]["RR"]).mean
+    0.75
+    """
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise ImportError("per_query_table returns a pandas DataFrame: pip install pandas") from error
+    measures = [as_measure(one) for one in ([measures] if isinstance(measures, str | Measure) else measures)]
+    named = {f"scores[{name!r}]": values for name, values in scores.items()}
+    values, order, offsets = _values_of_queries(y_true, named, qid, measures)
+    columns = {
+        (name, repr(measure)): values[of_ranker, measure]
+        for name, of_ranker in zip(scores, named, strict=True)
+        for measure in measures
+    }
+    qid = validation.qid_of(y_true) if qid is None else qid
+    qid = [0] * int(offsets[-1]) if qid is None else qid
+    ids = validation.ids_of_queries(qid, order, offsets)
+    index = pd.Index(ids, name="qid", tupleize_cols=False)
+    table = pd.DataFrame(columns, index=index)
+    table.columns = pd.MultiIndex.from_tuples(table.columns, names=["ranker", "measure"])
+    return table
+
+
+def _values_of_queries(y_true, scores, qid, measures):
+    """A value per query for each (name, measure), queries in order of appearance; their order and offsets."""
+    scores = {name: _column(name, values, finite=False) for name, values in scores.items()}
+    labels, order, offsets, _ = _checked_rows(y_true, scores, qid, None)
+    values = {}
+    for measure in measures:
+        _check_lowest(measure, labels)
+        for name, of_rows in scores.items():
+            values[name, measure] = measure.per_query(labels, _in(order, of_rows), offsets)
+    return values, order, offsets
+
+
+# ---- one ranker: the interval of its mean ------------------------------------------------------------------
+
+
+class MeanInterval(NamedTuple):
+    """A mean over queries with its confidence interval; see `mean_interval`.
+
+    As text it is what tables of papers print, ``mean ± half the interval``.
+    """
+
+    mean: float
+    low: float
+    high: float
+    n_queries: int
+
+    def __str__(self):
+        return f"{self.mean:.4f} ± {(self.high - self.low) / 2:.4f}"
+
+
+def mean_interval(values, confidence=0.95):
+    """The mean of per-query values and its t interval.
+
+    mean -+ t * s / sqrt(n), with s the standard deviation of the n values and t the quantile of Student's
+    distribution with n - 1 degrees of freedom: the range of the mean over queries like these.
+
+    Parameters
+    ----------
+    values : array-like of shape (n_queries,)
+        A value per query; NaN is left out.
+    confidence : float in (0, 1), default=0.95
+        The probability with which the interval covers the mean.
+
+    Returns
+    -------
+    MeanInterval
+        ``mean``, ``low``, ``high`` and ``n_queries``.
+
+    Raises
+    ------
+    ValueError
+        If fewer than two queries have a value.
+
+    Examples
+    --------
+    >>> interval = mean_interval([0.5, 0.7, float("nan"), 0.6])
+    >>> print(interval)
+    0.6000 ± 0.2484
+    >>> interval.low < 0.36, interval.n_queries
+    (True, 3)
+    """
+    values = _query_values("values", values)
+    values = values[~np.isnan(values)]
+    if len(values) < 2:
+        raise ValueError(f"a confidence interval needs at least two queries with a value, got {len(values)}")
+    student = _student(values, confidence)
+    return MeanInterval(student.mean, student.low, student.high, len(values))
+
+
+# ---- two rankers -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class Comparison:
+    """What `compare` has found; it prints as a few lines to read.
+
+    Attributes
+    ----------
+    mean_a, mean_b : float
+        The means over the queries that count.
+    difference : float
+        The mean of a - b.
+    interval : tuple of two float
+        Where the mean difference lies with probability ``confidence``.
+    p_value : float
+        How often a difference as large as this, in either direction, comes about where there is none.
+    statistic : float
+        The mean difference over its standard error, Student's t.
+    wins, ties, losses : int
+        Queries where a is better than b, as good, worse.
+    n_queries : int
+        How many queries count.
+    n_skipped : int
+        How many are left out, as a or b has no value.
+    test : {"t", "bootstrap", "randomization"}
+    confidence : float
+    measure : Measure or None
+        None where values were compared.
+    values_a, values_b : ndarray of float64, shape (n_queries + n_skipped,)
+        The values, queries in order of first appearance; NaN where they were left out.
+    """
+
+    mean_a: float
+    mean_b: float
+    difference: float
+    interval: tuple[float, float]
+    p_value: float
+    statistic: float
+    wins: int
+    ties: int
+    losses: int
+    n_queries: int
+    n_skipped: int
+    test: str
+    confidence: float
+    measure: Measure | None
+    values_a: np.ndarray = field(compare=False)
+    values_b: np.ndarray = field(compare=False)
+
+    def __repr__(self):
+        what = "values" if self.measure is None else repr(self.measure)
+        left_out = f", {self.n_skipped} left out" if self.n_skipped else ""
+        return (
+            f"{what} of {self.n_queries} queries{left_out}\n"
+            f"a      {self.mean_a:8.4f}\n"
+            f"b      {self.mean_b:8.4f}\n"
+            f"a - b  {self.difference:+8.4f}, {_typed_interval(self)}, p = {_typed(self.p_value)}"
+            f" by {_TESTS[self.test][0]}\n"
+            f"a is better in {self.wins}, as good in {self.ties}, worse in {self.losses}"
+        )
+
+
+def _typed(p_value):
+    return f"{p_value:.3f}" if p_value >= 0.001 else f"{p_value:.1g}"
+
+
+def _typed_interval(comparison):
+    low, high = comparison.interval
+    return f"{100 * comparison.confidence:g} % interval {low:+.4f} to {high:+.4f}"
+
+
+def compare(
+    y_true,
+    scores_a,
+    scores_b,
+    *,
+    qid=None,
+    measure="ndcg@10",
+    test="t",
+    confidence=0.95,
+    n_resamples=9999,
+    random_state=0,
+):
+    """Compare two rankers on the same queries.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Labels.
+    scores_a, scores_b : array-like of shape (n,)
+        What the two rankers say of the rows; higher is ranked above.
+    qid : array-like of shape (n,), default=None
+        Query ids, as in `ndcg_score`.
+    measure : str or Measure, default="ndcg@10"
+        What to compare by. Its ``empty_query`` says whether queries without a relevant row are left out, the
+        default, or count as ties.
+    test, confidence, n_resamples, random_state
+        As in `compare_values`.
+
+    Returns
+    -------
+    Comparison
+
+    Raises
+    ------
+    ValueError
+        For labels, scores, ids or parameters that cannot be read, or fewer than two queries that count.
+
+    See Also
+    --------
+    compare_to_baseline : several rankers against one.
+
+    Examples
+    --------
+    >>> from ranktrees import HistGBRTRegressor, LambdaMARTRanker, compare, make_ranking
+    >>> X, y, qid = make_ranking(100, rows_per_query=20, noise=0.5, random_state=0, return_X_y_qid=True)
+    >>> train, test = qid < 50, qid >= 50
+    >>> large = LambdaMARTRanker(max_iter=50, random_state=0).fit(X[train], y[train], qid=qid[train])
+    >>> small = LambdaMARTRanker(max_iter=5, random_state=0).fit(X[train], y[train], qid=qid[train])
+    >>> found = compare(y[test], large.predict(X[test]), small.predict(X[test]), qid=qid[test])
+    >>> found.p_value < 0.01
+    True
+    """
+    measure = as_measure(measure)
+    named = {"scores_a": scores_a, "scores_b": scores_b}
+    values, _, _ = _values_of_queries(y_true, named, qid, [measure])
+    resampled = {"n_resamples": n_resamples, "random_state": random_state}
+    return _compare(
+        values["scores_a", measure],
+        values["scores_b", measure],
+        measure,
+        measure.greater_is_better,
+        test=test,
+        confidence=confidence,
+        **resampled,
+    )
+
+
+def compare_values(
+    values_a,
+    values_b,
+    *,
+    test="t",
+    confidence=0.95,
+    n_resamples=9999,
+    random_state=0,
+    greater_is_better=True,
+):
+    """Compare two rankers by values that queries have already, such as columns of `per_query_table`.
+
+    Parameters
+    ----------
+    values_a, values_b : array-like of shape (n_queries,)
+        A value per query; a query where one of them is NaN is left out.
+    test : {"t", "bootstrap", "randomization"}, default="t"
+        Student's paired t test, the paired bootstrap, or the randomization test, which flips the signs of
+        differences. The interval of the last is Student's.
+    confidence : float in (0, 1), default=0.95
+        The probability with which the interval covers the mean difference.
+    n_resamples : int, default=9999
+        How many resamples are drawn. Where there are no more ways than that to flip the signs, all of them
+        are tried, and the p-value is exact.
+    random_state : int, RandomState or None, default=0
+        The seed of the resamples.
+    greater_is_better : bool, default=True
+        What is a win; False for errors.
+
+    Returns
+    -------
+    Comparison
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of its range, the two do not belong to the same queries, or fewer than two
+        queries have both values.
+
+    References
+    ----------
+    Smucker, Allan and Carterette, *A Comparison of Statistical Significance Tests for Information Retrieval
+    Evaluation*, CIKM 2007. Efron and Tibshirani, *An Introduction to the Bootstrap*, 1993; Sakai, *Evaluating
+    Evaluation Metrics based on the Bootstrap*, SIGIR 2006. Fisher, *The Design of Experiments*, 1935.
+
+    Examples
+    --------
+    >>> a, b = [0.9, 0.8, 0.7, 0.9, 0.6], [0.7, 0.7, 0.6, 0.5, 0.6]
+    >>> compare_values(a, b)
+    values of 5 queries
+    a        0.7800
+    b        0.6200
+    a - b   +0.1600, 95 % interval -0.0283 to +0.3483, p = 0.078 by Student's t test
+    a is better in 4, as good in 1, worse in 0
+    >>> compare_values(a, b, test="randomization").p_value  # 2 of the 16 ways to flip four signs
+    0.125
+    """
+    a, b = _query_values("values_a", values_a), _query_values("values_b", values_b)
+    if len(a) != len(b):
+        raise ValueError(
+            f"values_a has {len(a)} queries and values_b {len(b)}: a paired comparison needs the same"
+        )
+    resampled = {"n_resamples": n_resamples, "random_state": random_state}
+    return _compare(a, b, None, greater_is_better, test=test, confidence=confidence, **resampled)
+
+
+def _compare(values_a, values_b, measure, greater_is_better, *, test, confidence, n_resamples, random_state):
+    if test not in _TESTS:
+        raise ValueError(f"test must be one of {', '.join(map(repr, _TESTS))}, got {test!r}")
+    if not (isinstance(n_resamples, Integral) and n_resamples >= 1):
+        raise ValueError(f"n_resamples must be a whole number >= 1, got {n_resamples!r}")
+    counts = ~np.isnan(values_a - values_b)
+    n_queries = int(np.count_nonzero(counts))
+    if n_queries < 2:
+        raise ValueError(
+            f"a comparison needs at least two queries where both rankers have a value, got {n_queries}"
+        )
+    a, b = values_a[counts], values_b[counts]
+    steps, step = _in_steps(a, b)
+    student = _student(a - b, confidence)
+    seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+    low, high, p_value = _TESTS[test][1](student, np.sort(steps), step, confidence, n_resamples, seed)
+    n_above, n_below = int(np.count_nonzero(steps > 0)), int(np.count_nonzero(steps < 0))
+    return Comparison(
+        mean_a=math.fsum(a) / n_queries,
+        mean_b=math.fsum(b) / n_queries,
+        difference=student.mean,
+        interval=(low, high),
+        p_value=p_value,
+        statistic=student.statistic,
+        wins=n_above if greater_is_better else n_below,
+        ties=n_queries - n_above - n_below,
+        losses=n_below if greater_is_better else n_above,
+        n_queries=n_queries,
+        n_skipped=len(counts) - n_queries,
+        test=test,
+        confidence=confidence,
+        measure=measure,
+        values_a=np.where(counts, values_a, np.nan),
+        values_b=np.where(counts, values_b, np.nan),
+    )
+
+
+def _in_steps(a, b):
+    """a - b as integers, and what a step is worth: sums are exact, and what rounding makes differ is 0."""
+    exponent = math.frexp(max(np.abs(a).max(), np.abs(b).max()))[1]
+    bits = min(BITS, 61 - len(a).bit_length())
+    return np.rint(np.ldexp(a - b, bits - exponent)).astype(np.int64), math.ldexp(1.0, exponent - bits)
+
+
+class _Student(NamedTuple):
+    mean: float
+    low: float
+    high: float
+    statistic: float
+    p_value: float
+
+
+def _student(values, confidence):
+    """The mean of at least two values, its t interval, and the test of mean zero."""
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must be between 0 and 1, got {confidence!r}")
+    n = len(values)
+    mean = math.fsum(values) / n
+    error = math.sqrt(math.fsum((values - mean) ** 2) / (n - 1) / n)
+    half = float(stats.t.ppf((1 + confidence) / 2, n - 1)) * error
+    statistic = mean / error if error else math.copysign(math.inf, mean) if mean else 0.0
+    p_value = float(2 * stats.t.sf(abs(statistic), n - 1))
+    return _Student(mean, mean - half, mean + half, statistic, p_value)
+
+
+def _t_test(student, steps, step, confidence, n_resamples, seed):
+    return student.low, student.high, student.p_value
+
+
+def _bootstrap(student, steps, step, confidence, n_resamples, seed):
+    sums = np.empty(n_resamples, np.int64)
+    resampling.drawn_sums(seed, 0, steps, sums, effective_n_threads(None, n_resamples * len(steps)))
+    low, high = np.quantile(sums, [(1 - confidence) / 2, (1 + confidence) / 2]) * (step / len(steps))
+    as_far = int(np.count_nonzero(np.abs(sums - steps.sum()) >= abs(steps.sum())))
+    return float(low), float(high), (1 + as_far) / (1 + n_resamples)
+
+
+def _randomization(student, steps, step, confidence, n_resamples, seed):
+    sizes = np.sort(np.abs(steps[steps != 0]))
+    every = 2 ** len(sizes) <= n_resamples + 1
+    sums = np.empty(2 ** len(sizes) if every else n_resamples, np.int64)
+    n_threads = effective_n_threads(None, len(sums) * len(sizes))
+    resampling.flipped_sums(seed, 0, sizes, every, sums, n_threads)
+    as_far = int(np.count_nonzero(np.abs(sums) >= abs(steps.sum())))
+    p_value = as_far / len(sums) if every else (1 + as_far) / (1 + n_resamples)
+    return student.low, student.high, p_value
+
+
+_TESTS: dict[str, tuple[str, Any]] = {
+    "t": ("Student's t test", _t_test),
+    "bootstrap": ("the bootstrap", _bootstrap),
+    "randomization": ("the randomization test", _randomization),
+}
+
+
+def _query_values(name, values):
+    values = np.asarray(values, dtype=np.float64)
+    if values.ndim != 1 or np.isinf(values).any():
+        what = f"shape {values.shape}" if values.ndim != 1 else "an infinite one"
+        raise ValueError(f"{name} must hold one finite value per query, or NaN, got {what}")
+    return values
+
+
+# ---- several rankers against one ---------------------------------------------------------------------------
+
+
+def holm(p_values):
+    r"""Adjust p-values for having looked at several: Holm's method.
+
+    The i-th smallest of m becomes :math:`\max_{j \le i} \min(1, (m - j + 1)\, p_{(j)})`. With all that stay
+    below 0.05 taken to be real differences, the probability that even one is not is below 0.05, however they
+    depend on each other.
+
+    Parameters
+    ----------
+    p_values : array-like of shape (m,)
+
+    Returns
+    -------
+    ndarray of float64, shape (m,)
+
+    References
+    ----------
+    Holm, *A simple sequentially rejective multiple test procedure*, Scandinavian Journal of Statistics 1979.
+
+    Examples
+    --------
+    >>> holm([0.04, 0.01, 0.03])
+    array([0.06, 0.03, 0.06])
+    """
+    p_values = np.asarray(p_values, np.float64)
+    order = np.argsort(p_values, kind="stable")
+    adjusted = np.empty(len(p_values))
+    scaled = p_values[order] * np.arange(len(p_values), 0, -1)
+    adjusted[order] = np.minimum(np.maximum.accumulate(scaled), 1.0)
+    return adjusted
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class Comparisons(Mapping):
+    """What `compare_to_baseline` has found: a `Comparison` by the name of each ranker; prints as a table.
+
+    Attributes
+    ----------
+    baseline : str
+        The ranker that the others are compared with.
+    comparisons : dict of str to Comparison
+        Of each other ranker, a, with the baseline, b.
+    p_values : dict of str to float
+        Their p-values, adjusted by `holm`.
+    """
+
+    baseline: str
+    comparisons: dict[str, Comparison]
+    p_values: dict[str, float]
+
+    def __getitem__(self, name):
+        return self.comparisons[name]
+
+    def __iter__(self):
+        return iter(self.comparisons)
+
+    def __len__(self):
+        return len(self.comparisons)
+
+    def __repr__(self):
+        any_one = next(iter(self.values()))
+        lines = [("", "mean", "difference", "interval", "p", "wins", "ties", "losses")]
+        lines.append((self.baseline, f"{any_one.mean_b:.4f}", *[""] * 6))
+        for name, found in self.items():
+            low, high = found.interval
+            values = f"{found.mean_a:.4f}", f"{found.difference:+.4f}", f"{low:+.4f} to {high:+.4f}"
+            queries = map(str, (found.wins, found.ties, found.losses))
+            lines.append((name, *values, _typed(self.p_values[name]), *queries))
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        table = "\n".join(
+            "  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])]).rstrip()
+            for line in lines
+        )
+        left_out = f", {any_one.n_skipped} left out" if any_one.n_skipped else ""
+        return (
+            f"{any_one.measure} of {any_one.n_queries} queries{left_out}, against {self.baseline}\n{table}\n"
+            f"{100 * any_one.confidence:g} % intervals; p by {_TESTS[any_one.test][0]}, adjusted by Holm"
+        )
+
+
+def compare_to_baseline(
+    y_true,
+    scores,
+    baseline,
+    *,
+    qid=None,
+    measure="ndcg@10",
+    test="t",
+    confidence=0.95,
+    n_resamples=9999,
+    random_state=0,
+):
+    """Compare several rankers with one, on the same queries.
+
+    Whoever looks at many differences finds a large one by chance. So the p-values are adjusted, see `holm`;
+    the intervals are not.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Labels.
+    scores : dict of str to array-like of shape (n,)
+        The scores of each ranker by its name, among them the baseline's.
+    baseline : str
+        The name of the ranker that the others are compared with.
+    qid, measure
+        As in `compare`.
+    test, confidence, n_resamples, random_state
+        As in `compare_values`.
+
+    Returns
+    -------
+    Comparisons
+
+    Raises
+    ------
+    ValueError
+        If ``scores`` do not hold the baseline and at least one other; and as `compare`.
+
+    Examples
+    --------
+    >>> from ranktrees import HistGBRTRegressor, LambdaMARTRanker, compare_to_baseline, make_ranking
+    >>> X, y, qid = make_ranking(100, rows_per_query=20, noise=0.5, random_state=0, return_X_y_qid=True)
+    >>> train, test = qid < 50, qid >= 50
+    >>> models = {
+    ...     "regression": HistGBRTRegressor(max_iter=50, random_state=0),
+    ...     "five trees": LambdaMARTRanker(max_iter=5, random_state=0),
+    ...     "fifty trees": LambdaMARTRanker(max_iter=50, random_state=0),
+    ... }
+    >>> for model in models.values():
+    ...     model = model.fit(X[train], y[train], qid=qid[train])
+    >>> scores = {name: model.predict(X[test]) for name, model in models.items()}
+    >>> found = compare_to_baseline(y[test], scores, "five trees", qid=qid[test])
+    >>> found["fifty trees"].difference > 0
+    True
+    """
+    if not isinstance(scores, Mapping) or baseline not in scores or len(scores) < 2:
+        seen = ", ".join(map(repr, scores)) if isinstance(scores, Mapping) else type(scores).__name__
+        raise ValueError(
+            f"scores must be a dict with the scores of the baseline, {baseline!r}, and of at least one other "
+            f"ranker, got {seen}"
+        )
+    options = {
+        "qid": qid,
+        "measure": measure,
+        "test": test,
+        "confidence": confidence,
+        "n_resamples": n_resamples,
+        "random_state": random_state,
+    }
+    comparisons = {
+        name: compare(y_true, of_rows, scores[baseline], **options)
+        for name, of_rows in scores.items()
+        if name != baseline
+    }
+    adjusted = holm([found.p_value for found in comparisons.values()])
+    p_values = dict(zip(comparisons, adjusted.tolist(), strict=True))
+    return Comparisons(baseline=baseline, comparisons=comparisons, p_values=p_values)
