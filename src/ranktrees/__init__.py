@@ -10,6 +10,7 @@ from ranktrees.estimators import (
     LambdaMARTRanker,
     RandomForestRanker,
 )
+from ranktrees.fitted import EnsembleRanker
 from ranktrees.measures import as_measure
 from ranktrees.model_selection import (
     QueryKFold,
@@ -26,6 +27,7 @@ __version__ = "0.1.0"
 __all__ = [
     "EarlyExit",
     "Ensemble",
+    "EnsembleRanker",
     "HistGBRTClassifier",
     "HistGBRTRegressor",
     "LambdaMARTRanker",

@@ -60,7 +60,8 @@ class EarlyExit:
     Parameters
     ----------
     every : int, default=None
-        Drop rows after ``every``, ``2 * every``, ... trees.
+        Drop rows after ``every``, ``2 * every``, ... trees. All rows see the trees that boosting started from
+        (``init``), and they are not counted, here and below.
     at : sequence of int, default=None
         Drop rows after these numbers of trees, rising. Either ``every`` or ``at`` is given. A point that is
         not below the number of trees of the model changes nothing.
@@ -305,7 +306,18 @@ def places(scores, offsets, n_threads=1):
 # ---- scoring, stage by stage -------------------------------------------------------------------------------
 
 
-def predict(early_exit, ensemble, X, queries, *, start=None, finish=np.asarray, n_trees=None, n_threads=1):
+def predict(
+    early_exit,
+    ensemble,
+    X,
+    queries,
+    *,
+    start=None,
+    finish=np.asarray,
+    n_init_trees=0,
+    n_trees=None,
+    n_threads=1,
+):
     """Score rows, dropping some on the way.
 
     Parameters
@@ -320,6 +332,8 @@ def predict(early_exit, ensemble, X, queries, *, start=None, finish=np.asarray, 
         What the trees are added to, instead of the ensemble's ``base``.
     finish : callable, default=numpy.asarray
         Makes predictions of scores: those that thresholds are compared with, and that are returned.
+    n_init_trees : int, default=0
+        So many trees come first that every row sees; those after them are counted from 0 on.
     n_trees : int, default=None
         Use the first ``n_trees`` trees only.
     n_threads : int, default=1
@@ -339,14 +353,15 @@ def predict(early_exit, ensemble, X, queries, *, start=None, finish=np.asarray, 
     codes = ensemble.scorer.encode(X, n_threads)
 
     def scores_after(rows, first, stop):
+        first, stop = first + n_init_trees if first else 0, stop + n_init_trees
         ensemble.scorer.add(codes, sums, first, stop, None if len(rows) == len(sums) else rows, n_threads)
         return finish(scoring._scores(ensemble, start[rows], sums[rows], stop))
 
-    n_trees = len(ensemble) if n_trees is None else n_trees
-    return _drop_rows(early_exit, n_trees, X.shape[0], queries, scores_after, n_threads)
+    n_trees = len(ensemble) - n_init_trees if n_trees is None else n_trees
+    return _drop_rows(early_exit, n_init_trees, n_trees, X.shape[0], queries, scores_after, n_threads)
 
 
-def _drop_rows(early_exit, n_trees, n_rows, queries, scores_after, n_threads):
+def _drop_rows(early_exit, n_init_trees, n_trees, n_rows, queries, scores_after, n_threads):
     """Scores and the work saved, where ``scores_after(rows, first, stop)`` takes rows through some trees."""
     if early_exit is not None and early_exit.needs_queries and queries is None:
         raise ValueError(
@@ -365,8 +380,8 @@ def _drop_rows(early_exit, n_trees, n_rows, queries, scores_after, n_threads):
             stays = early_exit.stays(stage, scores[rows], offsets, n_threads)
             trees[rows[~stays]] = stop
             rows, offsets = rows[stays], np.concatenate([[0], np.cumsum(stays)])[offsets]
-    n_walks = n_rows * n_trees
-    share = (n_walks - int(trees.sum())) / n_walks if n_walks else 0.0
+    n_walks = n_rows * (n_init_trees + n_trees)
+    share = (n_rows * n_trees - int(trees.sum())) / n_walks if n_walks else 0.0
     return scores, WorkSaved(share, (0, *points), tuple(rows_in), trees)
 
 
@@ -515,7 +530,7 @@ def pick_early_exit(
         raise ValueError(f"tolerated_loss={tolerated_loss!r}; expected a number of at least 0.")
     if by not in ("share", "score"):
         raise ValueError(f"by={by!r}; expected 'share' or 'score'.")
-    n_trees = len(ranker.ensemble_)
+    n_trees = ranker._n_counted
     at = tuple(n_trees >> j for j in range(6, 0, -1) if n_trees >> j) if at is None else _exit_points(at)
     at = tuple(sorted({point for point in at if point < n_trees}))
     if keep_at_least is None:
@@ -566,7 +581,7 @@ class _Trial:
         self.queries = (None, data.offsets) if data.qid_given else None
         self.n_threads = effective_n_threads(ranker.n_jobs)
         grouped = slice(None) if data.order is None else data.order
-        self.n_trees = len(ranker.ensemble_)
+        self.n_init_trees, self.n_trees = ranker.n_init_trees_, ranker._n_counted
         self.after = {self.n_trees: ranker.predict(X)[grouped]}
         for n_trees, scores in zip(range(1, max(at, default=0) + 1), ranker.staged_predict(X), strict=False):
             if n_trees in at:
@@ -594,6 +609,7 @@ class _Trial:
     def _try(self, early_exit):
         scores, saved = _drop_rows(
             early_exit,
+            self.n_init_trees,
             self.n_trees,
             self.data.n_rows,
             self.queries,

@@ -5,7 +5,8 @@ import hashlib
 import os
 import uuid
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import add
 from pathlib import Path
 
 import numpy as np
@@ -269,6 +270,9 @@ class Ensemble:
     def __reduce__(self):
         return Ensemble.from_bytes, (self.to_bytes(),)
 
+    def __deepcopy__(self, memo):
+        return self  # it never changes
+
     def first(self, n: int) -> "Ensemble":
         """Keep the first trees.
 
@@ -287,13 +291,38 @@ class Ensemble:
         ValueError
             If ``n`` is out of range.
         """
-        if not 0 <= n <= self.n_trees:
-            raise ValueError(f"n must be between 0 and the number of trees, {self.n_trees}, got {n}")
+        self._check_number(n)
         tree_offsets = self.tree_offsets[: n + 1]
         first = self._replace(nodes=self.nodes[: tree_offsets[-1]], tree_offsets=tree_offsets)
         if "scorer" in vars(self):  # it can stop after any tree
             vars(first)["scorer"] = self.scorer
         return first
+
+    def after(self, n: int) -> "Ensemble":
+        """Leave out the first trees.
+
+        Parameters
+        ----------
+        n : int
+            How many, from 0 to ``n_trees``.
+
+        Returns
+        -------
+        Ensemble
+            The other trees: what `first` needs to be the whole, ``first(n).extend(after(n))``.
+
+        Raises
+        ------
+        ValueError
+            If ``n`` is out of range.
+        """
+        self._check_number(n)
+        start = self.tree_offsets[n]
+        return self._replace(nodes=self.nodes[start:], tree_offsets=self.tree_offsets[n:] - start)
+
+    def _check_number(self, n):
+        if not 0 <= n <= self.n_trees:
+            raise ValueError(f"n must be between 0 and the number of trees, {self.n_trees}, got {n}")
 
     def extend(self, other: "Ensemble") -> "Ensemble":
         """Put the trees of another ensemble after these.
@@ -326,26 +355,84 @@ class Ensemble:
             mine, its = getattr(self, name), getattr(other, name)
             if mine != its:
                 raise ValueError(f"other has {name}={its}, expected {mine} as in the ensemble it extends")
-        unions = [_union(*pair) for pair in zip(self.categories, other.categories, strict=True)]
-        categories = _checked_categories(unions, self.n_features)
-        one, two = self._with_categories(categories), other._with_categories(categories)
-        nodes = np.concatenate([one.nodes, two.nodes])
-        nodes["categories"][len(one.nodes) :][two.nodes["categories"] >= 0] += len(one.bitsets)
-        return one._replace(
-            nodes=nodes,
-            tree_offsets=np.concatenate([one.tree_offsets, one.tree_offsets[-1] + two.tree_offsets[1:]]),
-            bitsets=np.concatenate([one.bitsets, two.bitsets]),
-        )
+        return _one_after_another([self, other], self.base)
 
-    def _with_categories(self, categories) -> "Ensemble":
-        """The same scores with more categories listed; those new to a split go where missing values go."""
-        bitsets = self.bitsets.copy()
+    @staticmethod
+    def joined(ensembles: Sequence["Ensemble"], weights: ArrayLike | None = None) -> "Ensemble":
+        r"""Make one ensemble of several: the weighted sum of their scores.
+
+        Its trees are theirs, one ensemble after another, and are summed up, not averaged. Weights go into the
+        leaves: with :math:`w_i` the weight of ensemble :math:`i`, :math:`b_i` its ``base``, and :math:`T_i`
+        its number of trees if it has ``average`` set, else 1,
+
+        .. math:: b = \big(w_1 b_1 + w_2 b_2\big) + \dots \qquad\text{and}\qquad
+                  v \to \frac{w_i\, v}{T_i}
+
+        for each value :math:`v` of a node of ensemble :math:`i`. So the score is the weighted sum of theirs,
+        to rounding, and what it is to the last bit is told at `ranktrees.scoring.predict`. Gains become
+        :math:`|w_i|\, g / T_i`, so that `feature_importances` are the weighted sum of theirs, too: a
+        forest counts as much as one tree, not as many. An ensemble without ``average``, of weight 1 and
+        alone, stays as it is.
+
+        Parameters
+        ----------
+        ensembles : sequence of Ensemble
+            At least one, over the same features. Where their categories of a feature differ, all are brought
+            to those that any knows, each still treating the ones it does not know as missing.
+        weights : array-like of shape (n_ensembles,), default=None
+            Finite numbers; None is 1 for each. With 1 / n for each of n the sum is their mean.
+
+        Returns
+        -------
+        Ensemble
+            A new ensemble, without ``average``; those given do not change.
+
+        Raises
+        ------
+        ValueError
+            If there are no ensembles, ``n_features`` differ, ``weights`` are not one finite number for each,
+            or a feature would get more than 256 categories.
+
+        Examples
+        --------
+        >>> forest = Ensemble.from_trees([], n_features=3, base=0.25, average=True)
+        >>> boosted = Ensemble.from_trees([], n_features=3, base=0.5)
+        >>> Ensemble.joined([forest, boosted], weights=[1.0, 3.0]).base
+        1.75
+        """
+        if not len(ensembles):
+            raise ValueError("ensembles is empty, expected at least one ensemble")
+        weights = np.ones(len(ensembles)) if weights is None else np.asarray(weights, np.float64)
+        if weights.shape != (len(ensembles),) or not np.isfinite(weights).all():
+            raise ValueError(
+                f"weights={weights.tolist()}, expected {len(ensembles)} finite numbers, one per ensemble"
+            )
+        n_features = sorted({each.n_features for each in ensembles})
+        if len(n_features) > 1:
+            raise ValueError(f"ensembles have {n_features} features, expected the same number in all")
+        weighted = [each._weighted(weight) for each, weight in zip(ensembles, weights.tolist(), strict=True)]
+        return _one_after_another(weighted, reduce(add, (each.base for each in weighted)))
+
+    def _weighted(self, weight) -> "Ensemble":
+        """The ensemble whose sum is ``weight`` times the score of this one."""
+        nodes, share = self.nodes.copy(), max(self.n_trees, 1) if self.average else 1
+        nodes["value"] = weight * nodes["value"] / share
+        nodes["gain"] = abs(weight) * nodes["gain"] / share
+        return self._replace(nodes=nodes, base=weight * self.base, average=False)
+
+    def _with_categories(self, categories, spelt=None) -> "Ensemble":
+        """The same scores with other categories listed; those new to a split go where missing values go.
+
+        ``spelt[feature]`` are its categories of now, in their order, as they are spelt in ``categories``.
+        """
+        spelt, bitsets = self.categories if spelt is None else spelt, self.bitsets.copy()
         split = self.nodes[self.nodes["categories"] >= 0]
         for feature in np.unique(split["feature"]):
             here = split["feature"] == feature
-            known = np.isin(categories[feature], self.categories[feature])
+            is_same = np.equal.outer(categories[feature], spelt[feature])
+            known = is_same.any(axis=1)
             goes_left = np.tile(split["missing_left"][here, None], len(known))
-            goes_left[:, known] = _unpack(bitsets[here])[:, : np.count_nonzero(known)]
+            goes_left[:, known] = _unpack(bitsets[here])[:, is_same[known].argmax(axis=1)]
             bitsets[here] = _pack(goes_left)
         return self._replace(bitsets=bitsets, categories=categories)
 
@@ -514,6 +601,26 @@ class Ensemble:
             return Ensemble.from_bytes(Path(path).read_bytes())
         except ValueError as error:
             raise ValueError(f"{os.fspath(path)}: {error}") from None
+
+
+def _one_after_another(ensembles, base):
+    categories = [reduce(_union, each) for each in zip(*(one.categories for one in ensembles), strict=True)]
+    categories = _checked_categories(categories, ensembles[0].n_features)
+    ensembles = [one._with_categories(categories) for one in ensembles]
+    nodes, offsets, n_nodes, n_bitsets = [], [np.zeros(1, np.int64)], 0, 0
+    for one in ensembles:
+        own = one.nodes.copy()
+        own["categories"][own["categories"] >= 0] += n_bitsets
+        nodes.append(own)
+        offsets.append(n_nodes + one.tree_offsets[1:])
+        n_nodes, n_bitsets = n_nodes + len(one.nodes), n_bitsets + len(one.bitsets)
+    return ensembles[0]._replace(
+        nodes=np.concatenate(nodes),
+        tree_offsets=np.concatenate(offsets),
+        bitsets=np.concatenate([one.bitsets for one in ensembles]),
+        categories=categories,
+        base=base,
+    )
 
 
 def _depth(nodes, tree_offsets):

@@ -4,6 +4,7 @@ A parameter is written once, as a field of the class that has it, from which `da
 classes derived from it say only what they change.
 """
 
+import warnings
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -11,13 +12,12 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
-from sklearn.metrics import accuracy_score, r2_score
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone, is_classifier
+from sklearn.metrics import accuracy_score
 from sklearn.utils import check_random_state
 from sklearn.utils._indexing import _safe_indexing
 from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, StrOptions
 from sklearn.utils.metadata_routing import UNUSED
-from sklearn.utils.validation import check_is_fitted
 
 from ranktrees.binning import MOST_BINS, BinMapper
 from ranktrees.boosting import Followed, boost
@@ -30,26 +30,23 @@ from ranktrees.constraints import (
     number_of_features,
     usable_features,
 )
-from ranktrees.early_exit import EarlyExit, places
-from ranktrees.early_exit import predict as predict_with_exits
 from ranktrees.ensemble import Ensemble
+from ranktrees.fitted import SCORES_REQUEST, FittedTrees, own_model, respelt
 from ranktrees.forest import grow_forest
 from ranktrees.growing import TreeGrower
 from ranktrees.measures import Measure, as_measure
-from ranktrees.objectives import as_objective
+from ranktrees.model_selection import fitted_clone, folds_of_rows
+from ranktrees.objectives import Objective, as_objective
 from ranktrees.parallel import effective_n_threads, threads_for
 from ranktrees.sampling import Bootstrap, RowSampler, hold_out
 from ranktrees.searching import searches
 from ranktrees.validation import (
+    check_columns,
     check_fit,
     check_rows,
-    check_score,
     check_validation,
-    find_queries,
-    ids_of_queries,
     is_fitted,
     only_pair,
-    qid_of,
     unchanged_on_failure,
 )
 
@@ -95,16 +92,14 @@ BOOSTING_CONSTRAINTS = {
     "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
     "tol": [Interval(Real, 0, None, closed="left")],
     "init": [Interval(Real, None, None, closed="neither"), HasMethods(["predict"]), None],
+    "init_cv": ["cv_object", StrOptions({"oob"})],
     "measure": [str, Measure, None],
 }
 
-# What a method that gives scores may be passed by scikit-learn's tools.
-SCORES_REQUEST = {"qid": True, "n_trees": True, "early_exit": True, "return_saved": True}
-
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class TreeEnsembleEstimator(CallbackSupportMixin):
-    """What the estimators share: rows in, scores out."""
+class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
+    """What the estimators that grow trees share."""
 
     max_leaf_nodes: int | None = 31
     max_depth: int | None = None
@@ -120,17 +115,6 @@ class TreeEnsembleEstimator(CallbackSupportMixin):
     n_jobs: int | None = None
 
     __metadata_request__fit = {"qid": True, "groups": True}  # noqa: RUF012
-    __metadata_request__predict = SCORES_REQUEST
-    __metadata_request__score = {"qid": True, "groups": True, "early_exit": True}  # noqa: RUF012
-
-    _is_ranker = True
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.sparse = True
-        tags.target_tags.positive_only = self._is_ranker
-        return tags
 
     def _bin(self, data, n_threads):
         """(mapper, codes) of the training rows."""
@@ -202,8 +186,11 @@ class TreeEnsembleEstimator(CallbackSupportMixin):
             for watcher in watchers:
                 watcher.close()
 
-    def _ensemble_of(self, mapper, base, average, before):
-        """A function that makes the model of the trees so far, added to those of ``before``."""
+    def _no_trees(self, base=0.0, average=False):
+        return Ensemble.from_trees([], n_features=self.n_features_in_, base=base, average=average)
+
+    def _ensemble_of(self, mapper, before):
+        """A function that makes the model of the trees so far, put after those of ``before``."""
 
         def ensemble_of(trees):
             added = Ensemble.from_trees(
@@ -211,10 +198,10 @@ class TreeEnsembleEstimator(CallbackSupportMixin):
                 [bitsets for _, bitsets in trees],
                 n_features=self.n_features_in_,
                 categories=mapper.categories,
-                base=base,
-                average=average,
+                base=before.base,
+                average=before.average,
             )
-            return added if before is None else before.extend(added)
+            return before.extend(added)
 
         return ensemble_of
 
@@ -231,252 +218,6 @@ class TreeEnsembleEstimator(CallbackSupportMixin):
 
     def _seed(self):
         return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-
-    def _scores(self, X, rows, n_trees=None):
-        ensemble = self.ensemble_ if n_trees is None else self.ensemble_.first(n_trees)
-        return ensemble.predict(rows, self._threads_to_score(rows), start=self._starting_scores(X))
-
-    def _threads_to_score(self, rows):
-        return effective_n_threads(self.n_jobs, rows.shape[0] * (rows.shape[1] + len(self.ensemble_)))
-
-    def _scores_and_saved(self, X, rows, queries, early_exit, n_trees=None):
-        if not isinstance(early_exit, EarlyExit | None):
-            raise TypeError(
-                f"early_exit is a {type(early_exit).__name__}; expected an EarlyExit, such as "
-                "EarlyExit(every=50, drop=0.3), or None."
-            )
-        return predict_with_exits(
-            early_exit,
-            self.ensemble_,
-            rows,
-            queries,
-            start=self._starting_scores(X),
-            finish=self._finish,
-            n_trees=n_trees,
-            n_threads=self._threads_to_score(rows),
-        )
-
-    def _starting_scores(self, X):
-        """What the trees' values are added to, where that is not the ensemble's constant."""
-        return None
-
-    def _finish(self, scores):
-        return scores
-
-    def predict(self, X, *, n_trees=None, qid=None, early_exit=None, return_saved=False):
-        """Score rows.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
-            Float32 and float64 are scored as they are, without a copy. An index level named "qid" brings the
-            query ids along.
-        n_trees : int, default=None
-            Use the first ``n_trees`` trees only; None uses all.
-        qid : array-like of shape (n_rows,), default=None
-            The query of each row, in any order. Only an early exit looks at it.
-        early_exit : EarlyExit, default=None
-            Which rows are dropped before all trees have seen them. They keep the score that they had, which
-            may be above the final score of a row that stayed: `rank` and
-            :meth:`~ranktrees.early_exit.WorkSaved.dropped_last` put them behind it.
-        return_saved : bool, default=False
-            Whether to return what the early exit has saved, too.
-
-        Returns
-        -------
-        scores : ndarray of float64, shape (n_rows,)
-            Higher ranks first. Scores of rows of different queries may be computed together: without early
-            exit a row's score depends on nothing but the row, and with it on nothing but its query.
-        saved : WorkSaved
-            If ``return_saved``.
-
-        Raises
-        ------
-        ValueError
-            If the early exit needs query ids and there are none; the message names what to pass.
-        """
-        check_is_fitted(self)
-        most = len(self.ensemble_)
-        if n_trees is not None and not (isinstance(n_trees, Integral) and 0 <= n_trees <= most):
-            raise ValueError(
-                f"n_trees={n_trees!r}: expected a whole number from 0 to {most}, "
-                "the number of trees of the model."
-            )
-        rows = check_rows(self, X, reset=False)
-        if early_exit is None and qid is None and not return_saved:
-            return self._finish(self._scores(X, rows, n_trees))
-        queries = find_queries(rows.shape[0], {"qid": qid}, {"X": X})
-        scores, saved = self._scores_and_saved(X, rows, queries, early_exit, n_trees)
-        return (scores, saved) if return_saved else scores
-
-    def rank(self, X, qid=None, k=10, *, early_exit=None):
-        """The best rows of each query.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
-            As for `predict`. An index level named "qid" brings the query ids along.
-        qid : array-like of shape (n_rows,), default=None
-            The query of each row: any hashable values, in any order.
-        k : int or None, default=10
-            How many rows of each query to return; all, if it has fewer. None returns all of every query.
-        early_exit : EarlyExit, default=None
-            As for `predict`. A row that is dropped ranks behind all that stayed in longer.
-
-        Returns
-        -------
-        DataFrame
-            One row for each that is returned, queries in order of first appearance, best first. ``query`` is
-            the query id, ``row`` the position in ``X``, ``rank`` counts from 1, ``score`` is that of
-            `predict`. Rows with equal scores stand in the order of ``X``.
-
-        Raises
-        ------
-        ImportError
-            If pandas is not installed.
-        ValueError
-            If there are no query ids, or ``k`` is not a whole number of at least 1.
-
-        Examples
-        --------
-        >>> from ranktrees import LambdaMARTRanker, make_ranking
-        >>> X, y, qid = make_ranking(60, random_state=0, return_X_y_qid=True)
-        >>> ranker = LambdaMARTRanker(max_iter=20, random_state=0).fit(X, y, qid=qid)
-        >>> ranks = ranker.rank(X, qid, k=2)
-        >>> print(ranks[["query", "rank"]].head(4))
-           query  rank
-        0      0     1
-        1      0     2
-        2      1     1
-        3      1     2
-        >>> bool((ranks["score"] == ranker.predict(X)[ranks["row"]]).all())
-        True
-        """
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise ImportError("rank returns a pandas DataFrame: pip install pandas") from error
-        check_is_fitted(self)
-        if k is not None and not (isinstance(k, Integral) and not isinstance(k, bool) and k >= 1):
-            raise ValueError(f"k={k!r}: expected how many rows of each query to return, at least 1, or None.")
-        rows = check_rows(self, X, reset=False)
-        queries = find_queries(rows.shape[0], {"qid": qid}, {"X": X})
-        if queries is None:
-            raise ValueError(
-                "rank needs qid=: the best rows of each query are asked for. Pass qid= (one id per row), or "
-                "rows whose index has a level named 'qid'; a qid of all zeros says that one query is meant."
-            )
-        scores, saved = self._scores_and_saved(X, rows, queries, early_exit)
-        order, offsets = queries
-        order = np.arange(len(scores)) if order is None else order
-        place = places(saved.dropped_last(scores)[order], offsets, effective_n_threads(self.n_jobs))
-        query = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-        best_first = np.argsort(offsets[query] + place)
-        shown = best_first if k is None else best_first[place[best_first] < k]
-        ids = ids_of_queries(qid_of(X) if qid is None else qid, *queries)
-        return pd.DataFrame(
-            {
-                "query": pd.Index(ids, tupleize_cols=False).take(query[shown]),
-                "row": order[shown],
-                "rank": place[shown] + 1,
-                "score": scores[order[shown]],
-            }
-        )
-
-    def staged_predict(self, X):
-        """Score rows after each tree.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
-
-        Yields
-        ------
-        scores : ndarray of float64, shape (n_rows,)
-            With the first tree, with the first two, and so on.
-        """
-        check_is_fitted(self)
-        rows = check_rows(self, X, reset=False)
-        start = self._starting_scores(X)
-        n_threads = effective_n_threads(self.n_jobs, rows.shape[0])
-        for scores in self.ensemble_.staged_predict(rows, n_threads, start=start):
-            yield self._finish(scores)
-
-    def score(self, X, y, sample_weight=None, *, qid=None, groups=None, early_exit=None):
-        """The mean of ``measure`` over the queries; where that is None, R² or a classifier's accuracy.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
-        y : array-like of shape (n_rows,)
-            Labels. A pandas Series whose index has a level named "qid" brings the query ids along.
-        sample_weight : array-like of shape (n_rows,), default=None
-            A query weighs as much as its rows on average.
-        qid, groups : array-like of shape (n_rows,), default=None
-            The query of each row, in any order; two names for the same thing, so that scikit-learn's
-            splitters, which know ``groups``, and people, who know ``qid``, are both served.
-        early_exit : EarlyExit, default=None
-            As for `predict`. Measures of a ranking see rows that are dropped behind all that stayed in
-            longer; others (RMSE, R²) see the frozen scores.
-
-        Returns
-        -------
-        score : float
-            Higher is better. NaN, with an ``UndefinedMetricWarning``, where no query counts.
-
-        Raises
-        ------
-        ValueError
-            If the model was fitted with query ids and none are given here.
-        """
-        check_is_fitted(self)
-        measure = self._measure()
-        data = check_score(self, X, y, sample_weight, qid=qid, groups=groups, ranker=self._wants_queries)
-        if early_exit is None:
-            scores = self._finish(self._scores(X, data.X))
-        else:
-            queries = (data.order, data.offsets) if data.qid_given else None
-            scores, saved = self._scores_and_saved(X, data.X, queries, early_exit)
-            if measure is not None and measure.by_order:
-                scores = saved.dropped_last(scores)
-        scores = scores if data.order is None else scores[data.order]
-        if measure is None:
-            return self._score_without_queries(data.labels, scores, data.weights)
-        n_threads = effective_n_threads(self.n_jobs)
-        return measure.signed_mean(data.labels, scores, data.offsets, data.weights, n_threads)
-
-    def _measure(self):
-        return None if self.measure is None else as_measure(self.measure)
-
-    def _score_without_queries(self, labels, scores, weights):
-        return float(r2_score(labels, scores, sample_weight=weights))
-
-    @property
-    def _wants_queries(self):
-        return self._is_ranker or self.measure is not None
-
-    @property
-    def feature_importances_(self):
-        """Each feature's share of the total gain, float64[n_features]."""
-        return self.feature_importances("gain")
-
-    def feature_importances(self, kind="gain"):
-        """How much each feature matters to the trees.
-
-        Parameters
-        ----------
-        kind : {"gain", "split"}, default="gain"
-            The sum of the gains of a feature's splits, or their number.
-
-        Returns
-        -------
-        importances : ndarray of float64, shape (n_features,)
-            They sum to 1, or are all 0 where no tree splits.
-        """
-        check_is_fitted(self)
-        importances = self.ensemble_.feature_importances(kind)
-        total = importances.sum()
-        return importances / total if total > 0 else importances
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -496,6 +237,7 @@ class BoostedTrees(TreeEnsembleEstimator):
     subsample: float = 1.0
     query_subsample: float = 1.0
     init: Any = None
+    init_cv: Any = None
     measure: str | Measure | None = None
 
     @with_callbacks
@@ -577,7 +319,7 @@ class BoostedTrees(TreeEnsembleEstimator):
         objective = self._objective()
         objective.check_labels(data.labels)
         earlier = self._earlier()
-        n_earlier = 0 if earlier is None else len(earlier)
+        n_earlier = 0 if earlier is None else self._n_counted
         seed = self._seed() if earlier is None else self._seed_
         self._refuse_fewer_trees(n_earlier, "max_iter")
         whole = data
@@ -588,10 +330,11 @@ class BoostedTrees(TreeEnsembleEstimator):
         mapper, codes = self._bin(data, n_threads)
         n_threads_bound = threads_for(n_threads, 16 * data.n_rows)
         bound = objective.bind(data.labels, data.weights, data.offsets, n_threads_bound)
-        init, base = self._start(X, data, bound) if earlier is None else (self.init_, earlier.base)
+        start = self._start(X, data, bound) if earlier is None else self._start_of_before(data)
+        before = start["ensemble_"]
+        starting_scores = partial(_starting_scores, start, n_threads)
         measure = None if self._scoring() == "loss" else as_measure(self._scoring())
-        starting_scores = partial(_starting_scores, init, base, earlier, n_threads)
-        train = Followed(measure, bound, data, starting_scores(X, data), n_threads=n_threads)
+        train = Followed(measure, bound, data, starting_scores(X, data, seen=True), n_threads=n_threads)
         validation, stopping = None, None
         if follow:
             validation = Followed(
@@ -611,8 +354,8 @@ class BoostedTrees(TreeEnsembleEstimator):
             l2_regularization=self.l2_regularization,
             gradient_levels=self.gradient_levels,
         )()
-        ensemble_of = self._ensemble_of(mapper, base, False, earlier)
-        attributes = partial(_fitted_attributes, init)
+        ensemble_of = self._ensemble_of(mapper, before)
+        attributes = partial(_fitted_attributes, start)
         with self._watching(self.max_iter, context, attributes, X, whole) as watchers:
             trees, train_scores, validation_scores = boost(
                 grower,
@@ -637,43 +380,171 @@ class BoostedTrees(TreeEnsembleEstimator):
         self.train_score_, self.validation_score_ = np.array(train_scores), np.array(validation_scores)
         self.n_iter_ = n_earlier + len(trees)
         self.best_iteration_ = self.n_iter_ if stopping is None else stopping.best_iteration
-        vars(self).update(attributes(ensemble_of(trees).first(self.best_iteration_)))
+        n_kept = start["n_init_trees_"] + self.best_iteration_
+        vars(self).update(attributes(ensemble_of(trees).first(n_kept)))
 
     def _start(self, X, data, bound):
-        """What boosting starts from: (fitted estimator or None, constant)."""
-        if self.init is None:
-            return None, bound.start()
-        if isinstance(self.init, Real):
-            return None, float(self.init)
+        """What boosting starts from, as fitted attributes; ``ensemble_`` has the trees of `init` already."""
+        start = {"init_": None, "n_init_trees_": 0, "init_scores_": None}
+        if self.init is None or isinstance(self.init, Real):
+            if self.init_cv is not None:
+                raise ValueError(
+                    f"init_cv={self.init_cv!r}, but init={self.init!r} is no model to be fitted."
+                )
+            base = bound.start() if self.init is None else float(self.init)
+            return start | {"ensemble_": self._no_trees(base)}
+        init, scores = self._fitted_init(X, data)
+        ensemble = self._no_trees()
+        if own := own_model(init):
+            check_columns(own, X, reset=False)
+            if own._link not in (None, self._link) and not self._is_ranker:
+                raise ValueError(
+                    f"init={own!r} has scores on another scale than its predictions; expected an init with "
+                    f"the loss of this {type(self).__name__}, or one whose predictions are its scores."
+                )
+            ensemble = Ensemble.joined([respelt(own, self._category_levels)])
+        if scores is not None:
+            start["init_scores_"] = np.full(data.X.shape[0], np.nan)
+            start["init_scores_"][slice(None) if data.order is None else data.order] = scores
+        return start | {"init_": init, "n_init_trees_": len(ensemble), "ensemble_": ensemble}
+
+    def _start_of_before(self, data):
+        """What boosting goes on from, with ``warm_start``."""
+        scores = self.init_scores_
+        if scores is not None:
+            same = len(scores) == data.X.shape[0]
+            if not same or np.isnan(scores if data.order is None else scores[data.order]).any():
+                raise ValueError(
+                    f"with warm_start and init_cv={self.init_cv!r} boosting goes on from what the "
+                    f"{len(scores)} rows of the first fit started from, and X holds others; expected the "
+                    "same rows, in the same order."
+                )
+        return {name: getattr(self, name) for name in ("init_", "n_init_trees_", "init_scores_", "ensemble_")}
+
+    def _fitted_init(self, X, data):
+        """(fitted init, what each training row starts from; None if that is what the former says of it)"""
+        name, cv = type(self.init).__name__, self.init_cv
         if is_fitted(self.init):
-            return self.init, 0.0
-        init, parameters = clone(self.init), {}
-        if isinstance(init, TreeEnsembleEstimator):
-            parameters["qid"] = data.query_of_row
-        if data.weights is not None:
-            parameters["sample_weight"] = data.weights
+            if cv is not None:
+                raise ValueError(
+                    f"init is a fitted {name}, and init_cv={cv!r} asks for scores by models that have not "
+                    "seen the row; expected one that is fitted here: pass clone(init), or init_cv=None."
+                )
+            return self.init, None
         rows = X if data.order is None else _safe_indexing(X, data.order)
-        return init.fit(rows, data.labels, **parameters), 0.0
+        own = own_model(self.init)
+        asks = data.qid_given or (own is not None and own._wants_queries)  # of our own rows it need not warn
+        queries = data.query_of_row if asks else None
+        if cv == "oob":
+            return self._fitted_forest(rows, data, queries)
+        init = fitted_clone(self.init, rows, data.labels, data.weights, queries)
+        if cv is None:
+            return init, None
+        scores = np.empty(data.n_rows)
+        for train, test in folds_of_rows(cv, rows, data.labels, queries, is_classifier(self), "init_cv"):
+            weights = None if data.weights is None else data.weights[train]
+            ids = None if queries is None else queries[train]
+            model = fitted_clone(self.init, _safe_indexing(rows, train), data.labels[train], weights, ids)
+            scores[test] = _scores_by(model, _safe_indexing(rows, test))
+        return init, scores
+
+    def _fitted_forest(self, rows, data, queries):
+        forest = self.init
+        if not isinstance(forest, RandomForestRanker) or not forest.bootstrap:
+            raise ValueError(
+                f'init_cv="oob", but init={forest!r} leaves no rows out of bag; expected a '
+                "RandomForestRanker with bootstrap=True: pass one, or a number of folds as init_cv."
+            )
+        forest = clone(forest).set_params(oob_score=forest.oob_score or True)
+        forest = fitted_clone(forest, rows, data.labels, data.weights, queries)
+        scores = forest.oob_prediction_
+        if n_never := np.count_nonzero(np.isnan(scores)):
+            warnings.warn(
+                f"{n_never} of {len(scores)} rows were never out of bag: they start from the mean label. "
+                "Grow more trees, or draw fewer rows for each.",
+                UserWarning,
+                stacklevel=5,
+            )
+        return forest, np.where(np.isnan(scores), forest.ensemble_.base, scores)
+
+    def __sklearn_clone__(self):
+        twin = super().__sklearn_clone__()
+        if is_fitted(self.init):
+            twin.init = self.init
+        return twin
+
+    def set_params(self, **params):
+        """Set parameters.
+
+        Parameters
+        ----------
+        **params : dict
+            By name; those of an ``init`` that is not fitted as ``init__<name>``.
+
+        Returns
+        -------
+        self : estimator
+
+        Raises
+        ------
+        ValueError
+            If ``init`` is fitted and one of its parameters is to be changed, which would have no effect.
+        """
+        inner = [name for name in params if name.startswith("init__")]
+        if inner and hasattr(self.init, "fit") and is_fitted(params.get("init", self.init)):
+            raise ValueError(
+                f"{inner[0]}={params[inner[0]]!r} has no effect: init is fitted, and stays as it is; "
+                "expected one that is fitted here: pass clone(init)."
+            )
+        return super().set_params(**params)
 
     def _scoring(self):
         return "loss" if self.scoring is None else self.scoring
 
+    @property
+    def _link(self):
+        inverse = type(self._objective()).inverse_link
+        return None if inverse is Objective.inverse_link else inverse
+
     def _starting_scores(self, X):
-        return None if self.init_ is None else _predicted(self.init_, X)
+        return _scores_of_foreign(self.init_, X)
+
+    def _foreign_init(self):
+        return _foreign(self.init_)
 
 
-def _fitted_attributes(init, ensemble):
-    return {"init_": init, "ensemble_": ensemble}
+def _fitted_attributes(start, ensemble):
+    return start | {"ensemble_": ensemble}
 
 
-def _starting_scores(init, base, earlier, n_threads, X, data):
-    """float64[n_rows], in internal order: what the trees to come are added to."""
-    scores = np.full(data.X.shape[0], base)
-    if init is not None:
-        scores = _predicted(init, X)
-    if earlier is not None:
-        scores = earlier.predict(data.X, n_threads, start=scores)
+def _starting_scores(start, n_threads, X, data, seen=False):
+    """float64[n_rows], in internal order: what the trees to come are added to.
+
+    Rows that the init has ``seen`` in its fit may start from what was said of them without.
+    """
+    ensemble, scores = start["ensemble_"], start["init_scores_"]
+    if seen and scores is not None:
+        ensemble = ensemble.after(start["n_init_trees_"])
+    else:
+        scores = _scores_of_foreign(start["init_"], X)
+    scores = ensemble.predict(data.X, n_threads, start=scores)
     return scores if data.order is None else scores[data.order]
+
+
+def _foreign(init):
+    """The model not of trees of ours that boosting, or what it started from, started from; None without."""
+    own = own_model(init)
+    return init if own is None else own._foreign_init()
+
+
+def _scores_of_foreign(init, X):
+    foreign = _foreign(init)
+    return None if foreign is None else _predicted(foreign, X)
+
+
+def _scores_by(model, X):
+    own = own_model(model)
+    return _predicted(model, X) if own is None else own._scores(X, check_rows(own, X, reset=False))
 
 
 def _predicted(init, X):
@@ -756,9 +627,17 @@ class HistGBRTRegressor(BoostedTrees, RegressorMixin, BaseEstimator):
     subsample, query_subsample : float, default=1.0
         The share of the rows, and of the queries, that each tree is grown from.
     init : float or estimator, default=None
-        What boosting starts from: None is the loss's best constant; a fitted estimator is used as it is,
-        another one is fitted first. Its scores are those of ``decision_function``, where it has one, or of
-        ``predict``.
+        What boosting starts from: None is the loss's best constant; an estimator is fitted first. One that is
+        fitted already, also a scikit-learn ``FrozenEstimator`` of one, is used as it is, and stays so in
+        clones, thus in searches and cross-validation. Where it is an estimator of trees of this library, or
+        an `Ensemble`, boosting goes on from its scores, and its trees are the first of ``ensemble_``. Of any
+        other, ``decision_function``, where it has one, or ``predict``, is added to what the trees say.
+    init_cv : "oob", int, splitter, iterable or None, default=None
+        What training rows start from, where ``init`` is fitted here. None: what it says of them, though it
+        has seen their labels. "oob": what the trees of a `RandomForestRanker` say of them that have not; rows
+        that all trees have seen start from the mean label, with a warning. An int or a splitter: what models
+        say that were fitted without the row's fold, folds being of whole queries, where there are queries.
+        New rows start from the whole ``init`` in any case.
     verbose : int or "bar", default=0
         Print a line every ``verbose`` trees; "bar" draws a progress bar (needs tqdm).
     random_state : int, RandomState or None, default=None
@@ -771,6 +650,11 @@ class HistGBRTRegressor(BoostedTrees, RegressorMixin, BaseEstimator):
         The trees, as arrays.
     init_ : estimator or None
         What boosting started from.
+    n_init_trees_ : int
+        So many of the trees, the first, are those of ``init_``. Nothing else counts them: not ``max_iter``,
+        ``n_trees``, `staged_predict`, early exits or the attributes below.
+    init_scores_ : ndarray of float64, shape (n_rows,), or None
+        With ``init_cv`` what each training row started from; NaN where rows were held out.
     n_iter_ : int
         The number of trees grown.
     best_iteration_ : int
@@ -891,9 +775,18 @@ class HistGBRTClassifier(BoostedTrees, ClassifierMixin, BaseEstimator):
     subsample, query_subsample : float, default=1.0
         The share of the rows, and of the queries, that each tree is grown from.
     init : float or estimator, default=None
-        What boosting starts from: None is the loss's best constant; a fitted estimator is used as it is,
-        another one is fitted first, to 0 and 1. Its log odds are those of ``decision_function``, where it
-        has one, or of ``predict``.
+        What boosting starts from: None is the loss's best constant; an estimator is fitted first, to 0 and 1.
+        One that is fitted already, also a scikit-learn ``FrozenEstimator`` of one, is used as it is, and
+        stays so in clones, thus in searches and cross-validation. Where it is an estimator of trees of this
+        library, or an `Ensemble`, boosting goes on from its scores, and its trees are the first of
+        ``ensemble_``. Of any other, ``decision_function``, where it has one, or ``predict``, is added to what
+        the trees say.
+    init_cv : "oob", int, splitter, iterable or None, default=None
+        What training rows start from, where ``init`` is fitted here. None: what it says of them, though it
+        has seen their labels. "oob": what the trees of a `RandomForestRanker` say of them that have not; rows
+        that all trees have seen start from the mean label, with a warning. An int or a splitter: what models
+        say that were fitted without the row's fold, folds being of whole queries, where there are queries.
+        New rows start from the whole ``init`` in any case.
     verbose : int or "bar", default=0
         Print a line every ``verbose`` trees; "bar" draws a progress bar (needs tqdm).
     random_state : int, RandomState or None, default=None
@@ -908,6 +801,11 @@ class HistGBRTClassifier(BoostedTrees, ClassifierMixin, BaseEstimator):
         The trees, as arrays.
     init_ : estimator or None
         What boosting started from.
+    n_init_trees_ : int
+        So many of the trees, the first, are those of ``init_``. Nothing else counts them: not ``max_iter``,
+        ``n_trees``, `staged_predict`, early exits or the attributes below.
+    init_scores_ : ndarray of float64, shape (n_rows,), or None
+        With ``init_cv`` what each training row started from; NaN where rows were held out.
     n_iter_ : int
         The number of trees grown.
     best_iteration_ : int
@@ -1133,8 +1031,17 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
     query_subsample : float, default=1.0
         The share of the queries that each tree is grown from.
     init : float or estimator, default=None
-        What boosting starts from: None is 0; a fitted estimator is used as it is, another one is fitted
-        first.
+        What boosting starts from: None is 0; an estimator is fitted first. One that is fitted already, also a
+        scikit-learn ``FrozenEstimator`` of one, is used as it is, and stays so in clones, thus in searches
+        and cross-validation. Where it is an estimator of trees of this library, or an `Ensemble`, boosting
+        goes on from its scores, and its trees are the first of ``ensemble_``. Of any other,
+        ``decision_function``, where it has one, or ``predict``, is added to what the trees say.
+    init_cv : "oob", int, splitter, iterable or None, default=None
+        What training rows start from, where ``init`` is fitted here. None: what it says of them, though it
+        has seen their labels. "oob": what the trees of a `RandomForestRanker` say of them that have not; rows
+        that all trees have seen start from the mean label, with a warning. An int or a splitter: what models
+        say that were fitted without the row's fold, folds being of whole queries, where there are queries.
+        New rows start from the whole ``init`` in any case.
     verbose : int or "bar", default=0
         Print a line every ``verbose`` trees; "bar" draws a progress bar (needs tqdm).
     random_state : int, RandomState or None, default=None
@@ -1147,6 +1054,11 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
         The trees, as arrays.
     init_ : estimator or None
         What boosting started from.
+    n_init_trees_ : int
+        So many of the trees, the first, are those of ``init_``. Nothing else counts them: not ``max_iter``,
+        ``n_trees``, `staged_predict`, early exits or the attributes below.
+    init_scores_ : ndarray of float64, shape (n_rows,), or None
+        With ``init_cv`` what each training row started from; NaN where rows were held out.
     n_iter_ : int
         The number of trees grown.
     best_iteration_ : int
@@ -1370,16 +1282,17 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
             raise ValueError("oob_score cannot be kept up with warm_start: fit the whole forest at once.")
         mapper, codes = self._bin(data, n_threads)
         make_grower = self._growers(mapper, codes, 1)
-        base = as_objective("squared_error").bind(data.labels, data.weights, data.offsets).start()
-        base = base if earlier is None else earlier.base
+        if earlier is None:
+            mean = as_objective("squared_error").bind(data.labels, data.weights, data.offsets).start()
+            earlier = self._no_trees(mean, average=True)
         unit = self.bootstrap_unit if self.bootstrap else None
         share = 1.0 if self.max_samples is None else self.max_samples
-        ensemble_of = self._ensemble_of(mapper, base, True, earlier)
+        ensemble_of = self._ensemble_of(mapper, earlier)
         with self._watching(self.n_estimators, context, _forest_attributes, X, data) as watchers:
             trees, sums, counts = grow_forest(
                 make_grower,
                 data,
-                base,
+                earlier.base,
                 trees=range(n_earlier, self.n_estimators),
                 bootstrap=Bootstrap(data.offsets, unit, share, seed),
                 seed=seed,
@@ -1389,7 +1302,7 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
                 ensemble_of=ensemble_of,
             )
         if self.oob_score:
-            self._score_out_of_bag(data, base, sums, counts, n_threads)
+            self._score_out_of_bag(data, earlier.base, sums, counts, n_threads)
         self._seed_ = seed
         vars(self).update(_forest_attributes(ensemble_of(trees)))
 

@@ -13,13 +13,14 @@ from collections.abc import Iterator
 
 import numpy as np
 import sklearn
+from sklearn.base import clone
 from sklearn.metrics import make_scorer
-from sklearn.model_selection import BaseCrossValidator, GroupShuffleSplit
+from sklearn.model_selection import BaseCrossValidator, GroupShuffleSplit, check_cv
 from sklearn.utils import _safe_indexing, check_random_state, indexable
 from sklearn.utils.validation import _num_samples
 
 from ranktrees.measures import as_measure
-from ranktrees.validation import find_queries, qid_of, query_of_rows
+from ranktrees.validation import find_queries, hand_queries, qid_of, query_of_rows
 
 __all__ = ["QueryKFold", "QueryShuffleSplit", "query_scorer", "train_test_split_by_query"]
 
@@ -310,6 +311,78 @@ def query_scorer(measure="ndcg@10"):
     )
     with sklearn.config_context(enable_metadata_routing=True):  # requests can be set in there only
         return scorer.set_score_request()
+
+
+def folds_of_rows(cv, X, y, queries, stratify, name="cv"):
+    """Folds that each row is in one of, of whole queries where there are queries.
+
+    Parameters
+    ----------
+    cv : int, splitter, iterable or None
+        An int says how many folds; None is 5.
+    X, y : array-like of shape (n_rows, ...)
+    queries : ndarray of shape (n_rows,) or None
+        The query of each row.
+    stratify : bool
+        Whether folds of rows have the same share of each class of ``y``.
+    name : str, default="cv"
+        What error messages call ``cv``.
+
+    Returns
+    -------
+    folds : list of (train, test)
+        Arrays of row numbers.
+
+    Raises
+    ------
+    ValueError
+        If a row is not in exactly one test fold.
+
+    Examples
+    --------
+    >>> for train, test in folds_of_rows(2, np.zeros((4, 1)), None, np.array([0, 1, 0, 1]), False):
+    ...     print(train, test)
+    [1 3] [0 2]
+    [0 2] [1 3]
+    """
+    if queries is not None and (cv is None or isinstance(cv, numbers.Integral)):
+        cv = QueryKFold(5 if cv is None else cv)
+    folds = list(check_cv(cv, y, classifier=stratify).split(X, y, queries))
+    n_rows = _num_samples(X)
+    if not np.array_equal(np.sort(np.concatenate([test for _, test in folds])), np.arange(n_rows)):
+        raise ValueError(
+            f"{name}={cv!r} does not have each row in exactly one test fold; expected folds, such as "
+            "QueryKFold(5): every row needs a model that has not seen it."
+        )
+    return folds
+
+
+def fitted_clone(estimator, X, y, sample_weight, queries, **params):
+    """A clone of any estimator, fitted to rows with their weights and query ids, where there are any.
+
+    Parameters
+    ----------
+    estimator : estimator
+    X, y : array-like of shape (n_rows, ...)
+    sample_weight : array-like of shape (n_rows,) or None
+    queries : ndarray of shape (n_rows,) or None
+        The query of each row; see `ranktrees.validation.hand_queries`.
+    **params : dict
+        For its ``fit``.
+
+    Returns
+    -------
+    estimator
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import Ridge
+    >>> fitted_clone(Ridge(), [[0.0], [1.0]], [0, 1], None, None)
+    Ridge()
+    """
+    y, ids = hand_queries(estimator, "fit", y, queries)
+    weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+    return clone(estimator).fit(X, y, **weights, **ids, **params)
 
 
 class _QueryScorer(type(make_scorer(as_measure))):  # type: ignore[misc]

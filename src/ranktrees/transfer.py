@@ -13,7 +13,6 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, TransformerMixin, clone
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing, check_random_state, get_tags, indexable
 from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, StrOptions, validate_params
 from sklearn.utils.metaestimators import available_if
@@ -26,7 +25,7 @@ from sklearn.utils.validation import (
 )
 
 from ranktrees.estimators import HistGBRTRegressor
-from ranktrees.model_selection import QueryKFold
+from ranktrees.model_selection import fitted_clone, folds_of_rows
 from ranktrees.validation import (
     check_columns,
     find_queries,
@@ -203,7 +202,9 @@ class ModelFeatures(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
             check_columns(self, X, reset=True)
             queries = self._queries(X, y, qid, groups)
             self._fit(X, y, sample_weight, queries)
-            folds = _folds(self.cv, X, y, queries, get_tags(self.estimator).estimator_type == "classifier")
+            folds = folds_of_rows(
+                self.cv, X, y, queries, get_tags(self.estimator).estimator_type == "classifier"
+            )
             said = Parallel(n_jobs=self.n_jobs)(
                 delayed(self._said_of_fold)(X, y, sample_weight, queries, *fold) for fold in folds
             )
@@ -297,11 +298,13 @@ class ModelFeatures(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
                 f"{name} is fitted already, and cv={self.cv!r} would fit it anew; expected one or the other: "
                 "pass cv='prefit' to use it as it is, or clone(estimator) to have it fitted."
             )
-        self.estimator_ = self.estimator if fitted else _fitted(self.estimator, X, y, sample_weight, queries)
+        self.estimator_ = (
+            self.estimator if fitted else fitted_clone(self.estimator, X, y, sample_weight, queries)
+        )
 
     def _said_of_fold(self, X, y, sample_weight, queries, train, test):
         """What a model fitted to the rows of ``train`` says of those of ``test``."""
-        model = _fitted(
+        model = fitted_clone(
             self.estimator,
             _safe_indexing(X, train),
             _safe_indexing(y, train),
@@ -457,7 +460,7 @@ def select_source_rows(
         classifier = HistGBRTRegressor(
             "logistic", balanced=True, max_iter=100, max_leaf_nodes=8, random_state=seed
         )
-    folds = _folds(cv, X_source, None, queries, False)
+    folds = folds_of_rows(cv, X_source, None, queries, False)
     found = Parallel(n_jobs=n_jobs)(
         delayed(_target_probabilities)(classifier, X_source, X_target, train, test) for train, test in folds
     )
@@ -621,7 +624,7 @@ class WithSourceRows(MetaEstimatorMixin, BaseEstimator):
                 self.source_rows_, self.source_probabilities_ = np.empty(0, np.intp), np.empty(0)
             else:
                 X, y, sample_weight, queries = self._with_source(X, y, sample_weight, queries)
-            self.estimator_ = _fitted(self.estimator, X, y, sample_weight, queries, **params)
+            self.estimator_ = fitted_clone(self.estimator, X, y, sample_weight, queries, **params)
         return self
 
     def _with_source(self, X, y, sample_weight, queries):
@@ -728,30 +731,10 @@ class WithSourceRows(MetaEstimatorMixin, BaseEstimator):
 # ---------------------------------------------------------------------------------------- fitting and folds
 
 
-def _fitted(estimator, X, y, sample_weight, queries, **params):
-    y, ids = hand_queries(estimator, "fit", y, queries)
-    weights = {} if sample_weight is None else {"sample_weight": sample_weight}
-    return clone(estimator).fit(X, y, **weights, **ids, **params)
-
-
 def _queries(n_rows, ids, holders):
     """The number of the query of each row; None where there are no ids."""
     queries = find_queries(n_rows, ids, holders)
     return None if queries is None else query_of_rows(*queries)
-
-
-def _folds(cv, X, y, queries, stratify):
-    """(train, test) rows of folds that each row is in one of, of whole queries where there are queries."""
-    if queries is not None and (cv is None or isinstance(cv, Integral)):
-        cv = QueryKFold(5 if cv is None else cv)
-    folds = list(check_cv(cv, y, classifier=stratify).split(X, y, queries))
-    n_rows = _num_samples(X)
-    if not np.array_equal(np.sort(np.concatenate([test for _, test in folds])), np.arange(n_rows)):
-        raise ValueError(
-            f"cv={cv!r} does not have each row in exactly one test fold; expected folds, such as "
-            "QueryKFold(5): every row needs a model that has not seen it."
-        )
-    return folds
 
 
 def _spelt(label):

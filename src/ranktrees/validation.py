@@ -924,8 +924,27 @@ def _values(column) -> list:
 
 
 def _levels(column) -> tuple:
-    """The distinct values of a column without the missing ones, sorted (mixed types by name first)."""
-    distinct = [value for value in set(_values(column)) if not _is_missing(value)]
+    """The distinct values of a column without the missing ones, sorted."""
+    return sorted_levels(value for value in set(_values(column)) if not _is_missing(value))
+
+
+def sorted_levels(values) -> tuple:
+    """The distinct values in their order, which for mixed types is by the name of the type first.
+
+    Parameters
+    ----------
+    values : iterable of hashable values
+
+    Returns
+    -------
+    tuple
+
+    Examples
+    --------
+    >>> sorted_levels(["uk", "fr", "uk"])
+    ('fr', 'uk')
+    """
+    distinct = list(set(values))
     try:
         return tuple(sorted(distinct))
     except TypeError:

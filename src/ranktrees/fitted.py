@@ -1,0 +1,632 @@
+"""What a fitted estimator of trees does: predict, rank, score; and ensembles as an estimator."""
+
+from dataclasses import dataclass, field
+from itertools import islice
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.ensemble import BaggingRegressor, VotingRegressor
+from sklearn.frozen import FrozenEstimator
+from sklearn.metrics import r2_score
+from sklearn.utils.validation import check_is_fitted
+
+from ranktrees.early_exit import EarlyExit, places
+from ranktrees.early_exit import predict as predict_with_exits
+from ranktrees.ensemble import Ensemble
+from ranktrees.measures import Measure, as_measure
+from ranktrees.parallel import effective_n_threads
+from ranktrees.validation import (
+    check_columns,
+    check_rows,
+    check_score,
+    find_queries,
+    ids_of_queries,
+    qid_of,
+    sorted_levels,
+)
+
+__all__ = ["EnsembleRanker", "FittedTrees", "own_model", "respelt"]
+
+# What a method that gives scores may be passed by scikit-learn's tools.
+SCORES_REQUEST = {"qid": True, "n_trees": True, "early_exit": True, "return_saved": True}
+
+
+class FittedTrees:
+    """What the estimators share once they have their ``ensemble_``: rows in, scores out."""
+
+    __metadata_request__predict = SCORES_REQUEST
+    __metadata_request__score = {"qid": True, "groups": True, "early_exit": True}  # noqa: RUF012
+
+    _is_ranker = True
+    n_init_trees_ = 0  # so many of the ensemble's trees, the first, are those that boosting started from
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = True
+        tags.target_tags.positive_only = self._is_ranker
+        return tags
+
+    def _scores(self, X, rows, n_trees=None):
+        ensemble = self.ensemble_
+        if n_trees is not None:
+            ensemble = ensemble.first(self.n_init_trees_ + n_trees)
+        return ensemble.predict(rows, self._threads_to_score(rows), start=self._starting_scores(X))
+
+    def _threads_to_score(self, rows):
+        return effective_n_threads(self.n_jobs, rows.shape[0] * (rows.shape[1] + len(self.ensemble_)))
+
+    def _scores_and_saved(self, X, rows, queries, early_exit, n_trees=None):
+        if not isinstance(early_exit, EarlyExit | None):
+            raise TypeError(
+                f"early_exit is a {type(early_exit).__name__}; expected an EarlyExit, such as "
+                "EarlyExit(every=50, drop=0.3), or None."
+            )
+        return predict_with_exits(
+            early_exit,
+            self.ensemble_,
+            rows,
+            queries,
+            start=self._starting_scores(X),
+            finish=self._finish,
+            n_init_trees=self.n_init_trees_,
+            n_trees=n_trees,
+            n_threads=self._threads_to_score(rows),
+        )
+
+    @property
+    def _n_counted(self):
+        """How many trees ``n_trees`` counts."""
+        return len(self.ensemble_) - self.n_init_trees_
+
+    def _starting_scores(self, X):
+        """What the trees' values are added to, where that is not the ensemble's constant."""
+        return None
+
+    def _foreign_init(self):
+        """The model whose predictions the trees are added to; None where the trees are all there is."""
+        return None
+
+    def _finish(self, scores):
+        """Predictions of scores."""
+        return scores
+
+    @property
+    def _link(self):
+        """What makes predictions of scores; None where they are the same."""
+        return None
+
+    def save(self, path):
+        r"""Write the model to a file: its trees, which score as this estimator does.
+
+        Parameters
+        ----------
+        path : path-like
+            Where to; read it by ``EnsembleRanker(Ensemble.load(path))``. The file says how arrays are scored:
+            it has no names of columns, no levels of category columns, and not the :math:`e^s` or
+            :math:`1/(1+e^{-s})` of a Poisson or logistic loss.
+
+        Raises
+        ------
+        ValueError
+            If the trees are not the whole model, since boosting started from a model that is not made of
+            trees of ranktrees.
+        """
+        check_is_fitted(self)
+        _whole_ensemble(self).save(path)
+
+    def predict(self, X, *, n_trees=None, qid=None, early_exit=None, return_saved=False):
+        """Score rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
+            Float32 and float64 are scored as they are, without a copy. An index level named "qid" brings the
+            query ids along.
+        n_trees : int, default=None
+            Use the first ``n_trees`` trees only; None uses all. Those that boosting started from (``init``)
+            are always used, and not counted.
+        qid : array-like of shape (n_rows,), default=None
+            The query of each row, in any order. Only an early exit looks at it.
+        early_exit : EarlyExit, default=None
+            Which rows are dropped before all trees have seen them. They keep the score that they had, which
+            may be above the final score of a row that stayed: `rank` and
+            :meth:`~ranktrees.early_exit.WorkSaved.dropped_last` put them behind it.
+        return_saved : bool, default=False
+            Whether to return what the early exit has saved, too.
+
+        Returns
+        -------
+        scores : ndarray of float64, shape (n_rows,)
+            Higher ranks first. Scores of rows of different queries may be computed together: without early
+            exit a row's score depends on nothing but the row, and with it on nothing but its query.
+        saved : WorkSaved
+            If ``return_saved``.
+
+        Raises
+        ------
+        ValueError
+            If the early exit needs query ids and there are none; the message names what to pass.
+        """
+        check_is_fitted(self)
+        most = self._n_counted
+        if n_trees is not None and not (isinstance(n_trees, Integral) and 0 <= n_trees <= most):
+            raise ValueError(
+                f"n_trees={n_trees!r}: expected a whole number from 0 to {most}, "
+                f"the number of trees {'after those of init' if self.n_init_trees_ else 'of the model'}."
+            )
+        rows = check_rows(self, X, reset=False)
+        if early_exit is None and qid is None and not return_saved:
+            return self._finish(self._scores(X, rows, n_trees))
+        queries = find_queries(rows.shape[0], {"qid": qid}, {"X": X})
+        scores, saved = self._scores_and_saved(X, rows, queries, early_exit, n_trees)
+        return (scores, saved) if return_saved else scores
+
+    def rank(self, X, qid=None, k=10, *, early_exit=None):
+        """The best rows of each query.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
+            As for `predict`. An index level named "qid" brings the query ids along.
+        qid : array-like of shape (n_rows,), default=None
+            The query of each row: any hashable values, in any order.
+        k : int or None, default=10
+            How many rows of each query to return; all, if it has fewer. None returns all of every query.
+        early_exit : EarlyExit, default=None
+            As for `predict`. A row that is dropped ranks behind all that stayed in longer.
+
+        Returns
+        -------
+        DataFrame
+            One row for each that is returned, queries in order of first appearance, best first. ``query`` is
+            the query id, ``row`` the position in ``X``, ``rank`` counts from 1, ``score`` is that of
+            `predict`. Rows with equal scores stand in the order of ``X``.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+        ValueError
+            If there are no query ids, or ``k`` is not a whole number of at least 1.
+
+        Examples
+        --------
+        >>> from ranktrees import LambdaMARTRanker, make_ranking
+        >>> X, y, qid = make_ranking(60, random_state=0, return_X_y_qid=True)
+        >>> ranker = LambdaMARTRanker(max_iter=20, random_state=0).fit(X, y, qid=qid)
+        >>> ranks = ranker.rank(X, qid, k=2)
+        >>> print(ranks[["query", "rank"]].head(4))
+           query  rank
+        0      0     1
+        1      0     2
+        2      1     1
+        3      1     2
+        >>> bool((ranks["score"] == ranker.predict(X)[ranks["row"]]).all())
+        True
+        """
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError("rank returns a pandas DataFrame: pip install pandas") from error
+        check_is_fitted(self)
+        if k is not None and not (isinstance(k, Integral) and not isinstance(k, bool) and k >= 1):
+            raise ValueError(f"k={k!r}: expected how many rows of each query to return, at least 1, or None.")
+        rows = check_rows(self, X, reset=False)
+        queries = find_queries(rows.shape[0], {"qid": qid}, {"X": X})
+        if queries is None:
+            raise ValueError(
+                "rank needs qid=: the best rows of each query are asked for. Pass qid= (one id per row), or "
+                "rows whose index has a level named 'qid'; a qid of all zeros says that one query is meant."
+            )
+        scores, saved = self._scores_and_saved(X, rows, queries, early_exit)
+        order, offsets = queries
+        order = np.arange(len(scores)) if order is None else order
+        place = places(saved.dropped_last(scores)[order], offsets, effective_n_threads(self.n_jobs))
+        query = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+        best_first = np.argsort(offsets[query] + place)
+        shown = best_first if k is None else best_first[place[best_first] < k]
+        ids = ids_of_queries(qid_of(X) if qid is None else qid, *queries)
+        return pd.DataFrame(
+            {
+                "query": pd.Index(ids, tupleize_cols=False).take(query[shown]),
+                "row": order[shown],
+                "rank": place[shown] + 1,
+                "score": scores[order[shown]],
+            }
+        )
+
+    def staged_predict(self, X):
+        """Score rows after each tree.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
+
+        Yields
+        ------
+        scores : ndarray of float64, shape (n_rows,)
+            With the first tree, with the first two, and so on, those that boosting started from (``init``)
+            not counted.
+        """
+        check_is_fitted(self)
+        rows = check_rows(self, X, reset=False)
+        start = self._starting_scores(X)
+        n_threads = effective_n_threads(self.n_jobs, rows.shape[0])
+        stages = self.ensemble_.staged_predict(rows, n_threads, start=start)
+        for scores in islice(stages, self.n_init_trees_, None):
+            yield self._finish(scores)
+
+    def score(self, X, y, sample_weight=None, *, qid=None, groups=None, early_exit=None):
+        """The mean of ``measure`` over the queries; where that is None, R² or a classifier's accuracy.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
+        y : array-like of shape (n_rows,)
+            Labels. A pandas Series whose index has a level named "qid" brings the query ids along.
+        sample_weight : array-like of shape (n_rows,), default=None
+            A query weighs as much as its rows on average.
+        qid, groups : array-like of shape (n_rows,), default=None
+            The query of each row, in any order; two names for the same thing, so that scikit-learn's
+            splitters, which know ``groups``, and people, who know ``qid``, are both served.
+        early_exit : EarlyExit, default=None
+            As for `predict`. Measures of a ranking see rows that are dropped behind all that stayed in
+            longer; others (RMSE, R²) see the frozen scores.
+
+        Returns
+        -------
+        score : float
+            Higher is better. NaN, with an ``UndefinedMetricWarning``, where no query counts.
+
+        Raises
+        ------
+        ValueError
+            If the model was fitted with query ids and none are given here.
+        """
+        check_is_fitted(self)
+        measure = self._measure()
+        data = check_score(self, X, y, sample_weight, qid=qid, groups=groups, ranker=self._wants_queries)
+        if early_exit is None:
+            scores = self._finish(self._scores(X, data.X))
+        else:
+            queries = (data.order, data.offsets) if data.qid_given else None
+            scores, saved = self._scores_and_saved(X, data.X, queries, early_exit)
+            if measure is not None and measure.by_order:
+                scores = saved.dropped_last(scores)
+        scores = scores if data.order is None else scores[data.order]
+        if measure is None:
+            return self._score_without_queries(data.labels, scores, data.weights)
+        n_threads = effective_n_threads(self.n_jobs)
+        return measure.signed_mean(data.labels, scores, data.offsets, data.weights, n_threads)
+
+    def _measure(self):
+        return None if self.measure is None else as_measure(self.measure)
+
+    def _score_without_queries(self, labels, scores, weights):
+        return float(r2_score(labels, scores, sample_weight=weights))
+
+    @property
+    def _wants_queries(self):
+        return self._is_ranker or self.measure is not None
+
+    @property
+    def feature_importances_(self):
+        """Each feature's share of the total gain, float64[n_features]."""
+        return self.feature_importances("gain")
+
+    def feature_importances(self, kind="gain"):
+        """How much each feature matters to the trees, those of ``init`` included.
+
+        Parameters
+        ----------
+        kind : {"gain", "split"}, default="gain"
+            The sum of the gains of a feature's splits, or their number.
+
+        Returns
+        -------
+        importances : ndarray of float64, shape (n_features,)
+            They sum to 1, or are all 0 where no tree splits.
+        """
+        check_is_fitted(self)
+        importances = self.ensemble_.feature_importances(kind)
+        total = importances.sum()
+        return importances / total if total > 0 else importances
+
+
+def own_model(model):
+    """The estimator of trees that a model is, frozen or not; None if it is another kind of model.
+
+    Parameters
+    ----------
+    model : object
+        An estimator of any kind, or an `Ensemble`.
+
+    Returns
+    -------
+    FittedTrees or None
+
+    Examples
+    --------
+    >>> from sklearn.frozen import FrozenEstimator
+    >>> from sklearn.linear_model import Ridge
+    >>> from ranktrees import RandomForestRanker
+    >>> own_model(FrozenEstimator(RandomForestRanker())), own_model(Ridge())
+    (RandomForestRanker(), None)
+    """
+    while isinstance(model, FrozenEstimator):
+        model = model.estimator
+    if isinstance(model, Ensemble):
+        return EnsembleRanker(model)
+    return model if isinstance(model, FittedTrees) else None
+
+
+def respelt(model, levels):
+    """The trees of a model over rows whose category columns are coded by other levels.
+
+    Parameters
+    ----------
+    model : FittedTrees
+    levels : dict of int to tuple
+        The levels of each category column, by which its codes 0, 1, ... are told.
+
+    Returns
+    -------
+    Ensemble
+        Levels that the model does not know are missing values to it, as they were.
+
+    Raises
+    ------
+    ValueError
+        If the trees compare codes that are told otherwise, or a column is a category column on one side only.
+    """
+    ensemble, known = model.ensemble_, getattr(model, "_category_levels", {})
+    nodes, spelt = ensemble.nodes, list(ensemble.categories)
+    for feature in sorted(known.keys() | levels.keys()):
+        if known.get(feature) == levels.get(feature) or not (nodes["feature"] == feature).any():
+            continue
+        by_cut = ((nodes["feature"] == feature) & (nodes["categories"] < 0)).any()
+        if by_cut or feature not in known or feature not in levels:
+            raise ValueError(
+                f"column {feature} has the levels {levels.get(feature)}, but {type(model).__name__} was "
+                f"fitted with {known.get(feature)}, and its trees ask for codes of those; expected the same "
+                "levels, or splits by category: fit it to the same rows."
+            )
+        places = dict(zip(levels[feature], range(len(levels[feature])), strict=True))
+        codes = spelt[feature].astype(int)
+        spelt[feature] = np.array([places.get(known[feature][code], np.nan) for code in codes])
+    categories = [None if each is None else np.sort(each[~np.isnan(each)]) for each in spelt]
+    return ensemble._with_categories(categories, spelt)
+
+
+def _whole_ensemble(model):
+    if (foreign := model._foreign_init()) is not None:
+        raise ValueError(
+            f"{type(model).__name__} is not one ensemble: boosting started from {foreign!r}, and its trees "
+            "are added to what that predicts; expected trees only: pickle the estimator instead, or start "
+            "from an estimator of ranktrees."
+        )
+    return model.ensemble_
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class EnsembleRanker(FittedTrees, RegressorMixin, BaseEstimator):
+    r"""An ensemble as an estimator: trees that are there already predict, rank and score.
+
+    It is fitted from the start. `fit` learns nothing, and clones have the same trees, so that in a search or
+    in cross-validation all folds get the same model. It can be what boosting starts from (``init``), too.
+
+    Parameters
+    ----------
+    ensemble : Ensemble
+        The trees: of another estimator, read by `Ensemble.load`, or several joined by `Ensemble.joined`.
+    feature_names : array-like of str, default=None
+        The names of the columns, if rows are data frames; None does not look at names.
+    category_levels : dict of int to tuple, default=None
+        The levels of each category column of a data frame, by the number of the column, in the order of the
+        codes 0, 1, ... that the trees ask for.
+    measure : str, Measure or None, default="ndcg@10"
+        What `score` returns; None is R².
+    n_jobs : int or None, default=None
+        Threads; None and -1 use all processors. Scores do not depend on it.
+
+    Attributes
+    ----------
+    ensemble_ : Ensemble
+        The trees.
+    feature_importances_ : ndarray of float64, shape (n_features,)
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        If ``feature_names`` are given.
+
+    See Also
+    --------
+    EnsembleRanker.average : the mean of several fitted models.
+
+    Examples
+    --------
+    >>> from ranktrees import EnsembleRanker, LambdaMARTRanker, make_ranking
+    >>> X, y, qid = make_ranking(60, random_state=0, return_X_y_qid=True)
+    >>> fitted = LambdaMARTRanker(max_iter=20, random_state=0).fit(X, y, qid=qid)
+    >>> ranker = EnsembleRanker(fitted.ensemble_)
+    >>> bool((ranker.predict(X) == fitted.predict(X)).all())
+    True
+    >>> ranker.score(X, y, qid=qid) == fitted.score(X, y, qid=qid)
+    True
+    """
+
+    ensemble: Any = field(kw_only=False)
+    feature_names: Any = None
+    category_levels: Any = None
+    measure: str | Measure | None = "ndcg@10"
+    n_jobs: int | None = None
+
+    __metadata_request__fit = {"qid": True, "groups": True}  # noqa: RUF012
+    _is_ranker = False
+    _qid_given = True  # a measure needs them
+    _parameter_constraints = {  # noqa: RUF012
+        "ensemble": [Ensemble],
+        "feature_names": ["array-like", None],
+        "category_levels": [dict, None],
+        "measure": [str, Measure, None],
+        "n_jobs": [Integral, None],
+    }
+
+    @classmethod
+    def average(cls, models, weights=None, **parameters):
+        r"""The mean of several fitted models, as one ensemble.
+
+        .. math:: s(x) = \sum_i \frac{w_i}{\sum_j w_j}\; s_i(x)
+
+        with :math:`s_i` what model :math:`i` predicts. It has all their trees, and scores in one go; see
+        `Ensemble.joined`.
+
+        Parameters
+        ----------
+        models : sequence of estimators, BaggingRegressor or VotingRegressor
+            Fitted estimators of trees of this library, also frozen ones, or their ensembles; or one of
+            scikit-learn's meta-estimators fitted around them.
+        weights : array-like of shape (n_models,), default=None
+            Numbers that do not sum to 0; None is 1 for each. A `VotingRegressor` brings its own.
+        **parameters : dict
+            ``measure`` and ``n_jobs`` of the ranker.
+
+        Returns
+        -------
+        EnsembleRanker
+            With the names and the levels of the columns that the models know.
+
+        Raises
+        ------
+        TypeError
+            If a model is no estimator of trees of this library.
+        NotFittedError
+            If one is not fitted.
+        ValueError
+            If the models have other columns, or a mean of their predictions is no sum over trees: where
+            boosting started from another kind of model, with a Poisson or logistic loss, and where features
+            were drawn for each model.
+
+        Examples
+        --------
+        >>> from ranktrees import EnsembleRanker, HistGBRTRegressor, make_ranking
+        >>> X, y, qid = make_ranking(60, random_state=0, return_X_y_qid=True)
+        >>> models = [HistGBRTRegressor(max_iter=20, random_state=seed).fit(X, y) for seed in range(3)]
+        >>> ranker = EnsembleRanker.average(models)
+        >>> len(ranker.ensemble_)
+        60
+        >>> mean = np.mean([model.predict(X) for model in models], axis=0)
+        >>> bool(np.allclose(ranker.predict(X), mean))
+        True
+        """
+        around, models, weights = _members(models, weights)
+        own = [_averaged(model) for model in models]
+        names = next((list(each.feature_names_in_) for each in [*around, *own] if _has_names(each)), None)
+        for each in own:
+            if names is not None and _has_names(each) and list(each.feature_names_in_) != names:
+                raise ValueError(
+                    f"models have the columns {names} and {list(each.feature_names_in_)}; expected the same."
+                )
+        known = [getattr(each, "_category_levels", {}) for each in own]
+        levels = {
+            feature: sorted_levels(value for each in known for value in each.get(feature, ()))
+            for feature in sorted(set().union(*known))
+        }
+        weights = np.ones(len(own)) if weights is None else np.asarray(weights, np.float64)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            shares = weights / weights.sum()
+        ensemble = Ensemble.joined([respelt(each, levels) for each in own], shares)
+        return cls(ensemble, feature_names=names, category_levels=levels or None, **parameters)
+
+    @property
+    def ensemble_(self):
+        return self.ensemble
+
+    @property
+    def n_features_in_(self):
+        return self.ensemble.n_features
+
+    @property
+    def feature_names_in_(self):
+        if self.feature_names is None:
+            raise AttributeError("feature_names are not known")
+        return np.asarray(self.feature_names, dtype=object)
+
+    @property
+    def _category_levels(self):
+        return self.category_levels or {}
+
+    def __sklearn_is_fitted__(self):
+        return True
+
+    def fit(self, X, y=None, *, qid=None, groups=None):
+        """Learn nothing.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
+            Their columns are compared with those of the trees.
+        y, qid, groups : array-like of shape (n_rows,), default=None
+            Not looked at.
+
+        Returns
+        -------
+        self : EnsembleRanker
+
+        Raises
+        ------
+        ValueError
+            If the columns are others.
+        """
+        self._validate_params()
+        check_columns(self, X, reset=False)
+        return self
+
+
+def _has_names(model):
+    return hasattr(model, "feature_names_in_")
+
+
+def _members(models, weights):
+    """(what they are wrapped in, if anything), fitted models, and weights."""
+    if isinstance(models, BaggingRegressor | VotingRegressor):
+        check_is_fitted(models)
+        around = [models]
+        if isinstance(models, VotingRegressor):
+            if weights is not None:
+                raise ValueError(
+                    "weights are given, but a VotingRegressor has its own: leave one of them out."
+                )
+            weights = models._weights_not_none
+        else:
+            everything = np.arange(models.n_features_in_)
+            if not all(np.array_equal(own, everything) for own in models.estimators_features_):
+                raise ValueError(
+                    "the models of the BaggingRegressor have seen other features each; expected all: set "
+                    "max_features=1.0 and bootstrap_features=False."
+                )
+        return around, models.estimators_, weights
+    models = list(models)
+    if not models:
+        raise ValueError("models is empty; expected at least one fitted model.")
+    return [], models, weights
+
+
+def _averaged(model):
+    """A model of which means can be taken by its trees."""
+    own = own_model(model)
+    if own is None:
+        raise TypeError(
+            f"models has a {type(model).__name__}; expected fitted estimators of trees of ranktrees, a "
+            "BaggingRegressor or a VotingRegressor of such."
+        )
+    check_is_fitted(own)
+    _whole_ensemble(own)
+    if own._link is not None:
+        raise ValueError(
+            f"models has {own!r}, whose predictions are no sums over trees; expected models whose scores are "
+            "what they predict: join their scores by Ensemble.joined."
+        )
+    return own
