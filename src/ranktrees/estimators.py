@@ -440,13 +440,26 @@ class BoostedTrees(TreeEnsembleEstimator):
         init = fitted_clone(self.init, rows, data.labels, data.weights, queries)
         if cv is None:
             return init, None
+        return init, self._out_of_fold(rows, data, queries)
+
+    def _out_of_fold(self, rows, data, queries):
+        as_they_came = np.arange(data.n_rows) if data.order is None else np.argsort(data.order)
+        folds = folds_of_rows(
+            self.init_cv,
+            _safe_indexing(rows, as_they_came),
+            data.labels[as_they_came],
+            data.query_of_row[as_they_came] if data.qid_given else None,
+            is_classifier(self),
+            "init_cv",
+        )
         scores = np.empty(data.n_rows)
-        for train, test in folds_of_rows(cv, rows, data.labels, queries, is_classifier(self), "init_cv"):
+        for fold in folds:
+            train, test = (as_they_came[part] for part in fold)
             weights = None if data.weights is None else data.weights[train]
             ids = None if queries is None else queries[train]
             model = fitted_clone(self.init, _safe_indexing(rows, train), data.labels[train], weights, ids)
             scores[test] = _scores_by(model, _safe_indexing(rows, test))
-        return init, scores
+        return scores
 
     def _fitted_forest(self, rows, data, queries):
         forest = self.init
