@@ -110,17 +110,16 @@ def test_extend(seed, n, average, n_features):
     np.testing.assert_allclose(both.predict(X), expected, rtol=1e-12, atol=1e-12)
 
 
-def test_extending_undoes_first():
-    ensemble = random_ensemble(5, 6, base=0.5)
-    last = Ensemble(
-        ensemble.nodes[ensemble.tree_offsets[4] :],
-        ensemble.tree_offsets[4:] - ensemble.tree_offsets[4],
-        n_features=ensemble.n_features,
-        bitsets=ensemble.bitsets,
-        categories=ensemble.categories,
-        base=0.5,
-    )
-    assert ensemble.first(4).extend(last) == ensemble
+@pytest.mark.parametrize("average", [False, True])
+def test_after_is_what_first_leaves_out(average):
+    ensemble = random_ensemble(5, 6, base=0.5, average=average)
+    for n in range(7):
+        assert ensemble.first(n).extend(ensemble.after(n)) == ensemble
+    assert ensemble.after(6).n_trees == 0
+    assert ensemble.after(6).base == 0.5
+    for n in (-1, 7):
+        with pytest.raises(ValueError, match="n must be between 0 and the number of trees, 6"):
+            ensemble.after(n)
 
 
 def test_extend_refuses_what_does_not_fit():
@@ -136,6 +135,66 @@ def test_extend_refuses_what_does_not_fit():
     )
     with pytest.raises(ValueError, match=r"categories\[0\] must be a list of at most 256 values"):
         one.extend(two)
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    sizes=st.lists(st.tuples(st.integers(0, 4), st.booleans()), min_size=1, max_size=4),
+    weighted=st.booleans(),
+)
+@settings(deadline=None, max_examples=40)
+def test_joined_is_the_weighted_sum(seed, sizes, weighted):
+    """To the bit: bases are summed, then values of trees, each times its weight, over the number of trees."""
+    rng = np.random.default_rng(seed)
+    parts = [
+        random_ensemble(rng.integers(2**32), n_trees, average=average, base=rng.normal())
+        for n_trees, average in sizes
+    ]
+    weights = rng.normal(size=len(parts)) if weighted else np.ones(len(parts))
+    joined = Ensemble.joined(parts, weights if weighted else None)
+    X = np.vstack([rows(seed, part) for part in parts])
+    scores = np.zeros(len(X))
+    for part, weight in zip(parts, weights, strict=True):
+        scores += weight * part.base
+    for part, weight in zip(parts, weights, strict=True):
+        for tree, leaf in zip(part, part.leaves(X).T, strict=True):
+            scores += weight * tree.nodes["value"][leaf] / (len(part) if part.average else 1)
+    np.testing.assert_array_equal(joined.predict(X), scores)
+    expected = sum(w * part.predict(X) for part, w in zip(parts, weights, strict=True))
+    np.testing.assert_allclose(joined.predict(X), expected, rtol=1e-9, atol=1e-9)
+    np.testing.assert_array_equal(joined.leaves(X), np.hstack([part.leaves(X) for part in parts]))
+    importances = sum(
+        abs(w) * part.feature_importances() / (max(len(part), 1) if part.average else 1)
+        for part, w in zip(parts, weights, strict=True)
+    )
+    np.testing.assert_allclose(joined.feature_importances(), importances, rtol=1e-9)
+    np.testing.assert_array_equal(
+        joined.feature_importances("split"), sum(part.feature_importances("split") for part in parts)
+    )
+
+
+def test_joined_does_not_care_how_it_is_bracketed():
+    one, two, three = (random_ensemble(seed, 3, average=seed == 1, base=seed / 7) for seed in range(3))
+    at_once = Ensemble.joined([one, two, three])
+    assert Ensemble.joined([Ensemble.joined([one, two]), three]) == at_once
+    assert Ensemble.joined([at_once]) == at_once
+    assert Ensemble.joined([one]) == one
+    assert Ensemble.from_bytes(at_once.to_bytes()) == at_once
+    assert at_once.n_trees == 9
+
+
+def test_joined_refuses_what_does_not_fit():
+    one = random_ensemble(1)
+    for ensembles, weights, message in (
+        ([], None, "ensembles is empty, expected at least one"),
+        ([one, random_ensemble(1, n_features=5)], None, r"ensembles have \[4, 5\] features"),
+        ([one, one], [1.0], r"weights=\[1.0\], expected 2 finite numbers, one per ensemble"),
+        ([one], [np.inf], r"weights=\[inf\]"),
+        ([one], 2.0, r"weights=2.0"),
+        ([one], [1e308], "value must be finite"),
+    ):
+        with pytest.raises(ValueError, match=message), np.errstate(over="ignore"):
+            Ensemble.joined(ensembles, weights)
 
 
 def test_feature_importances():
@@ -172,7 +231,7 @@ def test_pickle_goes_through_the_checked_bytes(protocol):
     if protocol >= 3:
         with pytest.raises(ValueError, match="checksum does not match"):
             pickle.loads(pickled.replace(data, data[:-1] + bytes([data[-1] ^ 1])))
-    assert copy.deepcopy(ensemble) == ensemble
+    assert copy.deepcopy(ensemble) is ensemble
 
 
 def test_repr():

@@ -423,12 +423,15 @@ def test_columns_have_to_be_the_same(rows):
     with pytest.raises(ValueError, match="width"):
         make(init=named).fit(frame, y, qid=qid)
     coded = np.column_stack([frame["size"], frame["colour"].cat.codes])
-    by_code = EnsembleRanker(clone(FOREST).fit(coded, y, qid=qid).ensemble_, category_levels={1: ("b", "r")})
-    with pytest.raises(ValueError, match=r"column 1 has the levels \('b', .*expected the same"):
-        make(init=by_code).fit(frame, y, qid=qid)
-    ensemble = clone(FOREST).fit(frame, y, qid=qid).ensemble_
-    with pytest.raises(ValueError, match=r"column 1 has the levels .* fitted with None"):
-        make(init=ensemble).fit(frame, y, qid=qid)
+    by_code = clone(FOREST).fit(coded, y, qid=qid).ensemble_
+    by_category = clone(FOREST).fit(frame, y, qid=qid).ensemble_
+    names = ["size", "colour"]
+    for init, known in (
+        (EnsembleRanker(by_code, feature_names=names, category_levels={1: ("b", "r")}), r"\('b', 'r'\)"),
+        (EnsembleRanker(by_category, feature_names=names), "None"),
+    ):
+        with pytest.raises(ValueError, match=rf"column 1 has the levels \('b', .* fitted with {known}"):
+            make(init=init).fit(frame, y, qid=qid)
 
 
 def test_scores_are_on_one_scale(rows):

@@ -423,7 +423,7 @@ class EnsembleRanker(FittedTrees, RegressorMixin, BaseEstimator):
     ensemble : Ensemble
         The trees: of another estimator, read by `Ensemble.load`, or several joined by `Ensemble.joined`.
     feature_names : array-like of str, default=None
-        The names of the columns, if rows are data frames; None does not look at names.
+        The names of the columns. None: they are not known; scikit-learn warns where rows have some.
     category_levels : dict of int to tuple, default=None
         The levels of each category column of a data frame, by the number of the column, in the order of the
         codes 0, 1, ... that the trees ask for.

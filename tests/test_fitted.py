@@ -1,0 +1,253 @@
+"""Ensembles as estimators, and averages of fitted models."""
+
+import copy
+import pickle
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from sklearn.base import clone
+from sklearn.ensemble import BaggingRegressor, VotingRegressor
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import cross_val_score
+
+from ranktrees import (
+    EarlyExit,
+    Ensemble,
+    EnsembleRanker,
+    HistGBRTClassifier,
+    HistGBRTRegressor,
+    LambdaMARTRanker,
+    QueryKFold,
+    RandomForestRanker,
+    make_ranking,
+    pick_early_exit,
+    query_scorer,
+)
+
+SMALL = {"max_leaf_nodes": 6, "min_samples_leaf": 3, "n_jobs": 1}
+STOCHASTIC = {"subsample": 0.5, "max_features": 0.3}  # kSGBRT
+
+
+@pytest.fixture(scope="module")
+def rows():
+    """X, y, qid; do not change them."""
+    X, y, qid = make_ranking(15, rows_per_query=20, n_features=6, random_state=0, return_X_y_qid=True)
+    order = np.random.default_rng(0).permutation(len(y))
+    X, y, qid = X[order], y[order], qid[order]
+    for array in (X, y, qid):
+        array.flags.writeable = False
+    return X, y, qid
+
+
+@pytest.fixture(scope="module")
+def models(rows):
+    X, y, qid = rows
+    return [
+        HistGBRTRegressor(max_iter=5, random_state=seed, **SMALL | STOCHASTIC).fit(X, y, qid=qid)
+        for seed in range(3)
+    ]
+
+
+# ------------------------------------------------------------------------------------ ensembles as estimators
+
+
+def test_an_ensemble_predicts_ranks_and_scores_as_its_estimator(rows):
+    X, y, qid = rows
+    fitted = LambdaMARTRanker(max_iter=8, random_state=0, **SMALL).fit(X, y, qid=qid)
+    ranker = EnsembleRanker(fitted.ensemble_, n_jobs=1)
+    exits = EarlyExit(every=2, drop=0.3)
+    for method, arguments in (
+        ("predict", (X,)),
+        ("feature_importances", ()),
+        ("score", (X, y)),
+    ):
+        ids = {"qid": qid} if method == "score" else {}
+        np.testing.assert_array_equal(
+            getattr(ranker, method)(*arguments, **ids), getattr(fitted, method)(*arguments, **ids)
+        )
+    assert ranker.rank(X, qid, k=3).equals(fitted.rank(X, qid, k=3))
+    assert ranker.score(X, y, qid=qid, early_exit=exits) == fitted.score(X, y, qid=qid, early_exit=exits)
+    np.testing.assert_array_equal(list(ranker.staged_predict(X)), list(fitted.staged_predict(X)))
+    one, other = (
+        pick_early_exit(each, X, y, qid=qid, tolerated_loss=0.1, confidence=None) for each in (ranker, fitted)
+    )
+    assert one.early_exit == other.early_exit
+    with pytest.raises(ValueError, match="score needs qid="):
+        ranker.score(X, y)
+    assert -5 < clone(ranker).set_params(measure=None).score(X, y) < 1
+
+
+def test_an_ensemble_is_fitted_and_stays_so(rows, tmp_path):
+    X, y, qid = rows
+    fitted = RandomForestRanker(4, random_state=0, **SMALL).fit(X, y, qid=qid)
+    fitted.save(tmp_path / "forest.rkt")
+    ranker = EnsembleRanker(Ensemble.load(tmp_path / "forest.rkt"), measure="ndcg@5")
+    for twin in (clone(ranker), copy.deepcopy(ranker), pickle.loads(pickle.dumps(ranker)), ranker.fit(X, y)):
+        assert twin.ensemble_ == fitted.ensemble_
+        assert twin.predict(X).tobytes() == fitted.predict(X).tobytes()
+    assert clone(ranker).ensemble_ is ranker.ensemble_
+    ranker.save(tmp_path / "again.rkt")
+    assert (tmp_path / "again.rkt").read_bytes() == (tmp_path / "forest.rkt").read_bytes()
+    ids = pd.Index(qid, name="qid")
+    scores = cross_val_score(
+        ranker, X, pd.Series(y, index=ids), cv=QueryKFold(3), scoring=query_scorer("ndcg@5")
+    )
+    expected = [
+        fitted.set_params(measure="ndcg@5").score(X[test], y[test], qid=qid[test])
+        for _, test in QueryKFold(3).split(X, groups=qid)
+    ]
+    np.testing.assert_allclose(scores, expected, rtol=1e-12)
+    assert not hasattr(ranker, "feature_names_in_")
+
+
+def test_columns_are_compared(rows):
+    X, y, qid = rows
+    ensemble = RandomForestRanker(2, random_state=0, **SMALL).fit(X, y, qid=qid).ensemble_
+    ranker = EnsembleRanker(ensemble, feature_names=list("abcdef"))
+    frame = pd.DataFrame(X, columns=list("abcdef"))
+    assert ranker.fit(frame).predict(frame).tobytes() == ensemble.predict(X).tobytes()
+    for wrong in (frame[list("bacdef")], frame.rename(columns={"a": "z"}), frame[list("abcde")]):
+        for method in (ranker.fit, ranker.predict):
+            with pytest.raises(ValueError, match="feature"):
+                method(wrong)
+    with pytest.raises(ValueError, match="'ensemble' parameter of EnsembleRanker must be an instance of"):
+        EnsembleRanker(Ridge()).fit(X)
+
+
+# --------------------------------------------------------------------------------------------------- averages
+
+
+def mean_of(models, X, weights=None):
+    return np.average([model.predict(X) for model in models], axis=0, weights=weights)
+
+
+@pytest.mark.parametrize("weights", [None, [1.0, 2.0, 5.0]])
+def test_average_scores_like_the_mean(weights, rows, models):
+    X, y, qid = rows
+    ranker = EnsembleRanker.average(models, weights, measure="ndcg@5", n_jobs=1)
+    assert len(ranker.ensemble_) == 15
+    np.testing.assert_allclose(ranker.predict(X), mean_of(models, X, weights), rtol=1e-12)
+    shares = np.full(3, 1 / 3) if weights is None else np.array(weights) / 8
+    assert ranker.ensemble_ == Ensemble.joined([model.ensemble_ for model in models], shares)
+    importances = sum(s * m.ensemble_.feature_importances() for s, m in zip(shares, models, strict=True))
+    np.testing.assert_allclose(ranker.ensemble_.feature_importances(), importances)
+    assert 0 < ranker.score(X, y, qid=qid) <= 1
+
+
+def test_average_of_all_kinds_of_trees(rows, models):
+    X, y, qid = rows
+    forest = RandomForestRanker(4, random_state=0, **SMALL).fit(X, y, qid=qid)
+    lambdamart = LambdaMARTRanker(max_iter=3, init=forest, random_state=0, **SMALL).fit(X, y, qid=qid)
+    kinds = [forest, lambdamart, FrozenEstimator(models[0]), EnsembleRanker(forest.ensemble_)]
+    ranker = EnsembleRanker.average([*kinds, forest.ensemble_])
+    np.testing.assert_allclose(ranker.predict(X), mean_of([*kinds, forest], X), rtol=1e-12)
+    assert len(ranker.ensemble_) == 4 + 7 + 5 + 4 + 4
+
+
+def test_average_has_the_same_bytes_for_any_number_of_jobs(rows):
+    X, y, qid = rows
+    digests = set()
+    for n_jobs in (1, 2, 3):
+        with sklearn.config_context(enable_metadata_routing=True), joblib.parallel_config("threading"):
+            bagging = BaggingRegressor(
+                HistGBRTRegressor(max_iter=3, **SMALL | STOCHASTIC | {"n_jobs": n_jobs}),
+                n_estimators=3,
+                bootstrap=False,
+                random_state=0,
+                n_jobs=n_jobs,
+            ).fit(X, y, qid=qid)
+        digests.add(EnsembleRanker.average(bagging).ensemble_.digest())
+    assert len(digests) == 1
+
+
+@pytest.mark.parametrize("cls", [HistGBRTRegressor, LambdaMARTRanker])
+def test_runs_of_scikit_learns_bagging_become_one_ensemble(cls, rows):
+    """Averaged kSGBRT; query ids reach the runs through metadata routing, in the order of their rows."""
+    X, y, qid = rows
+    booster = cls(max_iter=4, **SMALL | STOCHASTIC)
+    with sklearn.config_context(enable_metadata_routing=True):
+        booster.set_fit_request(sample_weight=True)
+        bagging = BaggingRegressor(booster, n_estimators=3, bootstrap=False, random_state=0)
+        bagging.fit(X, y, qid=qid)
+        seeds = {run.random_state for run in bagging.estimators_}
+        ranker = EnsembleRanker.average(bagging)
+    assert len(seeds) == 3
+    assert len(ranker.ensemble_) == 12
+    np.testing.assert_allclose(ranker.predict(X), bagging.predict(X), rtol=1e-12)
+    for run in bagging.estimators_:  # each is a fit to all rows, and differs by its seed only
+        alone = clone(run).fit(X, y, np.ones(len(y)), qid=qid)
+        assert alone.ensemble_ == run.ensemble_
+    with sklearn.config_context(enable_metadata_routing=True):
+        mixed = BaggingRegressor(clone(booster).set_fit_request(sample_weight=False), n_estimators=2)
+        mixed = mixed.set_params(bootstrap=False, random_state=0).fit(X, y, qid=qid)
+    for run, drawn in zip(mixed.estimators_, mixed.estimators_samples_, strict=True):
+        assert (np.sort(drawn) == np.arange(len(y))).all()
+        assert clone(run).fit(X[drawn], y[drawn], qid=qid[drawn]).ensemble_ == run.ensemble_
+
+
+def test_votes_become_one_ensemble(rows):
+    X, y, qid = rows
+    frame = pd.DataFrame(X, columns=list("abcdef"))
+    members = [
+        ("forest", RandomForestRanker(4, random_state=0, **SMALL)),
+        ("none", "drop"),
+        ("boosting", HistGBRTRegressor(max_iter=4, random_state=0, **SMALL)),
+    ]
+    with sklearn.config_context(enable_metadata_routing=True):
+        voting = VotingRegressor(members, weights=[1, 7, 3]).fit(frame, y, qid=qid)
+    ranker = EnsembleRanker.average(voting)
+    np.testing.assert_allclose(ranker.predict(frame), voting.predict(frame), rtol=1e-12)
+    assert ranker.feature_names_in_.tolist() == list("abcdef")
+    with pytest.raises(ValueError, match="weights are given, but a VotingRegressor has its own"):
+        EnsembleRanker.average(voting, [1, 2])
+
+
+def test_names_and_levels_of_all_models_are_known(rows):
+    X, y, qid = rows
+    colour = pd.Series(np.array(list("rgbv"))[np.random.default_rng(0).integers(0, 4, len(y))])
+    y = y + 2.0 * colour.isin(["r", "v"])
+    frame = pd.DataFrame({"a": X[:, 0], "colour": colour.astype("category")})
+    parts = [colour != "r", colour != "g"]
+    models = [
+        RandomForestRanker(3, random_state=0, **SMALL).fit(frame[part], y[part], qid=qid[part])
+        for part in parts
+    ]
+    ranker = EnsembleRanker.average(models)
+    assert ranker.category_levels == {1: ("b", "g", "r", "v")}
+    np.testing.assert_allclose(ranker.predict(frame), mean_of(models, frame), rtol=1e-12)
+    assert clone(ranker).predict(frame).tobytes() == ranker.predict(frame).tobytes()
+    other = RandomForestRanker(3, **SMALL).fit(frame.rename(columns={"a": "b"}), y, qid=qid)
+    with pytest.raises(ValueError, match=r"models have the columns \['a', 'colour'\] and \['b', 'colour'\]"):
+        EnsembleRanker.average([models[0], other])
+
+
+def test_what_is_no_average_of_trees_is_refused(rows, models):
+    X, y, _ = rows
+    for members, error, message in (
+        ([], ValueError, "models is empty"),
+        (
+            [models[0], Ridge().fit(X, y)],
+            TypeError,
+            "models has a Ridge; expected fitted estimators of trees",
+        ),
+        ([HistGBRTRegressor()], NotFittedError, "HistGBRTRegressor"),
+        ([HistGBRTClassifier(max_iter=2, **SMALL).fit(X, y > 1)], ValueError, "are no sums over trees"),
+        ([HistGBRTRegressor("poisson", max_iter=2).fit(X, y)], ValueError, "poisson.* no sums over trees"),
+        ([HistGBRTRegressor(init=Ridge(), max_iter=2).fit(X, y)], ValueError, "boosting started from Ridge"),
+        (BaggingRegressor(Ridge()), NotFittedError, "BaggingRegressor"),
+        (
+            BaggingRegressor(HistGBRTRegressor(max_iter=2), n_estimators=2, max_features=0.5).fit(X, y),
+            ValueError,
+            "have seen other features each",
+        ),
+    ):
+        with pytest.raises(error, match=message):
+            EnsembleRanker.average(members)
+    for weights in ([1.0], [1.0, -1.0, 0.0], [np.nan, 1.0, 1.0]):
+        with pytest.raises(ValueError, match="weights"):
+            EnsembleRanker.average(models, weights)
