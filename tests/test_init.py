@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 import sklearn
 from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.ensemble import BaggingRegressor
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -361,6 +362,14 @@ def test_parameters_of_a_fitted_init_stay(rows):
     assert make(init=forest).set_params(init=Ridge(), init__alpha=2.0).init.alpha == 2.0
     assert clone(make()).set_params(init__n_estimators=3).init.n_estimators == 3
     assert FOREST.n_estimators == 6
+    assert "init__n_estimators" in make().get_params()
+    assert not any(name.startswith("init__") for name in make(init=forest).get_params())
+    with sklearn.config_context(enable_metadata_routing=True):  # which sets every random_state there is
+        bagging = BaggingRegressor(make(init=forest), n_estimators=2, bootstrap=False, random_state=0)
+        bagging.fit(X, y, qid=qid)
+    assert all(run.init is forest for run in bagging.estimators_)
+    ranker = EnsembleRanker.average(bagging)
+    np.testing.assert_allclose(ranker.predict(X), bagging.predict(X), rtol=1e-12)
 
 
 # ---------------------------------------------------------------------------------------- columns and scales

@@ -395,7 +395,7 @@ class BoostedTrees(TreeEnsembleEstimator):
             return start | {"ensemble_": self._no_trees(base)}
         init, scores = self._fitted_init(X, data)
         ensemble = self._no_trees()
-        if own := own_model(init):
+        if (own := own_model(init)) is not None:
             check_columns(own, X, reset=False)
             if own._link not in (None, self._link) and not self._is_ranker:
                 raise ValueError(
@@ -480,11 +480,29 @@ class BoostedTrees(TreeEnsembleEstimator):
             )
         return forest, np.where(np.isnan(scores), forest.ensemble_.base, scores)
 
+    @property
+    def _keeps_init(self):
+        return not isinstance(self.init, type) and is_fitted(self.init)
+
     def __sklearn_clone__(self):
         twin = super().__sklearn_clone__()
-        if is_fitted(self.init):
+        if self._keeps_init:
             twin.init = self.init
         return twin
+
+    def get_params(self, deep=True):
+        """Get parameters.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+            Whether to list those of ``init``, too, as ``init__<name>``, unless it is fitted.
+
+        Returns
+        -------
+        params : dict
+        """
+        return super().get_params(deep and not self._keeps_init)
 
     def set_params(self, **params):
         """Set parameters.
@@ -504,7 +522,7 @@ class BoostedTrees(TreeEnsembleEstimator):
             If ``init`` is fitted and one of its parameters is to be changed, which would have no effect.
         """
         inner = [name for name in params if name.startswith("init__")]
-        if inner and hasattr(self.init, "fit") and is_fitted(params.get("init", self.init)):
+        if inner and "init" not in params and hasattr(self.init, "fit") and self._keeps_init:
             raise ValueError(
                 f"{inner[0]}={params[inner[0]]!r} has no effect: init is fitted, and stays as it is; "
                 "expected one that is fitted here: pass clone(init)."
