@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.base import clone
 
 from ranktrees._core.dtypes import NODE
 from ranktrees.ensemble import Ensemble
@@ -231,7 +232,8 @@ def test_pickle_goes_through_the_checked_bytes(protocol):
     if protocol >= 3:
         with pytest.raises(ValueError, match="checksum does not match"):
             pickle.loads(pickled.replace(data, data[:-1] + bytes([data[-1] ^ 1])))
-    assert copy.deepcopy(ensemble) is ensemble
+    assert copy.deepcopy(ensemble) == ensemble
+    assert clone(ensemble, safe=False) is ensemble
 
 
 def test_repr():

@@ -270,7 +270,7 @@ class Ensemble:
     def __reduce__(self):
         return Ensemble.from_bytes, (self.to_bytes(),)
 
-    def __deepcopy__(self, memo):
+    def __sklearn_clone__(self):
         return self  # it never changes
 
     def first(self, n: int) -> "Ensemble":
