@@ -18,8 +18,10 @@ INLINE double best_of_cells(const int64_t *RESTRICT cells, int bits, double all_
         gradient[c] = (double)(sum >> bits);
         hessian[c] = (double)(sum & mask);
     }
+    if (rule->first_side) /* there only, those without a value may be alone on the left */
+        gradient[COARSE_CELLS - 1] = hessian[COARSE_CELLS - 1] = 0.0;
     /* the rows without a value on the right, then, where there are some, on the left */
-    for (int side = 0; side < (missing ? 2 : 1); side++) {
+    for (int side = missing ? rule->first_side : 0; side <= (missing ? rule->last_side : 0); side++) {
         const double more = side ? (double)(missing >> bits) : 0.0;
         const double more_hessian = side ? (double)(missing & mask) : 0.0;
         double scores[COARSE_CELLS];
@@ -67,7 +69,7 @@ EACH_WIDTH(int, may_beat,
         return 1;
     for (int32_t c = 0; c < n; c++)
         running[c] = sum += cells[c];
-    for (int side = 0; side < (missing ? 2 : 1); side++) {
+    for (int side = 0; side < (missing ? 2 : 1); side++) { /* whichever of them is allowed */
         const int64_t more = side ? missing : 0;
         for (int32_t c = 0; c < n; c++) {
             const double left = (double)((running[c] + more) >> bits), right = total->gradient - left;

@@ -20,6 +20,7 @@ typedef struct {
     double hessian_unit;
     double min_samples_leaf;
     double min_hessian; /* in integer steps, at least one */
+    int first_side, last_side; /* where rows without a value are tried: 0 right, 1 left */
 } rules;
 
 typedef struct {

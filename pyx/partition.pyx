@@ -57,7 +57,10 @@ cdef void found_children(
     Leaf* leaf, Leaf* left, Leaf* right, int64_t n_left, int64_t n_quiet_left, int8_t monotone,
     double l2, double gradient_unit, double hessian_unit,
 ) noexcept nogil:
-    """The two children's records; a monotone split sets a wall between them, half-way."""
+    """The two children's records; a monotone split sets a wall between them, half-way.
+
+    Where another split goes with this one, it is that of the left child.
+    """
     cdef double wall
     memset(left, 0, sizeof(Leaf))
     memset(right, 0, sizeof(Leaf))
@@ -77,7 +80,8 @@ cdef void found_children(
     left.left = left.right = right.left = right.right = -1
     left.histogram = right.histogram = -1
     left.depth = right.depth = leaf.depth + 1
-    left.split.feature = right.split.feature = -1
+    left.split.feature = right.split.feature = right.only = -1
+    left.only = leaf.split.feature if leaf.split.then != 0 else -1
     left.value = best_value(left.total, leaf.lower, leaf.upper, l2, gradient_unit, hessian_unit)
     right.value = best_value(right.total, leaf.lower, leaf.upper, l2, gradient_unit, hessian_unit)
     if monotone != 0:
@@ -172,13 +176,13 @@ cdef class Parter:
         root.total.count = <uint32_t>n_rows
         root.lower = -INFINITY
         root.upper = INFINITY
-        root.left = root.right = root.histogram = root.split.feature = -1
+        root.left = root.right = root.histogram = root.split.feature = root.only = -1
         root.value = best_value(root.total, root.lower, root.upper, l2, gradient_unit, hessian_unit)
         root.may_split = self.may_split(&root)
         self.leaves[0] = root
 
-    cdef bint may_split(self, const Leaf* leaf) noexcept nogil:
-        return n_rows_of(leaf) >= 2 * self.min_samples_leaf and leaf.depth < self.max_depth
+    cdef int32_t may_split(self, const Leaf* leaf) noexcept nogil:
+        return <int32_t>max(0, min(n_rows_of(leaf) // self.min_samples_leaf - 1, self.max_depth - leaf.depth))
 
     def split(self, const int32_t[::1] ids, int32_t first_child, int n_threads, int64_t values_per_thread=1):
         """Part the rows of each leaf in ``ids``; its children are first_child + 2 i and + 1.
@@ -218,8 +222,8 @@ cdef class Parter:
         leaf.right = first_child + 1
         found_children(
             leaf, &self.leaves[first_child], &self.leaves[first_child + 1], n_left[0], n_quiet_left[0],
-            self.monotone[f] if self.monotone is not None else 0, self.l2, self.gradient_unit,
-            self.hessian_unit,
+            self.monotone[f] * leaf.split.order if self.monotone is not None else 0, self.l2,
+            self.gradient_unit, self.hessian_unit,
         )
         for s in range(first_child, first_child + 2):
             self.leaves[s].may_split = self.may_split(&self.leaves[s])

@@ -30,13 +30,15 @@ cdef struct Digit:
 # codes whose bit is set go left. Rows without a value go left where missing_left is 1.
 cdef struct Split:
     double gain
+    double then            # what the split that goes with it gains: of the left child, by the same feature
     int32_t feature
     uint32_t code
     Bin left
     uint32_t categories[8]
     uint8_t missing_left
     uint8_t categorical
-    uint8_t unused[6]
+    int8_t order           # 1: what goes left is below what goes right; -1: above; 0: neither
+    uint8_t unused[5]
 
 
 # A node of a tree while it grows. Its rows are order[start:stop] and, where rows that round to nothing are
@@ -50,14 +52,15 @@ cdef struct Leaf:
     double value
     double lower
     double upper
+    double promise         # what the queue goes by: the gain to come; infinite where it must be split
     Split split
     int32_t left
     int32_t right
     int32_t depth
     int32_t histogram      # the line of its cells, or -1
-    int32_t may_split      # 0 where it is too small or too deep
+    int32_t may_split      # so many splits one below the other; 0 where it is too small or too deep
     int32_t[4] shortlist   # rising, ended by -1: the features that a coarse search found best
-    int32_t unused
+    int32_t only           # the feature that it must be split by, or -1
 
 
 # A node of a finished tree. feature is -1 in a leaf; children come after their parent.

@@ -4,7 +4,8 @@
 
 computed once per candidate from exact integer sums. Candidates are the codes whose sums are not zero, in
 rising order; equal gains go to the lower feature, then to the lower code. Rows without a value are
-tried on both sides where a leaf has some, and follow the larger child where it has none.
+tried on both sides where a leaf has some, and follow the larger child where it has none; or they are kept
+to one side; or they part from the others first, and the two splits are judged together.
 """
 import numpy as np
 
@@ -38,6 +39,8 @@ cdef extern from "gains.h" nogil:
         double hessian_unit
         double min_samples_leaf
         double min_hessian
+        int first_side
+        int last_side
     void score_children(
         int32_t n, const double* gradients, const double* hessians, const double* counts,
         const Sums* extra, const Sums* total, const Rules* rule, double* scores,
@@ -203,7 +206,8 @@ cdef void accumulate_touched(
 
 cdef int32_t best_candidate(
     const Prefix* prefix,
-    int32_t n_candidates,
+    int32_t first,
+    int32_t stop,
     Bin extra,              # what goes left in any case: the rows without a value, or nothing
     const Leaf* leaf,
     int8_t monotone,
@@ -219,10 +223,11 @@ cdef int32_t best_candidate(
     cdef Sums more = sums_of(extra), total = sums_of(leaf.total)
     if not bounded:
         score_children(
-            n_candidates, prefix.gradient, prefix.hessian, prefix.count, &more, &total, rules, gains
+            stop - first, prefix.gradient + first, prefix.hessian + first, prefix.count + first, &more,
+            &total, rules, gains + first,
         )
     else:
-        for k in range(n_candidates):
+        for k in range(first, stop):
             left = up_to(prefix, k)
             bin_add(&left, &extra)
             right = minus(leaf.total, left)
@@ -236,7 +241,7 @@ cdef int32_t best_candidate(
                 )
                 if (right_value - left_value) * monotone >= 0:
                     gains[k] = score_at(left, left_value, rules) + score_at(right, right_value, rules)
-    for k in range(n_candidates):
+    for k in range(first, stop):
         if gains[k] > best_gain[0]:
             best_gain[0] = gains[k]
             best = k
@@ -245,22 +250,24 @@ cdef int32_t best_candidate(
 
 cdef void scan_side(
     const Prefix* prefix,
-    int32_t n_candidates,
+    int32_t first,
+    int32_t stop,
     bint side,              # 1: the rows without a value go left
     Bin missing,
     int32_t feature,
     const Leaf* leaf,
     int8_t monotone,
+    int8_t order,           # see Split
     bint bounded,
     const Rules* rules,
     Split* best,            # IN and OUT; best.gain is what the children score
 ) noexcept nogil:
-    """Try the first cuts of a prefix, with the rows without a value on one side."""
+    """Try some cuts of a prefix, with the rows without a value on one side."""
     cdef Bin nothing, left
     cdef int32_t k
     memset(&nothing, 0, sizeof(Bin))
     k = best_candidate(
-        prefix, n_candidates, missing if side else nothing, leaf, monotone, bounded, rules, &best.gain
+        prefix, first, stop, missing if side else nothing, leaf, monotone * order, bounded, rules, &best.gain
     )
     if k < 0:
         return
@@ -272,12 +279,38 @@ cdef void scan_side(
     best.categorical = 0
     memset(best.categories, 0, sizeof(best.categories))
     best.left = left
-    best.missing_left = side if missing.count else 2 * <int64_t>left.count > leaf.total.count
+    best.then = 0.0
+    best.order = order
+    best.missing_left = side if missing.count else side_of_none(left.count, leaf, rules)
+
+
+cdef inline bint side_of_none(int64_t n_left, const Leaf* leaf, const Rules* rules) noexcept nogil:
+    """Where rows without a value go of which the leaf has none: with most, if they are not kept to a side."""
+    return rules.first_side if rules.first_side == rules.last_side else 2 * n_left > leaf.total.count
+
+
+cdef inline int first_side(Bin missing, const Rules* rules) noexcept nogil:
+    return rules.first_side if missing.count else 0
+
+
+cdef inline int stop_of_sides(Bin missing, const Rules* rules) noexcept nogil:
+    return rules.last_side + 1 if missing.count else 1
 
 
 cdef inline int32_t n_cuts(const Prefix* prefix, bint side, Bin missing) noexcept nogil:
     """With rows without a value on the right, "has a value" is a split of its own: the last cut."""
     return prefix.n if missing.count and not side else prefix.n - 1
+
+
+cdef void scan_whether(
+    const Prefix* prefix, Bin missing, int32_t feature, const Leaf* leaf, int8_t monotone, int8_t order,
+    bint bounded, const Rules* rules, Split* best,
+) noexcept nogil:
+    """Try to part the rows without a value from all others."""
+    if prefix.n:
+        scan_side(
+            prefix, prefix.n - 1, prefix.n, 0, missing, feature, leaf, monotone, order, bounded, rules, best
+        )
 
 
 cdef void scan_values(
@@ -292,10 +325,12 @@ cdef void scan_values(
 ) noexcept nogil:
     """Try every cut of one feature, with the rows without a value on the right, then on the left."""
     cdef int32_t side
-    for side in range(2 if missing.count else 1):
+    if missing.count and rules.first_side:  # below all values, and still the right child
+        scan_whether(prefix, missing, feature, leaf, monotone, -1, bounded, rules, best)
+    for side in range(first_side(missing, rules), stop_of_sides(missing, rules)):
         scan_side(
-            prefix, n_cuts(prefix, side, missing), side, missing, feature, leaf, monotone, bounded, rules,
-            best,
+            prefix, 0, n_cuts(prefix, side, missing), side, missing, feature, leaf, monotone, 1, bounded,
+            rules, best,
         )
 
 
@@ -338,12 +373,14 @@ cdef void scan_categories(
         prefix.hessian[k] = left.hessian
         prefix.count[k] = left.count
     memset(&nothing, 0, sizeof(Bin))
-    k = best_candidate(&prefix, n - 1, nothing, leaf, 0, bounded, rules, &best.gain)
+    k = best_candidate(&prefix, 0, n - 1, nothing, leaf, 0, bounded, rules, &best.gain)
     if k < 0:
         return
     best.feature = feature
     best.code = k
     best.categorical = 1
+    best.then = 0.0
+    best.order = 0
     best.left = up_to(&prefix, k)
     best.missing_left = 2 * <int64_t>best.left.count > leaf.total.count and not missing_here
     memset(best.categories, 0, sizeof(best.categories))
@@ -377,10 +414,13 @@ cdef void conclude(
     for i in range(n_found):
         if found[i].feature >= 0 and found[i].gain > leaf.split.gain:
             leaf.split = found[i]
+    leaf.promise = 0.0
     if leaf.split.feature < 0:
         leaf.split.gain = 0.0
     else:
         leaf.split.gain -= own_score(leaf, bounded, rules)
+        leaf.promise = leaf.split.gain if leaf.only < 0 else INFINITY
+        leaf.split.gain -= leaf.split.then
 
 
 cdef class Finder:
@@ -397,6 +437,8 @@ cdef class Finder:
     is_categorical : ndarray of uint8, shape (n_features,)
     monotone : ndarray of int8, shape (n_features,), or None
         -1, 0 or 1.
+    missing : {"learned", "left", "right", "three_way"}
+        Where rows without a value are tried.
     places : ndarray of int64, shape (n_features,), or None
         Where a feature's cells begin in a coarse line.
     n_threads : int
@@ -412,7 +454,7 @@ cdef class Finder:
     cdef Leaf[::1] leaves
     cdef int64_t[:, ::1] lines
     cdef int lanes, bits
-    cdef bint same, bounded, apart, sampled
+    cdef bint same, bounded, three_way, apart, sampled
     cdef Rules rules
     cdef Bin[:, ::1] cells
     cdef uint64_t[:, ::1] touched
@@ -422,11 +464,14 @@ cdef class Finder:
     cdef const int32_t[:, ::1] all_features
     cdef const int8_t* signs
 
-    def __init__(self, codes, order, sums, offsets, is_categorical, monotone, places, n_threads):
+    def __init__(self, codes, order, sums, offsets, is_categorical, monotone, missing, places, n_threads):
         self.columns, self.is_long = bytes_of(codes), codes.itemsize > 1
         self.order, self.sums, self.offsets = order, sums, offsets
         self.is_categorical, self.monotone, self.places = is_categorical, monotone, places
         self.bounded = monotone is not None
+        self.three_way = missing == "three_way"
+        self.rules.first_side = missing == "left"
+        self.rules.last_side = missing != "right"
         self.signs = &self.monotone[0] if self.bounded else NULL
         n_features = codes.shape[1]
         n_cells = max(min(n_features, GROUP), SHORTLIST) * CELLS
@@ -509,10 +554,12 @@ cdef class Finder:
         cdef Sums total = sums_of(leaf.total)
         begin(leaf, self.bounded, &self.rules, best)
         for f in range(first, last):
+            if 0 <= leaf.only != f:
+                continue
             if self.lanes == 2:
                 cells = <const Bin*>(line + 2 * self.offsets[f])
             else:
-                if not self.bounded and not self.is_categorical[f] and not may_beat(
+                if not self.bounded and not self.three_way and not self.is_categorical[f] and not may_beat(
                     line + self.offsets[f], <int32_t>(self.offsets[f + 1] - self.offsets[f]) - 1, self.bits,
                     &total, &rules, best.gain,
                 ):
@@ -538,12 +585,63 @@ cdef class Finder:
             accumulate_touched(cells, touched, n_bins, &prefix)
         else:
             accumulate(cells, n_bins, &prefix)
+        if self.three_way and cells[n_bins].count:
+            self.scan_three_ways(&prefix, cells[n_bins], f, leaf, exact, best)
+            return
         scan_values(
             &prefix, cells[n_bins], <int32_t>f, leaf, self.signs[f] if self.bounded else 0, self.bounded,
             &rules, best,
         )
         if not exact and best.feature == f and cells[n_bins].count == 0:
-            best.missing_left = 0  # see count_left
+            best.missing_left = rules.first_side  # see count_left
+
+    cdef void scan_three_ways(
+        self, const Prefix* prefix, Bin missing, int64_t f, const Leaf* leaf, bint exact, Split* best
+    ) noexcept nogil:
+        """Try to part the rows without a value from the others, and those by their best cut."""
+        cdef Leaf valued = self.valued(leaf, missing)
+        cdef Rules rules = self.rules_of(&valued, exact)
+        cdef Split cut
+        begin(&valued, self.bounded, &self.rules, &cut)
+        memset(&missing, 0, sizeof(Bin))
+        scan_values(
+            prefix, missing, <int32_t>f, &valued, self.signs[f] if self.bounded else 0, self.bounded, &rules,
+            &cut,
+        )
+        self.join(prefix, f, leaf, &valued, &cut, exact, best)
+
+    cdef Leaf valued(self, const Leaf* leaf, Bin missing) noexcept nogil:
+        """What the leaf would be without its rows that have no value."""
+        cdef Leaf valued = leaf[0]
+        valued.total = minus(leaf.total, missing)
+        valued.value = best_value(
+            valued.total, leaf.lower, leaf.upper, self.rules.l2, self.rules.gradient_unit,
+            self.rules.hessian_unit,
+        )
+        return valued
+
+    cdef void join(
+        self, const Prefix* prefix, int64_t f, const Leaf* leaf, const Leaf* valued, const Split* cut,
+        bint exact, Split* best,
+    ) noexcept nogil:
+        """Try to part the rows without a value from the others, the best cut of which is known.
+
+        Where the tree may not be so much deeper, or no cut is worth while, they are parted and no more.
+        """
+        cdef Rules rules = self.rules_of(leaf, exact)
+        cdef Split whether
+        whether.gain = -INFINITY
+        whether.feature = -1
+        scan_whether(
+            prefix, minus(leaf.total, valued.total), <int32_t>f, leaf, 0, 0, self.bounded, &rules, &whether
+        )
+        if whether.feature < 0:
+            return
+        if cut.feature >= 0 and leaf.may_split > 1:
+            whether.then = cut.gain - own_score(valued, self.bounded, &rules)
+            whether.gain += whether.then
+        if whether.gain > best.gain:
+            best[0] = whether
 
     def rank(
         self, const int32_t[::1] ids, const int32_t[:, ::1] features, int n_threads,
@@ -598,10 +696,10 @@ cdef class Finder:
             best[j] = scores[k]
             leaf.shortlist[j] = features[k]
         if n_best == 0:
-            leaf.split.gain = 0.0
+            leaf.split.gain = leaf.promise = 0.0
             return
         leaf.split.feature = leaf.shortlist[0]
-        leaf.split.gain = best[0] - own_score(leaf, self.bounded, &self.rules)
+        leaf.split.gain = leaf.promise = best[0] - own_score(leaf, self.bounded, &self.rules)
         for k in range(1, n_best):  # rising, for equal gains go to the lower feature
             j = k
             while j > 0 and leaf.shortlist[j - 1] > leaf.shortlist[j]:
@@ -731,7 +829,8 @@ cdef class Finder:
     cdef int64_t count_left(self, Leaf* leaf, int n_threads) noexcept nogil:
         """How many rows the leaf's split sends left; a leaf that lacks no value sends such rows with most.
 
-        Rows without a value that were set apart go right, if no others told where they belong.
+        Rows without a value that were set apart go right, if no others told where they belong and they are
+        not kept to the left.
         """
         cdef int64_t f = leaf.split.feature, n_up_to = 0, n_missing = 0, part
         cdef int64_t[2 * MOST_PARTS] up_to
@@ -746,7 +845,7 @@ cdef class Finder:
             n_up_to += up_to[part]
             n_missing += missing[part]
         if n_missing == 0:
-            leaf.split.missing_left = 2 * n_up_to > leaf.total.count
+            leaf.split.missing_left = side_of_none(n_up_to, leaf, &self.rules)
             return n_up_to
         return n_up_to + n_missing if leaf.split.missing_left else n_up_to
 
@@ -779,6 +878,13 @@ cdef class Finder:
             first = width * share // n_shares
             last = width * (share + 1) // n_shares
             begin(&self.leaves[ids[i]], self.bounded, &self.rules, found + task)
+            if self.leaves[ids[i]].only >= 0:
+                if share == 0:
+                    self.scan_rows(
+                        &self.leaves[ids[i]], &self.leaves[ids[i]].only, 1, not self.apart, threadid(),
+                        found + task,
+                    )
+                first = last
             while first < last:
                 self.scan_rows(
                     &self.leaves[ids[i]], &features[i if features.shape[0] > 1 else 0, first],
@@ -874,14 +980,17 @@ cdef class Finder:
         cdef uint64_t* words = touched + 64 * n_words
         cdef uint64_t more, bits
         cdef int8_t sign = self.signs[f] if self.bounded else 0
-        cdef Rules rules = self.rules_of(leaf, exact)
         cdef Prefix prefix
         cdef Split[2] sides
+        cdef Leaf scanned
+        cdef Rules rules
+        cdef bint three_way
         cdef int64_t gradient = 0
         cdef uint32_t hessian = 0, count = 0
         cdef Bin missing, cell
         self.add_column(leaf, f, exact, n_bins, cells, touched, words)
         if self.is_categorical[f]:
+            rules = self.rules_of(leaf, exact)
             scan_categories(cells, n_bins, <int32_t>f, leaf, self.bounded, &rules, best)
             memset(cells, 0, (n_bins + 1) * sizeof(Bin))
             memset(touched, 0, 65 * n_words * sizeof(uint64_t))
@@ -889,6 +998,13 @@ cdef class Finder:
         missing = cells[n_bins]
         memset(cells + n_bins, 0, sizeof(Bin))
         sides[0] = sides[1] = best[0]
+        scanned = leaf[0]
+        three_way = self.three_way and missing.count
+        if three_way:
+            scanned = self.valued(leaf, missing)
+            begin(&scanned, self.bounded, &self.rules, &sides[0])
+            memset(&missing, 0, sizeof(Bin))
+        rules = self.rules_of(&scanned, exact)
         for w in range(n_words):
             more = words[w]
             words[w] = 0
@@ -912,24 +1028,28 @@ cdef class Finder:
                     n += (cell.gradient != 0) | (cell.hessian != 0)
                     if n == CELLS:  # the last of them stays: another may follow
                         n = CELLS - 1
-                        for side in range(2 if missing.count else 1):
+                        for side in range(first_side(missing, &rules), stop_of_sides(missing, &rules)):
                             scan_side(
-                                &prefix, n, side, missing, <int32_t>f, leaf, sign, self.bounded, &rules,
-                                &sides[side],
+                                &prefix, 0, n, side, missing, <int32_t>f, &scanned, sign, 1, self.bounded,
+                                &rules, &sides[side],
                             )
                         prefix.gradient[0], prefix.hessian[0] = prefix.gradient[n], prefix.hessian[n]
                         prefix.count[0], prefix.code[0] = prefix.count[n], prefix.code[n]
                         n = 1
         close(&prefix, n, count, n_bins)
-        for side in range(2 if missing.count else 1):
+        if missing.count and rules.first_side:
+            scan_whether(&prefix, missing, <int32_t>f, leaf, sign, -1, self.bounded, &rules, best)
+        for side in range(first_side(missing, &rules), stop_of_sides(missing, &rules)):
             scan_side(
-                &prefix, n_cuts(&prefix, side, missing), side, missing, <int32_t>f, leaf, sign, self.bounded,
-                &rules, &sides[side],
+                &prefix, 0, n_cuts(&prefix, side, missing), side, missing, <int32_t>f, &scanned, sign, 1,
+                self.bounded, &rules, &sides[side],
             )
-            if sides[side].gain > best.gain:
+            if not three_way and sides[side].gain > best.gain:
                 best[0] = sides[side]
-        if not exact and best.feature == f and missing.count == 0:
-            best.missing_left = 0  # see count_left
+        if three_way:
+            self.join(&prefix, f, leaf, &scanned, &sides[0], exact, best)
+        elif not exact and best.feature == f and missing.count == 0:
+            best.missing_left = rules.first_side  # see count_left
 
     cdef void add_column(
         self, const Leaf* leaf, int64_t f, bint exact, int32_t n_bins, Bin* cells, uint64_t* touched,

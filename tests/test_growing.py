@@ -53,6 +53,7 @@ def check_against_twin(data, mapper, *, split_search, monotone=None, rows=None, 
         *(options.get(name, float(name == "min_samples_leaf")) for name in names),
         rounded.sampled,
         monotone,
+        options.get("missing", "learned"),
     )
     features = np.arange(codes.shape[1])
     draws = None
@@ -89,6 +90,7 @@ any_tree = {
     "min_hessian": st.sampled_from([0.0, 2.5]),
     "max_features": st.sampled_from([None, None, 1, 3]),
     "gradient_levels": st.sampled_from([None, None, 1, 6]),
+    "missing": st.sampled_from(["learned", "left", "right", "three_way"]),
 }
 
 
@@ -124,7 +126,7 @@ def test_grows_the_tree_of_the_slow_twin(
     n_rows=st.integers(1, 80),
     n_bins=st.lists(st.integers(1, 60), min_size=1, max_size=9),
     kind=st.sampled_from(["ties", "plain", "same", "wide"]),
-    rules=st.fixed_dictionaries(any_tree),
+    rules=st.fixed_dictionaries(any_tree | {"missing": st.sampled_from(["learned", "left", "right"])}),
     bounded=st.booleans(),
     sampled=st.booleans(),
 )
@@ -166,12 +168,15 @@ def test_quiet_rows_without_a_value_go_where_they_would(split_search):
 
 @SEARCHES
 @pytest.mark.parametrize("max_features", [None, 3])
-@pytest.mark.parametrize("min_samples_leaf", [1, 40])
-def test_rows_set_apart_do_not_show(monkeypatch, split_search, max_features, min_samples_leaf):
+@pytest.mark.parametrize(
+    ("min_samples_leaf", "missing"), [(1, "learned"), (40, "learned"), (40, "left"), (9, "right")]
+)
+def test_rows_set_apart_do_not_show(split_search, max_features, min_samples_leaf, missing):
     n_bins = [255, 40, 9, 100, 20, 30]
     codes, gradients, hessians = data_of(0, 3000, n_bins, kind="plain")
     gradients, hessians = gradients**5, hessians**5  # a few rows are much larger than the others
     rules = {"max_features": max_features, "min_samples_leaf": min_samples_leaf, "gradient_levels": 2}
+    rules["missing"] = missing
     trees, n_apart = [], []
     for apart in (True, False):
         grower = slow.grower_of(
@@ -302,11 +307,23 @@ def test_neither_policy_nor_threads_show_in_the_tree(split_search, max_leaf_node
     max_leaf_nodes=st.sampled_from([None, 4, 40]),
     max_depth=st.sampled_from([None, 2]),
     max_features=st.sampled_from([None, None, 2]),
+    missing=st.sampled_from(["learned", "left", "right", "three_way"]),
     few_rows=st.booleans(),
 )
 def test_no_policy_shows_in_any_tree(
-    split_search, seed, n_rows, n_bins, kind, policy, max_leaf_nodes, max_depth, max_features, few_rows
+    split_search,
+    seed,
+    n_rows,
+    n_bins,
+    kind,
+    policy,
+    max_leaf_nodes,
+    max_depth,
+    max_features,
+    missing,
+    few_rows,
 ):
+    missing = "learned" if split_search == "coarse_to_fine" and missing == "three_way" else missing
     codes, gradients, hessians = data_of(seed, n_rows, n_bins, kind=kind)
     mapper = slow.mapper_of(n_bins, {0} if split_search != "coarse_to_fine" else ())
     drawn = np.random.default_rng(seed).random(n_rows) < 0.6
@@ -323,6 +340,7 @@ def test_no_policy_shows_in_any_tree(
                 max_leaf_nodes=max_leaf_nodes,
                 max_depth=max_depth,
                 max_features=max_features,
+                missing=missing,
                 min_samples_leaf=2,
             )
             grown = grower.grow(gradients, hessians, rows, seed=1)

@@ -11,6 +11,7 @@ from sklearn.pipeline import make_pipeline, make_union
 
 from ranktrees import HistGBRTRegressor, LambdaMARTRanker, RandomForestRanker
 from ranktrees.validation import SKLEARN_VERSION
+from reference import growing as slow
 
 SMALL = {"random_state": 0, "n_jobs": 1}
 RANKER = LambdaMARTRanker(max_iter=8, max_leaf_nodes=8, min_samples_leaf=5, **SMALL)
@@ -135,3 +136,185 @@ def test_whether_there_is_a_value_is_a_split_of_its_own():
     y = np.isnan(X[:, 0]).astype(float)
     stump = HistGBRTRegressor(max_iter=1, max_leaf_nodes=2, learning_rate=1.0, gradient_levels=None, **SMALL)
     np.testing.assert_allclose(stump.fit(X, y).predict(X), y, atol=1e-9)
+
+
+# ---- sides that are kept to -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("monotonic_cst", [None, [1, -1, 1, 0, 0, 0]])
+@pytest.mark.parametrize(("side", "fill"), [("left", -np.inf), ("right", np.inf)])
+@pytest.mark.parametrize("model", [REGRESSOR, RandomForestRanker(5, **SMALL)], ids=["boosted", "forest"])
+def test_a_side_that_is_kept_to_is_infinity(rows, model, side, fill, monotonic_cst):
+    """For rows that a tree was grown from: a cut above a leaf's values lies at the largest, or at infinity."""
+    X, y, qid = rows
+    all_rows = {"gradient_levels": None} if model is REGRESSOR else {"bootstrap": False}
+    all_rows |= {"split_search": "exact", "max_features": 1.0}
+    model = clone(model).set_params(monotonic_cst=monotonic_cst, **all_rows)
+    kept = clone(model).set_params(handle_missing=side).fit(X, y, qid=qid)
+    filled = np.where(np.isnan(X), fill, X)
+    expected = model.fit(filled, y, qid=qid)
+    np.testing.assert_array_equal(kept.predict(X), expected.predict(filled))
+    fields = ["feature", "gain", "value", "count"]
+    for kept_tree, tree in zip(kept.ensemble_, expected.ensemble_, strict=True):
+        if side == "right":
+            assert kept_tree.nodes[fields].tolist() == tree.nodes[fields].tolist()
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("ranker", [RANKER, RandomForestRanker(5, **SMALL)], ids=["boosted", "forest"])
+def test_rows_without_a_value_go_where_they_must(rows, ranker, side):
+    X, y, qid = rows
+    ensemble = clone(ranker).set_params(handle_missing=side).fit(X, y, qid=qid).ensemble_
+    asks_for_a_value = (ensemble.nodes["feature"] >= 0) & (ensemble.nodes["cut"] < np.inf)
+    assert (ensemble.nodes["missing_left"][asks_for_a_value] == (side == "left")).all()
+
+
+# ---- three ways -------------------------------------------------------------------------------------
+
+
+def best_parts(codes, n_bins, gradients, hessians, l2, least):
+    """(Gain, what the best two or three parts of the rows are), every one of them tried."""
+    rows, everyone = np.arange(len(codes)), np.ones(len(codes), bool)
+    of = lambda part: gradients[part].sum() ** 2 / (hessians[part].sum() + l2)  # noqa: E731
+    best_gain, best = 1e-9, [everyone]
+    for feature, missing in enumerate(n_bins):
+        lacking = codes[:, feature] == missing
+        cuts = [codes[:, feature] <= code for code in range(missing - 1)]
+        tried = [[lacking, ~lacking]] if lacking.any() else []
+        tried += [[lacking, ~lacking & cut, ~lacking & ~cut] for cut in cuts]
+        for parts in tried:
+            parts = [rows[part] for part in (parts if lacking.any() else parts[1:])]
+            large_enough = all(len(part) >= least and hessians[part].sum() > 0 for part in parts)
+            gain = sum(map(of, parts)) - of(everyone) if large_enough else 0.0
+            if gain > best_gain + 1e-9:
+                best_gain, best = gain, parts
+    return best_gain, sorted(part.tolist() for part in best)
+
+
+@pytest.mark.parametrize("split_search", ["full", "exact"])
+def test_three_ways_are_the_best_of_all_that_there_are(split_search):
+    """Hundreds of roots: weights, ties, and few rows."""
+    n_three = 0
+    for seed in range(700):
+        rng = np.random.default_rng(seed)
+        n_bins = rng.integers(1, 5, rng.integers(1, 4)).tolist()
+        n_rows, l2, least = int(rng.integers(2, 14)), float(rng.integers(0, 2)), int(rng.integers(1, 4))
+        codes = slow.random_codes(rng, n_rows, n_bins, 0.4)
+        gradients, hessians = rng.normal(size=n_rows), rng.integers(1, 4, n_rows).astype(float)
+        if seed % 3 == 0:
+            gradients = np.round(gradients)
+        grown, _ = slow.grown_on(
+            codes,
+            slow.mapper_of(n_bins),
+            gradients,
+            hessians,
+            missing="three_way",
+            split_search=split_search,
+            max_leaf_nodes=3,
+            l2_regularization=l2,
+            min_samples_leaf=least,
+        )
+        gain, parts = best_parts(codes, n_bins, gradients, hessians, l2, least)
+        root = grown.leaves[0]
+        if root["left"] < 0:
+            assert len(parts) == 1 or gain < 1e-6 or n_rows // least < 3
+            continue
+        if n_rows // least < 3:  # there is no room for three
+            continue
+        assert root["promise"] == pytest.approx(gain, rel=1e-5, abs=1e-6)
+        if root["split"]["then"]:
+            n_three += 1
+            leaves = grown.leaves[grown.is_leaf]
+            found = [sorted(grown.order[leaf["start"] : leaf["stop"]].tolist()) for leaf in leaves]
+            assert sum(node["split"]["gain"] for node in grown.leaves[:2]) == pytest.approx(gain, rel=1e-5)
+            if seed % 3:  # no ties
+                assert sorted(found) == parts
+    assert n_three > 100
+
+
+def three_way(model, **changes):
+    return clone(model).set_params(handle_missing="three_way", **changes)
+
+
+@pytest.mark.parametrize(
+    "model", [REGRESSOR, RANKER, RandomForestRanker(5, **SMALL)], ids=["regressor", "ranker", "forest"]
+)
+def test_whether_is_asked_before_which(rows, model):
+    X, y, qid = rows
+    ensemble = three_way(model).fit(X, y, qid=qid).ensemble_
+    n_pairs, n_alone = 0, 0
+    for tree in ensemble:
+        reaching = [np.ones(len(X), bool)] + [None] * (len(tree.nodes) - 1)
+        for i, node in enumerate(tree.nodes):
+            if node["feature"] < 0:
+                continue
+            lacking = np.isnan(X[:, node["feature"]])
+            asks_whether = node["cut"] == np.inf
+            if asks_whether:
+                follows = tree.nodes[node["left"]]["feature"] == node["feature"]
+                n_pairs, n_alone = n_pairs + follows, n_alone + (not follows)
+            goes_left = np.where(lacking, node["missing_left"], X[:, node["feature"]] <= node["cut"])
+            reaching[node["left"]] = reaching[i] & (goes_left == 1)
+            reaching[node["right"]] = reaching[i] & (goes_left == 0)
+            if not model.get_params().get("bootstrap") and model.get_params().get("subsample", 1.0) == 1.0:
+                assert asks_whether or not (reaching[i] & lacking).any()
+    assert n_pairs > n_alone
+
+
+def test_what_three_ways_are_for():
+    """Rows without a value are in the middle: no side is theirs, and one more split does not help at first."""
+    x = np.repeat([-1.0, np.nan, 1.0], 40)[:, None]
+    y = np.repeat([0.0, 0.5, 1.0], 40)
+    tree = {"max_iter": 1, "learning_rate": 1.0, "gradient_levels": None, "max_features": 1.0, **SMALL}
+    model = three_way(HistGBRTRegressor(max_leaf_nodes=3, **tree)).fit(x, y)
+    np.testing.assert_allclose(model.predict(x), y, atol=1e-9)
+    nodes = model.ensemble_[0].nodes
+    assert nodes["feature"].tolist() == [0, 0, -1, -1, -1]
+    assert nodes["gain"][0] == pytest.approx(0.0, abs=1e-6)
+    assert nodes["gain"][1] == pytest.approx(20.0)
+    beside = np.column_stack([x[:, 0], y > 0.9])  # gains more than either split of the pair alone may do
+    stump = three_way(HistGBRTRegressor(max_leaf_nodes=2, **tree)).fit(beside, y)
+    assert stump.ensemble_.nodes["feature"].tolist() == [1, -1, -1]  # there is no room for two splits
+    shallow = three_way(HistGBRTRegressor(max_depth=1, **tree)).fit(beside, y)
+    assert shallow.ensemble_.nodes["feature"].tolist() == [1, -1, -1]
+
+
+@pytest.mark.parametrize("limits", [{"max_leaf_nodes": 6}, {"max_depth": 3, "max_leaf_nodes": None}])
+def test_limits_are_kept_three_ways(rows, limits):
+    X, y, _ = rows
+    ensemble = three_way(REGRESSOR, min_samples_leaf=15, **limits).fit(X, y).ensemble_
+    assert ensemble.depth <= limits.get("max_depth", 5)
+    for tree in ensemble:
+        leaves = tree.nodes[tree.nodes["feature"] < 0]
+        assert len(leaves) <= (limits["max_leaf_nodes"] or 8)
+        assert leaves["count"].min() >= 15
+
+
+@pytest.mark.parametrize("handle_missing", ["left", "right", "three_way"])
+@pytest.mark.parametrize(
+    "model", [REGRESSOR, RANKER, RandomForestRanker(5, **SMALL)], ids=["regressor", "ranker", "forest"]
+)
+def test_treatments_do_not_show_threads(rows, model, handle_missing):
+    X, y, qid = rows
+    model = clone(model).set_params(handle_missing=handle_missing)
+    digests = {clone(model).set_params(n_jobs=n).fit(X, y, qid=qid).ensemble_.digest() for n in (1, 3)}
+    assert len(digests) == 1
+
+
+def test_one_split_at_a_time_is_not_three_ways(rows):
+    X, y, qid = rows
+    with pytest.raises(ValueError, match='"coarse_to_fine" judges one split at a time'):
+        three_way(RANKER, split_search="coarse_to_fine").fit(X, y, qid=qid)
+    many = np.tile(X, 11)
+    chosen, full = three_way(RANKER, max_iter=2), three_way(RANKER, max_iter=2, split_search="full")
+    assert chosen.fit(many, y, qid=qid).ensemble_.digest() == full.fit(many, y, qid=qid).ensemble_.digest()
+
+
+def test_without_gaps_treatments_are_one(rows, whole):
+    _, y, qid = rows
+    scores = [
+        clone(RANKER).set_params(handle_missing=each).fit(whole, y, qid=qid).predict(whole)
+        for each in ("learned", "left", "right", "three_way")
+    ]
+    for each in scores[1:]:
+        np.testing.assert_array_equal(each, scores[0])

@@ -30,7 +30,7 @@ class Case:
             split["feature"] = rng.integers(0, len(n_bins))
             split["code"] = rng.integers(0, n_bins[split["feature"]])
             split["missing_left"], split["categorical"] = rng.integers(0, 2), categorical
-            split["categories"] = rng.integers(0, 2**32, 8)
+            split["categories"], split["order"] = rng.integers(0, 2**32, 8), 1
             split["left"] = (int(rng.integers(-99, 99)), 30, 1)
         self.order = rng.permutation(n_rows).astype(np.uint32)
         self.sums = 3 * self.order.astype(np.int64) - (1 << 60)
@@ -108,8 +108,9 @@ def test_one_side_may_be_empty(all_left, missing):
     assert case.leaves["stop"][1] == (5000 if all_left else 0)
 
 
+@pytest.mark.parametrize("order", [1, -1, 0])
 @pytest.mark.parametrize("sign", [-1, 0, 1])
-def test_children_and_the_wall_between_them(sign):
+def test_children_and_the_wall_between_them(sign, order):
     case = Case(0, 3, [2], monotone=np.array([sign], np.int8))
     case.codes[:, 0] = 0, 1, 1
     case.parter.plant(3, 3, 10, 9, *UNITS)
@@ -119,7 +120,7 @@ def test_children_and_the_wall_between_them(sign):
     assert (root["lower"], root["upper"]) == (-np.inf, np.inf)
     assert root["total"].tolist() == (10, 9, 3)
     assert root["value"] == -(10 * 0.25) / (9 * 0.125 + 0.5)
-    root["split"]["feature"], root["split"]["left"] = 0, (4 * sign, 3, 1)
+    root["split"]["feature"], root["split"]["left"], root["split"]["order"] = 0, (4 * sign, 3, 1), order
     root["lower"], root["upper"] = -3.0, 1.25
     case.split()
     left, right = case.leaves[1:]
@@ -134,14 +135,14 @@ def test_children_and_the_wall_between_them(sign):
         -1: ([wall, -3.0], [1.25, wall]),
         0: ([-3.0] * 2, [1.25] * 2),
         1: ([-3.0, wall], [wall, 1.25]),
-    }[sign]
+    }[sign * order]
     assert case.leaves["lower"][1:].tolist() == lower
     assert case.leaves["upper"][1:].tolist() == upper
 
 
 @pytest.mark.parametrize(
     ("min_samples_leaf", "max_depth", "expected"),
-    [(1, None, [1, 0, 1]), (1, 1, [1, 0, 0]), (1, 0, [0, 0, 0]), (2, None, [0, 0, 0]), (1, 2, [1, 0, 1])],
+    [(1, None, [2, 0, 1]), (1, 1, [1, 0, 0]), (1, 0, [0, 0, 0]), (2, None, [0, 0, 0]), (1, 2, [2, 0, 1])],
 )
 def test_leaves_that_are_too_small_or_too_deep_may_not_split(min_samples_leaf, max_depth, expected):
     codes = slow.readable(np.array([[0], [1], [1]], np.uint8))

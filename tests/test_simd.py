@@ -14,6 +14,7 @@ from ranktrees._core import simd
 
 parallel.VALUES_PER_THREAD = 1
 X, y, qid = make_ranking(20, n_features=20, random_state=0, return_X_y_qid=True)
+X[::7, ::3] = X[3::5, 1::3] = float("nan")
 digests = []
 for n_jobs in (1, 3):
     rules = {"random_state": 0, "n_jobs": n_jobs}
@@ -23,11 +24,13 @@ for n_jobs in (1, 3):
         HistGBRTRegressor("poisson", max_iter=4, split_search="coarse_to_fine", **rules),
         HistGBRTRegressor(max_iter=4, max_features=0.3, split_search="coarse_to_fine", **rules),
         HistGBRTRegressor(max_iter=4, split_search="exact", **rules),
+        LambdaMARTRanker(max_iter=4, split_search="coarse_to_fine", handle_missing="left", **rules),
+        HistGBRTRegressor(max_iter=4, handle_missing="three_way", **rules),
         RandomForestRanker(4, **rules),
     ):
         model.fit(X, y, qid=qid)
         digests.append(model.ensemble_.digest() + str(model.predict(X).sum()))
-print(simd.level(), digests[:6] == digests[6:], *digests)
+print(simd.level(), digests[:8] == digests[8:], *digests)
 """
 
 

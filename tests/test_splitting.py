@@ -25,7 +25,7 @@ class Case:
         self.leaves = np.zeros(1, LEAF)
         leaf = self.leaves[0]
         leaf["stop"], leaf["total"], leaf["value"] = len(self.order), total, value
-        leaf["lower"], leaf["upper"] = lower, upper
+        leaf["lower"], leaf["upper"], leaf["only"], leaf["may_split"] = lower, upper, -1, 2
         self.node = slow.Leaf(np.sort(self.order), total, value, lower, upper)
         self.features = np.arange(codes.shape[1], dtype=np.int32)
         coarse = not mapper.is_categorical.any() and mapper.n_bins.max() <= 255
@@ -36,7 +36,7 @@ class Case:
         rules, mapper = self.rules, self.mapper
         finder = Finder(
             slow.readable(self.codes, dtype), self.order, self.sums, mapper.offsets, mapper.is_categorical,
-            rules.monotone, self.coarse.places if self.coarse else None, THREADS,
+            rules.monotone, rules.missing, self.coarse.places if self.coarse else None, THREADS,
         )  # fmt: skip
         finder.begin(
             self.bits, self.same, rules.l2, rules.min_gain, rules.gradient_unit, rules.hessian_unit,

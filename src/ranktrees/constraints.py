@@ -1,4 +1,4 @@
-"""What a split may not do: which features a leaf may use, and which way predictions must run."""
+"""What a split may not do: which features a leaf may use, which way predictions must run, where NaN goes."""
 
 from collections.abc import Mapping
 from itertools import combinations
@@ -21,15 +21,20 @@ class Constraints:
         1: predictions rise with the feature, -1: they fall, 0: free.
     interactions : list of sets of int, or None
         A branch uses features of one set only.
+    missing : {"learned", "left", "right", "three_way"}
+        Where a split may send rows without a value; see `ranktrees.HistGBRTRegressor`.
     max_features : int or None
         How many features each split looks at. Where none of them parts the rows, it looks at as
         many more, as scikit-learn's forests do.
     """
 
-    def __init__(self, usable, n_features, *, monotone=None, interactions=None, max_features=None):
+    def __init__(
+        self, usable, n_features, *, monotone=None, interactions=None, missing="learned", max_features=None
+    ):
         self.usable = np.ascontiguousarray(usable, np.int32)
         self.n_features = n_features
         self.monotone = monotone
+        self.missing = missing
         self.max_features = max_features if max_features and max_features < len(self.usable) else None
         self.groups = self._bit_sets(interactions) if interactions is not None else None
 

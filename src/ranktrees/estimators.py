@@ -70,6 +70,7 @@ TREE_CONSTRAINTS = {
     "categorical_features": ["array-like", StrOptions({"from_dtype"}), None],
     "monotonic_cst": ["array-like", dict, None],
     "interaction_cst": [list, tuple, StrOptions({"pairwise", "no_interactions"}), None],
+    "handle_missing": [StrOptions({"learned", "left", "right", "three_way"})],
     "warm_start": ["boolean"],
     "verbose": ["verbose", StrOptions({"bar"})],
     "random_state": ["random_state"],
@@ -109,6 +110,7 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
     categorical_features: Any = "from_dtype"
     monotonic_cst: Any = None
     interaction_cst: Any = None
+    handle_missing: str = "learned"
     warm_start: bool = False
     verbose: int | str = 0
     random_state: Any = None
@@ -143,6 +145,7 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
             self.n_features_in_,
             monotone=monotone_signs(self.monotonic_cst, self, mapper.is_categorical),
             interactions=interaction_sets(self.interaction_cst, self.n_features_in_),
+            missing=self.handle_missing,
             max_features=number_of_features(self.max_features, len(usable)),
         )
         n_jobs = effective_n_threads(self.n_jobs)
@@ -642,6 +645,10 @@ class HistGBRTRegressor(BoostedTrees, RegressorMixin, BaseEstimator):
         Per feature (or by name) 1: predictions rise with it, -1: they fall, 0: free.
     interaction_cst : {"pairwise", "no_interactions"} or sequence of sets of int, default=None
         Which features may meet on a branch.
+    handle_missing : {"learned", "left", "right", "three_way"}, default="learned"
+        Where rows without a value go: to the side that is better, learned by each split; always to the left
+        of a cut, or always to the right; or apart from the others, which are parted by their best cut at
+        once. See the guide, "Treatments of missing values".
     warm_start : bool, default=False
         Whether `fit` goes on from the trees that are there.
     early_stopping : bool or "auto", default="auto"
@@ -790,6 +797,10 @@ class HistGBRTClassifier(BoostedTrees, ClassifierMixin, BaseEstimator):
         Per feature (or by name) 1: the odds rise with it, -1: they fall, 0: free.
     interaction_cst : {"pairwise", "no_interactions"} or sequence of sets of int, default=None
         Which features may meet on a branch.
+    handle_missing : {"learned", "left", "right", "three_way"}, default="learned"
+        Where rows without a value go: to the side that is better, learned by each split; always to the left
+        of a cut, or always to the right; or apart from the others, which are parted by their best cut at
+        once. See the guide, "Treatments of missing values".
     warm_start : bool, default=False
         Whether `fit` goes on from the trees that are there.
     early_stopping : bool or "auto", default="auto"
@@ -1044,6 +1055,10 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
         Per feature (or by name) 1: scores rise with it, -1: they fall, 0: free.
     interaction_cst : {"pairwise", "no_interactions"} or sequence of sets of int, default=None
         Which features may meet on a branch.
+    handle_missing : {"learned", "left", "right", "three_way"}, default="learned"
+        Where rows without a value go: to the side that is better, learned by each split; always to the left
+        of a cut, or always to the right; or apart from the others, which are parted by their best cut at
+        once. See the guide, "Treatments of missing values".
     warm_start : bool, default=False
         Whether `fit` goes on from the trees that are there.
     early_stopping : bool or "auto", default="auto"
@@ -1202,6 +1217,10 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
         Per feature (or by name) 1: scores rise with it, -1: they fall, 0: free.
     interaction_cst : {"pairwise", "no_interactions"} or sequence of sets of int, default=None
         Which features may meet on a branch.
+    handle_missing : {"learned", "left", "right", "three_way"}, default="learned"
+        Where rows without a value go: to the side that is better, learned by each split; always to the left
+        of a cut, or always to the right; or apart from the others, which are parted by their best cut at
+        once. See the guide, "Treatments of missing values".
     warm_start : bool, default=False
         Whether `fit` adds to the trees that are there.
     verbose : int or "bar", default=0

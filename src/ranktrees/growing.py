@@ -2,8 +2,10 @@
 
     pop leaves > partition > histogram > split > push leaves
 
-A leaf enters the queue with its best split known, if it has one: else that gains 0, and it stays a leaf. The
-queue is the policy: a whole layer at a time, or the best leaf at a time.
+A leaf enters the queue with its best split known, if it has one, and promises what that gains: else 0, and
+it stays a leaf. The queue is the policy: a whole layer at a time, or the best leaf at a time. Where two splits
+were judged together, the first promises what both gain, and the child that the second is for promises infinity:
+its turn is next.
 """
 
 from bisect import insort
@@ -21,17 +23,17 @@ from ranktrees.sampling import FEATURES, ROUNDING, stream
 class WholeLayers:
     """Hands out all leaves of a layer together, the best of them where only a few more may split."""
 
-    def __init__(self, gains):
-        self.gains = gains
+    def __init__(self, promises):
+        self.promises = promises
         self.layer = np.empty(0, np.int32)
 
     def push(self, ids):
-        self.layer = ids[self.gains()[ids] != 0]
+        self.layer = ids[self.promises()[ids] != 0]
 
     def pop(self, limit):
         layer, self.layer = self.layer, self.layer[:0]
         if len(layer) > limit:
-            best = np.argsort(-self.gains()[layer], kind="stable")[:limit]
+            best = np.argsort(-self.promises()[layer], kind="stable")[:limit]
             layer = np.sort(layer[best])
         return layer
 
@@ -41,16 +43,16 @@ class WholeLayers:
 
 
 class BestLeaf:
-    """Hands out the leaf whose split gains most; of equal ones the oldest."""
+    """Hands out the leaf that promises most; of equal ones the oldest."""
 
-    def __init__(self, gains):
-        self.gains = gains
-        self.waiting = []  # (-gain, leaf), rising
+    def __init__(self, promises):
+        self.promises = promises
+        self.waiting = []  # (-promise, leaf), rising
 
     def push(self, ids):
-        for leaf, gain in zip(ids.tolist(), self.gains()[ids].tolist(), strict=True):
-            if gain:
-                insort(self.waiting, (-gain, leaf))
+        for leaf, promise in zip(ids.tolist(), self.promises()[ids].tolist(), strict=True):
+            if promise:
+                insort(self.waiting, (-promise, leaf))
 
     def pop(self, limit):
         return np.array([self.waiting.pop(0)[1]] if self.waiting and limit else [], np.int32)
@@ -138,13 +140,13 @@ class TreeGrower:
         self.min_samples_leaf = min_samples_leaf
         self.l2_regularization = l2_regularization
         min_samples_leaf = min(min_samples_leaf, len(codes) + 1)
-        max_depth = None if max_depth is None else min(max_depth, len(codes))
         self.rules = (l2_regularization, min_gain, min_samples_leaf, min_hessian)
         self.gradient_levels = gradient_levels
         self.n_threads = n_threads
         n_rows = len(codes)
         most_leaves = max(1, n_rows // max(1, min_samples_leaf))
         self.n_leaves_allowed = min(most_leaves, max_leaf_nodes or most_leaves)
+        max_depth = min(self.n_leaves_allowed - 1, max_depth or self.n_leaves_allowed)
         self.rows = RoundedRows(n_rows)
         self.order = np.empty(n_rows, np.uint32)
         buffers = (self.order, self.rows.sums)
@@ -156,7 +158,7 @@ class TreeGrower:
         self._look_at(np.empty(2 * min(self.n_leaves_allowed, 1024) + 1, LEAF))
 
     def _look_at(self, leaves):
-        self.leaves, self.gains = leaves, leaves["split"]["gain"]
+        self.leaves, self.promises = leaves, leaves["promise"]
         self.parter.look_at(leaves)
         self.search.look_at(leaves)
 
@@ -180,7 +182,7 @@ class TreeGrower:
         key = seed, stream(tree, ROUNDING)
         rows.round(gradients, hessians, self.n_threads, drawn, self.gradient_levels, key)
         self.order[:n_rows] = np.arange(n_rows, dtype=np.uint32) if drawn is None else drawn
-        queue = (BestLeaf if self.max_leaf_nodes else WholeLayers)(lambda: self.gains)
+        queue = (BestLeaf if self.max_leaf_nodes else WholeLayers)(lambda: self.promises)
         n_threads = threads_for(self.n_threads, n_rows)
         n_loud = self.parter.separate(n_rows, n_threads) if self.search.sets_apart else n_rows
         self.search.begin(rows, self.rules, (seed, stream(tree, FEATURES)), n_loud < n_rows)

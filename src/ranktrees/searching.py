@@ -54,13 +54,19 @@ def searches(split_search, codes, mapper, constraints, n_threads):
     Raises
     ------
     ValueError
-        If a coarse search is asked for and a feature is categorical.
+        If a coarse search is asked for, and a feature is categorical or two splits are to be judged together.
     """
+    three_way = constraints.missing == "three_way"
     categorical = mapper.is_categorical[constraints.usable].any()
     if split_search == "coarse_to_fine" and categorical:
         raise ValueError(
             'split_search="coarse_to_fine" joins neighbouring bins, but categories have no neighbours; use '
             'split_search="auto" or "full", or set categorical_features=None.'
+        )
+    if split_search == "coarse_to_fine" and three_way:
+        raise ValueError(
+            'split_search="coarse_to_fine" judges one split at a time, but handle_missing="three_way" two '
+            'together; use split_search="auto", "full" or "exact", or another handle_missing.'
         )
     if split_search == "auto":
         n_features = len(constraints.usable)
@@ -68,7 +74,7 @@ def searches(split_search, codes, mapper, constraints, n_threads):
             n_features >= MANY_FEATURES
             and (constraints.max_features or n_features) >= LEAST_SHARE * n_features
         )
-        split_search = "coarse_to_fine" if many and not categorical else "full"
+        split_search = "coarse_to_fine" if many and not categorical and not three_way else "full"
     if not len(constraints.usable):
         kind, packing = DirectSearch, None
     elif split_search == "coarse_to_fine":
@@ -113,12 +119,16 @@ class Search:
             mapper.offsets,
             mapper.is_categorical,
             constraints.monotone,
+            constraints.missing,
             None if packing is None else packing.places,
             n_threads,
         )
         self.lines, self.lanes = np.empty((0, 0), np.int64), 1
-        # Rows that round to nothing are set apart and only counted; but the mean of a category tells of them.
-        self.sets_apart = not mapper.is_categorical[constraints.usable].any()
+        # Rows that round to nothing are set apart and only counted; but the mean of a category tells of them,
+        # and of two splits that are judged together the second could turn out too small.
+        self.sets_apart = (
+            constraints.missing != "three_way" and not mapper.is_categorical[constraints.usable].any()
+        )
 
     def look_at(self, leaves):
         """The leaves have moved."""
@@ -161,7 +171,7 @@ class Search:
 
     def children(self, parents, children):
         """Search the children of leaves that were split, those that may split themselves."""
-        self.find_directly(children[self.leaves["may_split"][children] == 1])
+        self.find_directly(children[self.leaves["may_split"][children] > 0])
 
     def settle(self, ids):
         """The leaves about to be split, less those that turn out to have no split."""

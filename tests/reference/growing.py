@@ -134,6 +134,7 @@ class Rules:
     min_hessian: float = 0.0
     sampled: bool = False
     monotone: np.ndarray | None = None
+    missing: str = "learned"
 
     def value(self, part, lower=-math.inf, upper=math.inf):
         hessian = part[1] * self.hessian_unit + self.l2
@@ -163,13 +164,18 @@ class Rules:
 
 @dataclass
 class Split:
-    """The codes of the leaf's rows that go left, and where rows without a value go."""
+    """The codes of the leaf's rows that go left, and where rows without a value go.
+
+    ``then`` is what the split gains that goes with it, and ``order`` whether left is below right.
+    """
 
     gain: float
     feature: int
     left_codes: frozenset
     missing_left: bool
     left: tuple
+    then: float = 0.0
+    order: int = 1
 
 
 @dataclass
@@ -186,6 +192,12 @@ class Leaf:
     shortlist: tuple = ()
     children: tuple = ()
     used: list = field(default_factory=list)
+    only: int = -1
+
+    @property
+    def promise(self):
+        """What the queue goes by."""
+        return math.inf if self.only >= 0 else self.split.gain + self.split.then
 
 
 def minus(whole, part):
@@ -216,8 +228,8 @@ def own_score(leaf, rules):
     return rules.score(leaf.total) if rules.monotone is None else rules.score_at(leaf.total, leaf.value)
 
 
-def candidates(codes, bins, leaf, feature, n_bins, categorical):
-    """Yield (left codes, last left code), in the order in which equal ones are preferred."""
+def candidates(codes, bins, leaf, feature, n_bins, categorical, missing):
+    """Yield (left codes, order), in the order in which equal ones are preferred."""
     here = codes[leaf.rows, feature]
     codes_here = sorted(set(here.tolist()) - {n_bins})
     has_missing = (here == n_bins).any()
@@ -229,17 +241,42 @@ def candidates(codes, bins, leaf, feature, n_bins, categorical):
             means[code] = float(part[0]) / (part[1] + smoothing + 1e-300)
         by_mean = sorted(means, key=lambda code: (means[code], code))
         for k in range(1, len(by_mean)):
-            yield frozenset(by_mean[:k])
+            yield frozenset(by_mean[:k]), 0
         return
     heard = [code for code in codes_here if any(total(bins, leaf.rows[here == code])[:2])]
     up_to = [frozenset(code for code in codes_here if code <= last) for last in heard[:-1]]
-    yield from up_to
-    if has_missing:
-        yield frozenset(codes_here)
-        yield from (some | {n_bins} for some in up_to)
+    if has_missing and missing == "left" and codes_here:
+        yield frozenset(codes_here), -1
+    if not has_missing or missing != "left":
+        yield from ((some, 1) for some in up_to)
+    if has_missing and missing != "left":
+        yield frozenset(codes_here), 1
+    if has_missing and missing != "right":
+        yield from ((some | {n_bins}, 1) for some in up_to)
 
 
-def best_split(codes, bins, leaf, features, mapper, rules):
+def side_of_none(left, leaf, missing):
+    """Where rows without a value go, of which the leaf has none."""
+    return {"left": True, "right": False}.get(missing, 2 * left[2] > leaf.total[2])
+
+
+def best_three_way_split(codes, bins, leaf, feature, mapper, rules, may_follow):
+    """(What two or three children score, the split of the rows with a value from the others), or None."""
+    has_value = codes[leaf.rows, feature] != mapper.n_bins[feature]
+    left = total(bins, leaf.rows[has_value])
+    score = children_score(leaf, left, 0, rules)
+    if score is None:
+        return None
+    valued = Leaf(
+        leaf.rows[has_value], left, rules.value(left, leaf.lower, leaf.upper), leaf.lower, leaf.upper
+    )
+    follows = best_split(codes, bins, valued, [feature], mapper, rules) if may_follow else None
+    then = follows.gain if follows else 0.0
+    here = frozenset(codes[valued.rows, feature].tolist())
+    return score + then, Split(math.nan, feature, here, False, left, then, 0)
+
+
+def best_split(codes, bins, leaf, features, mapper, rules, may_follow=True):
     """The first of the best splits of a leaf, or None."""
     own = own_score(leaf, rules)
     best, best_gain = None, own + (NOISE * own + rules.min_gain)
@@ -247,13 +284,22 @@ def best_split(codes, bins, leaf, features, mapper, rules):
         n_bins, categorical = int(mapper.n_bins[feature]), bool(mapper.is_categorical[feature])
         sign = 0 if rules.monotone is None else int(rules.monotone[feature])
         here = codes[leaf.rows, feature]
-        for left_codes in candidates(codes, bins, leaf, feature, n_bins, categorical):
+        if rules.missing == "three_way" and n_bins in here and not categorical:
+            found = best_three_way_split(codes, bins, leaf, feature, mapper, rules, may_follow)
+            if found and found[0] > best_gain:
+                best_gain, best = found
+                best.gain = best_gain - own - best.then
+            continue
+        for left_codes, order in candidates(codes, bins, leaf, feature, n_bins, categorical, rules.missing):
             left = total(bins, leaf.rows[np.isin(here, list(left_codes))])
-            gain = children_score(leaf, left, sign, rules)
+            gain = children_score(leaf, left, sign * order, rules)
             if gain is not None and gain > best_gain:
                 best_gain = gain
-                missing_left = n_bins in left_codes or (n_bins not in here and 2 * left[2] > leaf.total[2])
-                best = Split(gain - own, feature, left_codes - {n_bins}, missing_left, left)
+                missing_left = n_bins in left_codes or (
+                    n_bins not in here
+                    and side_of_none(left, leaf, "learned" if categorical else rules.missing)
+                )
+                best = Split(gain - own, feature, left_codes - {n_bins}, missing_left, left, order=order)
     return best
 
 
@@ -271,12 +317,13 @@ def cells_of(codes, mapper):
 
 def best_of_cells(bins, leaf, cells, sign, rules, same):
     """The children's score at the best cut between cells; a child's size is guessed from its hessian."""
+    sides = {"left": [1], "right": [0]}.get(rules.missing, [0, 1])
     least = rules.hessian_of_rows(leaf, 1.0 if same else 0.5)
     missing = total(bins, leaf.rows[cells < 0])
     best = -math.inf
-    for last in range(CELLS):
+    for last in range(-1 if rules.missing == "left" else 0, CELLS):
         up_to = total(bins, leaf.rows[(cells >= 0) & (cells <= last)])
-        for left in (up_to, plus(up_to, missing)):
+        for left in [plus(up_to, missing) if side else up_to for side in sides]:
             right = minus(leaf.total, left)
             (g, _), (left_g, left_h), (_, right_h) = (
                 rules.sums(leaf.total),
@@ -315,7 +362,7 @@ def divide(codes, leaf, mapper, rules):
         Leaf(rows, part, rules.value(part, leaf.lower, leaf.upper), leaf.lower, leaf.upper, leaf.depth + 1)
         for rows, part in ((leaf.rows[goes_left], left), (leaf.rows[~goes_left], right))
     ]
-    sign = 0 if rules.monotone is None else rules.monotone[split.feature]
+    sign = 0 if rules.monotone is None else rules.monotone[split.feature] * split.order
     wall = 0.5 * (children[0].value + children[1].value)
     if sign > 0:
         children[0].upper = children[1].lower = wall
@@ -323,6 +370,8 @@ def divide(codes, leaf, mapper, rules):
         children[0].lower = children[1].upper = wall
     for child in children:
         child.used = [*leaf.used, split.feature]
+    if split.then:
+        children[0].only = split.feature
     return children
 
 
@@ -380,19 +429,20 @@ def grow(
     nodes, n_leaves = [root], 1
     most = max(1, len(codes) // rules.min_samples_leaf)
     most = min(most, max_leaf_nodes or most)
+    max_depth = min(max_depth or most, most - 1)
 
     def search(i):
         leaf = nodes[i]
-        if max_depth is not None and leaf.depth >= max_depth:
+        if leaf.depth >= max_depth:
             return
-        own = allowed(leaf, features, interactions)
-        for some in [own] if draws is None else draws(i):
+        own = allowed(leaf, features, interactions) if leaf.only < 0 else [leaf.only]
+        for some in [own] if draws is None or leaf.only >= 0 else draws(i):
             if coarse:
                 promise = rank(codes, bins, leaf, some, cells, rules, same)
                 if promise:
                     leaf.split, leaf.shortlist = Split(promise[0], -1, frozenset(), False, ()), promise[1]
             else:
-                leaf.split = best_split(codes, bins, leaf, some, mapper, rules)
+                leaf.split = best_split(codes, bins, leaf, some, mapper, rules, leaf.depth + 1 < max_depth)
             if leaf.split is not None:
                 return
 
@@ -402,7 +452,7 @@ def grow(
         if not opened:
             break
         if max_leaf_nodes:
-            opened = [min(opened, key=lambda i: (-nodes[i].split.gain, i))]
+            opened = [min(opened, key=lambda i: (-nodes[i].promise, i))]
         n_nodes = len(nodes)
         for i in opened:
             if coarse:
@@ -447,7 +497,7 @@ def agrees(grown, nodes, codes, mapper):
         assert (leaf["left"], leaf["right"]) == node.children
         assert sorted(inside.tolist()) == node.rows.tolist()
         split, ours = leaf["split"], node.split
-        assert (split["feature"], split["gain"]) == (ours.feature, ours.gain)
+        assert (split["feature"], split["gain"], split["then"]) == (ours.feature, ours.gain, ours.then)
         assert bool(split["missing_left"]) == ours.missing_left
         assert tuple(split["left"].tolist()) == ours.left
         here = set(codes[node.rows, ours.feature].tolist()) - {int(mapper.n_bins[ours.feature])}
@@ -515,6 +565,7 @@ def grower_of(
     monotone=None,
     interactions=None,
     max_features=None,
+    missing="learned",
     split_search="full",
     **rules,
 ):
@@ -525,6 +576,7 @@ def grower_of(
         codes.shape[1],
         monotone=monotone,
         interactions=interactions,
+        missing=missing,
         max_features=max_features,
     )
     codes = readable(codes, np.uint32 if split_search == "exact" else None)
