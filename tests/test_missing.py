@@ -145,7 +145,7 @@ def test_whether_there_is_a_value_is_a_split_of_its_own():
 @pytest.mark.parametrize(("side", "fill"), [("left", -np.inf), ("right", np.inf)])
 @pytest.mark.parametrize("model", [REGRESSOR, RandomForestRanker(5, **SMALL)], ids=["boosted", "forest"])
 def test_a_side_that_is_kept_to_is_infinity(rows, model, side, fill, monotonic_cst):
-    """For rows that a tree was grown from: a cut above a leaf's values lies at the largest, or at infinity."""
+    """For rows that a tree was grown from: above its values a cut is the largest of them, or infinite."""
     X, y, qid = rows
     all_rows = {"gradient_levels": None} if model is REGRESSOR else {"bootstrap": False}
     all_rows |= {"split_search": "exact", "max_features": 1.0}
@@ -262,7 +262,7 @@ def test_whether_is_asked_before_which(rows, model):
 
 
 def test_what_three_ways_are_for():
-    """Rows without a value are in the middle: no side is theirs, and one more split does not help at first."""
+    """Rows without a value are in the middle: no side is theirs, and the first split alone gains nothing."""
     x = np.repeat([-1.0, np.nan, 1.0], 40)[:, None]
     y = np.repeat([0.0, 0.5, 1.0], 40)
     tree = {"max_iter": 1, "learning_rate": 1.0, "gradient_levels": None, "max_features": 1.0, **SMALL}

@@ -3,9 +3,9 @@
     pop leaves > partition > histogram > split > push leaves
 
 A leaf enters the queue with its best split known, if it has one, and promises what that gains: else 0, and
-it stays a leaf. The queue is the policy: a whole layer at a time, or the best leaf at a time. Where two splits
-were judged together, the first promises what both gain, and the child that the second is for promises infinity:
-its turn is next.
+it stays a leaf. The queue is the policy: a whole layer at a time, or the best leaf at a time. Where two
+splits were judged together, the first promises what both gain, and the child that the second is for promises
+infinity: its turn is next.
 """
 
 from bisect import insort
