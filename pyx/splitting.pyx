@@ -982,7 +982,8 @@ cdef class Finder:
         cdef int8_t sign = self.signs[f] if self.bounded else 0
         cdef Prefix prefix
         cdef Split[2] sides
-        cdef Leaf scanned
+        cdef Leaf valued
+        cdef const Leaf* scanned = leaf
         cdef Rules rules
         cdef bint three_way
         cdef int64_t gradient = 0
@@ -998,13 +999,13 @@ cdef class Finder:
         missing = cells[n_bins]
         memset(cells + n_bins, 0, sizeof(Bin))
         sides[0] = sides[1] = best[0]
-        scanned = leaf[0]
         three_way = self.three_way and missing.count
         if three_way:
-            scanned = self.valued(leaf, missing)
-            begin(&scanned, self.bounded, &self.rules, &sides[0])
+            valued = self.valued(leaf, missing)
+            scanned = &valued
+            begin(scanned, self.bounded, &self.rules, &sides[0])
             memset(&missing, 0, sizeof(Bin))
-        rules = self.rules_of(&scanned, exact)
+        rules = self.rules_of(scanned, exact)
         for w in range(n_words):
             more = words[w]
             words[w] = 0
@@ -1030,7 +1031,7 @@ cdef class Finder:
                         n = CELLS - 1
                         for side in range(first_side(missing, &rules), stop_of_sides(missing, &rules)):
                             scan_side(
-                                &prefix, 0, n, side, missing, <int32_t>f, &scanned, sign, 1, self.bounded,
+                                &prefix, 0, n, side, missing, <int32_t>f, scanned, sign, 1, self.bounded,
                                 &rules, &sides[side],
                             )
                         prefix.gradient[0], prefix.hessian[0] = prefix.gradient[n], prefix.hessian[n]
@@ -1041,13 +1042,13 @@ cdef class Finder:
             scan_whether(&prefix, missing, <int32_t>f, leaf, sign, -1, self.bounded, &rules, best)
         for side in range(first_side(missing, &rules), stop_of_sides(missing, &rules)):
             scan_side(
-                &prefix, 0, n_cuts(&prefix, side, missing), side, missing, <int32_t>f, &scanned, sign, 1,
+                &prefix, 0, n_cuts(&prefix, side, missing), side, missing, <int32_t>f, scanned, sign, 1,
                 self.bounded, &rules, &sides[side],
             )
             if not three_way and sides[side].gain > best.gain:
                 best[0] = sides[side]
         if three_way:
-            self.join(&prefix, f, leaf, &scanned, &sides[0], exact, best)
+            self.join(&prefix, f, leaf, scanned, &sides[0], exact, best)
         elif not exact and best.feature == f and missing.count == 0:
             best.missing_left = rules.first_side  # see count_left
 

@@ -1,4 +1,4 @@
-"""Treatments of missing values in the survey of Mohan: recipes of imputers around the estimators."""
+"""Treatments of missing values in the survey of Mohan: by splits, and by imputers around the estimators."""
 
 import numpy as np
 import pandas as pd
@@ -75,8 +75,6 @@ RECIPES = {
     "mean": SimpleImputer(),
     "median": SimpleImputer(strategy="median"),
     "constant": SimpleImputer(strategy="constant", fill_value=0.0),
-    "left": SimpleImputer(strategy="constant", fill_value=-np.inf),
-    "right": SimpleImputer(strategy="constant", fill_value=np.inf),
     "mean, and whether": SimpleImputer(add_indicator=True),
     "as it is, and whether": make_union("passthrough", MissingIndicator()),
     "predicted": IterativeImputer(REGRESSOR, tol=0.5),
@@ -112,20 +110,6 @@ def test_with_routing_the_imputers_model_must_not_ask_for_ids(rows):
         pipeline = make_pipeline(IterativeImputer(REGRESSOR, tol=0.5), RANKER)
         with pytest.raises(ValueError, match="qid has length 600; expected one query id per row"):
             pipeline.fit(X, y, qid=qid)
-
-
-@pytest.mark.parametrize("side", [-np.inf, np.inf])
-def test_infinity_is_a_fixed_side(rows, side):
-    X, y, qid = rows
-    pipeline = make_pipeline(SimpleImputer(strategy="constant", fill_value=side), RANKER)
-    ensemble = pipeline.fit(X, y, lambdamartranker__qid=qid)[-1].ensemble_
-    missing = np.where(np.isnan(X), side, X)
-    for k in range(len(ensemble)):
-        nodes = ensemble[k].nodes
-        inner = nodes["feature"] >= 0
-        for node in nodes[inner]:
-            goes_left = missing[:, node["feature"]] <= node["cut"]
-            assert (goes_left[np.isnan(X[:, node["feature"]])] == (side < 0)).all()
 
 
 def test_whether_there_is_a_value_is_a_split_of_its_own():
