@@ -45,10 +45,11 @@ for why, missing in gaps.items():
 
 # %%
 # Bars are 95 % intervals of the mean difference over the test queries to sides that are learned. Where values
-# are missing by chance, only the mean may do as well: a row whose value is unknown is best taken for one in the
-# middle. Where large values are missing, their place is on the right, and who knows this beforehand may say so;
-# sides that are learned nearly find it by themselves, and the mean is nearly as wrong as the left. To part such
-# rows from all others first costs leaves and rows that the values could have used, and does not pay here.
+# are missing by chance, only the mean may do as well: a row whose value is unknown is best taken for one in
+# the middle. Where large values are missing, their place is on the right, and who knows this beforehand may
+# say so; sides that are learned nearly find it by themselves, and the mean is nearly as wrong as the left. To
+# part such rows from all others first costs leaves and rows that the values could have used, and does not pay
+# here.
 
 figure, axes = plt.subplots(1, 2, figsize=(8, 2.6), sharex=True, sharey=True, layout="constrained")
 for axis, why in zip(axes, gaps, strict=True):
