@@ -142,6 +142,21 @@ def test_grows_the_tree_of_the_slow_twin_by_cells(seed, n_rows, n_bins, kind, ru
     )
 
 
+@pytest.mark.parametrize("missing", ["learned", "left", "right", "three_way"])
+@pytest.mark.parametrize("bounded", [False, True])
+def test_grows_the_tree_of_the_slow_twin_where_a_leaf_has_many_values(missing, bounded):
+    """More than are scored together."""
+    n_bins = [600, 3]
+    check_against_twin(
+        data_of(1, 700, n_bins, kind="plain", missing=0.3),
+        slow.mapper_of(n_bins),
+        split_search="exact",
+        monotone=np.array([-1, 0], np.int8) if bounded else None,
+        missing=missing,
+        max_leaf_nodes=4,
+    )
+
+
 @SEARCHES
 @pytest.mark.parametrize("max_leaf_nodes", [None, 9])
 def test_grows_the_tree_of_the_slow_twin_within_sets_of_features(split_search, max_leaf_nodes):
