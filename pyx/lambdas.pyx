@@ -1,33 +1,65 @@
-"""Pairs within each query: the gradients of RankNet and of LambdaMART.
+"""Pairs within each query: the gradients of the objectives that compare rows two by two.
 
-    rows of a query   sorted by falling score, ties by position
+    rows of a query   sorted by falling score, ties by position; or by score and noise, in several orders
     pair (i, j)       i is ranked above j and is one of the ``truncation`` best; their grades differ
     rho               1 / (1 + e^(sigma (s_better - s_worse))): the probability that the model has them wrong
     lambda            sigma * weight * rho, pushes the better row up and the worse one down
-    weight            1 (RankNet), or what swapping the two would change in the measure (LambdaMART)
+    weight            1 (RankNet), or what swapping the two would change in the measure (LambdaMART; see
+    pairs.h)
 
-A query is never shared between threads and its pairs are added in one fixed order (see pairs.h). A query
-whose rows all have the same score has no order yet: every order is taken as likely as any other.
+What a measure loses by a swap is the difference of the grades times that of what the two ranks are worth. For
+NDCG, P, R and AUC a rank is worth the same in every ranking. For ERR, AP, RR and PAUC that follows from the
+rows above it (`fill_worth`). A query is never shared between threads and its pairs are added in one fixed
+order (see pairs.h). A query whose rows all have the same score has no order yet: every order is taken as
+likely as any other, exactly where ranks are worth the same in each, else in the mean of a few orders drawn at
+random.
 """
 from cython.parallel cimport prange, threadid
 from libc.math cimport INFINITY
-from libc.stdint cimport int16_t, int64_t
+from libc.stdint cimport int16_t, int64_t, uint64_t
 from libc.string cimport memset
 
 from records cimport portable_exp, portable_log2
 
 cdef extern from "pairs.h" nogil:
-    enum: LANES, EMPTY_GRADE, RUN
-    enum: PLAIN, SWAPPED, SIZED, SPREAD
+    enum: EMPTY_GRADE, RUN
+    cpdef enum: LANES
+    enum: PLAIN, SWAPPED, MIXED, TURNED, GIVEN, HINGE
+    ctypedef struct Weighing:
+        const double* worth
+        const double* risen
+        const double* shares
+        const double* apart
+        const double* deltas
+        int shuffled
     void count_above(int64_t n, const double* scores, int16_t* ranks) noexcept
+    void perturb(
+        int64_t n, const double* scores, double scale, uint64_t key, uint64_t first, double* out
+    ) noexcept
+    uint64_t portable_key(uint64_t seed, uint64_t stream) noexcept
     double add_pairs(
-        int kind, int64_t n, int64_t top, double sigma, const double* discounts, const double* scores,
-        double* grades, double* exponentials, double* gradients, double* hessians,
+        int kind, bint spread, bint sized, int64_t n, int64_t top, double sigma, const Weighing* by,
+        const double* scores, double* grades, double* exponentials, double* gradients, double* hessians,
     ) noexcept
 
+cpdef enum Pairs:  # what a pair weighs and costs
+    RANKNET = PLAIN            # 1
+    SWAPS = SWAPPED            # of grades, times that of fixed worths of ranks
+    SWAPS_AND_GAPS = MIXED     # the same, and what two ranks are worth that are so far apart
+    ERR = 16                   # of grades, times that of worths by the rows above (`fill_worth`)
+    AP
+    RR
+    PAUC
+    SQUARED_HINGE = HINGE      # 1
+
+cpdef enum Norm:  # what multiplies a query's gradients and hessians; S is the sum of its rows' |lambdas|
+    NONE  # 1
+    LOG   # log2(1 + S) / S
+    UNIT  # 1 / S
 
 cdef enum:
-    N_COLUMNS = 5  # scores, grades, exponentials, gradients, hessians
+    N_COLUMNS = 9  # scores, grades, exponentials, gradients, hessians, keys, worth, risen, shares
+    UNDECIDED_ORDERS = 16
 
 cdef double LN_2 = 0.6931471805599453
 
@@ -152,70 +184,186 @@ def ideals(
         out[q] = sum
 
 
+cdef struct Task:
+    int pairs
+    int64_t low, at      # of PAUC
+    int64_t truncation
+    double sigma         # of SQUARED_HINGE, the margin
+    bint spread
+    int norm
+    int64_t n_orders
+    double noise         # of the scores, for an order
+    uint64_t key
+    int64_t n_rows       # of all queries: order k draws from number k * n_rows on
+
+
+cdef inline double normed(int norm, double size) noexcept nogil:
+    if norm == NONE or not size > 0:
+        return 1.0
+    return (portable_log2(1.0 + size) if norm == LOG else 1.0) / size
+
+
+cdef void fill_worth(
+    const Task* task, int64_t n, const double* grades, const double* discounts,
+    double* worth,    # OUT  of each rank, to a better row that leaves it for one below
+    double* risen,    # OUT  of each rank, to a better row that comes from below
+    double* shares,   # OUT  of each rank, what multiplies the differences of pairs whose upper row is there
+) noexcept nogil:
+    """What the ranks are worth in this ranking, so that the change by a swap of i and j > i is a product.
+
+    ERR: with ``reach[r]`` the chance that nobody above rank r stops the user, and ``w`` the discounts,
+
+        change = (p_i - p_j) / (1 - p_i) * sum over r in i ... j - 1 of reach[r + 1] * (w[r] - w[r + 1])
+
+    AP: with ``found`` relevant rows above a rank and ``total`` the sum of their discounts, a relevant row
+    that rises from j to i gains ``(found[i] + 1) w[i] - total[i]`` less the same at j; one that falls loses
+    ``found[i] w[i] - total[i]`` less the same at j. RR: only the first two relevant rows matter. PAUC: as AP,
+    in numbers of irrelevant rows.
+    """
+    cdef int64_t r, first = n, second = n, misses = 0, high = 0
+    cdef double found = 0.0, total = 0.0, ahead = 0.0, below = 0.0
+    for r in range(n, whole_chunks(n)):
+        worth[r] = risen[r] = 0.0
+    for r in range(n):
+        shares[r] = 1.0
+    if task.pairs == ERR:
+        total = 1.0
+        for r in range(n):
+            shares[r] = 1.0 / (1.0 - grades[r])
+            total *= 1.0 - grades[r]
+            risen[r] = total  # for now, the chance to pass rank r
+        total = 0.0
+        for r in range(n - 1, -1, -1):
+            worth[r] = total
+            if r > 0:
+                total += risen[r - 1] * (discounts[r - 1] - discounts[r])
+        for r in range(n):
+            risen[r] = worth[r]
+    elif task.pairs == AP:
+        for r in range(n):
+            worth[r] = found * discounts[r] - total
+            risen[r] = (found + 1.0) * discounts[r] - total
+            if grades[r] > 0:
+                found += 1.0
+                total += discounts[r]
+    elif task.pairs == RR:
+        for r in range(n - 1, -1, -1):
+            if grades[r] > 0:
+                second = first
+                first = r
+        for r in range(n):
+            risen[r] = discounts[min(r, first)]
+            worth[r] = discounts[first] if r <= first else discounts[min(r, second)]
+    elif task.pairs == PAUC:
+        for r in range(n):
+            high += grades[r] == 0
+        high = min(high, task.at) if task.at > 0 else high
+        for r in range(n):
+            worth[r] = -(max(task.low, min(misses + 1, high)) + ahead)
+            risen[r] = -(max(task.low, min(misses, high)) + below)
+            if grades[r] > 0:
+                ahead += task.low <= misses < high
+                below += task.low < misses <= high
+            else:
+                misses += 1
+
+
 cdef void query_gradients(
-    int kind,
+    const Task* task,
     int64_t n,
+    int64_t start,
     const double* query_grades,
     const double* query_weights,
     const double* query_scores,
     const double* discounts,
-    int64_t truncation,
-    double sigma,
-    bint log_norm,
-    const Ranked* rows,
-    double* numbers,
+    const double* apart,
+    bint undecided,
+    double* columns,
     int64_t width,
+    double[:, :, :, ::1] records,
+    int thread,
     double* out_gradients,
     double* out_hessians,
 ) noexcept nogil:
-    """The sums over the pairs of one query, whose rows are ranked."""
-    cdef double* scores = numbers
-    cdef double* grades = numbers + width
-    cdef double* exponentials = numbers + 2 * width
-    cdef double* gradients = numbers + 3 * width
-    cdef double* hessians = numbers + 4 * width
-    cdef double size, norm = 1.0, weight
-    cdef int64_t i, position, end = whole_chunks(n)
+    """The sums over the pairs of one query; the mean of several orders, where they are drawn."""
+    cdef double* scores = columns
+    cdef double* grades = columns + width
+    cdef double* exponentials = columns + 2 * width
+    cdef double* gradients = columns + 3 * width
+    cdef double* hessians = columns + 4 * width
+    cdef double* keys = columns + 5 * width
+    cdef double* worth = columns + 6 * width
+    cdef double* risen = columns + 7 * width
+    cdef double* shares = columns + 8 * width
+    cdef bint turned = task.pairs >= ERR, drawn = undecided or task.noise > 0
+    cdef int kind = TURNED if turned else task.pairs
+    cdef double size = 0.0, norm, weight, scale = 1.0 if kind == HINGE else task.sigma
+    cdef int64_t i, k, first, position, end = whole_chunks(n), n_orders = task.n_orders if drawn else 1
+    cdef Weighing by
+    cdef Ranked* rows
+    if undecided:
+        n_orders = max(n_orders, UNDECIDED_ORDERS)
+    by.worth = discounts
+    if turned:
+        by.worth = worth
+    by.risen = risen
+    by.shares = shares
+    by.apart = apart
+    by.deltas = NULL
+    by.shuffled = drawn
+    for k in range(n_orders):
+        if drawn:
+            first = k * task.n_rows + start
+            perturb(n, query_scores, 1.0 if undecided else task.noise, task.key, first, keys)
+            rows = sort_query(keys, n, records, thread)
+        else:
+            rows = sort_query(query_scores, n, records, thread)
+        for i in range(n):
+            position = rows[i].position
+            scores[i] = query_scores[position]
+            grades[i] = query_grades[position]
+        for i in range(n, end):
+            scores[i] = scores[n - 1]
+            grades[i] = EMPTY_GRADE
+        if turned:
+            fill_worth(task, n, grades, discounts, worth, risen, shares)
+        memset(gradients, 0, end * sizeof(double))
+        memset(hessians, 0, end * sizeof(double))
+        size += add_pairs(
+            kind, task.spread and not undecided, task.norm != NONE, n, min(task.truncation, n - 1),
+            task.sigma, &by, scores, grades, exponentials, gradients, hessians,
+        )
+        for i in range(n):
+            position = rows[i].position
+            out_gradients[position] = gradients[i] if k == 0 else out_gradients[position] + gradients[i]
+            out_hessians[position] = hessians[i] if k == 0 else out_hessians[position] + hessians[i]
+    norm = normed(task.norm, 2.0 * scale * (size / n_orders)) / n_orders
     for i in range(n):
-        position = rows[i].position
-        scores[i] = query_scores[position]
-        grades[i] = query_grades[position]
-    for i in range(n, end):
-        scores[i] = scores[n - 1]
-        grades[i] = EMPTY_GRADE
-    memset(gradients, 0, end * sizeof(double))
-    memset(hessians, 0, end * sizeof(double))
-    size = 2.0 * sigma * add_pairs(
-        kind, n, min(truncation, n - 1), sigma, discounts, scores, grades, exponentials, gradients, hessians
-    )
-    if log_norm and size > 0:
-        norm = portable_log2(1.0 + size) / size
-    for i in range(n):
-        position = rows[i].position
-        weight = norm if query_weights == NULL else norm * query_weights[position]
-        out_gradients[position] = weight * (sigma * gradients[i])
-        out_hessians[position] = weight * (sigma * sigma * hessians[i])
+        weight = norm if query_weights == NULL else norm * query_weights[i]
+        out_gradients[i] = weight * (scale * out_gradients[i])
+        out_hessians[i] = weight * (scale * scale * out_hessians[i])
 
 
-cdef double mean_swap(int64_t n, const double* discounts, int64_t top) noexcept nogil:
-    """What swapping two rows of a random order is worth on average; without discounts, 1 where it counts."""
-    cdef double below = 0.0, swaps = 0.0
+cdef double mean_swap(int64_t n, const double* worth, const double* apart, int64_t top) noexcept nogil:
+    """What swapping two rows of a random order is worth on average; without worths, 1 where it counts."""
+    cdef double below = 0.0, gaps = 0.0, swaps = 0.0
     cdef int64_t rank
     for rank in range(n - 1, -1, -1):
         if rank < top:
-            swaps += n - 1 - rank if discounts == NULL else (n - 1 - rank) * discounts[rank] - below
-        if discounts != NULL:
-            below += discounts[rank]
+            swaps += n - 1 - rank if worth == NULL else (n - 1 - rank) * worth[rank] - below + gaps
+        if worth != NULL:
+            below += worth[rank]
+        if apart != NULL:
+            gaps += apart[n - rank]
     return 2.0 * swaps / (<double>n * (n - 1))
 
 
 cdef void undecided_gradients(
+    const Task* task,
     int64_t n,
     const double* query_weights,
-    const double* discounts,
-    int64_t truncation,
-    double sigma,
-    bint log_norm,
+    const double* worth,
+    const double* apart,
     const Ranked* rows,     # sorted by falling grade
     double* out_gradients,
     double* out_hessians,
@@ -225,8 +373,10 @@ cdef void undecided_gradients(
     Then rho is 1/2 for every pair, and a row's sums follow from how many rows have higher and lower grades,
     and what those grades sum to.
     """
-    cdef double share = mean_swap(n, discounts, min(truncation, n - 1))
-    cdef double total = 0.0, above = 0.0, grade, pull, spread, size = 0.0, norm = 1.0, weight
+    cdef double share = mean_swap(n, worth, apart, min(task.truncation, n - 1))
+    cdef double slope = task.sigma if task.pairs == SQUARED_HINGE else 0.5 * task.sigma
+    cdef double bend = 1.0 if task.pairs == SQUARED_HINGE else 0.25 * task.sigma * task.sigma
+    cdef double total = 0.0, above = 0.0, grade, pull, spread, size = 0.0, norm, weight
     cdef int64_t first = 0, last, i, position
     for i in range(n):
         total += rows[i].score
@@ -235,20 +385,19 @@ cdef void undecided_gradients(
         last = first
         while last < n and rows[last].score == grade:
             last += 1
-        if discounts == NULL:
+        if worth == NULL:
             pull = (n - last) - first
             spread = (n - last) + first
         else:
             pull = n * grade - total
             spread = (above - first * grade) + ((n - last) * grade - (total - above - (last - first) * grade))
         above += (last - first) * grade
-        size += (last - first) * 0.5 * sigma * share * spread
+        size += (last - first) * slope * share * spread
         for i in range(first, last):
-            out_gradients[rows[i].position] = -0.5 * sigma * share * pull
-            out_hessians[rows[i].position] = 0.25 * sigma * sigma * share * spread
+            out_gradients[rows[i].position] = -slope * share * pull
+            out_hessians[rows[i].position] = bend * share * spread
         first = last
-    if log_norm and size > 0:
-        norm = portable_log2(1.0 + size) / size
+    norm = normed(task.norm, size)
     for position in range(n):
         weight = norm if query_weights == NULL else norm * query_weights[position]
         out_gradients[position] *= weight
@@ -256,16 +405,24 @@ cdef void undecided_gradients(
 
 
 def gradients(
-    const double[::1] grades,      # IN   >= 0; of pairs with different grades; for NDCG, gain / ideal DCG
+    int pairs,                     # IN   of `Pairs`
+    const double[::1] grades,      # IN   >= 0; pairs with different grades count; over what the measure divides by
     const double[::1] weights,     # IN   or None
     const int64_t[::1] offsets,    # IN   query q is the rows offsets[q]:offsets[q + 1]
     const int64_t[::1] queries,    # IN   all of them, the longest first: what is left at the end is short
     const double[::1] scores,      # IN
-    const double[::1] discounts,   # IN   one per rank, in whole_chunks; None: every pair weighs 1
+    const double[::1] worth,       # IN   one per rank, in whole_chunks; None: every pair weighs 1
+    const double[::1] apart,       # IN   of SWAPS_AND_GAPS, from a distance of -LANES on; else None
+    int64_t low,                   # IN   of PAUC: the irrelevant rows to pass over,
+    int64_t at,                    # IN   and those until it ends, 0 for all
     int64_t truncation,
-    double sigma,
-    bint spread,                   # divide a pair's weight by 0.01 + its difference of scores
-    bint log_norm,                 # scale a query by log2(1 + size) / size, size = the sum of its |lambdas|
+    double sigma,                  # IN   of SQUARED_HINGE, the margin
+    bint spread,                   # IN   divide a pair's weight by 0.01 + its difference of scores
+    int norm,                      # IN   of `Norm`
+    int64_t n_orders,              # IN   orders by scores with noise to take the mean of, where noise > 0
+    double noise,                  # IN   scale of the logistic noise
+    uint64_t seed,                 # IN   of the noise; and its stream
+    uint64_t stream,
     double[:, :, ::1] numbers,     # see scratch_shapes
     double[:, :, :, ::1] records,  # see scratch_shapes
     double[::1] out_gradients,     # OUT
@@ -275,10 +432,23 @@ def gradients(
     """Each row's gradient and hessian: sums of lambda and of sigma^2 weight rho (1 - rho) over its pairs."""
     cdef int64_t n_queries = offsets.shape[0] - 1, k, q, start, n
     cdef int64_t chunk = min(8, 1 + n_queries // (32 * n_threads))
-    cdef const double* table = &discounts[0] if discounts is not None else NULL
+    cdef const double* worths = &worth[0] if worth is not None else NULL
+    cdef const double* gaps = &apart[LANES] if apart is not None else NULL
     cdef const double* row_weights = &weights[0] if weights is not None else NULL
-    cdef int kind = PLAIN if discounts is None else SPREAD if spread else SIZED if log_norm else SWAPPED
+    cdef bint undecided
     cdef int thread
+    cdef Task task
+    task.pairs = pairs
+    task.low = low
+    task.at = at
+    task.truncation = truncation
+    task.sigma = sigma
+    task.spread = spread
+    task.norm = norm
+    task.n_orders = n_orders
+    task.noise = noise
+    task.key = portable_key(seed, stream)
+    task.n_rows = scores.shape[0]
     for k in prange(
         n_queries, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1,
         schedule="dynamic", chunksize=chunk,
@@ -290,32 +460,86 @@ def gradients(
         if all_equal(&grades[start], n):
             memset(&out_gradients[start], 0, n * sizeof(double))
             memset(&out_hessians[start], 0, n * sizeof(double))
-        elif all_equal(&scores[start], n):
+            continue
+        undecided = all_equal(&scores[start], n)
+        if undecided and task.pairs < ERR:
             undecided_gradients(
-                n, row_weights + start if row_weights != NULL else NULL, table, truncation, sigma, log_norm,
-                sort_query(&grades[start], n, records, thread), &out_gradients[start], &out_hessians[start],
+                &task, n, row_weights + start if row_weights != NULL else NULL, worths, gaps,
+                sort_query(&grades[start], n, records, thread),
+                &out_gradients[start], &out_hessians[start],
             )
         else:
             query_gradients(
-                kind, n, &grades[start], row_weights + start if row_weights != NULL else NULL, &scores[start],
-                table, truncation, sigma, log_norm, sort_query(&scores[start], n, records, thread),
-                &numbers[thread, 0, 0], numbers.shape[2], &out_gradients[start], &out_hessians[start],
+                &task, n, start, &grades[start], row_weights + start if row_weights != NULL else NULL,
+                &scores[start], worths, gaps, undecided, &numbers[thread, 0, 0], numbers.shape[2],
+                records, thread, &out_gradients[start], &out_hessians[start],
             )
 
 
+def noisy(
+    const double[::1] scores,  # IN
+    double noise,
+    uint64_t seed,
+    uint64_t stream,
+    uint64_t first,
+    double[::1] out,           # OUT
+):
+    """out = the scores with logistic noise of that scale; row i draws the number ``first + i``."""
+    if scores.shape[0]:
+        perturb(scores.shape[0], &scores[0], noise, portable_key(seed, stream), first, &out[0])
+
+
+def given_gradients(
+    const double[::1] grades,      # IN   of one query
+    const double[::1] weights,     # IN   or None
+    const double[::1] scores,      # IN
+    const double[:, ::1] deltas,   # IN   what each pair weighs; its lines are in whole_chunks
+    double sigma,
+    bint spread,
+    int norm,
+    double[:, :, ::1] numbers,     # see scratch_shapes
+    double[::1] out_gradients,     # OUT
+    double[::1] out_hessians,      # OUT
+):
+    """The same of one query whose pairs' weights are given."""
+    cdef int64_t n = scores.shape[0], end = whole_chunks(n), i
+    cdef double size, factor, weight
+    cdef double* own = &numbers[0, 0, 0]
+    cdef double* own_grades = &numbers[0, 1, 0]
+    cdef double* sums = &numbers[0, 3, 0]
+    cdef double* bends = &numbers[0, 4, 0]
+    cdef Weighing by
+    memset(&by, 0, sizeof(by))
+    by.deltas = &deltas[0, 0]
+    by.shuffled = True
+    for i in range(end):
+        own[i] = scores[min(i, n - 1)]
+        own_grades[i] = grades[i] if i < n else EMPTY_GRADE
+        sums[i] = bends[i] = 0.0
+    size = add_pairs(
+        GIVEN, spread, norm != NONE, n, n - 1, sigma, &by, own, own_grades, &numbers[0, 2, 0], sums, bends
+    )
+    factor = normed(norm, 2.0 * sigma * size)
+    for i in range(n):
+        weight = factor if weights is None else factor * weights[i]
+        out_gradients[i] = weight * (sigma * sums[i])
+        out_hessians[i] = weight * (sigma * sigma * bends[i])
+
+
 def pair_losses(
+    int pairs,                     # IN   RANKNET or SQUARED_HINGE
     const double[::1] grades,      # IN
     const double[::1] weights,     # IN   or None
     const int64_t[::1] offsets,    # IN   query q is the rows offsets[q]:offsets[q + 1]
     const double[::1] scores,      # IN
     int64_t truncation,
-    double sigma,
+    double sigma,                  # IN   of SQUARED_HINGE, the margin
     double[:, :, :, ::1] records,  # see scratch_shapes
-    double[::1] costs,             # OUT  one per query: the sum of log(1 + e^(sigma (s_worse - s_better)))
+    double[::1] costs,             # OUT  one per query: the sum of its pairs' costs (see pairs.h)
     double[::1] counts,            # OUT  one per query: the number of its pairs; in both, by weight
     int n_threads,
 ):
-    """What RankNet's pairs cost; a pair weighs the mean of its two rows."""
+    """What pairs cost that all count the same; a pair weighs the mean of its two rows."""
     cdef int64_t n_queries = offsets.shape[0] - 1, q, start, i, j, a, b, n
     cdef bint weighted = weights is not None
     cdef double cost, count, weight, gap
@@ -335,11 +559,16 @@ def pair_losses(
                 for j in range(i + 1, n):
                     b = start + rows[j].position
                     if grades[a] != grades[b]:
-                        gap = sigma * (rows[i].score - rows[j].score)
+                        gap = rows[i].score - rows[j].score
                         weight = 0.5 * (weights[a] + weights[b]) if weighted else 1.0
                         count = count + weight
-                        cost = cost + weight * LN_2 * portable_log2(1.0 + portable_exp(-gap))
-                        if grades[a] < grades[b]:  # log(1 + e^gap) is log(1 + e^-gap) + gap
-                            cost = cost + weight * gap
+                        if pairs == SQUARED_HINGE:
+                            gap = sigma - (gap if grades[a] > grades[b] else -gap)
+                            cost = cost + weight * (0.5 * gap * gap if gap > 0 else 0.0)
+                        else:
+                            gap = sigma * gap
+                            cost = cost + weight * LN_2 * portable_log2(1.0 + portable_exp(-gap))
+                            if grades[a] < grades[b]:  # log(1 + e^gap) is log(1 + e^-gap) + gap
+                                cost = cost + weight * gap
         costs[q] = cost
         counts[q] = count

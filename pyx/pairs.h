@@ -12,6 +12,7 @@
 #define RANKTREES_PAIRS_H
 
 #include <math.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -63,13 +64,23 @@ INLINE double sum_lanes(const double *lanes) {
     return ((lanes[0] + lanes[4]) + (lanes[2] + lanes[6])) + ((lanes[1] + lanes[5]) + (lanes[3] + lanes[7]));
 }
 
-/* e^(sigma (score - middle)), at least e^-700, in the rows i ... n - 1; 0 in the rest of their chunks. */
+/* out = scores + scale * log(u / (1 - u)): logistic noise by (key, number), row i having the number first + i. */
+EACH_WIDTH(void, perturb, (int64_t n, const double *RESTRICT scores, double scale, uint64_t key, uint64_t first,
+                           double *RESTRICT out),
+           (n, scores, scale, key, first, out)) {
+    for (int64_t i = 0; i < n; i++) {
+        const double u = ((double)(int64_t)(portable_draw(key, first + (uint64_t)i) >> 11) + 0.5) * 0x1p-53;
+        out[i] = scores[i] + scale * (0x1.62e42fefa39efp-1 * portable_log2(u / (1.0 - u)));
+    }
+}
+
+/* e^(sigma (score - middle)), from e^-700 to e^700, in the rows i ... n - 1; 0 in the rest of their chunks. */
 INLINE void fill_exponentials(int64_t i, int64_t n, double sigma, double middle,
                               const double *RESTRICT scores, double *RESTRICT exponentials) {
     const int64_t start = i / LANES * LANES, end = (n + LANES - 1) / LANES * LANES;
     for (int64_t j = start; j < end; j++) {
-        const double x = sigma * (scores[j] - middle);
-        exponentials[j] = x < -700.0 ? -700.0 : x;
+        const double x = sigma * (scores[j] - middle), high = x > 700.0 ? 700.0 : x;
+        exponentials[j] = high < -700.0 ? -700.0 : high;
     }
     for (int64_t j = start; j < end; j++)
         exponentials[j] = portable_exp_unclipped(exponentials[j]);
@@ -79,60 +90,102 @@ INLINE void fill_exponentials(int64_t i, int64_t n, double sigma, double middle,
         exponentials[j] = 0.0;
 }
 
-/* What a pair weighs.
- *   PLAIN     1 if the grades differ
- *   SWAPPED   |grade_i - grade_j| * |discount_i - discount_j|
- *   SIZED     the same; and the |lambda| of all pairs are added up
- *   SPREAD    the same as SIZED, over a gap of 0.01 + |score_i - score_j| */
-enum { PLAIN, SWAPPED, SIZED, SPREAD };
+/* What a pair weighs, row i above row j. The grades differ: else it weighs nothing.
+ *   PLAIN     1
+ *   SWAPPED   |grade_i - grade_j| * |worth_i - worth_j|, of what ranks are worth
+ *   MIXED     |grade_i - grade_j| * (|worth_i - worth_j| + apart of the distance j - i)
+ *   TURNED    |grade_i - grade_j| * |worth_i - worth_j| * share_i, of what ranks are worth to the better row: it
+ *             leaves rank i (worth) or rises to it (risen)
+ *   GIVEN     deltas[i][j]
+ *   HINGE     1; its cost is max(0, sigma - (score_better - score_worse))^2 / 2, of all others
+ *             log(1 + e^(-sigma (score_better - score_worse)))
+ * With spread, that over a gap of 0.01 + |score_i - score_j|. With sized, the |lambda| are added up. */
+enum { PLAIN, SWAPPED, MIXED, TURNED, GIVEN, HINGE };
+
+/* What the pairs of a query read; those arrays are there that their kind needs. */
+typedef struct {
+    const double *worth, *risen, *shares; /* of each rank, in whole chunks */
+    const double *apart;                  /* apart[d], for d >= -LANES */
+    const double *deltas;                 /* a matrix of lines of whole chunks */
+    int shuffled;                         /* whether the rows stand in another order than that of their scores */
+} Weighing;
+
+INLINE double weight_of_pair(int kind, double difference, double swap, double turned, double apart,
+                             double share, double given) {
+    const double sign = (difference > 0 ? 1.0 : 0.0) - (difference < 0 ? 1.0 : 0.0);
+    return kind == SWAPPED  ? difference * fabs(swap)
+           : kind == MIXED  ? difference * (fabs(swap) + apart)
+           : kind == TURNED ? difference * share * fabs(difference > 0 ? swap : turned)
+           : kind == GIVEN  ? sign * given
+                            : sign;
+}
 
 /* The lambda of a pair and its curvature. upper and lower are the exponentials of its rows, and share is
  * 1 / (their sum * gap): worse * share is the probability that the order is wrong, over the gap. */
-INLINE double lambda_of_pair(int kind, double difference, double swap, double gap, double upper, double lower,
-                             double share, double *curvature) {
-    const double sign = (difference > 0 ? 1.0 : 0.0) - (difference < 0 ? 1.0 : 0.0);
-    const double weight = kind == PLAIN ? sign : difference * fabs(swap);
-    const double worse = difference > 0 ? lower : upper, better = difference > 0 ? upper : lower;
+INLINE double lambda_of_pair(double weight, double gap, double upper, double lower, double share,
+                             double *curvature) {
+    const double worse = weight > 0 ? lower : upper, better = weight > 0 ? upper : lower;
     const double lambda = weight * worse * share;
     *curvature = fabs(lambda) * (better * share) * gap;
     return lambda;
 }
 
+/* The same of the squared hinge; drop is how far row i scores above row j. */
+INLINE double hinge_of_pair(double sign, double margin, double drop, double *curvature) {
+    const double lack = margin - sign * drop, missing = lack > 0 ? lack : 0.0;
+    *curvature = lack > 0 ? fabs(sign) : 0.0;
+    return sign * missing;
+}
+
 /* Add the pairs of row i, and of row i + 1 if two, with all rows below. Two rows share the loads and stores
  * of those below, and a division: 1 / a is b / (a b). */
-INLINE void add_rows(int kind, int two, int64_t i, int64_t n, const double *RESTRICT discounts,
+INLINE void add_rows(int kind, int spread, int sized, int two, int64_t i, int64_t n, double sigma,
+                     const double *RESTRICT worth, const double *RESTRICT risen,
+                     const double *RESTRICT shares, const double *RESTRICT apart,
+                     const double *RESTRICT deltas_i, const double *RESTRICT deltas_k,
                      const double *RESTRICT scores, double *RESTRICT grades, double *RESTRICT exponentials,
                      double *RESTRICT gradients, double *RESTRICT hessians, double *RESTRICT size) {
     double gradient_i[LANES] = {0}, hessian_i[LANES] = {0}, gradient_k[LANES] = {0}, hessian_k[LANES] = {0};
     const int64_t k = i + two;
+    const int ranked = kind == SWAPPED || kind == MIXED || kind == TURNED;
     const double grade_i = grades[i], score_i = scores[i], e_i = exponentials[i];
     const double grade_k = grades[k], score_k = scores[k], e_k = exponentials[k];
-    const double discount_i = kind == PLAIN ? 0.0 : discounts[i];
-    const double discount_k = kind == PLAIN ? 0.0 : discounts[k];
+    const double worth_i = ranked ? worth[i] : 0.0, risen_i = kind == TURNED ? risen[i] : 0.0;
+    const double worth_k = ranked ? worth[k] : 0.0, risen_k = kind == TURNED ? risen[k] : 0.0;
+    const double share_of_i = kind == TURNED ? shares[i] : 1.0, share_of_k = kind == TURNED ? shares[k] : 1.0;
     grades[i] = EMPTY_GRADE;
     exponentials[i] = 0.0;
     for (int64_t chunk = i / LANES * LANES; chunk < n; chunk += LANES)
         for (int lane = 0; lane < LANES; lane++) {
             const int64_t j = chunk + lane;
             const double grade = grades[j], e = exponentials[j];
-            const double discount = kind == PLAIN ? 0.0 : discounts[j];
-            const double gap_i = kind == SPREAD ? 0.01 + fabs(score_i - scores[j]) : 1.0;
-            const double gap_k = kind == SPREAD ? 0.01 + fabs(score_k - scores[j]) : 1.0;
-            const double sum_i = (e_i + e) * gap_i, sum_k = two ? (e_k + e) * gap_k : 1.0;
-            const double inverse = 1.0 / (sum_i * sum_k);
-            const double share_i = inverse * sum_k, share_k = inverse * sum_i;
-            double curvature_i, curvature_k;
-            const double lambda_i = lambda_of_pair(kind, grade_i - grade, discount_i - discount, gap_i, e_i,
-                                                   e, share_i, &curvature_i);
-            const double lambda_k = lambda_of_pair(kind, grade_k - grade, discount_k - discount, gap_k, e_k,
-                                                   e, share_k, &curvature_k);
+            const double swap = ranked ? worth[j] : 0.0, turned = kind == TURNED ? risen[j] : 0.0;
+            const double weight_i = weight_of_pair(
+                kind, grade_i - grade, worth_i - swap, risen_i - turned, kind == MIXED ? apart[j - i] : 0.0,
+                share_of_i, kind == GIVEN ? deltas_i[j] : 0.0);
+            const double weight_k = weight_of_pair(
+                kind, grade_k - grade, worth_k - swap, risen_k - turned, kind == MIXED ? apart[j - k] : 0.0,
+                share_of_k, kind == GIVEN ? deltas_k[j] : 0.0);
+            double lambda_i, lambda_k, curvature_i, curvature_k;
+            if (kind == HINGE) {
+                const double there = grade > EMPTY_GRADE ? 1.0 : 0.0;
+                lambda_i = hinge_of_pair(there * weight_i, sigma, score_i - scores[j], &curvature_i);
+                lambda_k = hinge_of_pair(there * weight_k, sigma, score_k - scores[j], &curvature_k);
+            } else {
+                const double gap_i = spread ? 0.01 + fabs(score_i - scores[j]) : 1.0;
+                const double gap_k = spread ? 0.01 + fabs(score_k - scores[j]) : 1.0;
+                const double sum_i = (e_i + e) * gap_i, sum_k = two ? (e_k + e) * gap_k : 1.0;
+                const double inverse = 1.0 / (sum_i * sum_k);
+                lambda_i = lambda_of_pair(weight_i, gap_i, e_i, e, inverse * sum_k, &curvature_i);
+                lambda_k = lambda_of_pair(weight_k, gap_k, e_k, e, inverse * sum_i, &curvature_k);
+            }
             gradient_i[lane] += lambda_i;
             hessian_i[lane] += curvature_i;
             gradient_k[lane] += lambda_k; /* 0 where j is k */
             hessian_k[lane] += curvature_k;
             gradients[j] += two ? lambda_i + lambda_k : lambda_i;
             hessians[j] += two ? curvature_i + curvature_k : curvature_i;
-            if (kind == SIZED || kind == SPREAD)
+            if (sized)
                 size[lane] += two ? fabs(lambda_i) + fabs(lambda_k) : fabs(lambda_i);
         }
     gradients[i] -= sum_lanes(gradient_i);
@@ -145,48 +198,71 @@ INLINE void add_rows(int kind, int two, int64_t i, int64_t n, const double *REST
     }
 }
 
-INLINE double pairs_of_query(int kind, int64_t n, int64_t top, double sigma, const double *discounts,
-                             const double *scores, double *grades, double *exponentials, double *gradients,
-                             double *hessians) {
-    double size[LANES] = {0};
+INLINE double pairs_of_query(int kind, int spread, int sized, int64_t n, int64_t top, double sigma,
+                             const Weighing *by, const double *scores, double *grades, double *exponentials,
+                             double *gradients, double *hessians) {
+    const int64_t width = (n + LANES - 1) / LANES * LANES;
+    double size[LANES] = {0}, high = scores[0], low = scores[n - 1];
+    for (int64_t i = 0; by->shuffled && i < n; i++) {
+        high = scores[i] > high ? scores[i] : high;
+        low = scores[i] < low ? scores[i] : low;
+    }
     int64_t i = 0;
-    if (sigma * (scores[0] - scores[n - 1]) < 200.0) {
-        fill_exponentials(0, n, sigma, 0.5 * scores[0] + 0.5 * scores[n - 1], scores, exponentials);
+#define ADD_ROWS(two)                                                                                        \
+    add_rows(kind, spread, sized, two, i, n, sigma, by->worth, by->risen, by->shares, by->apart,              \
+             kind == GIVEN ? by->deltas + i * width : NULL,                                                   \
+             kind == GIVEN ? by->deltas + (i + two) * width : NULL, scores, grades, exponentials, gradients,  \
+             hessians, size)
+    if (kind == HINGE || sigma * (high - low) < 200.0) {
+        if (kind != HINGE)
+            fill_exponentials(0, n, sigma, 0.5 * high + 0.5 * low, scores, exponentials);
         for (; i + 1 < top; i += 2)
-            add_rows(kind, 1, i, n, discounts, scores, grades, exponentials, gradients, hessians, size);
+            ADD_ROWS(1);
         if (i < top)
-            add_rows(kind, 0, i, n, discounts, scores, grades, exponentials, gradients, hessians, size);
+            ADD_ROWS(0);
     } else /* no middle suits all rows: each gets its own */
         for (; i < top; i++) {
             fill_exponentials(i, n, sigma, scores[i], scores, exponentials);
-            add_rows(kind, 0, i, n, discounts, scores, grades, exponentials, gradients, hessians, size);
+            ADD_ROWS(0);
         }
+#undef ADD_ROWS
     return sum_lanes(size);
 }
 
-#define PAIRS(name, kind)                                                                                    \
+#define PAIRS(name, kind, spread, sized)                                                                     \
     EACH_WIDTH(double, name,                                                                                 \
-               (int64_t n, int64_t top, double sigma, const double *discounts, const double *scores,         \
+               (int64_t n, int64_t top, double sigma, const Weighing *by, const double *scores,              \
                 double *grades, double *exponentials, double *gradients, double *hessians),                  \
-               (n, top, sigma, discounts, scores, grades, exponentials, gradients, hessians)) {              \
-        return pairs_of_query(kind, n, top, sigma, discounts, scores, grades, exponentials, gradients,       \
-                              hessians);                                                                     \
+               (n, top, sigma, by, scores, grades, exponentials, gradients, hessians)) {                     \
+        return pairs_of_query(kind, spread, sized, n, top, sigma, by, scores, grades, exponentials,          \
+                              gradients, hessians);                                                          \
     }
-PAIRS(plain_pairs, PLAIN)
-PAIRS(swapped_pairs, SWAPPED)
-PAIRS(sized_pairs, SIZED)
-PAIRS(spread_pairs, SPREAD)
+PAIRS(plain_pairs, PLAIN, 0, 0)
+PAIRS(hinge_pairs, HINGE, 0, 0)
+PAIRS(swapped_pairs, SWAPPED, 0, 0)
+PAIRS(sized_swapped_pairs, SWAPPED, 0, 1)
+PAIRS(spread_swapped_pairs, SWAPPED, 1, 1)
+PAIRS(mixed_pairs, MIXED, 0, 1)
+PAIRS(spread_mixed_pairs, MIXED, 1, 1)
+PAIRS(turned_pairs, TURNED, 0, 1)
+PAIRS(spread_turned_pairs, TURNED, 1, 1)
+PAIRS(given_pairs, GIVEN, 0, 1)
+PAIRS(spread_given_pairs, GIVEN, 1, 1)
 
-/* Add every pair to its rows' gradients and hessians. grades lose what they held. Returns the sum of the
- * |lambda|, or 0 where they are not added up. */
-static inline double add_pairs(int kind, int64_t n, int64_t top, double sigma, const double *discounts,
-                               const double *scores, double *grades, double *exponentials,
-                               double *gradients, double *hessians) {
-    return (kind == PLAIN     ? plain_pairs
-            : kind == SWAPPED ? swapped_pairs
-            : kind == SIZED   ? sized_pairs
-                              : spread_pairs)(n, top, sigma, discounts, scores, grades, exponentials,
-                                              gradients, hessians);
+/* Add every pair whose upper row is one of the first top to its rows' gradients and hessians. grades lose what
+ * they held. Returns the sum of the |lambda|, or 0 where they are not asked for. */
+static inline double add_pairs(int kind, int spread, int sized, int64_t n, int64_t top, double sigma,
+                               const Weighing *by, const double *scores, double *grades,
+                               double *exponentials, double *gradients, double *hessians) {
+    return (kind == PLAIN    ? plain_pairs
+            : kind == HINGE  ? hinge_pairs
+            : kind == MIXED  ? (spread ? spread_mixed_pairs : mixed_pairs)
+            : kind == TURNED ? (spread ? spread_turned_pairs : turned_pairs)
+            : kind == GIVEN  ? (spread ? spread_given_pairs : given_pairs)
+            : spread         ? spread_swapped_pairs
+            : sized          ? sized_swapped_pairs
+                             : swapped_pairs)(n, top, sigma, by, scores, grades, exponentials, gradients,
+                                              hessians);
 }
 
 #endif

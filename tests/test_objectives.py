@@ -113,7 +113,9 @@ def test_as_objective_makes_and_changes():
 
 
 def test_unknown_names_list_what_exists():
-    with pytest.raises(ValueError, match=r"'squared_error', 'absolute_error', .*'lambdamart', got 'lambda'"):
+    with pytest.raises(
+        ValueError, match=r"'squared_error', 'absolute_error', .*'lambdamart', .*got 'lambda'"
+    ):
         as_objective("lambda")
     with pytest.raises(
         TypeError, match=r"'lambdamart' has no parameter 'alpha': it has measure, truncation_level"
@@ -132,9 +134,20 @@ def test_unknown_names_list_what_exists():
         ("lambdamart", {"sigma": math.nan}, "sigma must be"),
         ("lambdamart", {"truncation_level": 0}, "truncation_level must be a whole number >= 1"),
         ("lambdamart", {"truncation_level": 2.5}, "truncation_level must be a whole number >= 1"),
-        ("lambdamart", {"measure": "err@10"}, "measure=ERR.*: lambdamart can optimise NDCG and DCG"),
+        ("lambdamart", {"measure": "rmse"}, "measure=RMSE: lambdamart raises measures of the order of rows"),
+        ("lambdamart", {"measure": "p"}, "measure=P is the same for every order.*P @ 10"),
+        ("lambdamart", {"noise": -1.0}, "noise must be a number between 0 and inf"),
+        ("lambdamart", {"n_orders": 0, "noise": 1.0}, "n_orders must be a whole number >= 1"),
+        ("lambdamart", {"n_orders": 3}, "n_orders=3, but noise=0"),
+        ("lambdamart", {"seed": -1}, "seed must be a whole number >= 0"),
+        ("lambdaloss", {"measure": "map"}, "measure=AP: lambdaloss is a bound on NDCG and DCG"),
+        ("lambdaloss", {"mu": -1.0}, "mu must be a finite number >= 0"),
+        ("gbrank", {"margin": 0}, "margin must be a number between 0 and inf"),
+        ("gbrank", {"truncation_level": 0}, "truncation_level must be a whole number >= 1"),
+        ("xendcg", {"gain": "log"}, "gain must be one of 'exp2', 'linear'"),
+        ("xendcg", {"seed": 0.5}, "seed must be a whole number >= 0"),
         ("lambdamart", {"delta": "half"}, "delta must be 'full' or 'cut'"),
-        ("lambdamart", {"query_norm": "l2"}, "query_norm must be 'none' or 'log'"),
+        ("lambdamart", {"query_norm": "l2"}, "query_norm must be 'none', 'log' or 'unit'"),
         ("lambdamart", {"score_gap_norm": "yes"}, "score_gap_norm must be True or False"),
         ("logistic", {"balanced": "yes"}, "balanced must be True or False"),
     ],

@@ -64,7 +64,7 @@ def boost(
     ----------
     grower : TreeGrower
     bound : bound objective
-        Gives ``gradients(scores, gradients, hessians)``.
+        Gives ``gradients(scores, gradients, hessians, iteration)``.
     train : Followed
         Its ``scores`` are where boosting starts; they are raised in place.
     learning_rate : float
@@ -92,7 +92,7 @@ def boost(
     held_out = np.arange(0 if validation is None else len(validation.scores), dtype=np.uint32)
     trees, train_scores, validation_scores = [], [], []
     for iteration in rounds:
-        bound.gradients(scores, gradients, hessians)
+        bound.gradients(scores, gradients, hessians, iteration)
         drawn, left_out = sampler.draw(iteration)
         grown = grower.grow(gradients, hessians, drawn, seed=seed, tree=iteration)
         values = grown.values

@@ -6,7 +6,7 @@ classes derived from it say only what they change.
 
 import warnings
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import partial
 from numbers import Integral, Real
 from typing import Any
@@ -36,7 +36,7 @@ from ranktrees.forest import grow_forest
 from ranktrees.growing import TreeGrower
 from ranktrees.measures import Measure, as_measure
 from ranktrees.model_selection import fitted_clone, folds_of_rows
-from ranktrees.objectives import Objective, as_objective
+from ranktrees.objectives import BY_NAME, Objective, as_objective
 from ranktrees.parallel import effective_n_threads, threads_for
 from ranktrees.sampling import Bootstrap, RowSampler, hold_out
 from ranktrees.searching import searches
@@ -88,14 +88,24 @@ BOOSTING_CONSTRAINTS = {
     "subsample": [Interval(Real, 0, 1, closed="right")],
     "query_subsample": [Interval(Real, 0, 1, closed="right")],
     "early_stopping": ["boolean", StrOptions({"auto"})],
-    "scoring": [str, Measure, None],
+    "scoring": [str, Measure, callable, None],
     "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
     "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
     "tol": [Interval(Real, 0, None, closed="left")],
     "init": [Interval(Real, None, None, closed="neither"), HasMethods(["predict"]), None],
     "init_cv": ["cv_object", StrOptions({"oob"})],
-    "measure": [str, Measure, None],
+    "measure": [str, Measure, callable, None],
 }
+
+RANKING_LOSSES = (
+    "lambdamart",
+    "lambdaloss",
+    "ranknet",
+    "gbrank",
+    "listnet",
+    "xendcg",
+    "query_rmse",
+)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -319,11 +329,11 @@ class BoostedTrees(TreeEnsembleEstimator):
 
     def _fit(self, X, data, X_held_out, held_out, context):
         n_threads = effective_n_threads(self.n_jobs)
-        objective = self._objective()
-        objective.check_labels(data.labels)
         earlier = self._earlier()
         n_earlier = 0 if earlier is None else self._n_counted
         seed = self._seed() if earlier is None else self._seed_
+        objective = self._objective(seed)
+        objective.check_labels(data.labels)
         self._refuse_fewer_trees(n_earlier, "max_iter")
         whole = data
         follow = self.early_stopping if self.early_stopping != "auto" else held_out is not None
@@ -605,8 +615,10 @@ class HistGBRTRegressor(BoostedTrees, RegressorMixin, BaseEstimator):
 
     Parameters
     ----------
-    loss : {"squared_error", "absolute_error", "quantile", "poisson", "logistic"}, default="squared_error"
-        What is minimised. "poisson" predicts :math:`e^{s}` and "logistic" :math:`1/(1+e^{-s})` of the score.
+    loss : str, Objective or callable, default="squared_error"
+        One of "squared_error", "absolute_error", "quantile", "poisson" and "logistic".
+        What is minimised; a function of (labels, scores, offsets) is one of your own: see the guide, "How to
+        add your own". "poisson" predicts :math:`e^{s}` and "logistic" :math:`1/(1+e^{-s})` of the score.
     quantile : float, default=None
         With ``loss="quantile"``: which one, between 0 and 1.
     balanced : bool, default=False
@@ -719,19 +731,23 @@ class HistGBRTRegressor(BoostedTrees, RegressorMixin, BaseEstimator):
     True
     """
 
-    loss: str = field(default="squared_error", kw_only=False)
+    loss: Any = field(default="squared_error", kw_only=False)
     quantile: float | None = None
     balanced: bool = False
 
     _is_ranker = False
     _parameter_constraints = {  # noqa: RUF012
         **BOOSTING_CONSTRAINTS,
-        "loss": [StrOptions({"squared_error", "absolute_error", "quantile", "poisson", "logistic"})],
+        "loss": [
+            StrOptions({"squared_error", "absolute_error", "quantile", "poisson", "logistic"}),
+            Objective,
+            callable,
+        ],
         "quantile": [Interval(Real, 0, 1, closed="neither"), None],
         "balanced": ["boolean"],
     }
 
-    def _objective(self):
+    def _objective(self, seed=0):
         parameters = {}
         if self.loss == "quantile":
             parameters["quantile"] = self.quantile
@@ -890,7 +906,7 @@ class HistGBRTClassifier(BoostedTrees, ClassifierMixin, BaseEstimator):
         tags.classifier_tags.multi_class = False
         return tags
 
-    def _objective(self):
+    def _objective(self, seed=0):
         return as_objective("logistic", balanced=self.balanced)
 
     def _score_without_queries(self, labels, scores, weights):
@@ -1007,10 +1023,14 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
 
     Parameters
     ----------
-    loss : {"lambdamart", "ranknet"}, default="lambdamart"
-        "ranknet" gives every pair the same weight.
-    measure : str or Measure, default="ndcg@10"
-        What training raises (NDCG or DCG, at any cutoff), and what `score` returns.
+    loss : str, Objective or callable, default="lambdamart"
+        One of "lambdamart", "lambdaloss", "ranknet", "gbrank", "listnet", "xendcg" and "query_rmse". "lambdaloss" adds NDCG-Loss2++'s weight of near ranks. "ranknet" gives every pair the same weight;
+        "gbrank", too, with a squared hinge. "listnet" and "xendcg" are cross entropies over a query,
+        "query_rmse" is squared error about the query's mean. An `Objective` brings its own parameters, and a
+        function of (labels, scores, offsets) is one of your own: see the guide, "How to add your own".
+    measure : str, Measure or callable, default="ndcg@10"
+        What "lambdamart" raises, whichever it is; what `score` returns and early stopping follows with any
+        loss. "lambdaloss" takes NDCG and DCG, "xendcg" its gain.
     truncation_level : int or None, default=30
         Pairs count where the row ranked higher is among the first ``truncation_level``; None: all pairs.
     gain : {"exp2", "linear"}, array-like, callable or None, default=None
@@ -1020,8 +1040,14 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
         of the scores.
     score_gap_norm : bool, default=False
         Divide each pair's delta by 0.01 plus its score gap, as LightGBM does.
-    query_norm : {"none", "log"}, default="none"
-        "log" dampens queries with large gradients, as LightGBM does.
+    query_norm : {"none", "log", "unit"}, default="none"
+        "log" dampens queries with large gradients, as LightGBM does; "unit" gives all queries the same
+        weight.
+    noise : float, default=0.0
+        Rank by the scores with logistic noise of that scale (over ``sigma``), drawn anew in each round:
+        stochastic ranks, as YetiRank has them.
+    n_orders : int, default=1
+        With ``noise``: how many such orders a round takes the mean of.
     learning_rate : float, default=0.05
     max_iter : int, default=200
         The number of trees.
@@ -1129,13 +1155,15 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
     True
     """
 
-    loss: str = field(default="lambdamart", kw_only=False)
+    loss: Any = field(default="lambdamart", kw_only=False)
     measure: str | Measure = "ndcg@10"
     truncation_level: int | None = 30
     gain: Any = None
     sigma: float = 1.0
     score_gap_norm: bool = False
     query_norm: str = "none"
+    noise: float = 0.0
+    n_orders: int = 1
     l2_regularization: float = 1.0
     max_features: float = 0.3
     gradient_levels: int | None = 4
@@ -1146,30 +1174,36 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
 
     _parameter_constraints = {  # noqa: RUF012
         **BOOSTING_CONSTRAINTS,
-        "loss": [StrOptions({"lambdamart", "ranknet"})],
-        "measure": [str, Measure],
+        "loss": [StrOptions(set(RANKING_LOSSES)), Objective, callable],
+        "measure": [str, Measure, callable],
         "truncation_level": [Interval(Integral, 1, None, closed="left"), None],
         "gain": ["array-like", StrOptions({"exp2", "linear"}), callable, None],
         "sigma": [Interval(Real, 0, None, closed="neither")],
         "score_gap_norm": ["boolean"],
-        "query_norm": [StrOptions({"none", "log"})],
+        "query_norm": [StrOptions({"none", "log", "unit"})],
+        "noise": [Interval(Real, 0, None, closed="left")],
+        "n_orders": [Interval(Integral, 1, None, closed="left")],
     }
 
     def _measure(self):
         measure = as_measure(self.measure)
         return measure if self.gain is None else measure(gain=self.gain)
 
-    def _objective(self):
-        pairs = {"sigma": self.sigma, "truncation_level": self.truncation_level}
-        if self.loss == "ranknet":
-            return as_objective("ranknet", **pairs)
-        return as_objective(
-            "lambdamart",
-            measure=self._measure(),
-            score_gap_norm=self.score_gap_norm,
-            query_norm=self.query_norm,
-            **pairs,
-        )
+    def _objective(self, seed=0):
+        measure = self._measure()
+        names = ("truncation_level", "sigma", "score_gap_norm", "query_norm", "noise", "n_orders")
+        parameters = {name: getattr(self, name) for name in names}
+        known = fields(BY_NAME[self.loss]) if isinstance(self.loss, str) else ()
+        known = {parameter.name for parameter in known}
+        defaults = {parameter.name: parameter.default for parameter in fields(LambdaMARTRanker)}
+        for name, value in parameters.items():
+            if name not in known and value != defaults[name]:
+                raise ValueError(
+                    f"{name}={value!r} is no parameter of loss={self.loss!r}: leave it at "
+                    f"{defaults[name]!r}, or choose a loss that has it, such as 'lambdamart'"
+                )
+        parameters |= {"measure": measure, "gain": getattr(measure, "gain", "exp2"), "seed": seed}
+        return as_objective(self.loss, **{name: parameters[name] for name in known & parameters.keys()})
 
     def _scoring(self):
         return self._measure() if self.scoring is None else self.scoring

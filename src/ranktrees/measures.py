@@ -1156,6 +1156,20 @@ class _KendallTau(_PairAccuracy):
         return super()._swap_deltas(labels, scores) * scale
 
 
+class _OfFunction(Measure):
+    """What a function says about each query; it prints as the function's name."""
+
+    name = "OfFunction"
+    defaults: ClassVar = {"function": None}
+    lowest_label = -math.inf
+
+    def of_query(self, labels, scores):
+        return float(self.function(labels, scores))
+
+    def __repr__(self):
+        return _typed(self.function)
+
+
 class _RMSE(Measure):
     """Root mean squared error, of scores taken as predictions of the labels.
 
@@ -1228,11 +1242,12 @@ def as_measure(measure):
 
     Parameters
     ----------
-    measure : str or Measure
+    measure : str, Measure or callable
         ``"ndcg@10"``, ``"map"``, ``"mrr"``, ``"err@10"``, ``"p@5"``, ``"recall@10"``, ``"auc"``,
         ``"pauc@[0,5]"``, ``"pair_accuracy"``, ``"kendall_tau"``, ``"rmse"``; also with parameters or a
         preset, ``'ndcg(gain="linear")@10'``, ``"ndcg.lightgbm@10"``: whatever a measure prints as. Case does
-        not matter. Gains and discounts that are functions cannot be named in a string.
+        not matter. Gains and discounts that are functions cannot be named in a string. A function of
+        (labels, scores) gives the value of one query, NaN where it has none; higher is better.
 
     Returns
     -------
@@ -1256,9 +1271,12 @@ def as_measure(measure):
     """
     if isinstance(measure, Measure):
         return measure
+    if callable(measure) and not isinstance(measure, type):
+        return _OfFunction(function=measure)
     if not isinstance(measure, str):
         raise ValueError(
-            f"a measure is a string such as 'ndcg@10' or a value such as NDCG @ 10, got {measure!r}"
+            "a measure is a string such as 'ndcg@10', a value such as NDCG @ 10, or a function of the labels "
+            f"and scores of a query, got {measure!r}"
         )
     try:
         return _parsed(ast.parse(measure.strip(), mode="eval").body)

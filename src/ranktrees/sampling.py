@@ -19,6 +19,11 @@ def stream(iteration, purpose):
     return iteration * N_STREAMS + purpose
 
 
+def stream_of_objective(iteration):
+    """The number of a stream that only the objective draws from, in that round."""
+    return (1 << 63) + iteration
+
+
 class RowSampler:
     """The rows that each tree is grown from: a share of the queries, then a share of their rows.
 

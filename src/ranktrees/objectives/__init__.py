@@ -1,8 +1,9 @@
 """Objectives: what training makes small. Start value, gradients and hessians.
 
 Pointwise objectives compare a row's score with its own label (`SquaredError`, `AbsoluteError`, `Quantile`,
-`Poisson`, `Logistic`); pairwise ones compare the rows of a query with each other (`RankNet`, `LambdaMART`).
-An objective is a plain value:
+`Poisson`, `Logistic`); pairwise ones compare the rows of a query with each other (`RankNet`, `GBRank`,
+`LambdaMART`, `LambdaLoss`); listwise ones look at whole queries (`ListNet`, `XENDCG`, `QueryRMSE`). One of
+your own is a function (`Custom`) or a class (`Objective`). An objective is a plain value:
 
 >>> from ranktrees.objectives import as_objective
 >>> as_objective("quantile", quantile=0.9)
@@ -10,27 +11,37 @@ Quantile(quantile=0.9)
 >>> as_objective("lambdamart", measure="ndcg@5").truncation_level
 30
 
-The numbers that it hands to the trees come from kernels (``pyx/losses.pyx``, ``pyx/lambdas.pyx``) whose
-results do not depend on the number of threads or on the processor.
+The numbers that it hands to the trees come from kernels (``pyx/losses.pyx``, ``pyx/lambdas.pyx``,
+``pyx/lists.pyx``) whose results do not depend on the number of threads or on the processor.
 """
 
 import dataclasses
 
 from ranktrees.objectives.base import Bound, Objective
-from ranktrees.objectives.pairwise import LambdaMART, RankNet
+from ranktrees.objectives.custom import Custom, GradientCheck, check_gradients
+from ranktrees.objectives.listwise import XENDCG, ListNet, QueryRMSE
+from ranktrees.objectives.pairwise import GBRank, LambdaLoss, LambdaMART, RankNet
 from ranktrees.objectives.pointwise import AbsoluteError, Logistic, Poisson, Quantile, SquaredError
 
 __all__ = [
+    "XENDCG",
     "AbsoluteError",
     "Bound",
+    "Custom",
+    "GBRank",
+    "GradientCheck",
+    "LambdaLoss",
     "LambdaMART",
+    "ListNet",
     "Logistic",
     "Objective",
     "Poisson",
     "Quantile",
+    "QueryRMSE",
     "RankNet",
     "SquaredError",
     "as_objective",
+    "check_gradients",
 ]
 
 
@@ -39,10 +50,11 @@ def as_objective(objective, **parameters):
 
     Parameters
     ----------
-    objective : str or Objective
+    objective : str, Objective or callable
         ``"squared_error"``, ``"absolute_error"``, ``"quantile"``, ``"poisson"``, ``"logistic"``,
-        ``"ranknet"`` or ``"lambdamart"``; or an objective, which is returned with the given parameters
-        changed.
+        ``"ranknet"``, ``"gbrank"``, ``"lambdamart"``, ``"lambdaloss"``, ``"listnet"``, ``"xendcg"`` or
+        ``"query_rmse"``; an objective, which is returned with the given parameters changed; or a function of
+        (labels, scores, offsets), see `Custom`.
     **parameters
         Parameters of the objective.
 
@@ -70,11 +82,14 @@ def as_objective(objective, **parameters):
             type(objective),
             {f.name: getattr(objective, f.name) for f in dataclasses.fields(objective)},
         )
-    elif isinstance(objective, str) and objective in _BY_NAME:
-        kind, known = _BY_NAME[objective], {}
+    elif isinstance(objective, str) and objective in BY_NAME:
+        kind, known = BY_NAME[objective], {}
+    elif callable(objective) and not isinstance(objective, type):
+        kind, known = Custom, {"function": objective}
     else:
         raise ValueError(
-            f"objective must be an Objective or one of {', '.join(map(repr, _BY_NAME))}, got {objective!r}"
+            f"objective must be one of {', '.join(map(repr, BY_NAME))}, an Objective or a function of "
+            f"(labels, scores, offsets), got {objective!r}"
         )
     names = [f.name for f in dataclasses.fields(kind)]
     unknown = sorted(set(parameters) - set(names))
@@ -86,7 +101,20 @@ def as_objective(objective, **parameters):
     return kind(**{**known, **parameters})
 
 
-_BY_NAME = {
+BY_NAME = {
     kind.name: kind
-    for kind in (SquaredError, AbsoluteError, Quantile, Poisson, Logistic, RankNet, LambdaMART)
+    for kind in (
+        SquaredError,
+        AbsoluteError,
+        Quantile,
+        Poisson,
+        Logistic,
+        RankNet,
+        GBRank,
+        LambdaMART,
+        LambdaLoss,
+        ListNet,
+        XENDCG,
+        QueryRMSE,
+    )
 }

@@ -124,7 +124,7 @@ class Bound:
         """
         return 0.0
 
-    def gradients(self, scores, gradients, hessians):
+    def gradients(self, scores, gradients, hessians, iteration=0):
         """Write the first and second derivative of the loss by each row's score, times the row's weight.
 
         Parameters
@@ -133,8 +133,12 @@ class Bound:
             Scores of the rows so far.
         gradients, hessians : ndarray of shape (n,), float64
             Written; hessians are >= 0.
+        iteration : int, default=0
+            The number of the round. Objectives that draw at random draw anew in each.
         """
-        raise NotImplementedError(f"{type(self).__name__} must define gradients(scores, gradients, hessians)")
+        raise NotImplementedError(
+            f"{type(self).__name__} must define gradients(scores, gradients, hessians, iteration)"
+        )
 
     def loss(self, scores):
         """The mean loss at these scores.

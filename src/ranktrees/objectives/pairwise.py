@@ -2,14 +2,18 @@
 
 import math
 from dataclasses import dataclass
-from numbers import Integral
-from typing import Any, ClassVar
+from itertools import pairwise
+from numbers import Integral, Real
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from ranktrees import measures
 from ranktrees._core import lambdas
 from ranktrees.objectives.base import Bound, Objective, exact_sum, number_in
+from ranktrees.sampling import stream_of_objective
+
+UNDECIDED_ORDERS = 16  # drawn of a query whose scores are all equal, where the expectation is not known
 
 
 def _aligned(shape):
@@ -20,12 +24,18 @@ def _aligned(shape):
     return memory[first : first + size].reshape(shape)
 
 
-class _Pairwise(Bound):
-    """What both pairwise objectives hold: a grade for each row, and scratch memory for each thread."""
+class _Pairs(NamedTuple):
+    """What a kernel reads of the rows and the ranks, to weigh pairs (see pyx/lambdas.pyx)."""
 
-    discounts: Any = None
-    spread = False
-    log_norm = False
+    kind: lambdas.Pairs
+    grades: Any
+    worth: Any = None  # of the ranks
+    apart: Any = None
+    limits: tuple[int, int] = (0, 0)
+
+
+class _Pairwise(Bound):
+    """What the pairwise objectives hold: what weighs their pairs, and scratch memory for each thread."""
 
     def __init__(self, objective, labels, weights, offsets, n_threads):
         super().__init__(objective, labels, weights, offsets, n_threads)
@@ -36,18 +46,26 @@ class _Pairwise(Bound):
         numbers, records = lambdas.scratch_shapes(self.longest, n_threads)
         self._numbers, self._records = _aligned(numbers), np.empty(records)
 
-    def gradients(self, scores, gradients, hessians):
+    def gradients(self, scores, gradients, hessians, iteration=0):
+        of = self.objective
         lambdas.gradients(
-            self.grades,
+            self.pairs.kind,
+            self.pairs.grades,
             self.weights,
             self.offsets,
             self._longest_first,
             scores,
-            self.discounts,
+            self.pairs.worth,
+            self.pairs.apart,
+            *self.pairs.limits,
             self.truncation,
-            float(self.objective.sigma),
-            self.spread,
-            self.log_norm,
+            float(of.steepness),
+            of.score_gap_norm,
+            lambdas.Norm[of.query_norm.upper()],
+            of.n_orders,
+            of.noise / of.steepness,
+            of.seed,
+            stream_of_objective(iteration),
             self._numbers,
             self._records,
             gradients,
@@ -55,24 +73,30 @@ class _Pairwise(Bound):
             self.n_threads,
         )
 
+    def _ranks(self, values=0.0):
+        """An array that holds a number for each rank, 0 behind the longest query."""
+        out = _aligned((lambdas.whole_chunks(self.longest),))
+        out[self.longest :] = 0.0
+        out[: self.longest] = values
+        return out
 
-class _RankNetBound(_Pairwise):
-    def __init__(self, *args):
+
+class _PairsThatWeighTheSame(_Pairwise):
+    def __init__(self, kind, *args):
         super().__init__(*args)
-        self.grades = np.unique(self.labels, return_inverse=True)[1].astype(
-            np.float64
-        )  # only their order counts
+        self.pairs = _Pairs(kind, _order_of(self.labels))
 
     def loss(self, scores):
         n_queries = len(self.offsets) - 1
         costs, counts = np.empty(n_queries), np.empty(n_queries)
         lambdas.pair_losses(
-            self.grades,
+            self.pairs.kind,
+            self.pairs.grades,
             self.weights,
             self.offsets,
             scores,
             self.truncation,
-            float(self.objective.sigma),
+            float(self.objective.steepness),
             self._records,
             costs,
             counts,
@@ -82,47 +106,172 @@ class _RankNetBound(_Pairwise):
         return exact_sum(costs) / total if total > 0 else math.nan
 
 
-class _LambdaMARTBound(_Pairwise):
-    def __init__(self, *args):
-        super().__init__(*args)
-        measure = self.objective.measure
-        at = self.longest if measure.at is None else min(measure.at, self.longest)
-        self.grades = measures.gains(self.labels, measure.gain)
-        discounts = _aligned((lambdas.whole_chunks(self.longest),))
-        discounts[self.longest :] = 0.0
-        discounts[: self.longest] = measures.discounts(self.longest, measure.discount)
-        if measure.name == "NDCG":
-            ideals = np.empty(len(self.offsets) - 1)
-            lambdas.ideals(self.grades, self.offsets, discounts[:at], self._records, ideals, self.n_threads)
-            if not np.isfinite(ideals).all():
-                raise ValueError(
-                    f"y has gains too large to add up: choose a smaller gain than that of {measure!r}"
-                )
-            ideals[ideals == 0] = 1.0
-            self.grades = self.grades / np.repeat(ideals, np.diff(self.offsets))
-        if self.objective.delta == "cut":
-            discounts[at:] = 0.0
-        self.discounts = discounts
-        self.spread = bool(self.objective.score_gap_norm)
-        self.log_norm = self.objective.query_norm == "log"
+def _order_of(labels):
+    """Grades of which only the order counts."""
+    return np.unique(labels, return_inverse=True)[1].astype(np.float64)
+
+
+class _Measured(_Pairwise):
+    """Pairs that weigh what a swap changes in the measure."""
 
     def loss(self, scores):
         measure = self.objective.measure
         mean = measure.mean(self.labels, scores, self.offsets, self.weights, self.n_threads)
-        return 1.0 - mean if measure.name == "NDCG" else -mean
+        if measure.name == "NDCG":
+            return 1.0 - mean
+        return -mean if measure.greater_is_better else mean
 
 
-def _check_pairs(sigma, truncation_level):
-    number_in("sigma", sigma, 0, math.inf)
-    whole = isinstance(truncation_level, Integral) and not isinstance(truncation_level, bool)
-    if truncation_level is not None and not (whole and truncation_level >= 1):
-        raise ValueError(
-            f"truncation_level must be a whole number >= 1, or None for all ranks, got {truncation_level!r}"
-        )
+class _MeasuredByFormula(_Measured):
+    """In closed form: of each row a grade, of each rank a worth."""
+
+    def __init__(self, *args):
+        super().__init__(*args)
+        measure = self.objective.measure
+        self.at = self.longest if measure.parameters.get("at") is None else measure.at
+        self.pairs = getattr(self, "_" + measure.name.lower())(measure)
+
+    def _dcg(self, measure):
+        grades = measure._gains(self.labels)
+        worth = self._ranks(measures.discounts(self.longest, measure.discount))
+        if measure.name == "NDCG":
+            ideals = np.empty(len(self.offsets) - 1)
+            at = min(self.at, self.longest)
+            lambdas.ideals(grades, self.offsets, worth[:at], self._records, ideals, self.n_threads)
+            if not np.isfinite(ideals).all():
+                raise ValueError(
+                    f"y has gains too large to add up: choose a smaller gain than that of {measure!r}"
+                )
+            grades = self._shared(grades, ideals)
+        apart = self.objective._worth_of_distances(measure, self.longest)
+        kind = lambdas.Pairs.SWAPS if apart is None else lambdas.Pairs.SWAPS_AND_GAPS
+        return _Pairs(kind, grades, self._until_cutoff(worth), apart)
+
+    _ndcg = _dcg
+
+    def _p(self, measure):
+        worth = self._ranks()
+        worth[: self.at] = 1.0
+        return _Pairs(lambdas.Pairs.SWAPS, measure._gains(self.labels) / self.at, worth)
+
+    def _r(self, measure):
+        hits = measure._gains(self.labels)
+        return self._p(measure)._replace(grades=self._shared(hits, self._sums(hits)))
+
+    def _auc(self, measure):
+        hits = measure._gains(self.labels)
+        pairs = self._sums(hits) * self._sums(1.0 - hits)
+        worth = self._ranks(np.arange(self.longest, 0.0, -1.0))
+        return _Pairs(lambdas.Pairs.SWAPS, self._shared(hits, pairs), worth)
+
+    def _pauc(self, measure):
+        low, high = measure.at or (0, 0)
+        hits = measure._gains(self.labels)
+        misses = self._sums(1.0 - hits)
+        width = np.maximum((np.minimum(misses, high) if high else misses) - low, 0.0)
+        grades = np.where(np.repeat(width, np.diff(self.offsets)) > 0, hits, 0.0)
+        grades = self._shared(grades, self._sums(hits) * width)
+        return _Pairs(lambdas.Pairs.PAUC, grades, self._ranks(), limits=(low, high))
+
+    def _ap(self, measure):
+        hits = measure._gains(self.labels)
+        return _Pairs(lambdas.Pairs.AP, self._shared(hits, self._sums(hits)), self._reciprocal_ranks())
+
+    def _rr(self, measure):
+        return _Pairs(lambdas.Pairs.RR, measure._gains(self.labels), self._reciprocal_ranks())
+
+    def _err(self, measure):
+        stopping = np.minimum(measure._gains(self.labels), 1.0 - 2.0**-53)  # 1 could not be divided out
+        return _Pairs(lambdas.Pairs.ERR, stopping, self._reciprocal_ranks())
+
+    def _reciprocal_ranks(self):
+        return self._until_cutoff(self._ranks(1.0 / np.arange(1.0, self.longest + 1.0)))
+
+    def _until_cutoff(self, worth):
+        if self.objective.delta == "cut":
+            worth[self.at :] = 0.0
+        return worth
+
+    def _sums(self, values):
+        return np.add.reduceat(values, self.offsets[:-1])
+
+    def _shared(self, values, of_queries):
+        """Each row's value over that of its query; where that is 0, the value."""
+        of_queries = np.where(of_queries == 0, 1.0, of_queries)
+        return values / np.repeat(of_queries, np.diff(self.offsets))
+
+
+class _MeasuredBySwapping(_Measured):
+    """By what the measure says about each query, in Python."""
+
+    def __init__(self, *args):
+        super().__init__(*args)
+        self.grades = _order_of(self.labels)
+
+    def gradients(self, scores, gradients, hessians, iteration=0):
+        of = self.objective
+        for start, stop in pairwise(self.offsets.tolist()):
+            rows = slice(start, stop)
+            gradients[rows] = hessians[rows] = 0.0
+            if (self.grades[rows] == self.grades[start]).all():
+                continue
+            undecided = (scores[rows] == scores[start]).all()
+            lambdas.given_gradients(
+                self.grades[rows],
+                None if self.weights is None else self.weights[rows],
+                scores[rows],
+                self._deltas(start, scores[rows], self.labels[rows], undecided, iteration),
+                float(of.sigma),
+                of.score_gap_norm and not undecided,
+                lambdas.Norm[of.query_norm.upper()],
+                self._numbers,
+                gradients[rows],
+                hessians[rows],
+            )
+
+    def _deltas(self, start, scores, labels, undecided, iteration):
+        """What each pair weighs, in lines of whole chunks: the mean over the orders that are drawn."""
+        of, n = self.objective, len(scores)
+        deltas = np.zeros((n, lambdas.whole_chunks(n)))
+        drawn = undecided or of.noise > 0
+        n_orders = max(of.n_orders, UNDECIDED_ORDERS if undecided else 1) if drawn else 1
+        noise, keys = 1.0 if undecided else of.noise / of.sigma, scores
+        for k in range(n_orders):
+            if drawn:
+                keys, first = np.empty(n), k * len(self.labels) + start
+                lambdas.noisy(scores, noise, of.seed, stream_of_objective(iteration), first, keys)
+            swaps, order = np.abs(of.measure.deltas(labels, keys)), np.argsort(-keys, kind="stable")
+            below = order[self.truncation :]
+            swaps[np.ix_(below, below)] = 0.0
+            deltas[:, :n] += swaps / n_orders
+        return deltas
+
+
+class _OfPairs(Objective):
+    """What the kernel of pairs asks an objective for."""
+
+    score_gap_norm = False
+    query_norm = "none"
+    noise = 0.0
+    n_orders = 1
+    seed = 0
+
+    @property
+    def steepness(self):
+        """What a difference of scores is multiplied by or, of a hinge, compared with."""
+        return self.sigma
+
+    def __post_init__(self):
+        level = self.truncation_level
+        whole = isinstance(level, Integral) and not isinstance(level, bool)
+        if level is not None and not (whole and level >= 1):
+            raise ValueError(
+                f"truncation_level must be a whole number >= 1, or None for all ranks, got {level!r}"
+            )
 
 
 @dataclass(frozen=True)
-class RankNet(Objective):
+class RankNet(_OfPairs):
     """RankNet: cross entropy of the order of each pair of rows of a query whose labels differ.
 
     With ``s_hi`` and ``s_lo`` the scores of the row with the higher and the lower label, a pair costs
@@ -168,59 +317,143 @@ class RankNet(Objective):
     name: ClassVar[str] = "ranknet"
 
     def __post_init__(self):
-        _check_pairs(self.sigma, self.truncation_level)
+        super().__post_init__()
+        number_in("sigma", self.sigma, 0, math.inf)
 
     def bind(self, labels, weights, offsets, n_threads=1):
-        return _RankNetBound(self, labels, weights, offsets, n_threads)
+        return _PairsThatWeighTheSame(lambdas.Pairs.RANKNET, self, labels, weights, offsets, n_threads)
 
 
 @dataclass(frozen=True)
-class LambdaMART(Objective):
+class GBRank(_OfPairs):
+    """GBRank: the squared hinge of each pair of rows of a query whose labels differ.
+
+    With ``s_hi`` and ``s_lo`` the scores of the row with the higher and the lower label, a pair costs
+    ``C = max(0, margin - (s_hi - s_lo))^2 / 2``: nothing once it stands right by the margin. What is missing
+    is added to the gradient of the worse row and taken from that of the better, and such a pair adds 1 to the
+    hessians of both. A row's sums are multiplied by its weight. The loss is the mean cost of the pairs, each
+    pair weighing the mean of its two rows.
+
+    Parameters
+    ----------
+    margin : float, default=1.0
+        By how much a pair has to stand right. Without regularisation it changes the scale of the scores and
+        nothing else.
+    truncation_level : int or None, default=None
+        As in `RankNet`.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of its range.
+
+    References
+    ----------
+    Zheng, Chen, Sun and Zha, *A Regression Framework for Learning Ranking Functions using Relative Relevance
+    Judgments*, SIGIR 2007. There each tree is fitted to the rows of the pairs that are wrong; here it takes
+    the Newton step of the same cost.
+
+    Examples
+    --------
+    >>> bound = GBRank().bind(np.array([0.0, 1.0]), None, np.array([0, 2]))
+    >>> gradients, hessians = np.empty(2), np.empty(2)
+    >>> bound.gradients(np.array([0.25, 0.5]), gradients, hessians)
+    >>> gradients, hessians
+    (array([ 0.75, -0.75]), array([1., 1.]))
+    """
+
+    margin: float = 1.0
+    truncation_level: int | None = None
+
+    name: ClassVar[str] = "gbrank"
+
+    @property
+    def steepness(self):
+        return self.margin
+
+    def __post_init__(self):
+        super().__post_init__()
+        number_in("margin", self.margin, 0, math.inf)
+
+    def bind(self, labels, weights, offsets, n_threads=1):
+        return _PairsThatWeighTheSame(lambdas.Pairs.SQUARED_HINGE, self, labels, weights, offsets, n_threads)
+
+
+_FORMULAS = ("DCG", "NDCG", "ERR", "AP", "RR", "P", "R", "AUC", "PAUC")
+
+
+@dataclass(frozen=True)
+class LambdaMART(_OfPairs):
     """LambdaMART: RankNet's gradient of a pair, times what swapping the two rows would change in the measure.
 
-    The rows of a query are ranked by falling score, ties in the order of the rows; where all scores are
-    equal, the expectation over all orders is taken. A pair counts if the labels differ and its better ranked
-    row is among the ``truncation_level`` best. In the words of `RankNet`,
+    The rows of a query are ranked by falling score, ties in the order of the rows. A pair counts if the
+    labels differ and its better ranked row is among the ``truncation_level`` best. In the words of `RankNet`,
     it adds ``-sigma * delta * rho`` to the gradient of the better row, ``sigma * delta * rho`` to that of the
-    worse, and ``sigma^2 * delta * rho * (1 - rho)`` to both hessians, where for NDCG ::
+    worse, and ``sigma^2 * delta * rho * (1 - rho)`` to both hessians, where ``delta`` is the size of the
+    measure's change by the swap (`Measure.deltas`). With i ranked above j, ::
 
-        delta = |gain_i - gain_j| * |discount(rank_i) - discount(rank_j)| / ideal DCG @ k
+        DCG, NDCG   |gain_i - gain_j| (discount_i - discount_j), over the ideal DCG @ k for NDCG
+        P, R        the same of relevant (1) or not (0), the discounts being 1 above the cutoff and 0 below;
+        over
+                    k, or the number of relevant rows
+        AUC         (j - i) over the number of pairs of a relevant and an irrelevant row
+        ERR         |p_i - p_j| / (1 - p_i) * sum over r in i ... j - 1 of reach_(r + 1) (1 / r - 1 / (r +
+        1)),
+                    with reach_r the chance that nobody above rank r stops the user: the quadratic algorithm
+        AP, RR, PAUC   as ERR, a difference of two numbers that one walk down the ranking finds
+        any other   by swapping every two rows and evaluating, unless the measure knows better; slow
 
-    and for DCG the same without the division. A row's sums are multiplied by its weight. A query of one row,
-    of one label or without any gain adds nothing. There is no loss of which these are the derivatives
-    everywhere; `Bound.loss` is 1 - the mean NDCG (minus the mean DCG).
+    A row's sums are multiplied by its weight. A query of which no swap changes the measure adds nothing.
+    There is no loss of which these are the derivatives everywhere; they are those of ``sum of delta * C``
+    over the pairs, with RankNet's cost C, while the ranks stay as they are. `Bound.loss` is 1 - the mean
+    NDCG, or minus the mean of another measure.
+
+    Where all scores of a query are equal, it has no order yet and every order is taken as likely as any
+    other: the expectation is exact for DCG, NDCG, P, R and AUC, and the mean of 16 orders drawn at random for
+    others.
 
     Parameters
     ----------
     measure : str or Measure, default="ndcg@10"
-        NDCG or DCG, with its cutoff, gains and discounts.
+        What is to rise, with its cutoff, gains and so on. How it counts ties and empty queries plays no part.
     truncation_level : int or None, default=30
         How far down the ranking the better ranked row of a pair may stand; None is all the way, and then a
         round is quadratic in the length of a query. Somewhat more than the measure's cutoff works well.
     sigma : float, default=1.0
         Steepness of the logistic function. Without regularisation it changes the scale of the scores only
-        (see `RankNet`).
+        (see `RankNet`), unless ``score_gap_norm`` or ``query_norm="log"``.
     delta : {"full", "cut"}, default="full"
-        "full" takes the discounts of the whole ranking, so that rows below the cutoff are still pulled up,
-        and divides by the ideal at the cutoff. "cut" takes the exact change of the measure: pairs of which
-        both rows stand below the cutoff count nothing.
+        "full" takes what ranks are worth from the measure without its cutoff, so that rows below it are still
+        pulled up, and what the measure divides by from that with the cutoff. "cut" takes the exact change of
+        the measure: pairs of which both rows stand below the cutoff count nothing. Only DCG, NDCG, ERR, AP
+        and RR have a choice; the others are cut.
     score_gap_norm : bool, default=False
         Divide delta by ``0.01 + |s_i - s_j|`` (unless all scores of the query are equal): pairs that are
         already far apart matter less. It makes the step depend on the scale of the scores.
-    query_norm : {"none", "log"}, default="none"
+    query_norm : {"none", "log", "unit"}, default="none"
         "log" multiplies the gradients and hessians of a query by ``log2(1 + S) / S``, where ``S`` is the sum
         of ``|lambda|`` over its rows' pairs (each pair counted for both rows): long queries and queries in
-        disorder weigh less.
+        disorder weigh less. "unit" multiplies them by ``1 / S``: all queries weigh the same.
+    noise : float, default=0.0
+        Rank by ``score + noise / sigma * log(u / (1 - u))``, with ``u`` drawn uniformly anew for each row and
+        round: stochastic ranks and random ties. The pairs, their deltas and the truncation follow that order,
+        the lambdas the scores themselves. It is the idea behind YetiRank.
+    n_orders : int, default=1
+        How many such orders to take the mean of; a round takes as many times longer.
+    seed : int, default=0
+        Of what is drawn; together with the round, the order and the row.
 
     Raises
     ------
     ValueError
-        If a parameter is out of its range, or the measure is neither NDCG nor DCG.
+        If a parameter is out of its range, or no swap can change the measure.
 
     References
     ----------
     Wu, Burges, Svore and Gao, *Adapting Boosting for Information Retrieval Measures*, Inf. Retrieval 2010.
-    Burges, *From RankNet to LambdaRank to LambdaMART: An Overview*, MSR-TR-2010-82, section 7.
+    Burges, *From RankNet to LambdaRank to LambdaMART: An Overview*, MSR-TR-2010-82, sections 6.4 and 7.
+    Gulin, Kuralenok and Pavlov, *Winning the Transfer Learning Track of Yahoo!'s Learning to Rank Challenge
+    with YetiRank*, JMLR W&CP 14, 2011.
 
     Examples
     --------
@@ -238,34 +471,126 @@ class LambdaMART(Objective):
     delta: str = "full"
     score_gap_norm: bool = False
     query_norm: str = "none"
+    noise: float = 0.0
+    n_orders: int = 1
+    seed: int = 0
 
     name: ClassVar[str] = "lambdamart"
 
     def __post_init__(self):
-        measure = measures.as_measure(self.measure)
-        if measure.name not in ("NDCG", "DCG"):
-            raise ValueError(
-                f"measure={measure!r}: lambdamart can optimise NDCG and DCG, at any cutoff; train on one of "
-                "them and score by the other"
-            )
-        object.__setattr__(self, "measure", measure)
-        _check_pairs(self.sigma, self.truncation_level)
+        super().__post_init__()
+        object.__setattr__(self, "measure", measures.as_measure(self.measure))
+        self._check_measure()
+        number_in("sigma", self.sigma, 0, math.inf)
         if self.delta not in ("full", "cut"):
             raise ValueError(f"delta must be 'full' or 'cut', got {self.delta!r}")
-        if self.query_norm not in ("none", "log"):
-            raise ValueError(f"query_norm must be 'none' or 'log', got {self.query_norm!r}")
+        if self.query_norm not in ("none", "log", "unit"):
+            raise ValueError(f"query_norm must be 'none', 'log' or 'unit', got {self.query_norm!r}")
         if not isinstance(self.score_gap_norm, (bool, np.bool_)):
             raise ValueError(f"score_gap_norm must be True or False, got {self.score_gap_norm!r}")
+        if self.noise != 0:
+            number_in("noise", self.noise, 0, math.inf)
+        for parameter, low in (("n_orders", 1), ("seed", 0)):
+            value = getattr(self, parameter)
+            if not (isinstance(value, Integral) and not isinstance(value, bool) and value >= low):
+                raise ValueError(f"{parameter} must be a whole number >= {low}, got {value!r}")
+        if self.n_orders > 1 and not self.noise > 0:
+            raise ValueError(
+                f"n_orders={self.n_orders}, but noise=0 ranks by the scores themselves, in one order: set "
+                "noise, 1.0 for example, or leave n_orders at 1"
+            )
+
+    def _check_measure(self):
+        measure = self.measure
+        if not measure.by_order:
+            raise ValueError(
+                f"measure={measure!r}: {self.name} raises measures of the order of rows, but this one looks at "
+                "how far scores are from labels; use HistGBRTRegressor for that"
+            )
+        if measure.name in ("P", "R") and measure.parameters.get("at", 1) is None:
+            raise ValueError(
+                f"measure={measure!r} is the same for every order of the rows: give it a cutoff, such as "
+                f"{measure!r} @ 10"
+            )
 
     def check_labels(self, labels):
-        if labels.min(initial=0.0) < 0:
+        if labels.min(initial=0.0) < self.measure.lowest_label:
             raise ValueError(
                 f"y has the label {labels.min():g}, but {self.measure!r} is defined for labels >= 0"
             )
         try:
-            measures.gains(labels, self.measure.gain)
+            getattr(self.measure, "_gains", np.asarray)(labels)
         except ValueError as error:
             raise ValueError(f"y cannot be ranked by {self.measure!r}: {error}") from error
 
     def bind(self, labels, weights, offsets, n_threads=1):
-        return _LambdaMARTBound(self, labels, weights, offsets, n_threads)
+        known = isinstance(self.measure, measures._Ranked) and self.measure.name in _FORMULAS
+        kind = _MeasuredByFormula if known else _MeasuredBySwapping
+        return kind(self, labels, weights, offsets, n_threads)
+
+    def _worth_of_distances(self, measure, longest):
+        """What the kernel adds by the distance of two ranks: nothing."""
+        return None
+
+
+@dataclass(frozen=True)
+class LambdaLoss(LambdaMART):
+    """LambdaLoss, NDCG-Loss2++: LambdaMART for NDCG, and pairs of near ranks weigh more.
+
+    A bound on NDCG that is tighter than LambdaRank's weighs a pair by how far apart its ranks are. In the
+    words of `LambdaMART`, with the discount of rank r written D(r), ::
+
+        delta = |gain_i - gain_j| / ideal DCG @ k * (|D(i) - D(j)| + mu * (D(|i - j|) - D(|i - j| + 1)))
+
+    mu = 0 is LambdaMART, a large mu NDCG-Loss2. While the ranks stay as they are, the gradients are the
+    derivatives of the sum of ``delta * log(1 + e^(-sigma (s_hi - s_lo)))``.
+
+    Parameters
+    ----------
+    measure : str or Measure, default="ndcg@10"
+        NDCG or DCG, with its cutoff, gains and discounts.
+    truncation_level, sigma, delta, score_gap_norm, query_norm, noise, n_orders, seed
+        As in `LambdaMART`; of the two terms ``delta="cut"`` cuts the first.
+    mu : float, default=10.0
+        The weight of the second term, >= 0.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of its range, or the measure is neither NDCG nor DCG.
+
+    References
+    ----------
+    Wang, Li, Golbandi, Bendersky and Najork, *The LambdaLoss Framework for Ranking Metric Optimization*, CIKM
+    2018, section 5 (mu = 10 in its experiments).
+
+    Examples
+    --------
+    >>> bound = LambdaLoss(mu=1.0).bind(np.array([0.0, 1.0]), None, np.array([0, 2]))
+    >>> gradients, hessians = np.empty(2), np.empty(2)
+    >>> bound.gradients(np.zeros(2), gradients, hessians)
+    >>> gradients.round(4)  # +- twice (1 - 1 / log2(3)) / 2
+    array([ 0.3691, -0.3691])
+    """
+
+    mu: float = 10.0
+
+    name: ClassVar[str] = "lambdaloss"
+
+    def __post_init__(self):
+        super().__post_init__()
+        if not (isinstance(self.mu, Real) and not isinstance(self.mu, bool) and 0 <= self.mu < math.inf):
+            raise ValueError(f"mu must be a finite number >= 0, got {self.mu!r}")
+
+    def _check_measure(self):
+        if self.measure.name not in ("NDCG", "DCG"):
+            raise ValueError(
+                f"measure={self.measure!r}: lambdaloss is a bound on NDCG and DCG; use one of them, or "
+                "loss='lambdamart', which takes any measure"
+            )
+
+    def _worth_of_distances(self, measure, longest):
+        discounts = measures.discounts(longest + 1, measure.discount)
+        apart = np.zeros(lambdas.LANES + lambdas.whole_chunks(longest) + 1)
+        apart[lambdas.LANES + 1 :][:longest] = self.mu * np.abs(np.diff(discounts))
+        return apart

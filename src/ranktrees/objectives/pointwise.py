@@ -17,7 +17,7 @@ class _Pointwise(Bound):
         self._gradients, self._losses = kernels
         self._parameters = parameters
 
-    def gradients(self, scores, gradients, hessians):
+    def gradients(self, scores, gradients, hessians, iteration=0):
         self._gradients(
             self.labels, self.weights, scores, *self._parameters, gradients, hessians, self.n_threads
         )

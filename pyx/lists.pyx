@@ -1,0 +1,108 @@
+"""Whole queries at once: the gradients and losses of objectives that look at all rows of a query together.
+
+A query is never shared between threads, and its sums are added in one fixed order (see softmax.h).
+"""
+from cython.parallel cimport prange
+from libc.stdint cimport int64_t, uint64_t
+
+from records cimport portable_exp, portable_log2
+
+cdef extern from "softmax.h" nogil:
+    uint64_t portable_key(uint64_t seed, uint64_t stream) noexcept
+    void softmax_of_query(
+        int64_t n, const double* masses, const double* weights, const double* scores, bint drawn,
+        uint64_t key, uint64_t first, double* gradients, double* hessians,
+    ) noexcept
+    void centred_of_query(
+        int64_t n, const double* labels, const double* weights, const double* scores, double* gradients,
+        double* hessians,
+    ) noexcept
+
+cdef double LN_2 = 0.6931471805599453
+
+
+def softmax_gradients(
+    const double[::1] masses,    # IN   >= 0: what each row's share of its query is proportional to
+    const double[::1] weights,   # IN   or None
+    const int64_t[::1] offsets,  # IN   query q is the rows offsets[q]:offsets[q + 1]
+    const double[::1] scores,    # IN
+    bint drawn,                  # IN   whether a uniform draw is taken from each mass
+    uint64_t seed,
+    uint64_t stream,
+    double[::1] gradients,       # OUT
+    double[::1] hessians,        # OUT
+    int n_threads,
+):
+    """Cross entropy of the shares that the labels give the rows, and of those that the scores give them."""
+    cdef int64_t n_queries = offsets.shape[0] - 1, q, start
+    cdef uint64_t key = portable_key(seed, stream)
+    cdef const double* row_weights = &weights[0] if weights is not None else NULL
+    for q in prange(
+        n_queries, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1,
+        schedule="dynamic", chunksize=8,
+    ):
+        start = offsets[q]
+        softmax_of_query(
+            offsets[q + 1] - start, &masses[start], row_weights + start if row_weights != NULL else NULL,
+            &scores[start], drawn, key, start, &gradients[start], &hessians[start],
+        )
+
+
+def softmax_losses(
+    const double[::1] masses,    # IN
+    const double[::1] weights,   # IN   or None
+    const int64_t[::1] offsets,  # IN
+    const double[::1] scores,    # IN
+    double[::1] losses,          # OUT  one per query, times the query's weight
+    double[::1] counts,          # OUT  one per query: its weight, 0 where no row has a mass
+    int n_threads,
+):
+    """log(sum of w e^score) - sum of share * score."""
+    cdef int64_t n_queries = offsets.shape[0] - 1, q, i
+    cdef bint weighted = weights is not None
+    cdef double high, sum, mass, scored, weight, total
+    for q in prange(
+        n_queries, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1,
+        schedule="dynamic", chunksize=8,
+    ):
+        high = scores[offsets[q]]
+        for i in range(offsets[q], offsets[q + 1]):
+            high = max(high, scores[i])
+        sum = 0.0
+        mass = 0.0
+        scored = 0.0
+        total = 0.0
+        for i in range(offsets[q], offsets[q + 1]):
+            weight = weights[i] if weighted else 1.0
+            total = total + weight
+            sum = sum + weight * portable_exp(scores[i] - high)
+            mass = mass + weight * masses[i]
+            scored = scored + weight * masses[i] * (scores[i] - high)
+        counts[q] = 0.0
+        losses[q] = 0.0
+        if mass > 0:
+            counts[q] = total / (offsets[q + 1] - offsets[q])
+            losses[q] = counts[q] * (LN_2 * portable_log2(sum) - scored / mass)
+
+
+def centred_gradients(
+    const double[::1] labels,    # IN
+    const double[::1] weights,   # IN   or None
+    const int64_t[::1] offsets,  # IN   query q is the rows offsets[q]:offsets[q + 1]
+    const double[::1] scores,    # IN
+    double[::1] gradients,       # OUT
+    double[::1] hessians,        # OUT
+    int n_threads,
+):
+    """Squared error, less the part of it that is the same for all rows of a query."""
+    cdef int64_t n_queries = offsets.shape[0] - 1, q, start
+    cdef const double* row_weights = &weights[0] if weights is not None else NULL
+    for q in prange(
+        n_queries, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1,
+        schedule="dynamic", chunksize=8,
+    ):
+        start = offsets[q]
+        centred_of_query(
+            offsets[q + 1] - start, &labels[start], row_weights + start if row_weights != NULL else NULL,
+            &scores[start], &gradients[start], &hessians[start],
+        )

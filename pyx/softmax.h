@@ -1,0 +1,101 @@
+/* The probabilities that the scores of a query give its rows, against those that its labels give.
+ *
+ * Sums are collected in eight lanes (row i in lane i mod 8) and added up in one order at the end: the compiler
+ * may use registers of any width, and the bits stay the same. */
+#ifndef RANKTREES_SOFTMAX_H
+#define RANKTREES_SOFTMAX_H
+
+#include <stdint.h>
+
+#include "portable.h"
+#include "simd.h"
+
+#define SOFTMAX_LANES 8
+
+INLINE double softmax_lanes(const double *lanes) {
+    return ((lanes[0] + lanes[4]) + (lanes[2] + lanes[6])) + ((lanes[1] + lanes[5]) + (lanes[3] + lanes[7]));
+}
+
+INLINE double softmax_sum(int64_t n, const double *RESTRICT values) {
+    double lanes[SOFTMAX_LANES] = {0};
+    int64_t i = 0;
+    for (; i + SOFTMAX_LANES <= n; i += SOFTMAX_LANES)
+        for (int lane = 0; lane < SOFTMAX_LANES; lane++)
+            lanes[lane] += values[i + lane];
+    for (int lane = 0; i + lane < n; lane++)
+        lanes[lane] += values[i + lane];
+    return softmax_lanes(lanes);
+}
+
+/* out = masses, less a uniform draw each where drawn, times the weights where there are any. */
+INLINE void fill_targets(int64_t n, const double *RESTRICT masses, const double *RESTRICT weights, int drawn,
+                         uint64_t key, uint64_t first, double *RESTRICT out) {
+    if (drawn)
+        for (int64_t i = 0; i < n; i++)
+            out[i] = masses[i] - (double)(int64_t)(portable_draw(key, first + (uint64_t)i) >> 11) * 0x1p-53;
+    else
+        for (int64_t i = 0; i < n; i++)
+            out[i] = masses[i];
+    if (weights)
+        for (int64_t i = 0; i < n; i++)
+            out[i] *= weights[i];
+}
+
+/* The gradients of one query: weight * (p - q), with p_i = w_i e^score_i / sum and q_i = w_i mass_i / sum, w the
+ * weights of the rows and weight their mean; the hessians are weight * p (1 - p). */
+EACH_WIDTH(void, softmax_of_query,
+           (int64_t n, const double *RESTRICT masses, const double *RESTRICT weights,
+            const double *RESTRICT scores, int drawn, uint64_t key, uint64_t first,
+            double *RESTRICT gradients, double *RESTRICT hessians),
+           (n, masses, weights, scores, drawn, key, first, gradients, hessians)) {
+    double high[SOFTMAX_LANES];
+    for (int lane = 0; lane < SOFTMAX_LANES; lane++)
+        high[lane] = scores[0];
+    int64_t i = 0;
+    for (; i + SOFTMAX_LANES <= n; i += SOFTMAX_LANES)
+        for (int lane = 0; lane < SOFTMAX_LANES; lane++)
+            high[lane] = scores[i + lane] > high[lane] ? scores[i + lane] : high[lane];
+    for (int lane = 0; i + lane < n; lane++)
+        high[lane] = scores[i + lane] > high[lane] ? scores[i + lane] : high[lane];
+    for (int lane = 1; lane < SOFTMAX_LANES; lane++)
+        high[0] = high[lane] > high[0] ? high[lane] : high[0];
+
+    fill_targets(n, masses, weights, drawn, key, first, gradients);
+    const double mass = softmax_sum(n, gradients);
+    for (i = 0; i < n; i++) {
+        const double x = scores[i] - high[0];
+        hessians[i] = x < -700.0 ? -700.0 : x;
+    }
+    for (i = 0; i < n; i++)
+        hessians[i] = portable_exp_unclipped(hessians[i]);
+    double weight = 1.0;
+    if (weights) {
+        for (i = 0; i < n; i++)
+            hessians[i] *= weights[i];
+        weight = softmax_sum(n, weights) / (double)n;
+    }
+    const double sum = softmax_sum(n, hessians);
+    const double of_mass = mass > 0.0 ? 1.0 / mass : 0.0, of_sum = mass > 0.0 && sum > 0.0 ? 1.0 / sum : 0.0;
+    for (i = 0; i < n; i++) {
+        const double p = hessians[i] * of_sum, q = gradients[i] * of_mass;
+        gradients[i] = weight * (p - q);
+        hessians[i] = weight * (p * (1.0 - p));
+    }
+}
+
+/* Squared error about the query's mean: weights * (residual - their weighted mean). */
+EACH_WIDTH(void, centred_of_query,
+           (int64_t n, const double *RESTRICT labels, const double *RESTRICT weights,
+            const double *RESTRICT scores, double *RESTRICT gradients, double *RESTRICT hessians),
+           (n, labels, weights, scores, gradients, hessians)) {
+    for (int64_t i = 0; i < n; i++) {
+        hessians[i] = weights ? weights[i] : 1.0;
+        gradients[i] = hessians[i] * (scores[i] - labels[i]);
+    }
+    const double weight = softmax_sum(n, hessians);
+    const double mean = weight > 0.0 ? softmax_sum(n, gradients) / weight : 0.0;
+    for (int64_t i = 0; i < n; i++)
+        gradients[i] = hessians[i] * ((scores[i] - labels[i]) - mean);
+}
+
+#endif

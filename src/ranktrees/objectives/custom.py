@@ -1,0 +1,211 @@
+"""Objectives of one's own: from functions, and a check that gradients are the slope of a loss."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from ranktrees.objectives.base import Bound, Objective
+
+
+class _Called(Bound):
+    """A function is called each round, and what it returns is checked."""
+
+    def gradients(self, scores, gradients, hessians, iteration=0):
+        returned = self._call(self.objective.function, scores)
+        name = self.objective.function_name
+        if not (isinstance(returned, tuple | list) and len(returned) == 2):
+            raise ValueError(
+                f"{name} returned {type(returned).__name__}; expected two arrays, (gradients, hessians)"
+            )
+        for what, values, out in zip(("gradients", "hessians"), returned, (gradients, hessians), strict=True):
+            values = np.asarray(values, dtype=np.float64)
+            if values.shape != scores.shape:
+                raise ValueError(
+                    f"{name} returned {what} of shape {values.shape}; expected {scores.shape}, one per row"
+                )
+            if not np.isfinite(values).all():
+                row = int(np.argmin(np.isfinite(values)))
+                raise ValueError(f"{name} returned {what} that are not finite: {values[row]} in row {row}")
+            out[:] = values if self.weights is None else self.weights * values
+        if hessians.min(initial=0.0) < 0:
+            row = int(np.argmin(hessians))
+            raise ValueError(
+                f"{name} returned the hessian {hessians[row]:g} in row {row}; expected numbers >= 0: where "
+                "the loss bends down, return a bound such as 1 or its size"
+            )
+
+    def loss(self, scores):
+        if self.objective.loss is None:
+            raise ValueError(
+                f"{self.objective.function_name} gives gradients, but no loss to report or to stop early by: "
+                "set scoring= to a measure such as 'ndcg@10', or pass Custom(function, loss=...) as the loss"
+            )
+        return float(self._call(self.objective.loss, scores))
+
+    def _call(self, function, scores):
+        arrays = [array.view() for array in (self.labels, scores, self.offsets)]
+        for array in arrays:
+            array.flags.writeable = False  # they are training's own
+        return function(*arrays)
+
+
+@dataclass(frozen=True)
+class Custom(Objective):
+    """An objective from functions that see whole queries.
+
+    Where an objective is asked for, a function alone will do: it is taken as ``Custom(function)``.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(labels, scores, offsets)`` returns ``(gradients, hessians)``: the first and second
+        derivative of what is to become small, by each row's score. Query q is the rows ``offsets[q]:offsets[q
+        + 1]``, in the order in which queries first appeared in the input; within a query rows keep their
+        order. All three are read-only, both results arrays of shape (n,), hessians >= 0. It is called once in
+        each round; sample weights are multiplied in afterwards.
+    loss : callable, default=None
+        ``loss(labels, scores, offsets)`` returns that number, up to a factor. It is called where the loss is
+        reported or followed, and by `check_gradients`.
+
+    Raises
+    ------
+    ValueError
+        In training, if a function returns something else; the message says what.
+
+    Examples
+    --------
+    >>> from ranktrees import LambdaMARTRanker, make_ranking
+    >>> def to_the_best(labels, scores, offsets):
+    ...     "Each row's distance to the best label of its query, squared."
+    ...     best = np.repeat(np.maximum.reduceat(labels, offsets[:-1]), np.diff(offsets))
+    ...     return scores - (labels - best), np.ones(len(scores))
+    >>> X, y, qid = make_ranking(60, random_state=0, return_X_y_qid=True)
+    >>> LambdaMARTRanker(to_the_best, random_state=0).fit(X, y, qid=qid).score(X, y, qid=qid) > 0.8
+    True
+    """
+
+    function: Callable
+    loss: Callable | None = None
+
+    name: ClassVar[str] = "custom"
+
+    def __post_init__(self):
+        for parameter, needed in (("function", True), ("loss", False)):
+            value = getattr(self, parameter)
+            if not callable(value) and (needed or value is not None):
+                raise ValueError(
+                    f"{parameter} must be a function of (labels, scores, offsets), got {value!r}"
+                )
+
+    @property
+    def function_name(self):
+        """What messages call the function."""
+        return getattr(self.function, "__name__", repr(self.function))
+
+    def bind(self, labels, weights, offsets, n_threads=1):
+        return _Called(self, labels, weights, offsets, n_threads)
+
+
+class GradientCheck(NamedTuple):
+    """How far gradients and hessians are from the differences of the loss; see `check_gradients`."""
+
+    scale: float
+    gradient_error: float
+    hessian_error: float
+
+
+def check_gradients(
+    objective, labels=None, offsets=None, *, weights=None, scores=None, rtol=1e-4, step=1e-4, random_state=0
+):
+    """Check that the gradients of an objective are the slope of its loss.
+
+    The loss is evaluated at ``scores`` with one row after another moved up and down by ``step``. Losses are
+    means and gradients belong to sums, so a common factor is allowed: it is fitted first.
+
+    Parameters
+    ----------
+    objective : str, Objective or callable
+        Whatever `as_objective` takes, with a loss.
+    labels : array-like of shape (n,), default=None
+        Rows grouped by query; None makes a few queries of labels from 0 to 4.
+    offsets : array-like of shape (n_queries + 1,), default=None
+        Query q is the rows ``offsets[q]:offsets[q + 1]``; with ``labels``, None is one query.
+    weights : array-like of shape (n,), default=None
+        Weights of the rows.
+    scores : array-like of shape (n,), default=None
+        Where to check; None draws them.
+    rtol : float, default=1e-4
+        The largest error that passes, as a share of the largest gradient.
+    step : float, default=1e-4
+        How far a score is moved.
+    random_state : int, RandomState or None, default=0
+        Of what is drawn.
+
+    Returns
+    -------
+    GradientCheck
+        ``scale``, the factor; and the largest error of the gradients, and of the hessians, as a share of the
+        largest. Hessians are only reported: they may be bounds or leave something out, which makes steps
+        shorter or longer and is not wrong.
+
+    Raises
+    ------
+    ValueError
+        If a gradient differs; the message names the row that differs most. Also if the loss does not change
+        with the scores, as that of `LambdaMART`, whose gradients are those of a cost while the ranks stay.
+
+    Examples
+    --------
+    >>> check_gradients("logistic", [0.0, 1.0, 1.0]).gradient_error < 1e-6
+    True
+    >>> def wrong(labels, scores, offsets):
+    ...     return labels - scores, np.ones(len(scores))
+    >>> def loss(labels, scores, offsets):
+    ...     return ((scores - labels) ** 2).sum()
+    >>> check_gradients(Custom(wrong, loss))
+    Traceback (most recent call last):
+        ...
+    ValueError: the gradients of wrong point the other way than the slope of the loss: change their sign
+    """
+    from ranktrees.objectives import as_objective
+
+    objective = as_objective(objective)
+    name = getattr(objective, "function_name", objective.name)
+    random = check_random_state(random_state)
+    if labels is None:
+        if offsets is not None:
+            raise ValueError("offsets are those of labels=: pass both, or neither")
+        offsets = np.concatenate([[0], np.cumsum(random.randint(2, 9, 6))])
+        labels = random.randint(0, 5, offsets[-1])
+    labels = np.asarray(labels, dtype=np.float64)
+    offsets = np.array([0, len(labels)] if offsets is None else offsets, dtype=np.int64)
+    scores = np.array(random.normal(size=len(labels)) if scores is None else scores, dtype=np.float64)
+    objective.check_labels(labels)
+    bound = objective.bind(labels, weights, offsets)
+    gradients, hessians = np.empty(len(labels)), np.empty(len(labels))
+    bound.gradients(scores, gradients, hessians)
+    here = bound.loss(scores)
+    moves = step * np.eye(len(labels))
+    up, down = (np.array([bound.loss(scores + sign * move) for move in moves]) for sign in (1, -1))
+    slopes, bends = (up - down) / (2 * step), (up - 2 * here + down) / step**2
+    if not slopes.any():
+        raise ValueError(
+            f"the loss of {name} does not change with the scores: there is nothing to check its gradients by"
+        )
+    scale = float(gradients @ slopes / (slopes @ slopes))
+    if scale <= 0:
+        raise ValueError(
+            f"the gradients of {name} point the other way than the slope of the loss: change their sign"
+        )
+    errors = np.abs(gradients - scale * slopes) / np.abs(gradients).max()
+    worst = int(np.argmax(errors))
+    if not errors[worst] <= rtol:
+        raise ValueError(
+            f"the gradient of {name} in row {worst} is {gradients[worst]:.6g}, but the loss rises by "
+            f"{scale * slopes[worst]:.6g} there (times {scale:.6g}, which fits best)"
+        )
+    largest = max(float(np.abs(hessians).max()), np.finfo(float).tiny)
+    return GradientCheck(scale, float(errors[worst]), float(np.abs(hessians - scale * bends).max()) / largest)

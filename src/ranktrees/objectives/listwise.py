@@ -1,0 +1,177 @@
+"""Listwise objectives: all rows of a query at once."""
+
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ranktrees import measures
+from ranktrees._core import lists, losses
+from ranktrees.objectives.base import Bound, Objective, exact_sum
+from ranktrees.sampling import stream_of_objective
+
+
+class _Shares(Bound):
+    """Each row has a mass; its share of its query is what the scores are to give it, by softmax."""
+
+    def __init__(self, masses, offset, *args):
+        super().__init__(*args)
+        self.masses = np.ascontiguousarray(masses, dtype=np.float64)
+        self.offset = offset  # what is drawn from a mass on average
+
+    def gradients(self, scores, gradients, hessians, iteration=0):
+        lists.softmax_gradients(
+            self.masses,
+            self.weights,
+            self.offsets,
+            scores,
+            self.offset > 0,
+            getattr(self.objective, "seed", 0),
+            stream_of_objective(iteration),
+            gradients,
+            hessians,
+            self.n_threads,
+        )
+
+    def loss(self, scores):
+        n_queries = len(self.offsets) - 1
+        costs, counts = np.empty(n_queries), np.empty(n_queries)
+        lists.softmax_losses(
+            self.masses - self.offset, self.weights, self.offsets, scores, costs, counts, self.n_threads
+        )
+        return exact_sum(costs) / exact_sum(counts)
+
+
+@dataclass(frozen=True)
+class ListNet(Objective):
+    """ListNet: cross entropy of the probabilities of being ranked first, by the labels and by the scores.
+
+    With ``p_i = e^score_i / sum of e^score`` over the rows of the query, and ``q_i`` the same of the labels,
+    a query costs ``- sum of q_i log p_i``. The gradient of a row is ``p_i - q_i``, its hessian ``p_i (1 -
+    p_i)``: the diagonal of the cost's, whose other entries are left out. A row of weight w counts as w rows
+    in both sums, and a query weighs the mean of its rows' weights. The loss is the mean cost of the queries.
+
+    References
+    ----------
+    Cao, Qin, Liu, Tsai and Li, *Learning to Rank: From Pairwise Approach to Listwise Approach*, ICML 2007,
+    with the probability of the first rank.
+
+    Examples
+    --------
+    >>> bound = ListNet().bind(np.array([0.0, 1.0]), None, np.array([0, 2]))
+    >>> gradients, hessians = np.empty(2), np.empty(2)
+    >>> bound.gradients(np.zeros(2), gradients, hessians)
+    >>> gradients.round(4), hessians  # 1/2 - 1 / (1 + e), 1/2 - e / (1 + e)
+    (array([ 0.2311, -0.2311]), array([0.25, 0.25]))
+    """
+
+    name: ClassVar[str] = "listnet"
+
+    def bind(self, labels, weights, offsets, n_threads=1):
+        highest = np.maximum.reduceat(labels, offsets[:-1])
+        masses = np.empty(len(labels))
+        losses.exponentials(labels - np.repeat(highest, np.diff(offsets)), masses)
+        return _Shares(masses, 0.0, self, labels, weights, offsets, n_threads)
+
+
+@dataclass(frozen=True)
+class XENDCG(Objective):
+    """XE-NDCG: cross entropy of shares of gain, drawn anew in each round, and of the scores' probabilities.
+
+    With ``p_i = e^score_i / sum of e^score`` over the rows of the query and ``q_i = (1 + gain_i - u_i) / sum
+    of (1 + gain - u)``, where u is uniform in [0, 1), a query costs ``- sum of q_i log p_i``: a bound on its
+    NDCG. For the gain 2^label - 1 the mass of a row is ``2^label - u``. The gradient of a row is ``p_i -
+    q_i``, its hessian ``p_i (1 - p_i)``: the diagonal of the cost's. A row of weight w counts as w rows in
+    both sums, and a query weighs the mean of its rows' weights. The loss is the mean cost of the queries for
+    u = 1/2.
+
+    Parameters
+    ----------
+    gain : {"exp2", "linear"}, sequence or callable, default="exp2"
+        What a label is worth, as in `measures.gains`.
+    seed : int, default=0
+        Of what is drawn; together with the round and the row.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of its range.
+
+    References
+    ----------
+    Bruch, *An Alternative Cross Entropy Loss for Learning-to-Rank*, WWW 2021. Its further terms of the
+    inverse hessian are left out.
+
+    Examples
+    --------
+    >>> bound = XENDCG().bind(np.array([0.0, 3.0]), None, np.array([0, 2]))
+    >>> gradients, hessians = np.empty(2), np.empty(2)
+    >>> bound.gradients(np.zeros(2), gradients, hessians)
+    >>> bool(gradients[0] > 0 > gradients[1]), hessians
+    (True, array([0.25, 0.25]))
+    """
+
+    gain: Any = "exp2"
+    seed: int = 0
+
+    name: ClassVar[str] = "xendcg"
+
+    def __post_init__(self):
+        object.__setattr__(self, "gain", measures.DCG(gain=self.gain).gain)
+        if not (isinstance(self.seed, Integral) and not isinstance(self.seed, bool) and self.seed >= 0):
+            raise ValueError(f"seed must be a whole number >= 0, got {self.seed!r}")
+
+    def check_labels(self, labels):
+        if labels.min(initial=0.0) < 0:
+            raise ValueError(f"y has the label {labels.min():g}, but xendcg learns gains of labels >= 0")
+        try:
+            measures.gains(labels, self.gain)
+        except ValueError as error:
+            raise ValueError(f"y has no gains for xendcg: {error}") from error
+
+    def bind(self, labels, weights, offsets, n_threads=1):
+        masses = 1.0 + measures.gains(labels, self.gain)
+        return _Shares(masses, 0.5, self, labels, weights, offsets, n_threads)
+
+
+class _Centred(Bound):
+    def gradients(self, scores, gradients, hessians, iteration=0):
+        lists.centred_gradients(
+            self.labels, self.weights, self.offsets, scores, gradients, hessians, self.n_threads
+        )
+
+    def loss(self, scores):
+        slopes, weights = np.empty(len(scores)), np.empty(len(scores))
+        self.gradients(scores, slopes, weights)
+        halves = np.divide(0.5 * slopes**2, weights, out=np.zeros(len(scores)), where=weights > 0)
+        return exact_sum(halves) / self.total_weight
+
+
+@dataclass(frozen=True)
+class QueryRMSE(Objective):
+    """Squared error about the mean of the query: what all rows of a query have in common costs nothing.
+
+    With the residual ``r = score - label`` and ``m`` its mean over the query (by weight), a row costs
+    ``(r - m)^2 / 2``. Its gradient is ``r - m``, its hessian 1, that of the cost while ``m`` stays.
+    Regression that does not spend its trees on the level of a query, by which nothing is ranked.
+
+    References
+    ----------
+    CatBoost's loss of that name; Cossock and Zhang, *Statistical Analysis of Bayes Optimal Subset Ranking*,
+    IEEE Trans. Information Theory 2008, on regression for ranking.
+
+    Examples
+    --------
+    >>> bound = QueryRMSE().bind(np.array([0.0, 1.0]), None, np.array([0, 2]))
+    >>> gradients, hessians = np.empty(2), np.empty(2)
+    >>> bound.gradients(np.array([7.0, 7.0]), gradients, hessians)
+    >>> gradients, hessians
+    (array([ 0.5, -0.5]), array([1., 1.]))
+    """
+
+    name: ClassVar[str] = "query_rmse"
+    constant_hessian: ClassVar[bool] = True
+
+    def bind(self, labels, weights, offsets, n_threads=1):
+        return _Centred(self, labels, weights, offsets, n_threads)
