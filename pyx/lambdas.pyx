@@ -406,7 +406,7 @@ cdef void undecided_gradients(
 
 def gradients(
     int pairs,                     # IN   of `Pairs`
-    const double[::1] grades,      # IN   >= 0; pairs with different grades count; over what the measure divides by
+    const double[::1] grades,      # IN   >= 0; only pairs of different ones count; over the measure's divisor
     const double[::1] weights,     # IN   or None
     const int64_t[::1] offsets,    # IN   query q is the rows offsets[q]:offsets[q + 1]
     const int64_t[::1] queries,    # IN   all of them, the longest first: what is left at the end is short

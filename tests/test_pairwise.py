@@ -1,14 +1,17 @@
-"""Objectives of pairs by any measure, any worth of ranks and any order: against brute force, and by their
-laws."""
+"""Objectives of pairs, by any measure and in any order: against brute force, and by their laws."""
 
 import itertools
 import math
+import os
+import subprocess
+import sys
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
-from ranktrees import measures
+from ranktrees import LambdaMARTRanker, make_ranking, measures
+from ranktrees._core import simd
 from ranktrees.measures import (
     AP,
     AUC,
@@ -23,7 +26,7 @@ from ranktrees.measures import (
     PairAccuracy,
     R,
 )
-from ranktrees.objectives import GBRank, LambdaLoss, LambdaMART
+from ranktrees.objectives import GBRank, LambdaLoss, LambdaMART, RankNet, as_objective
 from reference import objectives as slow
 
 
@@ -64,14 +67,14 @@ FURTHER = [
     LambdaMART("mrr", query_norm="unit"),
     LambdaMART("ndcg@5", noise=0.7, n_orders=3, seed=5),
     LambdaMART("map", noise=1.0, query_norm="log", score_gap_norm=True),
-    LambdaMART(TopLabel(), 5, noise=0.5, n_orders=2, query_norm="unit"),
     LambdaLoss(),
     LambdaLoss("dcg@4", 5, mu=2.0, score_gap_norm=True, query_norm="log", delta="cut"),
     LambdaLoss(noise=0.3, n_orders=2),
     GBRank(),
     GBRank(margin=0.4, truncation_level=3),
 ]
-EVERY = [*BY_FORMULA, *(LambdaMART(measure) for measure in SWAPPED), *FURTHER]
+SLOW = [LambdaMART(TopLabel(), 5, noise=0.5, n_orders=2, query_norm="unit")]
+EVERY = [*BY_FORMULA, *(LambdaMART(measure) for measure in SWAPPED), *FURTHER, *SLOW]
 
 
 def gradients_of(bound, scores, iteration=0):
@@ -176,63 +179,207 @@ def test_err_of_labels_that_nearly_always_satisfy():
 # ---- derivatives -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("objective", [o for o in EVERY if o.noise == 0 and o.query_norm == "none"], ids=repr)
-def test_gradients_are_the_derivatives_of_the_cost_while_ranks_stay(objective):
-    """The weight of a pair is what its gradient is at equal scores; held fixed, the costs add up to the
-    loss."""
-    labels, _, offsets, scores = make_queries(3, n_queries=1, longest=12)
-    labels = np.arange(len(labels)) * 7 % 4.0
+def weights_of_pairs(objective, labels, scores):
+    """(weight, better row, worse row) of each pair that counts, from the definitions."""
     n = len(labels)
-    bound = objective.bind(labels, None, offsets)
-    gradients, hessians = gradients_of(bound, scores)
-    top = min(objective.truncation_level or n, n)
     order = slow.rank_rows(scores)
-
-    def weight(a, b):
-        i, j = order[a], order[b]
-        if isinstance(objective, GBRank):
-            return 1.0
-        measure = objective.measure
-        whole = (
-            measure
-            if objective.delta == "cut" or measure.name == "TopLabel"
-            else measure(
-                **{"at": None}
-                if "at" in measure.parameters and measure.name not in ("P", "R", "PAUC")
-                else {"ties": "average"}
-                if "ties" in measure.parameters
-                else {"empty_query": "skip"}
-            )
-        )
-        delta = abs(whole.deltas(labels, scores)[i, j])
-        if measure.name in ("NDCG", "DCG") and objective.delta == "full":
+    if isinstance(objective, GBRank | RankNet):
+        deltas = np.ones((n, n))
+    else:
+        measure, full = objective.measure, objective.delta == "full"
+        if full and measure.name in ("DCG", "NDCG"):
             dcg = DCG(gain=measure.gain, discount=measure.discount)
-            delta = abs(dcg.deltas(labels, scores)[i, j])
-            if measure.name == "NDCG":
-                delta /= (dcg @ (measure.at or n))(labels, labels)
-        if isinstance(objective, LambdaLoss):
-            discounts = measures.discounts(n + 1, measure.discount)
-            gains = measures.gains(labels, measure.gain)
-            share = (DCG(gain=measure.gain) @ measure.at)(labels, labels) if measure.name == "NDCG" else 1.0
-            delta += (
-                objective.mu * (discounts[b - a - 1] - discounts[b - a]) * abs(gains[i] - gains[j]) / share
-            )
-        return delta / (0.01 + abs(scores[i] - scores[j]) if objective.score_gap_norm else 1.0)
-
-    pairs = [
-        (weight(a, b), *((i, j) if labels[i] > labels[j] else (j, i)))
-        for a, b, i, j in slow.pairs(labels, scores, top)
+            ideal = (dcg @ (measure.at or n))(labels, labels) if measure.name == "NDCG" else 1.0
+            deltas = np.abs(dcg.deltas(labels, scores)) / ideal
+        else:
+            uncut = full and measure.name in ("ERR", "AP", "RR")
+            deltas = np.abs((measure(at=None) if uncut else measure).deltas(labels, scores))
+    if isinstance(objective, LambdaLoss):
+        gains, discounts = measures.gains(labels, measure.gain), measures.discounts(n + 1, measure.discount)
+        for a, b, i, j in slow.pairs(labels, scores):
+            near = abs(gains[i] - gains[j]) * (discounts[b - a - 1] - discounts[b - a])
+            share = (DCG @ measure.at)(labels, labels) if measure.name == "NDCG" else 1.0
+            deltas[i, j] = deltas[j, i] = deltas[i, j] + objective.mu * near / share
+    if objective.score_gap_norm:
+        deltas = deltas / (0.01 + np.abs(scores[:, None] - scores))
+    top = min(objective.truncation_level or n, n)
+    places = {row: place for place, row in enumerate(order)}
+    return [
+        (deltas[i, j], i, j)
+        for i in range(n)
+        for j in range(n)
+        if labels[i] > labels[j] and min(places[i], places[j]) < top
     ]
+
+
+FIXED = [objective for objective in [*EVERY, RankNet(0.7, 4)] if objective.noise == 0]
+
+
+@pytest.mark.parametrize("objective", FIXED, ids=repr)
+def test_gradients_are_the_derivatives_of_the_cost_while_ranks_stay(objective):
+    labels = np.arange(11) * 7 % 4.0
+    scores = np.random.default_rng(3).permutation(11) / 5.3
+    gradients, hessians = gradients_of(objective.bind(labels, None, np.array([0, 11])), scores)
+    pairs = weights_of_pairs(objective, labels, scores)
 
     def cost(s):
         if isinstance(objective, GBRank):
             return sum(w * max(0, objective.margin - (s[i] - s[j])) ** 2 / 2 for w, i, j in pairs)
         return sum(w * math.log1p(math.exp(-objective.sigma * (s[i] - s[j]))) for w, i, j in pairs)
 
-    for row in range(n):
-        step = np.eye(n)[row]
-        slope = (cost(scores + 1e-5 * step) - cost(scores - 1e-5 * step)) / 2e-5
-        assert gradients[row] == pytest.approx(slope, rel=1e-6, abs=1e-8)
-        if not isinstance(objective, GBRank):  # whose second derivative jumps
-            bend = (cost(scores + 1e-3 * step) - 2 * cost(scores) + cost(scores - 1e-3 * step)) / 1e-6
-            assert hessians[row] == pytest.approx(bend, rel=1e-4, abs=1e-6)
+    moves = np.eye(11)
+    slopes = np.array([cost(scores + 1e-5 * move) - cost(scores - 1e-5 * move) for move in moves]) / 2e-5
+    norm = {"none": 1.0, "unit": 1 / np.abs(slopes).sum(), "log": None}[objective.query_norm]
+    if norm is None or norm != 1.0:  # S counts what the pairs add before it cancels
+        sizes = [
+            w * objective.sigma / (1 + math.exp(objective.sigma * (scores[i] - scores[j])))
+            for w, i, j in pairs
+        ]
+        size = 2 * sum(sizes)
+        norm = 1 / size if objective.query_norm == "unit" else math.log2(1 + size) / size
+    np.testing.assert_allclose(gradients, norm * slopes, rtol=1e-6, atol=1e-9)
+    if not isinstance(objective, GBRank):  # whose slope has corners
+        bends = [cost(scores + 1e-3 * move) - 2 * cost(scores) + cost(scores - 1e-3 * move) for move in moves]
+        np.testing.assert_allclose(hessians, norm * np.array(bends) / 1e-6, rtol=1e-4, atol=1e-7)
+
+
+def test_a_leaf_takes_the_newton_step_of_the_overview():
+    """gamma = sum of lambda / sum of w over its rows (Burges, section 7, equation 9), by any measure."""
+    X, y, qid = make_ranking(30, rows_per_query=12, random_state=0, return_X_y_qid=True)
+    offsets = np.arange(0, len(y) + 1, 12)
+    for measure in ("ndcg@5", "auc", "p@3"):
+        ranker = LambdaMARTRanker(
+            measure=measure,
+            max_iter=1,
+            learning_rate=1.0,
+            l2_regularization=0.0,
+            subsample=1.0,
+            random_state=0,
+        ).fit(X, y, qid=qid)
+        bound = LambdaMART(measure).bind(y.astype(float), None, offsets)
+        gradients, hessians = gradients_of(bound, np.zeros(len(y)))
+        leaf = ranker.ensemble_.leaves(X)[:, 0]
+        steps = -np.bincount(leaf, gradients)[leaf] / np.bincount(leaf, hessians)[leaf]
+        np.testing.assert_allclose(ranker.predict(X), steps, rtol=1e-6)
+
+
+SCALED = [
+    *(LambdaMART(measure, 5) for measure in (ERR @ 4, AP, RR, P @ 3, AUC, PAUC @ [0, 3], PairAccuracy)),
+    LambdaMART("ndcg@5", noise=1.0, n_orders=2),
+    LambdaMART("map", query_norm="unit"),
+    LambdaLoss(),
+]
+
+
+@pytest.mark.parametrize("objective", SCALED, ids=repr)
+def test_sigma_only_scales_the_scores(objective):
+    """At scores / sigma the Newton step is that of sigma = 1 over sigma; and so are the scores after it."""
+    labels, _, offsets, _ = make_queries(13, n_queries=6)
+    leaf = np.random.default_rng(0).integers(0, 4, len(labels))
+
+    def train(sigma):
+        bound = as_objective(objective, sigma=sigma).bind(labels, None, offsets)
+        s = np.zeros(len(labels))
+        for iteration in range(4):
+            gradients, hessians = gradients_of(bound, s, iteration)
+            leaves = (leaf + (labels > iteration)) % 4
+            s -= (0.3 * np.bincount(leaves, gradients, 4) / np.bincount(leaves, hessians, 4))[leaves]
+        return s
+
+    np.testing.assert_allclose(4.0 * train(4.0), train(1.0), rtol=1e-9)
+
+
+# ---- orders ------------------------------------------------------------------------------------------------
+
+
+def test_noise_gives_the_mean_over_random_orders():
+    """Of one query, many orders: a row's place in them is that of the logistic distribution's winner."""
+    labels, scores = np.array([2.0, 0.0]), np.array([0.3, -0.4])
+    objective = LambdaMART("dcg@1", noise=0.8, n_orders=4000, delta="cut")
+    got, _ = gradients_of(objective.bind(labels, None, np.array([0, 2])), scores)
+    np.testing.assert_allclose(got[1], 3 / (1 + math.exp(0.7)), rtol=1e-12)  # the swap counts in either order
+    labels, scores = np.array([2.0, 0.0, 0.0]), np.array([0.3, -0.4, -0.4])
+    bound = objective.bind(labels, None, np.array([0, 3]))
+    got = np.mean([gradients_of(bound, scores, iteration)[0] for iteration in range(5)], axis=0)
+    rho = 1 / (1 + math.exp(0.7))
+    uniform = np.random.default_rng(0).random((3, 400_000))
+    best = (scores[:, None] + 0.8 * np.log(uniform / (1 - uniform))).argmax(axis=0)
+    pairs = np.array([np.mean(best != 2), np.mean(best != 1)])  # a swap counts if one of the two is first
+    np.testing.assert_allclose(got[1:], 3 * rho * pairs, rtol=0.01)
+
+
+def test_noise_is_drawn_by_seed_round_and_row():
+    labels, _, offsets, scores = make_queries(4, n_queries=8, longest=15)
+    for measure in ("ndcg@5", "map", TopLabel()):
+        bound = LambdaMART(measure, noise=1.0, seed=3).bind(labels, None, offsets)
+        first = gradients_of(bound, scores, 7)
+        assert (gradients_of(bound, scores, 8) != first).any()
+        np.testing.assert_array_equal(gradients_of(bound, scores, 7), first)
+        other = LambdaMART(measure, noise=1.0, seed=4).bind(labels, None, offsets)
+        assert (gradients_of(other, scores, 7) != first).any()
+
+
+@pytest.mark.parametrize("measure", [AP, ERR @ 3, TopLabel()], ids=repr)
+def test_equal_scores_mean_any_order(measure):
+    """The mean of a few orders drawn at random, not the order of the file."""
+    labels, offsets = np.array([3.0, 0, 0, 1, 0, 0, 2, 0]), np.array([0, 8])
+    bound = LambdaMART(measure, None, delta="cut").bind(labels, None, offsets)
+    got = np.mean([gradients_of(bound, np.zeros(8), iteration)[0] for iteration in range(60)], axis=0)
+    random = np.random.default_rng(0)
+    orders = [random.permutation(8).astype(float) for _ in range(3000)]
+    deltas = np.mean([np.abs(measure.deltas(labels, order)) for order in orders], axis=0)
+    expected, _ = sums_of_pairs(deltas, labels, np.zeros(8), np.arange(8), 8, 1.0)
+    np.testing.assert_allclose(got, expected, atol=0.06 * np.abs(expected).max())
+
+
+# ---- laws --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("objective", EVERY, ids=repr)
+def test_threads_and_calls_before_do_not_change_a_bit(objective):
+    labels, weights, offsets, scores = make_queries(6, longest=20, weighted=True)
+    scores[offsets[2] : offsets[3]] = 1.0
+    bound = objective.bind(labels, weights, offsets, 1)
+    expected = gradients_of(bound, scores)
+    assert np.isfinite(expected).all()
+    assert (expected[1] >= 0).all()
+    gradients_of(bound, -scores)
+    np.testing.assert_array_equal(gradients_of(bound, scores), expected)
+    for n_threads in (2, 4):
+        again = objective.bind(labels, weights, offsets, n_threads)
+        np.testing.assert_array_equal(gradients_of(again, scores), expected)
+        assert again.loss(scores) == bound.loss(scores)
+
+
+@pytest.mark.parametrize("objective", EVERY, ids=repr)
+def test_lambdas_of_scores_far_apart_are_finite_and_sum_to_zero(objective):
+    labels, _, offsets, scores = make_queries(5, n_queries=8, longest=20)
+    for scale in (0.01, 1.0, 1e3, 1e6):
+        gradients, hessians = gradients_of(objective.bind(labels, None, offsets), scale * scores)
+        sums = np.add.reduceat(gradients, offsets[:-1])
+        assert np.abs(sums).max() <= 1e-12 * max(np.abs(gradients).max(), 1e-300) * np.diff(offsets).max()
+        assert (hessians >= 0).all()
+
+
+def test_widths_of_registers_do_not_change_a_bit():
+    program = (
+        "import numpy as np, test_pairwise as t, test_listwise as l\n"
+        "labels, weights, offsets, scores = t.make_queries(19, longest=100, weighted=True)\n"
+        "scores[offsets[2] : offsets[3]] = 1.0\n"
+        "for objective in t.BY_FORMULA[1::3] + t.FURTHER + l.LISTWISE:\n"
+        "    for scale in (1.0, 100.0):\n"
+        "        bound = objective.bind(labels, weights, offsets)\n"
+        "        print(t.gradients_of(bound, scale * scores).tobytes().hex())\n"
+    )
+    levels = simd.LEVELS[: simd.LEVELS.index(simd.of_processor()) + 1]
+    outputs = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env={**os.environ, "RANKTREES_SIMD": level, "PYTHONPATH": os.pathsep.join(sys.path)},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for level in levels
+    }
+    assert len(outputs) == 1
+    assert all(outputs)

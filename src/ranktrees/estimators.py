@@ -1024,7 +1024,8 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
     Parameters
     ----------
     loss : str, Objective or callable, default="lambdamart"
-        One of "lambdamart", "lambdaloss", "ranknet", "gbrank", "listnet", "xendcg" and "query_rmse". "lambdaloss" adds NDCG-Loss2++'s weight of near ranks. "ranknet" gives every pair the same weight;
+        One of "lambdamart", "lambdaloss", "ranknet", "gbrank", "listnet", "xendcg" and "query_rmse".
+        "lambdaloss" adds NDCG-Loss2++'s weight of near ranks. "ranknet" gives every pair the same weight;
         "gbrank", too, with a squared hinge. "listnet" and "xendcg" are cross entropies over a query,
         "query_rmse" is squared error about the query's mean. An `Objective` brings its own parameters, and a
         function of (labels, scores, offsets) is one of your own: see the guide, "How to add your own".

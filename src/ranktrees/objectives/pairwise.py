@@ -504,8 +504,8 @@ class LambdaMART(_OfPairs):
         measure = self.measure
         if not measure.by_order:
             raise ValueError(
-                f"measure={measure!r}: {self.name} raises measures of the order of rows, but this one looks at "
-                "how far scores are from labels; use HistGBRTRegressor for that"
+                f"measure={measure!r}: {self.name} raises measures of the order of rows, but this one looks "
+                "at how far scores are from labels; use HistGBRTRegressor for that"
             )
         if measure.name in ("P", "R") and measure.parameters.get("at", 1) is None:
             raise ValueError(

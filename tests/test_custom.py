@@ -1,0 +1,148 @@
+"""Objectives and measures of one's own, and the check of gradients."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from ranktrees import HistGBRTRegressor, LambdaMARTRanker, make_ranking
+from ranktrees.measures import NDCG, as_measure
+from ranktrees.objectives import Custom, LambdaMART, QueryRMSE, SquaredError, as_objective, check_gradients
+
+X, Y, QID = make_ranking(30, rows_per_query=15, random_state=0, return_X_y_qid=True)
+
+
+def centred(labels, scores, offsets):
+    residuals = scores - labels
+    means = np.add.reduceat(residuals, offsets[:-1]) / np.diff(offsets)
+    return residuals - np.repeat(means, np.diff(offsets)), np.ones(len(scores))
+
+
+def centred_loss(labels, scores, offsets):
+    return (centred(labels, scores, offsets)[0] ** 2).sum() / 2
+
+
+def best_label(labels, scores):
+    return labels[np.argmax(scores)] / max(labels.max(), 1.0)
+
+
+def test_a_function_trains_what_the_built_in_does():
+    rules = {"max_iter": 10, "random_state": 0, "gradient_levels": None}
+    ours = LambdaMARTRanker(centred, **rules).fit(X, Y, qid=QID)
+    built_in = LambdaMARTRanker("query_rmse", **rules).fit(X, Y, qid=QID)
+    np.testing.assert_allclose(ours.predict(X), built_in.predict(X), rtol=1e-9)
+    weights = np.random.default_rng(0).random(len(Y))
+    regressor = HistGBRTRegressor(
+        lambda y, s, offsets: (s - y, np.ones(len(s))),
+        max_iter=5,
+        random_state=0,
+        init=float(np.average(Y, weights=weights)),
+    ).fit(X, Y, weights)
+    squared = HistGBRTRegressor(max_iter=5, random_state=0).fit(X, Y, weights)
+    np.testing.assert_allclose(regressor.predict(X), squared.predict(X), rtol=1e-6)
+
+
+def test_functions_are_values():
+    ranker = LambdaMARTRanker(Custom(centred, centred_loss), measure=best_label, max_iter=3, random_state=0)
+    ranker = pickle.loads(pickle.dumps(clone(ranker)))
+    scores = ranker.fit(X, Y, qid=QID).predict(X)
+    assert ranker.score(X, Y, qid=QID) == as_measure(best_label)(Y, scores, qid=QID)
+    assert repr(as_measure(best_label)) == "best_label"
+    assert as_measure(best_label) == as_measure(best_label)
+    assert as_objective(centred) == Custom(centred)
+
+
+def test_a_measure_that_is_a_function_can_be_trained_for():
+    ranker = LambdaMARTRanker(measure=best_label, max_iter=4, random_state=0).fit(
+        X[:150], Y[:150], qid=QID[:150]
+    )
+    assert ranker.score(X, Y, qid=QID) > 0.6
+
+
+def test_early_stopping_follows_the_loss_or_a_measure():
+    rules = {"max_iter": 8, "random_state": 0, "early_stopping": True}
+    model = HistGBRTRegressor(Custom(centred, centred_loss), **rules).fit(X, Y, qid=QID)
+    assert len(model.validation_score_) == 8
+    model = LambdaMARTRanker(centred, scoring=best_label, **rules).fit(X, Y, qid=QID)
+    assert len(model.validation_score_) <= 8
+    with pytest.raises(ValueError, match=r"centred gives gradients, but no loss.*scoring= to a measure"):
+        HistGBRTRegressor(centred, **rules).fit(X, Y, qid=QID)
+
+
+@pytest.mark.parametrize(
+    ("returned", "message"),
+    [
+        (lambda s: s, "bad returned ndarray; expected two arrays"),
+        (lambda s: (s[1:], s), "bad returned gradients of shape .*one per row"),
+        (lambda s: (s, np.full(len(s), np.nan)), "bad returned hessians that are not finite: nan in row 0"),
+        (lambda s: (s, s - 1.0), "bad returned the hessian -1 in row 0; expected numbers >= 0"),
+    ],
+)
+def test_what_functions_return_is_checked(returned, message):
+    def bad(labels, scores, offsets):
+        return returned(scores)
+
+    with pytest.raises(ValueError, match=message):
+        LambdaMARTRanker(bad, max_iter=1).fit(X, Y, qid=QID)
+
+
+def test_what_functions_see_is_read_only():
+    def greedy(labels, scores, offsets):
+        scores[0] = 1.0
+
+    with pytest.raises(ValueError, match="read-only"):
+        LambdaMARTRanker(greedy, max_iter=1).fit(X, Y, qid=QID)
+
+
+def test_functions_see_queries_whatever_the_order_of_the_rows():
+    seen = []
+
+    def watch(labels, scores, offsets):
+        seen.append((labels.copy(), offsets.copy()))
+        return scores - labels, np.ones(len(scores))
+
+    LambdaMARTRanker(watch, max_iter=1).fit(np.zeros((5, 1)), [1, 2, 3, 4, 5], qid=["b", "a", "b", "c", "a"])
+    labels, offsets = seen[0]
+    np.testing.assert_array_equal(labels, [1, 3, 2, 5, 4])
+    np.testing.assert_array_equal(offsets, [0, 2, 4, 5])
+
+
+def test_classes_and_other_things_are_refused():
+    for wrong in (3, SquaredError):
+        with pytest.raises(ValueError, match="objective must be one of"):
+            as_objective(wrong)
+    with pytest.raises(ValueError, match="function must be a function of"):
+        Custom(3)
+    with pytest.raises(ValueError, match="loss must be a function of"):
+        Custom(centred, 3)
+    with pytest.raises(ValueError, match="a measure is a string"):
+        as_measure(type(NDCG))
+
+
+# ---- the check ---------------------------------------------------------------------------------------------
+
+
+def test_right_gradients_pass():
+    found = check_gradients(Custom(centred, centred_loss))
+    assert found.scale == pytest.approx(1.0)
+    assert found.gradient_error < 1e-6
+    assert 0.05 < found.hessian_error < 1  # 1 instead of 1 - 1 / n
+    for objective in ("squared_error", "poisson", "ranknet", "gbrank", "listnet", QueryRMSE()):
+        assert check_gradients(objective).gradient_error < 1e-4
+
+
+def test_wrong_gradients_are_found():
+    def one_off(labels, scores, offsets):
+        gradients, hessians = centred(labels, scores, offsets)
+        gradients[5] += 0.1
+        return gradients, hessians
+
+    with pytest.raises(ValueError, match="the gradient of one_off in row 5 is"):
+        check_gradients(Custom(one_off, centred_loss))
+    with pytest.raises(ValueError, match="does not change with the scores"):
+        check_gradients(LambdaMART())
+    with pytest.raises(ValueError, match="no loss"):
+        check_gradients(centred)
+    with pytest.raises(ValueError, match="offsets are those of labels="):
+        check_gradients(QueryRMSE(), offsets=[0, 3])
