@@ -180,7 +180,10 @@ def test_followed_scores_are_higher_where_better():
 
 def test_zero_gradients_give_trees_of_one_leaf():
     world = World()
-    world.bound.gradients = lambda scores, gradients, hessians: (gradients.fill(0), hessians.fill(0))
+    world.bound.gradients = lambda scores, gradients, hessians, iteration: (
+        gradients.fill(0),
+        hessians.fill(0),
+    )
     train, trees, _, _ = world.boost(3)
     assert [len(nodes) for nodes, _ in trees] == [1, 1, 1]
     assert (train.scores == world.base).all()
