@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from ranktrees import HistGBRTRegressor, LambdaMARTRanker, make_ranking
+from ranktrees import HistGBRTRegressor, LambdaMARTRanker, RandomForestRanker, make_ranking
+from ranktrees.comparing import per_query_table
 from ranktrees.measures import NDCG, as_measure
 from ranktrees.objectives import Custom, LambdaMART, QueryRMSE, SquaredError, as_objective, check_gradients
 
@@ -58,6 +59,15 @@ def test_a_measure_that_is_a_function_can_be_trained_for():
         X[:150], Y[:150], qid=QID[:150]
     )
     assert ranker.score(X, Y, qid=QID) > 0.6
+
+
+def test_functions_measure_wherever_a_measure_does():
+    forest = RandomForestRanker(3, measure=best_label, oob_score=best_label, random_state=0).fit(
+        X, Y, qid=QID
+    )
+    table = per_query_table(Y, {"forest": forest.predict(X)}, QID, best_label)
+    assert table["forest", "best_label"].mean() == pytest.approx(forest.score(X, Y, qid=QID))
+    assert 0 < forest.oob_score_ <= 1
 
 
 def test_early_stopping_follows_the_loss_or_a_measure():

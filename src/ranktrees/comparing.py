@@ -76,7 +76,7 @@ def per_query_table(y_true, scores, qid=None, measures="ndcg@10"):
         The scores of each ranker by its name.
     qid : array-like of shape (n,), default=None
         Query ids, as in `ndcg_score`.
-    measures : str, Measure or sequence of them, default="ndcg@10"
+    measures : str, Measure, callable or sequence of them, default="ndcg@10"
         The measures.
 
     Returns
@@ -111,7 +111,8 @@ def per_query_table(y_true, scores, qid=None, measures="ndcg@10"):
         import pandas as pd
     except ImportError as error:
         raise ImportError("per_query_table returns a pandas DataFrame: pip install pandas") from error
-    measures = [as_measure(one) for one in ([measures] if isinstance(measures, str | Measure) else measures)]
+    one = isinstance(measures, str) or callable(measures)
+    measures = [as_measure(measure) for measure in ([measures] if one else measures)]
     named = {f"scores[{name!r}]": values for name, values in scores.items()}
     values, order, offsets = _values_of_queries(y_true, named, qid, measures)
     columns = {
@@ -291,7 +292,7 @@ def compare(
         What the two rankers say of the rows; higher is ranked above.
     qid : array-like of shape (n,), default=None
         Query ids, as in `ndcg_score`.
-    measure : str or Measure, default="ndcg@10"
+    measure : str, Measure or callable, default="ndcg@10"
         What to compare by. Its ``empty_query`` says whether queries without a relevant row are left out, the
         default, or count as ties.
     test, confidence, n_resamples, random_state

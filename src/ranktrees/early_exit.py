@@ -474,7 +474,7 @@ def pick_early_exit(
         Their labels. A pandas Series whose index has a level named "qid" brings the query ids along.
     qid : array-like of shape (n_rows,), default=None
         Their query ids, in any order.
-    measure : str or Measure, default="ndcg@10"
+    measure : str, Measure or callable, default="ndcg@10"
         A measure of the order of rows.
     tolerated_loss : float, default=0.001
         How much the mean of the measure may lose, at least 0.

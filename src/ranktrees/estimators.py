@@ -623,7 +623,7 @@ class HistGBRTRegressor(BoostedTrees, RegressorMixin, BaseEstimator):
         With ``loss="quantile"``: which one, between 0 and 1.
     balanced : bool, default=False
         With ``loss="logistic"``: weigh the two classes so that both count the same.
-    measure : str or Measure, default=None
+    measure : str, Measure or callable, default=None
         What `score` returns: None is R², ``"ndcg@10"`` the mean NDCG at 10 over the queries, and so on.
     learning_rate : float, default=0.05
     max_iter : int, default=200
@@ -666,7 +666,7 @@ class HistGBRTRegressor(BoostedTrees, RegressorMixin, BaseEstimator):
     early_stopping : bool or "auto", default="auto"
         Stop when the validation score rises no more. True holds out ``validation_fraction`` where no
         validation rows are given; "auto" stops early exactly when they are given.
-    scoring : str or Measure, default="loss"
+    scoring : str, Measure or callable, default="loss"
         What early stopping follows: "loss" or a measure such as "ndcg@10".
     validation_fraction : float, default=0.1
         Share of the queries to hold out, whole; of the rows where there are no queries.
@@ -778,7 +778,7 @@ class HistGBRTClassifier(BoostedTrees, ClassifierMixin, BaseEstimator):
         Weigh the two classes so that both count the same, :math:`a = W / 2W_+`, :math:`b = W / 2W_-`
         (section 6.1 of Burges' overview). Probabilities are then those of a world in which both are as
         frequent.
-    measure : str or Measure, default=None
+    measure : str, Measure or callable, default=None
         What `score` returns: None is the accuracy, ``"auc"`` the mean AUC over the queries, and so on. The
         second class has the label 1, and rows rank by `decision_function`.
     learning_rate : float, default=0.05
@@ -822,7 +822,7 @@ class HistGBRTClassifier(BoostedTrees, ClassifierMixin, BaseEstimator):
     early_stopping : bool or "auto", default="auto"
         Stop when the validation score rises no more. True holds out ``validation_fraction`` where no
         validation rows are given; "auto" stops early exactly when they are given.
-    scoring : str or Measure, default="loss"
+    scoring : str, Measure or callable, default="loss"
         What early stopping follows: "loss" or a measure such as "ndcg@10".
     validation_fraction : float, default=0.1
         Share of the queries to hold out, whole; of the rows where there are no queries.
@@ -1091,7 +1091,7 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
     early_stopping : bool or "auto", default="auto"
         Stop when the validation score rises no more. True holds out ``validation_fraction`` of the queries
         where no validation rows are given; "auto" stops early exactly when they are given.
-    scoring : str, Measure or None, default=None
+    scoring : str, Measure, callable or None, default=None
         What early stopping follows: None is ``measure``, "loss" the loss.
     validation_fraction : float, default=0.1
         Share of the queries to hold out, whole.
@@ -1222,7 +1222,7 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
     ----------
     n_estimators : int, default=100
         The number of trees.
-    measure : str or Measure, default="ndcg@10"
+    measure : str, Measure or callable, default="ndcg@10"
         What `score` returns.
     max_leaf_nodes : int or None, default=None
         None grows trees layer by layer, without a limit.
@@ -1244,7 +1244,7 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
         What is drawn: rows, or whole queries.
     max_samples : float or None, default=None
         Draws per row (or query); None is 1.
-    oob_score : bool, str or Measure, default=False
+    oob_score : bool, str, Measure or callable, default=False
         Whether to score the training rows by the trees that have not seen them; True by ``measure``.
     categorical_features : array-like, "from_dtype" or None, default="from_dtype"
         A boolean mask, indices or names; "from_dtype" takes the categorical columns of a data frame.
@@ -1305,7 +1305,7 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
     _parameter_constraints = {  # noqa: RUF012
         **TREE_CONSTRAINTS,
         "n_estimators": [Interval(Integral, 1, None, closed="left")],
-        "measure": [str, Measure],
+        "measure": [str, Measure, callable],
         "max_features": [
             StrOptions({"sqrt", "log2"}),
             Interval(Integral, 1, None, closed="left"),
@@ -1316,7 +1316,7 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
         "bootstrap": ["boolean"],
         "bootstrap_unit": [StrOptions({"row", "query"})],
         "max_samples": [Interval(Real, 0, None, closed="neither"), None],
-        "oob_score": ["boolean", str, Measure],
+        "oob_score": ["boolean", str, Measure, callable],
     }
 
     @with_callbacks

@@ -427,7 +427,7 @@ class EnsembleRanker(FittedTrees, RegressorMixin, BaseEstimator):
     category_levels : dict of int to tuple, default=None
         The levels of each category column of a data frame, by the number of the column, in the order of the
         codes 0, 1, ... that the trees ask for.
-    measure : str, Measure or None, default="ndcg@10"
+    measure : str, Measure, callable or None, default="ndcg@10"
         What `score` returns; None is R².
     n_jobs : int or None, default=None
         Threads; None and -1 use all processors. Scores do not depend on it.
@@ -470,7 +470,7 @@ class EnsembleRanker(FittedTrees, RegressorMixin, BaseEstimator):
         "ensemble": [Ensemble],
         "feature_names": ["array-like", None],
         "category_levels": [dict, None],
-        "measure": [str, Measure, None],
+        "measure": [str, Measure, callable, None],
         "n_jobs": [Integral, None],
     }
 

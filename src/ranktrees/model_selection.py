@@ -278,7 +278,7 @@ def query_scorer(measure="ndcg@10"):
 
     Parameters
     ----------
-    measure : str or Measure, default="ndcg@10"
+    measure : str, Measure or callable, default="ndcg@10"
         A measure of `ranktrees.measures`. Of measures where less is better the scorer returns the negative.
 
     Returns

@@ -74,7 +74,7 @@ class OrdinalRanker(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
           `least_squares_values`;
         - a function of a grade;
         - a table: a mapping of grades to values, or a sequence that is read at the grade, a whole number.
-    measure : str or Measure, default="ndcg@10"
+    measure : str, Measure or callable, default="ndcg@10"
         What `score` returns.
     validation_fraction : float or None, default=None
         With ``scoring="least_squares"``: the share of the queries (of the rows where there are no queries)
@@ -126,7 +126,7 @@ class OrdinalRanker(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
     _parameter_constraints = {  # noqa: RUF012
         "estimator": [HasMethods(["fit", "predict"])],
         "scoring": [StrOptions({*FORMULAS, "least_squares"}), callable, Mapping, "array-like"],
-        "measure": [str, Measure],
+        "measure": [str, Measure, callable],
         "validation_fraction": [Interval(Real, 0, 1, closed="neither"), None],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],

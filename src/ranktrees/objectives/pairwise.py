@@ -414,7 +414,7 @@ class LambdaMART(_OfPairs):
 
     Parameters
     ----------
-    measure : str or Measure, default="ndcg@10"
+    measure : str, Measure or callable, default="ndcg@10"
         What is to rise, with its cutoff, gains and so on. How it counts ties and empty queries plays no part.
     truncation_level : int or None, default=30
         How far down the ranking the better ranked row of a pair may stand; None is all the way, and then a
@@ -547,7 +547,7 @@ class LambdaLoss(LambdaMART):
 
     Parameters
     ----------
-    measure : str or Measure, default="ndcg@10"
+    measure : str, Measure or callable, default="ndcg@10"
         NDCG or DCG, with its cutoff, gains and discounts.
     truncation_level, sigma, delta, score_gap_norm, query_norm, noise, n_orders, seed
         As in `LambdaMART`; of the two terms ``delta="cut"`` cuts the first.
