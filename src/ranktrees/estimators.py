@@ -4,6 +4,7 @@ A parameter is written once, as a field of the class that has it, from which `da
 classes derived from it say only what they change.
 """
 
+import copy
 import warnings
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
@@ -18,6 +19,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._indexing import _safe_indexing
 from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, StrOptions
 from sklearn.utils.metadata_routing import UNUSED
+from sklearn.utils.validation import check_is_fitted
 
 from ranktrees.binning import MOST_BINS, BinMapper
 from ranktrees.boosting import Followed, boost
@@ -38,12 +40,14 @@ from ranktrees.measures import Measure, as_measure
 from ranktrees.model_selection import fitted_clone, folds_of_rows
 from ranktrees.objectives import BY_NAME, Objective, as_objective
 from ranktrees.parallel import effective_n_threads, threads_for
+from ranktrees.refitting import refit_leaves
 from ranktrees.sampling import Bootstrap, RowSampler, hold_out
 from ranktrees.searching import searches
 from ranktrees.validation import (
     check_columns,
     check_fit,
     check_rows,
+    check_score,
     check_validation,
     is_fitted,
     only_pair,
@@ -231,6 +235,98 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
 
     def _seed(self):
         return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+
+    def refit_leaves(self, X, y, sample_weight=None, *, qid=None, groups=None, decay=0.9):
+        r"""A copy whose leaves say what other rows say, on the same splits.
+
+        Tree by tree, each leaf that rows reach gets the value
+
+        .. math:: \mathit{decay} \cdot \mathit{old} + (1 - \mathit{decay}) \cdot \mathit{new},
+
+        where *new* is what training would have given it on these rows: a step at the scores of the trees
+        before, which are refitted already (see the guide, "Adapting a model to other queries"). What boosting
+        started from, ``init``, stays as it is.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
+        y : array-like of shape (n_rows,)
+            Labels. A pandas Series whose index has a level named "qid" brings the query ids along.
+        sample_weight : array-like of shape (n_rows,), default=None
+            Row weights >= 0.
+        qid, groups : array-like of shape (n_rows,), default=None
+            The query of each row, in any order; two names for the same thing.
+        decay : float, default=0.9
+            The share of the old values: 1 keeps them, 0 forgets them.
+
+        Returns
+        -------
+        refitted : estimator
+            A fitted estimator; this one stays as it is. What was followed in training, such as
+            ``train_score_`` and ``oob_score_``, tells of the old leaves and is not there. The model does not
+            depend on ``n_jobs``.
+
+        Raises
+        ------
+        ValueError
+            If ``decay`` is out of its range, with ``monotonic_cst``, which new values may violate, and as
+            `fit` and `score`.
+
+        References
+        ----------
+        LightGBM's ``Booster.refit``.
+
+        Examples
+        --------
+        >>> from ranktrees import LambdaMARTRanker, make_ranking
+        >>> X, y, qid = make_ranking(60, random_state=0, return_X_y_qid=True)
+        >>> ours, theirs = qid < 20, qid >= 20
+        >>> ranker = LambdaMARTRanker(random_state=0).fit(X[theirs], y[theirs], qid=qid[theirs])
+        >>> refitted = ranker.refit_leaves(X[ours], y[ours], qid=qid[ours], decay=0.5)
+        >>> bool((refitted.ensemble_.leaves(X) == ranker.ensemble_.leaves(X)).all())
+        True
+        >>> refitted.ensemble_ == ranker.ensemble_
+        False
+        """
+        check_is_fitted(self)
+        if not (isinstance(decay, Real) and 0 <= decay <= 1):
+            raise ValueError(f"decay={decay!r}: expected the share of the old values, from 0 to 1.")
+        if self.monotonic_cst is not None:
+            raise ValueError(
+                "refit_leaves cannot keep monotonic_cst: the new values of leaves do not know of each other. "
+                "Fit a model that starts from this one instead, with init=."
+            )
+        data = check_score(
+            self,
+            X,
+            y,
+            sample_weight,
+            qid=qid,
+            groups=groups,
+            ranker=self._wants_queries,
+            method="refit_leaves",
+        )
+        n_threads = effective_n_threads(self.n_jobs)
+        objective = self._objective()
+        objective.check_labels(data.labels)
+        bound = objective.bind(
+            data.labels, data.weights, data.offsets, threads_for(n_threads, 16 * data.n_rows)
+        )
+        before = self.ensemble_.first(self.n_init_trees_)
+        scores = before.predict(data.X, n_threads, start=self._starting_scores(X))
+        scores = scores if data.order is None else scores[data.order]
+        refitted = copy.copy(self)
+        refitted.ensemble_ = refit_leaves(
+            self.ensemble_,
+            Followed(None, bound, data, scores),
+            first=self.n_init_trees_,
+            **self._step(),
+            leaf_quantile=objective.leaf_quantile,
+            decay=decay,
+            n_threads=n_threads,
+        )
+        refitted._forget_scores()
+        return refitted
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -544,6 +640,13 @@ class BoostedTrees(TreeEnsembleEstimator):
 
     def _scoring(self):
         return "loss" if self.scoring is None else self.scoring
+
+    def _step(self):
+        """How the values of a tree's leaves follow from the gradients."""
+        return {"learning_rate": self.learning_rate, "l2_regularization": self.l2_regularization}
+
+    def _forget_scores(self):
+        self.train_score_, self.validation_score_ = np.empty(0), np.empty(0)
 
     @property
     def _link(self):
@@ -1368,7 +1471,7 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
         mapper, codes = self._bin(data, n_threads)
         make_grower = self._growers(mapper, codes, 1)
         if earlier is None:
-            mean = as_objective("squared_error").bind(data.labels, data.weights, data.offsets).start()
+            mean = self._objective().bind(data.labels, data.weights, data.offsets).start()
             earlier = self._no_trees(mean, average=True)
         unit = self.bootstrap_unit if self.bootstrap else None
         share = 1.0 if self.max_samples is None else self.max_samples
@@ -1390,6 +1493,16 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
             self._score_out_of_bag(data, earlier.base, sums, counts, n_threads)
         self._seed_ = seed
         vars(self).update(_forest_attributes(ensemble_of(trees)))
+
+    def _objective(self):
+        return as_objective("squared_error")
+
+    def _step(self):
+        return {"learning_rate": 1.0}
+
+    def _forget_scores(self):
+        for name in ("oob_score_", "oob_prediction_"):
+            vars(self).pop(name, None)
 
     def _score_out_of_bag(self, data, base, sums, counts, n_threads):
         seen = counts > 0

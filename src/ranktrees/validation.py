@@ -1383,8 +1383,9 @@ def check_score(
     groups=None,
     ranker: bool = True,
     read_rows: bool = True,
+    method: str = "score",
 ) -> FitData:
-    """Check everything that score was given.
+    """Check everything that score, or another method that compares with labels, was given.
 
     Parameters
     ----------
@@ -1396,6 +1397,8 @@ def check_score(
         Whether the score is a mean over queries, so that query ids are needed if fit had some.
     read_rows : bool, default=True
         False for a meta-estimator, which leaves the rows to the estimator inside.
+    method : str, default="score"
+        What error messages call it.
 
     Returns
     -------
@@ -1424,8 +1427,8 @@ def check_score(
     data = _join(estimator, X, rows, y, sample_weight, ids, {}, classes=getattr(estimator, "classes_", None))
     if ranker and not data.qid_given and getattr(estimator, "_qid_given", False):
         raise ValueError(
-            f"score needs qid=: {type(estimator).__name__} was fitted with query ids, and without them all "
-            f"{data.n_rows} rows would be scored as one query. Pass qid= (one id per row), or a y whose "
+            f"{method} needs qid=: {type(estimator).__name__} was fitted with query ids, and without them "
+            f"all {data.n_rows} rows would be taken for one query. Pass qid= (one id per row), or a y whose "
             "index has a level named 'qid'."
         )
     return data

@@ -1,0 +1,108 @@
+r"""New values for the leaves of a finished ensemble: what other rows say, on the same splits.
+
+::
+
+    for each tree, in turn:
+        gradients, hessians = objective(labels, scores)
+        value of a leaf = decay * old + (1 - decay) * new        new: from the gradients of its rows
+        scores += value of the row's leaf
+
+Where a tree parts the rows was learned from many; how much a part is worth can be learned from few.
+LightGBM's ``refit`` does the same.
+"""
+
+import numpy as np
+
+from ranktrees._core import partition
+from ranktrees._core.dtypes import LEAF
+from ranktrees.boosting import add, quantile_values
+from ranktrees.growing import Grown
+from ranktrees.parallel import threads_for
+from ranktrees.rounding import DIVERGED
+
+# Rows are walked down so many trees at a time, so that the leaves that they reach take little memory.
+TREES = 64
+
+
+def refit_leaves(
+    ensemble,
+    train,
+    *,
+    first=0,
+    learning_rate,
+    l2_regularization=0.0,
+    leaf_quantile=None,
+    decay=0.9,
+    n_threads=1,
+):
+    r"""Blend the values of leaves with those that training on other rows would have given them.
+
+    The new value of a leaf is that of a boosting round (see `ranktrees.boosting.boost`),
+    :math:`-\eta\, G / (H + \lambda)`, with the gradients at the scores that the trees before it give, their
+    leaves refitted already. In a forest every tree starts anew. A leaf that no row reaches keeps its value.
+    Gains and counts of nodes still tell of the rows that the splits were found by.
+
+    Parameters
+    ----------
+    ensemble : Ensemble
+    train : Followed
+        The rows, what training makes small on them, and scores to start from, which boosting raises in place.
+    first : int, default=0
+        So many trees stay as they are: their scores are those to start from.
+    learning_rate : float
+    l2_regularization : float, default=0.0
+    leaf_quantile : float or None, default=None
+        For losses whose best leaf value is a quantile of the residuals rather than a Newton step.
+    decay : float, default=0.9
+        The share of the old values, in [0, 1].
+    n_threads : int, default=1
+        No value depends on it.
+
+    Returns
+    -------
+    Ensemble
+    """
+    data, scores = train.data, train.scores
+    nodes, tree_offsets = ensemble.nodes.copy(), ensemble.tree_offsets
+    gradients, hessians = np.empty(len(scores)), np.empty(len(scores))
+    for t in range(first, len(ensemble)):
+        walked = (t - first) % TREES
+        if walked == 0:
+            some_trees = ensemble.first(min(t + TREES, len(ensemble))).after(t)
+            leaves = some_trees.leaves(data.X, n_threads)
+            leaves = leaves if data.order is None else leaves[data.order]
+        tree = nodes[tree_offsets[t] : tree_offsets[t + 1]]
+        train.bound.gradients(scores, gradients, hessians)
+        if not (np.isfinite(gradients).all() and np.isfinite(hessians).all()):
+            raise ValueError(DIVERGED)
+        grown = _grown_again(tree, leaves[:, walked])
+        partition.settle_leaves(
+            grown.leaves,
+            grown.order,
+            gradients,
+            hessians,
+            l2_regularization,
+            threads_for(n_threads, 4 * len(scores)),
+        )
+        new = grown.values
+        if leaf_quantile is not None:
+            new = quantile_values(grown, train, leaf_quantile, n_threads)
+        reached = grown.leaves["stop"] > grown.leaves["start"]
+        with np.errstate(over="ignore"):  # the next round says that the scores have diverged
+            blended = decay * tree["value"] + (1.0 - decay) * (learning_rate * new)
+        tree["value"] = np.where(reached, blended, tree["value"])
+        if not ensemble.average:
+            add(grown, np.ascontiguousarray(tree["value"]), scores, n_threads)
+    return ensemble._replace(nodes=nodes)
+
+
+def _grown_again(tree, leaf_of_row):
+    """The tree as if it had been grown from these rows."""
+    leaves = np.zeros(len(tree), LEAF)
+    n_rows = np.bincount(leaf_of_row, minlength=len(tree))
+    leaves["left"], leaves["right"] = tree["left"], tree["right"]
+    leaves["stop"] = np.cumsum(n_rows)
+    leaves["start"] = leaves["stop"] - n_rows
+    leaves["lower"], leaves["upper"] = -np.inf, np.inf
+    narrow = leaf_of_row.astype(np.min_scalar_type(len(tree)))  # which NumPy sorts in linear time
+    return Grown(leaves, np.argsort(narrow, kind="stable").astype(np.uint32))
