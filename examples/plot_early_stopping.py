@@ -12,9 +12,8 @@ keeps the trees up to the best round.
 # much.
 
 import matplotlib.pyplot as plt
-import numpy as np
 
-from ranktrees import LambdaMARTRanker, make_ranking, train_test_split_by_query
+from ranktrees import LambdaMARTRanker, make_ranking, score_curves, train_test_split_by_query
 
 X, y, qid = make_ranking(120, "web", rows_per_query=40, n_features=30, random_state=0, return_X_y_qid=True)
 X_train, X_val, y_train, y_val, qid_train, qid_val = train_test_split_by_query(
@@ -32,16 +31,26 @@ ranker.fit(X_train, y_train, qid=qid_train, X_val=X_val, y_val=y_val, qid_val=qi
 print(f"{ranker.n_iter_} trees grown of {ranker.max_iter}, the first {ranker.best_iteration_} kept")
 
 # %%
-# On the rows it trains on the measure rises to the end; on the others it does not.
+# On the rows it trains on the measure rises to the end; on the others it does not. What was followed is drawn
+# by `~ranktrees.score_curves`.
 
 figure, axes = plt.subplots(figsize=(6, 3.5), layout="constrained")
-rounds = np.arange(1, ranker.n_iter_ + 1)
-axes.plot(rounds, ranker.train_score_, label="training queries")
-axes.plot(rounds, ranker.validation_score_, label="validation queries")
-axes.axvline(ranker.best_iteration_, color="grey", linewidth=0.8, label="trees kept")
-axes.set(xlabel="trees", ylabel="NDCG@10")
-axes.legend()
+score_curves(ranker).plot(ax=axes)
 plt.show()
+
+# %%
+# Do other measures agree? They can be taken afterwards, of any rows. Here the model goes on without stopping.
+# Those that look at the top agree; average precision, which asks of all rows whether they are relevant at all,
+# goes on to rise for a while.
+
+ranker.set_params(early_stopping=False).fit(X_train, y_train, qid=qid_train)
+validation = {"validation": (X_val, y_val, qid_val)}
+curves = score_curves(ranker, validation, ["ndcg@10", "ndcg@1", "err", "map"], every=5)
+figure, all_axes = plt.subplots(2, 2, figsize=(7, 5), sharex=True, layout="constrained")
+for axes, measure in zip(all_axes.flat, ["ndcg@10", "ndcg@1", "err", "map"], strict=True):
+    curves.plot(measure, axes)
+plt.show()
+print(curves)
 
 # %%
 # Without validation rows of your own, ``early_stopping=True`` holds out a tenth of the queries, whole. The

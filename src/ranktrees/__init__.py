@@ -1,6 +1,7 @@
 """Learning to rank with boosted trees and forests, as scikit-learn estimators."""
 
 from ranktrees.comparing import compare, compare_to_baseline
+from ranktrees.curves import score_curves
 from ranktrees.datasets import dump_letor, load_letor, load_letor_folds, make_ranking
 from ranktrees.early_exit import EarlyExit, pick_early_exit
 from ranktrees.ensemble import Ensemble
@@ -47,6 +48,7 @@ __all__ = [
     "make_ranking",
     "pick_early_exit",
     "query_scorer",
+    "score_curves",
     "select_source_rows",
     "train_test_split_by_query",
 ]

@@ -1,0 +1,243 @@
+"""How good a model is after each of its trees: by any measures, on any rows, or as it was fitted.
+
+scikit-learn calls *learning curve* what a model gains by more rows. These are curves over more trees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from numbers import Integral
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from ranktrees.measures import Measure, as_measure
+from ranktrees.parallel import effective_n_threads
+from ranktrees.validation import check_score
+
+__all__ = ["ScoreCurves", "score_curves"]
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class ScoreCurves:
+    """What `score_curves` has found: a curve for each set of rows and each measure.
+
+    ``curves["validation", "ndcg@10"]`` is an array; ``pandas.DataFrame(curves.values, curves.n_trees)`` is a
+    table of all.
+
+    Attributes
+    ----------
+    n_trees : ndarray of int64, shape (n_points,)
+        After how many trees.
+    values : dict of (str, Measure or "loss") to ndarray of float64, shape (n_points,)
+        The curves, by the name of the set and the measure.
+    kept : int
+        How many trees the model has; after early stopping fewer than it has grown.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ranktrees.curves import ScoreCurves
+    >>> from ranktrees.measures import NDCG
+    >>> values = {("validation", NDCG @ 10): np.array([0.5, 0.75, 0.625])}
+    >>> curves = ScoreCurves(np.array([10, 20, 30]), values, 20)
+    >>> curves
+    after 10, ..., 30 trees, 20 kept
+    validation, NDCG @ 10: 0.5000 ... 0.6250, best 0.7500 after 20
+    >>> curves["validation", "ndcg@10"]
+    array([0.5  , 0.75 , 0.625])
+    >>> curves.best("validation")
+    (20, 0.75)
+    """
+
+    n_trees: np.ndarray
+    values: dict[tuple[str, Measure | str], np.ndarray]
+    kept: int
+
+    def __getitem__(self, key):
+        name, measure = key
+        return self.values[name, _measure_or_loss(measure)]
+
+    def __repr__(self):
+        kept = f", {self.kept} kept" if self.kept < self.n_trees[-1] else ""
+        lines = [f"after {self.n_trees[0]}, ..., {self.n_trees[-1]} trees{kept}"]
+        for (name, measure), values in self.values.items():
+            n_trees, value = self.best(name, measure)
+            ends = f"{values[0]:.4f} ... {values[-1]:.4f}"
+            lines.append(f"{name}, {measure}: {ends}, best {value:.4f} after {n_trees}")
+        return "\n".join(lines)
+
+    def best(self, name, measure=None):
+        """With how many trees a measure is best; of equal values the first.
+
+        Parameters
+        ----------
+        name : str
+            Of the set of rows.
+        measure : str or Measure, default=None
+            None is the first of the measures.
+
+        Returns
+        -------
+        n_trees : int
+        value : float
+        """
+        measure = self._measure(measure)
+        values = self.values[name, measure]
+        is_error = measure == "loss" or not measure.greater_is_better
+        best = int(np.nanargmin(values) if is_error else np.nanargmax(values))
+        return int(self.n_trees[best]), float(values[best])
+
+    def plot(self, measure=None, ax=None, **style):
+        """Draw the curves of a measure, a dot where each is best, and a line where the model ends.
+
+        Parameters
+        ----------
+        measure : str or Measure, default=None
+            None is the first of the measures.
+        ax : matplotlib Axes, default=None
+            Where to; None is a new figure.
+        **style
+            Of the lines, as of `matplotlib.axes.Axes.plot`.
+
+        Returns
+        -------
+        matplotlib Axes
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        """
+        if ax is None:
+            try:
+                from matplotlib import pyplot
+            except ImportError as error:
+                raise ImportError(
+                    'plot needs matplotlib; install it with: pip install "ranktrees[plot]"'
+                ) from error
+            ax = pyplot.subplots()[1]
+        measure = self._measure(measure)
+        for name in dict.fromkeys(name for name, other in self.values if other == measure):
+            (line,) = ax.plot(self.n_trees, self.values[name, measure], **({"label": name} | style))
+            ax.plot(*self.best(name, measure), "o", color=line.get_color())
+        if self.kept < self.n_trees[-1]:
+            ax.axvline(self.kept, color="grey", linewidth=0.8, label="trees kept")
+        ax.set(xlabel="trees", ylabel=str(measure))
+        ax.legend()
+        return ax
+
+    def _measure(self, measure):
+        return next(iter(self.values))[1] if measure is None else _measure_or_loss(measure)
+
+
+def _measure_or_loss(measure):
+    return measure if isinstance(measure, str) and measure == "loss" else as_measure(measure)
+
+
+def score_curves(model, sets=None, measures="ndcg@10", *, every=1):
+    """Measure a model after each of its trees.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted, with ``staged_predict`` or, a classifier, ``staged_decision_function``: one of this library,
+        or another.
+    sets : dict of str to tuple, default=None
+        By name, the rows to measure on: ``(X, y)``, or ``(X, y, qid)``. The order of the rows is free, and
+        ids may ride in the index of ``y``. None: what a boosted model of this library has followed while it
+        was fitted, which is one measure (``scoring``), on its training and validation rows, also of trees
+        that early stopping has cut off.
+    measures : str, Measure or sequence of them, default="ndcg@10"
+        What to measure, with ``sets``.
+    every : int, default=1
+        Measure after each ``every``-th tree, and after the last.
+
+    Returns
+    -------
+    ScoreCurves
+
+    Raises
+    ------
+    TypeError
+        If the model does not predict in stages.
+    ValueError
+        For rows, labels or ids that cannot be read, or where a measure is not defined; without ``sets``, if
+        nothing was followed.
+
+    Examples
+    --------
+    >>> from ranktrees import LambdaMARTRanker, make_ranking, score_curves
+    >>> X, y, qid = make_ranking(60, random_state=0, return_X_y_qid=True)
+    >>> train, test = qid < 40, qid >= 40
+    >>> ranker = LambdaMARTRanker(max_iter=50, random_state=0).fit(X[train], y[train], qid=qid[train])
+    >>> sets = {"training": (X[train], y[train], qid[train]), "test": (X[test], y[test], qid[test])}
+    >>> curves = score_curves(ranker, sets, ["ndcg@10", "err"])
+    >>> list(curves.values)
+    [('training', NDCG @ 10), ('training', ERR), ('test', NDCG @ 10), ('test', ERR)]
+    >>> bool(curves["test", "err"][-1] > curves["test", "err"][0])
+    True
+    """
+    check_is_fitted(model)
+    staged = getattr(model, "staged_decision_function", getattr(model, "staged_predict", None))
+    if staged is None:
+        raise TypeError(
+            f"model is a {type(model).__name__}; expected a fitted estimator with staged_predict: of a "
+            "pipeline pass the last step, and rows that the steps before it have transformed."
+        )
+    if not (isinstance(every, Integral) and every >= 1):
+        raise ValueError(f"every={every!r}; expected a whole number of at least 1.")
+    if sets is None:
+        return _followed(model, every)
+    if not (isinstance(sets, Mapping) and sets):
+        raise ValueError(
+            f'sets is a {type(sets).__name__}; expected a dict such as {{"test": (X, y, qid)}}, not empty.'
+        )
+    measures = [as_measure(one) for one in ([measures] if isinstance(measures, str | Measure) else measures)]
+    n_threads = effective_n_threads(getattr(model, "n_jobs", None))
+    values = {}
+    for name, rows in sets.items():
+        X, y, qid = rows if len(rows) == 3 else (*rows, None)
+        data = check_score(model, X, y, qid=qid, read_rows=False, method="score_curves")
+        grouped = slice(None) if data.order is None else data.order
+        n_trees, of_set = [], []
+        for n, scores in _every(every, staged(X)):
+            n_trees.append(n)
+            rows_by_query = data.labels, scores[grouped], data.offsets
+            of_set.append([measure.mean(*rows_by_query, n_threads=n_threads) for measure in measures])
+        for measure, of_measure in zip(measures, np.array(of_set).T, strict=True):
+            if np.isnan(of_measure).any():
+                raise ValueError(
+                    f"{measure} is not defined on any query of {name!r}: pass other rows, or set empty_query."
+                )
+            values[name, measure] = of_measure
+    return ScoreCurves(np.array(n_trees), values, n_trees[-1])
+
+
+def _every(every, stages):
+    """(number, stage) of each ``every``-th stage, and of the last."""
+    for number, stage in enumerate(stages, start=1):
+        if number % every == 0:
+            yield number, stage
+    if number % every:
+        yield number, stage
+
+
+def _followed(model, every):
+    """The curves that a model of ours has recorded."""
+    scores = {
+        "training": getattr(model, "train_score_", ()),
+        "validation": getattr(model, "validation_score_", ()),
+    }
+    scores = {name: of_rounds for name, of_rounds in scores.items() if len(of_rounds)}
+    if not scores:
+        raise ValueError(
+            "sets is None, but the model has followed nothing: fit it with validation rows or "
+            'early_stopping=True, or pass rows to measure on, such as sets={"test": (X, y, qid)}.'
+        )
+    measure = _measure_or_loss(model._scoring())
+    sign = -1.0 if measure == "loss" or not measure.greater_is_better else 1.0
+    n_trees = np.array([n for n, _ in _every(every, scores["training"])])
+    values = {(name, measure): sign * of_rounds[n_trees - 1] for name, of_rounds in scores.items()}
+    return ScoreCurves(n_trees, values, len(model.ensemble_))

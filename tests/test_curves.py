@@ -1,0 +1,151 @@
+"""Curves over trees: what `score` says of the first trees, and what the fit has followed."""
+
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.ensemble import GradientBoostingRegressor
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import Ridge
+
+from ranktrees import (
+    HistGBRTClassifier,
+    HistGBRTRegressor,
+    LambdaMARTRanker,
+    RandomForestRanker,
+    as_measure,
+    make_ranking,
+    score_curves,
+)
+from ranktrees.measures import ERR, NDCG, RMSE
+
+X, Y, QID = make_ranking(40, rows_per_query=10, n_features=6, random_state=0, return_X_y_qid=True)
+ORDER = np.random.default_rng(0).permutation(len(Y))
+X, Y, QID = X[ORDER], Y[ORDER], QID[ORDER]
+TRAIN, TEST = QID < 25, QID >= 25
+SETS = {"training": (X[TRAIN], Y[TRAIN], QID[TRAIN]), "test": (X[TEST], Y[TEST], QID[TEST])}
+
+
+def fitted(model, **held_out):
+    return model.fit(X[TRAIN], Y[TRAIN], qid=QID[TRAIN], **held_out)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        LambdaMARTRanker(max_iter=7, random_state=0),
+        HistGBRTRegressor("poisson", max_iter=7, random_state=0),
+        RandomForestRanker(7, random_state=0),
+    ],
+)
+@pytest.mark.parametrize("every", [1, 3, 7, 100])
+def test_a_point_is_the_measure_of_the_first_trees(model, every):
+    curves = score_curves(fitted(model), SETS, ["ndcg@3", "rmse"], every=every)
+    assert curves.n_trees.tolist() == sorted({*range(every, 8, every), 7})
+    assert list(curves.values) == [(name, one) for name in SETS for one in (NDCG @ 3, RMSE)]
+    for (name, measure), values in curves.values.items():
+        X_, y, qid = SETS[name]
+        expected = [measure(y, model.predict(X_, n_trees=n), qid=qid) for n in curves.n_trees.tolist()]
+        assert values.tolist() == expected
+
+
+def test_a_classifier_is_measured_by_its_odds():
+    names = np.array(["no", "yes"])[(Y > 1).astype(int)]
+    model = HistGBRTClassifier(max_iter=5, random_state=0).fit(X[TRAIN], names[TRAIN], qid=QID[TRAIN])
+    curves = score_curves(model, {"test": (X[TEST], names[TEST], QID[TEST])}, "auc")
+    scores = model.decision_function(X[TEST])
+    assert curves["test", "auc"][-1] == as_measure("auc")(Y[TEST] > 1, scores, qid=QID[TEST])
+
+
+def test_models_of_others_are_measured():
+    model = GradientBoostingRegressor(n_estimators=5, random_state=0).fit(X[TRAIN], Y[TRAIN])
+    curves = score_curves(model, SETS, "ndcg@5")
+    assert curves["test", "ndcg@5"][-1] == (NDCG @ 5)(Y[TEST], model.predict(X[TEST]), qid=QID[TEST])
+
+
+def test_ids_ride_in_the_index():
+    model = fitted(LambdaMARTRanker(max_iter=3, random_state=0))
+    indexed = pd.Series(Y[TEST], index=pd.Index(QID[TEST], name="qid"))
+    riding = score_curves(model, {"test": (X[TEST], indexed)})
+    assert riding["test", "ndcg@10"].tolist() == score_curves(model, SETS)["test", NDCG @ 10].tolist()
+
+
+# ---- as it was fitted ------------------------------------------------------------------------------
+
+HELD_OUT = {"X_val": X[TEST], "y_val": Y[TEST], "qid_val": QID[TEST]}
+
+
+def test_what_the_fit_has_followed():
+    model = fitted(
+        LambdaMARTRanker(max_iter=60, n_iter_no_change=10, scoring="err", random_state=0), **HELD_OUT
+    )
+    followed = score_curves(model)
+    assert followed.n_trees.tolist() == list(range(1, model.n_iter_ + 1))
+    assert followed["validation", ERR].tolist() == model.validation_score_.tolist()
+    assert followed["training", "err"].tolist() == model.train_score_.tolist()
+    assert followed.best("validation") == (model.best_iteration_, model.validation_score_.max())
+    assert followed.kept == model.best_iteration_ < model.n_iter_
+    assert f"{model.n_iter_} trees, {model.best_iteration_} kept" in repr(followed)
+    measured = score_curves(model, SETS, "err")
+    assert measured["test", "err"] == pytest.approx(followed["validation", "err"][: followed.kept])
+    assert score_curves(model, every=7)["training", "err"][0] == model.train_score_[6]
+
+
+@pytest.mark.parametrize("scoring", ["loss", "rmse"])
+def test_losses_and_errors_fall(scoring):
+    model = fitted(HistGBRTRegressor(max_iter=30, scoring=scoring, random_state=0), **HELD_OUT)
+    followed = score_curves(model)
+    assert followed["training", scoring].tolist() == (-model.train_score_).tolist()
+    assert followed["training", scoring][0] > followed["training", scoring][-1] > 0
+    n_trees, value = followed.best("training")
+    assert (n_trees, value) == (model.n_iter_, followed["training", scoring].min())
+
+
+# ---- plots -----------------------------------------------------------------------------------------
+
+
+def test_plot():
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    model = fitted(LambdaMARTRanker(max_iter=40, n_iter_no_change=5, random_state=0), **HELD_OUT)
+    ax = score_curves(model).plot(color="black")
+    assert ax.get_ylabel() == "NDCG @ 10"
+    labels = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert labels == ["training", "validation", "trees kept"]
+    assert {line.get_color() for line in ax.lines} == {"black", "grey"}
+    curves = score_curves(model, SETS, ["ndcg@10", "err"])
+    axes = pyplot.subplots(1, 2)[1]
+    for measure, where in zip(["ndcg@10", "err"], axes, strict=True):
+        assert curves.plot(measure, where) is where
+        assert len(where.lines) == 4  # a line and a dot for each set
+        assert where.lines[0].get_ydata().tolist() == curves["training", measure].tolist()
+    assert axes[1].get_ylabel() == "ERR"
+    pyplot.close("all")
+
+
+def test_plot_without_matplotlib_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    curves = score_curves(fitted(LambdaMARTRanker(max_iter=2)), SETS)
+    with pytest.raises(ImportError, match=r"pip install .ranktrees\[plot\]"):
+        curves.plot()
+
+
+# ---- what cannot be meant --------------------------------------------------------------------------
+
+
+def test_what_cannot_be_measured():
+    model = fitted(LambdaMARTRanker(max_iter=2))
+    with pytest.raises(ValueError, match="the model has followed nothing"):
+        score_curves(model)
+    with pytest.raises(ValueError, match="every=0; expected a whole number"):
+        score_curves(model, SETS, every=0)
+    with pytest.raises(ValueError, match="sets is a tuple; expected a dict"):
+        score_curves(model, (X, Y, QID))
+    with pytest.raises(ValueError, match="score_curves needs qid="):
+        score_curves(model, {"test": (X, Y)})
+    with pytest.raises(ValueError, match="NDCG @ 10 is not defined on any query of 'test'"):
+        score_curves(model, {"test": (X, 0 * Y, QID)})
+    with pytest.raises(TypeError, match=r"model is a Ridge; expected .* staged_predict"):
+        score_curves(Ridge().fit(X, Y), SETS)
+    with pytest.raises(NotFittedError):
+        score_curves(LambdaMARTRanker(), SETS)
