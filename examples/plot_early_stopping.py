@@ -31,8 +31,8 @@ ranker.fit(X_train, y_train, qid=qid_train, X_val=X_val, y_val=y_val, qid_val=qi
 print(f"{ranker.n_iter_} trees grown of {ranker.max_iter}, the first {ranker.best_iteration_} kept")
 
 # %%
-# On the rows it trains on the measure rises to the end; on the others it does not. What was followed is drawn
-# by `~ranktrees.score_curves`.
+# On the rows it trains on the measure rises to the end; on the others it does not. What was followed is
+# drawn by `~ranktrees.score_curves`.
 
 figure, axes = plt.subplots(figsize=(6, 3.5), layout="constrained")
 score_curves(ranker).plot(ax=axes)
@@ -40,8 +40,8 @@ plt.show()
 
 # %%
 # Do other measures agree? They can be taken afterwards, of any rows. Here the model goes on without stopping.
-# Those that look at the top agree; average precision, which asks of all rows whether they are relevant at all,
-# goes on to rise for a while.
+# Those that look at the top agree; average precision, which asks of all rows whether they are relevant at
+# all, goes on to rise for a while.
 
 ranker.set_params(early_stopping=False).fit(X_train, y_train, qid=qid_train)
 validation = {"validation": (X_val, y_val, qid_val)}

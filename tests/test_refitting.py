@@ -153,6 +153,15 @@ def test_boosting_goes_on_from_it():
     assert len(again.ensemble_) == 15
 
 
+def test_what_boosting_started_from_stays():
+    forest = fitted(RandomForestRanker(5, random_state=0))
+    model = fitted(LambdaMARTRanker(init=forest, max_iter=10, random_state=0), OURS)
+    again = refitted(model, decay=0.5)
+    assert again.n_init_trees_ == 5
+    assert again.ensemble_.first(5) == model.ensemble_.first(5)
+    assert (again.ensemble_.after(5).nodes["value"] != model.ensemble_.after(5).nodes["value"]).any()
+
+
 def test_it_learns_what_is_new():
     turned = HistGBRTRegressor(max_iter=100, random_state=0).fit(X[THEIRS], 4 - Y[THEIRS])
     again = turned.refit_leaves(X[OURS], Y[OURS], decay=0.2)

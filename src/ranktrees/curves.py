@@ -240,4 +240,4 @@ def _followed(model, every):
     sign = -1.0 if measure == "loss" or not measure.greater_is_better else 1.0
     n_trees = np.array([n for n, _ in _every(every, scores["training"])])
     values = {(name, measure): sign * of_rounds[n_trees - 1] for name, of_rounds in scores.items()}
-    return ScoreCurves(n_trees, values, len(model.ensemble_))
+    return ScoreCurves(n_trees, values, model.best_iteration_)
