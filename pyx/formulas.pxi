@@ -104,25 +104,6 @@ cdef inline Py_ssize_t keep(double value, double *best, Py_ssize_t held, Py_ssiz
     return held
 
 
-cdef Py_ssize_t lift_top(Row *rows, Py_ssize_t n, Py_ssize_t top, double *best) noexcept nogil:
-    """Move the rows that can be above the cutoff to the front, in their order; returns their number.
-
-    They are those that score at least as much as the ``top``-th best, so no tie is torn apart.
-    """
-    cdef Py_ssize_t i, held = 0
-    cdef Row row
-    for i in range(n):
-        held = keep(rows[i].score, best, held, top)
-    held = 0
-    for i in range(n):
-        if rows[i].score >= best[top - 1]:
-            row = rows[held]
-            rows[held] = rows[i]
-            rows[i] = row
-            held += 1
-    return held
-
-
 cdef int64_t sort_counting(double *values, double *buffer, Py_ssize_t n) noexcept nogil:
     """Sort ascending; returns the number of pairs that stood the other way round (strictly)."""
     cdef Py_ssize_t start, stop, middle, i, j, k, width = 1
@@ -333,7 +314,8 @@ cdef inline int64_t n_pairs(int64_t n) noexcept nogil:
     return n * (n - 1) // 2
 
 
-cdef inline double of_pairs(int formula, int64_t twice_right, int64_t different, int64_t apart) noexcept nogil:
+cdef inline double of_pairs(int formula, int64_t twice_right, int64_t different,
+                            int64_t apart) noexcept nogil:
     """Pairs in the right order among those with different labels, or Kendall's tau-b, from whole numbers.
 
     ``twice_right`` counts a pair of different labels twice where it is in the right order, and once where

@@ -54,7 +54,26 @@ def query_sums(const double[::1] values,     # IN
             out[q] = total
 
 
-# ---- ranking
+# ---- ranking ---------------------------------------------------------------------------------------------
+
+cdef Py_ssize_t lift_top(Row *rows, Py_ssize_t n, Py_ssize_t top, double *best) noexcept nogil:
+    """Move the rows that can be above the cutoff to the front, in their order; returns their number.
+
+    They are those that score at least as much as the ``top``-th best, so no tie is torn apart.
+    """
+    cdef Py_ssize_t i, held = 0
+    cdef Row row
+    for i in range(n):
+        held = keep(rows[i].score, best, held, top)
+    held = 0
+    for i in range(n):
+        if rows[i].score >= best[top - 1]:
+            row = rows[held]
+            rows[held] = rows[i]
+            rows[i] = row
+            held += 1
+    return held
+
 
 def places(const double[::1] scores,     # IN
            const int64_t[::1] offsets,   # IN

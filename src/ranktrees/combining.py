@@ -1,0 +1,463 @@
+r"""The exact optimal combination of two rankers: the weight that makes a measure as high as it can be.
+
+While the weight of one score grows, the ranking of a query changes only where the scores of two rows cross,
+and so does any measure of the ranking: it is constant in between. ::
+
+    score
+      |  row 1 \     / row 2              measure
+      |         \   /                        |        _____
+      |  row 3 --\-/---                      |   ____|     |___
+      |           X                          |  |              |__
+      +----------------- weight              +-------------------- weight
+
+`optimal_weight` goes through all crossings of all queries and adds up what changes, so it sees every value
+the measure takes. `BlendRanker` does so for the scores of two or more estimators, one weight at a time.
+
+**Exact** means: as if there were no rounding, for each floating-point number that the weight can be. Which of
+two crossings comes first, and whether rows are tied at a weight, is decided without rounding; what queries
+contribute is added up in integers. Nothing depends on threads, or on the order of queries.
+
+Wu, Burges, Svore and Gao, *Adapting boosting for information retrieval measures*, Information Retrieval 13,
+2010, section 4.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from ranktrees._core import combining, ranking
+from ranktrees.measures import (
+    Measure,
+    _check_lowest,
+    _checked_rows,
+    _column,
+    _in,
+    _query_weights,
+    _Ranked,
+    as_measure,
+)
+from ranktrees.parallel import effective_n_threads
+
+__all__ = ["WeightCurve", "optimal_weight"]
+
+FORMS = {"convex": (0.0, 1.0), "additive": (0.1, 5.0)}  # and the intervals that are meant if none is given
+
+# Scores are scaled so that the largest is about 2^900, and what is 2^900 times smaller counts as 0: then no
+# product of a weight and a difference leaves the range of floats.
+EXPONENT = 900
+HIGHEST_WEIGHT = 1e30
+
+# Weights are swept in strips that have about so many changes.
+AT_ONCE = 1 << 21
+
+
+@dataclass(frozen=True, eq=False)
+class WeightCurve:
+    """A measure as a function of the weight, and its highest point; see `optimal_weight`.
+
+    ::
+
+        weights    w_0        w_1     w_2            w_3
+        values      |  v_0    |  v_1  |     v_2      |          between two weights
+        values_at  at_0      at_1    at_2           at_3        at a weight, where rows may be tied
+
+    Attributes
+    ----------
+    weight : float
+        The best weight.
+    value : float
+        The measure there.
+    weights : ndarray of float64, shape (n + 1,)
+        The weights where the measure changes, rising; the first and the last are the ends of the interval.
+    values : ndarray of float64, shape (n,)
+        The measure between each of them and the next.
+    values_at : ndarray of float64, shape (n + 1,)
+        The measure at each of them.
+    form : {"convex", "additive"}
+    measure : Measure
+    """
+
+    weight: float
+    value: float
+    weights: np.ndarray
+    values: np.ndarray
+    values_at: np.ndarray
+    form: str
+    measure: Measure
+
+    def __repr__(self):
+        return f"WeightCurve(weight={self.weight:.6g}, value={self.value:.6g}, {len(self.values)} pieces)"
+
+    def __call__(self, weight):
+        """The measure at any weights of the interval.
+
+        Parameters
+        ----------
+        weight : float or array-like of float
+
+        Returns
+        -------
+        float or ndarray of float64
+
+        Raises
+        ------
+        ValueError
+            For a weight outside the interval.
+        """
+        weight = np.asarray(weight, np.float64)
+        low, high = self.weights[[0, -1]]
+        if not ((weight >= low) & (weight <= high)).all():
+            raise ValueError(f"weight must be from {low:g} to {high:g}, where the curve was followed")
+        behind = np.searchsorted(self.weights, weight, side="right")
+        at = self.weights[behind - 1] == weight
+        values = np.append(self.values, np.nan)
+        return np.where(at, self.values_at[behind - 1], values[behind - 1])[()]
+
+    def plot(self, ax=None, **style):
+        """Draw the curve, and a dot at the best weight.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to; None is a new figure.
+        **style
+            Of the line, as of `matplotlib.axes.Axes.stairs`.
+
+        Returns
+        -------
+        matplotlib Axes
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        """
+        if ax is None:
+            try:
+                from matplotlib import pyplot
+            except ImportError as error:
+                raise ImportError("a plot needs matplotlib: pip install matplotlib") from error
+            ax = pyplot.subplots()[1]
+        lines = ax.stairs(self.values, self.weights, baseline=None, **style)
+        ax.plot([self.weight], [self.value], "o", color=lines.get_edgecolor())
+        ax.set_xlabel("weight of b" + (" in (1 - w) a + w b" if self.form == "convex" else " in a + w b"))
+        ax.set_ylabel(repr(self.measure))
+        return ax
+
+
+def optimal_weight(
+    scores_a,
+    scores_b,
+    y,
+    *,
+    qid=None,
+    measure="ndcg@10",
+    form="convex",
+    interval=None,
+    sample_weight=None,
+    n_jobs=None,
+):
+    r"""The weight of b beside a with which a measure is highest, by following all weights there are.
+
+    The scores of the combination are
+
+    .. math:: s(w) = (1 - w)\,a + w\,b \quad\text{(convex)} \qquad\text{or}\qquad
+              s(w) = a + w\,b \quad\text{(additive)}.
+
+    The best weight is the middle of the widest stretch on which the measure is highest, the lowest of equally
+    wide ones. If it is highest only at a single weight, where rows are tied or at an end of the interval, it
+    is that one.
+
+    Parameters
+    ----------
+    scores_a, scores_b : array-like of shape (n,)
+        Finite scores of the two rankers; higher is ranked above. Those that are :math:`2^{900}` times smaller
+        than the largest count as 0.
+    y : array-like of shape (n,)
+        Labels. A pandas Series whose index has a level named "qid" brings the query ids along.
+    qid : array-like of shape (n,), default=None
+        Query ids of any hashable type, in any order; None, where `y` has none: all rows are one query.
+    measure : str or Measure, default="ndcg@10"
+        Any measure of the order of rows. Those of `ranktrees.measures` are compiled; one of yours is called
+        for each order of each query, and what it says is kept for the whole interval.
+    form : {"convex", "additive"}, default="convex"
+        How the scores are combined.
+    interval : pair of float, default=None
+        The lowest and the highest weight. None is (0, 1) in the convex form, where nothing outside is
+        allowed, and (0.1, 5) in the additive form, as in the paper.
+    sample_weight : array-like of shape (n,), default=None
+        Weights >= 0 of rows. A query weighs the mean of its rows' weights.
+    n_jobs : int, default=None
+        Threads over queries, see `ranktrees.parallel.effective_n_threads`. The result does not depend on it.
+
+    Returns
+    -------
+    WeightCurve
+        Its ``weight``, ``value``, ``weights``, ``values`` and ``values_at`` are without rounding but for the
+        last: values to about 1e-15. Scores that a program adds up are rounded, so that where rows are within
+        that of each other, their order may be another one.
+
+    Raises
+    ------
+    ValueError
+        For arrays that are not as many numbers, an interval that is none, a measure that depends on how far
+        scores are apart (RMSE) or that is not defined on any query of positive weight.
+
+    Notes
+    -----
+    A query of n rows takes O(n) memory and O(n^2 log n) time in the worst case, for a measure with ties as
+    their expectation or in any order: each crossing of two rows of different labels above the cutoff changes
+    the measure by what is between them. Weights are swept in strips, so that about two million changes are
+    held at a time; the curve itself has 24 bytes for each weight at which it changes.
+
+    References
+    ----------
+    Wu, Burges, Svore and Gao, *Adapting boosting for information retrieval measures*, Information Retrieval
+    13, 2010, section 4.
+
+    Examples
+    --------
+    >>> from ranktrees.combining import optimal_weight
+    >>> a, b, y = [3.0, 2.0, 1.0], [0.0, 1.0, 3.0], [0, 2, 1]
+    >>> curve = optimal_weight(a, b, y)
+    >>> curve.weights
+    array([0.  , 0.4 , 0.5 , 1.  ])
+    """
+    measure = as_measure(measure)
+    low, high = _checked_interval(form, interval)
+    a, b = _column("scores_a", scores_a), _column("scores_b", scores_b)
+    given = {"scores_a": a, "scores_b": b}
+    labels, order, offsets, row_weights = _checked_rows(y, given, qid, sample_weight)
+    _check_lowest(measure, labels)
+    return _curve(
+        measure,
+        labels,
+        _in(order, a),
+        _in(order, b),
+        offsets,
+        row_weights,
+        form,
+        low,
+        high,
+        effective_n_threads(n_jobs),
+    )
+
+
+def _checked_interval(form, interval):
+    if form not in FORMS:
+        raise ValueError(f"form must be 'convex' or 'additive', got {form!r}")
+    try:
+        low, high = FORMS[form] if interval is None else map(float, interval)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"interval must be a pair of numbers (lowest, highest), got {interval!r}") from error
+    limits = (0.0, 1.0) if form == "convex" else (-HIGHEST_WEIGHT, HIGHEST_WEIGHT)
+    if not limits[0] <= low < high <= limits[1]:
+        raise ValueError(
+            f"interval must be (lowest, highest) with {limits[0]:g} <= lowest < highest <= {limits[1]:g} "
+            f"in the {form} form, got {interval!r}"
+        )
+    return low, high
+
+
+def _curve(measure, labels, a, b, offsets, row_weights, form, low, high, n_threads):
+    """The curve of rows grouped by query."""
+    if not measure.by_order:
+        raise ValueError(
+            f"measure is {measure!r}, which depends on how far scores are apart; expected a measure of their "
+            "order, such as 'ndcg@10'"
+        )
+    weights = np.ones(len(offsets) - 1) if row_weights is None else _query_weights(row_weights, offsets)
+    weights[np.isnan(measure.per_query(labels, a, offsets, n_threads=n_threads))] = 0.0
+    total = math.fsum(weights)
+    if total == 0:
+        raise ValueError(
+            f"measure {measure!r} is not defined on any query of positive weight (see empty_query); expected "
+            "queries with relevant rows"
+        )
+    largest = max(np.abs(a).max(), np.abs(b).max())
+    a, b = (_scaled(scores, EXPONENT - math.frexp(largest)[1]) for scores in (a, b))
+    follow = _Formula if type(measure).per_query is _Ranked.per_query else _Calls
+    followed = follow(measure, labels, a, b, offsets, weights / total, form == "convex", n_threads)
+    weights, at, behind = _all_strips(followed, low, high)
+    between = behind[:-1]
+    sign = 1 if measure.greater_is_better else -1
+    weight, best = _highest(weights, sign * between, sign * at)
+    unit = followed.unit
+    return WeightCurve(weight, sign * best * unit, weights, between * unit, at * unit, form, measure)
+
+
+def _highest(weights, between, at):
+    """The best weight and its steps: the middle of the widest best stretch, or else the first best point."""
+    widths = np.where(np.nextafter(weights[:-1], np.inf) < weights[1:], np.diff(weights), -1.0)
+    best = max(int(at.max()), int(between[widths > 0].max(initial=at.max())))
+    widths[between < best] = -1.0
+    if not (widths > 0).any():
+        return float(weights[np.argmax(at)]), best
+    widest = int(np.argmax(widths))
+    low, high = map(float, weights[widest : widest + 2])
+    middle = low + (high - low) / 2
+    return (middle if low < middle < high else math.nextafter(low, high)), best
+
+
+def _scaled(scores, exponent):
+    scores = np.ldexp(scores, exponent)
+    return np.where(np.abs(scores) < 1.0, 0.0, scores)
+
+
+# ---- what changes where, in whole steps --------------------------------------------------------------------
+
+
+class _Formula:
+    """A compiled measure of all queries, followed over strips of weights."""
+
+    def __init__(self, measure, labels, a, b, offsets, shares, convex, n_threads):
+        self.measure, self.a, self.b, self.offsets = measure, a, b, offsets
+        self.convex, self.n_threads = convex, n_threads
+        self.gains = measure._gains(labels)
+        self.low, self.at = measure._limits()
+        sizes = np.diff(offsets)
+        self.discounts = measure._discounts(int(min(self.at or sizes.max(), sizes.max())))
+        self.n_pairs = int((sizes * (sizes - 1)).sum()) // 2
+        self.empty = 0.0 if measure.empty_query == "skip" else measure.empty_query
+        highest = max(1.0, abs(self.empty))
+        if measure.formula == ranking.Formula.DCG:
+            highest = max(highest, np.add.reduceat(self.gains, offsets[:-1]).max() * self.discounts.max())
+        elif (np.diff(self.discounts) > 0).any():  # the order of the ideal need not be the best
+            highest = max(highest, sizes.max())
+        self.unit = _step(highest)
+        self.scales = shares / self.unit
+
+    def sweep(self, start, last, opening):
+        """The changes from `start` to `last`, and the steps before the first of them."""
+        firsts = np.empty(len(self.scales), np.int64)
+        ties = ranking.Ties[self.measure.parameters.get("ties", "average").upper()]
+        changes = combining.sweep(
+            self.measure.formula,
+            self.gains,
+            self.a,
+            self.b,
+            self.offsets,
+            self.discounts,
+            ties,
+            self.low,
+            self.at,
+            self.scales,
+            self.convex,
+            start,
+            last,
+            opening,
+            firsts,
+            self.n_threads,
+        )
+        undefined = firsts == combining.UNDEFINED
+        firsts[undefined] = np.floor(self.empty * self.scales[undefined] + 0.5)
+        return changes, int(firsts.sum())
+
+
+class _Calls:
+    """A measure written in Python, called for each order of each query."""
+
+    n_pairs = 0  # of all orders at once: they are known anyway
+
+    def __init__(self, measure, labels, a, b, offsets, shares, convex, n_threads):
+        self.measure, self.labels, self.a, self.b, self.convex = measure, labels, a, b, convex
+        self.queries = [(slice(*ends), share) for ends, share in zip(pairwise(offsets), shares, strict=True)]
+        self.unit = None
+
+    def sweep(self, start, last, opening):
+        """As of `_Formula`, of all weights at once."""
+        queries = []
+        for rows, share in self.queries:
+            if share > 0:
+                weights = self._weights(rows, start, last)
+                values = [self._value(rows, start, True)]
+                for weight in weights:
+                    values += [self._value(rows, weight, behind) for behind in (False, True)]
+                queries.append((weights, np.array(values), share))
+        self.unit = _step(max(np.abs(values).max() for _, values, _ in queries) or 1.0)
+        steps = [
+            np.floor(values * (share / self.unit) + 0.5).astype(np.int64) for _, values, share in queries
+        ]
+        changes = np.empty(sum(len(weights) for weights, _, _ in queries), combining.CHANGE)
+        changes["weight"] = np.concatenate([weights for weights, _, _ in queries])
+        changes["here"] = np.concatenate([values[1::2] - values[:-1:2] for values in steps])
+        changes["behind"] = np.concatenate([values[2::2] - values[:-1:2] for values in steps])
+        return changes, sum(int(values[0]) for values in steps)
+
+    def _weights(self, rows, start, last):
+        """Where the order of the rows of a query changes."""
+        n = rows.stop - rows.start
+        changes = combining.sweep(
+            -1,
+            np.zeros(n),
+            self.a[rows],
+            self.b[rows],
+            np.array([0, n]),
+            np.empty(0),
+            ranking.Ties.INPUT,
+            0,
+            0,
+            np.ones(1),
+            self.convex,
+            start,
+            last,
+            True,
+            np.empty(1, np.int64),
+            1,
+        )
+        return np.unique(changes["weight"]).tolist()
+
+    def _value(self, rows, weight, behind):
+        places = np.empty(rows.stop - rows.start, np.int64)
+        combining.order_at(self.a[rows], self.b[rows], self.convex, weight, behind, places)
+        offsets = np.array([0, len(places)])
+        value = float(self.measure.per_query(self.labels[rows], places.astype(np.float64), offsets)[0])
+        if math.isnan(value):
+            raise ValueError(
+                f"measure {self.measure!r} is not defined at weight {weight:g} for a query for which it is "
+                "at another; expected NaN to depend on labels only"
+            )
+        return value
+
+
+def _step(highest):
+    """The value of a step, such that means of values up to `highest` fit into 62 bits."""
+    return 2.0 ** (math.ceil(math.log2(highest)) - 61)
+
+
+def _all_strips(followed, low, high):
+    """Points in rising order, the steps at each, and the steps behind each."""
+    start, strips = low, []
+    width = (high - low) * min(1.0, AT_ONCE / max(followed.n_pairs, 1))
+    while start < high:
+        last = high if width >= high - start else max(start + width, math.nextafter(start, math.inf))
+        changes, before = followed.sweep(start, last, not strips)
+        strips.append(_added_up(changes, before))
+        if len(changes) < AT_ONCE // 2:
+            width *= 2
+        elif len(changes) > AT_ONCE:
+            width /= 2
+        if start == low and (len(strips[0][0]) == 0 or strips[0][0][0] > low):
+            strips.insert(0, tuple(np.array([value]) for value in (low, before, before)))
+        start = last
+    weights, at, behind = (np.concatenate(columns) for columns in zip(*strips, strict=True))
+    if weights[-1] < high:
+        weights, at, behind = np.append(weights, high), np.append(at, behind[-1]), np.append(behind, 0)
+    return weights, at, behind
+
+
+def _added_up(changes, before):
+    """The changes of a strip: each weight once, in rising order, with the steps at it and behind it."""
+    changes = changes[np.argsort(changes["weight"], kind="stable")]
+    starts = np.flatnonzero(np.diff(changes["weight"], prepend=-np.inf))
+    if len(starts) == 0:
+        return changes["weight"], changes["here"], changes["behind"]
+    behind = before + np.cumsum(np.add.reduceat(changes["behind"], starts))
+    sooner = np.append(before, behind[:-1])
+    at = sooner + np.add.reduceat(changes["here"], starts)
+    changed = (at != sooner) | (behind != sooner)
+    return changes["weight"][starts][changed], at[changed], behind[changed]

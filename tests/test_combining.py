@@ -1,0 +1,257 @@
+"""The exact combination of two rankers, beside every weight tried by fractions."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ranktrees import combining, make_ranking
+from ranktrees.combining import optimal_weight
+from ranktrees.measures import DCG, NDCG, Measure, as_measure
+from reference.combining import ranks_at, values_of, weights_to_try
+
+
+class Halves(Measure):
+    """How good the upper half is, less a bit for each different score: sees ties and all ranks."""
+
+    name = "Halves"
+
+    def of_query(self, labels, scores):
+        order = np.argsort(-scores, kind="stable")
+        return float(labels[order][: (len(labels) + 1) // 2].sum()) - 0.1 * len(np.unique(scores))
+
+
+class Worse(Halves):
+    name = "Worse"
+    greater_is_better = False
+
+
+MEASURES = [
+    *("ndcg@3", "ndcg", "dcg@2", "ndcg(empty_query=0.5)@2", "err", "err@2", "map", "map@2", "mrr", "p@2"),
+    *("recall@2", "auc", "pauc@[0,1]", "pauc@[1,3]", "pair_accuracy", "kendall_tau"),
+    *(
+        f"{name}(ties='{ties}'){cut}"
+        for ties in ("worst", "input", "reverse")
+        for name, cut in (("ndcg", "@2"), ("map", ""), ("err", ""), ("auc", ""), ("pair_accuracy", ""))
+    ),
+    NDCG(discount=[0.1, 1.0, 0.5]),
+    Halves(),
+    Worse(),
+]
+INTERVALS = {
+    "convex": [0.0, 0.1, 0.25, 1 / 3, 0.5, 0.75, 1.0],
+    "additive": [-3.0, -0.5, 0.0, 0.1, 1.0, 5.0, 100.0],
+}
+
+
+def small_case(seed):
+    """Rows with many ties, identical rows and crossings at one weight."""
+    rng = np.random.default_rng(seed)
+    qid = np.repeat(np.arange(3), rng.integers(1, 7, 3))
+    n = len(qid)
+    a, b = [
+        lambda: rng.integers(0, 4, (2, n)).astype(float),
+        lambda: rng.integers(-3, 4, (2, n)) * np.array([[0.1], [0.3]]),
+        lambda: rng.normal(size=(2, n)),
+        lambda: np.round(rng.normal(size=(2, n)), 1) * np.array([[1.0], [1e3]]),
+        lambda: np.ldexp(rng.integers(0, 3, (2, n)).astype(float), rng.integers(-60, 60, (2, n))),
+    ][seed % 5]()
+    form = ("convex", "additive")[seed // 5 % 2]
+    low, high = np.sort(rng.choice(INTERVALS[form], 2, replace=False))
+    sample_weight = rng.random(n) if seed % 3 else None
+    return a, b, rng.integers(0, 4, n).astype(float), qid, form, (low, high), sample_weight
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_every_weight_by_fractions(part):
+    """1,200 small cases in all: the value at each weight, and the best of them."""
+    for seed in range(30 * part, 30 * part + 30):
+        a, b, y, qid, form, interval, sample_weight = small_case(seed)
+        weights = weights_to_try(a, b, qid, form, *interval)
+        ranks = [ranks_at(a, b, qid, weight, form) for weight in weights]
+        for measure in np.random.default_rng(seed).permutation(np.array(MEASURES, object))[:10]:
+            measure = as_measure(measure)
+            settings = {"qid": qid, "measure": measure, "form": form, "interval": interval}
+            values = values_of(measure, y, ranks, qid, sample_weight)
+            if np.isnan(values).all():
+                with pytest.raises(ValueError, match="not defined"):
+                    optimal_weight(a, b, y, sample_weight=sample_weight, **settings)
+                continue
+            curve = optimal_weight(a, b, y, sample_weight=sample_weight, **settings)
+            np.testing.assert_allclose(curve(weights), values, rtol=1e-12, atol=1e-12)
+            assert curve(curve.weight) == curve.value
+            sign = 1 if measure.greater_is_better else -1
+            assert sign * curve.value == pytest.approx(max(sign * values), abs=1e-12)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data())
+def test_lines_that_meet_by_fractions(data):
+    n = data.draw(st.integers(2, 7))
+    whole = st.lists(st.integers(0, 3).map(float), min_size=n, max_size=n)
+    a, b, y = (np.array(data.draw(whole)) for _ in range(3))
+    form, measure = data.draw(st.sampled_from(["convex", "additive"])), DCG @ 2
+    qid, interval = np.zeros(n), (0.0, 1.0)
+    curve = optimal_weight(a, b, y, measure=measure(empty_query=0), form=form, interval=interval)
+    weights = weights_to_try(a, b, qid, form, *interval)
+    values = values_of(measure, y, [ranks_at(a, b, qid, weight, form) for weight in weights], qid)
+    np.testing.assert_allclose(curve(weights), values, atol=1e-12)
+
+
+def noisy(n_queries=60, n_rows=40, seed=0, decimals=1):
+    rng = np.random.default_rng(seed)
+    y = rng.choice(4, n_queries * n_rows, p=[0.5, 0.3, 0.15, 0.05]).astype(float)
+    a, b = (y + rng.normal(0, 1.5, (2, len(y)))).round(decimals)
+    return a, b, y, np.repeat(np.arange(n_queries), n_rows)
+
+
+def bits(curve):
+    return (
+        curve.weight,
+        curve.value,
+        *(part.tobytes() for part in (curve.weights, curve.values, curve.values_at)),
+    )
+
+
+@pytest.mark.parametrize("measure", ["ndcg@10", "err", "map", "kendall_tau", "auc"])
+@pytest.mark.parametrize("form", ["convex", "additive"])
+def test_same_bits_for_any_threads_order_and_strips(measure, form, monkeypatch):
+    a, b, y, qid = noisy()
+    settings = {"measure": measure, "form": form}
+    curve = optimal_weight(a, b, y, qid=qid, n_jobs=1, **settings)
+    assert bits(optimal_weight(a, b, y, qid=qid, n_jobs=3, **settings)) == bits(curve)
+    order = np.random.default_rng(1).permutation(len(y))
+    mixed = optimal_weight(a[order], b[order], y[order], qid=qid[order], **settings)
+    assert bits(mixed)[2] == bits(curve)[2]
+    np.testing.assert_allclose(mixed.values, curve.values, rtol=0, atol=1e-12)
+    monkeypatch.setattr(combining, "AT_ONCE", 500)
+    in_strips = optimal_weight(a, b, y, qid=qid, n_jobs=2, **settings)
+    if measure != "err":  # whose chance to get to a rank is a product, rounded on the way
+        assert bits(in_strips) == bits(curve)
+    np.testing.assert_allclose(in_strips.value, curve.value, rtol=1e-14)
+
+
+def test_long_query_of_every_measure_is_the_measure_at_middles():
+    a, b, y, qid = noisy(2, 300, decimals=8)
+    for name in ("ndcg", "ndcg@10", "err", "map", "auc", "mrr", "kendall_tau"):
+        curve = optimal_weight(a, b, y, qid=qid, measure=name)
+        middles = (curve.weights[1:] + curve.weights[:-1]) / 2
+        wide = np.flatnonzero(np.diff(curve.weights) > 1e-9)[:: max(1, len(middles) // 300)]
+        for k in wide:
+            w = middles[k]
+            assert curve.measure(y, (1 - w) * a + w * b, qid=qid) == pytest.approx(curve.values[k], abs=1e-12)
+
+
+def test_the_best_weight():
+    # the first two rows cross at 1/3, the last two at 3/4; the better stretch is in the middle
+    curve = optimal_weight([2.0, 1.0, -4.0, -5.0], [0.0, 2.0, -9.0, -8.0], [0, 1, 1, 0], measure="auc")
+    assert curve.weights.tolist() == [0.0, pytest.approx(1 / 3), 0.5, 1.0]
+    assert curve.values.tolist() == [0.5, 0.75, 0.5]
+    assert curve.values_at.tolist() == [0.5, 0.75, 0.625, 0.5]  # no float is 1/3: the next one is behind it
+    assert curve.weight == pytest.approx((1 / 3 + 1 / 2) / 2)
+    assert curve.value == 0.75
+    # where nothing matters, the middle of the interval
+    assert optimal_weight([1.0, 0.0], [1.0, 0.0], [1, 0]).weight == 0.5
+    # of stretches that are as good, the widest, then the lowest
+    curve = optimal_weight([0.0, 5.0, 1.0, 3.0], [1.0, 2.0, 0.0, 3.0], [0, 0, 1, 1], measure="p@1")
+    widths = np.where(curve.values == curve.value, np.diff(curve.weights), 0)
+    k = np.argmax(widths)
+    assert curve.weight == curve.weights[k : k + 2].mean()
+
+
+def test_a_single_weight_may_be_the_best():
+    # three rows that meet in one point: the relevant one is never first but by chance
+    curve = optimal_weight([2.0, 1.0, 0.0], [0.0, 1.0, 2.0], [0, 1, 0], measure="p@1")
+    assert (curve.weight, curve.value) == (0.5, pytest.approx(1 / 3))
+    assert curve.values.tolist() == [0.0, 0.0]
+    # ties of a alone that b breaks the wrong way
+    curve = optimal_weight([1.0, 1.0], [1.0, 0.0], [0, 1], measure="mrr")
+    assert (curve.weight, curve.value) == (0.0, 0.75)
+
+
+def test_far_apart_scores_are_not_rounded():
+    tiny = 2.0**-200
+    curve = optimal_weight([1.0, tiny, 2 * tiny], [0.0] * 3, [0, 1, 0], measure="mrr", form="additive")
+    assert curve.value == pytest.approx(1 / 3)
+    curve = optimal_weight(
+        [0.1 + 0.2, 0.3], [0.0, 2.0**-60], [0, 1], form="additive", interval=(0, 100), measure="p@1"
+    )
+    assert curve.weights[1] == 64.0
+    assert curve.values_at.tolist() == [0.0, 0.5, 1.0]
+    assert optimal_weight([0.0, 0.0], [0.0, 0.0], [1, 0]).value == pytest.approx(0.5 + 0.5 / np.log2(3))
+
+
+def test_repr_call_plot_and_pandas():
+    a, b, y, qid = noisy(5)
+    curve = optimal_weight(a, b, pd.Series(y, index=pd.Index(qid, name="qid")))
+    assert bits(curve) == bits(optimal_weight(a, b, y, qid=qid))
+    assert repr(curve).startswith("WeightCurve(weight=0.")
+    np.testing.assert_array_equal(curve(curve.weights), curve.values_at)
+    with pytest.raises(ValueError, match="from 0 to 1"):
+        curve(1.5)
+    pytest.importorskip("matplotlib").use("agg")
+    assert curve.plot(label="both").get_ylabel() == "NDCG @ 10"
+    assert curve.plot(curve.plot()).get_xlabel().startswith("weight of b")
+
+
+def test_what_is_wrong_is_named():
+    a, b, y = [1.0, 2.0], [2.0, 1.0], [0, 1]
+    for wrong, message in [
+        ({"form": "linear"}, "form"),
+        ({"interval": (0.5, 0.5)}, "interval"),
+        ({"interval": (0, 2)}, "interval"),
+        ({"interval": 3}, "interval"),
+        ({"form": "additive", "interval": (0, np.inf)}, "interval"),
+        ({"measure": "rmse"}, "how far scores are apart"),
+        ({"measure": "ndkg"}, "unknown measure"),
+        ({"sample_weight": [0, 0]}, "positive weight"),
+        ({"qid": [1]}, "qid"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            optimal_weight(a, b, y, **wrong)
+    with pytest.raises(ValueError, match="scores_b"):
+        optimal_weight(a, [1.0, np.nan], y)
+    with pytest.raises(ValueError, match="scores_b"):
+        optimal_weight(a, [1.0], y)
+    with pytest.raises(ValueError, match="not defined on any"):
+        optimal_weight(a, b, [0, 0])
+
+    class Fickle(Halves):
+        def of_query(self, labels, scores):
+            return np.nan if scores[0] < scores[1] else 1.0
+
+    with pytest.raises(ValueError, match="is not defined at weight"):
+        optimal_weight(b, a, y, measure=Fickle())
+
+
+DATA = Path(os.environ.get("RANKTREES_DATA", Path(__file__).parents[2] / "shared" / "data"))
+
+
+@pytest.mark.parametrize("name", ["mq2008", "ohsumed"])
+@pytest.mark.parametrize("form", ["convex", "additive"])
+def test_never_below_a_dense_grid_on_real_sets(name, form):
+    if not (DATA / f"{name}.npz").exists():
+        pytest.skip(f"{name} is not there")
+    with np.load(DATA / f"{name}.npz", allow_pickle=False) as arrays:
+        X, y, qid = arrays["X"].astype(np.float64), arrays["y"].astype(np.float64), arrays["qid"]
+    a, b = X[:, :10].sum(axis=1), X[:, -5:].sum(axis=1)
+    for measure in ("ndcg@10", "map", "err@10"):
+        curve = optimal_weight(a, b, y, qid=qid, measure=measure, form=form)
+        low, high = curve.weights[[0, -1]]
+        for w in np.linspace(low, high, 41):
+            mixed = (1 - w) * a + w * b if form == "convex" else a + w * b
+            assert curve.measure(y, mixed, qid=qid) <= curve.value + 1e-12
+        w = curve.weight
+        mixed = (1 - w) * a + w * b if form == "convex" else a + w * b
+        assert curve.measure(y, mixed, qid=qid) == pytest.approx(curve.value, abs=1e-9)
+
+
+def test_never_below_a_dense_grid():
+    X, y, qid = make_ranking(40, random_state=0, return_X_y_qid=True)
+    curve = optimal_weight(X[:, 0], X[:, 1], y, qid=qid)
+    grid = [curve.measure(y, (1 - w) * X[:, 0] + w * X[:, 1], qid=qid) for w in np.linspace(0, 1, 1001)]
+    assert max(grid) <= curve.value + 1e-12
