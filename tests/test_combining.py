@@ -1,15 +1,33 @@
 """The exact combination of two rankers, beside every weight tried by fractions."""
 
 import os
+import pickle
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.base import BaseEstimator, clone
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from ranktrees import combining, make_ranking
+from ranktrees import (
+    BlendRanker,
+    LambdaMARTRanker,
+    MissingQueryWarning,
+    QueryKFold,
+    RandomForestRanker,
+    combining,
+    make_ranking,
+    query_scorer,
+)
 from ranktrees.combining import optimal_weight
 from ranktrees.measures import DCG, NDCG, Measure, as_measure
 from reference.combining import ranks_at, values_of, weights_to_try
@@ -255,3 +273,148 @@ def test_never_below_a_dense_grid():
     curve = optimal_weight(X[:, 0], X[:, 1], y, qid=qid)
     grid = [curve.measure(y, (1 - w) * X[:, 0] + w * X[:, 1], qid=qid) for w in np.linspace(0, 1, 1001)]
     assert max(grid) <= curve.value + 1e-12
+
+
+# ------------------------------------------------------------------------------------------- the estimator
+
+
+class Column(BaseEstimator):
+    """A ranker that is fitted already: a column of X."""
+
+    def __init__(self, column=0):
+        self.column = column
+
+    def predict(self, X):
+        return np.asarray(X)[:, self.column]
+
+
+def rankers():
+    small = {"max_leaf_nodes": 8, "random_state": 0, "n_jobs": 1}
+    return [
+        ("trees", LambdaMARTRanker(max_iter=8, **small)),
+        ("forest", RandomForestRanker(5, **small)),
+        ("ridge", Ridge()),
+    ]
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return make_ranking(30, rows_per_query=15, n_features=6, random_state=0, return_X_y_qid=True)
+
+
+with sklearn.config_context(enable_metadata_routing=True):
+    CHECKED = BlendRanker(
+        [("ridge", Ridge().set_fit_request(sample_weight=True)), ("half", Ridge(0.5))], cv=2
+    )
+
+
+@pytest.mark.filterwarnings("ignore::ranktrees.MissingQueryWarning")
+@parametrize_with_checks([CHECKED])
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def columns_of(X):
+    return [(f"x{column}", Column(column)) for column in range(X.shape[1])]
+
+
+@pytest.mark.parametrize("measure", ["ndcg@5", "map", Worse()])
+@pytest.mark.parametrize("form", ["convex", "additive"])
+def test_weights_are_never_worse_and_rise_with_repeats(form, measure, rows):
+    X, y, qid = rows
+    X = X[:, :3]
+    sign = 1 if as_measure(measure).greater_is_better else -1
+    settings = {"cv": "prefit", "form": form, "measure": measure}
+    blends = [BlendRanker(columns_of(X), n_repeats=n, **settings).fit(X, y, qid=qid) for n in (1, 2, 10)]
+    values = [sign * blend.value_ for blend in blends]
+    assert max(sign * blends[0].values_) <= values[0] <= values[1] <= values[2]
+    for blend in blends:
+        assert blend.score(X, y, qid=qid) == sign * blend.value_
+        np.testing.assert_allclose(blend.predict(X), X @ blend.weights_, atol=1e-12)
+    assert blends[2].n_repeats_ <= 10
+    if form == "convex":
+        assert blends[2].weights_.sum() == pytest.approx(1.0)
+        assert (blends[2].weights_ >= 0).all()
+
+
+@pytest.mark.parametrize("form", ["convex", "additive"])
+def test_two_rankers_have_the_best_weight(form, rows):
+    X, y, qid = rows
+    blend = BlendRanker(columns_of(X[:, :2]), cv="prefit", form=form).fit(X, y, qid=qid)
+    curve = optimal_weight(X[:, 0], X[:, 1], y, qid=qid, form=form)
+    assert blend.value_ >= curve.value - 1e-12
+    if form == "convex":
+        assert blend.value_ == pytest.approx(curve.value, abs=1e-12)
+
+
+def test_held_out_training_and_fitted(rows):
+    X, y, qid = rows
+    blend = BlendRanker(rankers(), cv=3).fit(X, y, qid=qid)
+    scores = np.empty((len(y), 3))
+    for train, test in QueryKFold(3).split(X, y, qid):
+        for column, (_, model) in enumerate(rankers()):
+            ids = {} if column == 2 else {"qid": qid[train]}
+            scores[test, column] = clone(model).fit(X[train], y[train], **ids).predict(X[test])
+    again = BlendRanker(columns_of(scores), cv="prefit").fit(scores, y, qid=qid)
+    np.testing.assert_array_equal(again.weights_, blend.weights_)
+    assert again.value_ == blend.value_
+    trained = BlendRanker(rankers(), cv="train").fit(X, y, qid=qid)
+    prefit = BlendRanker(list(zip("abc", trained.estimators_, strict=True)), cv="prefit")
+    for other in (prefit, clone(prefit), pickle.loads(pickle.dumps(prefit))):
+        np.testing.assert_array_equal(other.fit(X, y, qid=qid).predict(X), trained.predict(X))
+    np.testing.assert_array_equal(
+        BlendRanker(rankers(), cv=3, n_jobs=2).fit(X, y, qid=qid).predict(X), blend.predict(X)
+    )
+
+
+def test_order_of_rows_and_ways_to_say_queries(rows):
+    X, y, qid = rows
+    blend = BlendRanker(rankers()[1:], cv="train").fit(X, y, qid=qid)
+    series = pd.Series(y, index=pd.Index(qid, name="qid"))
+    for other in (
+        BlendRanker(rankers()[1:], cv="train").fit(X, series),
+        BlendRanker(rankers()[1:], cv="train").fit(X, y, groups=qid),
+        BlendRanker(rankers()[1:], cv="train").fit(X, y, group=[15] * 30),
+    ):
+        np.testing.assert_array_equal(other.weights_, blend.weights_)
+    mixed = np.random.default_rng(0).permutation(len(y))
+    columns = BlendRanker(columns_of(X), cv="prefit").fit(X, y, qid=qid)
+    shuffled = BlendRanker(columns_of(X), cv="prefit").fit(X[mixed], y[mixed], qid=qid[mixed])
+    np.testing.assert_allclose(shuffled.weights_, columns.weights_, atol=1e-9)
+    with pytest.warns(MissingQueryWarning):
+        BlendRanker(columns_of(X), cv="prefit").fit(X, y)
+
+
+def test_in_pipelines_and_searches(rows):
+    X, y, qid = rows
+    pipeline = make_pipeline(StandardScaler(), BlendRanker(rankers(), cv=2))
+    assert pipeline.fit(X, y, blendranker__qid=qid).predict(X).shape == y.shape
+    with sklearn.config_context(enable_metadata_routing=True):
+        search = GridSearchCV(
+            BlendRanker(rankers(), cv=2),
+            {"trees__max_iter": [2, 4], "form": ["convex", "additive"]},
+            cv=QueryKFold(2),
+            scoring=query_scorer("ndcg@5"),
+        ).fit(X, y, qid=qid)
+    assert set(search.best_params_) == {"trees__max_iter", "form"}
+    assert search.best_estimator_.score(X, y, qid=qid) > 0.5
+
+
+def test_what_is_wrong_with_a_blend_is_named(rows):
+    X, y, qid = rows
+    fitted = BlendRanker(columns_of(X), cv="prefit").fit(X, y, qid=qid)
+    for parameters, error, message in [
+        ({"estimators": []}, ValueError, "estimators"),
+        ({"estimators": [Ridge()]}, ValueError, "pairs"),
+        ({"estimators": [("a", Ridge()), ("a", Ridge())]}, ValueError, "unique"),
+        ({"estimators": [("a", 3)]}, ValueError, "predict"),
+        ({"estimators": [("a", Ridge())], "cv": "prefit"}, NotFittedError, "prefit"),
+        ({"interval": (2, 1)}, ValueError, "interval"),
+        ({"measure": "rmse"}, ValueError, "far scores are apart"),
+        ({"n_repeats": 0}, ValueError, "n_repeats"),
+        ({"form": "geometric"}, ValueError, "form"),
+    ]:
+        with pytest.raises(error, match=message):
+            clone(fitted).set_params(**parameters).fit(X, y, qid=qid)
+    with pytest.raises(ValueError, match="score needs qid"):
+        fitted.score(X, y)

@@ -1,5 +1,6 @@
 """Learning to rank with boosted trees and forests, as scikit-learn estimators."""
 
+from ranktrees.combining import BlendRanker, optimal_weight
 from ranktrees.comparing import compare, compare_to_baseline
 from ranktrees.curves import score_curves
 from ranktrees.datasets import dump_letor, load_letor, load_letor_folds, make_ranking
@@ -26,6 +27,7 @@ from ranktrees.validation import MissingQueryWarning
 __version__ = "0.1.0"
 
 __all__ = [
+    "BlendRanker",
     "EarlyExit",
     "Ensemble",
     "EnsembleRanker",
@@ -46,6 +48,7 @@ __all__ = [
     "load_letor",
     "load_letor_folds",
     "make_ranking",
+    "optimal_weight",
     "pick_early_exit",
     "query_scorer",
     "score_curves",
