@@ -232,10 +232,14 @@ def optimal_weight(
     Examples
     --------
     >>> from ranktrees.combining import optimal_weight
-    >>> a, b, y = [3.0, 2.0, 1.0], [0.0, 1.0, 3.0], [0, 2, 1]
+    >>> a, b, y = [3.0, 2.0, 1.0], [0.0, 1.0, 3.0], [1, 0, 2]
     >>> curve = optimal_weight(a, b, y)
-    >>> curve.weights
-    array([0.  , 0.4 , 0.5 , 1.  ])
+    >>> curve.weights.round(3)
+    array([0.   , 0.333, 0.4  , 0.5  , 1.   ])
+    >>> curve.values.round(3)
+    array([0.689, 0.797, 1.   , 0.964])
+    >>> round(curve.weight, 3), curve.value
+    (0.45, 1.0)
     """
     measure = as_measure(measure)
     low, high = _checked_interval(form, interval)
