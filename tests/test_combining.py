@@ -20,6 +20,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from ranktrees import (
     BlendRanker,
+    EnsembleRanker,
     LambdaMARTRanker,
     MissingQueryWarning,
     QueryKFold,
@@ -27,6 +28,7 @@ from ranktrees import (
     combining,
     make_ranking,
     query_scorer,
+    refine_weights,
 )
 from ranktrees.combining import optimal_weight
 from ranktrees.measures import DCG, NDCG, Measure, as_measure
@@ -418,3 +420,51 @@ def test_what_is_wrong_with_a_blend_is_named(rows):
             clone(fitted).set_params(**parameters).fit(X, y, qid=qid)
     with pytest.raises(ValueError, match="score needs qid"):
         fitted.score(X, y)
+
+
+def test_a_blend_of_ours_is_one_ensemble(rows):
+    X, y, qid = rows
+    for form in ("convex", "additive"):
+        blend = BlendRanker(rankers()[:2], cv="train", form=form).fit(X, y, qid=qid)
+        one = EnsembleRanker.average(blend.estimators_, blend.weights_)
+        scores = blend.predict(X) / blend.weights_.sum()
+        np.testing.assert_allclose(one.predict(X), scores, rtol=1e-12, atol=1e-12)
+
+
+# ---------------------------------------------------------------------------------------- weights of trees
+
+
+@pytest.mark.parametrize("measure", ["ndcg@5", "map"])
+def test_refined_weights_never_lower_the_measure(measure, rows):
+    X, y, qid = rows
+    ranker = LambdaMARTRanker(max_iter=8, max_leaf_nodes=4, random_state=0).fit(X, y, qid=qid)
+    value = {0: as_measure(measure)(y, ranker.predict(X), qid=qid)}
+    for n in (1, 2, 5):
+        settings = {"qid": qid, "measure": measure, "n_repeats": n}
+        refined = refine_weights(ranker.ensemble_, X, y, **settings)
+        value[n] = as_measure(measure)(y, refined.predict(X), qid=qid)
+        assert refine_weights(ranker.ensemble_, X, y, **settings, n_jobs=3).digest() == refined.digest()
+    assert value[0] < value[1] <= value[2] <= value[5]
+    ratio = refined.nodes["value"] / ranker.ensemble_.nodes["value"]
+    assert all(np.ptp(of_tree) < 1e-12 for of_tree in np.split(ratio, refined.tree_offsets[1:-1]))
+    with pytest.raises(ValueError, match="n_repeats"):
+        refine_weights(ranker.ensemble_, X, y, qid=qid, n_repeats=0)
+
+
+@pytest.mark.parametrize("interval", [(0.1, 5.0), (0.1, 100.0)])
+def test_optimal_steps_are_the_best_weights(interval, rows):
+    X, y, qid = rows
+    small = {"max_iter": 6, "max_leaf_nodes": 4, "random_state": 0, "measure": "ndcg@5", "scoring": "ndcg@5"}
+    model = LambdaMARTRanker(step="optimal", step_interval=interval, **small, n_jobs=1).fit(X, y, qid=qid)
+    twin = LambdaMARTRanker(step="optimal", step_interval=interval, **small, n_jobs=2, learning_rate=0.9)
+    assert twin.fit(X, y, qid=qid).ensemble_.digest() == model.ensemble_.digest()
+    newton = LambdaMARTRanker(**small, learning_rate=1.0).fit(X, y, qid=qid)
+    first = newton.predict(X, n_trees=1)
+    curve = optimal_weight(
+        np.zeros(len(y)), first, y, qid=qid, measure="ndcg@5", form="additive", interval=interval
+    )
+    np.testing.assert_allclose(model.predict(X, n_trees=1), curve.weight * first, rtol=1e-12)
+    newton = LambdaMARTRanker(**small).fit(X, y, qid=qid)
+    assert model.score(X, y, qid=qid) > newton.score(X, y, qid=qid)
+    with pytest.raises(ValueError, match="interval"):
+        LambdaMARTRanker(step="optimal", step_interval=(2, 1), **small).fit(X, y, qid=qid)

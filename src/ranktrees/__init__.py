@@ -1,6 +1,7 @@
 """Learning to rank with boosted trees and forests, as scikit-learn estimators."""
 
-from ranktrees.combining import BlendRanker, optimal_weight
+from ranktrees.blending import BlendRanker
+from ranktrees.combining import optimal_weight, refine_weights
 from ranktrees.comparing import compare, compare_to_baseline
 from ranktrees.curves import score_curves
 from ranktrees.datasets import dump_letor, load_letor, load_letor_folds, make_ranking
@@ -51,6 +52,7 @@ __all__ = [
     "optimal_weight",
     "pick_early_exit",
     "query_scorer",
+    "refine_weights",
     "score_curves",
     "select_source_rows",
     "train_test_split_by_query",

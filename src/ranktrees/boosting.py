@@ -52,6 +52,7 @@ def boost(
     rounds,
     sampler,
     seed,
+    step=None,
     leaf_quantile=None,
     validation=None,
     follow_train=False,
@@ -72,6 +73,9 @@ def boost(
         The numbers of the trees to add, from 0 on for a new model.
     sampler : RowSampler
     seed : int
+    step : callable or None
+        Given the scores of the training rows and what the new tree says of them: its weight, instead of
+        ``learning_rate``.
     leaf_quantile : float or None
         For losses whose best leaf value is a quantile of the residuals rather than a Newton step.
     validation : Followed or None
@@ -98,6 +102,11 @@ def boost(
         values = grown.values
         if leaf_quantile is not None:
             values = quantile_values(grown, train, leaf_quantile, n_threads)
+        if step is not None:
+            said = np.zeros(len(scores))
+            add(grown, values, said, n_threads)
+            follow(grown, values, mapper, grower.codes, left_out, said, n_threads)
+            learning_rate = step(scores, said)
         with np.errstate(over="ignore"):  # the next round says that the scores have diverged
             values = learning_rate * values
         add(grown, values, scores, n_threads)

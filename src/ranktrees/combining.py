@@ -11,7 +11,7 @@ and so does any measure of the ranking: it is constant in between. ::
       +----------------- weight              +-------------------- weight
 
 `optimal_weight` goes through all crossings of all queries and adds up what changes, so it sees every value
-the measure takes. `BlendRanker` does so for the scores of two or more estimators, one weight at a time.
+the measure takes. `refine_weights` does so for each tree of an ensemble beside all others.
 
 **Exact** means: as if there were no rounding, for each floating-point number that the weight can be. Which of
 two crossings comes first, and whether rows are tied at a weight, is decided without rounding; what queries
@@ -29,15 +29,9 @@ from dataclasses import dataclass
 from numbers import Integral
 
 import numpy as np
-from sklearn.base import MetaEstimatorMixin, RegressorMixin
-from sklearn.exceptions import NotFittedError
-from sklearn.utils import _safe_indexing, get_tags, indexable
-from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.metaestimators import _BaseComposition
-from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from ranktrees._core import combining, ranking
+from ranktrees.ensemble import Ensemble
 from ranktrees.measures import (
     Measure,
     _check_lowest,
@@ -49,10 +43,8 @@ from ranktrees.measures import (
     as_measure,
 )
 from ranktrees.parallel import effective_n_threads
-from ranktrees.transfer import _fitted, _folds, _score
-from ranktrees.validation import check_columns, check_fit, check_score, is_fitted, unchanged_on_failure
 
-__all__ = ["BlendRanker", "WeightCurve", "optimal_weight"]
+__all__ = ["WeightCurve", "optimal_weight", "refine_weights"]
 
 FORMS = {"convex": (0.0, 1.0), "additive": (0.1, 5.0)}  # and the intervals that are meant if none is given
 
@@ -242,26 +234,17 @@ def optimal_weight(
     (0.45, 1.0)
     """
     measure = as_measure(measure)
-    low, high = _checked_interval(form, interval)
+    interval = checked_interval(form, interval)
     a, b = _column("scores_a", scores_a), _column("scores_b", scores_b)
     given = {"scores_a": a, "scores_b": b}
     labels, order, offsets, row_weights = _checked_rows(y, given, qid, sample_weight)
     _check_lowest(measure, labels)
-    return _curve(
-        measure,
-        labels,
-        _in(order, a),
-        _in(order, b),
-        offsets,
-        row_weights,
-        form,
-        low,
-        high,
-        effective_n_threads(n_jobs),
-    )
+    rows = labels, _in(order, a), _in(order, b), offsets, row_weights
+    return curve_of(measure, *rows, form, interval, effective_n_threads(n_jobs))
 
 
-def _checked_interval(form, interval):
+def checked_interval(form, interval):
+    """The lowest and the highest weight, checked."""
     if form not in FORMS:
         raise ValueError(f"form must be 'convex' or 'additive', got {form!r}")
     try:
@@ -277,7 +260,7 @@ def _checked_interval(form, interval):
     return low, high
 
 
-def _curve(measure, labels, a, b, offsets, row_weights, form, low, high, n_threads):
+def curve_of(measure, labels, a, b, offsets, row_weights, form, interval, n_threads):
     """The curve of rows grouped by query."""
     if not measure.by_order:
         raise ValueError(
@@ -296,7 +279,7 @@ def _curve(measure, labels, a, b, offsets, row_weights, form, low, high, n_threa
     a, b = (_scaled(scores, EXPONENT - math.frexp(largest)[1]) for scores in (a, b))
     follow = _Formula if type(measure).per_query is _Ranked.per_query else _Calls
     followed = follow(measure, labels, a, b, offsets, weights / total, form == "convex", n_threads)
-    weights, at, behind = _all_strips(followed, low, high)
+    weights, at, behind = _all_strips(followed, *interval)
     between = behind[:-1]
     sign = 1 if measure.greater_is_better else -1
     weight, best = _highest(weights, sign * between, sign * at)
@@ -322,63 +305,50 @@ def _scaled(scores, exponent):
     return np.where(np.abs(scores) < 1.0, 0.0, scores)
 
 
-# ---- more than two, as an estimator ------------------------------------------------------------------------
+# ---- the weights of trees ----------------------------------------------------------------------------------
 
 
-class BlendRanker(MetaEstimatorMixin, RegressorMixin, _BaseComposition):
-    r"""Several rankers as one: the weighted sum of their scores, with the weights that suit a measure best.
+def refine_weights(
+    ensemble,
+    X,
+    y,
+    *,
+    qid=None,
+    measure="ndcg@10",
+    interval=None,
+    n_repeats=1,
+    sample_weight=None,
+    n_jobs=None,
+):
+    r"""An ensemble with each tree's weight found anew, such that a measure is higher on these rows.
 
-    .. math:: s(x) = \sum_m w_m\, s_m(x)
-
-    It begins with the best of the rankers alone. Then it takes one ranker after the other, and looks for the
-    best weight of that one beside the sum of the others, by `optimal_weight`; new weights are kept where the
-    measure rises. It stops after a round that changes nothing. So on the rows where weights are found, the
-    blend is at least as good as each of its rankers, and with each round it can only become better. Two
-    rankers have the best weights there are; more have weights of which none can be improved alone.
+    Tree by tree, from the first to the last, the best weight beside all other trees is found as by
+    `optimal_weight`: with :math:`a` the score without the tree and :math:`b` what the tree says,
+    :math:`a + w\,b`. It is kept if the measure rises. So the measure never falls on these rows, and with each
+    round it can only rise.
 
     Parameters
     ----------
-    estimators : list of (str, estimator)
-        The rankers, each with a name: anything with ``fit`` and ``predict``, or only ``predict``, if
-        ``cv="prefit"``.
-    form : {"convex", "additive"}, default="convex"
-        Beside the sum :math:`a` of the others, a ranker with scores :math:`b` gets a weight :math:`w` as in
-        :math:`(1 - w)\,a + w\,b`, by which weights are at least 0 and sum to 1; or as in :math:`a + w\,b`.
+    ensemble : Ensemble
+        ``model.ensemble_``, say.
+    X : array-like or sparse matrix of shape (n_rows, n_features)
+        As for `Ensemble.predict`.
+    y, qid, measure, sample_weight, n_jobs
+        As for `optimal_weight`.
     interval : pair of float, default=None
-        The lowest and the highest :math:`w`. None is (0, 1) in the convex and (0.1, 5) in the additive form.
-    measure : str or Measure, default="ndcg@10"
-        What the weights are to make high, and what `score` returns: a measure of the order of rows.
-    n_repeats : int, default=10
-        The highest number of rounds.
-    cv : int, splitter, iterable, "train" or "prefit", default=5
-        Where the weights are found. By default on scores by models that have not seen the row: a ranker that
-        fits its training rows too closely looks better there than it is, and would get too much weight. An
-        int is the number of folds, of whole queries by `QueryKFold`; of rows by scikit-learn's `KFold`, where
-        there are no query ids. "train" finds weights on the training rows, which suits simple models.
-        "prefit": the estimators are fitted, and `fit` only finds the weights; give it rows that they have not
-        seen.
-    n_jobs : int or None, default=None
-        Fits at the same time, by joblib (None is 1), and threads of the search. The model does not depend on
-        it.
+        The lowest and the highest weight of a tree, 1 being what it has in its round; None is (0.1, 5).
+    n_repeats : int, default=1
+        The highest number of rounds. One that changes nothing is the last.
 
-    Attributes
-    ----------
-    estimators_ : list of estimators
-        The rankers, fitted to all rows; those given with ``cv="prefit"``.
-    weights_ : ndarray of float64, shape (n_estimators,)
-    value_ : float
-        The measure of the blend on the scores by which weights were found.
-    values_ : ndarray of float64, shape (n_estimators,)
-        The measure of each ranker there.
-    n_repeats_ : int
-        The number of rounds.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str
+    Returns
+    -------
+    Ensemble
+        The same trees, with other values. It takes 4 bytes per row and tree to find them.
 
-    See Also
-    --------
-    optimal_weight : The best weight of two.
-    ModelFeatures : Scores as features of a further model.
+    Raises
+    ------
+    ValueError
+        As of `optimal_weight`, and for a number of rounds below 1.
 
     References
     ----------
@@ -387,269 +357,54 @@ class BlendRanker(MetaEstimatorMixin, RegressorMixin, _BaseComposition):
 
     Examples
     --------
-    >>> from ranktrees import BlendRanker, LambdaMARTRanker, RandomForestRanker, make_ranking
-    >>> X, y, qid = make_ranking(60, n_features=10, random_state=0, return_X_y_qid=True)
-    >>> trees = LambdaMARTRanker(max_iter=20, random_state=0)
-    >>> forest = RandomForestRanker(10, random_state=0)
-    >>> blend = BlendRanker([("trees", trees), ("forest", forest)]).fit(X, y, qid=qid)
-    >>> bool(blend.value_ >= blend.values_.max())
+    >>> from ranktrees import LambdaMARTRanker, make_ranking
+    >>> from ranktrees.combining import refine_weights
+    >>> X, y, qid = make_ranking(60, random_state=0, return_X_y_qid=True)
+    >>> ranker = LambdaMARTRanker(max_iter=20, random_state=0).fit(X, y, qid=qid)
+    >>> refined = refine_weights(ranker.ensemble_, X, y, qid=qid)
+    >>> before, after = (
+    ...     as_measure("ndcg@10")(y, trees.predict(X), qid=qid) for trees in (ranker.ensemble_, refined)
+    ... )
+    >>> after >= before
     True
     """
+    if not isinstance(n_repeats, Integral) or n_repeats < 1:
+        raise ValueError(f"n_repeats must be a whole number >= 1, got {n_repeats!r}")
+    measure, n_threads = as_measure(measure), effective_n_threads(n_jobs)
+    interval = checked_interval("additive", interval)
+    ensemble = Ensemble.joined([ensemble])
+    leaves = ensemble.leaves(X, n_threads)
+    labels, order, offsets, weights = _checked_rows(y, {"X": leaves}, qid, sample_weight)
+    _check_lowest(measure, labels)
+    leaves = np.asfortranarray(_in(order, leaves))
+    values = np.split(ensemble.nodes["value"].copy(), ensemble.tree_offsets[1:-1])
 
-    __metadata_request__fit = {"qid": True, "groups": True}  # noqa: RUF012
-    __metadata_request__score = {"qid": True, "groups": True}  # noqa: RUF012
-    _parameter_constraints = {  # noqa: RUF012
-        "estimators": [list],
-        "form": [StrOptions(set(FORMS))],
-        "interval": ["array-like", None],
-        "measure": [str, Measure],
-        "n_repeats": [Interval(Integral, 1, None, closed="left")],
-        "cv": ["cv_object", StrOptions({"prefit", "train"})],
-        "n_jobs": [Integral, None],
-    }
-
-    def __init__(
-        self, estimators, *, form="convex", interval=None, measure="ndcg@10", n_repeats=10, cv=5, n_jobs=None
-    ):
-        self.estimators = estimators
-        self.form = form
-        self.interval = interval
-        self.measure = measure
-        self.n_repeats = n_repeats
-        self.cv = cv
-        self.n_jobs = n_jobs
-
-    def get_params(self, deep=True):
-        """The parameters, and with ``deep`` those of the estimators as ``<name>__<parameter>``.
-
-        Parameters
-        ----------
-        deep : bool, default=True
-
-        Returns
-        -------
-        dict
-        """
-        return self._get_params("estimators", deep=deep)
-
-    def set_params(self, **params):
-        """Set parameters, also those of the estimators, or an estimator by its name.
-
-        Parameters
-        ----------
-        **params
-
-        Returns
-        -------
-        self : BlendRanker
-        """
-        self._set_params("estimators", **params)
-        return self
-
-    def __sklearn_clone__(self):
-        twin = super().__sklearn_clone__()
-        if self._is_prefit:
-            twin.estimators = self.estimators
-        return twin
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        inputs = [get_tags(model).input_tags for _, model in self.estimators]
-        tags.input_tags.allow_nan = all(of_model.allow_nan for of_model in inputs)
-        tags.input_tags.sparse = all(of_model.sparse for of_model in inputs)
-        tags.target_tags.positive_only = True
-        return tags
-
-    @property
-    def _is_prefit(self):
-        return isinstance(self.cv, str) and self.cv == "prefit"
-
-    def fit(self, X, y, sample_weight=None, *, qid=None, groups=None, group=None):
-        """Fit the estimators, and find their weights.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
-            Passed on to the estimators as it is.
-        y : array-like of shape (n_rows,)
-            Labels. A pandas Series whose index has a level named "qid" brings the query ids along.
-        sample_weight : array-like of shape (n_rows,), default=None
-            Row weights >= 0, passed on; a query weighs the mean of its rows' weights.
-        qid, groups : array-like of shape (n_rows,), default=None
-            The query of each row, in any order; two names for the same thing.
-        group : array-like of shape (n_queries,), default=None
-            Query sizes in row order, as LightGBM takes them.
-
-        Returns
-        -------
-        self : BlendRanker
-            Fitted. A fit that fails leaves it as it was.
-
-        Raises
-        ------
-        ValueError, TypeError
-            For every argument that cannot be meant; the message names it.
-        NotFittedError
-            If an estimator is not fitted and ``cv`` says so.
-        """
-        self._validate_params()
-        self._require_estimators()
-        interval = _checked_interval(self.form, self.interval)
-        with unchanged_on_failure(self):
-            data = check_fit(self, X, y, sample_weight, qid=qid, groups=groups, group=group, read_rows=False)
-            queries = data.as_given(data.query_of_row) if data.qid_given else None
-            scores = self._scores_to_weigh(*indexable(X, y, sample_weight), queries)
-            self._find_weights(np.asfortranarray(_in(data.order, scores)), data, interval)
-        return self
-
-    def _require_estimators(self):
-        if not self.estimators or not all(
-            isinstance(one, tuple) and len(one) == 2 for one in self.estimators
-        ):
-            raise ValueError(
-                f"estimators={self.estimators!r}; expected one or more pairs of a name and an estimator."
-            )
-        self._validate_names([name for name, _ in self.estimators])
-        for name, model in self.estimators:
-            if not hasattr(model, "predict") or not (self._is_prefit or hasattr(model, "fit")):
-                raise ValueError(
-                    f"estimators has {model!r} as {name!r}; expected an estimator with fit and predict."
-                )
-            if self._is_prefit and not is_fitted(model):
-                raise NotFittedError(
-                    f"cv='prefit' says that {name!r} is fitted, and it is not: fit it, or pass cv=5."
-                )
-
-    def _scores_to_weigh(self, X, y, sample_weight, queries):
-        """float64[n_rows, n_estimators]: the scores on which weights are found; fits the estimators."""
-        models = [model for _, model in self.estimators]
-        if self._is_prefit:
-            self.estimators_ = models
-        else:
-            self.estimators_ = Parallel(n_jobs=self.n_jobs)(
-                delayed(_fitted)(model, X, y, sample_weight, queries) for model in models
-            )
-        if isinstance(self.cv, str):
-            return np.column_stack([_score(model, X) for model in self.estimators_])
-        folds = _folds(self.cv, X, y, queries, stratify=False)
-        said = Parallel(n_jobs=self.n_jobs)(
-            delayed(_scores_of_fold)(model, X, y, sample_weight, queries, *fold)
-            for model in models
-            for fold in folds
-        )
-        scores = np.empty((_num_samples(X), len(models)))
-        for job, values in enumerate(said):
-            scores[folds[job % len(folds)][1], job // len(folds)] = values
+    def scores_by(values):
+        """In the order in which `Ensemble.predict` adds."""
+        scores = np.full(len(labels), ensemble.base)
+        for of_tree, leaf in zip(values, leaves.T, strict=True):
+            scores += of_tree[leaf]
         return scores
 
-    def _find_weights(self, scores, data, interval):
-        measure, n_threads = as_measure(self.measure), effective_n_threads(self.n_jobs)
-
-        def measured(weights):
-            blend = _blend(scores.T, weights)
-            return measure.signed_mean(data.labels, blend, data.offsets, data.weights, n_threads)
-
-        alone = np.eye(scores.shape[1])
-        self.values_ = np.array([measured(weights) for weights in alone])
-        best = int(np.argmax(self.values_))
-        weights, value = alone[best], self.values_[best]
-        for n_repeats in itertools.count(1):
-            before = value
-            for one, alone_one in enumerate(alone):
-                others = np.where(alone_one, 0.0, weights)
-                if not others.any():
-                    continue
-                if self.form == "convex":
-                    others /= others.sum()
-                sum_of_others = _blend(scores.T, others)
-                curve = _curve(
-                    measure,
-                    data.labels,
-                    sum_of_others,
-                    scores[:, one],
-                    data.offsets,
-                    data.weights,
-                    self.form,
-                    *interval,
-                    n_threads,
-                )
-                share = 1 - curve.weight if self.form == "convex" else 1.0
-                found = share * others + curve.weight * alone_one
-                if (new := measured(found)) > value:
-                    weights, value = found, new
-            if value == before or n_repeats == self.n_repeats:
-                break
-        sign = 1 if measure.greater_is_better else -1
-        self.weights_, self.n_repeats_ = weights, n_repeats
-        self.value_, self.values_ = sign * value, sign * self.values_
-
-    def predict(self, X):
-        """Score rows: the weighted sum of what the estimators say.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
-
-        Returns
-        -------
-        ndarray of float64, shape (n_rows,)
-            Higher ranks first.
-        """
-        check_is_fitted(self)
-        check_columns(self, X, reset=False)
-        scores = [
-            _score(model, X) if weight else np.zeros(_num_samples(X))
-            for model, weight in zip(self.estimators_, self.weights_, strict=True)
-        ]
-        return _blend(scores, self.weights_)
-
-    def score(self, X, y, sample_weight=None, *, qid=None, groups=None):
-        """The mean of `measure` over the queries.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
-        y : array-like of shape (n_rows,)
-            Labels. A pandas Series whose index has a level named "qid" brings the query ids along.
-        sample_weight : array-like of shape (n_rows,), default=None
-            A query weighs as much as its rows on average.
-        qid, groups : array-like of shape (n_rows,), default=None
-            The query of each row, in any order; two names for the same thing.
-
-        Returns
-        -------
-        score : float
-            Higher is better. NaN, with an ``UndefinedMetricWarning``, where no query counts.
-
-        Raises
-        ------
-        ValueError
-            If the model was fitted with query ids and none are given here.
-        """
-        check_is_fitted(self)
-        data = check_score(self, X, y, sample_weight, qid=qid, groups=groups, read_rows=False)
-        scores = _in(data.order, self.predict(X))
-        return as_measure(self.measure).signed_mean(data.labels, scores, data.offsets, data.weights)
-
-
-def _blend(scores, weights):
-    """The weighted sum, added in the order of the rankers: a dot product may round otherwise."""
-    total = np.zeros(len(scores[0]))
-    for values, weight in zip(scores, weights, strict=True):
-        total += weight * values
-    return total
-
-
-def _scores_of_fold(estimator, X, y, sample_weight, queries, train, test):
-    """What a model fitted to the rows of ``train`` says of those of ``test``."""
-    model = _fitted(
-        estimator,
-        _safe_indexing(X, train),
-        _safe_indexing(y, train),
-        None if sample_weight is None else _safe_indexing(sample_weight, train),
-        None if queries is None else queries[train],
-    )
-    return _score(model, _safe_indexing(X, test))
+    scores = scores_by(values)
+    value = measure.signed_mean(labels, scores, offsets, weights, n_threads)
+    for _ in range(n_repeats):
+        before = value
+        for tree, leaf in enumerate(leaves.T):
+            said = values[tree][leaf]
+            curve = curve_of(
+                measure, labels, scores - said, said, offsets, weights, "additive", interval, n_threads
+            )
+            found = [*values[:tree], curve.weight * values[tree], *values[tree + 1 :]]
+            found_scores = scores_by(found)
+            new = measure.signed_mean(labels, found_scores, offsets, weights, n_threads)
+            if new > value:
+                values, scores, value = found, found_scores, new
+        if value == before:
+            break
+    nodes = ensemble.nodes.copy()
+    nodes["value"] = np.concatenate(values) if values else nodes["value"]
+    return ensemble._replace(nodes=nodes)
 
 
 # ---- what changes where, in whole steps --------------------------------------------------------------------

@@ -24,6 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 from ranktrees.binning import MOST_BINS, BinMapper
 from ranktrees.boosting import Followed, boost
 from ranktrees.callbacks import Bar, EarlyStopping, Lines, ScikitLearnCallbacks
+from ranktrees.combining import checked_interval, curve_of
 from ranktrees.constraints import (
     Constraints,
     categorical_mask,
@@ -320,7 +321,7 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
             self.ensemble_,
             Followed(None, bound, data, scores),
             first=self.n_init_trees_,
-            **self._step(),
+            **self._leaf_values_by(),
             leaf_quantile=objective.leaf_quantile,
             decay=decay,
             n_threads=n_threads,
@@ -476,6 +477,7 @@ class BoostedTrees(TreeEnsembleEstimator):
                     data.offsets, subsample=self.subsample, query_subsample=self.query_subsample, seed=seed
                 ),
                 seed=seed,
+                step=self._step(data, n_threads),
                 leaf_quantile=objective.leaf_quantile,
                 validation=validation,
                 follow_train=follow or bool(self.verbose),
@@ -641,12 +643,15 @@ class BoostedTrees(TreeEnsembleEstimator):
     def _scoring(self):
         return "loss" if self.scoring is None else self.scoring
 
-    def _step(self):
+    def _leaf_values_by(self):
         """How the values of a tree's leaves follow from the gradients."""
         return {"learning_rate": self.learning_rate, "l2_regularization": self.l2_regularization}
 
     def _forget_scores(self):
         self.train_score_, self.validation_score_ = np.empty(0), np.empty(0)
+
+    def _step(self, data, n_threads):
+        """What finds the weight of a new tree; None: it is ``learning_rate``."""
 
     @property
     def _link(self):
@@ -1152,7 +1157,13 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
         stochastic ranks, as YetiRank has them.
     n_orders : int, default=1
         With ``noise``: how many such orders a round takes the mean of.
+    step : {"newton", "optimal"}, default="newton"
+        The weight of each new tree: "newton" is ``learning_rate``; "optimal" the one in ``step_interval``
+        with which the measure is highest on the training rows, see `optimal_weight`.
+    step_interval : pair of float, default=(0.1, 5.0)
+        With ``step="optimal"``: the lowest and the highest weight; 1 is the whole Newton step.
     learning_rate : float, default=0.05
+        Not looked at with ``step="optimal"``.
     max_iter : int, default=200
         The number of trees.
     max_leaf_nodes : int or None, default=31
@@ -1268,6 +1279,8 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
     query_norm: str = "none"
     noise: float = 0.0
     n_orders: int = 1
+    step: str = "newton"
+    step_interval: Any = (0.1, 5.0)
     l2_regularization: float = 1.0
     max_features: float = 0.3
     gradient_levels: int | None = 4
@@ -1287,6 +1300,8 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
         "query_norm": [StrOptions({"none", "log", "unit"})],
         "noise": [Interval(Real, 0, None, closed="left")],
         "n_orders": [Interval(Integral, 1, None, closed="left")],
+        "step": [StrOptions({"newton", "optimal"})],
+        "step_interval": ["array-like"],
     }
 
     def _measure(self):
@@ -1311,6 +1326,17 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
 
     def _scoring(self):
         return self._measure() if self.scoring is None else self.scoring
+
+    def _step(self, data, n_threads):
+        if self.step == "newton":
+            return None
+        measure, interval = self._measure(), checked_interval("additive", self.step_interval)
+
+        def optimal(scores, said):
+            rows = data.labels, scores, said, data.offsets, data.weights
+            return curve_of(measure, *rows, "additive", interval, n_threads).weight
+
+        return optimal
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -1497,7 +1523,7 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
     def _objective(self):
         return as_objective("squared_error")
 
-    def _step(self):
+    def _leaf_values_by(self):
         return {"learning_rate": 1.0}
 
     def _forget_scores(self):

@@ -1,0 +1,344 @@
+"""Several rankers as one: the weighted sum of their scores, each weight found by exact search."""
+
+from __future__ import annotations
+
+import itertools
+from numbers import Integral
+
+import numpy as np
+from sklearn.base import MetaEstimatorMixin, RegressorMixin
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import _safe_indexing, get_tags, indexable
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.metaestimators import _BaseComposition
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import _num_samples, check_is_fitted
+
+from ranktrees.combining import FORMS, checked_interval, curve_of
+from ranktrees.measures import Measure, as_measure
+from ranktrees.model_selection import fitted_clone, folds_of_rows
+from ranktrees.parallel import effective_n_threads
+from ranktrees.transfer import _score
+from ranktrees.validation import check_columns, check_fit, check_score, is_fitted, unchanged_on_failure
+
+__all__ = ["BlendRanker"]
+
+
+class BlendRanker(MetaEstimatorMixin, RegressorMixin, _BaseComposition):
+    r"""Several rankers as one: the weighted sum of their scores, with the weights that suit a measure best.
+
+    .. math:: s(x) = \sum_m w_m\, s_m(x)
+
+    It begins with the best of the rankers alone. Then it takes one ranker after the other, and looks for the
+    best weight of that one beside the sum of the others, by `optimal_weight`; new weights are kept where the
+    measure rises. It stops after a round that changes nothing. So on the rows where weights are found, the
+    blend is at least as good as each of its rankers, and with each round it can only become better. Two
+    rankers have the best weights there are; more have weights of which none can be improved alone.
+
+    Parameters
+    ----------
+    estimators : list of (str, estimator)
+        The rankers, each with a name: anything with ``fit`` and ``predict``, or only ``predict``, if
+        ``cv="prefit"``.
+    form : {"convex", "additive"}, default="convex"
+        Beside the sum :math:`a` of the others, a ranker with scores :math:`b` gets a weight :math:`w` as in
+        :math:`(1 - w)\,a + w\,b`, by which weights are at least 0 and sum to 1; or as in :math:`a + w\,b`.
+    interval : pair of float, default=None
+        The lowest and the highest :math:`w`. None is (0, 1) in the convex and (0.1, 5) in the additive form.
+    measure : str or Measure, default="ndcg@10"
+        What the weights are to make high, and what `score` returns: a measure of the order of rows.
+    n_repeats : int, default=10
+        The highest number of rounds.
+    cv : int, splitter, iterable, "train" or "prefit", default=5
+        Where the weights are found. By default on scores by models that have not seen the row: a ranker that
+        fits its training rows too closely looks better there than it is, and would get too much weight. An
+        int is the number of folds, of whole queries by `QueryKFold`; of rows by scikit-learn's `KFold`, where
+        there are no query ids. "train" finds weights on the training rows, which suits simple models.
+        "prefit": the estimators are fitted, and `fit` only finds the weights; give it rows that they have not
+        seen.
+    n_jobs : int or None, default=None
+        Fits at the same time, by joblib (None is 1), and threads of the search. The model does not depend on
+        it.
+
+    Attributes
+    ----------
+    estimators_ : list of estimators
+        The rankers, fitted to all rows; those given with ``cv="prefit"``.
+    weights_ : ndarray of float64, shape (n_estimators,)
+    value_ : float
+        The measure of the blend on the scores by which weights were found.
+    values_ : ndarray of float64, shape (n_estimators,)
+        The measure of each ranker there.
+    n_repeats_ : int
+        The number of rounds.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+
+    See Also
+    --------
+    optimal_weight : The best weight of two.
+    ModelFeatures : Scores as features of a further model.
+
+    References
+    ----------
+    Wu, Burges, Svore and Gao, *Adapting boosting for information retrieval measures*, Information Retrieval
+    13, 2010, section 4.
+
+    Examples
+    --------
+    >>> from ranktrees import BlendRanker, LambdaMARTRanker, RandomForestRanker, make_ranking
+    >>> X, y, qid = make_ranking(60, n_features=10, random_state=0, return_X_y_qid=True)
+    >>> trees = LambdaMARTRanker(max_iter=20, random_state=0)
+    >>> forest = RandomForestRanker(10, random_state=0)
+    >>> blend = BlendRanker([("trees", trees), ("forest", forest)]).fit(X, y, qid=qid)
+    >>> bool(blend.value_ >= blend.values_.max())
+    True
+    """
+
+    __metadata_request__fit = {"qid": True, "groups": True}  # noqa: RUF012
+    __metadata_request__score = {"qid": True, "groups": True}  # noqa: RUF012
+    _parameter_constraints = {  # noqa: RUF012
+        "estimators": [list],
+        "form": [StrOptions(set(FORMS))],
+        "interval": ["array-like", None],
+        "measure": [str, Measure],
+        "n_repeats": [Interval(Integral, 1, None, closed="left")],
+        "cv": ["cv_object", StrOptions({"prefit", "train"})],
+        "n_jobs": [Integral, None],
+    }
+
+    def __init__(
+        self, estimators, *, form="convex", interval=None, measure="ndcg@10", n_repeats=10, cv=5, n_jobs=None
+    ):
+        self.estimators = estimators
+        self.form = form
+        self.interval = interval
+        self.measure = measure
+        self.n_repeats = n_repeats
+        self.cv = cv
+        self.n_jobs = n_jobs
+
+    def get_params(self, deep=True):
+        """The parameters, and with ``deep`` those of the estimators as ``<name>__<parameter>``.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+
+        Returns
+        -------
+        dict
+        """
+        return self._get_params("estimators", deep=deep)
+
+    def set_params(self, **params):
+        """Set parameters, also those of the estimators, or an estimator by its name.
+
+        Parameters
+        ----------
+        **params
+
+        Returns
+        -------
+        self : BlendRanker
+        """
+        self._set_params("estimators", **params)
+        return self
+
+    def __sklearn_clone__(self):
+        twin = super().__sklearn_clone__()
+        if self._is_prefit:
+            twin.estimators = self.estimators
+        return twin
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        inputs = [get_tags(model).input_tags for _, model in self.estimators]
+        tags.input_tags.allow_nan = all(of_model.allow_nan for of_model in inputs)
+        tags.input_tags.sparse = all(of_model.sparse for of_model in inputs)
+        tags.target_tags.positive_only = True
+        return tags
+
+    @property
+    def _is_prefit(self):
+        return isinstance(self.cv, str) and self.cv == "prefit"
+
+    def fit(self, X, y, sample_weight=None, *, qid=None, groups=None, group=None):
+        """Fit the estimators, and find their weights.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
+            Passed on to the estimators as it is.
+        y : array-like of shape (n_rows,)
+            Labels. A pandas Series whose index has a level named "qid" brings the query ids along.
+        sample_weight : array-like of shape (n_rows,), default=None
+            Row weights >= 0, passed on; a query weighs the mean of its rows' weights.
+        qid, groups : array-like of shape (n_rows,), default=None
+            The query of each row, in any order; two names for the same thing.
+        group : array-like of shape (n_queries,), default=None
+            Query sizes in row order, as LightGBM takes them.
+
+        Returns
+        -------
+        self : BlendRanker
+            Fitted. A fit that fails leaves it as it was.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For every argument that cannot be meant; the message names it.
+        NotFittedError
+            If an estimator is not fitted and ``cv`` says so.
+        """
+        self._validate_params()
+        self._require_estimators()
+        interval = checked_interval(self.form, self.interval)
+        with unchanged_on_failure(self):
+            data = check_fit(self, X, y, sample_weight, qid=qid, groups=groups, group=group, read_rows=False)
+            queries = data.as_given(data.query_of_row) if data.qid_given else None
+            scores = self._scores_to_weigh(*indexable(X, y, sample_weight), queries)
+            scores = scores if data.order is None else scores[data.order]
+            self._find_weights(np.asfortranarray(scores), data, interval)
+        return self
+
+    def _require_estimators(self):
+        if not self.estimators or not all(
+            isinstance(one, tuple) and len(one) == 2 for one in self.estimators
+        ):
+            raise ValueError(
+                f"estimators={self.estimators!r}; expected one or more pairs of a name and an estimator."
+            )
+        self._validate_names([name for name, _ in self.estimators])
+        for name, model in self.estimators:
+            if not hasattr(model, "predict") or not (self._is_prefit or hasattr(model, "fit")):
+                raise ValueError(
+                    f"estimators has {model!r} as {name!r}; expected an estimator with fit and predict."
+                )
+            if self._is_prefit and not is_fitted(model):
+                raise NotFittedError(
+                    f"cv='prefit' says that {name!r} is fitted, and it is not: fit it, or pass cv=5."
+                )
+
+    def _scores_to_weigh(self, X, y, sample_weight, queries):
+        """float64[n_rows, n_estimators]: the scores on which weights are found; fits the estimators."""
+        models = [model for _, model in self.estimators]
+        if self._is_prefit:
+            self.estimators_ = models
+        else:
+            self.estimators_ = Parallel(n_jobs=self.n_jobs)(
+                delayed(fitted_clone)(model, X, y, sample_weight, queries) for model in models
+            )
+        if isinstance(self.cv, str):
+            return np.column_stack([_score(model, X) for model in self.estimators_])
+        folds = folds_of_rows(self.cv, X, y, queries, stratify=False)
+        said = Parallel(n_jobs=self.n_jobs)(
+            delayed(_scores_of_fold)(model, X, y, sample_weight, queries, *fold)
+            for model in models
+            for fold in folds
+        )
+        scores = np.empty((_num_samples(X), len(models)))
+        for job, values in enumerate(said):
+            scores[folds[job % len(folds)][1], job // len(folds)] = values
+        return scores
+
+    def _find_weights(self, scores, data, interval):
+        measure, n_threads = as_measure(self.measure), effective_n_threads(self.n_jobs)
+
+        def measured(weights):
+            blend = _blend(scores.T, weights)
+            return measure.signed_mean(data.labels, blend, data.offsets, data.weights, n_threads)
+
+        alone = np.eye(scores.shape[1])
+        self.values_ = np.array([measured(weights) for weights in alone])
+        best = int(np.argmax(self.values_))
+        weights, value = alone[best], self.values_[best]
+        for n_repeats in itertools.count(1):
+            before = value
+            for one, alone_one in enumerate(alone):
+                others = np.where(alone_one, 0.0, weights)
+                if not others.any():
+                    continue
+                if self.form == "convex":
+                    others /= others.sum()
+                sum_of_others = _blend(scores.T, others)
+                rows = data.labels, sum_of_others, scores[:, one], data.offsets, data.weights
+                curve = curve_of(measure, *rows, self.form, interval, n_threads)
+                share = 1 - curve.weight if self.form == "convex" else 1.0
+                found = share * others + curve.weight * alone_one
+                if (new := measured(found)) > value:
+                    weights, value = found, new
+            if value == before or n_repeats == self.n_repeats:
+                break
+        sign = 1 if measure.greater_is_better else -1
+        self.weights_, self.n_repeats_ = weights, n_repeats
+        self.value_, self.values_ = sign * value, sign * self.values_
+
+    def predict(self, X):
+        """Score rows: the weighted sum of what the estimators say.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
+
+        Returns
+        -------
+        ndarray of float64, shape (n_rows,)
+            Higher ranks first.
+        """
+        check_is_fitted(self)
+        check_columns(self, X, reset=False)
+        scores = [
+            _score(model, X) if weight else np.zeros(_num_samples(X))
+            for model, weight in zip(self.estimators_, self.weights_, strict=True)
+        ]
+        return _blend(scores, self.weights_)
+
+    def score(self, X, y, sample_weight=None, *, qid=None, groups=None):
+        """The mean of `measure` over the queries.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
+        y : array-like of shape (n_rows,)
+            Labels. A pandas Series whose index has a level named "qid" brings the query ids along.
+        sample_weight : array-like of shape (n_rows,), default=None
+            A query weighs as much as its rows on average.
+        qid, groups : array-like of shape (n_rows,), default=None
+            The query of each row, in any order; two names for the same thing.
+
+        Returns
+        -------
+        score : float
+            Higher is better. NaN, with an ``UndefinedMetricWarning``, where no query counts.
+
+        Raises
+        ------
+        ValueError
+            If the model was fitted with query ids and none are given here.
+        """
+        check_is_fitted(self)
+        data = check_score(self, X, y, sample_weight, qid=qid, groups=groups, read_rows=False)
+        scores = self.predict(X)
+        scores = scores if data.order is None else scores[data.order]
+        return as_measure(self.measure).signed_mean(data.labels, scores, data.offsets, data.weights)
+
+
+def _blend(scores, weights):
+    """The weighted sum, added in the order of the rankers: a dot product may round otherwise."""
+    total = np.zeros(len(scores[0]))
+    for values, weight in zip(scores, weights, strict=True):
+        total += weight * values
+    return total
+
+
+def _scores_of_fold(estimator, X, y, sample_weight, queries, train, test):
+    """What a model fitted to the rows of ``train`` says of those of ``test``."""
+    model = fitted_clone(
+        estimator,
+        _safe_indexing(X, train),
+        _safe_indexing(y, train),
+        None if sample_weight is None else _safe_indexing(sample_weight, train),
+        None if queries is None else queries[train],
+    )
+    return _score(model, _safe_indexing(X, test))
