@@ -5,14 +5,15 @@
 computed once per candidate from exact integer sums. Candidates are the codes whose sums are not zero, in
 rising order; equal gains go to the lower feature, then to the lower code. Rows without a value are
 tried on both sides where a leaf has some, and follow the larger child where it has none; or they are kept
-to one side; or they part from the others first, and the two splits are judged together.
+to one side; or they part from the others first, and the two splits are judged together. A feature may have a
+price, which its best gain is lowered by before features are compared.
 """
 import numpy as np
 
 from ranktrees._core.dtypes import BIN, SPLIT
 
 from cython.parallel cimport parallel, prange, threadid
-from libc.math cimport INFINITY
+from libc.math cimport INFINITY, fabs
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memset
 
@@ -97,6 +98,9 @@ cdef enum:
 
 # A gain below this share of what the children score is rounding, not signal.
 cdef double RELATIVE_NOISE = 2.0 ** -40
+
+# What rounding takes at most from a sum of a gain and a price.
+cdef double ROUNDING = 2.0 ** -50
 
 # Rows' worth of smoothing when categories are sorted by mean gradient.
 cdef double CATEGORY_SMOOTHING = 10.0
@@ -423,6 +427,27 @@ cdef void conclude(
         leaf.split.gain -= leaf.split.then
 
 
+cdef inline double to_beat(double gain, double price) noexcept nogil:
+    """What must be scored before the price is paid to gain more than that after it, or a trifle less."""
+    return gain + price - ROUNDING * (fabs(gain) + price) if price > 0 else gain
+
+
+cdef inline Split* before_price(Split* best, double price, Split* room) noexcept nogil:
+    """What a feature of that price is searched against."""
+    if price == 0:
+        return best
+    room[0] = best[0]
+    room.gain = to_beat(best.gain, price)
+    return room
+
+
+cdef inline void after_price(const Split* own, double price, Split* best) noexcept nogil:
+    """The price is paid: is it still the best?"""
+    if price > 0 and own.gain - price > best.gain:
+        best[0] = own[0]
+        best.gain -= price
+
+
 cdef class Finder:
     """Finds the best splits of leaves. The views of a fit are taken once: a small leaf takes less time.
 
@@ -439,6 +464,8 @@ cdef class Finder:
         -1, 0 or 1.
     missing : {"learned", "left", "right", "three_way"}
         Where rows without a value are tried.
+    prices : ndarray of float64, shape (n_features,)
+        What a split must gain on top because of its feature; it may change between searches.
     places : ndarray of int64, shape (n_features,), or None
         Where a feature's cells begin in a coarse line.
     n_threads : int
@@ -451,6 +478,7 @@ cdef class Finder:
     cdef const int64_t[::1] sums, offsets, places
     cdef const uint8_t[::1] is_categorical
     cdef const int8_t[::1] monotone
+    cdef const double[::1] prices
     cdef Leaf[::1] leaves
     cdef int64_t[:, ::1] lines
     cdef int lanes, bits
@@ -464,11 +492,13 @@ cdef class Finder:
     cdef const int32_t[:, ::1] all_features
     cdef const int8_t* signs
 
-    def __init__(self, codes, order, sums, offsets, is_categorical, monotone, missing, places, n_threads):
+    def __init__(
+        self, codes, order, sums, offsets, is_categorical, monotone, missing, prices, places, n_threads
+    ):
         self.columns, self.is_long = bytes_of(codes), codes.itemsize > 1
         self.order, self.sums, self.offsets = order, sums, offsets
         self.is_categorical, self.monotone, self.places = is_categorical, monotone, places
-        self.bounded = monotone is not None
+        self.prices, self.bounded = prices, monotone is not None
         self.three_way = missing == "three_way"
         self.rules.first_side = missing == "left"
         self.rules.last_side = missing != "right"
@@ -561,7 +591,7 @@ cdef class Finder:
             else:
                 if not self.bounded and not self.three_way and not self.is_categorical[f] and not may_beat(
                     line + self.offsets[f], <int32_t>(self.offsets[f + 1] - self.offsets[f]) - 1, self.bits,
-                    &total, &rules, best.gain,
+                    &total, &rules, to_beat(best.gain, self.prices[f]),
                 ):
                     continue
                 widen_cells(
@@ -578,22 +608,26 @@ cdef class Finder:
         cdef Prefix prefix
         cdef Rules rules = self.rules_of(leaf, exact)
         cdef int32_t n_bins = <int32_t>(self.offsets[f + 1] - self.offsets[f]) - 1
+        cdef double price = self.prices[f]
+        cdef Split room
+        cdef Split* own = before_price(best, price, &room)
         if self.is_categorical[f]:
-            scan_categories(cells, n_bins, <int32_t>f, leaf, self.bounded, &rules, best)
-            return
-        if touched != NULL:
-            accumulate_touched(cells, touched, n_bins, &prefix)
+            scan_categories(cells, n_bins, <int32_t>f, leaf, self.bounded, &rules, own)
         else:
-            accumulate(cells, n_bins, &prefix)
-        if self.three_way and cells[n_bins].count:
-            self.scan_three_ways(&prefix, cells[n_bins], f, leaf, exact, best)
-            return
-        scan_values(
-            &prefix, cells[n_bins], <int32_t>f, leaf, self.signs[f] if self.bounded else 0, self.bounded,
-            &rules, best,
-        )
-        if not exact and best.feature == f and cells[n_bins].count == 0:
-            best.missing_left = rules.first_side  # see count_left
+            if touched != NULL:
+                accumulate_touched(cells, touched, n_bins, &prefix)
+            else:
+                accumulate(cells, n_bins, &prefix)
+            if self.three_way and cells[n_bins].count:
+                self.scan_three_ways(&prefix, cells[n_bins], f, leaf, exact, own)
+            else:
+                scan_values(
+                    &prefix, cells[n_bins], <int32_t>f, leaf, self.signs[f] if self.bounded else 0,
+                    self.bounded, &rules, own,
+                )
+                if not exact and own.feature == f and cells[n_bins].count == 0:
+                    own.missing_left = rules.first_side  # see count_left
+        after_price(own, price, best)
 
     cdef void scan_three_ways(
         self, const Prefix* prefix, Bin missing, int64_t f, const Leaf* leaf, bint exact, Split* best
@@ -685,6 +719,8 @@ cdef class Finder:
         cdef int64_t k, j, n_best = 0
         begin(leaf, self.bounded, &self.rules, &leaf.split)
         for k in range(n):
+            if features[k] >= 0:
+                scores[k] -= self.prices[features[k]]
             if scores[k] <= leaf.split.gain or (n_best == SHORTLIST and scores[k] <= best[SHORTLIST - 1]):
                 continue
             n_best = min(n_best + 1, SHORTLIST)
@@ -907,13 +943,19 @@ cdef class Finder:
         cdef int64_t i, j
         cdef bint few = (leaf.total.count if exact else leaf.stop - leaf.start) <= FEW_ROWS
         cdef uint64_t bits
+        cdef double price
+        cdef Split room
+        cdef Split* one
         cdef Bin* cells = &self.cells[thread, 0]
         cdef Bin* own
         while width > 0 and features[width - 1] < 0:
             width -= 1
         if self.is_long:
             for j in range(width):
-                self.scan_long(leaf, features[j], exact, cells, &self.touched[thread, 0], best)
+                price = self.prices[features[j]]
+                one = before_price(best, price, &room)
+                self.scan_long(leaf, features[j], exact, cells, &self.touched[thread, 0], one)
+                after_price(one, price, best)
             return
         if few:
             memset(touched, 0, 4 * width * sizeof(uint64_t))

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from ranktrees import RandomForestRanker, as_measure, make_ranking
+from ranktrees.costs import Prices
 from ranktrees.ensemble import Ensemble
 from ranktrees.forest import grow_forest
 from ranktrees.sampling import Bootstrap
@@ -37,6 +38,7 @@ class World:
     def grow(self, n_trees=12, *, first=0, n_jobs=1, **options):
         return grow_forest(
             self.make_grower, self.data, self.base, trees=range(first, n_trees), bootstrap=self.bootstrap,
+            prices=Prices.none(5), stage_size=n_trees, used_in_stage=np.zeros(5, bool),
             seed=11, n_jobs=n_jobs, ensemble_of=self.ensemble_of, **options,
         )  # fmt: skip
 

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from ranktrees import parallel, searching
 from ranktrees._core.dtypes import LEAF
 from ranktrees.constraints import Constraints
+from ranktrees.costs import FeatureCosts, Prices
 from ranktrees.growing import BestLeaf, WholeLayers
 from ranktrees.sampling import FEATURES, stream
 from reference import growing as slow
@@ -31,8 +32,23 @@ def data_of(seed, n_rows, n_bins, *, kind="ties", missing=0.15):
 # ---- the slow twin ----------------------------------------------------------------------------------
 
 
-def check_against_twin(data, mapper, *, split_search, monotone=None, rows=None, max_features=None, **options):
+def costs_of(seed, n_features):
+    """Whole numbers, 0 among them, the same within groups of a few features."""
+    rng = np.random.default_rng(seed)
+    group = rng.integers(0, n_features, n_features)
+    lowest = np.array([np.flatnonzero(group == own)[0] for own in group])
+    return FeatureCosts(rng.integers(0, 4, n_features).astype(float)[lowest], lowest)
+
+
+def check_against_twin(
+    data, mapper, *, split_search, monotone=None, rows=None, max_features=None, cost_weight=None, **options
+):
     codes, gradients, hessians = data
+    prices, priced = None, {}
+    if cost_weight is not None:
+        costs = costs_of(len(codes), codes.shape[1])
+        prices = Prices(costs, cost_weight, np.zeros(codes.shape[1], bool))
+        priced = {"rates": cost_weight * costs.costs, "groups": costs.groups}
     grown, rounded = slow.grown_on(
         codes,
         mapper,
@@ -42,6 +58,7 @@ def check_against_twin(data, mapper, *, split_search, monotone=None, rows=None, 
         monotone=monotone,
         rows=rows,
         max_features=max_features,
+        prices=prices,
         seed=5,
         tree=7,
         **options,
@@ -71,8 +88,11 @@ def check_against_twin(data, mapper, *, split_search, monotone=None, rows=None, 
         interactions=options.get("interactions"),
         coarse=split_search == "coarse_to_fine",
         draws=draws,
+        **priced,
     )
     slow.agrees(grown, nodes, codes, mapper)
+    if prices is not None:
+        assert prices.rates.tolist() == priced["rates"].tolist()
 
 
 def signs_of(seed, n_features, categories=()):
@@ -91,6 +111,7 @@ any_tree = {
     "max_features": st.sampled_from([None, None, 1, 3]),
     "gradient_levels": st.sampled_from([None, None, 1, 6]),
     "missing": st.sampled_from(["learned", "left", "right", "three_way"]),
+    "cost_weight": st.sampled_from([None, None, 0.01, 0.1, 1.0]),
 }
 
 
@@ -324,6 +345,7 @@ def test_neither_policy_nor_threads_show_in_the_tree(split_search, max_leaf_node
     max_features=st.sampled_from([None, None, 2]),
     missing=st.sampled_from(["learned", "left", "right", "three_way"]),
     few_rows=st.booleans(),
+    cost_weight=st.sampled_from([None, 0.01, 0.1]),
 )
 def test_no_policy_shows_in_any_tree(
     split_search,
@@ -337,6 +359,7 @@ def test_no_policy_shows_in_any_tree(
     max_features,
     missing,
     few_rows,
+    cost_weight,
 ):
     missing = "learned" if split_search == "coarse_to_fine" and missing == "three_way" else missing
     codes, gradients, hessians = data_of(seed, n_rows, n_bins, kind=kind)
@@ -345,6 +368,10 @@ def test_no_policy_shows_in_any_tree(
     rows = np.flatnonzero(drawn).astype(np.uint32) if few_rows and drawn.any() else None
     trees = []
     for name in ("as set", policy):
+        prices = None
+        if cost_weight is not None:
+            costs = costs_of(seed, len(n_bins))
+            prices = Prices(costs, cost_weight, np.zeros(len(n_bins), bool))
         with pytest.MonkeyPatch.context() as patch:
             set_policy(patch, name, mapper, kind, split_search)
             grower = slow.grower_of(
@@ -357,6 +384,7 @@ def test_no_policy_shows_in_any_tree(
                 max_features=max_features,
                 missing=missing,
                 min_samples_leaf=2,
+                prices=prices,
             )
             grown = grower.grow(gradients, hessians, rows, seed=1)
         trees.append(slow.tree_bytes(grown, mapper))

@@ -16,6 +16,7 @@ parallel.VALUES_PER_THREAD = 1
 X, y, qid = make_ranking(20, n_features=20, random_state=0, return_X_y_qid=True)
 X[::7, ::3] = X[3::5, 1::3] = float("nan")
 digests = []
+costs = {"feature_costs": range(20), "cost_weight": 1e-3}
 for n_jobs in (1, 3):
     rules = {"random_state": 0, "n_jobs": n_jobs}
     for model in (
@@ -27,10 +28,13 @@ for n_jobs in (1, 3):
         LambdaMARTRanker(max_iter=4, split_search="coarse_to_fine", handle_missing="left", **rules),
         HistGBRTRegressor(max_iter=4, handle_missing="three_way", **rules),
         RandomForestRanker(4, **rules),
+        LambdaMARTRanker(max_iter=4, split_search="coarse_to_fine", **costs, **rules),
+        HistGBRTRegressor(max_iter=4, max_features=1.0, **costs, **rules),
+        RandomForestRanker(4, stage_size=2, **costs, **rules),
     ):
         model.fit(X, y, qid=qid)
         digests.append(model.ensemble_.digest() + str(model.predict(X).sum()))
-print(simd.level(), digests[:8] == digests[8:], *digests)
+print(simd.level(), digests[:11] == digests[11:], *digests)
 """
 
 

@@ -36,7 +36,8 @@ class Case:
         rules, mapper = self.rules, self.mapper
         finder = Finder(
             slow.readable(self.codes, dtype), self.order, self.sums, mapper.offsets, mapper.is_categorical,
-            rules.monotone, rules.missing, self.coarse.places if self.coarse else None, THREADS,
+            rules.monotone, rules.missing, rules.prices_of(len(self.features)),
+            self.coarse.places if self.coarse else None, THREADS,
         )  # fmt: skip
         finder.begin(
             self.bits, self.same, rules.l2, rules.min_gain, rules.gradient_unit, rules.hessian_unit,
@@ -131,7 +132,19 @@ def bins_of(gradients, hessians=None):
     return bins
 
 
-def case_of(seed, n_rows, n_bins, *, categorical=(), bounded=False, same=False, size=3, rows=None, **rules):
+def case_of(
+    seed,
+    n_rows,
+    n_bins,
+    *,
+    categorical=(),
+    bounded=False,
+    same=False,
+    size=3,
+    rows=None,
+    priced=None,
+    **rules,
+):
     rng = np.random.default_rng(seed)
     codes = slow.random_codes(rng, n_rows, n_bins, 0.25)
     bins = bins_of(rng.integers(-size, size + 1, n_rows), None if same else rng.integers(0, 4, n_rows))
@@ -141,13 +154,22 @@ def case_of(seed, n_rows, n_bins, *, categorical=(), bounded=False, same=False, 
         monotone[list(categorical)] = 0
         lower, upper = np.sort(rng.normal(0, 1, 2)) if rng.random() < 0.7 else (-np.inf, np.inf)
     mapper = slow.mapper_of(n_bins, categorical)
-    return Case(codes, bins, mapper, slow.Rules(0.5, 0.25, monotone=monotone, **rules), rows, lower, upper)
+    prices = None
+    if priced == "ties":
+        prices = rng.integers(0, 3, len(n_bins)) * 0.5
+    elif priced == "plain":
+        prices = 10 ** rng.uniform(-9, 3, len(n_bins)) * (rng.random(len(n_bins)) < 0.7)
+    elif priced == "dear":
+        prices = np.where(rng.random(len(n_bins)) < 0.5, 0.0, np.inf)
+    rules = slow.Rules(0.5, 0.25, monotone=monotone, prices=prices, **rules)
+    return Case(codes, bins, mapper, rules, rows, lower, upper)
 
 
 any_rules = {
     "bounded": st.booleans(),
     "same": st.booleans(),
     "size": st.sampled_from([0, 1, 3, 2**30]),
+    "priced": st.sampled_from([None, "ties", "plain", "dear"]),
     "l2": st.sampled_from([0.0, 0.1, 5.0]),
     "min_gain": st.sampled_from([0.0, 0.5]),
     "min_samples_leaf": st.sampled_from([1, 2, 15]),

@@ -148,7 +148,8 @@ def categorical_mask(categorical_features, estimator):
             )
         chosen[wanted] = True
     elif wanted.size:
-        chosen[[_index_of(name, estimator, "categorical_features") for name in wanted.tolist()]] = True
+        names = names_of(estimator)
+        chosen[[index_of(name, names, "categorical_features") for name in wanted.tolist()]] = True
     _refuse_unnamed(mask, chosen)
     return chosen if chosen.any() else None
 
@@ -161,8 +162,13 @@ def _refuse_unnamed(by_dtype, chosen):
         )
 
 
-def _index_of(name, estimator, argument):
-    names = list(getattr(estimator, "feature_names_in_", ()))
+def names_of(estimator):
+    """The names of the features that the estimator was fitted on, if they had any."""
+    return list(getattr(estimator, "feature_names_in_", ()))
+
+
+def index_of(name, names, argument):
+    """The number of a feature."""
     if name not in names:
         raise ValueError(
             f"{argument} names {name!r}, which is not a feature of X; "
@@ -179,7 +185,7 @@ def monotone_signs(monotonic_cst, estimator, is_categorical):
     if isinstance(monotonic_cst, Mapping):
         signs = np.zeros(n_features, np.int8)
         for name, sign in monotonic_cst.items():
-            signs[_index_of(name, estimator, "monotonic_cst")] = _sign(sign)
+            signs[index_of(name, names_of(estimator), "monotonic_cst")] = _sign(sign)
     else:
         signs = np.array([_sign(sign) for sign in np.asarray(monotonic_cst).ravel().tolist()], np.int8)
     if signs.shape != (n_features,):

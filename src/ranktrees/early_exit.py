@@ -168,6 +168,15 @@ class EarlyExit:
         return places(scores, offsets, n_threads) < np.repeat(stay, sizes)
 
 
+def check_early_exit(early_exit):
+    """Refuse what is neither an EarlyExit nor None."""
+    if not isinstance(early_exit, EarlyExit | None):
+        raise TypeError(
+            f"early_exit is a {type(early_exit).__name__}; expected an EarlyExit, such as "
+            "EarlyExit(every=50, drop=0.3), or None."
+        )
+
+
 def _of_stage(values, stage):
     return values[stage] if isinstance(values, tuple) else values
 
@@ -272,11 +281,16 @@ class WorkSaved:
         >>> saved.dropped_last(np.array([0.2, 0.9, 0.7]))
         array([1., 0., 2.])
         """
-        if len(set(self.rows)) == 1:
-            return scores
-        keys = np.empty(len(self.trees), np.complex128)  # which NumPy sorts by the real part first
-        keys.real, keys.imag = self.trees, scores
-        return np.unique(keys, return_inverse=True)[1].astype(np.float64)
+        return rows_dropped_last(scores, self.trees)
+
+
+def rows_dropped_last(scores, trees):
+    """See `WorkSaved.dropped_last`; ``trees`` says how many each row has seen."""
+    if (trees == trees[:1]).all():
+        return scores
+    keys = np.empty(len(trees), np.complex128)  # which NumPy sorts by the real part first
+    keys.real, keys.imag = trees, scores
+    return np.unique(keys, return_inverse=True)[1].astype(np.float64)
 
 
 def places(scores, offsets, n_threads=1):
@@ -358,10 +372,10 @@ def predict(
         return finish(scoring._scores(ensemble, start[rows], sums[rows], stop))
 
     n_trees = len(ensemble) - n_init_trees if n_trees is None else n_trees
-    return _drop_rows(early_exit, n_init_trees, n_trees, X.shape[0], queries, scores_after, n_threads)
+    return drop_rows(early_exit, n_init_trees, n_trees, X.shape[0], queries, scores_after, n_threads)
 
 
-def _drop_rows(early_exit, n_init_trees, n_trees, n_rows, queries, scores_after, n_threads):
+def drop_rows(early_exit, n_init_trees, n_trees, n_rows, queries, scores_after, n_threads):
     """Scores and the work saved, where ``scores_after(rows, first, stop)`` takes rows through some trees."""
     if early_exit is not None and early_exit.needs_queries and queries is None:
         raise ValueError(
@@ -607,7 +621,7 @@ class _Trial:
         return self.tried[early_exit]
 
     def _try(self, early_exit):
-        scores, saved = _drop_rows(
+        scores, saved = drop_rows(
             early_exit,
             self.n_init_trees,
             self.n_trees,

@@ -6,6 +6,7 @@ classes derived from it say only what they change.
 
 import copy
 import warnings
+from collections.abc import Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from functools import partial
@@ -30,9 +31,11 @@ from ranktrees.constraints import (
     categorical_mask,
     interaction_sets,
     monotone_signs,
+    names_of,
     number_of_features,
     usable_features,
 )
+from ranktrees.costs import FeatureCosts, Prices, used_features
 from ranktrees.ensemble import Ensemble
 from ranktrees.fitted import SCORES_REQUEST, FittedTrees, own_model, respelt
 from ranktrees.forest import grow_forest
@@ -76,6 +79,9 @@ TREE_CONSTRAINTS = {
     "monotonic_cst": ["array-like", dict, None],
     "interaction_cst": [list, tuple, StrOptions({"pairwise", "no_interactions"}), None],
     "handle_missing": [StrOptions({"learned", "left", "right", "three_way"})],
+    "feature_costs": ["array-like", Mapping, None],
+    "cost_weight": [Interval(Real, 0, None, closed="left")],
+    "feature_groups": ["array-like", None],
     "warm_start": ["boolean"],
     "verbose": ["verbose", StrOptions({"bar"})],
     "random_state": ["random_state"],
@@ -126,6 +132,9 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
     monotonic_cst: Any = None
     interaction_cst: Any = None
     handle_missing: str = "learned"
+    feature_costs: Any = None
+    cost_weight: float = 1.0
+    feature_groups: Any = None
     warm_start: bool = False
     verbose: int | str = 0
     random_state: Any = None
@@ -151,8 +160,27 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
         )
         return mapper, mapper.encode(data.X, data.order, n_threads)
 
-    def _growers(self, mapper, codes, n_threads, **rules):
-        """A function that makes a grower of trees on these codes."""
+    def _costs(self):
+        """FeatureCosts of what was passed, or None."""
+        if self.feature_costs is not None:
+            return FeatureCosts.of(
+                self.feature_costs, self.feature_groups, self.n_features_in_, names_of(self)
+            )
+        if self.feature_groups is not None:
+            raise ValueError(
+                "feature_groups says what becomes free together, but without feature_costs all is free: pass "
+                "them, too."
+            )
+        return None
+
+    def _prices(self, costs, used):
+        """What is to be paid for features, where some are in use already."""
+        if costs is None:
+            return Prices.none(self.n_features_in_)
+        return Prices(costs, self.cost_weight, used)
+
+    def _growers(self, mapper, codes, n_threads, prices, **rules):
+        """A function that makes a grower of trees on these codes, at the prices of the moment."""
         usable = usable_features(mapper, codes)
         constraints = partial(
             Constraints,
@@ -169,6 +197,7 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
             codes,
             mapper,
             constraints(),
+            prices.copy(),
             make_search,
             max_leaf_nodes=self.max_leaf_nodes,
             max_depth=self.max_depth,
@@ -457,10 +486,12 @@ class BoostedTrees(TreeEnsembleEstimator):
             )
             past = self.validation_score_[:n_earlier] if earlier is not None else []
             stopping = EarlyStopping(self.n_iter_no_change, self.tol, past)
+        costs = self._costs()
         grower = self._growers(
             mapper,
             codes,
             n_threads,
+            self._prices(costs, used_features(before.nodes, self.n_features_in_)),
             l2_regularization=self.l2_regularization,
             gradient_levels=self.gradient_levels,
         )()
@@ -487,7 +518,7 @@ class BoostedTrees(TreeEnsembleEstimator):
         if earlier is not None:
             train_scores = [*self.train_score_[:n_earlier], *train_scores]
             validation_scores = [*self.validation_score_[:n_earlier], *validation_scores]
-        self._seed_ = seed
+        self._seed_, self._fitted_costs = seed, costs
         self.train_score_, self.validation_score_ = np.array(train_scores), np.array(validation_scores)
         self.n_iter_ = n_earlier + len(trees)
         self.best_iteration_ = self.n_iter_ if stopping is None else stopping.best_iteration
@@ -769,6 +800,16 @@ class HistGBRTRegressor(BoostedTrees, RegressorMixin, BaseEstimator):
         Where rows without a value go: to the side that is better, learned by each split; always to the left
         of a cut, or always to the right; or apart from the others, which are parted by their best cut at
         once. See the guide, "Treatments of missing values".
+    feature_costs : array-like of shape (n_features,) or mapping, default=None
+        What each feature costs: one number of at least 0 each, or a dict from names or indices, without those
+        that cost nothing. Splits then maximise ``gain / H - cost_weight * cost``, with H the sum of hessians
+        of all rows of the tree, where a feature that some split has used before costs 0: see the guide,
+        "Features that cost".
+    cost_weight : float, default=1.0
+        How much a unit of cost must be worth, lambda in Mohan's survey: with the squared error, by how much
+        it must lower the mean squared error of a tree. 0 trains as without costs.
+    feature_groups : sequence of sets of names or indices, default=None
+        Features of the same cost that are paid for together: when one is used, all of its set are free.
     warm_start : bool, default=False
         Whether `fit` goes on from the trees that are there.
     early_stopping : bool or "auto", default="auto"
@@ -925,6 +966,16 @@ class HistGBRTClassifier(BoostedTrees, ClassifierMixin, BaseEstimator):
         Where rows without a value go: to the side that is better, learned by each split; always to the left
         of a cut, or always to the right; or apart from the others, which are parted by their best cut at
         once. See the guide, "Treatments of missing values".
+    feature_costs : array-like of shape (n_features,) or mapping, default=None
+        What each feature costs: one number of at least 0 each, or a dict from names or indices, without those
+        that cost nothing. Splits then maximise ``gain / H - cost_weight * cost``, with H the sum of hessians
+        of all rows of the tree, where a feature that some split has used before costs 0: see the guide,
+        "Features that cost".
+    cost_weight : float, default=1.0
+        How much a unit of cost must be worth, lambda in Mohan's survey: with the squared error, by how much
+        it must lower the mean squared error of a tree. 0 trains as without costs.
+    feature_groups : sequence of sets of names or indices, default=None
+        Features of the same cost that are paid for together: when one is used, all of its set are free.
     warm_start : bool, default=False
         Whether `fit` goes on from the trees that are there.
     early_stopping : bool or "auto", default="auto"
@@ -1200,6 +1251,16 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
         Where rows without a value go: to the side that is better, learned by each split; always to the left
         of a cut, or always to the right; or apart from the others, which are parted by their best cut at
         once. See the guide, "Treatments of missing values".
+    feature_costs : array-like of shape (n_features,) or mapping, default=None
+        What each feature costs: one number of at least 0 each, or a dict from names or indices, without those
+        that cost nothing. Splits then maximise ``gain / H - cost_weight * cost``, with H the sum of hessians
+        of all rows of the tree, where a feature that some split has used before costs 0: see the guide,
+        "Features that cost".
+    cost_weight : float, default=1.0
+        How much a unit of cost must be worth, lambda in Mohan's survey: with the squared error, by how much
+        it must lower the mean squared error of a tree. 0 trains as without costs.
+    feature_groups : sequence of sets of names or indices, default=None
+        Features of the same cost that are paid for together: when one is used, all of its set are free.
     warm_start : bool, default=False
         Whether `fit` goes on from the trees that are there.
     early_stopping : bool or "auto", default="auto"
@@ -1385,6 +1446,20 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
         Where rows without a value go: to the side that is better, learned by each split; always to the left
         of a cut, or always to the right; or apart from the others, which are parted by their best cut at
         once. See the guide, "Treatments of missing values".
+    feature_costs : array-like of shape (n_features,) or mapping, default=None
+        What each feature costs: one number of at least 0 each, or a dict from names or indices, without those
+        that cost nothing. Splits then maximise ``gain / H - cost_weight * cost``, with H the sum of hessians
+        of all rows of the tree, where a feature that some split has used before costs 0: see the guide,
+        "Features that cost".
+    cost_weight : float, default=1.0
+        How much a unit of cost must be worth, lambda in Mohan's survey: with the squared error, by how much
+        it must lower the mean squared error of a tree. 0 trains as without costs.
+    feature_groups : sequence of sets of names or indices, default=None
+        Features of the same cost that are paid for together: when one is used, all of its set are free.
+    stage_size : int, default=8
+        With ``feature_costs``: so many trees are grown without knowing what the others use; only then what
+        they have used becomes free. Up to as many can be grown at the same time; the model does not depend on
+        ``n_jobs``.
     warm_start : bool, default=False
         Whether `fit` adds to the trees that are there.
     verbose : int or "bar", default=0
@@ -1430,6 +1505,7 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
     bootstrap_unit: str = "row"
     max_samples: float | None = None
     oob_score: bool | str | Measure = False
+    stage_size: int = 8
 
     _parameter_constraints = {  # noqa: RUF012
         **TREE_CONSTRAINTS,
@@ -1446,6 +1522,7 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
         "bootstrap_unit": [StrOptions({"row", "query"})],
         "max_samples": [Interval(Real, 0, None, closed="neither"), None],
         "oob_score": ["boolean", str, Measure, callable],
+        "stage_size": [Interval(Integral, 1, None, closed="left")],
     }
 
     @with_callbacks
@@ -1495,10 +1572,22 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
         if self.oob_score and n_earlier:
             raise ValueError("oob_score cannot be kept up with warm_start: fit the whole forest at once.")
         mapper, codes = self._bin(data, n_threads)
-        make_grower = self._growers(mapper, codes, 1)
         if earlier is None:
             mean = self._objective().bind(data.labels, data.weights, data.offsets).start()
             earlier = self._no_trees(mean, average=True)
+        if earlier.n_features != self.n_features_in_:
+            raise ValueError(
+                f"X has {self.n_features_in_} features, but the model was trained on {earlier.n_features}; "
+                "with warm_start=True pass rows of the same features."
+            )
+        costs = self._costs()
+        stage_size = self.n_estimators if costs is None else self.stage_size
+        begun = earlier.tree_offsets[n_earlier - n_earlier % stage_size]
+        used, used_in_stage = (
+            used_features(nodes, self.n_features_in_) for nodes in np.split(earlier.nodes, [begun])
+        )
+        prices = self._prices(costs, used)
+        make_grower = self._growers(mapper, codes, 1, prices)
         unit = self.bootstrap_unit if self.bootstrap else None
         share = 1.0 if self.max_samples is None else self.max_samples
         ensemble_of = self._ensemble_of(mapper, earlier)
@@ -1509,6 +1598,9 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
                 earlier.base,
                 trees=range(n_earlier, self.n_estimators),
                 bootstrap=Bootstrap(data.offsets, unit, share, seed),
+                prices=prices,
+                stage_size=stage_size,
+                used_in_stage=used_in_stage,
                 seed=seed,
                 n_jobs=n_threads,
                 out_of_bag=bool(self.oob_score),
@@ -1517,7 +1609,7 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
             )
         if self.oob_score:
             self._score_out_of_bag(data, earlier.base, sums, counts, n_threads)
-        self._seed_ = seed
+        self._seed_, self._fitted_costs = seed, costs
         vars(self).update(_forest_attributes(ensemble_of(trees)))
 
     def _objective(self):

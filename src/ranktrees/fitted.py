@@ -12,7 +12,9 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
-from ranktrees.early_exit import EarlyExit, places
+from ranktrees.constraints import names_of
+from ranktrees.costs import FeatureCosts, curve_of
+from ranktrees.early_exit import check_early_exit, places
 from ranktrees.early_exit import predict as predict_with_exits
 from ranktrees.ensemble import Ensemble
 from ranktrees.measures import Measure, as_measure
@@ -40,6 +42,7 @@ class FittedTrees:
     __metadata_request__score = {"qid": True, "groups": True, "early_exit": True}  # noqa: RUF012
 
     _is_ranker = True
+    _fitted_costs = None
     n_init_trees_ = 0  # so many of the ensemble's trees, the first, are those that boosting started from
 
     def __sklearn_tags__(self):
@@ -59,11 +62,7 @@ class FittedTrees:
         return effective_n_threads(self.n_jobs, rows.shape[0] * (rows.shape[1] + len(self.ensemble_)))
 
     def _scores_and_saved(self, X, rows, queries, early_exit, n_trees=None):
-        if not isinstance(early_exit, EarlyExit | None):
-            raise TypeError(
-                f"early_exit is a {type(early_exit).__name__}; expected an EarlyExit, such as "
-                "EarlyExit(every=50, drop=0.3), or None."
-            )
+        check_early_exit(early_exit)
         return predict_with_exits(
             early_exit,
             self.ensemble_,
@@ -296,11 +295,100 @@ class FittedTrees:
             scores, saved = self._scores_and_saved(X, data.X, queries, early_exit)
             if measure is not None and measure.by_order:
                 scores = saved.dropped_last(scores)
+        return self._value(measure, data, scores, "signed_mean")
+
+    def _value(self, measure, data, scores, mean):
+        """What a measure, or else R² or the accuracy, says of scores in the order of the rows."""
         scores = scores if data.order is None else scores[data.order]
         if measure is None:
             return self._score_without_queries(data.labels, scores, data.weights)
         n_threads = effective_n_threads(self.n_jobs)
-        return measure.signed_mean(data.labels, scores, data.offsets, data.weights, n_threads)
+        return getattr(measure, mean)(data.labels, scores, data.offsets, data.weights, n_threads)
+
+    def cost_curve(
+        self,
+        X,
+        y,
+        sample_weight=None,
+        *,
+        qid=None,
+        measure=None,
+        early_exit=None,
+        feature_costs=None,
+        feature_groups=None,
+    ):
+        """Cost against quality as trees are added.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
+        y : array-like of shape (n_rows,)
+            Labels. A pandas Series whose index has a level named "qid" brings the query ids along.
+        sample_weight : array-like of shape (n_rows,), default=None
+            A query weighs as much as its rows on average.
+        qid : array-like of shape (n_rows,), default=None
+            The query of each row, in any order.
+        measure : str or Measure, default=None
+            What is measured; None is what `score` returns, without a sign.
+        early_exit : EarlyExit, default=None
+            As for `predict`: rows that leave early do not pay for features that only later trees use. In
+            measures of a ranking they stand behind all that stayed in longer.
+        feature_costs : array-like of shape (n_features,) or mapping, default=None
+            As for the estimator, whose own are taken where there are none here.
+        feature_groups : sequence of sets of names or indices, default=None
+            As for the estimator; they go with ``feature_costs``.
+
+        Returns
+        -------
+        CostCurve
+            Arrays ``n_trees``, ``cost`` (the mean over the rows) and ``value``; and ``plot()``. Trees of
+            ``init`` are not counted, but their features are paid for.
+
+        Raises
+        ------
+        ValueError
+            If there are no costs, neither here nor in `fit`.
+
+        Examples
+        --------
+        >>> from ranktrees import LambdaMARTRanker, make_ranking
+        >>> X, y, qid = make_ranking(60, n_features=5, random_state=0, return_X_y_qid=True)
+        >>> costs = [1, 1, 5, 5, 20]
+        >>> ranker = LambdaMARTRanker(max_iter=20, feature_costs=costs, cost_weight=0.02, random_state=0)
+        >>> curve = ranker.fit(X, y, qid=qid).cost_curve(X, y, qid=qid)
+        >>> bool(curve.cost[0] < curve.cost[-1])
+        True
+        >>> bool(curve.value[0] < curve.value[-1])
+        True
+        """
+        check_is_fitted(self)
+        data = check_score(self, X, y, sample_weight, qid=qid, ranker=self._wants_queries)
+        if feature_costs is not None:
+            costs = FeatureCosts.of(feature_costs, feature_groups, self.n_features_in_, names_of(self))
+        else:
+            costs = self._fitted_costs
+        if costs is None or (feature_costs is None and feature_groups is not None):
+            raise ValueError(
+                "cost_curve needs feature_costs=: a cost for each feature, or a dict from names or indices; "
+                + (
+                    "feature_groups alone have none."
+                    if costs is not None
+                    else "the model was fitted without."
+                )
+            )
+        measure = self._measure() if measure is None else as_measure(measure)
+        n_threads = self._threads_to_score(data.X)
+        stages = self.ensemble_.staged_predict(data.X, n_threads, start=self._starting_scores(X))
+        return curve_of(
+            map(self._finish, islice(stages, self.n_init_trees_, None)),
+            costs.after_trees(self.ensemble_)[self.n_init_trees_ :],
+            lambda scores: self._value(measure, data, scores, "mean"),
+            "score" if measure is None else measure,
+            early_exit,
+            (data.order, data.offsets) if data.qid_given else None,
+            data.n_rows,
+            n_threads,
+        )
 
     def _measure(self):
         return None if self.measure is None else as_measure(self.measure)

@@ -11,6 +11,7 @@ import numpy as np
 
 from ranktrees.boosting import follow
 from ranktrees.callbacks import Progress
+from ranktrees.costs import used_features
 
 
 def grow_forest(
@@ -20,6 +21,9 @@ def grow_forest(
     *,
     trees,
     bootstrap,
+    prices,
+    stage_size,
+    used_in_stage,
     seed,
     n_jobs,
     out_of_bag=False,
@@ -34,12 +38,17 @@ def grow_forest(
     Parameters
     ----------
     make_grower : callable
-        Makes a TreeGrower; each tree has its own buffers.
+        Makes a TreeGrower at the prices of the moment; each tree has its own buffers.
     data : FitData
     base : float
     trees : range
         The numbers of the trees to grow.
     bootstrap : Bootstrap
+    prices : Prices
+        Of features. They stay as they are for ``stage_size`` trees; then all that these have used is free.
+    stage_size : int
+    used_in_stage : ndarray of bool, shape (n_features,)
+        The features of earlier trees of the stage that the first tree belongs to.
     seed, n_jobs : int
     out_of_bag : bool
         Whether to sum up what the trees say of the rows they were not grown from.
@@ -57,21 +66,25 @@ def grow_forest(
         How many trees had the row out of bag.
     """
     stopping = []  # holds something when no more trees are wanted
-    results = joblib.Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")(
-        joblib.delayed(_grow_one)(make_grower, data, base, tree, bootstrap, seed, out_of_bag)
-        for tree in itertools.takewhile(lambda tree: not stopping, trees)
-    )
     grown, sums, counts = [], np.zeros(len(data.labels)), np.zeros(len(data.labels), np.int64)
-    for tree, rows, values in results:
-        if stopping:
-            continue
-        grown.append(tree)
-        sums[rows] += values
-        counts[rows] += 1
-        progress = Progress(trees.start + len(grown), trees.stop, None, None, lambda: ensemble_of(grown))
-        wishes = [callback(progress) for callback in callbacks]
-        if any(wishes):
-            stopping.append(True)
+    used = used_in_stage.copy()
+    for _, stage in itertools.groupby(trees, lambda tree: tree // stage_size):
+        results = joblib.Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")(
+            joblib.delayed(_grow_one)(make_grower, data, base, tree, bootstrap, seed, out_of_bag)
+            for tree in itertools.takewhile(lambda tree: not stopping, stage)
+        )
+        for tree, rows, values in results:
+            if stopping:
+                continue
+            grown.append(tree)
+            sums[rows] += values
+            counts[rows] += 1
+            used |= used_features(tree[0], len(used))
+            progress = Progress(trees.start + len(grown), trees.stop, None, None, lambda: ensemble_of(grown))
+            wishes = [callback(progress) for callback in callbacks]
+            if any(wishes):
+                stopping.append(True)
+        prices.use(used)
     return grown, sums, counts
 
 

@@ -5,7 +5,8 @@
 A leaf enters the queue with its best split known, if it has one, and promises what that gains: else 0, and
 it stays a leaf. The queue is the policy: a whole layer at a time, or the best leaf at a time. Where two
 splits were judged together, the first promises what both gain, and the child that the second is for promises
-infinity: its turn is next.
+infinity: its turn is next. Where a split makes features cheaper that others could use, all leaves are
+searched again: splits are always the best at the prices of the moment.
 """
 
 from bisect import insort
@@ -26,6 +27,10 @@ class WholeLayers:
     def __init__(self, promises):
         self.promises = promises
         self.layer = np.empty(0, np.int32)
+
+    def renew(self, ids):
+        """These leaves are all that may be split, with other gains than before."""
+        self.push(ids)
 
     def push(self, ids):
         self.layer = ids[self.promises()[ids] != 0]
@@ -48,6 +53,10 @@ class BestLeaf:
     def __init__(self, promises):
         self.promises = promises
         self.waiting = []  # (-promise, leaf), rising
+
+    def renew(self, ids):
+        self.waiting = []
+        self.push(ids)
 
     def push(self, ids):
         for leaf, promise in zip(ids.tolist(), self.promises()[ids].tolist(), strict=True):
@@ -105,6 +114,8 @@ class TreeGrower:
         What made the codes.
     constraints : Constraints
         Which features a leaf may use, and the monotone signs.
+    prices : Prices
+        What features cost; those that a tree has used are free in the next ones.
     make_search : callable
         What finds the best splits; see `ranktrees.searching.searches`.
     max_leaf_nodes, max_depth : int or None
@@ -121,6 +132,7 @@ class TreeGrower:
         codes,
         mapper,
         constraints,
+        prices,
         make_search,
         *,
         max_leaf_nodes=None,
@@ -135,6 +147,7 @@ class TreeGrower:
         self.codes = codes
         self.mapper = mapper
         self.constraints = constraints
+        self.prices = prices
         self.max_leaf_nodes = max_leaf_nodes
         self.max_depth = max_depth
         self.min_samples_leaf = min_samples_leaf
@@ -154,7 +167,7 @@ class TreeGrower:
             codes, mapper.offsets, constraints.monotone, *buffers, min_samples_leaf, max_depth
         )
         n_leaves = self.n_leaves_allowed if max_leaf_nodes else None
-        self.search = make_search(constraints, *buffers, n_threads, n_leaves)
+        self.search = make_search(constraints, prices, *buffers, n_threads, n_leaves)
         self._look_at(np.empty(2 * min(self.n_leaves_allowed, 1024) + 1, LEAF))
 
     def _look_at(self, leaves):
@@ -190,6 +203,7 @@ class TreeGrower:
             n_loud, n_rows, *rows.total, self.l2_regularization, rows.gradient_unit, rows.hessian_unit
         )
         self.constraints.plant()
+        self.prices.plant(rows.total[1] * rows.hessian_unit)
         n_nodes, n_leaves = 1, 1
         root = np.zeros(1, np.int32)
         if n_leaves < self.n_leaves_allowed and self.leaves["may_split"][0]:
@@ -199,18 +213,29 @@ class TreeGrower:
             parents = self.search.settle(parents)
             if not len(parents):
                 continue
+            cheaper = self.prices.pay(self.leaves, parents)
             children = self._split(parents, n_nodes)
             n_nodes += len(children)
             n_leaves += len(parents)
             if n_leaves < self.n_leaves_allowed:
                 self.search.children(parents, children)
-                queue.push(children)
+                if cheaper:
+                    others = self._may_split(n_nodes - len(children))
+                    self.search.again(others)
+                    queue.renew(np.concatenate([others, children]))
+                else:
+                    queue.push(children)
                 if self.search.is_sure:
                     self.search.forget(queue.give_up(self.n_leaves_allowed - n_leaves))
         leaves = self.leaves[:n_nodes].copy()
         order = self.parter.finish(leaves, n_threads)
         self._settle(leaves, order)
         return Grown(leaves, order)
+
+    def _may_split(self, n_nodes):
+        """Of the first nodes, the leaves that are large enough."""
+        nodes = self.leaves[:n_nodes]
+        return np.flatnonzero((nodes["left"] < 0) & (nodes["may_split"] > 0)).astype(np.int32)
 
     def _split(self, parents, n_nodes):
         if n_nodes + 2 * len(parents) > len(self.leaves):

@@ -49,7 +49,7 @@ def searches(split_search, codes, mapper, constraints, n_threads):
     Returns
     -------
     make_search : callable
-        Takes constraints, order, sums, the number of threads, and the most leaves of a tree or None.
+        Takes constraints, prices, order, sums, the number of threads, and the most leaves of a tree or None.
 
     Raises
     ------
@@ -96,6 +96,7 @@ class Search:
     packing : Packing or None
         Of the cells that lines have.
     constraints : Constraints
+    prices : Prices
     order : ndarray of uint32, shape (n_rows,)
         The rows of the tree, leaf by leaf.
     sums : ndarray of int64, shape (n_rows,)
@@ -108,7 +109,7 @@ class Search:
     is_sure = True  # a leaf that was found a split has one
     has_lines = False
 
-    def __init__(self, codes, mapper, packing, constraints, order, sums, n_threads, n_leaves):
+    def __init__(self, codes, mapper, packing, constraints, prices, order, sums, n_threads, n_leaves):
         self.codes = codes
         self.constraints = constraints
         self.n_threads = n_threads
@@ -120,6 +121,7 @@ class Search:
             mapper.is_categorical,
             constraints.monotone,
             constraints.missing,
+            prices.of_features,
             None if packing is None else packing.places,
             n_threads,
         )
@@ -173,6 +175,10 @@ class Search:
         """Search the children of leaves that were split, those that may split themselves."""
         self.find_directly(children[self.leaves["may_split"][children] > 0])
 
+    def again(self, ids):
+        """Search leaves that wait: features have become cheaper."""
+        self.find_directly(ids)
+
     def settle(self, ids):
         """The leaves about to be split, less those that turn out to have no split."""
         return ids
@@ -201,8 +207,8 @@ class SearchOfLines(Search):
     has_lines = True
     few_rows = 0  # leaves of fewer rows have no line
 
-    def __init__(self, codes, mapper, packing, constraints, order, sums, n_threads, n_leaves):
-        super().__init__(codes, mapper, packing, constraints, order, sums, n_threads, n_leaves)
+    def __init__(self, codes, mapper, packing, constraints, prices, order, sums, n_threads, n_leaves):
+        super().__init__(codes, mapper, packing, constraints, prices, order, sums, n_threads, n_leaves)
         self.packing = packing
         self.builder = histogram.Builder(
             packing.bytes, packing.digits, packing.first_digit, packing.n_cells, order, sums, n_threads
@@ -251,6 +257,11 @@ class SearchOfLines(Search):
         if len(without):
             self.find_directly(without)
         self.builder.forget(children, False)
+
+    def again(self, ids):
+        has_line = self.leaves["histogram"][ids] >= 0
+        self.find(ids[has_line])
+        self.find_directly(ids[~has_line])
 
     def forget(self, ids):
         self.builder.forget(ids)

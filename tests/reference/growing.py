@@ -1,7 +1,7 @@
 """Trees, slowly: integers of Python, masks over rows, one candidate at a time."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 import numpy as np
@@ -9,6 +9,7 @@ import numpy as np
 from ranktrees._core.dtypes import BIN, LEAF
 from ranktrees.binning import BinMapper
 from ranktrees.constraints import Constraints
+from ranktrees.costs import Prices
 from ranktrees.growing import TreeGrower
 from ranktrees.packing import coarse_cells
 from ranktrees.sampling import ROUNDING, stream
@@ -135,6 +136,10 @@ class Rules:
     sampled: bool = False
     monotone: np.ndarray | None = None
     missing: str = "learned"
+    prices: np.ndarray | None = None
+
+    def prices_of(self, n_features):
+        return np.zeros(n_features) if self.prices is None else self.prices
 
     def value(self, part, lower=-math.inf, upper=math.inf):
         hessian = part[1] * self.hessian_unit + self.l2
@@ -261,16 +266,17 @@ def side_of_none(left, leaf, missing):
 
 
 def best_three_way_split(codes, bins, leaf, feature, mapper, rules, may_follow):
-    """(What two or three children score, the split of the rows with a value from the others), or None."""
+    """(What two or three children score, the split of the rows with a value from the others)."""
     has_value = codes[leaf.rows, feature] != mapper.n_bins[feature]
     left = total(bins, leaf.rows[has_value])
     score = children_score(leaf, left, 0, rules)
     if score is None:
-        return None
+        return -math.inf, None
     valued = Leaf(
         leaf.rows[has_value], left, rules.value(left, leaf.lower, leaf.upper), leaf.lower, leaf.upper
     )
-    follows = best_split(codes, bins, valued, [feature], mapper, rules) if may_follow else None
+    unpriced = replace(rules, prices=None)  # the price is paid once
+    follows = best_split(codes, bins, valued, [feature], mapper, unpriced) if may_follow else None
     then = follows.gain if follows else 0.0
     here = frozenset(codes[valued.rows, feature].tolist())
     return score + then, Split(math.nan, feature, here, False, left, then, 0)
@@ -278,28 +284,31 @@ def best_three_way_split(codes, bins, leaf, feature, mapper, rules, may_follow):
 
 def best_split(codes, bins, leaf, features, mapper, rules, may_follow=True):
     """The first of the best splits of a leaf, or None."""
-    own = own_score(leaf, rules)
+    own, prices = own_score(leaf, rules), rules.prices_of(len(mapper.n_bins)).tolist()
     best, best_gain = None, own + (NOISE * own + rules.min_gain)
     for feature in features:
+        found, most = None, -math.inf
         n_bins, categorical = int(mapper.n_bins[feature]), bool(mapper.is_categorical[feature])
         sign = 0 if rules.monotone is None else int(rules.monotone[feature])
         here = codes[leaf.rows, feature]
         if rules.missing == "three_way" and n_bins in here and not categorical:
-            found = best_three_way_split(codes, bins, leaf, feature, mapper, rules, may_follow)
-            if found and found[0] > best_gain:
-                best_gain, best = found
-                best.gain = best_gain - own - best.then
-            continue
-        for left_codes, order in candidates(codes, bins, leaf, feature, n_bins, categorical, rules.missing):
+            most, found = best_three_way_split(codes, bins, leaf, feature, mapper, rules, may_follow)
+            tried = ()
+        else:
+            tried = candidates(codes, bins, leaf, feature, n_bins, categorical, rules.missing)
+        for left_codes, order in tried:
             left = total(bins, leaf.rows[np.isin(here, list(left_codes))])
-            gain = children_score(leaf, left, sign * order, rules)
-            if gain is not None and gain > best_gain:
-                best_gain = gain
+            score = children_score(leaf, left, sign * order, rules)
+            if score is not None and score > most:
+                most = score
                 missing_left = n_bins in left_codes or (
                     n_bins not in here
                     and side_of_none(left, leaf, "learned" if categorical else rules.missing)
                 )
-                best = Split(gain - own, feature, left_codes - {n_bins}, missing_left, left, order=order)
+                found = Split(math.nan, feature, left_codes - {n_bins}, missing_left, left, order=order)
+        if most - prices[feature] > best_gain:
+            best_gain, best = most - prices[feature], found
+            best.gain = best_gain - own - best.then
     return best
 
 
@@ -338,12 +347,13 @@ def best_of_cells(bins, leaf, cells, sign, rules, same):
 
 def rank(codes, bins, leaf, features, cells, rules, same):
     """(gain, shortlist) of a leaf by its cells, or None."""
-    own = own_score(leaf, rules)
+    own, prices = own_score(leaf, rules), rules.prices_of(len(cells)).tolist()
     scores = []
     for feature in features:
         sign = 0 if rules.monotone is None else int(rules.monotone[feature])
         here = cells[feature][codes[leaf.rows, feature]]
-        scores.append((-best_of_cells(bins, leaf, here, sign, rules, same), int(feature)))
+        score = best_of_cells(bins, leaf, here, sign, rules, same) - prices[feature]
+        scores.append((-score, int(feature)))
     scores = sorted(score for score in scores if -score[0] > own + (NOISE * own + rules.min_gain))[:SHORTLIST]
     return (-scores[0][0] - own, sorted(feature for _, feature in scores)) if scores else None
 
@@ -415,11 +425,14 @@ def grow(
     interactions=None,
     coarse=False,
     draws=None,
+    rates=None,
+    groups=None,
 ):
     """The leaves (inner ones too) in the order in which they are founded.
 
     A coarse search promises a gain by cells; the split itself is found when a leaf's turn has come, and where
-    there is none after all it stays a leaf.
+    there is none after all it stays a leaf. ``rates`` of features are prices per unit of the tree's hessian.
+    They are changed: to 0 once a feature of the same group is used; all leaves are searched again then.
     """
     features = range(len(mapper.n_bins)) if features is None else features
     bins, same = rounded.bins, rounded.same
@@ -430,9 +443,12 @@ def grow(
     most = max(1, len(codes) // rules.min_samples_leaf)
     most = min(most, max_leaf_nodes or most)
     max_depth = min(max_depth or most, most - 1)
+    if rates is not None:
+        rules.prices = rates * (root.total[1] * rules.hessian_unit)
 
     def search(i):
         leaf = nodes[i]
+        leaf.split = None
         if leaf.depth >= max_depth:
             return
         own = allowed(leaf, features, interactions) if leaf.only < 0 else [leaf.only]
@@ -453,7 +469,7 @@ def grow(
             break
         if max_leaf_nodes:
             opened = [min(opened, key=lambda i: (-nodes[i].promise, i))]
-        n_nodes = len(nodes)
+        n_nodes, paid = len(nodes), []
         for i in opened:
             if coarse:
                 nodes[i].split = best_split(codes, bins, nodes[i], nodes[i].shortlist, mapper, rules)
@@ -461,8 +477,14 @@ def grow(
                 nodes[i].children = (len(nodes), len(nodes) + 1)
                 nodes += divide(codes, nodes[i], mapper, rules)
                 n_leaves += 1
-        for i in range(n_nodes, len(nodes)):
-            search(i)
+                if rules.prices is not None and rules.prices[nodes[i].split.feature] > 0:
+                    nodes[i].split.gain += float(rules.prices[nodes[i].split.feature])
+                    paid.append(groups[nodes[i].split.feature])
+        if paid:
+            rates[np.isin(groups, paid)] = rules.prices[np.isin(groups, paid)] = 0.0
+        for i, leaf in enumerate(nodes):
+            if i >= n_nodes or (paid and not leaf.children):
+                search(i)
     for leaf in nodes:
         if not leaf.children:
             leaf.value = settled_value(leaf, rounded, rules)
@@ -567,6 +589,7 @@ def grower_of(
     max_features=None,
     missing="learned",
     split_search="full",
+    prices=None,
     **rules,
 ):
     """A TreeGrower, and nothing that its caller need know; for an exact search codes are long anyway."""
@@ -581,7 +604,8 @@ def grower_of(
     )
     codes = readable(codes, np.uint32 if split_search == "exact" else None)
     make_search = searches(split_search, codes, mapper, constraints, n_threads)
-    return TreeGrower(codes, mapper, constraints, make_search, n_threads=n_threads, **rules)
+    prices = Prices.none(codes.shape[1]) if prices is None else prices
+    return TreeGrower(codes, mapper, constraints, prices, make_search, n_threads=n_threads, **rules)
 
 
 def grown_on(codes, mapper, gradients, hessians=None, *, rows=None, seed=0, tree=0, **rules):

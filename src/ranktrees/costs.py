@@ -1,0 +1,334 @@
+r"""What features cost: prices while trees grow, and cost against quality as trees are added.
+
+A feature that no tree has used so far has a price: of the splits of a leaf the one is best that makes
+
+.. math:: \frac{1}{\sum_i h_i} \Big(\frac{G_l^2}{H_l + \lambda_2} + \frac{G_r^2}{H_r + \lambda_2}
+          - \frac{G^2}{H + \lambda_2}\Big) - \lambda\, c_f\, [f \text{ is new}]
+
+largest, and there is none where that is not above 0. :math:`G` and :math:`H` are sums of gradients and
+hessians, :math:`\sum_i h_i` is that of all rows of the tree, :math:`\lambda_2` is ``l2_regularization``,
+:math:`\lambda` is ``cost_weight`` and :math:`c_f` the cost of the feature. Neither term grows with the
+number of rows, or with their weights. With the squared error the first is by how much the split lowers the
+mean squared error of the tree, in the unit of scikit-learn's ``min_impurity_decrease``; for other losses it
+is the same of Newton's steps :math:`-g_i / h_i`, in squared units of the score.
+
+A feature is new until a split uses it or another one of its group, in an earlier tree or in this one: what a
+request has paid for once is there.
+
+Mohan, *An empirical analysis on pointwise machine learning techniques using regression trees for web-search
+ranking*, 2010, chapter 6; with boosting also Xu, Weinberger, Chapelle, *The greedy miser: learning under
+test-time budgets*, ICML 2012.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass
+from numbers import Integral, Real
+
+import numpy as np
+
+from ranktrees.constraints import index_of
+from ranktrees.early_exit import check_early_exit, drop_rows, rows_dropped_last
+
+__all__ = ["CostCurve", "FeatureCosts", "Prices"]
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureCosts:
+    """What each feature costs, and which are paid for together.
+
+    Attributes
+    ----------
+    costs : ndarray of float64, shape (n_features,)
+        At least 0, the same within a group.
+    groups : ndarray of int64, shape (n_features,)
+        The lowest feature of the group that each belongs to: itself, where it is alone.
+    """
+
+    costs: np.ndarray
+    groups: np.ndarray
+
+    @classmethod
+    def of(cls, feature_costs, feature_groups, n_features, names=()):
+        """Check what users pass.
+
+        Parameters
+        ----------
+        feature_costs : array-like of shape (n_features,), or mapping of names or indices to costs
+            A mapping may leave out features that cost nothing.
+        feature_groups : sequence of sets of names or indices, or None
+            Features in no set are alone.
+        n_features : int
+        names : sequence of str
+
+        Raises
+        ------
+        ValueError, TypeError
+            If a cost is not a finite number of at least 0, or there are too few or too many; if a feature is
+            unknown, or named twice; if features of a group differ in cost.
+        """
+        if isinstance(feature_costs, Mapping):
+            entries = [(_feature(key, n_features, names, "feature_costs"), key) for key in feature_costs]
+            _refuse_repeated(entries, "feature_costs")
+            costs = np.zeros(n_features)
+            for feature, key in entries:
+                costs[feature] = _cost(feature_costs[key], repr(key))
+        else:
+            given = np.asarray(feature_costs)
+            if given.shape != (n_features,):
+                raise ValueError(
+                    f"feature_costs has shape {given.shape}, but X has {n_features} features; pass one cost "
+                    "for each, or a dict from names or indices, without those that cost nothing."
+                )
+            costs = np.array([_cost(cost, feature) for feature, cost in enumerate(given.tolist())])
+        groups = np.arange(n_features)
+        entries = []
+        for members in () if feature_groups is None else feature_groups:
+            if isinstance(members, str) or not hasattr(members, "__iter__"):
+                raise TypeError(
+                    f"feature_groups has the entry {members!r}; expected sets of features that become free "
+                    "together, such as [[0, 1], [5, 7, 8]] or [['bm25', 'bm25_title']]."
+                )
+            features = [(_feature(key, n_features, names, "feature_groups"), key) for key in members]
+            entries += features
+            _refuse_repeated(entries, "feature_groups")
+            for feature, key in features:
+                if costs[feature] != costs[features[0][0]]:
+                    raise ValueError(
+                        f"feature_groups puts {features[0][1]!r} and {key!r} together, but feature_costs "
+                        f"are {costs[features[0][0]]:g} and {costs[feature]:g}; a group is paid for once: "
+                        "give its features the same cost."
+                    )
+            groups[[feature for feature, _ in features]] = min(features, default=(0,))[0]
+        return cls(costs, groups)
+
+    def known(self, used):
+        """Which features are there once some are: bool[n_features], from bool[n_features]."""
+        return np.isin(self.groups, self.groups[used])
+
+    def after_trees(self, ensemble):
+        """What the features of the first 0, 1, ... trees cost, each group once: float64[n_trees + 1]."""
+        splits = ensemble.nodes["feature"] >= 0
+        tree = np.repeat(np.arange(len(ensemble)), np.diff(ensemble.tree_offsets))[splits]
+        groups, first = np.unique(self.groups[ensemble.nodes["feature"][splits]], return_index=True)
+        costs = np.zeros(len(ensemble) + 1)
+        np.add.at(costs, 1 + tree[first], self.costs[groups])
+        return np.cumsum(costs)
+
+
+def _feature(key, n_features, names, argument):
+    if isinstance(key, Integral) and not isinstance(key, bool):
+        if not 0 <= key < n_features:
+            raise ValueError(
+                f"{argument} has the index {key}, but X has {n_features} features; indices go from 0 to "
+                f"{n_features - 1}."
+            )
+        return int(key)
+    return index_of(key, names, argument)
+
+
+def _refuse_repeated(entries, argument):
+    seen = {}
+    for feature, key in entries:
+        if feature in seen:
+            raise ValueError(
+                f"{argument} has feature {feature} twice, as {seen[feature]!r} and as {key!r}; expected each "
+                "feature once."
+            )
+        seen[feature] = key
+
+
+def _cost(cost, of):
+    if not isinstance(cost, Real) or not 0 <= cost < np.inf:
+        raise ValueError(
+            f"feature_costs has {cost!r} for feature {of}; expected a finite number of at least 0."
+        )
+    return float(cost)
+
+
+def used_features(nodes, n_features):
+    """bool[n_features]: those that the splits among some NODE records ask for."""
+    used = np.zeros(n_features, bool)
+    used[nodes["feature"][nodes["feature"] >= 0]] = True
+    return used
+
+
+# ---- while trees grow --------------------------------------------------------------------------------------
+
+
+class Prices:
+    """What a split must gain on top because its feature is new.
+
+    ::
+
+        plant    prices = cost_weight * cost * sum of hessians, of features that no tree has used so far
+        pay      a split is made: its feature, and others of its group, are free from now on
+
+    Parameters
+    ----------
+    costs : FeatureCosts
+    weight : float
+        Lambda: how much lower the mean squared error must be for each unit of cost.
+    used : ndarray of bool, shape (n_features,)
+        Features that are needed anyway.
+
+    Attributes
+    ----------
+    of_features : ndarray of float64, shape (n_features,)
+        What kernels read, on the scale of their gains.
+    """
+
+    def __init__(self, costs, weight, used):
+        with np.errstate(over="ignore"):
+            self.rates = weight * costs.costs
+        if not np.isfinite(self.rates).all():
+            raise ValueError(
+                f"cost_weight={weight:g} times the largest of feature_costs, {costs.costs.max():g}, is not a "
+                "finite number; make one of them smaller."
+            )
+        self.costs = costs
+        self.of_features = np.zeros(len(self.rates))
+        self.use(used)
+
+    @classmethod
+    def none(cls, n_features):
+        """All features are free."""
+        return cls(FeatureCosts(np.zeros(n_features), np.arange(n_features)), 0.0, np.zeros(n_features, bool))
+
+    def copy(self):
+        """Prices that go on from here on their own."""
+        twin = copy.copy(self)
+        twin.rates, twin.of_features = self.rates.copy(), self.of_features.copy()
+        return twin
+
+    def use(self, used):
+        """Features are used, bool[n_features]: they and their groups are free."""
+        known = self.costs.known(used)
+        self.rates[known] = self.of_features[known] = 0.0
+        self.all_free = not self.rates.any()
+
+    def plant(self, hessian):
+        """A new tree, of rows whose hessians have this sum."""
+        if not self.all_free:
+            with np.errstate(over="ignore"):
+                np.multiply(self.rates, hessian, out=self.of_features)
+
+    def pay(self, leaves, parents):
+        """These leaves are about to be split; returns whether features become free by it.
+
+        The gain of a split was found less its price; from now on it is what the loss falls.
+        """
+        if self.all_free:
+            return False
+        features = leaves["split"]["feature"][parents]
+        prices = self.of_features[features]
+        if not prices.any():
+            return False
+        leaves["split"]["gain"][parents] += prices
+        used = np.zeros(len(self.rates), bool)
+        used[features] = True
+        self.use(used)
+        return True
+
+
+# ---- cost against quality ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class CostCurve:
+    """Cost against quality as trees are added; what ``cost_curve`` of a model returns.
+
+    Attributes
+    ----------
+    measure : str
+        What is measured.
+    n_trees : ndarray of int64, shape (n_trees,)
+        1, 2, ...
+    cost : ndarray of float64, shape (n_trees,)
+        What the features of these trees cost, for a row on average: a row that left early has not paid for
+        those that only later trees use.
+    value : ndarray of float64, shape (n_trees,)
+        The measure, with these trees.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ranktrees.costs import CostCurve
+    >>> CostCurve("ndcg @ 10", np.array([1, 2]), np.array([5.0, 25.0]), np.array([0.5, 0.625])).cost
+    array([ 5., 25.])
+    """
+
+    measure: str
+    n_trees: np.ndarray
+    cost: np.ndarray
+    value: np.ndarray
+
+    def plot(self, ax=None, **line):
+        """Draw the value over the cost, from the first tree to the last.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where; None makes a figure.
+        **line
+            Passed to ``ax.plot``, such as ``label`` and ``color``.
+
+        Returns
+        -------
+        ax : matplotlib Axes
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        """
+        if ax is None:
+            try:
+                from matplotlib import pyplot
+            except ImportError as error:
+                raise ImportError(
+                    'plot needs matplotlib; install it with: pip install "ranktrees[plot]"'
+                ) from error
+            ax = pyplot.figure().add_subplot()
+        ax.plot(self.cost, self.value, **{"marker": ".", "markersize": 3} | line)
+        ax.set(xlabel="cost of features per row", ylabel=self.measure)
+        return ax
+
+
+def curve_of(stages, costs, value_of, measure, early_exit, queries, n_rows, n_threads):
+    """The curve of one model.
+
+    Parameters
+    ----------
+    stages : iterable of ndarray of float64, shape (n_rows,)
+        Scores with the first tree, the first two, and so on.
+    costs : ndarray of float64, shape (n_trees + 1,)
+        With the first 0, 1, ... trees.
+    value_of : callable
+        Scores to the value of the measure.
+    measure : Measure or str
+        How it is called; dropped rows rank last where it is one of the order of rows.
+    early_exit : EarlyExit or None
+    queries : tuple of order and offsets, or None
+    n_rows, n_threads : int
+
+    Returns
+    -------
+    CostCurve
+    """
+    check_early_exit(early_exit)
+    by_order = getattr(measure, "by_order", False)
+    stages, scores, seen = iter(stages), np.zeros(n_rows), np.zeros(n_rows, np.int64)
+    cost, value = [], []
+
+    def scores_after(rows, first, stop):
+        for n_trees in range(first + 1, stop + 1):
+            scores[rows], seen[rows] = next(stages)[rows], n_trees
+            cost.append(costs[seen].mean())
+            value.append(value_of(rows_dropped_last(scores, seen) if by_order else scores))
+        return scores[rows]
+
+    drop_rows(early_exit, 0, len(costs) - 1, n_rows, queries, scores_after, n_threads)
+    return CostCurve(str(measure), np.arange(1, len(costs)), np.array(cost), np.array(value))
