@@ -43,6 +43,7 @@ from ranktrees.measures import (
     as_measure,
 )
 from ranktrees.parallel import effective_n_threads
+from ranktrees.plotting import axes_or_new
 
 __all__ = ["WeightCurve", "optimal_weight", "refine_weights"]
 
@@ -138,12 +139,7 @@ class WeightCurve:
         ImportError
             If matplotlib is not installed.
         """
-        if ax is None:
-            try:
-                from matplotlib import pyplot
-            except ImportError as error:
-                raise ImportError("a plot needs matplotlib: pip install matplotlib") from error
-            ax = pyplot.subplots()[1]
+        ax = axes_or_new(ax)
         lines = ax.stairs(self.values, self.weights, baseline=None, **style)
         ax.plot([self.weight], [self.value], "o", color=lines.get_edgecolor())
         ax.set_xlabel("weight of b" + (" in (1 - w) a + w b" if self.form == "convex" else " in a + w b"))
@@ -243,18 +239,18 @@ def optimal_weight(
     return curve_of(measure, *rows, form, interval, effective_n_threads(n_jobs))
 
 
-def checked_interval(form, interval):
+def checked_interval(form, interval, name="interval"):
     """The lowest and the highest weight, checked."""
     if form not in FORMS:
         raise ValueError(f"form must be 'convex' or 'additive', got {form!r}")
     try:
         low, high = FORMS[form] if interval is None else map(float, interval)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"interval must be a pair of numbers (lowest, highest), got {interval!r}") from error
+        raise ValueError(f"{name} must be a pair of numbers (lowest, highest), got {interval!r}") from error
     limits = (0.0, 1.0) if form == "convex" else (-HIGHEST_WEIGHT, HIGHEST_WEIGHT)
     if not limits[0] <= low < high <= limits[1]:
         raise ValueError(
-            f"interval must be (lowest, highest) with {limits[0]:g} <= lowest < highest <= {limits[1]:g} "
+            f"{name} must be (lowest, highest) with {limits[0]:g} <= lowest < highest <= {limits[1]:g} "
             f"in the {form} form, got {interval!r}"
         )
     return low, high

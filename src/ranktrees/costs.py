@@ -31,6 +31,7 @@ import numpy as np
 
 from ranktrees.constraints import index_of
 from ranktrees.early_exit import check_early_exit, drop_rows, rows_dropped_last
+from ranktrees.plotting import axes_or_new
 
 __all__ = ["CostCurve", "FeatureCosts", "Prices"]
 
@@ -256,14 +257,20 @@ class CostCurve:
     --------
     >>> import numpy as np
     >>> from ranktrees.costs import CostCurve
-    >>> CostCurve("ndcg @ 10", np.array([1, 2]), np.array([5.0, 25.0]), np.array([0.5, 0.625])).cost
-    array([ 5., 25.])
+    >>> CostCurve("ndcg @ 10", np.array([1, 2]), np.array([5.0, 25.0]), np.array([0.5, 0.625]))
+    CostCurve(2 trees: cost 5 ... 25, ndcg @ 10 0.5 ... 0.625)
     """
 
     measure: str
     n_trees: np.ndarray
     cost: np.ndarray
     value: np.ndarray
+
+    def __repr__(self):
+        if not len(self.n_trees):
+            return "CostCurve(no trees)"
+        cost, value = (f"{each[0]:.4g} ... {each[-1]:.4g}" for each in (self.cost, self.value))
+        return f"CostCurve({len(self.n_trees)} trees: cost {cost}, {self.measure} {value})"
 
     def plot(self, ax=None, **line):
         """Draw the value over the cost, from the first tree to the last.
@@ -284,14 +291,7 @@ class CostCurve:
         ImportError
             If matplotlib is not installed.
         """
-        if ax is None:
-            try:
-                from matplotlib import pyplot
-            except ImportError as error:
-                raise ImportError(
-                    'plot needs matplotlib; install it with: pip install "ranktrees[plot]"'
-                ) from error
-            ax = pyplot.figure().add_subplot()
+        ax = axes_or_new(ax)
         ax.plot(self.cost, self.value, **{"marker": ".", "markersize": 3} | line)
         ax.set(xlabel="cost of features per row", ylabel=self.measure)
         return ax

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ranktrees.measures import Measure, as_measure
 from ranktrees.parallel import effective_n_threads
+from ranktrees.plotting import axes_or_new
 from ranktrees.validation import check_score
 
 __all__ = ["ScoreCurves", "score_curves"]
@@ -110,14 +111,7 @@ class ScoreCurves:
         ImportError
             If matplotlib is not installed.
         """
-        if ax is None:
-            try:
-                from matplotlib import pyplot
-            except ImportError as error:
-                raise ImportError(
-                    'plot needs matplotlib; install it with: pip install "ranktrees[plot]"'
-                ) from error
-            ax = pyplot.subplots()[1]
+        ax = axes_or_new(ax)
         measure = self._measure(measure)
         for name in dict.fromkeys(name for name, other in self.values if other == measure):
             (line,) = ax.plot(self.n_trees, self.values[name, measure], **({"label": name} | style))

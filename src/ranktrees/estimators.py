@@ -1391,7 +1391,8 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
     def _step(self, data, n_threads):
         if self.step == "newton":
             return None
-        measure, interval = self._measure(), checked_interval("additive", self.step_interval)
+        measure = self._measure()
+        interval = checked_interval("additive", self.step_interval, "step_interval")
 
         def optimal(scores, said):
             rows = data.labels, scores, said, data.offsets, data.weights
