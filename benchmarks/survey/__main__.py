@@ -1,0 +1,56 @@
+"""The tables of Mohan's survey, on sets that are at hand.
+
+    python -m benchmarks.survey [--tables 2.2 3.1] [--sets yandex web] [--quick] [--keep FOLDER] [--page]
+
+Prints each table in Markdown. With ``--keep`` what is fitted is kept in a folder, and not fitted again;
+empty it when the package has changed. ``--page`` puts the tables into docs/survey.md, between ``% <table>``
+and ``% end``. ``--quick`` takes one small set and one seed: it shows that everything runs, and nothing else.
+"""
+
+import argparse
+import re
+import tempfile
+from pathlib import Path
+
+from . import classification, costs, initialised, regression, sets, transfer
+from .lab import Lab
+
+CHAPTERS = (regression, classification, initialised, transfer, costs)
+TABLES = {name: make for chapter in CHAPTERS for name, make in chapter.TABLES.items()}
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "survey.md"
+
+
+def put(page, name, text):
+    """The page with the text between the marks of the table."""
+    pattern = re.compile(rf"^% {re.escape(name)}\n.*?^% end$", re.DOTALL | re.MULTILINE)
+    if not pattern.search(page):
+        raise SystemExit(f"{PAGE.name} has no place for {name!r}: expected lines '% {name}' and '% end'.")
+    return pattern.sub(lambda _: f"% {name}\n\n{text}\n\n% end", page)
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        "python -m benchmarks.survey", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--tables", nargs="+", default=list(TABLES), choices=list(TABLES), metavar="TABLE")
+    parser.add_argument("--sets", nargs="+", default=list(sets.MAIN), choices=[*sets.MAIN, "mq2007_85"])
+    parser.add_argument("--seeds", type=int, default=3, help="fits of each, on sets of one fold")
+    parser.add_argument("--jobs", type=int, default=1, help="fits at the same time, one thread each")
+    parser.add_argument("--quick", action="store_true", help="one set, one seed")
+    parser.add_argument("--keep", type=Path, help="folder of what is fitted")
+    parser.add_argument("--page", action="store_true", help="put the tables into docs/survey.md")
+    options = parser.parse_args()
+    names, seeds = (options.sets[:1], 1) if options.quick else (options.sets, options.seeds)
+    if missing := set(names) - set(sets.present(names)):
+        print(f"Not here, so left out: {', '.join(sorted(missing))}; see benchmarks/data.py.\n")
+    with tempfile.TemporaryDirectory() as passing:
+        lab = Lab(options.keep or passing, names, seeds, options.jobs)
+        for name in options.tables:
+            text = "\n\n".join(TABLES[name](lab))
+            print(f"## {name}\n\n{TABLES[name].__doc__}\n\n{text}\n", flush=True)
+            if options.page:
+                PAGE.write_text(put(PAGE.read_text(), name, text))
+
+
+if __name__ == "__main__":
+    main()

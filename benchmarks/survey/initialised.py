@@ -1,0 +1,122 @@
+"""Chapter 4: what boosting begins from, and both together (tables 4.1 and 4.2); the best of all."""
+
+from dataclasses import replace
+
+import numpy as np
+from sklearn.ensemble import StackingRegressor, VotingRegressor
+from sklearn.linear_model import LinearRegression, RidgeCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import QuantileTransformer
+
+from ranktrees import ModelFeatures
+
+from .contenders import (
+    DEPTHS,
+    IAVERAGED,
+    IKSGBRT,
+    KSGBRT,
+    RF,
+    SAMPLED,
+    boosted,
+    contender,
+    forest,
+    initialised,
+    ordinal,
+    peers,
+)
+from .lab import Contender, averaged, chosen
+from .markdown import findings, means, number, signed, table
+
+NDCG = [("NDCG", "ndcg@10")]
+
+
+def linear():
+    return make_pipeline(QuantileTransformer(n_quantiles=200, random_state=0), RidgeCV(np.logspace(-2, 3, 6)))
+
+
+STARTS = {
+    "the mean label": KSGBRT.called("from the mean label"),
+    "ridge regression": contender(
+        "from ridge regression", [boosted(depth, init=linear(), **SAMPLED) for depth in DEPTHS]
+    ),
+    "full": initialised("from a forest of full trees", (1,), (None,), **SAMPLED),
+    "full, oob": initialised("from its out-of-bag scores", (1,), ("oob",), **SAMPLED),
+    "10": initialised("from a forest with leaves of 10", (10,), (None,), **SAMPLED),
+    "10, oob": initialised("from their out-of-bag scores", (10,), ("oob",), **SAMPLED),
+}
+
+
+def table_4_1(lab):
+    """After table 4.1: what boosting begins from, for regression and for classification."""
+    starts = list(STARTS.values())
+    events = [ordinal(start, f"{start.name}, classes") for start in starts if "ridge" not in start.name]
+    meeting = lab.meet([*starts, *events])
+    first = starts[0].name
+    claims = [(f"{start.name} above the mean", start.name, first) for start in starts[1:]]
+    claims += [(f"{event.name} above the mean", event.name, f"{first}, classes") for event in events[1:]]
+    names = [contender.name for contender in (*starts, *events)]
+    return [means(meeting, names, NDCG, corner="kSGBRT, NDCG@10"), findings(meeting, claims)]
+
+
+def table_4_2(lab):
+    """After table 4.2: a forest and boosting, one from the other, side by side, or stacked."""
+    boosting, trees = boosted(4, max_iter=75, **SAMPLED), forest(10, 0.1)
+    both = [("forest", trees), ("boosting", boosting)]
+    compared = [
+        Contender("boosting", (boosting,)),
+        Contender("forest", (trees,)),
+        Contender(
+            "boosting from the forest", (boosted(4, max_iter=75, init=trees, init_cv="oob", **SAMPLED),)
+        ),
+        Contender("mean of both", (VotingRegressor(both),)),
+        Contender("stacked, linear", (StackingRegressor(both, LinearRegression(), cv=5),)),
+        Contender("forest's score as a feature", (make_pipeline(ModelFeatures(trees), boosting),)),
+    ]
+    meeting = lab.meet(compared)
+    together = [contender.name for contender in compared[2:]]
+    claims = [(f"{name} above boosting", name, "boosting") for name in together]
+    claims += [(f"{name} above the forest", name, "forest") for name in together]
+    claims.append(("mean of both above boosting from the forest", "mean of both", "boosting from the forest"))
+    return [
+        means(meeting, [contender.name for contender in compared], NDCG, corner="NDCG@10"),
+        findings(meeting, claims),
+    ]
+
+
+CLASSES = ordinal(IKSGBRT, "IGBRT, sampled, classes")
+OURS = [
+    KSGBRT,
+    averaged(KSGBRT, "kSGBRT, average of 5"),
+    IKSGBRT,
+    IAVERAGED,
+    ordinal(KSGBRT, "kSGBRT, classes"),
+    averaged(ordinal(KSGBRT, ""), "kSGBRT, classes, average of 5"),
+    CLASSES,
+    averaged(CLASSES, "IGBRT, sampled, classes, average of 5"),
+    RF,
+    replace(ordinal(RF, "RF, classes"), rounds=()),
+]
+
+
+def best(lab):
+    """IGBRT with ordinal classification against regression by other packages, on the first set."""
+    others = peers()
+    meeting = lab.meet([*OURS, *others], lab.names[:1])
+    (name,) = meeting.names
+    ours = "IGBRT, sampled, classes, average of 5"
+    rows = []
+    for one in [*OURS, *others]:
+        picked = [chosen(lab.folder, name, 0, one)[2]] if one.finish is None else []
+        difference, t = meeting.test([name], ours, one.name)
+        rows.append(
+            [
+                one.name,
+                *(number(value) for value in picked or [np.nan]),
+                number(meeting.mean(name, one.name)),
+                f"{signed(difference)} ({t:+.1f})",
+            ]
+        )
+    return [table(["", "validation", "test", f"{ours}: above it by"], rows)]
+
+
+TABLES = {"4.1": table_4_1, "4.2": table_4_2, "best": best}
