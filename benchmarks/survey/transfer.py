@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from ranktrees import ModelFeatures, OrdinalRanker, WithSourceRows
 
 from . import sets
-from .contenders import SAMPLED, boosted
+from .contenders import STOCHASTIC, boosted
 from .lab import Contender, fitted
 from .markdown import findings, means
 
@@ -28,7 +28,8 @@ ADDED = {
 
 
 def learner():
-    return boosted(4, max_iter=75, **SAMPLED)
+    """Every split looks at all features: what is added shall be seen."""
+    return boosted(4, max_iter=75, **STOCHASTIC)
 
 
 def _compared(lab, contenders_of, claims):
