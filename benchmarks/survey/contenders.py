@@ -198,23 +198,28 @@ def peers():
     try:
         from catboost import CatBoostRegressor
 
+        plain = {"thread_count": 1, "verbose": False, "allow_writing_files": False, "random_state": 0}
         found.append(
             contender(
                 "CatBoost RMSE",
                 [
-                    CatBoostRegressor(
-                        iterations=ROUNDS[-1],
-                        learning_rate=rate,
-                        depth=depth,
-                        thread_count=1,
-                        verbose=False,
-                        allow_writing_files=False,
-                        random_state=0,
-                    )
+                    CatBoostRegressor(iterations=ROUNDS[-1], learning_rate=rate, depth=depth, **plain)
                     for depth in DEPTHS
                     for rate in (0.05, RATE)
                 ],
                 "iterations",
+            )
+        )
+        found.append(
+            contender(
+                "CatBoost RMSE, slower",
+                [
+                    CatBoostRegressor(iterations=600, learning_rate=0.03, depth=depth, rsm=share, **plain)
+                    for depth in (4, 6)
+                    for share in (0.3, 1.0)
+                ],
+                "iterations",
+                (100, 200, 300, 400, 500, 600),
             )
         )
     except ImportError:
