@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from . import sets
 from .contenders import SAMPLED, boosted, forest
 from .lab import fitted, paired, quality
-from .markdown import number, signed, table
+from .markdown import difference, number, table
 
 COSTS = (1, 5, 20, 50, 100, 150, 200)
 WEIGHTS = (0.0, 1e-6, 1e-5, 3e-5, 1e-4, 3e-4)
@@ -83,7 +83,7 @@ def table_6_1(lab):
                         f"{learner}, {weight:g}",
                         number(paid[-1], 2),
                         number(np.nanmean(values[-1])),
-                        *(f"{signed(difference)} ({t:+.1f})" for difference, t in tests),
+                        *map(difference, tests),
                         *[""] * (3 - len(tests)),
                     ]
                 )

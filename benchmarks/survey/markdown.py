@@ -49,16 +49,27 @@ def means(meeting, contenders, measures, names=None, corner=""):
     return table([corner, *heads], rows)
 
 
-def findings(meeting, claims, measure=CHOSEN_BY):
-    """Does it hold here? For each (claim, better, worse): the paired differences, set by set and over all."""
+def findings(meeting, claims, measure=CHOSEN_BY, together=True):
+    """Does it hold here? For each (claim, better, worse): the paired differences, set by set and over all.
+
+    Not ``together`` where sets have the same test queries.
+    """
     rows = []
     for claim, better, worse in claims:
         tests = [meeting.test([name], better, worse, measure) for name in meeting.names]
-        together = meeting.test(meeting.names, better, worse, measure)
-        rows.append(
-            [claim, *(f"{signed(d)} ({t:+.1f})" for d, t in [*tests, together]), verdict(tests, together)]
-        )
-    return table(["finding", *(NAMES[name] for name in meeting.names), "all queries", "holds here"], rows)
+        row = [claim, *map(difference, tests)]
+        if together:
+            overall = meeting.test(meeting.names, better, worse, measure)
+            row += [difference(overall), verdict(tests, overall)]
+        rows.append(row)
+    head = ["finding", *(NAMES[name] for name in meeting.names)]
+    return table([*head, "all queries", "holds here"] if together else head, rows)
+
+
+def difference(test):
+    """A paired test as a cell: the mean difference, and t."""
+    mean, t = test
+    return f"{signed(mean)} ({t:+.1f})"
 
 
 def verdict(tests, together):

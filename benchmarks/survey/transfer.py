@@ -41,7 +41,7 @@ def _compared(lab, contenders_of, claims):
         compared = [target, *contenders_of(sets.source(source))]
         meeting = lab.meet(compared, targets)
         yield means(meeting, [one.name for one in compared], NDCG, corner=f"source: {sets.NAMES[source]}")
-        yield findings(meeting, claims)
+        yield findings(meeting, claims, together=False)
 
 
 def table_5_1(lab):
