@@ -1,7 +1,5 @@
 """Chapter 3: ordinal classification or regression, and scores of probabilities (tables 3.1 and 3.3)."""
 
-from dataclasses import replace
-
 from ranktrees import OrdinalRanker
 
 from .contenders import GBRT, IGBRT, IKSGBRT, KSGBRT, LOGISTIC, RF, SAMPLED, boosted, forest, ordinal
@@ -10,12 +8,7 @@ from .markdown import best_bold, findings, means, table
 from .sets import NAMES
 
 LEARNERS = [GBRT, KSGBRT, RF, IGBRT, IKSGBRT]
-CLASSIFIERS = [
-    ordinal(learner, f"{learner.name}, classes")
-    if learner.rounds
-    else replace(ordinal(learner, f"{learner.name}, classes"), rounds=())
-    for learner in LEARNERS
-]
+CLASSIFIERS = [ordinal(learner, f"{learner.name}, classes") for learner in LEARNERS]
 SCORINGS = {
     "expected relevance": "expected_relevance",
     "c squared": "expected_square",

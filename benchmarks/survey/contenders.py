@@ -72,11 +72,11 @@ def contender(name, models, parameter="max_iter", rounds=ROUNDS):
     return Contender(name, tuple(models), rounds, parameter)
 
 
-def ordinal(of, name, **parameters):
+def ordinal(of, name):
     """Ordinal classification by what another one takes for regression."""
     return Contender(
         name,
-        tuple(OrdinalRanker(model, **parameters) for model in of.candidates),
+        tuple(OrdinalRanker(model) for model in of.candidates),
         of.rounds,
         f"estimator__{of.parameter}",
     )

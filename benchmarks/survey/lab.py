@@ -1,6 +1,5 @@
 """Contenders choose their settings, are fitted, and score test rows; what was done is kept in a folder."""
 
-import json
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -257,13 +256,3 @@ def paired(a, b):
     if not differences.any():
         return 0.0, 0.0
     return float(differences.mean()), float(stats.ttest_1samp(differences, 0).statistic)
-
-
-def settings(lab, contenders, name):
-    """What was chosen: one JSON line each."""
-    lines = []
-    for contender in contenders:
-        for number in range(len(sets.folds(name))):
-            candidate, rounds, value = chosen(lab.folder, name, number, contender)
-            lines.append(json.dumps([contender.name, number, candidate, rounds, value]))
-    return lines
