@@ -12,19 +12,17 @@ import re
 import tempfile
 from pathlib import Path
 
-from . import classification, costs, initialised, regression, sets, transfer
+from . import classification, costs, initialised, missing, regression, sets, transfer
 from .lab import Lab
 
-CHAPTERS = (regression, classification, initialised, transfer, costs)
+CHAPTERS = (missing, regression, classification, initialised, transfer, costs)
 TABLES = {name: make for chapter in CHAPTERS for name, make in chapter.TABLES.items()}
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "survey.md"
 
 
 def put(page, name, text):
-    """The page with the text between the marks of the table."""
+    """The page with the text between the marks of the table, where it has them (2.1 stands in the guide)."""
     pattern = re.compile(rf"^% {re.escape(name)}\n.*?^% end$", re.DOTALL | re.MULTILINE)
-    if not pattern.search(page):
-        raise SystemExit(f"{PAGE.name} has no place for {name!r}: expected lines '% {name}' and '% end'.")
     return pattern.sub(lambda _: f"% {name}\n\n{text}\n\n% end", page)
 
 

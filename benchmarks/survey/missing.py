@@ -146,19 +146,33 @@ def cells(runs, learner, treatment):
     return f"{means['err']:.4f} | {means['ndcg@10']:.4f}{bracket} | {means['rmse']:.4f}"
 
 
+def lines_of(names, gaps, seeds):
+    """The lines of the table, each when it is known."""
+    yield "| gaps | treatment |" + "".join(f" {each} ERR | NDCG@10 | RMSE |" for each in LEARNERS)
+    yield "|---|---" + "|---" * len(MEASURES) * len(LEARNERS) + "|"
+    for kind in gaps:
+        runs = [results_on(name, kind, seed) for name in names for seed in range(seeds)]
+        for treatment in ("complete", *TREATMENTS):
+            both = " | ".join(cells(runs, learner, treatment) for learner in LEARNERS)
+            yield f"| {kind} | {treatment} | {both} |"
+
+
+def table_2_1(lab):
+    """After table 2.1: treatments of missing values."""
+    return ["\n".join(lines_of(lab.names, GAPS, 1))]
+
+
+TABLES = {"2.1": table_2_1}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--sets", nargs="+", choices=SETS, default=SETS if data.folder() else ["web"])
     parser.add_argument("--gaps", nargs="+", choices=list(GAPS), default=list(GAPS))
     parser.add_argument("--seeds", type=int, default=1)
     arguments = parser.parse_args()
-    print("| gaps | treatment |" + "".join(f" {each} ERR | NDCG@10 | RMSE |" for each in LEARNERS))
-    print("|---|---" + "|---" * len(MEASURES) * len(LEARNERS) + "|")
-    for gaps in arguments.gaps:
-        runs = [results_on(name, gaps, seed) for name in arguments.sets for seed in range(arguments.seeds)]
-        for treatment in ("complete", *TREATMENTS):
-            both = " | ".join(cells(runs, learner, treatment) for learner in LEARNERS)
-            print(f"| {gaps} | {treatment} | {both} |", flush=True)
+    for line in lines_of(arguments.sets, arguments.gaps, arguments.seeds):
+        print(line, flush=True)
 
 
 if __name__ == "__main__":
