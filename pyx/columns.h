@@ -23,9 +23,9 @@ INLINE void add_rows_of_columns(int n_columns, const uint8_t *const *columns, co
     }
 }
 
-/* wide: n_columns x CODES bins; cells as above, scratch */
-static void fill_columns(int n_columns, const uint8_t *const *columns, const uint32_t *rows, const int64_t *sums,
-                         int64_t n, int bits, int same, int sparse, int64_t *cells, two_lanes *wide) {
+/* cells: n_columns x COPIES x CODES numbers, of which the first CODES of each feature are its sums in the end. */
+static void sum_columns(int n_columns, const uint8_t *const *columns, const uint32_t *rows, const int64_t *sums,
+                        int64_t n, int sparse, int64_t *cells) {
     memset(cells, 0, n_columns * COPIES * CODES * sizeof(int64_t));
     switch (n_columns) {
     case 1: add_rows_of_columns(1, columns, rows, sums, n, sparse, cells); break;
@@ -37,7 +37,6 @@ static void fill_columns(int n_columns, const uint8_t *const *columns, const uin
         int64_t *even = cells + k * COPIES * CODES, *odd = even + CODES;
         for (int c = 0; c < CODES; c++)
             even[c] += odd[c];
-        widen_cells(CODES, even, bits, same, wide + k * CODES);
     }
 }
 

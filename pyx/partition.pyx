@@ -6,7 +6,7 @@
 import numpy as np
 
 from cython.parallel cimport parallel, prange, threadid
-from libc.math cimport INFINITY
+from libc.math cimport INFINITY, NAN, fabs
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy, memset
 
@@ -36,6 +36,10 @@ cdef enum:
     ROW = 2  # what parting one row costs, in steps of about a nanosecond
     MOST_STRETCHES = 256
     FOLLOWED = 16384  # rows that go down a tree together
+
+
+# Values of rows that differ by less are the same but for what computing them rounds.
+cdef double SAME = 2.0 ** -50
 
 
 cdef void find_way(const Split* split, int32_t n_bins, Way* way) noexcept nogil:
@@ -117,12 +121,14 @@ cdef class Parter:
     cdef int64_t[::1] sums, sum_scratch
     cdef Leaf[::1] leaves
     cdef double l2, gradient_unit, hessian_unit
+    cdef const double[::1] gradients, hessians
     cdef int64_t min_samples_leaf, max_depth
 
     def __init__(self, codes, offsets, monotone, order, sums, min_samples_leaf=1, max_depth=None):
         self.columns, self.is_long = bytes_of(codes), codes.itemsize > 1
         self.offsets, self.monotone = offsets, monotone
         self.order, self.sums = order, sums
+        self.gradients = self.hessians = None
         self.min_samples_leaf = min_samples_leaf
         self.max_depth = len(order) if max_depth is None else max_depth
         self.row_scratch, self.sum_scratch = np.empty_like(order), np.empty_like(sums)
@@ -159,16 +165,17 @@ cdef class Parter:
 
     def plant(
         self, int64_t n_loud, int64_t n_rows, int64_t gradient, int64_t hessian, double l2,
-        double gradient_unit,
-        double hessian_unit,
+        double gradient_unit, double hessian_unit, gradients=None, hessians=None,
     ):
         """A new tree: the root has the first ``n_rows`` of the order, whose sums are given, and no bounds.
 
-        After ``n_loud`` of them come the quiet ones.
+        After ``n_loud`` of them come the quiet ones. Where the ``gradients`` and ``hessians`` of all rows are
+        given, leaves whose rows all want the same value may not split: nothing is gained by it.
         """
         cdef Leaf root
         memset(&root, 0, sizeof(Leaf))
         self.l2, self.gradient_unit, self.hessian_unit = l2, gradient_unit, hessian_unit
+        self.gradients, self.hessians = gradients, hessians
         root.stop = root.quiet_start = n_loud
         root.quiet_stop = n_rows
         root.total.gradient = gradient
@@ -182,7 +189,30 @@ cdef class Parter:
         self.leaves[0] = root
 
     cdef int32_t may_split(self, const Leaf* leaf) noexcept nogil:
-        return <int32_t>max(0, min(n_rows_of(leaf) // self.min_samples_leaf - 1, self.max_depth - leaf.depth))
+        cdef int64_t most = min(n_rows_of(leaf) // self.min_samples_leaf - 1, self.max_depth - leaf.depth)
+        cdef double value = NAN
+        if most <= 0 or (
+            self.gradients is not None
+            and self.agree(leaf.start, leaf.stop, &value)
+            and self.agree(leaf.quiet_start, leaf.quiet_stop, &value)
+        ):
+            return 0
+        return <int32_t>most
+
+    cdef bint agree(self, int64_t start, int64_t stop, double* value) noexcept nogil:
+        """Whether all rows want the same value, and that of ``value`` if it has one."""
+        cdef int64_t i, row
+        cdef double own
+        for i in range(start, stop):
+            row = self.order[i]
+            if self.gradients[row] == 0.0 and self.hessians[row] == 0.0:
+                continue
+            own = self.gradients[row] / self.hessians[row]
+            if value[0] != value[0]:
+                value[0] = own
+            elif not fabs(own - value[0]) <= SAME * fabs(own):
+                return False
+        return True
 
     def split(self, const int32_t[::1] ids, int32_t first_child, int n_threads, int64_t values_per_thread=1):
         """Part the rows of each leaf in ``ids``; its children are first_child + 2 i and + 1.
@@ -201,6 +231,29 @@ cdef class Parter:
         ):
             self.split_one(ids[i], <int32_t>(first_child + 2 * i), 1)
 
+    def split_layer(self, int32_t first, int32_t last, int n_threads, int64_t values_per_thread=1):
+        """Part the rows of the leaves first to last - 1 that have a split; the number of nodes is returned.
+
+        Their children are last, last + 1, ...
+        """
+        cdef int64_t n_rows = 0
+        cdef int32_t k, n_nodes = last
+        for k in range(first, last):
+            if self.leaves[k].split.feature >= 0:
+                self.leaves[k].left = n_nodes
+                n_nodes += 2
+                n_rows += n_rows_of(&self.leaves[k])
+        n_threads = worth_threads(n_threads, ROW * n_rows, values_per_thread)
+        if last - first == 1 and n_nodes > last:
+            self.split_one(first, last, n_threads)
+            return n_nodes
+        for k in prange(
+            first, last, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"
+        ):
+            if self.leaves[k].split.feature >= 0:
+                self.split_one(k, self.leaves[k].left, 1)
+        return n_nodes
+
     cdef void split_one(self, int32_t parent, int32_t first_child, int n_threads) noexcept nogil:
         cdef Leaf* leaf = &self.leaves[parent]
         cdef int64_t f = leaf.split.feature, n_stretches = min(n_threads, MOST_STRETCHES), s
@@ -208,13 +261,11 @@ cdef class Parter:
         cdef int64_t[MOST_STRETCHES] n_quiet_left
         cdef Way way
         find_way(&leaf.split, <int32_t>(self.offsets[f + 1] - self.offsets[f]) - 1, &way)
-        with parallel(num_threads=n_threads, use_threads_if=n_threads > 1):
-            for s in prange(n_stretches, schedule="static"):
-                n_left[s] = self.part(f, &way, leaf.start, leaf.stop, s, n_stretches, True)
-                n_quiet_left[s] = self.part(f, &way, leaf.quiet_start, leaf.quiet_stop, s, n_stretches, False)
-            for s in prange(n_stretches, schedule="static"):
-                self.take(leaf.start, leaf.stop, s, n_stretches, n_left, True)
-                self.take(leaf.quiet_start, leaf.quiet_stop, s, n_stretches, n_quiet_left, False)
+        if n_stretches > 1:
+            self.part_together(leaf, &way, n_stretches, n_left, n_quiet_left)
+        else:
+            self.part_stretch(leaf, &way, 0, 1, n_left, n_quiet_left)
+            self.take_stretch(leaf, 0, 1, n_left, n_quiet_left)
         for s in range(1, n_stretches):
             n_left[0] += n_left[s]
             n_quiet_left[0] += n_quiet_left[s]
@@ -227,6 +278,32 @@ cdef class Parter:
         )
         for s in range(first_child, first_child + 2):
             self.leaves[s].may_split = self.may_split(&self.leaves[s])
+
+    cdef void part_together(
+        self, const Leaf* leaf, const Way* way, int64_t n_stretches, int64_t* n_left, int64_t* n_quiet_left
+    ) noexcept nogil:
+        """Apart from the rest: for one thread, too, a parallel region costs more than a small leaf."""
+        cdef int64_t s
+        with parallel(num_threads=<int>n_stretches):
+            for s in prange(n_stretches, schedule="static"):
+                self.part_stretch(leaf, way, s, n_stretches, n_left, n_quiet_left)
+            for s in prange(n_stretches, schedule="static"):
+                self.take_stretch(leaf, s, n_stretches, n_left, n_quiet_left)
+
+    cdef void part_stretch(
+        self, const Leaf* leaf, const Way* way, int64_t s, int64_t n_stretches, int64_t* n_left,
+        int64_t* n_quiet_left,
+    ) noexcept nogil:
+        cdef int64_t f = leaf.split.feature
+        n_left[s] = self.part(f, way, leaf.start, leaf.stop, s, n_stretches, True)
+        n_quiet_left[s] = self.part(f, way, leaf.quiet_start, leaf.quiet_stop, s, n_stretches, False)
+
+    cdef void take_stretch(
+        self, const Leaf* leaf, int64_t s, int64_t n_stretches, const int64_t* n_left,
+        const int64_t* n_quiet_left,
+    ) noexcept nogil:
+        self.take(leaf.start, leaf.stop, s, n_stretches, n_left, True)
+        self.take(leaf.quiet_start, leaf.quiet_stop, s, n_stretches, n_quiet_left, False)
 
     cdef int64_t part(
         self, int64_t feature, const Way* way, int64_t start, int64_t stop, int64_t stretch,

@@ -6,6 +6,10 @@ cdef extern from "portable.h" nogil:
     double portable_log2(double x)
     uint64_t portable_random(uint64_t seed, uint64_t stream, uint64_t counter)
     double portable_uniform(uint64_t random)
+    uint64_t portable_key(uint64_t seed, uint64_t stream)
+    void portable_shuffle(
+        int32_t* items, int64_t first, int64_t last, int64_t n, uint64_t key, uint64_t counter
+    )
 
 
 # Integer sums over rows: gradients and hessians in steps (see rounding.h), and the number of rows.

@@ -1,7 +1,7 @@
 """Random draws that depend on nothing but (seed, stream, counter)."""
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
-from records cimport portable_random, portable_uniform
+from records cimport portable_key, portable_random, portable_shuffle, portable_uniform
 
 
 def uniforms(uint64_t seed, uint64_t stream, double[::1] numbers):
@@ -26,17 +26,11 @@ def features_of_leaves(
     int32_t[:, ::1] features,           # IN and OUT  candidates, a line per leaf, ending at -1; shuffled
 ):
     """Shuffle each leaf's candidates, by (seed, stream, leaf), so that its first k are a sample of k."""
-    cdef int64_t i, j, k, n, width = features.shape[1]
-    cdef int32_t kept
+    cdef int64_t i, n, width = features.shape[1]
+    cdef uint64_t key = portable_key(seed, stream)
     with nogil:
         for i in range(ids.shape[0]):
             n = width
             while n > 0 and features[i, n - 1] < 0:
                 n = n - 1
-            for j in range(n - 1):
-                k = j + <int64_t>(
-                    portable_uniform(portable_random(seed, stream, <uint64_t>ids[i] * width + j)) * (n - j)
-                )
-                kept = features[i, j]
-                features[i, j] = features[i, k]
-                features[i, k] = kept
+            portable_shuffle(&features[i, 0], 0, n, n, key, <uint64_t>ids[i] * width)

@@ -15,9 +15,10 @@ from ranktrees._core.dtypes import BIN, SPLIT
 from cython.parallel cimport parallel, prange, threadid
 from libc.math cimport INFINITY, fabs
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
-from libc.string cimport memset
+from libc.stdlib cimport qsort
+from libc.string cimport memcpy, memset
 
-from records cimport Bin, Leaf, Split, best_value, bytes_of, worth_threads
+from records cimport Bin, Leaf, Split, best_value, bytes_of, portable_key, portable_shuffle, worth_threads
 
 cdef extern from "bins.h" nogil:
     void bin_add(void* cell, const void* row)
@@ -50,16 +51,36 @@ cdef extern from "gains.h" nogil:
 cdef extern from "columns.h" nogil:
     enum: COPIES
     enum: SHORTLIST
-    void fill_columns(
+    void sum_columns(
         int n_columns, const uint8_t** columns, const uint32_t* rows, const int64_t* sums, int64_t n,
-        int bits,
-        int same, int sparse, int64_t* cells, two_lanes* wide,
+        int sparse, int64_t* cells,
     ) noexcept
 
 cdef extern from "parting.h" nogil:
     void count_codes_of(
         int is_long, const uint8_t* column, uint32_t code, uint32_t missing, const uint32_t* rows, int64_t n,
         int64_t* n_up_to, int64_t* n_missing,
+    ) noexcept
+
+cdef extern from "few.h" nogil:
+    enum: FEW
+    ctypedef struct FewRows "few_rows":
+        int64_t n
+        int64_t bits
+        int exact
+        int silent
+        uint32_t* rows
+        int64_t* sums
+    ctypedef struct FewCut "few_cut":
+        double score
+        int32_t feature
+        uint32_t code
+        int64_t left
+        uint32_t n_left
+        int missing_left
+    void best_of_few(
+        int is_long, const FewRows* leaf, int64_t n_features, const int32_t* features, const uint8_t* columns,
+        int64_t stride, const int64_t* offsets, const Sums* total, const Rules* rule, FewCut* best,
     ) noexcept
 
 cdef extern from "touching.h" nogil:
@@ -448,6 +469,10 @@ cdef inline void after_price(const Split* own, double price, Split* best) noexce
         best.gain -= price
 
 
+cdef int by_number(const void* a, const void* b) noexcept nogil:
+    return (<const int32_t*>a)[0] - (<const int32_t*>b)[0]
+
+
 cdef class Finder:
     """Finds the best splits of leaves. The views of a fit are taken once: a small leaf takes less time.
 
@@ -466,6 +491,8 @@ cdef class Finder:
         Where rows without a value are tried.
     prices : ndarray of float64, shape (n_features,)
         What a split must gain on top because of its feature; it may change between searches.
+    plain : bool
+        Whether ``missing`` is "learned" and prices are and stay 0: small leaves take less time then.
     places : ndarray of int64, shape (n_features,), or None
         Where a feature's cells begin in a coarse line.
     n_threads : int
@@ -482,18 +509,19 @@ cdef class Finder:
     cdef Leaf[::1] leaves
     cdef int64_t[:, ::1] lines
     cdef int lanes, bits
-    cdef bint same, bounded, three_way, apart, sampled
+    cdef bint same, bounded, plain, three_way, apart, sampled
     cdef Rules rules
     cdef Bin[:, ::1] cells
     cdef uint64_t[:, ::1] touched
     cdef int64_t[:, ::1] columns_scratch
     cdef double[:, ::1] scores
+    cdef int32_t[:, ::1] drawn
     cdef Split[::1] found
     cdef const int32_t[:, ::1] all_features
     cdef const int8_t* signs
 
     def __init__(
-        self, codes, order, sums, offsets, is_categorical, monotone, missing, prices, places, n_threads
+        self, codes, order, sums, offsets, is_categorical, monotone, missing, prices, plain, places, n_threads
     ):
         self.columns, self.is_long = bytes_of(codes), codes.itemsize > 1
         self.order, self.sums, self.offsets = order, sums, offsets
@@ -503,6 +531,7 @@ cdef class Finder:
         self.rules.first_side = missing == "left"
         self.rules.last_side = missing != "right"
         self.signs = &self.monotone[0] if self.bounded else NULL
+        self.plain = plain and not self.bounded and not np.any(is_categorical)
         n_features = codes.shape[1]
         n_cells = max(min(n_features, GROUP), SHORTLIST) * CELLS
         if self.is_long:
@@ -511,6 +540,7 @@ cdef class Finder:
         self.cells = np.zeros((n_threads, n_cells), BIN)
         self.columns_scratch = np.empty((n_threads, SHORTLIST * COPIES * CELLS), np.int64)
         self.scores = np.empty((2, n_features))
+        self.drawn = np.empty((n_threads, n_features), np.int32)
         self.found = np.empty(64, SPLIT)
         self.all_features = np.arange(n_features, dtype=np.int32)[None, :]
 
@@ -793,18 +823,22 @@ cdef class Finder:
     ) noexcept nogil:
         """Fill the bins of the shortlist with a part of the leaf's rows."""
         cdef const uint8_t* columns[SHORTLIST]
-        cdef int n_columns = 0
+        cdef int n_columns = 0, k
         cdef int64_t n_rows = leaf.stop - leaf.start
         cdef int64_t start = leaf.start + n_rows * part // n_parts
         cdef int64_t stop = leaf.start + n_rows * (part + 1) // n_parts
         while n_columns < SHORTLIST and leaf.shortlist[n_columns] >= 0:
             columns[n_columns] = &self.columns[0, leaf.shortlist[n_columns]]
             n_columns += 1
-        fill_columns(
-            n_columns, columns, &self.order[start], &self.sums[start], stop - start, self.bits, self.same,
+        sum_columns(
+            n_columns, columns, &self.order[start], &self.sums[start], stop - start,
             n_rows < self.order.shape[0] // 8, &self.columns_scratch[thread, 0],
-            <two_lanes*>&self.cells[thread, 0],
         )
+        for k in range(n_columns):
+            widen_cells(
+                CELLS, &self.columns_scratch[thread, k * COPIES * CELLS], self.bits, self.same,
+                <two_lanes*>&self.cells[thread, k * CELLS],
+            )
 
     cdef void scan_shortlisted(
         self, const Leaf* leaf, int64_t k, int64_t n_parts, int thread, Split* best
@@ -830,7 +864,7 @@ cdef class Finder:
     ) noexcept nogil:
         """Count the rows that a split found loosely sends left; search again if a child gets too few."""
         cdef Split best
-        cdef int64_t first = 0, n_left
+        cdef int64_t n_left
         if leaf.split.feature < 0:
             return
         n_left = self.count_left(leaf, n_threads)
@@ -838,9 +872,7 @@ cdef class Finder:
         if min(n_left, leaf.total.count - n_left) >= self.rules.min_samples_leaf:
             return
         begin(leaf, self.bounded, &self.rules, &best)
-        while first < width:
-            self.scan_rows(leaf, features + first, min(GROUP, width - first), True, thread, &best)
-            first += GROUP
+        self.scan_rows(leaf, features, width, True, thread, &best)
         conclude(leaf, &best, 1, self.bounded, &self.rules)
 
     cdef void verify_all(
@@ -873,10 +905,11 @@ cdef class Finder:
         cdef int64_t[2 * MOST_PARTS] missing
         cdef int64_t n_parts = min(n_threads, MOST_PARTS)
         cdef int32_t missing_code = <int32_t>(self.offsets[f + 1] - self.offsets[f]) - 1
-        for part in prange(
-            2 * n_parts, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="static"
-        ):
-            self.count_part(leaf, part // 2, n_parts, part % 2, missing_code, &up_to[part], &missing[part])
+        if n_parts > 1:
+            self.count_together(leaf, n_parts, missing_code, up_to, missing)
+        else:
+            for part in range(2):
+                self.count_part(leaf, 0, 1, part, missing_code, &up_to[part], &missing[part])
         for part in range(2 * n_parts):
             n_up_to += up_to[part]
             n_missing += missing[part]
@@ -884,6 +917,14 @@ cdef class Finder:
             leaf.split.missing_left = side_of_none(n_up_to, leaf, &self.rules)
             return n_up_to
         return n_up_to + n_missing if leaf.split.missing_left else n_up_to
+
+    cdef void count_together(
+        self, const Leaf* leaf, int64_t n_parts, int32_t missing_code, int64_t* up_to, int64_t* missing
+    ) noexcept nogil:
+        """Apart from the rest: for one thread, too, a parallel region costs more than a small leaf."""
+        cdef int64_t part
+        for part in prange(2 * n_parts, num_threads=<int>n_parts, schedule="static"):
+            self.count_part(leaf, part // 2, n_parts, part % 2, missing_code, &up_to[part], &missing[part])
 
     cdef void count_part(
         self, const Leaf* leaf, int64_t part, int64_t n_parts, bint quiet, int32_t missing_code,
@@ -902,7 +943,7 @@ cdef class Finder:
 
         ``features`` are rising; one line per leaf, or one line for all; they end at -1.
         """
-        cdef int64_t n_ids = ids.shape[0], width = features.shape[1], task, i, share, first, last
+        cdef int64_t n_ids = ids.shape[0], width = features.shape[1], task, i, share, first
         cdef int64_t n_shares = min(n_threads, width) if n_ids < n_threads else 1
         cdef Split* found = self.room_for(n_ids * n_shares)
         for task in prange(
@@ -912,65 +953,118 @@ cdef class Finder:
             i = task // n_shares
             share = task % n_shares
             first = width * share // n_shares
-            last = width * (share + 1) // n_shares
             begin(&self.leaves[ids[i]], self.bounded, &self.rules, found + task)
-            if self.leaves[ids[i]].only >= 0:
-                if share == 0:
-                    self.scan_rows(
-                        &self.leaves[ids[i]], &self.leaves[ids[i]].only, 1, not self.apart, threadid(),
-                        found + task,
-                    )
-                first = last
-            while first < last:
+            if self.leaves[ids[i]].only < 0:
                 self.scan_rows(
                     &self.leaves[ids[i]], &features[i if features.shape[0] > 1 else 0, first],
-                    min(GROUP, last - first), not self.apart, threadid(), found + task,
+                    width * (share + 1) // n_shares - first, not self.apart, threadid(), found + task,
                 )
-                first = first + GROUP
+            elif share == 0:
+                self.scan_rows(
+                    &self.leaves[ids[i]], &self.leaves[ids[i]].only, 1, not self.apart, threadid(),
+                    found + task,
+                )
         for i in range(n_ids):
             conclude(&self.leaves[ids[i]], found + i * n_shares, n_shares, self.bounded, &self.rules)
         if self.apart:
             self.verify_all(ids, features, n_threads)
 
+    def find_drawn(
+        self, int32_t first, int32_t last, const int32_t[::1] usable, int64_t n_drawn, uint64_t seed,
+        uint64_t stream, int n_threads, int64_t values_per_thread=1,
+    ):
+        """The best splits of leaves first to last - 1, those that may split, from their rows.
+
+        Each draws features of its own from ``usable``, by (seed, stream, leaf): ``n_drawn``, and as many more
+        as long as none of them parts its rows.
+        """
+        cdef int64_t n_values = 0
+        cdef uint64_t key = portable_key(seed, stream)
+        cdef int32_t k
+        for k in range(first, last):
+            n_values += (self.leaves[k].stop - self.leaves[k].start) * n_drawn
+        n_threads = worth_threads(n_threads, n_values, values_per_thread)
+        for k in prange(
+            first, last, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"
+        ):
+            if self.leaves[k].may_split:
+                self.draw_and_find(k, usable, n_drawn, key, threadid())
+
+    cdef void draw_and_find(
+        self, int32_t k, const int32_t[::1] usable, int64_t n_drawn, uint64_t key, int thread
+    ) noexcept nogil:
+        cdef Leaf* leaf = &self.leaves[k]
+        cdef Split found
+        cdef int32_t* features = &self.drawn[thread, 0]
+        cdef int64_t width = usable.shape[0], first = 0, n
+        memcpy(features, &usable[0], width * sizeof(int32_t))
+        while first < width:
+            n = min(n_drawn, width - first)
+            if n_drawn < width:
+                portable_shuffle(features, first, first + n, width, key, <uint64_t>k * width)
+                qsort(features + first, n, sizeof(int32_t), by_number)
+            begin(leaf, self.bounded, &self.rules, &found)
+            self.scan_rows(leaf, features + first, n, not self.apart, thread, &found)
+            conclude(leaf, &found, 1, self.bounded, &self.rules)
+            if self.apart:
+                self.verify(leaf, features + first, n, 1, thread)
+            if leaf.split.feature >= 0:
+                return
+            first += n
+
     cdef void scan_rows(
         self, const Leaf* leaf, const int32_t* features, int64_t width, bint exact, int thread, Split* best,
     ) noexcept nogil:
-        """Fill the bins of a group of features from the leaf's rows, scan them, and leave them zero again.
+        """Find the best split in some features, rising, from the leaf's rows.
 
         If not ``exact``, rows set apart are left out, and the number of rows in a child does not matter.
         """
-        cdef uint64_t[4 * GROUP] touched
-        cdef int64_t i, j
-        cdef bint few = (leaf.total.count if exact else leaf.stop - leaf.start) <= FEW_ROWS
-        cdef uint64_t bits
+        cdef int64_t n_rows = leaf.total.count if exact else leaf.stop - leaf.start, step, first = 0
         cdef double price
         cdef Split room
-        cdef Split* one
-        cdef Bin* cells = &self.cells[thread, 0]
-        cdef Bin* own
+        cdef Split* own
         while width > 0 and features[width - 1] < 0:
             width -= 1
-        if self.is_long:
-            for j in range(width):
-                price = self.prices[features[j]]
-                one = before_price(best, price, &room)
-                self.scan_long(leaf, features[j], exact, cells, &self.touched[thread, 0], one)
-                after_price(one, price, best)
+        if self.plain and n_rows <= FEW:
+            self.compare_rows(leaf, features, width, exact, best)
             return
+        step = 1 if self.is_long else SHORTLIST if not exact or self.same else GROUP
+        while first < width:
+            if self.is_long:
+                price = self.prices[features[first]]
+                own = before_price(best, price, &room)
+                self.scan_long(
+                    leaf, features[first], exact, &self.cells[thread, 0], &self.touched[thread, 0], own
+                )
+                after_price(own, price, best)
+            elif not exact or self.same:
+                self.scan_columns(leaf, features + first, min(step, width - first), exact, thread, best)
+            else:
+                self.scan_group(leaf, features + first, min(step, width - first), thread, best)
+            first += step
+
+    cdef void scan_group(
+        self, const Leaf* leaf, const int32_t* features, int64_t width, int thread, Split* best
+    ) noexcept nogil:
+        """Fill the bins of some features from all rows of a leaf, scan them, and leave them zero again."""
+        cdef uint64_t[4 * GROUP] touched
+        cdef int64_t i, j
+        cdef bint few = leaf.total.count <= FEW_ROWS
+        cdef uint64_t bits
+        cdef Bin* cells = &self.cells[thread, 0]
+        cdef Bin* own
         if few:
             memset(touched, 0, 4 * width * sizeof(uint64_t))
         i = 0
         while i < width:
             self.add_columns(
-                leaf, features + i, min(COLUMNS, width - i), exact, cells + i * CELLS,
+                leaf, features + i, min(COLUMNS, width - i), cells + i * CELLS,
                 &touched[4 * i] if few else NULL,
             )
             i += COLUMNS
         for j in range(width):
             own = cells + j * CELLS
-            self.scan(
-                own, features[j], leaf, &touched[4 * j] if few else NULL, exact, best,
-            )
+            self.scan(own, features[j], leaf, &touched[4 * j] if few else NULL, True, best)
             if few:
                 for i in range(4):
                     bits = touched[4 * j + i]
@@ -980,11 +1074,67 @@ cdef class Finder:
             else:
                 memset(own, 0, (self.offsets[features[j] + 1] - self.offsets[features[j]]) * sizeof(Bin))
 
-    cdef void add_columns(
-        self, const Leaf* leaf, const int32_t* features, int64_t width, bint exact, Bin* cells,
-        uint64_t* touched,
+    cdef void compare_rows(
+        self, const Leaf* leaf, const int32_t* features, int64_t width, bint exact, Split* best
     ) noexcept nogil:
-        """Add the rows of a leaf to the bins of a few features."""
+        """The best split of a leaf of few rows, in any of some features; see few.h."""
+        cdef FewRows own
+        cdef FewCut cut
+        cdef Sums total = sums_of(leaf.total)
+        cdef Rules rules = self.rules_of(leaf, exact)
+        cdef int64_t i, n_quiet = leaf.quiet_stop - leaf.quiet_start if exact else 0
+        cdef int64_t n_loud = leaf.stop - leaf.start, hessians = (<int64_t>1 << self.bits) - 1
+        own.n, own.bits, own.exact, own.silent = n_loud + n_quiet, self.bits, exact, n_quiet > 0
+        for i in range(n_loud):
+            own.rows[i] = self.order[leaf.start + i]
+            own.sums[i] = self.sums[leaf.start + i]
+            own.silent = own.silent or own.sums[i] & hessians == 0
+        for i in range(n_quiet):
+            own.rows[n_loud + i] = self.order[leaf.quiet_start + i]
+            own.sums[n_loud + i] = 0
+        cut.score, cut.feature = best.gain, -1
+        best_of_few(
+            self.is_long, &own, width, features, &self.columns[0, 0], self.columns.strides[1],
+            &self.offsets[0], &total, &rules, &cut,
+        )
+        if cut.feature < 0:
+            return
+        memset(best, 0, sizeof(Split))
+        best.gain, best.feature, best.code = cut.score, cut.feature, cut.code
+        best.missing_left, best.order = cut.missing_left, 1
+        best.left.gradient = cut.left >> self.bits
+        best.left.hessian = <uint32_t>(cut.left & hessians)
+        best.left.count = cut.n_left
+
+    cdef void scan_columns(
+        self, const Leaf* leaf, const int32_t* features, int64_t width, bint exact, int thread, Split* best
+    ) noexcept nogil:
+        """Sum the rows of a leaf by the codes of a few features, one number per bin, and scan these."""
+        cdef const uint8_t* columns[SHORTLIST]
+        cdef Bin[CELLS] wide
+        cdef int64_t* cells
+        cdef int32_t n_bins
+        cdef int64_t j, f, n_rows = leaf.stop - leaf.start
+        cdef Rules rules = self.rules_of(leaf, exact)
+        cdef Sums total = sums_of(leaf.total)
+        for j in range(width):
+            columns[j] = &self.columns[0, features[j]]
+        sum_columns(
+            <int>width, columns, &self.order[leaf.start], &self.sums[leaf.start], n_rows,
+            n_rows < self.order.shape[0] // 8, &self.columns_scratch[thread, 0],
+        )
+        for j in range(width):
+            f = features[j]
+            cells = &self.columns_scratch[thread, j * COPIES * CELLS]
+            n_bins = <int32_t>(self.offsets[f + 1] - self.offsets[f]) - 1
+            if not self.plain or may_beat(cells, n_bins, self.bits, &total, &rules, best.gain):
+                widen_cells(n_bins + 1, cells, self.bits, self.same, <two_lanes*>wide)
+                self.scan(wide, f, leaf, NULL, exact, best)
+
+    cdef void add_columns(
+        self, const Leaf* leaf, const int32_t* features, int64_t width, Bin* cells, uint64_t* touched
+    ) noexcept nogil:
+        """Add all rows of a leaf to the bins of a few features."""
         cdef const uint8_t* columns[COLUMNS]
         cdef int64_t i, j, row
         cdef two_lanes sum
@@ -1002,7 +1152,7 @@ cdef class Finder:
                 bin_add(cells + j * CELLS + code, &sum)
                 if touched != NULL:
                     touched[4 * j + (code >> 6)] |= (<uint64_t>1) << (code & 63)
-        for i in range(leaf.quiet_start, leaf.quiet_stop if exact else leaf.quiet_start):
+        for i in range(leaf.quiet_start, leaf.quiet_stop):
             for j in range(width):
                 code = columns[j][self.order[i]]
                 cells[j * CELLS + code].count += 1

@@ -529,6 +529,49 @@ def test_missing_or_not_is_a_split():
         assert sorted(grown.leaves["total"]["count"].tolist()) == [20, 30, 50]
 
 
+@SEARCHES
+@pytest.mark.parametrize("max_features", [None, 2])
+@pytest.mark.parametrize("min_samples_leaf", [1, 3])
+@pytest.mark.parametrize("n_rows", [65, 200])
+def test_full_depth_at_every_size_of_a_leaf(split_search, max_features, min_samples_leaf, n_rows):
+    n_bins = [200, 3, 40, 1, 90]
+    data = data_of(n_rows, n_rows, n_bins, kind="plain")
+    check_against_twin(
+        data,
+        slow.mapper_of(n_bins),
+        split_search=split_search,
+        max_features=max_features,
+        min_samples_leaf=min_samples_leaf,
+    )
+
+
+@SEARCHES
+@pytest.mark.parametrize("max_leaf_nodes", [None, 50])
+@pytest.mark.parametrize("max_features", [None, 2])
+def test_a_leaf_whose_rows_want_the_same_is_not_split(split_search, max_leaf_nodes, max_features):
+    rng = np.random.default_rng(0)
+    n_bins = [5, 30, 40]
+    codes = slow.random_codes(rng, 500, n_bins)
+    weights = 10 ** rng.uniform(-3, 3, 500) * (rng.random(500) < 0.9)
+    wanted = (codes[:, 0] // 2) * 0.3 - 0.7  # three values, each of many rows of uneven weight
+    grown, _ = slow.grown_on(
+        codes,
+        slow.mapper_of(n_bins),
+        -wanted * weights,
+        weights,
+        split_search=split_search,
+        max_leaf_nodes=max_leaf_nodes,
+        max_features=max_features,
+    )
+    leaves = grown.leaves[grown.is_leaf]
+    inside = [grown.order[leaf["start"] : leaf["stop"]] for leaf in leaves]
+    assert len(leaves) >= 3
+    for node in grown.leaves[~grown.is_leaf]:
+        rows = grown.order[node["start"] : node["stop"]]
+        assert len(np.unique(wanted[rows][weights[rows] > 0])) > 1
+    assert sum(map(len, inside)) == 500
+
+
 @pytest.mark.parametrize("l2", [0.0, 1.0])
 def test_nothing_to_learn_is_a_leaf(l2):
     codes, gradients, hessians = data_of(0, 100, [20, 30])

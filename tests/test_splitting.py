@@ -34,9 +34,10 @@ class Case:
 
     def make_finder(self, dtype=np.uint8):
         rules, mapper = self.rules, self.mapper
+        prices = rules.prices_of(len(self.features))
         finder = Finder(
             slow.readable(self.codes, dtype), self.order, self.sums, mapper.offsets, mapper.is_categorical,
-            rules.monotone, rules.missing, rules.prices_of(len(self.features)),
+            rules.monotone, rules.missing, prices, rules.missing == "learned" and not prices.any(),
             self.coarse.places if self.coarse else None, THREADS,
         )  # fmt: skip
         finder.begin(

@@ -204,6 +204,11 @@ class Prices:
         twin.rates, twin.of_features = self.rates.copy(), self.of_features.copy()
         return twin
 
+    def set_to(self, others):
+        """Take the prices of others, of the same features."""
+        self.rates[:], self.of_features[:] = others.rates, others.of_features
+        self.all_free = others.all_free
+
     def use(self, used):
         """Features are used, bool[n_features]: they and their groups are free."""
         known = self.costs.known(used)

@@ -38,7 +38,7 @@ def grow_forest(
     Parameters
     ----------
     make_grower : callable
-        Makes a TreeGrower at the prices of the moment; each tree has its own buffers.
+        Makes a TreeGrower with prices of its own; trees that grow at the same time share no buffers.
     data : FitData
     base : float
     trees : range
@@ -66,11 +66,14 @@ def grow_forest(
         How many trees had the row out of bag.
     """
     stopping = []  # holds something when no more trees are wanted
+    idle = []  # growers: as many are made as trees grow at the same time
     grown, sums, counts = [], np.zeros(len(data.labels)), np.zeros(len(data.labels), np.int64)
     used = used_in_stage.copy()
     for _, stage in itertools.groupby(trees, lambda tree: tree // stage_size):
         results = joblib.Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")(
-            joblib.delayed(_grow_one)(make_grower, data, base, tree, bootstrap, seed, out_of_bag)
+            joblib.delayed(_grow_one)(
+                make_grower, idle, prices, data, base, tree, bootstrap, seed, out_of_bag
+            )
             for tree in itertools.takewhile(lambda tree: not stopping, stage)
         )
         for tree, rows, values in results:
@@ -88,8 +91,12 @@ def grow_forest(
     return grown, sums, counts
 
 
-def _grow_one(make_grower, data, base, tree, bootstrap, seed, out_of_bag):
-    grower = make_grower()
+def _grow_one(make_grower, idle, prices, data, base, tree, bootstrap, seed, out_of_bag):
+    try:
+        grower = idle.pop()
+    except IndexError:
+        grower = make_grower()
+    grower.prices.set_to(prices)
     times = bootstrap.times(tree)
     hessians = times.astype(np.float64)
     if data.weights is not None:
@@ -104,4 +111,6 @@ def _grow_one(make_grower, data, base, tree, bootstrap, seed, out_of_bag):
     left_out = np.flatnonzero(times == 0).astype(np.uint32) if out_of_bag else np.empty(0, np.uint32)
     scores = np.zeros(len(times))
     follow(grown, grown.values, grower.mapper, grower.codes, left_out.copy(), scores, 1)
-    return grown.tree(grown.values, grower.mapper), left_out, scores[left_out]
+    finished = grown.tree(grown.values, grower.mapper)
+    idle.append(grower)
+    return finished, left_out, scores[left_out]

@@ -195,15 +195,31 @@ class TreeGrower:
         key = seed, stream(tree, ROUNDING)
         rows.round(gradients, hessians, self.n_threads, drawn, self.gradient_levels, key)
         self.order[:n_rows] = np.arange(n_rows, dtype=np.uint32) if drawn is None else drawn
-        queue = (BestLeaf if self.max_leaf_nodes else WholeLayers)(lambda: self.promises)
         n_threads = threads_for(self.n_threads, n_rows)
         n_loud = self.parter.separate(n_rows, n_threads) if self.search.sets_apart else n_rows
         self.search.begin(rows, self.rules, (seed, stream(tree, FEATURES)), n_loud < n_rows)
         self.parter.plant(
-            n_loud, n_rows, *rows.total, self.l2_regularization, rows.gradient_unit, rows.hessian_unit
+            n_loud,
+            n_rows,
+            *rows.total,
+            self.l2_regularization,
+            rows.gradient_unit,
+            rows.hessian_unit,
+            gradients,
+            hessians,
         )
         self.constraints.plant()
         self.prices.plant(rows.total[1] * rows.hessian_unit)
+        by_layers = self.search.by_layers and not self.max_leaf_nodes
+        n_nodes = self._grow_layers() if by_layers else self._grow_leaves()
+        leaves = self.leaves[:n_nodes].copy()
+        order = self.parter.finish(leaves, n_threads)
+        self._settle(leaves, order)
+        return Grown(leaves, order)
+
+    def _grow_leaves(self):
+        """Grow from the root as the queue hands out leaves; the number of nodes."""
+        queue = (BestLeaf if self.max_leaf_nodes else WholeLayers)(lambda: self.promises)
         n_nodes, n_leaves = 1, 1
         root = np.zeros(1, np.int32)
         if n_leaves < self.n_leaves_allowed and self.leaves["may_split"][0]:
@@ -227,10 +243,23 @@ class TreeGrower:
                     queue.push(children)
                 if self.search.is_sure:
                     self.search.forget(queue.give_up(self.n_leaves_allowed - n_leaves))
-        leaves = self.leaves[:n_nodes].copy()
-        order = self.parter.finish(leaves, n_threads)
-        self._settle(leaves, order)
-        return Grown(leaves, order)
+        return n_nodes
+
+    def _grow_layers(self):
+        """Grow from the root, a layer in two calls: what whole layers hand out where nothing limits them."""
+        first, n_nodes = 0, 1
+        while first < n_nodes:
+            self.search.layer(first, n_nodes)
+            self._make_room(n_nodes + 2 * (n_nodes - first))
+            first, n_nodes = (
+                n_nodes,
+                self.parter.split_layer(first, n_nodes, self.n_threads, parallel.VALUES_PER_THREAD),
+            )
+        return n_nodes
+
+    def _make_room(self, n_nodes):
+        if n_nodes > len(self.leaves):
+            self._look_at(np.concatenate([self.leaves, np.empty(n_nodes, LEAF)]))
 
     def _may_split(self, n_nodes):
         """Of the first nodes, the leaves that are large enough."""
@@ -238,8 +267,7 @@ class TreeGrower:
         return np.flatnonzero((nodes["left"] < 0) & (nodes["may_split"] > 0)).astype(np.int32)
 
     def _split(self, parents, n_nodes):
-        if n_nodes + 2 * len(parents) > len(self.leaves):
-            self._look_at(np.concatenate([self.leaves, np.empty(len(self.leaves) + 2 * len(parents), LEAF)]))
+        self._make_room(n_nodes + 2 * len(parents))
         self.parter.split(parents, n_nodes, self.n_threads, parallel.VALUES_PER_THREAD)
         children = np.arange(n_nodes, n_nodes + 2 * len(parents), dtype=np.int32)
         self.constraints.inherit(self.leaves, parents, children)

@@ -107,12 +107,14 @@ class Search:
     """
 
     is_sure = True  # a leaf that was found a split has one
+    by_layers = False  # layers can be searched in one call each
     has_lines = False
 
     def __init__(self, codes, mapper, packing, constraints, prices, order, sums, n_threads, n_leaves):
         self.codes = codes
         self.constraints = constraints
         self.n_threads = n_threads
+        self.plain = constraints.missing == "learned" and prices.all_free
         self.finder = splitting.Finder(
             codes,
             order,
@@ -122,6 +124,7 @@ class Search:
             constraints.monotone,
             constraints.missing,
             prices.of_features,
+            self.plain,
             None if packing is None else packing.places,
             n_threads,
         )
@@ -151,9 +154,10 @@ class Search:
             Whether rows were set apart.
         """
         self.rows, self.key = rows, key
-        # One number per cell tells gradient and hessian, and rows are counted later: lines gain by it anyway.
-        self.counts_later = self.sets_apart and (some_apart or self.has_lines)
         l2, min_gain, min_samples_leaf, min_hessian = rules
+        # One number per cell tells gradient and hessian, and rows are counted later: lines gain by it anyway,
+        # and where a child needs a single row it has enough.
+        self.counts_later = self.sets_apart and (some_apart or self.has_lines or min_samples_leaf == 1)
         self.finder.begin(
             rows.bits,
             rows.same,
@@ -199,6 +203,22 @@ class Search:
 
 class DirectSearch(Search):
     """Every leaf is searched from its rows."""
+
+    @property
+    def by_layers(self):
+        return self.plain and self.constraints.groups is None
+
+    def layer(self, first, last):
+        """Search leaves first to last - 1, those that may split."""
+        constraints = self.constraints
+        if last - first < self.n_threads:  # threads share the features of a leaf
+            ids = np.arange(first, last, dtype=np.int32)
+            self.find_directly(ids[self.leaves["may_split"][first:last] > 0])
+            return
+        n_drawn = constraints.max_features or len(constraints.usable)
+        self.finder.find_drawn(
+            first, last, constraints.usable, n_drawn, *self.key, self.n_threads, parallel.VALUES_PER_THREAD
+        )
 
 
 class SearchOfLines(Search):

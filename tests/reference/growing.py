@@ -404,6 +404,15 @@ def exact_sum(values):
     return math.ldexp(float(sum(round(math.ldexp(value, exponent)) for value in values)), -exponent)
 
 
+def is_pure(leaf, rounded):
+    """Whether all rows want the same value, but for what computing it rounds; rows of no weight want none."""
+    gradients, hessians = rounded.gradients[leaf.rows], rounded.hessians[leaf.rows]
+    some = (gradients != 0) | (hessians != 0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        wanted = gradients[some] / hessians[some]
+        return (abs(wanted - wanted[:1])[1:] <= 2.0**-50 * abs(wanted[1:])).all()
+
+
 def settled_value(leaf, rounded, rules):
     """What a leaf adds, from the gradients of its rows rather than from their bins."""
     gradient = exact_sum(rounded.gradients[leaf.rows])
@@ -449,7 +458,7 @@ def grow(
     def search(i):
         leaf = nodes[i]
         leaf.split = None
-        if leaf.depth >= max_depth:
+        if leaf.depth >= max_depth or is_pure(leaf, rounded):
             return
         own = allowed(leaf, features, interactions) if leaf.only < 0 else [leaf.only]
         for some in [own] if draws is None or leaf.only >= 0 else draws(i):
