@@ -5,6 +5,7 @@
     python benchmarks/bench_fit.py threads     ours, from one thread to as many as there are processors
     python benchmarks/bench_fit.py memory      peak above what was there before the fit
     python benchmarks/bench_fit.py accuracy    NDCG@10 at equal trees, leaves and rate, query by query
+    python benchmarks/bench_fit.py forest      forests of full depth, on Yandex: time, memory, NDCG@10
 
 Rows are MSLR-shaped (136 features, about 120 rows per query): made once, and memory-mapped by all. In
 ``speed``, ``threads`` and ``memory`` each library, and each variant of ours, has a process of its own,
@@ -18,12 +19,17 @@ not installed, or fails, is named below the table.
 "ranktrees" is what the estimator does by default, but for rate, leaves and sampling, which all have in
 common: where there are many features it searches splits coarsely first, and it rounds gradients at random
 to a few steps. "all bits" does not round, "full search" looks at every bin.
+
+``forest`` grows ``--trees`` trees, each to leaves of one row or one label, on bootstrap samples of the rows,
+with the same share of features in each split; the time of a tree is that of the whole fit, divided.
+"exact" looks at every distinct value, as scikit-learn does.
 """
 
 import argparse
 import cProfile
 import os
 import pstats
+import sys
 import tempfile
 import time
 from functools import partial
@@ -33,7 +39,7 @@ import data
 import numpy as np
 from turns import Process, interleaved, print_refusals, ratio
 
-from ranktrees import HistGBRTRegressor, LambdaMARTRanker, as_measure, make_ranking
+from ranktrees import HistGBRTRegressor, LambdaMARTRanker, RandomForestRanker, as_measure, make_ranking
 
 RATE = 0.1  # of all libraries: how trees grow, and so what they cost, depends on it
 
@@ -135,6 +141,45 @@ CONTESTS = {
 }
 
 
+SHARES = {"a tenth": 0.1, "a third": 1 / 3, "all": 1.0}  # of the features, in each split
+
+
+def our_forest(share, **parameters):
+    """A forest of full depth."""
+
+    def fit(X, y, qid, options, n_trees):
+        settings = {"min_samples_leaf": 1, "random_state": 0, "n_jobs": options.threads, **parameters}
+        n_features = max(1, int(share * X.shape[1]))
+        return RandomForestRanker(n_trees, max_features=n_features, **settings).fit(X, y, qid=qid).predict
+
+    return fit
+
+
+def scikit_learn_forest(share):
+    """scikit-learn's, whose trees are of full depth by default."""
+
+    def fit(X, y, qid, options, n_trees):
+        from sklearn.ensemble import RandomForestRegressor
+
+        n_features = max(1, int(share * X.shape[1]))
+        model = RandomForestRegressor(
+            n_trees, max_features=n_features, random_state=0, n_jobs=options.threads
+        )
+        return model.fit(X, y).predict
+
+    return fit
+
+
+FORESTS = {
+    f"forests, {name} of the features": {
+        "ranktrees": our_forest(share),
+        "ranktrees, exact": our_forest(share, split_search="exact"),
+        "RandomForestRegressor": scikit_learn_forest(share),
+    }
+    for name, share in SHARES.items()
+}
+
+
 # A library's process (see turns.py).
 
 
@@ -166,6 +211,29 @@ def fitting(questions, contest, library, folder, options):
 def peaking(_, contest, library, folder, options):
     """The peak of one fit above what was there before: as a share of the input, and bytes per row."""
     X, seconds = ready(contest, library, folder, options)
+    _, peak = peak_of(lambda: seconds(options["trees"]))
+    yield {"share": peak / (4 * X.size), "per_row": peak / len(X)}
+
+
+def growing(questions, contest, library, folder, options):
+    """Seconds of a forest, peak above what was there before, and NDCG@10 on the test rows."""
+    options, fit = argparse.Namespace(**options), FORESTS[contest][library]
+    (X, y, qid), test = (
+        [np.load(f"{folder}/{name} {part}.npy") for part in ("X", "y", "qid")] for name in ("train", "test")
+    )
+    offsets = np.concatenate([[0], np.cumsum(data.sizes(test[2]))])
+    fit(X[:200], y[:200], qid[:200], options, 1)  # imports, thread pools
+    yield {}
+    for n_trees in questions:
+        started = time.perf_counter()
+        predict, peak = peak_of(lambda n_trees=n_trees: fit(X, y, qid, options, n_trees))
+        taken = time.perf_counter() - started
+        values = as_measure("ndcg@10").per_query(test[1], np.asarray(predict(test[0]), float), offsets)
+        yield {"seconds": taken, "peak": peak, "ndcg": float(np.nanmean(values))}
+
+
+def peak_of(work):
+    """What it returns, and the peak of memory meanwhile above what was there before."""
 
     def status(field):
         with open("/proc/self/status") as lines:
@@ -174,9 +242,8 @@ def peaking(_, contest, library, folder, options):
     with open("/proc/self/clear_refs", "w") as reset:
         reset.write("5")
     before = status("VmRSS")
-    seconds(options["trees"])
-    peak = status("VmHWM") - before
-    yield {"share": peak / (4 * X.size), "per_row": peak / len(X)}
+    done = work()
+    return done, status("VmHWM") - before
 
 
 # The tables.
@@ -306,6 +373,30 @@ def memory(options, folder):
         print_refusals(refusals)
 
 
+def forest(options, folder):
+    """Forests of full depth."""
+    if data.folder() is None:
+        sys.exit("No real data sets here: set RANKTREES_DATA to a folder that has them.")
+    train, held_out, test = next(data.folds("yandex"))
+    train = [np.concatenate(both) for both in zip(train, held_out, strict=True)]
+    for name, rows in (("train", train), ("test", test)):
+        for part, values in zip(("X", "y", "qid"), rows, strict=True):
+            np.save(folder / f"{name} {part}.npy", values)
+    for contest, libraries in FORESTS.items():
+        start = partial(process_of, growing, contest, folder, options)
+        answers, refusals = interleaved(start, libraries, [options.trees] * options.repeats)
+        seconds = {name: [each["seconds"] for each in taken] for name, (_, *taken) in answers.items()}
+        print(f"| {contest} | ms per tree | ours / its | peak, MB | NDCG@10 |\n|---|---|---|---|---|")
+        for library, (_, first, *_) in answers.items():
+            print(
+                f"| {library} | {np.median(seconds[library]) / options.trees * 1e3:.1f} "
+                f"| {ratio(seconds['ranktrees'], seconds[library])} "
+                f"| {first['peak'] / 1e6:.0f} | {first['ndcg']:.4f} |"
+            )
+        print(flush=True)
+        print_refusals(refusals)
+
+
 def accuracy(options, _):
     """NDCG@10 on test queries at equal trees, leaves and rate; no early stopping."""
     sets = {name: list(data.folds(name)) for name in data.NAMES} if data.folder() else {}
@@ -342,7 +433,7 @@ def accuracy(options, _):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("what", choices=["speed", "profile", "threads", "memory", "accuracy"])
+    parser.add_argument("what", choices=["speed", "profile", "threads", "memory", "accuracy", "forest"])
     parser.add_argument("--queries", type=int, default=1580)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--repeats", type=int, default=5)
