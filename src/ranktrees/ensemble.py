@@ -148,6 +148,12 @@ class Ensemble:
         base: float = 0.0,
         average: bool = False,
     ):
+        bitsets = np.zeros((0, 8), np.uint32) if bitsets is None else np.asarray(bitsets, np.uint32)
+        nodes, tree_offsets = np.array(nodes, NODE), np.array(tree_offsets, np.int64)
+        self._own(nodes, tree_offsets, bitsets, n_features, categories, base, average)
+
+    def _own(self, nodes, tree_offsets, bitsets, n_features, categories, base, average):
+        """Check the arrays and keep them: they are nobody else's."""
         self.n_features = int(n_features)
         self.base = float(base)
         self.average = bool(average)
@@ -156,9 +162,7 @@ class Ensemble:
         if not np.isfinite(self.base):
             raise ValueError(f"base must be finite, got {self.base}")
         self.categories = _checked_categories(categories, self.n_features)
-        self.tree_offsets = np.array(tree_offsets, np.int64)
-        self.nodes = np.array(nodes, NODE)
-        bitsets = np.zeros((0, 8), np.uint32) if bitsets is None else np.asarray(bitsets, np.uint32)
+        self.nodes, self.tree_offsets = nodes, tree_offsets
         _tidy(self.nodes)
         _check_nodes(self.nodes, self.tree_offsets, bitsets, self.categories, self.n_features)
         self.bitsets = _tidy_bitsets(self.nodes, bitsets, self.categories)
@@ -199,25 +203,22 @@ class Ensemble:
         bitsets = [None] * len(trees) if bitsets is None else bitsets
         if len(bitsets) != len(trees):
             raise ValueError(f"bitsets has {len(bitsets)} entries, expected {len(trees)}, one per tree")
-        all_nodes, all_bitsets, n_before = [np.zeros(0, NODE)], [np.zeros((0, 8), np.uint32)], 0
-        for t, (nodes, sets) in enumerate(zip(trees, bitsets, strict=True)):
-            nodes, sets = np.array(nodes, NODE), all_bitsets[0] if sets is None else np.asarray(sets)
-            categorical = (nodes["feature"] >= 0) & (nodes["categories"] >= 0)
-            if (nodes["categories"][categorical] >= len(sets)).any():
-                raise ValueError(f"tree {t}: categories must be below {len(sets)}, its number of bit sets")
-            nodes["categories"][categorical] += n_before
-            n_before += len(sets)
-            all_nodes.append(nodes)
-            all_bitsets.append(sets)
-        return cls(
-            np.concatenate(all_nodes),
-            np.cumsum([0, *map(len, trees)]),
-            n_features=n_features,
-            bitsets=np.concatenate(all_bitsets),
-            categories=categories,
-            base=base,
-            average=average,
+        nodes = np.concatenate([np.zeros(0, NODE), *(np.asarray(tree, NODE) for tree in trees)])
+        sizes = [len(tree) for tree in trees]
+        n_sets = np.array([0 if each is None else len(each) for each in bitsets], np.int64)
+        categorical = np.flatnonzero((nodes["feature"] >= 0) & (nodes["categories"] >= 0))
+        tree = np.repeat(np.arange(len(trees)), sizes)[categorical]
+        unknown = nodes["categories"][categorical] >= n_sets[tree]
+        if unknown.any():
+            t = tree[np.argmax(unknown)]
+            raise ValueError(f"tree {t}: categories must be below {n_sets[t]}, its number of bit sets")
+        nodes["categories"][categorical] += (np.cumsum(n_sets) - n_sets)[tree]
+        sets = np.concatenate([np.zeros((0, 8), np.uint32), *(each for each in bitsets if each is not None)])
+        ensemble = cls.__new__(cls)
+        ensemble._own(
+            nodes, np.cumsum([0, *sizes], dtype=np.int64), sets, n_features, categories, base, average
         )
+        return ensemble
 
     def _replace(self, **changes) -> "Ensemble":
         names = ("nodes", "tree_offsets", "n_features", "bitsets", "categories", "base", "average")
@@ -425,6 +426,8 @@ class Ensemble:
 
         ``spelt[feature]`` are its categories of now, in their order, as they are spelt in ``categories``.
         """
+        if spelt is None and all(map(_same_categories, categories, self.categories)):
+            return self
         spelt, bitsets = self.categories if spelt is None else spelt, self.bitsets.copy()
         split = self.nodes[self.nodes["categories"] >= 0]
         for feature in np.unique(split["feature"]):
@@ -721,6 +724,9 @@ def _one_after_another(ensembles, base):
     categories = [reduce(_union, each) for each in zip(*(one.categories for one in ensembles), strict=True)]
     categories = _checked_categories(categories, ensembles[0].n_features)
     ensembles = [one._with_categories(categories) for one in ensembles]
+    grown = [one for one in ensembles if one.n_trees]
+    if len(grown) == 1 and grown[0].base == base:
+        return grown[0]
     nodes, offsets, n_nodes, n_bitsets = [], [np.zeros(1, np.int64)], 0, 0
     for one in ensembles:
         own = one.nodes.copy()
@@ -772,6 +778,10 @@ def _pack(bits):
 
 def _unpack(bitsets):
     return np.unpackbits(bitsets.astype("<u4").view(np.uint8), axis=1, bitorder="little").astype(bool)
+
+
+def _same_categories(one, two):
+    return one is two or (one is not None and two is not None and np.array_equal(one, two))
 
 
 def _union(one, two):
