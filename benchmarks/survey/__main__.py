@@ -8,22 +8,16 @@ and ``% end``. ``--quick`` takes one small set and one seed: it shows that every
 """
 
 import argparse
-import re
 import tempfile
 from pathlib import Path
 
 from . import classification, costs, initialised, missing, regression, sets, transfer
 from .lab import Lab
+from .markdown import put
 
 CHAPTERS = (missing, regression, classification, initialised, transfer, costs)
 TABLES = {name: make for chapter in CHAPTERS for name, make in chapter.TABLES.items()}
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "survey.md"
-
-
-def put(page, name, text):
-    """The page with the text between the marks of the table, where it has them (2.1 stands in the guide)."""
-    pattern = re.compile(rf"^% {re.escape(name)}\n.*?^% end$", re.DOTALL | re.MULTILINE)
-    return pattern.sub(lambda _: f"% {name}\n\n{text}\n\n% end", page)
 
 
 def main():

@@ -82,6 +82,7 @@ def _ordinal(model, X, n):
 
 
 FIRST = {
+    "LambdaMARTRanker": lambda model, X, n: model.predict(X, n_trees=n),
     "HistGBRTRegressor": lambda model, X, n: model.predict(X, n_trees=n),
     "HistGBRTClassifier": lambda model, X, n: model.predict_proba(X, n_trees=n)[:, 1],
     "OrdinalRanker": _ordinal,
@@ -107,7 +108,7 @@ def spelt(value):
     return f"{type(value).__name__}({', '.join(changed)})"
 
 
-def _kept(folder, key, make):
+def kept(folder, key, make):
     """What ``make`` returned when it was first called for the key."""
     path = Path(folder) / f"{joblib.hash(spelt(key))}.npy"
     if not path.exists():
@@ -141,7 +142,7 @@ def validated(folder, name, number, contender):
         return found / len(fold.draws)
 
     key = ("validated", name, number, contender.candidates, contender.rounds)
-    return _kept(folder, key, make)
+    return kept(folder, key, make)
 
 
 def chosen(folder, name, number, contender):
@@ -163,7 +164,7 @@ def scored(folder, name, number, contender, seed):
         fold = sets.folds(name)[number]
         return np.asarray(fitted(model, fold.train, seed).predict(fold.test.X), np.float64)
 
-    return _kept(folder, ("scored", name, number, model, seed), make)
+    return kept(folder, ("scored", name, number, model, seed), make)
 
 
 class Lab:

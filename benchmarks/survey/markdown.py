@@ -1,5 +1,7 @@
 """Tables as Markdown, and paired tests of what the survey found."""
 
+import re
+
 from .lab import CHOSEN_BY
 from .sets import NAMES
 
@@ -85,3 +87,9 @@ def verdict(tests, together):
     if sure:
         return "on one set" if sure[0] > 0 and len(sure) == 1 else "on some sets" if sure[0] > 0 else "no"
     return "cannot be told"
+
+
+def put(page, name, text):
+    """The page with the text between the marks of the table, where it has them."""
+    pattern = re.compile(rf"^% {re.escape(name)}\n.*?^% end$", re.DOTALL | re.MULTILINE)
+    return pattern.sub(lambda _: f"% {name}\n\n{text}\n\n% end", page)
