@@ -10,10 +10,10 @@ import numpy as np
 from ranktrees import LambdaMARTRanker
 from ranktrees.combining import optimal_weight
 
-from ..survey.lab import fitted, kept, paired, quality
-from ..survey.markdown import difference, table, verdict
+from ..survey.lab import fitted, quality
+from ..survey.markdown import table
 from . import sets
-from .report import MEASURES, quality_row
+from .report import HEADS, findings, intervals, values_of
 
 BOOSTED = {"max_leaf_nodes": 15, "learning_rate": 0.05, "n_jobs": 1}
 TREES = (10, 25, 50, 75, 100, 150, 200, 300)
@@ -71,30 +71,11 @@ def _table(lab, n_queries):
     folds = sets.targets(n_queries)
     scores = [adapted(lab, theirs, n_queries, number) for number in range(len(folds))]
 
-    def values(name, measure):
-        return [quality(fold.test, of[name], measure) for fold, of in zip(folds, scores, strict=True)]
-
-    rows = [
-        [name, *quality_row({measure: values(name, measure) for measure in MEASURES})] for name in scores[0]
-    ]
-    tests = [
-        [
-            paired(np.concatenate(values(better, measure)), np.concatenate(values(worse, measure)))
-            for measure in MEASURES
-        ]
-        for better, worse in CLAIMS
-    ]
-    size = "all training queries" if n_queries is None else f"{n_queries} queries a fold"
-    return [
-        table([size, *MEASURES], rows),
-        table(
-            ["finding", *MEASURES, "holds here (ndcg@10)"],
-            [
-                [f"{better} above {worse}", *map(difference, test), verdict(test[:1], test[0])]
-                for (better, worse), test in zip(CLAIMS, tests, strict=True)
-            ],
-        ),
-    ]
+    tests = [fold.test for fold in folds]
+    values = {name: values_of(tests, [of_fold[name] for of_fold in scores]) for name in scores[0]}
+    size = "all training queries" if n_queries is None else f"{n_queries} training queries"
+    rows = [[name, *intervals(of_name)] for name, of_name in values.items()]
+    return [table([size, *HEADS], rows), findings(values, CLAIMS)]
 
 
 def table_2(lab):

@@ -1,4 +1,4 @@
-"""Fit to training rows, choose the number of trees by validation rows, score test rows; what is done is kept."""
+"""Fit to training rows, choose the number of trees by validation rows, score test rows; scores are kept."""
 
 import time
 from dataclasses import dataclass

@@ -12,7 +12,12 @@ from ranktrees.validation import query_offsets
 
 
 def lambdas(labels, scores):
-    """What pushes each row up: the sum over its pairs of |change of NDCG by a swap| / (1 + e^|gap|'s side).
+    r"""What pushes each row up, and those below it down.
+
+    .. math:: \lambda_i = \sum_{j: y_j < y_i} \frac{|\Delta_{ij}|}{1 + e^{s_i - s_j}}
+              - \sum_{j: y_j > y_i} \frac{|\Delta_{ij}|}{1 + e^{s_j - s_i}},
+
+    where :math:`\Delta_{ij}` is what NDCG changes when the two swap places.
 
     Parameters
     ----------
@@ -31,10 +36,9 @@ def lambdas(labels, scores):
     worth = discount[places]
     better = gain[:, :, None] - gain[:, None, :]
     change = np.abs(better * (worth[:, :, None] - worth[:, None, :]))
-    push = (
-        np.sign(better) * change / (1 + np.exp(np.sign(better) * (scores[:, :, None] - scores[:, None, :])))
-    )
-    return push.sum(axis=2)
+    side = np.sign(better)
+    gap = scores[:, :, None] - scores[:, None, :]
+    return (side * change / (1 + np.exp(side * gap))).sum(axis=2)
 
 
 class LambdaRankNet(RegressorMixin, BaseEstimator):
