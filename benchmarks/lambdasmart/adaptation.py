@@ -60,6 +60,7 @@ CLAIMS = (
     ("LambdaSMART", "in-domain"),
     ("LambdaSMART", "interpolation"),
     ("LambdaSMART", "new leaf values"),
+    ("new leaf values", "background"),
     ("interpolation", "background"),
     ("interpolation", "in-domain"),
     ("in-domain", "background"),
