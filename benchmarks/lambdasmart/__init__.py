@@ -8,7 +8,7 @@ Wu, Burges, Svore, Gao, *Adapting boosting for information retrieval measures*, 
       |
     lab             fit to training rows, choose the number of trees by validation rows, score test rows
       |
-    artificial      table 1, figure 3: rankers on random polynomials
+    artificial      table 1, figures 2 and 3: rankers on random polynomials
     adaptation      tables 2 to 4: a model of other queries, and few of ours
       |
     __main__        prints tables, or puts them into docs/lambdasmart.md

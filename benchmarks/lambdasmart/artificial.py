@@ -1,4 +1,4 @@
-"""Rankers on random polynomials (table 1), and the weight of each tree (figure 3)."""
+"""Rankers on random polynomials (table 1, figure 2), and the weight of each tree (figure 3)."""
 
 import time
 
@@ -12,7 +12,7 @@ from . import sets
 from .net import LambdaRankNet
 from .report import HEADS, findings, intervals, values_of
 
-# No draws of rows or features, as in the paper; a sequence of 50 products needs many trees.
+# Plain boosting, the same for all: no draws of rows or features. A sum of products needs many trees.
 PLAIN = {"learning_rate": 0.2, "max_features": 1.0, "subsample": 1.0, "n_jobs": 1}
 TREES = (250, 500, 1000, 1500, 2000, 2500, 3000)
 HIDDEN = (10, 32, 100)

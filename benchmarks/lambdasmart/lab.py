@@ -49,7 +49,7 @@ class Lab:
             seconds = time.process_time() - started
             both = np.concatenate([parts.validation.X, parts.test.X])
             scores = np.array(stages(fit, both, trees), np.float32)
-            return np.column_stack([scores, np.full(len(trees), seconds)])
+            return np.column_stack([scores, np.full(len(trees), seconds, np.float32)])
 
         found = kept(self.folder, ("curves", *name, model, trees), make)
         n_validation = len(parts.validation.y)
