@@ -1,8 +1,5 @@
 import math
-import os
 import pickle
-import subprocess
-import sys
 from itertools import pairwise
 
 import numpy as np
@@ -11,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ranktrees import measures
-from ranktrees._core import losses, simd
+from ranktrees._core import losses
 from ranktrees.objectives import (
     AbsoluteError,
     LambdaMART,
@@ -23,6 +20,7 @@ from ranktrees.objectives import (
     as_objective,
 )
 from reference import objectives as slow
+from widths import outputs_of
 
 FEW = settings(max_examples=60, deadline=None)
 
@@ -444,18 +442,7 @@ def test_widths_of_registers_do_not_change_a_bit():
         "        bound = objective.bind(labels, weights, offsets)\n"
         "        print(np.array(t.gradients_of(bound, scale * scores)).tobytes().hex())\n"
     )
-    levels = simd.LEVELS[: simd.LEVELS.index(simd.of_processor()) + 1]
-    outputs = {
-        subprocess.run(
-            [sys.executable, "-c", program],
-            env={**os.environ, "RANKTREES_SIMD": level, "PYTHONPATH": os.pathsep.join(sys.path)},
-            capture_output=True,
-            check=True,
-        ).stdout
-        for level in levels
-    }
-    assert len(outputs) == 1
-    assert all(outputs)
+    assert len(outputs_of(program)) == 1
 
 
 @pytest.mark.parametrize("objective", EVERY, ids=repr)

@@ -2,16 +2,12 @@
 
 import itertools
 import math
-import os
-import subprocess
-import sys
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
 from ranktrees import LambdaMARTRanker, make_ranking, measures
-from ranktrees._core import simd
 from ranktrees.measures import (
     AP,
     AUC,
@@ -28,6 +24,7 @@ from ranktrees.measures import (
 )
 from ranktrees.objectives import GBRank, LambdaLoss, LambdaMART, RankNet, as_objective
 from reference import objectives as slow
+from widths import outputs_of
 
 
 class TopLabel(Measure):
@@ -371,15 +368,4 @@ def test_widths_of_registers_do_not_change_a_bit():
         "        bound = objective.bind(labels, weights, offsets)\n"
         "        print(t.gradients_of(bound, scale * scores).tobytes().hex())\n"
     )
-    levels = simd.LEVELS[: simd.LEVELS.index(simd.of_processor()) + 1]
-    outputs = {
-        subprocess.run(
-            [sys.executable, "-c", program],
-            env={**os.environ, "RANKTREES_SIMD": level, "PYTHONPATH": os.pathsep.join(sys.path)},
-            capture_output=True,
-            check=True,
-        ).stdout
-        for level in levels
-    }
-    assert len(outputs) == 1
-    assert all(outputs)
+    assert len(outputs_of(program)) == 1

@@ -1,0 +1,23 @@
+"""Programs run once for each width of registers that this processor has."""
+
+import os
+import subprocess
+import sys
+
+from ranktrees._core import simd
+
+
+def outputs_of(program):
+    """What it prints: one output, if the width does not show."""
+    levels = simd.LEVELS[: simd.LEVELS.index(simd.of_processor()) + 1]
+    outputs = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env={**os.environ, "RANKTREES_SIMD": level, "PYTHONPATH": os.pathsep.join(sys.path)},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for level in levels
+    }
+    assert all(outputs)
+    return outputs
