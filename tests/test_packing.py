@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ranktrees import parallel
@@ -41,6 +41,7 @@ counts_of_bins = st.lists(
 
 
 @settings(deadline=None)
+@example(counts=[0, 0, 0], missing=0, most=2)
 @given(counts=counts_of_bins, missing=st.sampled_from([0, 3, 2000]), most=st.sampled_from([2, 3, 15]))
 def test_cells_rise_and_hold_a_share_of_the_rows(counts, missing, most):
     counts, n_rows = np.array(counts), sum(counts) + missing

@@ -179,7 +179,7 @@ def coarse_cells(counts, n_rows, most):
     >>> coarse_cells(np.array([70, 2, 2, 2, 8, 2, 3, 1]), 90, 5)
     array([0, 1, 1, 1, 2, 3, 3, 3])
     """
-    if len(counts) <= most or n_rows == 0:
+    if len(counts) <= most:
         return np.arange(len(counts))
     share = n_rows / most
     light = counts[counts <= share].sum()
