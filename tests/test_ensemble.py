@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 from ranktrees._core.dtypes import NODE
+from ranktrees._core.scoring import find_fault
 from ranktrees.ensemble import Ensemble
 from reference import scoring as reference
 
@@ -192,7 +193,7 @@ def test_joined_refuses_what_does_not_fit():
         ([one, one], [1.0], r"weights=\[1.0\], expected 2 finite numbers, one per ensemble"),
         ([one], [np.inf], r"weights=\[inf\]"),
         ([one], 2.0, r"weights=2.0"),
-        ([one], [1e308], "value must be finite"),
+        ([one], [1e308], "must be finite"),
     ):
         with pytest.raises(ValueError, match=message), np.errstate(over="ignore"):
             Ensemble.joined(ensembles, weights)
@@ -269,3 +270,30 @@ def test_negative_zero_is_the_category_zero():
     bitsets[0, 0] = 1
     ensemble = Ensemble(stump, [0, 3], n_features=1, bitsets=bitsets, categories=[[-0.0, 1.0]])
     np.testing.assert_array_equal(ensemble.leaves([[0.0], [-0.0], [1.0], [2.0]]), [[1], [1], [2], [1]])
+
+
+@settings(deadline=None, max_examples=200)
+@given(seed=st.integers(0, 10**6), n_changes=st.integers(0, 3))
+def test_faults_are_found_where_there_are_some(seed, n_changes):
+    rng = np.random.default_rng(seed)
+    ensemble = reference.random_ensemble(rng, 3, 6)
+    nodes, has_categories = ensemble.nodes.copy(), [each is not None for each in ensemble.categories]
+    for _ in range(n_changes):
+        field = rng.choice([name for name in NODE.names if name != "unused"])
+        i, kind = rng.integers(len(nodes)), NODE[field].kind
+        nodes[field][i] = rng.choice(
+            [np.nan, np.inf, 2.5] if kind == "f" else [0, 1, 2, 3, 7] + [-1, -2] * (kind == "i")
+        )
+    fault = find_fault(
+        nodes,
+        ensemble.tree_offsets,
+        len(ensemble.bitsets),
+        np.array(has_categories, np.uint8),
+        np.zeros(len(nodes), np.uint8),
+    )
+    trees = np.split(nodes, ensemble.tree_offsets[1:-1])
+    sound = [
+        reference.is_a_tree(tree, len(has_categories), len(ensemble.bitsets), has_categories)
+        for tree in trees
+    ]
+    assert all(sound) if fault is None else fault[0] == sound.index(False)

@@ -229,7 +229,7 @@ BAD_SECTIONS = {
     "empty tree": (0, int64s(0, 3, 3, 6), "tree_offsets must rise from 0"),
     "offsets end early": (0, int64s(0, 3), "tree_offsets must rise from 0"),
     "offsets wrap around": (0, int64s(0, 2**63 - 1, -(2**63), 6), "tree_offsets must rise from 0"),
-    "trees cut elsewhere": (0, int64s(0, 2, 6), "tree 1, node 1: a child must come"),
+    "trees cut elsewhere": (0, int64s(0, 2, 6), "tree 0, node 0: a child must come"),
     "half an offset": (0, int64s(0, 3, 6)[:-4], "tree offsets has 20 bytes, expected a multiple of 8"),
     "a node too few": (1, lambda b: b[:-56], "tree_offsets must rise from 0"),
     "half a node": (1, lambda b: b[:-28], "nodes has 308 bytes, expected a multiple of 56"),

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ranktrees import scoring
 from ranktrees._core.dtypes import NODE
-from ranktrees._core.scoring import node_depths
+from ranktrees._core.scoring import FAULTS, find_fault, node_depths
 from ranktrees.formats import native
 from ranktrees.scorer import Scorer
 
@@ -820,34 +820,10 @@ def _check_nodes(nodes, tree_offsets, bitsets, categories, n_features):
     if bitsets.ndim != 2 or bitsets.shape[1] != 8:
         raise ValueError(f"bitsets must have shape (n, 8), got {bitsets.shape}")
 
-    sizes = np.diff(tree_offsets)
-    start, size = np.repeat(tree_offsets[:-1], sizes), np.repeat(sizes, sizes)
-    index = np.arange(len(nodes)) - start
-    left, right, feature = nodes["left"], nodes["right"], nodes["feature"]
-    inner = feature != -1
-    is_categorical = inner & (nodes["categories"] >= 0)
-    has_categories = np.array([each is not None for each in categories])
-
-    def refuse(bad, message):
-        if bad.any():
-            node = np.argmax(bad)
-            t = np.searchsorted(tree_offsets, node, side="right") - 1
-            raise ValueError(f"tree {t}, node {index[node]}: {message}")
-
-    refuse((feature < -1) | (feature >= n_features), f"feature must be -1 (a leaf) or below {n_features}")
-    for child in (left, right):
-        refuse(
-            inner & ((child <= index) | (child >= size)),
-            "a child must come after its parent, in the same tree",
-        )
-    parents = np.bincount(
-        np.concatenate([(start + left)[inner], (start + right)[inner]]), minlength=len(nodes)
-    )
-    refuse(parents != (index > 0), "every node but the root must be the child of exactly one node")
-    refuse(is_categorical & (nodes["categories"] >= len(bitsets)), f"categories must be below {len(bitsets)}")
-    refuse(is_categorical & ~has_categories[feature], "a categorical split on a feature without categories")
-    refuse(np.isnan(nodes["cut"]), "cut must not be NaN")
-    refuse(~np.isfinite(nodes["value"]), "value must be finite")
-    refuse(~np.isfinite(nodes["gain"]), "gain must be finite")
-    refuse(nodes["count"] < 0, "count must not be negative")
-    refuse(nodes["missing_left"] > 1, "missing_left must be 0 or 1")
+    has_categories = np.array([each is not None for each in categories], np.uint8)
+    scratch = np.zeros(len(nodes), np.uint8)
+    fault = find_fault(nodes, tree_offsets, len(bitsets), has_categories, scratch)
+    if fault is not None:
+        t, node, number = fault
+        message = FAULTS[number].format(n_features=n_features, n_bitsets=len(bitsets))
+        raise ValueError(f"tree {t}, node {node}: {message}")

@@ -124,3 +124,25 @@ def random_growing_tree(rng, n_leaves, n_bins):
     split["missing_left"], split["categorical"] = rng.integers(2, size=(2, n))
     split["categories"] = rng.integers(2**32, size=(n, 8), dtype=np.uint32)
     return leaves
+
+
+def is_a_tree(nodes, n_features, n_bitsets, has_categories):
+    """Whether a walk stays inside, ends, and finds numbers, and every node is reached in one way."""
+    parents = [0] * len(nodes)
+    for i, node in enumerate(nodes):
+        if not -1 <= node["feature"] < n_features:
+            return False
+        if node["feature"] >= 0:
+            for child in (int(node["left"]), int(node["right"])):
+                if not i < child < len(nodes):
+                    return False
+                parents[child] += 1
+            if node["categories"] >= n_bitsets:
+                return False
+            if node["categories"] >= 0 and not has_categories[node["feature"]]:
+                return False
+        if np.isnan(node["cut"]) or not np.isfinite(node["value"]) or not np.isfinite(node["gain"]):
+            return False
+        if node["count"] < 0 or node["missing_left"] > 1:
+            return False
+    return parents == [0] + [1] * (len(nodes) - 1)
