@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy
 from Cython.Build import cythonize
 from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
 
 # Identical models on every machine need plain IEEE arithmetic: no contraction into fused operations.
 EXACT = [] if sys.platform == "win32" else ["-O3", "-ffp-contract=off", "-fno-math-errno"]
@@ -32,6 +33,14 @@ def openmp_flags():
     return []
 
 
+class BuildTogether(build_ext):
+    """Compiles as many extensions at the same time as there are processors."""
+
+    def finalize_options(self):
+        super().finalize_options()
+        self.parallel = self.parallel or os.cpu_count()
+
+
 openmp = openmp_flags()
 extensions = [
     Extension(
@@ -46,6 +55,7 @@ extensions = [
     for source in sorted(Path("pyx").glob("*.pyx"))
 ]
 setup(
+    cmdclass={"build_ext": BuildTogether},
     ext_modules=cythonize(
         extensions,
         include_path=["pyx"],
@@ -59,5 +69,5 @@ setup(
             "embedsignature": True,
             "freethreading_compatible": True,
         },
-    )
+    ),
 )
