@@ -1,0 +1,158 @@
+"""Ranks that train together, each with rows of its own: what they say to each other.
+
+A *rank* is one of ``size`` processes. All of them run the same code and come to the same calls; every call
+below is made by all. One process is a rank alone: it says nothing, and all calls return at once.
+
+    rank 0   rows of some queries ---.
+    rank 1   rows of others    ------+--- sums of integers ---> the same tree on each
+    rank 2   none              ------'
+
+What is summed is integers, so that no result depends on who adds what to what, or when.
+"""
+
+import math
+from collections import Counter
+
+import numpy as np
+
+OPERATIONS = ("sum", "max", "min")
+
+
+class RankError(RuntimeError):
+    """Training together has failed on some rank: the message names the rank and the step.
+
+    Examples
+    --------
+    >>> from ranktrees.communicator import RankError
+    >>> raise RankError("rank 1 failed at tree 3: ValueError: boom")
+    Traceback (most recent call last):
+    ...
+    ranktrees.communicator.RankError: rank 1 failed at tree 3: ValueError: boom
+    """
+
+
+class Communicator:
+    """A rank alone, and the base of those that have others.
+
+    Arrays are contiguous; those that are summed hold int64. A derived class defines ``rank``, ``size`` and
+    the methods that begin with an underscore, which are called only where there are others.
+
+    Attributes
+    ----------
+    rank, size : int
+    step : str
+        Where training is, for messages.
+    traffic : Counter
+        "messages" and "bytes" that this rank has sent, by what the collective needs at least: of n bytes on P
+        ranks a sum that all get is ``2 n (P - 1) / P``, one that each gets a part of ``n (P - 1) / P``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ranktrees.communicator import Communicator
+    >>> alone = Communicator()
+    >>> alone.allreduce(np.array([1, 2])), alone.allgather("x")
+    (array([1, 2]), ['x'])
+    """
+
+    rank = 0
+    size = 1
+
+    def __init__(self):
+        self.step = ""
+        self.traffic = Counter()
+
+    @property
+    def alone(self):
+        """Whether there are no others."""
+        return self.size == 1
+
+    def at(self, step):
+        """Say where training is: messages of failures name it."""
+        self.step = step
+
+    def allreduce(self, array, op="sum"):
+        """Put together what all ranks have in ``array``, element by element, in place.
+
+        Parameters
+        ----------
+        array : ndarray of int64 or float64
+            Of the same size on all ranks. Float64 for "max" and "min" only: sums of floats have an order.
+        op : {"sum", "max", "min"}
+
+        Returns
+        -------
+        array : ndarray
+            The same one.
+        """
+        if array.dtype != np.int64 and (op == "sum" or array.dtype != np.float64):
+            raise TypeError(
+                f"cannot take the {op} of {array.dtype}: expected int64, or float64 for max and min."
+            )
+        if not self.alone:
+            self._count(2 * array.nbytes * (self.size - 1) / self.size)
+            self._allreduce(array, op)
+        return array
+
+    def reduce_scatter(self, array, counts):
+        """The sum over all ranks of this rank's part.
+
+        Parameters
+        ----------
+        array : ndarray of int64
+            The parts of rank 0, 1, ..., one after the other.
+        counts : sequence of int
+            How long the parts are.
+
+        Returns
+        -------
+        part : ndarray of int64, shape (counts[rank],)
+        """
+        if self.alone:
+            return array
+        self._count(array.nbytes * (self.size - 1) / self.size)
+        return self._reduce_scatter(array, counts)
+
+    def allgather(self, value):
+        """What each rank passes, in the order of ranks: anything that can be pickled."""
+        return [value] if self.alone else self._allgather(value)
+
+    def alltoall(self, values):
+        """From each rank what it passes for this one: ``values[r]`` is for rank r."""
+        return list(values) if self.alone else self._alltoall(values)
+
+    def bcast(self, value, root=0):
+        """What rank ``root`` passes."""
+        return value if self.alone else self.allgather(value if self.rank == root else None)[root]
+
+    def fail(self, error):
+        """Tell the others that this rank cannot go on, which raises a `RankError` on each."""
+
+    def exact_sum(self, values):
+        """The sum of float64 values of all ranks, rounded once: the same for any order and any dealing."""
+        values = np.asarray(values, np.float64).tolist()
+        if self.alone:
+            return math.fsum(values)
+        parts = []
+        while (part := math.fsum(values)) and math.isfinite(part):  # what one double does not hold, others do
+            parts.append(part)
+            values.append(-part)
+        if not math.isfinite(part):
+            parts.append(part)
+        return math.fsum(number for parts in self.allgather(parts) for number in parts)
+
+    def _count(self, n_bytes, n_messages=1):
+        self.traffic["messages"] += n_messages
+        self.traffic["bytes"] += n_bytes
+
+    def _allreduce(self, array, op):
+        raise NotImplementedError
+
+    def _reduce_scatter(self, array, counts):
+        raise NotImplementedError
+
+    def _allgather(self, value):
+        raise NotImplementedError
+
+    def _alltoall(self, values):
+        raise NotImplementedError

@@ -1,0 +1,61 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from ranks import together
+
+from ranktrees.communicator import Communicator, RankError
+
+finite = st.floats(allow_nan=False, allow_infinity=False, min_value=-1e300, max_value=1e300)
+
+
+@given(st.lists(arrays(np.float64, st.integers(0, 20), elements=finite), min_size=1, max_size=4))
+def test_a_sum_of_floats_is_rounded_once_whoever_holds_them(parts):
+    whole = math.fsum(np.concatenate(parts).tolist())
+    assert together(len(parts), lambda ranks: ranks.exact_sum(parts[ranks.rank])) == [whole] * len(parts)
+
+
+def test_each_rank_gets_its_part_of_the_sum():
+    parts = together(3, lambda ranks: ranks.reduce_scatter(np.arange(6) + ranks.rank, [1, 0, 5]))
+    assert [part.tolist() for part in parts] == [[3], [], [6, 9, 12, 15, 18]]
+
+
+@pytest.mark.parametrize("size", [1, 3])
+def test_sums_and_extremes_are_put_together_in_place(size):
+    def all_three(ranks):
+        own = np.array([ranks.rank, -ranks.rank])
+        return [ranks.allreduce(own.copy(), op).tolist() for op in ("sum", "max", "min")]
+
+    last = size - 1
+    n = size * last // 2
+    assert together(size, all_three) == [[[n, -n], [last, 0], [0, -last]]] * size
+
+
+def test_what_one_passes_all_get():
+    assert together(3, lambda ranks: ranks.bcast(ranks.rank * 10, root=2)) == [20] * 3
+
+
+def test_everyone_gets_what_is_meant_for_them():
+    got = together(2, lambda ranks: ranks.alltoall([f"{ranks.rank} to 0", f"{ranks.rank} to 1"]))
+    assert got == [["0 to 0", "1 to 0"], ["0 to 1", "1 to 1"]]
+
+
+def test_a_failure_reaches_the_others():
+    def fit(ranks):
+        ranks.at("tree 3")
+        if ranks.rank == 1:
+            raise ValueError("boom")
+        with pytest.raises(RankError, match="rank 1 failed at tree 3: ValueError: boom"):
+            ranks.allreduce(np.zeros(1, np.int64))
+
+    with pytest.raises(ValueError, match="boom"):
+        together(3, fit)
+
+
+@pytest.mark.parametrize("array", [np.zeros(2), np.zeros(2, np.int32)])
+def test_only_integers_are_summed(array):
+    with pytest.raises(TypeError, match="cannot take the sum of"):
+        Communicator().allreduce(array)
