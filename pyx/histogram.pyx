@@ -107,11 +107,28 @@ cdef class Builder:
         with_line, without : ndarrays of int32
             The children that may split.
         """
-        cdef int64_t n = parents.shape[0], i, n_built = 0, n_values = 0, width = self.lines.shape[1]
+        cdef int64_t n_values = 0, i
+        cdef const int32_t[::1] built, siblings
+        built, siblings = self.hand_over(parents, children, few_rows)
+        if built.shape[0]:
+            for i in range(built.shape[0]):
+                n_values += (self.leaves[built[i]].stop - self.leaves[built[i]].start) * self.bytes.shape[1]
+            self.build(built, bits, same, worth_threads(n_threads, n_values, values_per_thread))
+            self.subtract(built, siblings)
+        return self.sorted_out(children)
+
+    def hand_over(
+        self, const int32_t[::1] parents, const int32_t[::1] children, int64_t few_rows, bint by_rows=True
+    ):
+        """The first step of `take_over`: each parent's line is its larger child's, the smaller takes another.
+
+        Which is smaller tells the number of rows, or the hessian, which is that of all ranks. Returns those
+        whose lines are to be built, and their siblings, whose lines are then to be lessened by them.
+        """
+        cdef int64_t n = parents.shape[0], i, n_built = 0
         cdef int32_t[::1] built = np.empty(n, np.int32)
         cdef int32_t[::1] siblings = np.empty(n, np.int32)
-        cdef int32_t[::1] sorted_out = np.empty(2 * n, np.int32)
-        cdef int64_t n_with = 0, n_without = 0
+        cdef bint turned
         cdef Leaf* parent
         cdef Leaf* smaller
         cdef Leaf* larger
@@ -119,7 +136,11 @@ cdef class Builder:
             parent = &self.leaves[parents[i]]
             smaller = &self.leaves[children[2 * i]]
             larger = &self.leaves[children[2 * i + 1]]
-            if smaller.stop - smaller.start > larger.stop - larger.start:
+            if by_rows:
+                turned = smaller.stop - smaller.start > larger.stop - larger.start
+            else:
+                turned = smaller.total.hessian > larger.total.hessian
+            if turned:
                 smaller, larger = larger, smaller
             if parent.histogram < 0:
                 continue
@@ -134,22 +155,29 @@ cdef class Builder:
             built[n_built] = <int32_t>(smaller - &self.leaves[0])
             siblings[n_built] = <int32_t>(larger - &self.leaves[0])
             n_built += 1
-            n_values += (smaller.stop - smaller.start) * (self.bytes.shape[1])
-        if n_built:
-            self.build(built[:n_built], bits, same, worth_threads(n_threads, n_values, values_per_thread))
-            for i in range(n_built):
-                subtract_line(
-                    width, &self.lines[self.leaves[built[i]].histogram, 0],
-                    &self.lines[self.leaves[siblings[i]].histogram, 0],
-                )
-        for i in range(2 * n):
+        return built.base[:n_built], siblings.base[:n_built]
+
+    def subtract(self, const int32_t[::1] built, const int32_t[::1] siblings):
+        """The second: siblings held the sums of both."""
+        cdef int64_t i
+        for i in range(built.shape[0]):
+            subtract_line(
+                self.lines.shape[1], &self.lines[self.leaves[built[i]].histogram, 0],
+                &self.lines[self.leaves[siblings[i]].histogram, 0],
+            )
+
+    def sorted_out(self, const int32_t[::1] children):
+        """The children that may split: those that have a line, and those that have none."""
+        cdef int64_t n = children.shape[0], i, n_with = 0, n_without = 0
+        cdef int32_t[::1] sorted_out = np.empty(n, np.int32)
+        for i in range(n):
             if self.leaves[children[i]].may_split and self.leaves[children[i]].histogram >= 0:
                 sorted_out[n_with] = children[i]
                 n_with += 1
             elif self.leaves[children[i]].may_split:
                 n_without += 1
-                sorted_out[2 * n - n_without] = children[i]
-        return sorted_out.base[:n_with], sorted_out.base[2 * n - n_without :][::-1].copy()
+                sorted_out[n - n_without] = children[i]
+        return sorted_out.base[:n_with], sorted_out.base[n - n_without :][::-1].copy()
 
     def forget(self, const int32_t[::1] ids, bint split_too=True):
         """These leaves need their lines no more; only those without a split where ``split_too`` is false."""

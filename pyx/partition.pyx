@@ -6,7 +6,7 @@
 import numpy as np
 
 from cython.parallel cimport parallel, prange, threadid
-from libc.math cimport INFINITY, NAN, fabs
+from libc.math cimport INFINITY, fabs, ldexp
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy, memset
 
@@ -31,6 +31,9 @@ cdef extern from "parting.h" nogil:
 
 cdef extern from "rounding.h" nogil:
     double exact_sum(const double* values, const uint32_t* rows, int64_t n) noexcept
+    double largest_of_rows(const double* values, const uint32_t* rows, int64_t n) noexcept
+    int places_for(double largest, int64_t n) noexcept
+    int64_t steps_of_rows(const double* values, const uint32_t* rows, int64_t n, int places) noexcept
 
 cdef enum:
     ROW = 2  # what parting one row costs, in steps of about a nanosecond
@@ -40,6 +43,11 @@ cdef enum:
 
 # Values of rows that differ by less are the same but for what computing them rounds.
 cdef double SAME = 2.0 ** -50
+
+
+cdef inline bint agree(double highest, double minus_lowest) noexcept nogil:
+    """Whether values up to ``highest`` and down to minus ``minus_lowest`` are the same; none are."""
+    return highest + minus_lowest <= SAME * max(fabs(highest), fabs(minus_lowest))
 
 
 cdef void find_way(const Split* split, int32_t n_bins, Way* way) noexcept nogil:
@@ -164,10 +172,10 @@ cdef class Parter:
         return n_loud
 
     def plant(
-        self, int64_t n_loud, int64_t n_rows, int64_t gradient, int64_t hessian, double l2,
+        self, int64_t n_loud, int64_t n_rows, int64_t gradient, int64_t hessian, int64_t count, double l2,
         double gradient_unit, double hessian_unit, gradients=None, hessians=None,
     ):
-        """A new tree: the root has the first ``n_rows`` of the order, whose sums are given, and no bounds.
+        """A new tree: the root has the first ``n_rows`` of the order, and no bounds; its total is given.
 
         After ``n_loud`` of them come the quiet ones. Where the ``gradients`` and ``hessians`` of all rows are
         given, leaves whose rows all want the same value may not split: nothing is gained by it.
@@ -180,7 +188,7 @@ cdef class Parter:
         root.quiet_stop = n_rows
         root.total.gradient = gradient
         root.total.hessian = <uint32_t>hessian
-        root.total.count = <uint32_t>n_rows
+        root.total.count = <uint32_t>count
         root.lower = -INFINITY
         root.upper = INFINITY
         root.left = root.right = root.histogram = root.split.feature = root.only = -1
@@ -189,18 +197,25 @@ cdef class Parter:
         self.leaves[0] = root
 
     cdef int32_t may_split(self, const Leaf* leaf) noexcept nogil:
-        cdef int64_t most = min(n_rows_of(leaf) // self.min_samples_leaf - 1, self.max_depth - leaf.depth)
-        cdef double value = NAN
-        if most <= 0 or (
-            self.gradients is not None
-            and self.agree(leaf.start, leaf.stop, &value)
-            and self.agree(leaf.quiet_start, leaf.quiet_stop, &value)
-        ):
-            return 0
-        return <int32_t>most
+        cdef int32_t most = self.may_split_by_size(leaf)
+        cdef double[2] ends
+        if most:
+            self.find_ends(leaf, ends)
+        return most if most and not agree(ends[0], ends[1]) else 0
 
-    cdef bint agree(self, int64_t start, int64_t stop, double* value) noexcept nogil:
-        """Whether all rows want the same value, and that of ``value`` if it has one."""
+    cdef int32_t may_split_by_size(self, const Leaf* leaf) noexcept nogil:
+        cdef int64_t n_rows = leaf.total.count
+        return <int32_t>max(0, min(n_rows // self.min_samples_leaf - 1, self.max_depth - leaf.depth))
+
+    cdef void find_ends(self, const Leaf* leaf, double* ends) noexcept nogil:
+        """What the leaf's rows want at most, and minus what they want at least, until that is not the same."""
+        ends[0] = ends[1] = -INFINITY if self.gradients is not None else 1.0  # not known: not the same
+        if self.gradients is None:
+            return
+        self.widen(leaf.start, leaf.stop, ends)
+        self.widen(leaf.quiet_start, leaf.quiet_stop, ends)
+
+    cdef void widen(self, int64_t start, int64_t stop, double* ends) noexcept nogil:
         cdef int64_t i, row
         cdef double own
         for i in range(start, stop):
@@ -208,11 +223,26 @@ cdef class Parter:
             if self.gradients[row] == 0.0 and self.hessians[row] == 0.0:
                 continue
             own = self.gradients[row] / self.hessians[row]
-            if value[0] != value[0]:
-                value[0] = own
-            elif not fabs(own - value[0]) <= SAME * fabs(own):
-                return False
-        return True
+            ends[0] = max(ends[0], own)
+            ends[1] = max(ends[1], -own)
+            if not agree(ends[0], ends[1]):
+                return
+
+    def ends_of(self, const int32_t[::1] ids):
+        """float64[n, 2]: what this rank's rows of leaves want; the larger ones of all ranks, see `judge`."""
+        cdef double[:, ::1] ends = np.empty((ids.shape[0], 2))
+        cdef int64_t i
+        for i in range(ids.shape[0]):
+            self.find_ends(&self.leaves[ids[i]], &ends[i, 0])
+        return ends.base
+
+    def judge(self, const int32_t[::1] ids, const double[:, ::1] ends):
+        """Leaves may not split whose rows all want the same, on all ranks."""
+        cdef int64_t i
+        for i in range(ids.shape[0]):
+            self.leaves[ids[i]].may_split = self.may_split_by_size(&self.leaves[ids[i]])
+            if agree(ends[i, 0], ends[i, 1]):
+                self.leaves[ids[i]].may_split = 0
 
     def split(self, const int32_t[::1] ids, int32_t first_child, int n_threads, int64_t values_per_thread=1):
         """Part the rows of each leaf in ``ids``; its children are first_child + 2 i and + 1.
@@ -381,7 +411,7 @@ def settle_leaves(
 ):
     """Set each leaf's value from its own rows: light rows count to the last bit where they are alone."""
     cdef int64_t k, n_rows
-    cdef double gradient, hessian, value
+    cdef double gradient, hessian
     cdef const uint32_t* rows
     for k in prange(
         leaves.shape[0], nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"
@@ -390,9 +420,71 @@ def settle_leaves(
             rows = &order[0] + leaves[k].start
             n_rows = leaves[k].stop - leaves[k].start
             gradient = exact_sum(&gradients[0], rows, n_rows)
-            hessian = exact_sum(&hessians[0], rows, n_rows) + l2
-            value = -gradient / hessian if hessian > 0 else 0.0
-            leaves[k].value = min(max(value, leaves[k].lower), leaves[k].upper)
+            hessian = exact_sum(&hessians[0], rows, n_rows)
+            leaves[k].value = settled(&leaves[k], gradient, hessian, l2)
+
+
+cdef inline double settled(const Leaf* leaf, double gradient, double hessian, double l2) noexcept nogil:
+    cdef double value = -gradient / (hessian + l2) if hessian + l2 > 0 else 0.0
+    return min(max(value, leaf.lower), leaf.upper)
+
+
+def largest_of_leaves(
+    const Leaf[::1] leaves,             # IN
+    const uint32_t[::1] order,          # IN
+    const double[::1] values,           # IN   one per row
+    double[::1] largest,                # OUT  of each node; 0 where it was split
+    int n_threads,
+):
+    """The largest |value| of each leaf's rows: the first of three steps to sums over ranks, see rounding.h."""
+    cdef int64_t k
+    for k in prange(
+        leaves.shape[0], nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"
+    ):
+        largest[k] = 0.0
+        if leaves[k].left < 0 and leaves[k].stop > leaves[k].start:
+            largest[k] = largest_of_rows(
+                &values[0], &order[leaves[k].start], leaves[k].stop - leaves[k].start
+            )
+
+
+def steps_of_leaves(
+    const Leaf[::1] leaves,             # IN
+    const uint32_t[::1] order,          # IN
+    const double[::1] values,           # IN   one per row
+    const double[::1] largest,          # IN   of each leaf, over all ranks
+    int64_t[::1] steps,                 # OUT
+    int n_threads,
+):
+    """The sum of each leaf's rows in steps: the second."""
+    cdef int64_t k
+    for k in prange(
+        leaves.shape[0], nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"
+    ):
+        steps[k] = 0
+        if leaves[k].left < 0 and leaves[k].stop > leaves[k].start and largest[k] > 0:
+            steps[k] = steps_of_rows(
+                &values[0], &order[leaves[k].start], leaves[k].stop - leaves[k].start,
+                places_for(largest[k], leaves[k].total.count),
+            )
+
+
+def settle_by_steps(
+    Leaf[::1] leaves,                   # IN and OUT  the value of those that were not split
+    const double[:, ::1] largest,       # IN   of gradients and of hessians, over all ranks
+    const int64_t[:, ::1] steps,        # IN   their sums
+    double l2,
+):
+    """Set each leaf's value from its sums over ranks: the third."""
+    cdef int64_t k, i
+    cdef double[2] sums
+    for k in range(leaves.shape[0]):
+        if leaves[k].left < 0:
+            for i in range(2):
+                sums[i] = 0.0
+                if largest[i, k] > 0:
+                    sums[i] = ldexp(<double>steps[i, k], -places_for(largest[i, k], leaves[k].total.count))
+            leaves[k].value = settled(&leaves[k], sums[0], sums[1], l2)
 
 
 def add_values(

@@ -85,13 +85,20 @@ INLINE int64_t row_sum_at_random(double gradient, double hessian, double gradien
 }
 
 EACH_WIDTH(void, round_stretch_at_random,
-           (int64_t n, int64_t first, const uint32_t *RESTRICT order, const double *RESTRICT gradients,
-            const double *RESTRICT hessians, double gradient_scale, double hessian_scale, int bits, int sampled,
-            uint64_t seed, uint64_t stream, int64_t *RESTRICT sums),
-           (n, first, order, gradients, hessians, gradient_scale, hessian_scale, bits, sampled, seed, stream, sums)) {
+           (int64_t n, int64_t first, const uint32_t *RESTRICT order, const int64_t *RESTRICT numbers,
+            const double *RESTRICT gradients, const double *RESTRICT hessians, double gradient_scale,
+            double hessian_scale, int bits, int sampled, uint64_t seed, uint64_t stream, int64_t *RESTRICT sums),
+           (n, first, order, numbers, gradients, hessians, gradient_scale, hessian_scale, bits, sampled, seed, stream,
+            sums)) {
     const uint64_t key = portable_key(seed, stream);
     const int other_bits = sampled ? 0 : 32;
-    if (!order)
+    if (numbers)
+        for (int64_t i = 0; i < n; i++) {
+            const int64_t row = order ? (int64_t)order[i] : first + i;
+            sums[i] = row_sum_at_random(gradients[row], hessians[row], gradient_scale, hessian_scale, bits,
+                                        other_bits, key, numbers[row]);
+        }
+    else if (!order)
         for (int64_t i = 0; i < n; i++)
             sums[i] = row_sum_at_random(gradients[first + i], hessians[first + i], gradient_scale, hessian_scale,
                                         bits, other_bits, key, first + i);
@@ -102,26 +109,40 @@ EACH_WIDTH(void, round_stretch_at_random,
 }
 
 /* The sum of values[row] over some rows, the same in any order: integers on the scale of the largest of them,
- * so that light rows count to the last bit where they are alone. */
-EACH_WIDTH(double, exact_sum, (const double *RESTRICT values, const uint32_t *RESTRICT rows, int64_t n),
+ * so that light rows count to the last bit where they are alone. In three steps, for the rows of many ranks. */
+EACH_WIDTH(double, largest_of_rows, (const double *RESTRICT values, const uint32_t *RESTRICT rows, int64_t n),
            (values, rows, n)) {
     uint64_t most = 0;
     for (int64_t i = 0; i < n; i++) {
         const uint64_t size = portable_to_bits(values[rows[i]]) & 0x7fffffffffffffffULL;
         most = size > most ? size : most;
     }
-    if (most == 0)
-        return 0.0;
+    return portable_from_bits(most);
+}
+
+/* 1.0 has 2^places steps: n values up to the largest add up to less than 2^62 of them. */
+INLINE int places_for(double largest, int64_t n) {
     int bits = 51, exponent;
     while (bits > 0 && n > (int64_t)1 << (62 - bits))
         bits--;
-    frexp(portable_from_bits(most), &exponent);
-    exponent = bits - exponent < 1000 ? bits - exponent : 1000;
-    const double scale = ldexp(1.0, exponent);
+    frexp(largest, &exponent);
+    return bits - exponent < 1000 ? bits - exponent : 1000;
+}
+
+EACH_WIDTH(int64_t, steps_of_rows,
+           (const double *RESTRICT values, const uint32_t *RESTRICT rows, int64_t n, int places),
+           (values, rows, n, places)) {
+    const double scale = ldexp(1.0, places);
     int64_t total = 0;
     for (int64_t i = 0; i < n; i++)
         total += rounded(values[rows[i]] * scale);
-    return ldexp((double)total, -exponent);
+    return total;
+}
+
+INLINE double exact_sum(const double *values, const uint32_t *rows, int64_t n) {
+    const double largest = largest_of_rows(values, rows, n);
+    const int places = places_for(largest, n);
+    return largest == 0 ? 0.0 : ldexp((double)steps_of_rows(values, rows, n, places), -places);
 }
 
 #endif

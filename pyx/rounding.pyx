@@ -10,9 +10,9 @@ cdef extern from "rounding.h" nogil:
         double gradient_scale, double hessian_scale, int bits, int same, int64_t* sums,
     ) noexcept
     void round_stretch_at_random(
-        int64_t n, int64_t first, const uint32_t* order, const double* gradients, const double* hessians,
-        double gradient_scale, double hessian_scale, int bits, int sampled, uint64_t seed, uint64_t stream,
-        int64_t* sums,
+        int64_t n, int64_t first, const uint32_t* order, const int64_t* numbers, const double* gradients,
+        const double* hessians, double gradient_scale, double hessian_scale, int bits, int sampled,
+        uint64_t seed, uint64_t stream, int64_t* sums,
     ) noexcept
     double portable_from_bits(uint64_t bits)
 
@@ -65,10 +65,11 @@ def round_rows(
     double hessian_scale,
     int bits,
     bint same,
-    bint at_random,                # up or down, by (seed, stream, row)
+    bint at_random,                # up or down, by (seed, stream, number of the row)
     bint sampled,                  # both by one draw
     uint64_t seed,
     uint64_t stream,
+    const int64_t[::1] numbers,    # IN   of the rows, or None: 0, 1, ...
     int64_t[::1] sums,             # OUT  one per row of the tree, in the order of ``order``
     int n_threads,
 ):
@@ -76,6 +77,7 @@ def round_rows(
     cdef int64_t n = sums.shape[0], n_stretches = min(n_threads, MOST_STRETCHES), s, first, all_rows = 0
     cdef int64_t[MOST_STRETCHES] totals
     cdef const uint32_t* rows
+    cdef const int64_t* own_numbers = &numbers[0] if numbers is not None and numbers.shape[0] else NULL
     if n == 0:
         return 0, 0
     for s in prange(
@@ -85,8 +87,8 @@ def round_rows(
         rows = &order[first] if order is not None else NULL
         if at_random:
             round_stretch_at_random(
-                n * (s + 1) // n_stretches - first, first, rows, &gradients[0], &hessians[0], gradient_scale,
-                hessian_scale, bits, sampled, seed, stream, &sums[first],
+                n * (s + 1) // n_stretches - first, first, rows, own_numbers, &gradients[0], &hessians[0],
+                gradient_scale, hessian_scale, bits, sampled, seed, stream, &sums[first],
             )
         else:
             round_stretch(

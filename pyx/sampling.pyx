@@ -4,12 +4,13 @@ from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from records cimport portable_key, portable_random, portable_shuffle, portable_uniform
 
 
-def uniforms(uint64_t seed, uint64_t stream, double[::1] numbers):
-    """numbers[i] uniform in [0, 1), by (seed, stream, i)."""
+def uniforms(uint64_t seed, uint64_t stream, double[::1] out, const int64_t[::1] numbers=None):
+    """out[i] uniform in [0, 1), by (seed, stream, numbers[i]); without numbers by (seed, stream, i)."""
     cdef int64_t i
+    cdef const int64_t* own = &numbers[0] if numbers is not None and numbers.shape[0] else NULL
     with nogil:
-        for i in range(numbers.shape[0]):
-            numbers[i] = portable_uniform(portable_random(seed, stream, i))
+        for i in range(out.shape[0]):
+            out[i] = portable_uniform(portable_random(seed, stream, own[i] if own != NULL else i))
 
 
 def draws(uint64_t seed, uint64_t stream, uint32_t[::1] times, int64_t n_draws):

@@ -587,8 +587,30 @@ cdef class Finder:
 
     def find(self, const int32_t[::1] ids, int n_threads):
         """The best split of each leaf that has a line of all bins."""
-        cdef int64_t n_ids = ids.shape[0], n_features = self.offsets.shape[0] - 1
-        cdef int64_t n_shares = min(n_threads, n_features) if n_ids < n_threads else 1, task, i, share
+        cdef int64_t n_shares = self.scan_lines(ids, self.all_features, n_threads)
+        self.conclude_all(ids, n_shares)
+        if self.apart:
+            self.verify_all(ids, self.all_features, n_threads)
+
+    def find_loosely(self, const int32_t[::1] ids, const int32_t[:, ::1] features, int n_threads):
+        """SPLIT records, shape (n_ids, ...): the best of some features only, of leaves whose lines have these.
+
+        ``features`` are rising, but for some that are -1; one line per leaf, or one line for all. See
+        `choose_among`, and then `count_left_of`.
+        """
+        cdef int64_t n_shares = self.scan_lines(ids, features, n_threads)
+        return np.asarray(self.found)[: ids.shape[0] * n_shares].reshape(len(ids), n_shares)
+
+    def choose_among(self, const int32_t[::1] ids, Split[:, ::1] found):
+        """The best split of each leaf among those found, features rising."""
+        cdef int64_t i
+        for i in range(ids.shape[0]):
+            conclude(&self.leaves[ids[i]], &found[i, 0], found.shape[1], self.bounded, &self.rules)
+
+    cdef int64_t scan_lines(self, const int32_t[::1] ids, const int32_t[:, ::1] features, int n_threads):
+        """Fill ``found`` with some splits for each leaf, each the best of its share of the features."""
+        cdef int64_t n_ids = ids.shape[0], width = features.shape[1], first
+        cdef int64_t n_shares = min(n_threads, width) if n_ids < n_threads else 1, task, i, share
         cdef Split* found = self.room_for(n_ids * n_shares)
         for task in prange(
             n_ids * n_shares, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1,
@@ -596,25 +618,33 @@ cdef class Finder:
         ):
             i = task // n_shares
             share = task % n_shares
+            first = width * share // n_shares
             self.scan_line(
-                &self.leaves[ids[i]], n_features * share // n_shares, n_features * (share + 1) // n_shares,
-                found + task,
+                &self.leaves[ids[i]], &features[i if features.shape[0] > 1 else 0, first],
+                width * (share + 1) // n_shares - first, found + task,
             )
-        for i in range(n_ids):
-            conclude(&self.leaves[ids[i]], found + i * n_shares, n_shares, self.bounded, &self.rules)
-        if self.apart:
-            self.verify_all(ids, self.all_features, n_threads)
+        return n_shares
 
-    cdef void scan_line(self, const Leaf* leaf, int64_t first, int64_t last, Split* best) noexcept nogil:
+    cdef void conclude_all(self, const int32_t[::1] ids, int64_t n_shares):
+        cdef int64_t i
+        for i in range(ids.shape[0]):
+            conclude(
+                &self.leaves[ids[i]], &self.found[i * n_shares], n_shares, self.bounded, &self.rules
+            )
+
+    cdef void scan_line(
+        self, const Leaf* leaf, const int32_t* features, int64_t width, Split* best
+    ) noexcept nogil:
         cdef Bin[CELLS] wide
         cdef const int64_t* line = &self.lines[leaf.histogram, 0]
         cdef const Bin* cells
-        cdef int64_t f
+        cdef int64_t f, k
         cdef Rules rules = self.rules_of(leaf, not self.apart)
         cdef Sums total = sums_of(leaf.total)
         begin(leaf, self.bounded, &self.rules, best)
-        for f in range(first, last):
-            if 0 <= leaf.only != f:
+        for k in range(width):
+            f = features[k]
+            if f < 0 or 0 <= leaf.only != f:
                 continue
             if self.lanes == 2:
                 cells = <const Bin*>(line + 2 * self.offsets[f])
@@ -895,12 +925,27 @@ cdef class Finder:
             )
 
     cdef int64_t count_left(self, Leaf* leaf, int n_threads) noexcept nogil:
-        """How many rows the leaf's split sends left; a leaf that lacks no value sends such rows with most.
+        """How many rows the leaf's split sends left."""
+        cdef int64_t n_up_to, n_missing
+        self.count_codes(leaf, n_threads, &n_up_to, &n_missing)
+        return self.n_left_by(leaf, n_up_to, n_missing)
+
+    cdef int64_t n_left_by(self, Leaf* leaf, int64_t n_up_to, int64_t n_missing) noexcept nogil:
+        """The same, where the codes are counted; a leaf that lacks no value sends such rows with most.
 
         Rows without a value that were set apart go right, if no others told where they belong and they are
         not kept to the left.
         """
-        cdef int64_t f = leaf.split.feature, n_up_to = 0, n_missing = 0, part
+        if n_missing == 0:
+            leaf.split.missing_left = side_of_none(n_up_to, leaf, &self.rules)
+            return n_up_to
+        return n_up_to + n_missing if leaf.split.missing_left else n_up_to
+
+    cdef void count_codes(
+        self, const Leaf* leaf, int n_threads, int64_t* n_up_to, int64_t* n_missing
+    ) noexcept nogil:
+        """How many rows have codes up to that of the split, and how many have no value."""
+        cdef int64_t f = leaf.split.feature, part
         cdef int64_t[2 * MOST_PARTS] up_to
         cdef int64_t[2 * MOST_PARTS] missing
         cdef int64_t n_parts = min(n_threads, MOST_PARTS)
@@ -910,13 +955,105 @@ cdef class Finder:
         else:
             for part in range(2):
                 self.count_part(leaf, 0, 1, part, missing_code, &up_to[part], &missing[part])
+        n_up_to[0] = n_missing[0] = 0
         for part in range(2 * n_parts):
-            n_up_to += up_to[part]
-            n_missing += missing[part]
-        if n_missing == 0:
-            leaf.split.missing_left = side_of_none(n_up_to, leaf, &self.rules)
-            return n_up_to
-        return n_up_to + n_missing if leaf.split.missing_left else n_up_to
+            n_up_to[0] += up_to[part]
+            n_missing[0] += missing[part]
+
+    def count_left_of(self, const int32_t[::1] ids, int n_threads):
+        """int64[n, 2]: rows of this rank with codes up to that of the leaf's split, and without a value."""
+        cdef int64_t[:, ::1] counts = np.zeros((ids.shape[0], 2), np.int64)
+        cdef int64_t i
+        for i in range(ids.shape[0]):
+            if self.leaves[ids[i]].split.feature >= 0:
+                self.count_codes(&self.leaves[ids[i]], n_threads, &counts[i, 0], &counts[i, 1])
+        return counts.base
+
+    def too_small(self, const int32_t[::1] ids, const int64_t[:, ::1] counts):
+        """bool[n]: whether a split found loosely makes a child of too few rows, which are counted now."""
+        cdef uint8_t[::1] small = np.zeros(ids.shape[0], np.uint8)
+        cdef int64_t i, n_left
+        cdef Leaf* leaf
+        for i in range(ids.shape[0]):
+            leaf = &self.leaves[ids[i]]
+            if leaf.split.feature >= 0:
+                n_left = self.n_left_by(leaf, counts[i, 0], counts[i, 1])
+                leaf.split.left.count = <uint32_t>n_left
+                small[i] = min(n_left, leaf.total.count - n_left) < self.rules.min_samples_leaf
+        return small.base.astype(bool)
+
+    def sums_of_shortlists(self, const int32_t[::1] ids, int n_threads):
+        """int64[n, 4, 256]: the bins of each leaf's shortlist, filled with this rank's rows."""
+        cdef int64_t[:, :, ::1] sums = np.zeros((ids.shape[0], SHORTLIST, CELLS), np.int64)
+        cdef int64_t i
+        for i in prange(
+            ids.shape[0], nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"
+        ):
+            self.sum_shortlist(&self.leaves[ids[i]], &sums[i, 0, 0], threadid())
+        return sums.base
+
+    cdef void sum_shortlist(self, const Leaf* leaf, int64_t* sums, int thread) noexcept nogil:
+        cdef const uint8_t* columns[SHORTLIST]
+        cdef int n_columns = 0, k
+        cdef int64_t n_rows = leaf.stop - leaf.start
+        while n_columns < SHORTLIST and leaf.shortlist[n_columns] >= 0:
+            columns[n_columns] = &self.columns[0, leaf.shortlist[n_columns]]
+            n_columns += 1
+        if n_rows == 0:
+            return
+        sum_columns(
+            n_columns, columns, &self.order[leaf.start], &self.sums[leaf.start], n_rows,
+            n_rows < self.order.shape[0] // 8, &self.columns_scratch[thread, 0],
+        )
+        for k in range(n_columns):
+            memcpy(
+                sums + k * CELLS, &self.columns_scratch[thread, k * COPIES * CELLS], CELLS * sizeof(int64_t)
+            )
+
+    def scan_shortlists(self, const int32_t[::1] ids, const int64_t[:, :, ::1] sums):
+        """The best split of each leaf among its shortlist, by their bins; see `count_left_of`."""
+        cdef Split[SHORTLIST] found
+        cdef Bin[CELLS] wide
+        cdef Leaf* leaf
+        cdef int64_t i, k
+        for i in range(ids.shape[0]):
+            leaf = &self.leaves[ids[i]]
+            for k in range(SHORTLIST):
+                begin(leaf, self.bounded, &self.rules, &found[k])
+                if leaf.shortlist[k] >= 0:
+                    widen_cells(CELLS, &sums[i, k, 0], self.bits, self.same, <two_lanes*>wide)
+                    self.scan(wide, leaf.shortlist[k], leaf, NULL, self.same, &found[k])
+            conclude(leaf, found, SHORTLIST, self.bounded, &self.rules)
+
+    def fill(self, const int32_t[::1] ids, const int32_t[:, ::1] features):
+        """BIN records, shape (n, width, 256): the bins of some features, filled with all rows of this rank.
+
+        ``features``: one line per leaf, or one line for all; they end at -1.
+        """
+        cdef int64_t n = ids.shape[0], width = features.shape[1], i, j
+        cdef Bin[:, :, ::1] cells = np.zeros((n, width, CELLS), BIN)
+        cdef const int32_t* own
+        for i in range(n):
+            own = &features[i if features.shape[0] > 1 else 0, 0]
+            for j in range(width):
+                if own[j] >= 0:
+                    self.add_columns(&self.leaves[ids[i]], own + j, 1, &cells[i, j, 0], NULL)
+        return np.asarray(cells)
+
+    def scan_filled(self, const int32_t[::1] ids, const int32_t[:, ::1] features, const Bin[:, :, ::1] cells):
+        """The best split of each leaf by bins that hold all rows."""
+        cdef Split best
+        cdef Leaf* leaf
+        cdef int64_t i, j
+        cdef const int32_t* own
+        for i in range(ids.shape[0]):
+            leaf = &self.leaves[ids[i]]
+            own = &features[i if features.shape[0] > 1 else 0, 0]
+            begin(leaf, self.bounded, &self.rules, &best)
+            for j in range(features.shape[1]):
+                if own[j] >= 0 and (leaf.only < 0 or leaf.only == own[j]):
+                    self.scan(&cells[i, j, 0], own[j], leaf, NULL, True, &best)
+            conclude(leaf, &best, 1, self.bounded, &self.rules)
 
     cdef void count_together(
         self, const Leaf* leaf, int64_t n_parts, int32_t missing_code, int64_t* up_to, int64_t* missing

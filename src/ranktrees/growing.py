@@ -19,6 +19,7 @@ from ranktrees._core.dtypes import LEAF, NODE
 from ranktrees.parallel import threads_for
 from ranktrees.rounding import RoundedRows
 from ranktrees.sampling import FEATURES, ROUNDING, stream
+from ranktrees.sharing import ALL
 
 
 class WholeLayers:
@@ -125,6 +126,8 @@ class TreeGrower:
     gradient_levels : int or None
         To how few steps gradients are rounded; see `RoundedRows.round`.
     n_threads : int
+    share : Share
+        What part of all rows these are.
     """
 
     def __init__(
@@ -143,6 +146,7 @@ class TreeGrower:
         min_hessian=0.0,
         gradient_levels=None,
         n_threads=1,
+        share=ALL,
     ):
         self.codes = codes
         self.mapper = mapper
@@ -152,22 +156,23 @@ class TreeGrower:
         self.max_depth = max_depth
         self.min_samples_leaf = min_samples_leaf
         self.l2_regularization = l2_regularization
-        min_samples_leaf = min(min_samples_leaf, len(codes) + 1)
+        self.communicator = share.communicator
+        self.rows = RoundedRows(len(codes), share)
+        n_rows = self.rows.n_rows_of_all
+        min_samples_leaf = min(min_samples_leaf, n_rows + 1)
         self.rules = (l2_regularization, min_gain, min_samples_leaf, min_hessian)
         self.gradient_levels = gradient_levels
         self.n_threads = n_threads
-        n_rows = len(codes)
         most_leaves = max(1, n_rows // max(1, min_samples_leaf))
         self.n_leaves_allowed = min(most_leaves, max_leaf_nodes or most_leaves)
         max_depth = min(self.n_leaves_allowed - 1, max_depth or self.n_leaves_allowed)
-        self.rows = RoundedRows(n_rows)
-        self.order = np.empty(n_rows, np.uint32)
+        self.order = np.empty(len(codes), np.uint32)
         buffers = (self.order, self.rows.sums)
         self.parter = partition.Parter(
             codes, mapper.offsets, constraints.monotone, *buffers, min_samples_leaf, max_depth
         )
         n_leaves = self.n_leaves_allowed if max_leaf_nodes else None
-        self.search = make_search(constraints, prices, *buffers, n_threads, n_leaves)
+        self.search = make_search(constraints, prices, *buffers, n_threads, n_rows, n_leaves)
         self._look_at(np.empty(2 * min(self.n_leaves_allowed, 1024) + 1, LEAF))
 
     def _look_at(self, leaves):
@@ -208,6 +213,7 @@ class TreeGrower:
             gradients,
             hessians,
         )
+        self._judge(np.zeros(1, np.int32))
         self.constraints.plant()
         self.prices.plant(rows.total[1] * rows.hessian_unit)
         by_layers = self.search.by_layers and not self.max_leaf_nodes
@@ -270,13 +276,31 @@ class TreeGrower:
         self._make_room(n_nodes + 2 * len(parents))
         self.parter.split(parents, n_nodes, self.n_threads, parallel.VALUES_PER_THREAD)
         children = np.arange(n_nodes, n_nodes + 2 * len(parents), dtype=np.int32)
+        self._judge(children)
         self.constraints.inherit(self.leaves, parents, children)
         return children
+
+    def _judge(self, ids):
+        """Whether leaves may split, by the rows of all ranks."""
+        if not self.communicator.alone:
+            ends = self.communicator.allreduce(self.parter.ends_of(ids), "max")
+            self.parter.judge(ids, ends)
 
     def _settle(self, leaves, order):
         """Set the values of the leaves from the gradients themselves."""
         rows = self.rows
         n_threads = threads_for(self.n_threads, 4 * len(order))
+        if not self.communicator.alone:
+            values = rows.gradients, rows.hessians
+            largest, steps = np.empty((2, len(leaves))), np.empty((2, len(leaves)), np.int64)
+            for k in range(2):
+                partition.largest_of_leaves(leaves, order, values[k], largest[k], n_threads)
+            self.communicator.allreduce(largest, "max")
+            for k in range(2):
+                partition.steps_of_leaves(leaves, order, values[k], largest[k], steps[k], n_threads)
+            self.communicator.allreduce(steps)
+            partition.settle_by_steps(leaves, largest, steps, self.l2_regularization)
+            return
         partition.settle_leaves(
             leaves, order, rows.gradients, rows.hessians, self.l2_regularization, n_threads
         )

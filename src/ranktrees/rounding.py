@@ -6,6 +6,7 @@ import numpy as np
 
 from ranktrees._core import rounding
 from ranktrees.parallel import threads_for
+from ranktrees.sharing import ALL
 
 DIVERGED = (
     "The gradients of the loss have left the range of floating point: the scores have diverged. Lower "
@@ -42,13 +43,15 @@ class RoundedRows:
         Whether all hessians are the same, and few steps are kept; then the hessian of a sum estimates that.
     gradient_unit, hessian_unit : float
         What one step is worth.
-    total : tuple of two int
-        The sums over the tree's rows.
+    total : tuple of three int
+        The sums over the tree's rows, and their number; of all ranks.
     """
 
-    def __init__(self, n_rows):
-        if n_rows >= 1 << 30:
-            raise ValueError(f"X has {n_rows} rows; at most 2**30 - 1 can be trained on in one process.")
+    def __init__(self, n_rows, share=ALL):
+        self.share = share
+        self.n_rows_of_all = n_rows if share.communicator.alone else share.n_rows
+        if self.n_rows_of_all >= 1 << 30:
+            raise ValueError(f"X has {self.n_rows_of_all} rows; at most 2**30 - 1 can be trained on.")
         self.sums = np.empty(n_rows, np.int64)
 
     def round(self, gradients, hessians, n_threads, order=None, levels=None, key=(0, 0)):
@@ -71,11 +74,10 @@ class RoundedRows:
         ValueError
             If they are not finite.
         """
-        n_rows = len(gradients)
-        n_threads = threads_for(n_threads, n_rows)
+        communicator, n_rows = self.share.communicator, self.n_rows_of_all
+        n_threads = threads_for(n_threads, len(gradients))
         self.gradients, self.hessians = gradients, hessians
-        largest_gradient, _ = rounding.largest(gradients, n_threads)
-        largest_hessian, same = rounding.largest(hessians, n_threads)
+        largest_gradient, largest_hessian, same = self._largest(n_threads)
         if not (math.isfinite(largest_gradient) and math.isfinite(MEAN_HESSIANS * largest_hessian)):
             raise ValueError(DIVERGED)
         same = same and largest_hessian > 0
@@ -91,7 +93,8 @@ class RoundedRows:
         largest_sum = n_rows * largest_gradient
         if not math.isfinite(largest_sum * (largest_sum / self.hessian_unit)):
             raise ValueError(DIVERGED)
-        self.total = rounding.round_rows(
+        n_drawn = len(gradients) if order is None else len(order)
+        total = rounding.round_rows(
             order,
             gradients,
             hessians,
@@ -102,20 +105,34 @@ class RoundedRows:
             levels is not None,
             self.sampled,
             *key,
-            self.sums[: n_rows if order is None else len(order)],
+            self.share.row_numbers,
+            self.sums[:n_drawn],
             n_threads,
         )
+        self.total = tuple(communicator.allreduce(np.array([*total, n_drawn])).tolist())
         return self
+
+    def _largest(self, n_threads):
+        """The largest |gradient| and hessian of all ranks, and whether all hessians are the same."""
+        gradient, _ = rounding.largest(self.gradients, n_threads)
+        hessian, same = rounding.largest(self.hessians, n_threads)
+        if self.share.communicator.alone:
+            return gradient, hessian, same
+        least = (hessian if same else -1.0) if len(self.hessians) else math.inf
+        ends = np.nan_to_num([gradient, hessian, -least], nan=math.inf, posinf=math.inf, neginf=-math.inf)
+        gradient, hessian, minus_least = self.share.communicator.allreduce(ends, "max").tolist()
+        return gradient, hessian, -minus_least == hessian
 
     def _scale(self, values, largest, room, levels, n_threads, means=0):
         """How many steps 1.0 has.
 
         As many as leave the sum below 2^room, or give the largest value ``levels``, or so many mean ones.
         """
-        exponent = math.frexp(largest)[1]
+        exponent, n_rows = math.frexp(largest)[1], self.n_rows_of_all
         places = min(30 - exponent, 1000)
-        steps = rounding.total(values, math.ldexp(1.0, places), n_threads)
-        mean = math.ldexp(steps / len(values), -places)
-        more = (2**room - 1 - len(values)) / (steps + len(values))  # a row may be rounded up by one step
+        steps = np.array([rounding.total(values, math.ldexp(1.0, places), n_threads)])
+        steps = int(self.share.communicator.allreduce(steps)[0])
+        mean = math.ldexp(steps / n_rows, -places)
+        more = (2**room - 1 - n_rows) / (steps + n_rows)  # a row may be rounded up by one step
         scale = math.ldexp(1.0, min(places + math.frexp(more)[1] - 1, MOST_STEPS - exponent, 1000))
         return scale if levels is None or largest == 0 else min(scale, levels / max(largest, means * mean))

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from ranktrees._core import sampling
+from ranktrees.sharing import ALL
 
 # What the random numbers of one round are for; see ``stream``.
 ROWS, QUERIES, FEATURES, HELD_OUT, ROUNDING, N_STREAMS = range(6)
@@ -28,11 +29,13 @@ class RowSampler:
     """The rows that each tree is grown from: a share of the queries, then a share of their rows.
 
     Every row (or query) is drawn on its own with probability ``subsample`` (``query_subsample``),
-    by (seed, round, row), so that the draw does not depend on who draws.
+    by (seed, round, number of the row among those of all ranks), so that the draw does not depend on who
+    draws.
     """
 
-    def __init__(self, offsets, *, subsample=1.0, query_subsample=1.0, seed=0):
+    def __init__(self, offsets, *, subsample=1.0, query_subsample=1.0, seed=0, share=ALL):
         self.offsets = offsets
+        self.share = share
         self.subsample = subsample
         self.query_subsample = query_subsample
         self.seed = seed
@@ -43,20 +46,21 @@ class RowSampler:
             return None, np.empty(0, np.uint32)
         drawn = np.ones(self.offsets[-1], bool)
         if self.query_subsample < 1.0:
-            queries = self._draw(len(self.offsets) - 1, self.query_subsample, stream(iteration, QUERIES))
+            n_queries, numbers = len(self.offsets) - 1, self.share.query_numbers
+            queries = self._draw(n_queries, numbers, self.query_subsample, stream(iteration, QUERIES))
             drawn &= np.repeat(queries, np.diff(self.offsets))
         if self.subsample < 1.0:
-            drawn &= self._draw(len(drawn), self.subsample, stream(iteration, ROWS), among=drawn)
+            numbers = self.share.row_numbers
+            drawn &= self._draw(len(drawn), numbers, self.subsample, stream(iteration, ROWS), among=drawn)
         return np.flatnonzero(drawn).astype(np.uint32), np.flatnonzero(~drawn).astype(np.uint32)
 
-    def _draw(self, n, share, number, among=None):
+    def _draw(self, n, numbers, share, number, among=None):
         uniforms = np.empty(n)
-        sampling.uniforms(self.seed, number, uniforms)
+        sampling.uniforms(self.seed, number, uniforms, numbers)
         if among is not None:
             uniforms[~among] = 1.0
-        drawn = uniforms < share
-        drawn[np.argmin(uniforms)] = True  # at least one
-        return drawn
+        lowest = self.share.communicator.allreduce(np.array([uniforms.min(initial=1.0)]), "min")
+        return (uniforms < share) | (uniforms <= lowest)  # at least one
 
 
 class Bootstrap:
@@ -113,8 +117,10 @@ def hold_out(data, share, seed, instead="pass X_val, y_val and qid_val, or set e
     ValueError
         If there is only one query (or row).
     """
+    whole = data.share
     offsets = data.offsets if data.qid_given else np.arange(data.n_rows + 1)
-    n_units = len(offsets) - 1
+    n_units = whole.n_queries if data.qid_given else whole.n_rows
+    numbers = whole.query_numbers if data.qid_given else whole.row_numbers
     if n_units < 2:
         raise ValueError(
             f"validation_fraction={share:g} holds out whole queries, but X holds one only; {instead}."
@@ -124,17 +130,20 @@ def hold_out(data, share, seed, instead="pass X_val, y_val and qid_val, or set e
     n_held_out = min(max(1, round(share * n_units)), n_units - 1)
     held_out = np.zeros(n_units, bool)
     held_out[np.argsort(uniforms, kind="stable")[:n_held_out]] = True
-    return _keep(data, offsets, ~held_out), _keep(data, offsets, held_out)
+    own = held_out if numbers is None else held_out[numbers]
+    return _keep(data, offsets, ~own, ~held_out), _keep(data, offsets, own, held_out)
 
 
-def _keep(data, offsets, units):
+def _keep(data, offsets, units, units_of_all):
     sizes = np.diff(offsets)
     rows = np.flatnonzero(np.repeat(units, sizes))
     queries = sizes[units] if data.qid_given else [len(rows)]
+    offsets = np.concatenate([[0], np.cumsum(queries)]).astype(np.int64)
     return replace(
         data,
         labels=data.labels[rows],
         weights=None if data.weights is None else data.weights[rows],
         order=rows if data.order is None else data.order[rows],
-        offsets=np.concatenate([[0], np.cumsum(queries)]).astype(np.int64),
+        offsets=offsets,
+        share=data.share.kept(offsets, units, units_of_all, by_query=data.qid_given),
     )

@@ -16,7 +16,8 @@ import numpy as np
 
 from ranktrees import parallel
 from ranktrees._core import histogram, splitting
-from ranktrees.packing import coarse_packing, full_packing
+from ranktrees.communicator import ALONE
+from ranktrees.packing import BYTE, coarse_packing, full_packing
 from ranktrees.parallel import threads_for
 
 # Two children of fewer rows are searched from these: they touch fewer cells than a line of all bins has.
@@ -34,7 +35,7 @@ LEAST_SHARE = 1 / 8
 RANKED_TOGETHER = 4096  # leaves: each takes a number per feature meanwhile
 
 
-def searches(split_search, codes, mapper, constraints, n_threads):
+def searches(split_search, codes, mapper, constraints, n_threads, ranks=ALONE):
     """A function that makes searches over the same codes; what they share is made once.
 
     Parameters
@@ -45,16 +46,20 @@ def searches(split_search, codes, mapper, constraints, n_threads):
     mapper : BinMapper
     constraints : Constraints
     n_threads : int
+    ranks : Communicator
+        Those that search together.
 
     Returns
     -------
     make_search : callable
-        Takes constraints, prices, order, sums, the number of threads, and the most leaves of a tree or None.
+        Takes constraints, prices, order, sums, the number of threads, the number of rows of all ranks, and
+        the most leaves of a tree or None.
 
     Raises
     ------
     ValueError
-        If a coarse search is asked for, and a feature is categorical or two splits are to be judged together.
+        If a coarse search is asked for, and a feature is categorical or two splits are to be judged together;
+        or if ranks train together, and a feature has more than 255 bins.
     """
     three_way = constraints.missing == "three_way"
     categorical = mapper.is_categorical[constraints.usable].any()
@@ -75,15 +80,21 @@ def searches(split_search, codes, mapper, constraints, n_threads):
             and (constraints.max_features or n_features) >= LEAST_SHARE * n_features
         )
         split_search = "coarse_to_fine" if many and not categorical and not three_way else "full"
+    if not ranks.alone and codes.itemsize > 1:
+        raise ValueError(
+            'split_search="exact" makes a bin of each distinct value, and some feature has more than '
+            f"{BYTE - 1}: ranks that train together cannot exchange them all. Use another split_search, or "
+            "train in one process."
+        )
     if not len(constraints.usable):
         kind, packing = DirectSearch, None
     elif split_search == "coarse_to_fine":
-        kind, packing = CoarseToFine, coarse_packing(codes, mapper, constraints.usable, n_threads)
-    elif constraints.draws_features or codes.itemsize > 1:
+        kind, packing = CoarseToFine, coarse_packing(codes, mapper, constraints.usable, n_threads, ranks)
+    elif (constraints.draws_features and ranks.alone) or codes.itemsize > 1:
         kind, packing = DirectSearch, None
     else:
-        kind, packing = FullSearch, full_packing(codes, mapper, constraints.usable, n_threads)
-    return partial(kind, codes, mapper, packing)
+        kind, packing = FullSearch, full_packing(codes, mapper, constraints.usable, n_threads, ranks)
+    return partial(kind, codes, mapper, packing, ranks)
 
 
 class Search:
@@ -95,6 +106,9 @@ class Search:
     mapper : BinMapper
     packing : Packing or None
         Of the cells that lines have.
+    communicator : Communicator
+        The ranks that search together, each with rows of its own: sums over rows are put together, and what
+        follows from them is the same on all.
     constraints : Constraints
     prices : Prices
     order : ndarray of uint32, shape (n_rows,)
@@ -102,6 +116,8 @@ class Search:
     sums : ndarray of int64, shape (n_rows,)
         Their gradients, side by side with them.
     n_threads : int
+    n_rows : int
+        Of all ranks.
     n_leaves : int or None
         The most a tree has, if that is known.
     """
@@ -110,8 +126,22 @@ class Search:
     by_layers = False  # layers can be searched in one call each
     has_lines = False
 
-    def __init__(self, codes, mapper, packing, constraints, prices, order, sums, n_threads, n_leaves):
+    def __init__(
+        self,
+        codes,
+        mapper,
+        packing,
+        communicator,
+        constraints,
+        prices,
+        order,
+        sums,
+        n_threads,
+        n_rows,
+        n_leaves,
+    ):
         self.codes = codes
+        self.communicator = communicator
         self.constraints = constraints
         self.n_threads = n_threads
         self.plain = constraints.missing == "learned" and prices.all_free
@@ -227,13 +257,16 @@ class SearchOfLines(Search):
     has_lines = True
     few_rows = 0  # leaves of fewer rows have no line
 
-    def __init__(self, codes, mapper, packing, constraints, prices, order, sums, n_threads, n_leaves):
-        super().__init__(codes, mapper, packing, constraints, prices, order, sums, n_threads, n_leaves)
+    def __init__(self, codes, mapper, packing, communicator, constraints, prices, order, sums, *sizes):
+        super().__init__(codes, mapper, packing, communicator, constraints, prices, order, sums, *sizes)
+        n_threads, n_rows, n_leaves = sizes
         self.packing = packing
+        if not communicator.alone:
+            self.few_rows = 0
         self.builder = histogram.Builder(
             packing.bytes, packing.digits, packing.first_digit, packing.n_cells, order, sums, n_threads
         )
-        self.most_lines = len(order) // max(1, self.few_rows) + 1
+        self.most_lines = n_rows // max(1, self.few_rows) + 1
         if n_leaves is not None:
             # where splits are sure, no more leaves are kept than are still to be split, and one being built
             self.most_lines = min(self.most_lines, n_leaves // 2 + 2 if self.is_sure else n_leaves)
@@ -259,24 +292,56 @@ class SearchOfLines(Search):
     def root(self, root):
         n_threads = threads_for(self.n_threads, self.n_rows(root) * self.packing.n_bytes)
         if self.builder.root(self.few_rows, self.rows.bits, self.rows.same, n_threads):
+            self.put_together(root)
             self.find(root)
         else:
             self.find_directly(root)
 
     def children(self, parents, children):
-        with_line, without = self.builder.take_over(
-            parents,
-            children,
-            self.few_rows,
-            self.rows.bits,
-            self.rows.same,
-            self.n_threads,
-            parallel.VALUES_PER_THREAD,
-        )
+        with_line, without = self.take_over(parents, children)
         self.find(with_line)
         if len(without):
             self.find_directly(without)
         self.builder.forget(children, False)
+
+    def take_over(self, parents, children):
+        """Lines for the children that may split: (those that have one, those that find none)."""
+        if self.communicator.alone:
+            return self.builder.take_over(
+                parents,
+                children,
+                self.few_rows,
+                self.rows.bits,
+                self.rows.same,
+                self.n_threads,
+                parallel.VALUES_PER_THREAD,
+            )
+        built, siblings = self.builder.hand_over(parents, children, self.few_rows, False)
+        if len(built):
+            n_threads = threads_for(self.n_threads, self.n_rows(built) * self.packing.n_bytes)
+            self.builder.build(built, self.rows.bits, self.rows.same, n_threads)
+            self.put_together(built)
+            self.builder.subtract(built, siblings)
+        return self.builder.sorted_out(children)
+
+    def put_together(self, ids):
+        """Lines that were built from rows become those of all ranks."""
+        if not self.communicator.alone:
+            places = self.leaves["histogram"][ids]
+            self.lines[places] = self.communicator.allreduce(self.lines[places])
+
+    def find_in_all_rows(self, ids, features):
+        """Search leaves by bins that all ranks fill with all their rows."""
+        if len(ids):
+            cells = self.finder.fill(ids, features)
+            self.communicator.allreduce(cells.view(np.int64))
+            self.finder.scan_filled(ids, features, cells)
+
+    def verify(self, ids, features):
+        """Count the rows that splits found loosely send left; search again where a child gets too few."""
+        counts = self.finder.count_left_of(ids, threads_for(self.n_threads, self.n_rows(ids)))
+        small = self.finder.too_small(ids, self.communicator.allreduce(counts))
+        self.find_in_all_rows(ids[small], features[small] if len(features) > 1 else features)
 
     def again(self, ids):
         has_line = self.leaves["histogram"][ids] >= 0
@@ -292,13 +357,61 @@ class FullSearch(SearchOfLines):
 
     few_rows = FEW_ROWS
 
+    def __init__(self, codes, mapper, packing, communicator, *rest):
+        super().__init__(codes, mapper, packing, communicator, *rest)
+        # features are dealt to ranks so that each has about as many cells
+        shares = np.linspace(0, mapper.offsets[-1], communicator.size + 1)
+        self.first_features = np.searchsorted(mapper.offsets, shares)
+        self.first_cells = mapper.offsets[self.first_features]
+
     def lanes_for(self, rows):
         return 1 if rows.same or self.counts_later else 2
 
+    def put_together(self, ids):
+        """Lines that were built from rows become those of all ranks, in the part that this rank looks at."""
+        if self.communicator.alone:
+            return
+        places = self.leaves["histogram"][ids]
+        parts = np.split(self.lines[places], self.lanes * self.first_cells[1:-1], axis=1)
+        sums = np.concatenate([part.ravel() for part in parts])
+        own = self.communicator.reduce_scatter(sums, [part.size for part in parts])
+        first, last = self.lanes * self.first_cells[self.communicator.rank :][:2]
+        self.lines[places, first:last] = own.reshape(len(ids), last - first)
+
     def find(self, ids):
         """Search leaves that have lines."""
-        if len(ids):
-            self.finder.find(ids, threads_for(self.n_threads, 4 * len(ids) * self.lines.shape[1]))
+        if not len(ids):
+            return
+        n_threads = threads_for(self.n_threads, 4 * len(ids) * self.lines.shape[1])
+        if self.communicator.alone:
+            self.finder.find(ids, n_threads)
+            return
+        first, last = self.first_features[self.communicator.rank :][:2]
+        for some, features in self.candidates(ids):
+            own = np.where((first <= features) & (features < last), features, -1)
+            found = self.finder.find_loosely(some, own, n_threads)
+            found = self.communicator.allgather(found.copy())
+            self.finder.choose_among(some, np.concatenate(found, axis=1))
+            if self.counts_later and not self.rows.same:
+                self.verify(some, features)
+
+    def find_directly(self, ids):
+        """Search leaves from their rows."""
+        if self.communicator.alone:
+            super().find_directly(ids)
+            return
+        for some, features in self.candidates(ids):
+            self.find_in_all_rows(some, features)
+
+    def candidates(self, ids):
+        """Leaves and their features, as `Constraints.candidates`; for some there is only one."""
+        for some, features in self.constraints.candidates(self.leaves, ids, self.key):
+            only = self.leaves["only"][some]
+            if (only >= 0).any():
+                features = np.broadcast_to(features, (len(some), features.shape[1])).copy()
+                features[only >= 0] = -1
+                features[only >= 0, 0] = only[only >= 0]
+            yield some, features
 
 
 class CoarseToFine(SearchOfLines):
@@ -319,12 +432,23 @@ class CoarseToFine(SearchOfLines):
         for k in range(len(ids)):
             n_threads = threads_for(self.n_threads, self.n_rows(ids[k : k + 1]) * self.packing.n_bytes)
             self.builder.lend(ids[k : k + 1], self.rows.bits, self.rows.same, n_threads)
+            self.put_together(ids[k : k + 1])
             self.find(ids[k : k + 1])
             self.builder.take_back(ids[k : k + 1])
 
     def settle(self, ids):
-        if self.finder.refine(ids, self.n_threads, parallel.VALUES_PER_THREAD):
-            return ids
+        if self.communicator.alone:
+            if self.finder.refine(ids, self.n_threads, parallel.VALUES_PER_THREAD):
+                return ids
+        else:
+            self.refine_together(ids)
         split = self.leaves["split"]["feature"][ids] >= 0
         self.forget(ids[~split])
         return ids[split]
+
+    def refine_together(self, ids):
+        """The best split of each leaf among the features of its shortlist, over all bins."""
+        sums = self.finder.sums_of_shortlists(ids, threads_for(self.n_threads, 4 * self.n_rows(ids)))
+        self.finder.scan_shortlists(ids, self.communicator.allreduce(sums))
+        if not self.rows.same:
+            self.verify(ids, self.leaves["shortlist"][ids])

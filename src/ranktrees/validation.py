@@ -23,6 +23,9 @@ from sklearn.exceptions import DataConversionWarning, NotFittedError
 from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
+from ranktrees.communicator import Communicator
+from ranktrees.sharing import ALL, Share
+
 __all__ = [
     "FitData",
     "MissingQueryWarning",
@@ -64,8 +67,8 @@ class MissingQueryWarning(UserWarning):
 class FitData:
     """Checked training (or validation, or test) data.
 
-    Labels and weights are in *internal order*: sorted by query, stably, queries in order of first appearance.
-    `X` is never permuted: internal row `i` is row `order[i]` of `X`. Arrays may share memory with the user's,
+    Labels and weights are in *internal order*: sorted by query, stably; to train, queries in the order of
+    their ids, otherwise of first appearance. `X` is never permuted: internal row `i` is row `order[i]` of `X`. Arrays may share memory with the user's,
     so they are only to be read.
 
     Attributes
@@ -84,6 +87,8 @@ class FitData:
         Whether the query ids came from the user; False when all rows were taken for one query.
     classes : ndarray of shape (2,), or None
         What the labels of a classifier are called, sorted.
+    share : Share
+        What part these rows are of those of all ranks.
     """
 
     X: Any
@@ -93,6 +98,7 @@ class FitData:
     offsets: np.ndarray
     qid_given: bool
     classes: np.ndarray | None = None
+    share: Share = ALL
 
     @property
     def n_rows(self) -> int:
@@ -127,7 +133,9 @@ class FitData:
 # -------------------------------------------------------------------------------------------------- query ids
 
 
-def query_offsets(qid, n_rows: int, name: str = "qid") -> tuple[np.ndarray | None, np.ndarray]:
+def query_offsets(
+    qid, n_rows: int, name: str = "qid", *, by_id: bool = False
+) -> tuple[np.ndarray | None, np.ndarray]:
     """Turn query ids into a row order and offsets.
 
     Parameters
@@ -140,11 +148,15 @@ def query_offsets(qid, n_rows: int, name: str = "qid") -> tuple[np.ndarray | Non
         The number of rows the ids belong to.
     name : str, default="qid"
         What error messages call the ids.
+    by_id : bool, default=False
+        Whether queries are put in the order of their ids: then what follows does not depend on the order in
+        which they came. Ids that cannot be compared stay in order of first appearance.
 
     Returns
     -------
     order : ndarray of shape (n_rows,), intp, or None
-        The rows sorted by query: stable, queries in order of first appearance. None if they are so already.
+        The rows sorted by query: stable, queries in order of first appearance or of their ids. None if they
+        are so already.
     offsets : ndarray of shape (n_queries + 1,), int64
         Query `q` holds the rows `order[offsets[q]:offsets[q + 1]]`.
 
@@ -161,10 +173,12 @@ def query_offsets(qid, n_rows: int, name: str = "qid") -> tuple[np.ndarray | Non
     (None, array([0, 2, 3]))
     >>> query_offsets([7, 3, 7, 3, 3], 5)
     (array([0, 2, 1, 3, 4]), array([0, 2, 5]))
+    >>> query_offsets([7, 3, 7, 3, 3], 5, by_id=True)
+    (array([1, 3, 4, 0, 2]), array([0, 3, 5]))
     """
     heads, lengths = _runs(_ids(qid, n_rows, name))
-    codes = _codes_by_appearance(heads, name)
-    n_queries = int(codes.max()) + 1
+    codes = _codes_of(heads, name, by_id)
+    n_queries = int(codes.max(initial=-1)) + 1
     sizes = np.zeros(n_queries, np.int64)
     np.add.at(sizes, codes, lengths)
     offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
@@ -227,10 +241,12 @@ def _runs(ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return ids[starts], np.diff(starts, append=len(ids))
 
 
-def _codes_by_appearance(ids: np.ndarray, name: str) -> np.ndarray:
-    """Number the distinct ids 0, 1, ... in order of first appearance."""
+def _codes_of(ids: np.ndarray, name: str, by_id: bool) -> np.ndarray:
+    """Number the distinct ids 0, 1, ... in order of first appearance, or in their own."""
     if ids.dtype.kind not in "SUO":  # words are hashed faster than sorted
         _, first, inverse = np.unique(ids, return_index=True, return_inverse=True)
+        if by_id:
+            return inverse
         rank = np.empty(len(first), np.intp)
         rank[np.argsort(first)] = np.arange(len(first))
         return rank[inverse]
@@ -246,6 +262,12 @@ def _codes_by_appearance(ids: np.ndarray, name: str) -> np.ndarray:
     for value, code in code_of.items():
         if _is_missing(value):
             raise _missing_id(name, int(np.argmax(codes == code)))
+    if by_id:
+        try:
+            place_of = {value: place for place, value in enumerate(sorted(code_of))}
+        except TypeError:
+            return codes
+        return np.array([place_of[value] for value in code_of], np.intp)[codes]
     return codes
 
 
@@ -355,7 +377,9 @@ def qid_of(y_or_X):
     return None
 
 
-def find_queries(n_rows: int, ids: dict, holders: dict) -> tuple[np.ndarray | None, np.ndarray] | None:
+def find_queries(
+    n_rows: int, ids: dict, holders: dict, *, by_id: bool = False
+) -> tuple[np.ndarray | None, np.ndarray] | None:
     """Order and offsets from every source of query ids that was given; the sources must agree.
 
     Parameters
@@ -366,6 +390,8 @@ def find_queries(n_rows: int, ids: dict, holders: dict) -> tuple[np.ndarray | No
         Query ids under the names messages call them by; None stands for ids that were not given.
     holders : dict of str to object
         Labels and rows, under their names, whose index may have a level named "qid" (`qid_of`).
+    by_id : bool, default=False
+        As in `query_offsets`, by the first source.
 
     Returns
     -------
@@ -384,21 +410,27 @@ def find_queries(n_rows: int, ids: dict, holders: dict) -> tuple[np.ndarray | No
     >>> find_queries(3, {"qid": None}, {"y": [0, 1, 2]}) is None
     True
     """
-    sources = {name: values for name, values in ids.items() if values is not None}
-    for name, holder in holders.items():
-        if (values := qid_of(holder)) is not None:
-            sources[f"the index level 'qid' of {name}"] = values
-    found = {name: query_offsets(values, n_rows, name) for name, values in sources.items()}
-    if not found:
+    sources = _sources(ids, holders)
+    if not sources:
         return None
-    (first, queries), *others = found.items()
+    (first, values), *others = sources.items()
+    queries = query_offsets(values, n_rows, first, by_id=by_id)
     for name, other in others:
-        if not _same_queries(queries, other):
+        if not _same_queries(query_offsets(values, n_rows, first), query_offsets(other, n_rows, name)):
             raise ValueError(
                 f"{first} and {name} disagree about which rows belong to one query; expected one source of "
                 "query ids: leave one of them out."
             )
     return queries
+
+
+def _sources(ids: dict, holders: dict) -> dict:
+    """Query ids that were given, under the names that messages call them by."""
+    sources = {name: values for name, values in ids.items() if values is not None}
+    for name, holder in holders.items():
+        if (values := qid_of(holder)) is not None:
+            sources[f"the index level 'qid' of {name}"] = values
+    return sources
 
 
 def ids_of_queries(qid, order: np.ndarray | None, offsets: np.ndarray) -> list:
@@ -1211,6 +1243,7 @@ def check_fit(
     group=None,
     ranker: bool = True,
     read_rows: bool = True,
+    communicator: Communicator | None = None,
 ) -> FitData:
     """Check everything that fit was given.
 
@@ -1239,6 +1272,8 @@ def check_fit(
         Whether missing query ids deserve a `MissingQueryWarning`.
     read_rows : bool, default=True
         False for a meta-estimator, which leaves the rows to the estimator inside.
+    communicator : Communicator, default=None
+        The ranks that train together; None is a rank alone. Each passes whole queries of its own, or no rows.
 
     Returns
     -------
@@ -1256,14 +1291,24 @@ def check_fit(
     >>> from ranktrees.validation import check_fit
     >>> data = check_fit(BaseEstimator(), [[1.0], [2.0], [3.0]], [0, 1, 2], qid=["b", "a", "b"])
     >>> data.labels
-    array([0., 2., 1.])
+    array([1., 0., 2.])
     >>> data.order, data.offsets
-    (array([0, 2, 1]), array([0, 2, 3]))
+    (array([1, 0, 2]), array([0, 1, 3]))
     """
     rows, levels = _read_rows(X, None, estimator, "X") if read_rows else (X, {})
     classes = getattr(estimator, "classes_", None) if getattr(estimator, "warm_start", False) else None
     ids = {"qid": qid, "groups": groups}
-    data = _join(estimator, X, rows, y, sample_weight, ids, {"group": group}, classes=classes)
+    data = _join(
+        estimator,
+        X,
+        rows,
+        y,
+        sample_weight,
+        ids,
+        {"group": group},
+        classes=classes,
+        communicator=communicator or Communicator(),
+    )
     if read_rows:
         _set_columns(estimator, X, rows, levels)
     else:
@@ -1363,7 +1408,18 @@ def check_validation(
     rows = check_rows(estimator, X_val, reset=False, name=names[0])
     ids = {qid_name: qid_val}
     sizes = {size_name: sizes}
-    data = _join(estimator, X_val, rows, y_val, sample_weight_val, ids, sizes, names, train.classes)
+    data = _join(
+        estimator,
+        X_val,
+        rows,
+        y_val,
+        sample_weight_val,
+        ids,
+        sizes,
+        names,
+        train.classes,
+        train.share.communicator,
+    )
     if train.qid_given and not data.qid_given:
         wanted = "eval_qid=[qid] or eval_group=[sizes]" if eval_given else "qid_val="
         raise ValueError(
@@ -1507,8 +1563,12 @@ def _join(
     sizes: dict,
     names=("X", "y", "sample_weight"),
     classes: np.ndarray | None = None,
+    communicator: Communicator | None = None,
 ) -> FitData:
-    """Labels, weights and queries of the `rows` read from `X`; `classes` are those of a fitted classifier."""
+    """Labels, weights and queries of the `rows` read from `X`; `classes` are those of a fitted classifier.
+
+    With a communicator queries are in the order of their ids, and are numbered among those of all ranks.
+    """
     X_name, y_name, weight_name = names
     n_rows = _num_samples(rows)
     labels = _check_labels(y, n_rows, y_name, X_name, estimator)
@@ -1518,8 +1578,16 @@ def _join(
         classes = None
     given = {name: values for name, values in sizes.items() if values is not None}
     ids = ids | {name: sizes_to_qid(values, n_rows, name) for name, values in given.items()}
-    queries = find_queries(n_rows, ids, {y_name: y, X_name: X})
+    holders, by_id = {y_name: y, X_name: X}, communicator is not None
+    queries = find_queries(n_rows, ids, holders, by_id=by_id)
     order, offsets = queries or (None, np.array([0, n_rows], np.int64))
+    share = ALL
+    if communicator is not None:
+        (name, source), *_ = [*_sources(ids, holders).items(), ("qid", None)]
+        called = source is not None and name not in sizes  # sizes do not tell what queries are called
+        share = Share.among(
+            communicator, offsets, ids_of_queries(source, order, offsets) if called else None, name
+        )
     weights = _check_weights(sample_weight, n_rows, len(offsets) - 1, weight_name)
     if order is not None:
         labels = labels[order]
@@ -1532,6 +1600,7 @@ def _join(
         offsets=offsets,
         qid_given=queries is not None,
         classes=classes,
+        share=share,
     )
 
 

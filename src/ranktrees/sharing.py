@@ -1,0 +1,137 @@
+"""Which rows of all are this rank's: what a rank must know of the others' rows to draw as one process would.
+
+    all    | q3 . . . | q7 . . | q8 . . . . | q9 . |      queries by id, rows numbered 0, 1, ... through all
+    rank 0 | q8 . . . . | q9 . |                          numbers of its rows: 7 8 9 10 11, 12 13
+    rank 1 | q3 . . . | q7 . . |                          0 1 2 3, 4 5 6
+
+Draws are made by these numbers, so that it does not matter how queries are dealt to ranks.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ranktrees.communicator import ALONE, Communicator
+
+
+@dataclass(frozen=True, eq=False)
+class Share:
+    """The part that a rank has of all queries.
+
+    Attributes
+    ----------
+    communicator : Communicator
+        The other ranks.
+    n_rows, n_queries : int or None
+        Of all ranks.
+    query_numbers : ndarray of int64, shape (n_queries of this rank,), or None
+        The numbers of its queries among all; None where all are its own.
+    first_rows : ndarray of int64 of the same shape, or None
+        The number of the first row of each.
+    row_numbers : ndarray of int64, shape (n_rows of this rank,), or None
+        The number of each row.
+    named : bool
+        Whether ranks with rows know what their queries are called.
+    """
+
+    communicator: Communicator
+    n_rows: int | None = None
+    n_queries: int | None = None
+    query_numbers: np.ndarray | None = None
+    first_rows: np.ndarray | None = None
+    row_numbers: np.ndarray | None = None
+    named: bool = True
+
+    @classmethod
+    def alone(cls, offsets):
+        """All queries are here."""
+        return cls(ALONE, int(offsets[-1]), len(offsets) - 1)
+
+    @classmethod
+    def among(cls, communicator, offsets, ids, name="qid"):
+        """What this rank's queries are among those of all ranks.
+
+        Parameters
+        ----------
+        communicator : Communicator
+        offsets : ndarray of int64, shape (n_queries + 1,)
+            Of this rank's queries.
+        ids : sequence of length n_queries, or None
+            What they are called, in that order. None: they are not among those of other ranks, and come after
+            those of the ranks before.
+        name : str
+            What messages call the ids.
+
+        Raises
+        ------
+        ValueError
+            If a query is on two ranks, some ranks pass ids and others do not, or ids cannot be sorted.
+        """
+        sizes = np.diff(offsets)
+        if communicator.alone:
+            return cls.alone(offsets)
+        heard = communicator.allgather((None if ids is None else list(ids), sizes))
+        named = {theirs is not None for theirs, sizes in heard if len(sizes)}
+        if len(named) > 1:
+            raise ValueError(f"{name} is given on some ranks only; expected it on all or on none.")
+        all_sizes = np.concatenate([theirs for _, theirs in heard])
+        before = sum(len(theirs) for _, theirs in heard[: communicator.rank])
+        if True in named:
+            places = np.array(_places([theirs or [] for theirs, _ in heard], name), np.int64)
+        else:
+            places = np.arange(len(all_sizes))
+        in_order = np.empty_like(all_sizes)
+        in_order[places] = all_sizes
+        first_rows = (np.cumsum(in_order) - in_order)[places]
+        own = slice(before, before + len(sizes))
+        counts = int(all_sizes.sum()), len(all_sizes)
+        return cls._of(communicator, *counts, places[own], first_rows[own], sizes, True in named)
+
+    @classmethod
+    def _of(cls, communicator, n_rows, n_queries, query_numbers, first_rows, sizes, named):
+        steps = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        row_numbers = (np.repeat(first_rows, sizes) + steps).astype(np.int64)
+        return cls(communicator, n_rows, n_queries, query_numbers, first_rows, row_numbers, named)
+
+    def kept(self, offsets, units, units_of_all, *, by_query):
+        """The same of some of the queries (or rows) only, numbered anew: ``units`` are this rank's."""
+        if self.communicator.alone:
+            return self.alone(offsets)
+        if not by_query:
+            numbers = (np.cumsum(units_of_all) - 1)[self.row_numbers[units]]
+            n_rows = int(units_of_all.sum())
+            return replace(self, n_rows=n_rows, first_rows=None, row_numbers=numbers)
+        own_sizes = np.diff(offsets)
+        sizes = np.zeros(self.n_queries, np.int64)
+        sizes[self.query_numbers[units]] = own_sizes
+        sizes = self.communicator.allreduce(sizes)[units_of_all]
+        numbers = (np.cumsum(units_of_all) - 1)[self.query_numbers[units]]
+        first_rows = (np.cumsum(sizes) - sizes)[numbers]
+        counts = int(sizes.sum()), len(sizes)
+        return self._of(self.communicator, *counts, numbers, first_rows, own_sizes, self.named)
+
+
+# Not known how many, and all here.
+ALL = Share(ALONE)
+
+
+def _places(ids_of_ranks: Sequence[list], name):
+    """The place of each id among all, sorted; ids in the order of ranks."""
+    rank_of = {}
+    for rank, ids in enumerate(ids_of_ranks):
+        for one in ids:
+            if one in rank_of:
+                raise ValueError(
+                    f"{name}={one!r} is on rank {rank_of[one]} and on rank {rank}; expected whole queries on each "
+                    "rank, and every row on one: deal the rows by query."
+                )
+            rank_of[one] = rank
+    try:
+        place_of = {one: place for place, one in enumerate(sorted(rank_of))}
+    except TypeError as error:
+        raise ValueError(
+            f"{name} holds ids that cannot be sorted ({error}); expected all numbers or all strings, so that "
+            "the model does not depend on how queries are dealt to ranks."
+        ) from error
+    return [place_of[one] for ids in ids_of_ranks for one in ids]
