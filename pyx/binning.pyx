@@ -9,7 +9,7 @@ from cython cimport floating
 from cython.parallel cimport prange, threadid
 from libc.limits cimport INT_MAX
 from libc.math cimport fabs
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport UINT32_MAX, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
 cdef extern from "bins.h" nogil:
@@ -601,6 +601,75 @@ cdef bint share_bins(
         b += 1
         start = ends[p]
     return in_doubt
+
+
+# ---------------------------------------------------------------------------------------------------- joining
+
+def join_equal(
+    floating[::1] values,               # IN/OUT ascending, distinct but for those that weigh too much for one
+    uint32_t[::1] value_weights,        # IN, destroyed, or None: all one
+    const int64_t[::1] starts,          # IN     where the values of a column begin
+    int64_t[::1] sizes,                 # IN/OUT how many
+    floating[:, ::1] spare,             # scratch [n_threads, longest column]
+    uint32_t[:, ::1] spare_weights,     # scratch, the same, or None
+    uint32_t[::1] masses,               # OUT what they weigh; may be value_weights
+    int n_threads,
+):
+    """Join the equal values of each column."""
+    cdef Py_ssize_t j
+    cdef bint weighted = value_weights is not None
+    for j in prange(
+        sizes.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads, use_threads_if=n_threads > 1,
+    ):
+        sizes[j] = join_values(
+            &values[starts[j]],
+            &value_weights[starts[j]] if weighted else NULL,
+            sizes[j],
+            &spare[threadid(), 0],
+            &spare_weights[threadid(), 0] if weighted else NULL,
+            &masses[starts[j]],
+        )
+
+
+cdef Py_ssize_t join_values(
+    floating* values, uint32_t* weights, Py_ssize_t n, floating* spare, uint32_t* spare_weights,
+    uint32_t* masses,
+) noexcept nogil:
+    cdef key_ruler ruler
+    cdef Py_ssize_t n_joined, i
+    if floating is float:
+        make_keys_float(n, <uint32_t*> values, &ruler)
+        n_joined = join_keys[uint32_t](
+            <uint32_t*> values, weights, n, <uint32_t*> spare, spare_weights, masses
+        )
+        for i in range(n_joined):
+            values[i] = number_of_float((<uint32_t*> values)[i])
+    else:
+        make_keys_double(n, <uint64_t*> values, &ruler)
+        n_joined = join_keys[uint64_t](
+            <uint64_t*> values, weights, n, <uint64_t*> spare, spare_weights, masses
+        )
+        for i in range(n_joined):
+            values[i] = number_of_double((<uint64_t*> values)[i])
+    return n_joined
+
+
+cdef Py_ssize_t join_keys(
+    key_t* keys, uint32_t* weights, Py_ssize_t n, key_t* spare, uint32_t* spare_weights, uint32_t* masses,
+) noexcept nogil:
+    cdef Py_ssize_t i, to = -1
+    cdef uint64_t mass = 0
+    cdef key_t key
+    sort_keys(keys, weights, n, spare, spare_weights)
+    for i in range(n):
+        key = keys[i]
+        mass += 1 if weights == NULL else weights[i]
+        if to < 0 or key != keys[to] or mass > UINT32_MAX:
+            to += 1
+            keys[to] = key
+            mass = 1 if weights == NULL else weights[i]
+        masses[to] = <uint32_t> mass
+    return to + 1
 
 
 # ---------------------------------------------------------------------------------------------------- sorting

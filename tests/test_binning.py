@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from ranks import together
 from scipy import sparse
 
 from ranktrees.binning import BinMapper
@@ -445,6 +446,105 @@ def test_a_copy_is_the_same(web):
     assert same(mapper, copy)
     np.testing.assert_array_equal(mapper.encode(web), copy.encode(web))
     assert repr(copy) == f"<BinMapper of 8 features, {mapper.n_bins.sum()} bins>"
+
+
+# ------------------------------------------------------------------------------------------------------ ranks
+
+
+def dealt(n_rows, size, rng):
+    """The rows of each rank: in any order, some ranks without any."""
+    owner = rng.integers(0, size, n_rows) if rng.random() < 0.7 else np.full(n_rows, rng.integers(size))
+    return [rng.permutation(np.flatnonzero(owner == rank)) for rank in range(size)]
+
+
+def over_ranks(X, rows, weights=None, categorical=None, makes=(np.asarray,), **arguments):
+    """The mapper of each rank, where rank r has the rows ``rows[r]``, as ``makes[r]`` makes them."""
+
+    def fit(ranks):
+        own, make = rows[ranks.rank], makes[ranks.rank % len(makes)]
+        own_weights = None if weights is None else weights[own]
+        return BinMapper.fit(
+            make(X[own]), weights=own_weights, categorical=categorical, communicator=ranks, **arguments
+        )
+
+    return together(len(rows), fit)
+
+
+def as_float64(X):
+    return X.astype(np.float64)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4])
+@pytest.mark.parametrize("max_bins", [255, 7, None])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_ranks_find_the_cuts_of_all_rows(web, size, max_bins, weighted, monkeypatch):
+    """Dense and sparse, float32 and float64, some columns at a time."""
+    rng = np.random.default_rng(size)
+    weights = rng.lognormal(0, 3, len(web)) * (rng.random(len(web)) < 0.9) if weighted else None
+    categorical = np.arange(web.shape[1]) == 2
+    arguments = {"max_bins": max_bins, "weights": weights, "categorical": categorical}
+    expected = BinMapper.fit(web, **arguments)
+    for most in (4096, 3):
+        monkeypatch.setattr("ranktrees.binning._MOST_COLUMNS", most)
+        for makes in ((np.asarray,), (np.asarray, sparse.csr_array, as_float64)):
+            rows = dealt(len(web), size, rng)
+            for mapper in over_ranks(web, rows, makes=makes, n_threads=2, **arguments):
+                assert same(mapper, expected)
+                assert mapper.categories[2].tobytes() == expected.categories[2].tobytes()
+
+
+@given(
+    values=hostile_columns,
+    max_bins=st.one_of(bins, st.none()),
+    size=st.integers(1, 4),
+    weighted=st.booleans(),
+    seed=st.integers(0, 2**32 - 1),
+)
+@settings(deadline=None)
+def test_it_does_not_matter_which_rank_has_which_rows(values, max_bins, size, weighted, seed):
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([np.asarray(values, np.float64), rng.permutation(values)])
+    weights = rng.choice([0.0, 1e-9, 0.3, 1.0, 1e9], len(X)) if weighted else None
+    expected = BinMapper.fit(X, max_bins=max_bins, weights=weights)
+    for mapper in over_ranks(X, dealt(len(X), size, rng), max_bins=max_bins, weights=weights):
+        assert same(mapper, expected)
+
+
+def test_a_value_may_weigh_more_than_32_bits_hold():
+    X = column(np.resize([1, 2, 3, 4, 4, 4, 4], 700))
+    weights = np.resize([1.0, 3.0, 1.0, 0.5, 0.4, 0.3, 0.2], 700)
+    expected = BinMapper.fit(X, max_bins=3, weights=weights)
+    np.testing.assert_array_equal(expected.cuts[0], [1.5, 2.5])
+    for mapper in over_ranks(X, [np.arange(0, 700, 2), np.arange(1, 700, 2)], max_bins=3, weights=weights):
+        assert same(mapper, expected)
+
+
+def test_where_some_ranks_have_weights_the_rows_of_others_weigh_one():
+    X = column([1, 2, 3, 4, 5, 6])
+    weights = [1.0, 1.0, 1.0, 0.25, 0.25, 0.25]
+
+    def fit(ranks):
+        own = slice(0, 3) if ranks.rank == 0 else slice(3, 6)
+        own_weights = None if ranks.rank == 0 else weights[own]
+        return BinMapper.fit(X[own], max_bins=3, weights=own_weights, communicator=ranks)
+
+    expected = BinMapper.fit(X, max_bins=3, weights=weights)
+    assert all(same(mapper, expected) for mapper in together(2, fit))
+
+
+def test_what_all_ranks_have_together_is_refused_by_each():
+    X = np.column_stack([np.zeros(300), np.arange(300.0)])
+    seen = []
+
+    def fit(ranks):
+        with pytest.raises(ValueError, match="categorical feature 1 has 300 distinct values") as error:
+            BinMapper.fit(X[ranks.rank :: 3], categorical=[False, True], communicator=ranks)
+        seen.append(str(error.value))
+        with pytest.raises(ValueError, match="X has 2 features on rank 0, but 1 on rank 2"):
+            BinMapper.fit(X[:, : 1 if ranks.rank == 2 else 2], communicator=ranks)
+
+    together(3, fit)
+    assert len(seen) == 3
 
 
 # ----------------------------------------------------------------------------------------------------- errors

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from ranks import together
 
 from ranktrees import HistGBRTRegressor, RandomForestRanker, parallel
 from ranktrees._core.dtypes import LEAF
@@ -265,6 +266,13 @@ def test_usable_features_are_those_that_part_the_rows():
     codes = np.array([[0, 0, 1, 0, 1, 0], [0, 1, 1, 1, 0, 0]], np.uint8)
     mapper = slow.mapper_of([1, 2, 1, 1, 1, 1], {4, 5})
     assert usable_features(mapper, codes).tolist() == [1, 3, 4]
+
+
+def test_usable_features_part_the_rows_of_all_ranks():
+    codes = np.array([[0, 0, 1, 0, 1, 0], [0, 1, 1, 1, 0, 0]], np.uint8)
+    mapper = slow.mapper_of([1, 2, 1, 1, 1, 1], {4, 5})
+    found = together(3, lambda ranks: usable_features(mapper, codes[ranks.rank : ranks.rank + 1], ranks))
+    assert [features.tolist() for features in found] == [[1, 3, 4]] * 3
 
 
 # ---- what users write -------------------------------------------------------------------------------

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from ranks import together
 
 from ranktrees import parallel
 from ranktrees._core import packing as kernels
@@ -154,6 +155,24 @@ def test_bytes_tell_every_features_cell(seed, n_rows, n_bins, missing, n_threads
         own = cells[feature][codes[:, feature]]
         expected = coarse.places[feature] + np.where(own < 0, 15, own)
         assert (unpacked(coarse)[:, feature] == expected).all()
+
+
+@pytest.mark.parametrize("make", [full_packing, coarse_packing])
+def test_ranks_have_the_cells_of_all_rows(make):
+    rng = np.random.default_rng(0)
+    n_bins = [1, 2, 15, 16, 40, 255]
+    codes, mapper = slow.random_codes(rng, 600, n_bins, 0.01), slow.mapper_of(n_bins)
+    features = np.arange(len(n_bins))
+    whole = make(codes, mapper, features)
+    bounds = [0, 200, 200, 203, 600]
+
+    def pack(ranks):
+        own = codes[bounds[ranks.rank] : bounds[ranks.rank + 1]]
+        return make(np.asfortranarray(own), mapper, features, communicator=ranks)
+
+    parts = together(4, pack)
+    assert all((part.digits == whole.digits).all() for part in parts)
+    np.testing.assert_array_equal(np.concatenate([part.bytes for part in parts]), whole.bytes)
 
 
 def test_no_features():

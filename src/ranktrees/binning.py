@@ -5,12 +5,21 @@ A cut is the upper edge of its bin, so ``x <= cuts[c]`` and ``code <= c`` say th
 
 For an exact search each distinct value is a bin of its own. Then a code is the rank of a value, and all codes
 have four bytes ("long" codes) where a feature has more than 255 values.
+
+Where rows are dealt to ranks, each column is put together again by one of them, from what each has of it:
+
+    rank 0   columns 0 1 2 3 ..   distinct values, masses --.--> 0 cuts columns 0 2 .. --.--> all cuts
+                                                            X                            X
+    rank 1   columns 0 1 2 3 ..   distinct values, masses --'--> 1 cuts columns 1 3 .. --'--> all cuts
 """
+
+from itertools import pairwise
 
 import numpy as np
 from scipy import sparse
 
 from ranktrees._core import binning as _kernels
+from ranktrees.communicator import ALONE
 from ranktrees.cuts import round_down
 
 __all__ = ["BinMapper"]
@@ -115,8 +124,18 @@ class BinMapper:
         return len(self.n_bins)
 
     @classmethod
-    def fit(cls, X, *, max_bins=255, weights=None, order=None, categorical=None, n_threads=1):
-        """Find the cuts of every feature.
+    def fit(
+        cls,
+        X,
+        *,
+        max_bins=255,
+        weights=None,
+        order=None,
+        categorical=None,
+        n_threads=1,
+        communicator=ALONE,
+    ):
+        r"""Find the cuts of every feature.
 
         Cuts are exact quantiles. A feature with at most `max_bins` distinct values gets a bin for each.
         Otherwise it gets `max_bins` bins of about equal mass (rows, or their weights). A value at least as
@@ -131,6 +150,14 @@ class BinMapper:
 
         The cuts depend neither on the order of the rows nor on `n_threads`: weights become integers once, by
         a power-of-two scale from the largest, and integer sums are exact. Rows of weight zero do not count.
+
+        Nor do they depend on which rank has which rows: every rank gets the cuts of the rows of all. A rank
+        sends each column once, as its distinct values with their masses, to the one that cuts it. On P ranks,
+        with s bytes a value and :math:`d_f` distinct values other than zero in feature f, these are
+
+        .. math:: \frac{P - 1}{P} \sum_f (16 + (s + 4)\, d_f)
+
+        bytes. Then every rank gets the cuts.
 
         Parameters
         ----------
@@ -148,6 +175,10 @@ class BinMapper:
             Which features are categorical. Their values are listed rather than cut.
         n_threads : int, default=1
             Number of threads.
+        communicator : Communicator, default=ALONE
+            The ranks whose rows these are together. Each passes its own `X`, `weights` and `order`: dense or
+            sparse, of no rows too, float32 or float64 (values are compared as they are, in double precision).
+            Where some pass weights, the rows of others weigh 1.
 
         Returns
         -------
@@ -158,6 +189,7 @@ class BinMapper:
         ------
         ValueError
             If a categorical feature has more than 255 distinct values, or an argument is out of its range.
+            What all ranks say together, such as the former, is refused on each.
 
         Examples
         --------
@@ -176,9 +208,8 @@ class BinMapper:
         if max_bins is not None and not 2 <= max_bins <= MOST_BINS:
             raise ValueError(f"max_bins is {max_bins!r}; expected an integer from 2 to {MOST_BINS}, or None.")
         order = _check_order(order, X)
-        n_rows = X.shape[0] if order is None else len(order)
+        rows = (_SparseRows if sparse.issparse(X) else _DenseRows)(X, order)
         n_features = X.shape[1]
-        weights = None if weights is None else _integer_weights(weights, n_rows)
         if categorical is None:
             categorical = np.zeros(n_features, dtype=bool)
         categorical = np.asarray(categorical, dtype=bool).astype(np.uint8)
@@ -187,23 +218,29 @@ class BinMapper:
                 f"categorical has shape {categorical.shape}; expected ({n_features},), one bool for each "
                 "feature of X."
             )
+        weights = None if weights is None else _check_weights(weights, rows.n)
+        blocks, weights = _agree(rows, n_features, weights, n_threads, communicator)
 
-        gather = _sparse_columns if sparse.issparse(X) else _dense_columns
+        found = {}
+        for (first, last), columns in zip(
+            pairwise(blocks), rows.columns(blocks, weights, n_threads), strict=True
+        ):
+            own = first + _dealt_to(communicator.rank, communicator.size, first, last)
+            columns = _deal(columns, first, n_threads, communicator)
+            found |= zip(own.tolist(), columns.find_edges(categorical[own], max_bins, n_threads), strict=True)
+        found = {f: edges for part in communicator.allgather(found) for f, edges in part.items()}
         cuts, categories = [], []
-        for columns in gather(X, order, weights, n_rows, n_threads):
-            first = len(cuts)
-            is_categorical = categorical[first : first + len(columns.sizes)]
-            for known, n_edges, edges in zip(
-                is_categorical, *columns.find_edges(is_categorical, max_bins, n_threads), strict=True
-            ):
-                if known and n_edges > MOST_BINS:
-                    raise ValueError(
-                        f"categorical feature {len(cuts)} has {n_edges} distinct values; at most "
-                        f"{MOST_BINS} can be told apart. Merge rare categories, or do not declare it "
-                        "categorical."
-                    )
-                cuts.append(edges[:0] if known else edges[:n_edges].copy())
-                categories.append(edges[:n_edges].copy() if known else None)
+        for feature in range(n_features):
+            n_edges, edges = found[feature]
+            known = categorical[feature]
+            if known and n_edges > MOST_BINS:
+                raise ValueError(
+                    f"categorical feature {feature} has {n_edges} distinct values; at most "
+                    f"{MOST_BINS} can be told apart. Merge rare categories, or do not declare it "
+                    "categorical."
+                )
+            cuts.append(edges[:0] if known else edges)
+            categories.append(edges if known else None)
         return cls(cuts, categories)
 
     def cut_values(self, features, codes):
@@ -336,9 +373,13 @@ class BinMapper:
 
 
 class _Columns:
-    """Some columns, gathered: the values of column j are values[starts[j] : starts[j] + sizes[j]]."""
+    """Some columns, gathered: the values of column j are values[starts[j] : starts[j] + sizes[j]].
 
-    def __init__(self, dtype, n_columns, n_values, longest, weighted, n_threads):
+    Only those that are neither missing nor zero. A value may come several times, with a weight each.
+    """
+
+    def __init__(self, dtype, most_values, weighted, n_threads):
+        n_values, longest = int(most_values.sum()) + 1, int(most_values.max(initial=0)) + 1
         self.values = np.empty(n_values, dtype=dtype)
         self.weights = np.empty(n_values, dtype=np.uint32) if weighted else None
         self.spare = np.empty((n_threads, longest), dtype=dtype)
@@ -346,9 +387,9 @@ class _Columns:
         n_pieces = longest + _kernels.MOST_PIECES
         self.pieces = np.empty((n_threads, 3 * n_pieces), dtype=np.uint64)
         self.doubtful = np.empty((n_threads, n_pieces), dtype=np.uint8)
-        self.starts = np.zeros(n_columns, dtype=np.int64)
-        self.sizes = np.zeros(n_columns, dtype=np.int64)
-        self.zero_mass = np.zeros(n_columns, dtype=np.int64)
+        self.starts = np.cumsum(most_values) - most_values
+        self.sizes = np.zeros(len(most_values), dtype=np.int64)
+        self.zero_mass = np.zeros(len(most_values), dtype=np.int64)
 
     def keep(self, n_columns):
         """Forget all but the first columns."""
@@ -357,7 +398,10 @@ class _Columns:
         )
 
     def find_edges(self, is_categorical, max_bins, n_threads):
-        """How many cuts (or categories) each column has, and a row of them for each; the values are lost."""
+        """For each column how many cuts (or categories) it has, and the first of them; the values are lost.
+
+        All of them, but of categories 255 at most.
+        """
         room = len(self.spare[0]) if max_bins is None else 0
         edges = np.empty((len(self.sizes), max(MOST_BINS, room)))
         n_edges = np.empty(len(self.sizes), dtype=np.int64)
@@ -377,70 +421,172 @@ class _Columns:
             n_edges,
             n_threads,
         )
-        return n_edges, edges
+        return [(n, own[:n].copy()) for n, own in zip(n_edges.tolist(), edges, strict=True)]
 
+    def distinct(self, n_threads):
+        """Make each value of a column come once, and return what they weigh, side by side with them.
 
-def _dense_columns(X, order, weights, n_rows, n_threads):
-    """Yield the columns of a dense X, some at a time, in arrays that are used again."""
-    n_features = X.shape[1]
-    width = max(_VALUES_TO_CUT // max(n_rows, 1), _FEWEST_COLUMNS, n_threads)
-    width -= width % _COLUMNS_OF_A_LINE if width > _COLUMNS_OF_A_LINE else 0
-    width = min(width, _MOST_COLUMNS, n_features)
-    columns = _Columns(X.dtype, width, width * n_rows + 1, n_rows + 1, weights is not None, n_threads)
-    columns.starts[:] = np.arange(width) * n_rows
-    for first in range(0, n_features, max(width, 1)):
-        columns.keep(min(width, n_features - first))
-        _kernels.gather_dense(
-            X,
-            order,
-            weights,
-            first,
-            columns.starts,
-            columns.values,
-            columns.weights,
-            columns.sizes,
-            columns.zero_mass,
+        More than 32 bits of weight are told by more entries.
+        """
+        masses = np.empty(len(self.values), dtype=np.uint32) if self.weights is None else self.weights
+        _kernels.join_equal(
+            self.values,
+            self.weights,
+            self.starts,
+            self.sizes,
+            self.spare,
+            self.spare_weights,
+            masses,
             n_threads,
         )
-        yield columns
+        return masses
+
+    @classmethod
+    def joined(cls, parts, n_threads):
+        """The columns of all ranks, of what each has said of them."""
+        sizes = np.array([sizes for sizes, _, _, _ in parts])
+        dtype = np.result_type(*(values for _, _, values, _ in parts))
+        columns = cls(dtype, sizes.sum(axis=0), True, n_threads)
+        columns.zero_mass[:] = sum(zero_mass for _, zero_mass, _, _ in parts)
+        for part_sizes, _, values, masses in parts:
+            begins = np.cumsum(part_sizes) - part_sizes
+            for j, (begin, size) in enumerate(zip(begins.tolist(), part_sizes.tolist(), strict=True)):
+                at = columns.starts[j] + columns.sizes[j]
+                columns.values[at : at + size] = values[begin : begin + size]
+                columns.weights[at : at + size] = masses[begin : begin + size]
+            columns.sizes += part_sizes
+        return columns
 
 
-def _sparse_columns(X, order, weights, n_rows, n_threads):
-    """Yield the columns of a sparse X, some at a time, reading each row from where the last ones ended."""
-    n_features = X.shape[1]
-    cursors, ends = _row_limits(X, order)
-    counts = np.zeros(n_features, dtype=np.int64)
-    if not _kernels.count_sparse(X.indices, cursors, ends, counts):
-        raise ValueError(f"X has column indices outside 0 to {n_features - 1}; rebuild the sparse matrix.")
-    mass = n_rows if weights is None else weights.sum(dtype=np.int64)
-    budget = max(_VALUES_TO_CUT, _FEWEST_COLUMNS * n_rows)
-    ends_of_columns = np.cumsum(counts + 1)
-    first = 0
-    while first < n_features:
-        begin = ends_of_columns[first] - counts[first] - 1
-        last = int(np.searchsorted(ends_of_columns, begin + budget, side="right"))
+def _agree(rows, n_features, weights, n_threads, communicator):
+    """On which columns are taken at a time, and on the scale of weights: (where blocks begin, weights)."""
+    fewest = max(_FEWEST_COLUMNS, n_threads)
+    largest = None if weights is None else float(weights.max(initial=0.0))
+    said = communicator.allgather((n_features, rows.n, fewest, largest))
+    widths, sizes, fewest, largest = zip(*said, strict=True)
+    for rank, width in enumerate(widths):
+        if width != widths[0]:
+            raise ValueError(
+                f"X has {widths[0]} features on rank 0, but {width} on rank {rank}; expected the same ones "
+                "on all ranks."
+            )
+    most_values = communicator.allreduce(rows.most_values(), "max")
+    blocks = _blocks(most_values, max(fewest) * max(sizes))
+    if all(largest is None for largest in largest):
+        return blocks, None
+    weights = np.ones(rows.n) if weights is None else weights
+    largest = max(1.0 if largest is None else largest for largest in largest)
+    return blocks, _integer_weights(weights, largest, sum(sizes))
+
+
+def _blocks(most_values, least_room):
+    """Where blocks of columns begin, and F: such that about so many values are gathered at a time."""
+    room = max(_VALUES_TO_CUT, least_room)
+    ends = np.cumsum(most_values)
+    n_features = len(ends)
+    blocks = [0]
+    while (first := blocks[-1]) < n_features:
+        before = ends[first - 1] if first else 0
+        last = int(np.searchsorted(ends, before + room, side="right"))
         last = min(max(last, first + 1), first + _MOST_COLUMNS)
-        longest = int(counts[first:last].max()) + 1
-        columns = _Columns(
-            X.dtype, last - first, ends_of_columns[last - 1] - begin, longest, weights is not None, n_threads
+        if n_features > last > first + _COLUMNS_OF_A_LINE:
+            last -= (last - first) % _COLUMNS_OF_A_LINE
+        blocks.append(last)
+    return blocks
+
+
+def _dealt_to(rank, size, first, last):
+    """Which columns, counted from the first, a rank cuts: column f is that of rank f % size."""
+    return np.arange((rank - first) % size, last - first, size)
+
+
+def _deal(columns, first, n_threads, communicator):
+    """Of some columns, from ``first`` on, those that this rank cuts, with the values of all ranks."""
+    if communicator.alone:
+        return columns
+    masses = columns.distinct(n_threads)
+    limits = zip(columns.starts.tolist(), columns.sizes.tolist(), strict=True)
+    stretches = [slice(start, start + size) for start, size in limits]
+    messages = []
+    for rank in range(communicator.size):
+        dealt = _dealt_to(rank, communicator.size, first, first + len(stretches))
+        values, weights = (
+            np.concatenate([array[:0], *(array[stretches[j]] for j in dealt)])
+            for array in (columns.values, masses)
         )
-        columns.starts[1:] = ends_of_columns[first : last - 1] - begin
-        columns.zero_mass[:] = mass
-        _kernels.gather_sparse(
-            X.data,
-            X.indices,
-            cursors,
-            ends,
-            weights,
-            first,
-            columns.starts,
-            columns.values,
-            columns.weights,
-            columns.sizes,
-            columns.zero_mass,
-        )
-        yield columns
-        first = last
+        messages.append((columns.sizes[dealt], columns.zero_mass[dealt], values, weights))
+    return _Columns.joined(communicator.alltoall(messages), n_threads)
+
+
+class _DenseRows:
+    """How the columns of a dense X are gathered, in arrays that are used again."""
+
+    def __init__(self, X, order):
+        self.X, self.order = X, order
+        self.n = X.shape[0] if order is None else len(order)
+
+    def most_values(self):
+        """How many values each column may have."""
+        return np.full(self.X.shape[1], self.n, dtype=np.int64)
+
+    def columns(self, blocks, weights, n_threads):
+        """Yield the columns of each block."""
+        width = int(np.diff(blocks).max(initial=0))
+        columns = _Columns(self.X.dtype, np.full(width, self.n), weights is not None, n_threads)
+        for first, last in pairwise(blocks):
+            columns.keep(last - first)
+            _kernels.gather_dense(
+                self.X,
+                self.order,
+                weights,
+                first,
+                columns.starts,
+                columns.values,
+                columns.weights,
+                columns.sizes,
+                columns.zero_mass,
+                n_threads,
+            )
+            yield columns
+
+
+class _SparseRows:
+    """How the columns of a sparse X are gathered, reading each row from where the last ones ended."""
+
+    def __init__(self, X, order):
+        self.X = X
+        self.cursors, self.ends = _row_limits(X, order)
+        self.n = len(self.ends)
+        self.counts = np.zeros(X.shape[1], dtype=np.int64)
+        if not _kernels.count_sparse(X.indices, self.cursors, self.ends, self.counts):
+            raise ValueError(
+                f"X has column indices outside 0 to {X.shape[1] - 1}; rebuild the sparse matrix."
+            )
+
+    def most_values(self):
+        """How many values each column may have."""
+        return self.counts.copy()
+
+    def columns(self, blocks, weights, n_threads):
+        """Yield the columns of each block."""
+        mass = self.n if weights is None else weights.sum(dtype=np.int64)
+        for first, last in pairwise(blocks):
+            columns = _Columns(self.X.dtype, self.counts[first:last], weights is not None, n_threads)
+            columns.zero_mass[:] = mass
+            _kernels.gather_sparse(
+                self.X.data,
+                self.X.indices,
+                self.cursors,
+                self.ends,
+                weights,
+                first,
+                columns.starts,
+                columns.values,
+                columns.weights,
+                columns.sizes,
+                columns.zero_mass,
+            )
+            yield columns
 
 
 def _row_limits(X, order):
@@ -467,14 +613,19 @@ def _check_order(order, X):
     return order
 
 
-def _integer_weights(weights, n_rows):
-    """The weights as uint32 by one power-of-two scale, so that sums are exact; above 0 stays above 0."""
+def _check_weights(weights, n_rows):
+    """The weights as float64, finite and >= 0."""
     weights = np.asarray(weights, dtype=np.float64)
     if weights.shape != (n_rows,):
         raise ValueError(f"weights has shape {weights.shape}, but there are {n_rows} rows.")
     if not (np.isfinite(weights).all() and (weights >= 0).all()):
         raise ValueError("weights has negative, infinite or missing values; expected finite weights >= 0.")
-    _, exponent = np.frexp(weights.max(initial=0.0))
+    return weights
+
+
+def _integer_weights(weights, largest, n_rows):
+    """The weights as uint32 by one power-of-two scale, so that sums are exact; above 0 stays above 0."""
+    _, exponent = np.frexp(largest)
     bits = min(_WEIGHT_BITS, _EXACT_BITS - n_rows.bit_length())
     scaled = np.rint(np.ldexp(weights, bits - exponent))
     return np.where(weights > 0, np.maximum(scaled, 1), 0).astype(np.uint32)

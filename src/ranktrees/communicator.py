@@ -156,3 +156,6 @@ class Communicator:
 
     def _alltoall(self, values):
         raise NotImplementedError
+
+
+ALONE = Communicator()

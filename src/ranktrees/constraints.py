@@ -7,6 +7,7 @@ from numbers import Integral, Real
 import numpy as np
 
 from ranktrees._core import sampling
+from ranktrees.communicator import ALONE
 
 
 class Constraints:
@@ -99,11 +100,12 @@ class Constraints:
                 return
 
 
-def usable_features(mapper, codes):
-    """The features that part the rows, rising: those of two values, or of one that some rows lack."""
+def usable_features(mapper, codes, communicator=ALONE):
+    """The features that part the rows of all ranks, rising: of two values, or of one that some rows lack."""
     one_value = np.flatnonzero(mapper.n_bins == 1)
     lacking = codes[:, one_value] == mapper.missing_codes[one_value]
-    constant = one_value[lacking.all(axis=0) | ~lacking.any(axis=0)]
+    some = communicator.allreduce(np.array([lacking.any(axis=0), ~lacking.all(axis=0)], np.int64))
+    constant = one_value[~some.all(axis=0)]
     return np.setdiff1d(np.arange(mapper.n_features), constant)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from ranktrees._core import packing
 from ranktrees._core.dtypes import DIGIT
+from ranktrees.communicator import ALONE
 from ranktrees.parallel import threads_for
 
 # Places in a line for a feature of a coarse search, one of them for rows without a value: pGBRT found that
@@ -114,16 +115,16 @@ def share_bytes(radices):
     return shared
 
 
-def counts_of(codes, n_threads):
-    """int64[n_features, 256]: how many rows have each code."""
+def counts_of(codes, n_threads=1, communicator=ALONE):
+    """int64[n_features, 256]: how many rows of all ranks have each code."""
     counts = np.zeros((codes.shape[1], BYTE), np.int64)
     packing.count_codes(codes, counts, threads_for(n_threads, codes.size))
-    return counts
+    return communicator.allreduce(counts)
 
 
-def full_packing(codes, mapper, features, n_threads=1):
+def full_packing(codes, mapper, features, n_threads=1, communicator=ALONE):
     """Every bin is a cell: lines are laid out by ``mapper.offsets``."""
-    counts = counts_of(codes, n_threads)
+    counts = counts_of(codes, n_threads, communicator)
     cells_of = []
     for feature in features:
         n_bins = mapper.n_bins[feature]
@@ -134,18 +135,19 @@ def full_packing(codes, mapper, features, n_threads=1):
     )
 
 
-def coarse_packing(codes, mapper, features, n_threads=1):
+def coarse_packing(codes, mapper, features, n_threads=1, communicator=ALONE):
     """At most 15 cells per feature, each of about a fifteenth of the rows, or one heavier bin.
 
     A line has 16 places for each feature of ``features``, in their order. Rows without a value have the last
-    one.
+    one. The rows are those of all ranks, so that they all have the same cells.
     """
-    counts = counts_of(codes, n_threads)
+    counts = counts_of(codes, n_threads, communicator)
     cells_of = []
     for feature in features:
         n_bins = mapper.n_bins[feature]
         lacking = counts[feature, n_bins] > 0
-        cells = np.append(coarse_cells(counts[feature, :n_bins], len(codes), COARSE_CELLS - 1), -1)
+        n_rows = counts[feature].sum()
+        cells = np.append(coarse_cells(counts[feature, :n_bins], n_rows, COARSE_CELLS - 1), -1)
         cells[-1] = cells[-2] + 1 if lacking else -1
         cells_of.append(cells)
     offsets = np.zeros(codes.shape[1], np.int64)
