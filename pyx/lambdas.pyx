@@ -271,7 +271,7 @@ cdef void fill_worth(
 cdef void query_gradients(
     const Task* task,
     int64_t n,
-    int64_t start,
+    int64_t first_row,
     const double* query_grades,
     const double* query_weights,
     const double* query_scores,
@@ -313,7 +313,7 @@ cdef void query_gradients(
     by.shuffled = drawn
     for k in range(n_orders):
         if drawn:
-            first = k * task.n_rows + start
+            first = k * task.n_rows + first_row
             perturb(n, query_scores, 1.0 if undecided else task.noise, task.key, first, keys)
             rows = sort_query(keys, n, records, thread)
         else:
@@ -423,6 +423,8 @@ def gradients(
     double noise,                  # IN   scale of the logistic noise
     uint64_t seed,                 # IN   of the noise; and its stream
     uint64_t stream,
+    const int64_t[::1] first_rows, # IN   the number of each query's first row among all, or None: its offset
+    int64_t n_rows,                # IN   of all
     double[:, :, ::1] numbers,     # see scratch_shapes
     double[:, :, :, ::1] records,  # see scratch_shapes
     double[::1] out_gradients,     # OUT
@@ -448,7 +450,7 @@ def gradients(
     task.n_orders = n_orders
     task.noise = noise
     task.key = portable_key(seed, stream)
-    task.n_rows = scores.shape[0]
+    task.n_rows = n_rows
     for k in prange(
         n_queries, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1,
         schedule="dynamic", chunksize=chunk,
@@ -470,7 +472,7 @@ def gradients(
             )
         else:
             query_gradients(
-                &task, n, start, &grades[start], row_weights + start if row_weights != NULL else NULL,
+                &task, n, first_rows[q] if first_rows is not None else start, &grades[start], row_weights + start if row_weights != NULL else NULL,
                 &scores[start], worths, gaps, undecided, &numbers[thread, 0, 0], numbers.shape[2],
                 records, thread, &out_gradients[start], &out_hessians[start],
             )

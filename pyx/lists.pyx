@@ -29,6 +29,7 @@ def softmax_gradients(
     bint drawn,                  # IN   whether a uniform draw is taken from each mass
     uint64_t seed,
     uint64_t stream,
+    const int64_t[::1] first_rows, # IN   the number of each query's first row among all, or None: its offset
     double[::1] gradients,       # OUT
     double[::1] hessians,        # OUT
     int n_threads,
@@ -44,7 +45,8 @@ def softmax_gradients(
         start = offsets[q]
         softmax_of_query(
             offsets[q + 1] - start, &masses[start], row_weights + start if row_weights != NULL else NULL,
-            &scores[start], drawn, key, start, &gradients[start], &hessians[start],
+            &scores[start], drawn, key, first_rows[q] if first_rows is not None else start,
+            &gradients[start], &hessians[start],
         )
 
 

@@ -27,7 +27,8 @@ class Followed:
         if self.measure is None:
             return -self.bound.loss(self.scores)
         data = self.data
-        return self.measure.signed_mean(data.labels, self.scores, data.offsets, data.weights, self.n_threads)
+        rows = data.labels, self.scores, data.offsets, data.weights
+        return self.measure.signed_mean(*rows, self.n_threads, data.share.communicator)
 
 
 def add(grown, values, scores, n_threads):
@@ -96,6 +97,7 @@ def boost(
     held_out = np.arange(0 if validation is None else len(validation.scores), dtype=np.uint32)
     trees, train_scores, validation_scores = [], [], []
     for iteration in rounds:
+        grower.communicator.at(f"tree {iteration + 1}")
         bound.gradients(scores, gradients, hessians, iteration)
         drawn, left_out = sampler.draw(iteration)
         grown = grower.grow(gradients, hessians, drawn, seed=seed, tree=iteration)
@@ -135,15 +137,23 @@ def quantile_values(grown, train, quantile, n_threads):
     values = grown.values.copy()
     leaves = grown.leaves[grown.is_leaf]
     quantiles = np.empty(len(leaves))
-    losses.leaf_quantiles(
-        train.data.labels - train.scores,
-        train.data.weights,
-        grown.order,
-        np.ascontiguousarray(leaves["start"]),
-        np.ascontiguousarray(leaves["stop"]),
-        quantile,
-        quantiles,
-        n_threads,
-    )
+    residuals, weights = train.data.labels - train.scores, train.data.weights
+    rows = residuals, weights, grown.order, leaves["start"].copy(), leaves["stop"].copy()
+    if not train.data.share.communicator.alone:
+        rows = _rows_of_all(train.data.share.communicator, *rows)
+    losses.leaf_quantiles(*rows, quantile, quantiles, n_threads)
     values[grown.is_leaf] = np.clip(quantiles, leaves["lower"], leaves["upper"])
     return values
+
+
+def _rows_of_all(communicator, residuals, weights, order, starts, stops):
+    """What all ranks have in each leaf: a quantile needs every row."""
+    leaf_of = np.repeat(np.arange(len(starts)), stops - starts)
+    own = residuals[order], None if weights is None else weights[order], leaf_of
+    heard = communicator.allgather(own)
+    residuals = np.concatenate([theirs for theirs, _, _ in heard])
+    weights = None if weights is None else np.concatenate([theirs for _, theirs, _ in heard])
+    leaf_of = np.concatenate([theirs for _, _, theirs in heard])
+    ends = np.cumsum(np.bincount(leaf_of, minlength=len(starts)))
+    order = np.argsort(leaf_of, kind="stable").astype(np.uint32)
+    return residuals, weights, order, np.concatenate([[0], ends[:-1]]).astype(np.int64), ends.astype(np.int64)

@@ -14,6 +14,7 @@ import math
 from collections import Counter
 
 import numpy as np
+from joblib.parallel import get_active_backend
 
 OPERATIONS = ("sum", "max", "min")
 
@@ -159,3 +160,42 @@ class Communicator:
 
 
 ALONE = Communicator()
+
+
+def active():
+    """The communicator of the joblib backend that is active here and now.
+
+    Returns
+    -------
+    communicator : Communicator
+        A rank alone, unless the backend of the enclosing ``joblib.parallel_config`` has ranks that all run
+        this program. Such a backend has an attribute ``communicator``.
+
+    Examples
+    --------
+    >>> from ranktrees.communicator import active
+    >>> active().size
+    1
+    """
+    backend, _ = get_active_backend()
+    communicator = getattr(backend, "communicator", None)
+    return ALONE if communicator is None else communicator
+
+
+def driver():
+    """The active joblib backend, where it is one that deals rows to ranks.
+
+    Returns
+    -------
+    backend : object or None
+        One that has a method ``run_rows(function, shards, *args)``, see `ranktrees.mpi`; None where the
+        active one has none.
+
+    Examples
+    --------
+    >>> from ranktrees.communicator import driver
+    >>> print(driver())
+    None
+    """
+    backend, _ = get_active_backend()
+    return backend if hasattr(backend, "run_rows") else None

@@ -52,6 +52,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 
 from ranktrees import validation
 from ranktrees._core import ranking
+from ranktrees.communicator import ALONE
 
 __all__ = [
     "AP",
@@ -495,7 +496,7 @@ class Measure:
         queries = itertools.starmap(slice, itertools.pairwise(offsets))
         return np.array([self.of_query(labels[rows], scores[rows]) for rows in queries], dtype=np.float64)
 
-    def mean(self, labels, scores, offsets, weights=None, n_threads=1):
+    def mean(self, labels, scores, offsets, weights=None, n_threads=1, communicator=ALONE):
         """The mean over the queries that count, a query weighing the mean of its rows' weights.
 
         The sum is exact (`math.fsum`), so the order of the queries does not matter.
@@ -504,6 +505,8 @@ class Measure:
         ----------
         labels, scores, offsets, weights, n_threads
             As in `per_query`.
+        communicator : Communicator, default=ALONE
+            The ranks over whose queries the mean is.
 
         Returns
         -------
@@ -511,22 +514,25 @@ class Measure:
             NaN if no query counts.
         """
         values = self.per_query(labels, scores, offsets, weights, n_threads)
-        return _weighted_mean(values, None if weights is None else _query_weights(weights, offsets))
+        weights = None if weights is None else _query_weights(weights, offsets)
+        return _weighted_mean(values, weights, communicator)
 
-    def signed_mean(self, labels, scores, offsets, weights=None, n_threads=1):
+    def signed_mean(self, labels, scores, offsets, weights=None, n_threads=1, communicator=ALONE):
         """The mean, negated where smaller is better: what is compared to choose between models.
 
         Parameters
         ----------
         labels, scores, offsets, weights, n_threads
             As in `per_query`.
+        communicator : Communicator, default=ALONE
+            The ranks over whose queries the mean is.
 
         Returns
         -------
         float
             NaN, with an `UndefinedMetricWarning`, if no query counts.
         """
-        value = self.mean(labels, scores, offsets, weights, n_threads)
+        value = self.mean(labels, scores, offsets, weights, n_threads, communicator)
         self._warn_if_undefined(value)
         return value if self.greater_is_better else -value
 
@@ -575,11 +581,12 @@ class Measure:
         return deltas
 
 
-def _weighted_mean(values, weights=None):
+def _weighted_mean(values, weights=None, communicator=ALONE):
     counts = ~np.isnan(values)
     weights = np.ones(len(values)) if weights is None else weights
-    total = math.fsum(weights[counts])
-    return math.fsum(weights[counts] * values[counts]) / total if total > 0 else math.nan
+    total = communicator.exact_sum(weights[counts])
+    value = communicator.exact_sum(weights[counts] * values[counts])
+    return value / total if total > 0 else math.nan
 
 
 def _query_sums(values, offsets):
@@ -1193,8 +1200,9 @@ class _RMSE(Measure):
         squares, weights = self._sums(labels, scores, offsets, weights)
         return np.sqrt(np.divide(squares, weights, out=np.full(len(squares), np.nan), where=weights > 0))
 
-    def mean(self, labels, scores, offsets, weights=None, n_threads=1):
-        squares, weights = (math.fsum(sums) for sums in self._sums(labels, scores, offsets, weights))
+    def mean(self, labels, scores, offsets, weights=None, n_threads=1, communicator=ALONE):
+        sums = self._sums(labels, scores, offsets, weights)
+        squares, weights = (communicator.exact_sum(numbers) for numbers in sums)
         return math.sqrt(squares / weights) if weights > 0 else math.nan
 
     def _sums(self, labels, scores, offsets, weights):

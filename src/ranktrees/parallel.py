@@ -3,6 +3,7 @@
 import functools
 import os
 import warnings
+from fractions import Fraction
 from numbers import Integral
 
 import joblib
@@ -20,6 +21,8 @@ if _asked is not None and _asked not in simd.LEVELS[: simd.LEVELS.index(simd.of_
         f"RANKTREES_SIMD={_asked!r}: expected one of {', '.join(simd.LEVELS)}, and no wider than "
         f"{simd.of_processor()}, which this processor has; unset it to use that."
     )
+
+_part = Fraction(1)  # of the processors, what other ranks leave to this process
 
 # OpenMP's threads do not survive a fork, and a child that asks for them waits for ever.
 _state = {"threads_started": False, "forked_from_threads": False}
@@ -41,7 +44,49 @@ def _counted(affinity, limit):
 def _n_processors():
     """Those this process may use. joblib reads the limits of a container from files, so it is asked once."""
     affinity = frozenset(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
-    return _counted(affinity, os.environ.get("LOKY_MAX_CPU_COUNT"))
+    return max(1, int(_counted(affinity, os.environ.get("LOKY_MAX_CPU_COUNT")) * _part))
+
+
+def processors_for(affinity, affinities):
+    """The part of its processors that a process has for itself, where others may run on them, too.
+
+    A processor is divided among all processes that may run on it. So a process bound to processors of its own
+    has all of them, and of ``n`` that may run anywhere each has one in ``n``.
+
+    Parameters
+    ----------
+    affinity : set of int
+        The processors that the process may run on.
+    affinities : list of sets of int
+        Those of all processes of the machine that take part, this one included.
+
+    Returns
+    -------
+    part : Fraction
+
+    Examples
+    --------
+    >>> from ranktrees.parallel import processors_for
+    >>> processors_for({0, 1, 2, 3}, [{0, 1, 2, 3}, {0, 1, 2, 3}])
+    Fraction(1, 2)
+    >>> processors_for({0, 1}, [{0, 1}, {2, 3}])
+    Fraction(1, 1)
+    """
+    return sum(
+        (Fraction(1, sum(cpu in other for other in affinities)) for cpu in affinity), Fraction()
+    ) / len(affinity)
+
+
+def leave_processors(part):
+    """Let ``n_jobs=None`` mean only this part of the processors from now on: other ranks need the rest.
+
+    Parameters
+    ----------
+    part : Fraction
+        See `processors_for`.
+    """
+    global _part
+    _part = part
 
 
 def effective_n_threads(n_jobs, n_values=None):

@@ -1,10 +1,11 @@
 """What all objectives share: a value that holds parameters, and its joining with one training set."""
 
-import math
 from numbers import Real
 from typing import ClassVar
 
 import numpy as np
+
+from ranktrees.sharing import ALL
 
 
 class Objective:
@@ -55,7 +56,7 @@ class Objective:
             Naming ``y``, what was seen and what is expected.
         """
 
-    def bind(self, labels, weights, offsets, n_threads=1):
+    def bind(self, labels, weights, offsets, n_threads=1, share=ALL):
         """Join the objective with a training set.
 
         Parameters
@@ -68,13 +69,15 @@ class Objective:
             Query q is rows ``offsets[q]:offsets[q + 1]``. Pointwise objectives do not look at it.
         n_threads : int, default=1
             Threads to use; no result depends on it.
+        share : Share
+            What part of all rows these are, where ranks train together.
 
         Returns
         -------
         Bound
         """
         raise NotImplementedError(
-            f"{type(self).__name__} must define bind(labels, weights, offsets, n_threads)"
+            f"{type(self).__name__} must define bind(labels, weights, offsets, n_threads, share)"
         )
 
     def inverse_link(self, scores):
@@ -100,17 +103,18 @@ class Bound:
     Parameters
     ----------
     objective : Objective
-    labels, weights, offsets, n_threads
+    labels, weights, offsets, n_threads, share
         As in `Objective.bind`.
     """
 
-    def __init__(self, objective, labels, weights, offsets, n_threads=1):
+    def __init__(self, objective, labels, weights, offsets, n_threads=1, share=ALL):
         self.objective = objective
         self.labels = np.ascontiguousarray(labels, dtype=np.float64)
         self.weights = None if weights is None else np.ascontiguousarray(weights, dtype=np.float64)
         self.offsets = np.ascontiguousarray(offsets, dtype=np.int64)
         self.n_threads = n_threads
-        self.total_weight = float(len(self.labels)) if weights is None else exact_sum(self.weights)
+        self.share = share
+        self.total_weight = self._sum(np.ones(len(self.labels)) if weights is None else self.weights)
         if not self.total_weight > 0:
             raise ValueError("sample_weight has no positive entry: at least one row must weigh something")
 
@@ -154,12 +158,12 @@ class Bound:
         """
         raise NotImplementedError(f"{type(self).__name__} must define loss(scores)")
 
+    def _sum(self, values):
+        """The exact sum of what the rows, or queries, of all ranks have."""
+        return self.share.communicator.exact_sum(values)
+
     def _weighted_mean(self, values):
-        return exact_sum(values if self.weights is None else self.weights * values) / self.total_weight
-
-
-def exact_sum(values):
-    return math.fsum(values.tolist())
+        return self._sum(values if self.weights is None else self.weights * values) / self.total_weight
 
 
 def number_in(name, value, low, high):

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from ranktrees.objectives.base import Bound, Objective
+from ranktrees.sharing import ALL
 
 
 class _Called(Bound):
@@ -43,6 +44,11 @@ class _Called(Bound):
                 f"{self.objective.function_name} gives gradients, but no loss to report or to stop early by: "
                 "set scoring= to a measure such as 'ndcg@10', or pass Custom(function, loss=...) as the loss"
             )
+        if not self.share.communicator.alone:
+            raise ValueError(
+                f"the loss of {self.objective.function_name} is a number for some rows, and ranks that train "
+                "together cannot put such numbers together: set scoring= to a measure such as 'ndcg@10'"
+            )
         return float(self._call(self.objective.loss, scores))
 
     def _call(self, function, scores):
@@ -63,8 +69,8 @@ class Custom(Objective):
     function : callable
         ``function(labels, scores, offsets)`` returns ``(gradients, hessians)``: the first and second
         derivative of what is to become small, by each row's score. Query q is the rows ``offsets[q]:offsets[q
-        + 1]``, in the order in which queries first appeared in the input; within a query rows keep their
-        order. All three are read-only, both results arrays of shape (n,), hessians >= 0. It is called once in
+        + 1]``, in the order of their ids (of first appearance, where ids cannot be compared); within a
+        query rows keep their order. Where ranks train together, each calls it with its own queries. All three are read-only, both results arrays of shape (n,), hessians >= 0. It is called once in
         each round; sample weights are multiplied in afterwards.
     loss : callable, default=None
         ``loss(labels, scores, offsets)`` returns that number, up to a factor. It is called where the loss is
@@ -105,8 +111,8 @@ class Custom(Objective):
         """What messages call the function."""
         return getattr(self.function, "__name__", repr(self.function))
 
-    def bind(self, labels, weights, offsets, n_threads=1):
-        return _Called(self, labels, weights, offsets, n_threads)
+    def bind(self, labels, weights, offsets, n_threads=1, share=ALL):
+        return _Called(self, labels, weights, offsets, n_threads, share)
 
 
 class GradientCheck(NamedTuple):

@@ -8,8 +8,9 @@ import numpy as np
 
 from ranktrees import measures
 from ranktrees._core import lists, losses
-from ranktrees.objectives.base import Bound, Objective, exact_sum
+from ranktrees.objectives.base import Bound, Objective
 from ranktrees.sampling import stream_of_objective
+from ranktrees.sharing import ALL
 
 
 class _Shares(Bound):
@@ -29,6 +30,7 @@ class _Shares(Bound):
             self.offset > 0,
             getattr(self.objective, "seed", 0),
             stream_of_objective(iteration),
+            self.share.first_rows,
             gradients,
             hessians,
             self.n_threads,
@@ -40,7 +42,7 @@ class _Shares(Bound):
         lists.softmax_losses(
             self.masses - self.offset, self.weights, self.offsets, scores, costs, counts, self.n_threads
         )
-        return exact_sum(costs) / exact_sum(counts)
+        return self._sum(costs) / self._sum(counts)
 
 
 @dataclass(frozen=True)
@@ -68,11 +70,11 @@ class ListNet(Objective):
 
     name: ClassVar[str] = "listnet"
 
-    def bind(self, labels, weights, offsets, n_threads=1):
+    def bind(self, labels, weights, offsets, n_threads=1, share=ALL):
         highest = np.maximum.reduceat(labels, offsets[:-1])
         masses = np.empty(len(labels))
         losses.exponentials(labels - np.repeat(highest, np.diff(offsets)), masses)
-        return _Shares(masses, 0.0, self, labels, weights, offsets, n_threads)
+        return _Shares(masses, 0.0, self, labels, weights, offsets, n_threads, share)
 
 
 @dataclass(frozen=True)
@@ -130,9 +132,9 @@ class XENDCG(Objective):
         except ValueError as error:
             raise ValueError(f"y has no gains for xendcg: {error}") from error
 
-    def bind(self, labels, weights, offsets, n_threads=1):
+    def bind(self, labels, weights, offsets, n_threads=1, share=ALL):
         masses = 1.0 + measures.gains(labels, self.gain)
-        return _Shares(masses, 0.5, self, labels, weights, offsets, n_threads)
+        return _Shares(masses, 0.5, self, labels, weights, offsets, n_threads, share)
 
 
 class _Centred(Bound):
@@ -145,7 +147,7 @@ class _Centred(Bound):
         slopes, weights = np.empty(len(scores)), np.empty(len(scores))
         self.gradients(scores, slopes, weights)
         halves = np.divide(0.5 * slopes**2, weights, out=np.zeros(len(scores)), where=weights > 0)
-        return exact_sum(halves) / self.total_weight
+        return self._sum(halves) / self.total_weight
 
 
 @dataclass(frozen=True)
@@ -173,5 +175,5 @@ class QueryRMSE(Objective):
     name: ClassVar[str] = "query_rmse"
     constant_hessian: ClassVar[bool] = True
 
-    def bind(self, labels, weights, offsets, n_threads=1):
-        return _Centred(self, labels, weights, offsets, n_threads)
+    def bind(self, labels, weights, offsets, n_threads=1, share=ALL):
+        return _Centred(self, labels, weights, offsets, n_threads, share)

@@ -10,8 +10,9 @@ import numpy as np
 
 from ranktrees import measures
 from ranktrees._core import lambdas
-from ranktrees.objectives.base import Bound, Objective, exact_sum, number_in
+from ranktrees.objectives.base import Bound, Objective, number_in
 from ranktrees.sampling import stream_of_objective
+from ranktrees.sharing import ALL
 
 UNDECIDED_ORDERS = 16  # drawn of a query whose scores are all equal, where the expectation is not known
 
@@ -37,8 +38,8 @@ class _Pairs(NamedTuple):
 class _Pairwise(Bound):
     """What the pairwise objectives hold: what weighs their pairs, and scratch memory for each thread."""
 
-    def __init__(self, objective, labels, weights, offsets, n_threads):
-        super().__init__(objective, labels, weights, offsets, n_threads)
+    def __init__(self, objective, labels, weights, offsets, n_threads, share):
+        super().__init__(objective, labels, weights, offsets, n_threads, share)
         self.longest = int(np.diff(self.offsets).max(initial=0))
         level = objective.truncation_level
         self.truncation = self.longest if level is None else min(int(level), self.longest)
@@ -66,6 +67,8 @@ class _Pairwise(Bound):
             of.noise / of.steepness,
             of.seed,
             stream_of_objective(iteration),
+            self.share.first_rows,
+            self.share.n_rows or len(self.labels),
             self._numbers,
             self._records,
             gradients,
@@ -102,8 +105,8 @@ class _PairsThatWeighTheSame(_Pairwise):
             counts,
             self.n_threads,
         )
-        total = exact_sum(counts)
-        return exact_sum(costs) / total if total > 0 else math.nan
+        total = self._sum(counts)
+        return self._sum(costs) / total if total > 0 else math.nan
 
 
 def _order_of(labels):
@@ -116,7 +119,9 @@ class _Measured(_Pairwise):
 
     def loss(self, scores):
         measure = self.objective.measure
-        mean = measure.mean(self.labels, scores, self.offsets, self.weights, self.n_threads)
+        mean = measure.mean(
+            self.labels, scores, self.offsets, self.weights, self.n_threads, self.share.communicator
+        )
         if measure.name == "NDCG":
             return 1.0 - mean
         return -mean if measure.greater_is_better else mean
@@ -210,7 +215,8 @@ class _MeasuredBySwapping(_Measured):
 
     def gradients(self, scores, gradients, hessians, iteration=0):
         of = self.objective
-        for start, stop in pairwise(self.offsets.tolist()):
+        first_rows = self.offsets if self.share.first_rows is None else self.share.first_rows
+        for (start, stop), first in zip(pairwise(self.offsets.tolist()), first_rows.tolist(), strict=False):
             rows = slice(start, stop)
             gradients[rows] = hessians[rows] = 0.0
             if (self.grades[rows] == self.grades[start]).all():
@@ -220,7 +226,7 @@ class _MeasuredBySwapping(_Measured):
                 self.grades[rows],
                 None if self.weights is None else self.weights[rows],
                 scores[rows],
-                self._deltas(start, scores[rows], self.labels[rows], undecided, iteration),
+                self._deltas(first, scores[rows], self.labels[rows], undecided, iteration),
                 float(of.sigma),
                 of.score_gap_norm and not undecided,
                 lambdas.Norm[of.query_norm.upper()],
@@ -229,7 +235,7 @@ class _MeasuredBySwapping(_Measured):
                 hessians[rows],
             )
 
-    def _deltas(self, start, scores, labels, undecided, iteration):
+    def _deltas(self, first, scores, labels, undecided, iteration):
         """What each pair weighs, in lines of whole chunks: the mean over the orders that are drawn."""
         of, n = self.objective, len(scores)
         deltas = np.zeros((n, lambdas.whole_chunks(n)))
@@ -238,8 +244,8 @@ class _MeasuredBySwapping(_Measured):
         noise, keys = 1.0 if undecided else of.noise / of.sigma, scores
         for k in range(n_orders):
             if drawn:
-                keys, first = np.empty(n), k * len(self.labels) + start
-                lambdas.noisy(scores, noise, of.seed, stream_of_objective(iteration), first, keys)
+                keys, number = np.empty(n), k * (self.share.n_rows or len(self.labels)) + first
+                lambdas.noisy(scores, noise, of.seed, stream_of_objective(iteration), number, keys)
             swaps, order = np.abs(of.measure.deltas(labels, keys)), np.argsort(-keys, kind="stable")
             below = order[self.truncation :]
             swaps[np.ix_(below, below)] = 0.0
@@ -320,8 +326,8 @@ class RankNet(_OfPairs):
         super().__post_init__()
         number_in("sigma", self.sigma, 0, math.inf)
 
-    def bind(self, labels, weights, offsets, n_threads=1):
-        return _PairsThatWeighTheSame(lambdas.Pairs.RANKNET, self, labels, weights, offsets, n_threads)
+    def bind(self, labels, weights, offsets, n_threads=1, share=ALL):
+        return _PairsThatWeighTheSame(lambdas.Pairs.RANKNET, self, labels, weights, offsets, n_threads, share)
 
 
 @dataclass(frozen=True)
@@ -375,8 +381,8 @@ class GBRank(_OfPairs):
         super().__post_init__()
         number_in("margin", self.margin, 0, math.inf)
 
-    def bind(self, labels, weights, offsets, n_threads=1):
-        return _PairsThatWeighTheSame(lambdas.Pairs.SQUARED_HINGE, self, labels, weights, offsets, n_threads)
+    def bind(self, labels, weights, offsets, n_threads=1, share=ALL):
+        return _PairsThatWeighTheSame(lambdas.Pairs.SQUARED_HINGE, self, labels, weights, offsets, n_threads, share)
 
 
 _FORMULAS = ("DCG", "NDCG", "ERR", "AP", "RR", "P", "R", "AUC", "PAUC")
@@ -523,10 +529,10 @@ class LambdaMART(_OfPairs):
         except ValueError as error:
             raise ValueError(f"y cannot be ranked by {self.measure!r}: {error}") from error
 
-    def bind(self, labels, weights, offsets, n_threads=1):
+    def bind(self, labels, weights, offsets, n_threads=1, share=ALL):
         known = isinstance(self.measure, measures._Ranked) and self.measure.name in _FORMULAS
         kind = _MeasuredByFormula if known else _MeasuredBySwapping
-        return kind(self, labels, weights, offsets, n_threads)
+        return kind(self, labels, weights, offsets, n_threads, share)
 
     def _worth_of_distances(self, measure, longest):
         """What the kernel adds by the distance of two ranks: nothing."""

@@ -6,14 +6,15 @@ from typing import ClassVar
 import numpy as np
 
 from ranktrees._core import losses
-from ranktrees.objectives.base import Bound, Objective, exact_sum, number_in
+from ranktrees.objectives.base import Bound, Objective, number_in
+from ranktrees.sharing import ALL
 
 
 class _Pointwise(Bound):
     """What the pointwise objectives share: two kernels, and the parameters that these take."""
 
-    def __init__(self, objective, labels, weights, offsets, n_threads, kernels, parameters=()):
-        super().__init__(objective, labels, weights, offsets, n_threads)
+    def __init__(self, objective, labels, weights, offsets, n_threads, share, kernels, parameters=()):
+        super().__init__(objective, labels, weights, offsets, n_threads, share)
         self._gradients, self._losses = kernels
         self._parameters = parameters
 
@@ -25,7 +26,7 @@ class _Pointwise(Bound):
     def loss(self, scores):
         rows = np.empty(len(self.labels))
         self._losses(self.labels, self.weights, scores, *self._parameters, rows, self.n_threads)
-        return exact_sum(rows) / self.total_weight
+        return self._sum(rows) / self.total_weight
 
     def start(self):
         return self.objective._start(self)
@@ -56,9 +57,9 @@ class SquaredError(Objective):
     name: ClassVar[str] = "squared_error"
     constant_hessian: ClassVar[bool] = True
 
-    def bind(self, labels, weights, offsets, n_threads=1):
+    def bind(self, labels, weights, offsets, n_threads=1, share=ALL):
         kernels = losses.squared_gradients, losses.squared_losses
-        return _Pointwise(self, labels, weights, offsets, n_threads, kernels)
+        return _Pointwise(self, labels, weights, offsets, n_threads, share, kernels)
 
     def _start(self, bound):
         return bound._weighted_mean(bound.labels)
@@ -90,9 +91,9 @@ class AbsoluteError(Objective):
     def leaf_quantile(self):
         return 0.5
 
-    def bind(self, labels, weights, offsets, n_threads=1):
+    def bind(self, labels, weights, offsets, n_threads=1, share=ALL):
         kernels = losses.sloped_gradients, losses.sloped_losses
-        return _Pointwise(self, labels, weights, offsets, n_threads, kernels, (-1.0, 1.0))
+        return _Pointwise(self, labels, weights, offsets, n_threads, share, kernels, (-1.0, 1.0))
 
     def _start(self, bound):
         return _quantile(bound, 0.5)
@@ -138,21 +139,21 @@ class Quantile(Objective):
     def leaf_quantile(self):
         return float(self.quantile)
 
-    def bind(self, labels, weights, offsets, n_threads=1):
+    def bind(self, labels, weights, offsets, n_threads=1, share=ALL):
         kernels = losses.sloped_gradients, losses.sloped_losses
         slopes = -float(self.quantile), 1.0 - float(self.quantile)
-        return _Pointwise(self, labels, weights, offsets, n_threads, kernels, slopes)
+        return _Pointwise(self, labels, weights, offsets, n_threads, share, kernels, slopes)
 
     def _start(self, bound):
         return _quantile(bound, float(self.quantile))
 
 
 def _quantile(bound, quantile):
-    n, value = len(bound.labels), np.empty(1)
-    rows = np.arange(n, dtype=np.uint32)
-    losses.leaf_quantiles(
-        bound.labels, bound.weights, rows, np.zeros(1, np.int64), np.full(1, n, np.int64), quantile, value, 1
-    )
+    rows, value = bound.share.communicator.allgather((bound.labels, bound.weights)), np.empty(1)
+    labels = np.concatenate([labels for labels, _ in rows])
+    weights = None if bound.weights is None else np.concatenate([weights for _, weights in rows])
+    n, order = np.full(1, len(labels), np.int64), np.arange(len(labels), dtype=np.uint32)
+    losses.leaf_quantiles(labels, weights, order, np.zeros(1, np.int64), n, quantile, value, 1)
     return float(value[0])
 
 
@@ -188,9 +189,9 @@ class Poisson(Objective):
                 "y is 0 throughout, but the poisson objective needs a positive label: its start is log(mean)"
             )
 
-    def bind(self, labels, weights, offsets, n_threads=1):
+    def bind(self, labels, weights, offsets, n_threads=1, share=ALL):
         kernels = losses.poisson_gradients, losses.poisson_losses
-        return _Pointwise(self, labels, weights, offsets, n_threads, kernels)
+        return _Pointwise(self, labels, weights, offsets, n_threads, share, kernels)
 
     def _start(self, bound):
         mean = bound._weighted_mean(bound.labels)
@@ -250,9 +251,9 @@ class Logistic(Objective):
         if self.balanced and not (high > 0 and labels.min(initial=1.0) < 1):
             raise ValueError(f"y is {high:g} throughout: the balanced logistic objective needs both classes")
 
-    def bind(self, labels, weights, offsets, n_threads=1):
+    def bind(self, labels, weights, offsets, n_threads=1, share=ALL):
         kernels = losses.logistic_gradients, losses.logistic_losses
-        bound = _Pointwise(self, labels, weights, offsets, n_threads, kernels, (1.0, 1.0))
+        bound = _Pointwise(self, labels, weights, offsets, n_threads, share, kernels, (1.0, 1.0))
         if self.balanced:
             positive, negative = bound._weighted_mean(bound.labels), bound._weighted_mean(1.0 - bound.labels)
             if not (positive > 0 and negative > 0):

@@ -1,0 +1,251 @@
+"""Ranks that are processes of MPI.
+
+Before they exchange anything all ranks meet. Each says where it is, and with it what it has to say, if that
+is short enough; so a short exchange costs one message to each, and an error on one rank is an error on all:
+
+    rank 0   | n_bytes | state | number | call | size | step | message ... |
+    rank 1   | n_bytes | state | number | call | size | step | message ... |
+                         '---- the same on all, or an error on all --'
+"""
+
+import itertools
+import os
+import pickle
+import struct
+import sys
+import time
+
+import numpy as np
+from mpi4py import MPI
+
+from ranktrees.communicator import Communicator, RankError
+
+GOING, FAILED, LEFT = range(3)
+CALLS = ("allgather", "alltoall", "reduce_scatter", "sum", "max", "min", "fail", "leave")
+OPERATIONS = {"sum": (MPI.SUM, np.add), "max": (MPI.MAX, np.maximum), "min": (MPI.MIN, np.minimum)}
+HEADER = struct.Struct("<5q88s")
+ROLL_CALL = 77
+
+# A rank that waits for others first tests without rest, then lets other processes run, then naps.
+N_TESTS = 200
+NAP_AFTER = 1e-3
+LONGEST_NAP = 1e-3
+
+
+class MPICommunicator(Communicator):
+    """One rank of an MPI communicator.
+
+    Parameters
+    ----------
+    comm : mpi4py.MPI.Intracomm
+        Is duplicated, so that nothing said here is mistaken for messages of others. All its ranks do this.
+    timeout : float, default=300
+        How many seconds a rank waits for the others: longer than any computes between two exchanges. Then
+        the job ends with a message that names the ranks that did not come.
+    end : callable, default=None
+        Is called with that message and must not return. None writes it to the standard error and aborts the
+        job.
+
+    Attributes
+    ----------
+    traffic : Counter
+        Besides what `Communicator` counts, "agreements" and "agreement bytes": of the meetings before.
+
+    Raises
+    ------
+    RankError
+        On all ranks, by any call: where one of them has failed or left, or where they are not at the same call,
+        of the same step and size.
+
+    Examples
+    --------
+    In a program that ``mpiexec -n 4`` runs:
+
+    >>> from ranktrees.mpi.communicator import MPICommunicator  # doctest: +SKIP
+    >>> ranks = MPICommunicator(MPI.COMM_WORLD, timeout=60)  # doctest: +SKIP
+    >>> ranks.allgather(ranks.rank)  # doctest: +SKIP
+    [0, 1, 2, 3]
+    """
+
+    def __init__(self, comm, timeout=300.0, end=None):
+        super().__init__()
+        self.rank, self.size, self.timeout = comm.Get_rank(), comm.Get_size(), timeout
+        self._end = end or self._abort
+        self._number = 0
+        self._step = b""
+        self._room = min(max(65536 // self.size, 256), 1024) // 8 * 8 - HEADER.size
+        self._own = np.zeros(HEADER.size + self._room, np.uint8)
+        self._all = np.zeros((self.size, len(self._own)), np.uint8)
+        self._own_header = self._own[: HEADER.size].view(np.int64)
+        self._headers = self._all[:, : HEADER.size].view(np.int64)
+        self._comm = comm
+        self.at("start")
+        self._comm, request = comm.Idup()
+        self._wait(request)
+
+    def at(self, step):
+        super().at(step)
+        self._step = step.encode()[:88]
+
+    def fail(self, error):
+        """Tell the others that this rank cannot go on, which raises a `RankError` on each.
+
+        They hear of it when they meet next. A `RankError` is known to all, and nothing is said.
+        """
+        if not self.alone and not isinstance(error, RankError):
+            text = f"rank {self.rank} failed at {self.step}: {type(error).__name__}: {error}"
+            self._agree("fail", 0, text.encode(), FAILED)
+
+    def leave(self, reason, timeout):
+        """Meet the others until all leave: those that do not hear that this rank has left.
+
+        Parameters
+        ----------
+        reason : str
+            For the others' message.
+        timeout : float
+            How long to wait for them.
+        """
+        self.timeout = timeout
+        while not self.alone:
+            self._agree("leave", 0, f"rank {self.rank} {reason}".encode(), LEFT)
+            if (self._headers[:, 1] == LEFT).all():
+                return
+
+    def _agree(self, call, size, message=b"", state=GOING):
+        """Meet the others at this call."""
+        self._number += 1
+        self.traffic["agreements"] += 1
+        self.traffic["agreement bytes"] += len(self._own) * (self.size - 1)
+        HEADER.pack_into(self._own, 0, len(message), state, self._number, CALLS.index(call), size, self._step)
+        if len(message) <= self._room:
+            self._own[HEADER.size : HEADER.size + len(message)] = np.frombuffer(message, np.uint8)
+        self._wait(self._comm.Iallgather(self._own, self._all), for_others=True)
+        if not (self._headers[:, 1:] == self._own_header[1:]).all():
+            self._explain(message, state)
+
+    def _explain(self, message, state):
+        """Why the ranks do not agree, as an error on each that would have gone on."""
+        n_bytes, states = self._headers[:, 0].copy(), self._headers[:, 1].copy()
+        if (states != GOING).any():
+            n_bytes[states == GOING] = 0
+            texts = self._messages(n_bytes, message if state != GOING else b"")
+            if state == GOING:
+                raise RankError("; ".join(bytes(text).decode() for text in texts if len(text)))
+            return
+        headers = [HEADER.unpack_from(row) for row in self._all]
+        where = {}
+        for rank, (_, _, number, call, size, step) in enumerate(headers):
+            where.setdefault((number, CALLS[call], size, step.rstrip(b"\0").decode(errors="replace")), rank)
+        raise RankError(
+            "the ranks are not at the same point: "
+            + ", ".join(
+                f"rank {rank} is at {step!r} (exchange {number}: {call} of {size} values)"
+                for (number, call, size, step), rank in where.items()
+            )
+            + ". All must call fit in the same order, with the same parameters."
+        )
+
+    def _messages(self, n_bytes, message):
+        """What all ranks had to say when they met, of so many bytes each."""
+        if n_bytes.max(initial=0) <= self._room:
+            return [row[HEADER.size : HEADER.size + n] for row, n in zip(self._all, n_bytes, strict=True)]
+        starts = np.concatenate([[0], np.cumsum(n_bytes)])
+        texts = np.empty(starts[-1], np.uint8)
+        own = np.frombuffer(message, np.uint8)
+        self._wait(self._comm.Iallgatherv(own, [texts, n_bytes.tolist(), starts[:-1].tolist(), MPI.BYTE]))
+        return [texts[start:stop] for start, stop in itertools.pairwise(starts)]
+
+    def _allreduce(self, array, op):
+        self._agree(op, array.size, self._bytes_if_short(array))
+        if array.nbytes <= self._room:
+            OPERATIONS[op][1].reduce(self._short(array), axis=0, out=array.reshape(-1))
+        else:
+            self._wait(self._comm.Iallreduce(MPI.IN_PLACE, array, OPERATIONS[op][0]))
+
+    def _reduce_scatter(self, array, counts):
+        self._agree("reduce_scatter", array.size, self._bytes_if_short(array))
+        if array.nbytes <= self._room:
+            first = sum(counts[: self.rank])
+            return self._short(array)[:, first : first + counts[self.rank]].sum(axis=0)
+        part = np.empty(counts[self.rank], array.dtype)
+        self._wait(self._comm.Ireduce_scatter(array, part, counts, MPI.SUM))
+        return part
+
+    def _bytes_if_short(self, array):
+        return array.tobytes() if array.nbytes <= self._room else b""
+
+    def _short(self, array):
+        """The arrays of all ranks, which came with the agreement."""
+        return self._all[:, HEADER.size : HEADER.size + array.nbytes].view(array.dtype)
+
+    def _allgather(self, value):
+        message = pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
+        self._count(len(message) * (self.size - 1))
+        self._agree("allgather", 0, message)
+        return [pickle.loads(text) for text in self._messages(self._headers[:, 0].copy(), message)]
+
+    def _alltoall(self, values):
+        messages = [pickle.dumps(value, pickle.HIGHEST_PROTOCOL) for value in values]
+        lengths = np.array([len(message) for message in messages])
+        self._count(int(lengths.sum() - lengths[self.rank]))
+        self._agree("alltoall", 0)
+        coming = np.empty_like(lengths)
+        self._wait(self._comm.Ialltoall(lengths, coming))
+        out = np.frombuffer(b"".join(messages), np.uint8)
+        inbox = np.empty(coming.sum(), np.uint8)
+        stops = coming.cumsum()
+        self._wait(
+            self._comm.Ialltoallv(
+                [out, lengths.tolist(), (lengths.cumsum() - lengths).tolist(), MPI.BYTE],
+                [inbox, coming.tolist(), (stops - coming).tolist(), MPI.BYTE],
+            )
+        )
+        return [pickle.loads(inbox[stop - n : stop]) for stop, n in zip(stops, coming, strict=True)]
+
+    def _wait(self, request, for_others=False):
+        """Until the request is done. Only who waits for others may nap: what is on its way needs a push."""
+        try:
+            for _ in range(N_TESTS):
+                if request.Test():
+                    return
+            start = time.monotonic()
+            while not request.Test():
+                waited = time.monotonic() - start
+                if waited > self.timeout or (waited > NAP_AFTER and self._comm.Iprobe(tag=ROLL_CALL)):
+                    break
+                if for_others and waited > NAP_AFTER:
+                    time.sleep(min(waited / 20, LONGEST_NAP))
+                else:
+                    os.sched_yield()
+            else:
+                return
+        except BaseException as error:  # the others still count on this exchange
+            self._end(f"rank {self.rank} was interrupted at {self.step}: {type(error).__name__}: {error}")
+        self._call_the_roll()
+
+    def _call_the_roll(self):
+        """Find out who is missing: all that still can answer, and end."""
+        status, present = MPI.Status(), {self.rank}
+        requests = [self._comm.Isend(b"", rank, ROLL_CALL) for rank in range(self.size) if rank != self.rank]
+        last = time.monotonic() + min(1 + self.size / 100, self.timeout)
+        while len(present) < self.size and time.monotonic() < last:
+            if self._comm.Iprobe(tag=ROLL_CALL, status=status):
+                self._comm.Recv(bytearray(), status.Get_source(), ROLL_CALL)
+                present.add(status.Get_source())
+            else:
+                time.sleep(LONGEST_NAP)
+        missing = sorted(set(range(self.size)) - present)
+        who = f"rank {', '.join(map(str, missing))} did not come" if missing else "some rank came too late"
+        if self.rank == min(present):
+            self._end(
+                f"{who} to {self.step!r} within {self.timeout:g} s. Where ranks are only slow, "
+                'pass a longer one: joblib.parallel_config("mpi", timeout=...).'
+            )
+        time.sleep(5)
+        MPI.Request.Waitall(requests)
+        self._abort("")
+
+    def _abort(self, message):
+        print(f"ranktrees: {message}", file=sys.stderr, flush=True)
+        self._comm.Abort(1)

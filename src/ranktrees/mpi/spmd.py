@@ -1,0 +1,87 @@
+"""One program, run by all ranks, each with rows of its own: ``mpiexec -n P python train.py``."""
+
+import atexit
+import functools
+import math
+import os
+import sys
+
+from joblib.parallel import FallbackToBackend, ParallelBackendBase, ThreadingBackend
+from mpi4py import MPI
+
+from ranktrees.mpi.communicator import MPICommunicator
+from ranktrees.mpi.launching import announced_size
+from ranktrees.parallel import leave_processors, processors_for
+
+
+@functools.cache
+def world():
+    """The communicator of all ranks of this program; the first call is made by all."""
+    announced, size = announced_size(), MPI.COMM_WORLD.Get_size()
+    if announced > 1 and size != announced:
+        raise RuntimeError(
+            f"the launcher has started {announced} ranks, but MPI knows of {size}: mpiexec belongs to another MPI "
+            f"than the library that mpi4py loads ({MPI.Get_library_version().splitlines()[0].strip()}). "
+            f"Use the mpiexec of that, for instance the one in {os.path.dirname(sys.executable)}."
+        )
+    ranks = MPICommunicator(MPI.COMM_WORLD)
+    share_processors(ranks)
+    atexit.register(leave, ranks)
+    return ranks
+
+
+def share_processors(ranks):
+    """Divide the processors of each machine among its ranks."""
+    own = (MPI.Get_processor_name(), os.sched_getaffinity(0))
+    here = [affinity for name, affinity in ranks.allgather(own) if name == own[0]]
+    leave_processors(processors_for(own[1], here))
+
+
+def leave(ranks):
+    """At the end of a rank: whoever still trains hears that it is gone."""
+    if MPI.Is_finalized():
+        return
+    error = getattr(sys, "last_value", None)
+    if error is None:
+        ranks.leave("has left: its program has ended", math.inf)
+    else:
+        ranks.leave(f"has left: {type(error).__name__}: {error}", ranks.timeout)
+
+
+class EveryRank(ParallelBackendBase):
+    """The joblib backend of a program that all ranks run: estimators train together, tasks are refused.
+
+    Parameters
+    ----------
+    timeout : float, default=300
+        How many seconds a rank waits for the others.
+
+    Attributes
+    ----------
+    communicator : MPICommunicator
+    """
+
+    default_n_jobs = -1
+    supports_retrieve_callback = True
+
+    def __init__(self, timeout=300.0, **settings):
+        super().__init__(**settings)
+        self.timeout = timeout
+
+    @property
+    def communicator(self):
+        ranks = world()
+        ranks.timeout = self.timeout
+        return ranks
+
+    def effective_n_jobs(self, n_jobs):
+        return 1
+
+    def configure(self, n_jobs=1, parallel=None, prefer=None, **settings):
+        if prefer == "threads":  # within a rank
+            raise FallbackToBackend(ThreadingBackend(nesting_level=self.nesting_level))
+        raise RuntimeError(
+            "joblib.Parallel, and with it GridSearchCV or cross_validate, cannot deal tasks to ranks that all run "
+            "this program, each with rows of its own. Run it without mpiexec, with all rows, and let "
+            'joblib.parallel_config("mpi", n_ranks=...) start the ranks.'
+        )
