@@ -43,6 +43,12 @@ _FEATURES_TO_ENCODE = 256
 _SPARE_BYTES = 64
 
 
+def no_codes(n_rows, n_features, dtype):
+    """Room for codes, feature by feature."""
+    base = np.empty(n_rows * n_features + _SPARE_BYTES, dtype)
+    return base[:-_SPARE_BYTES].reshape(n_features, n_rows).T
+
+
 class BinMapper:
     """The cuts of every feature, and how they turn values into codes.
 
@@ -300,8 +306,7 @@ class BinMapper:
             raise ValueError(f"X has {X.shape[1]} features, but the cuts are of {self.n_features}.")
         n_rows = X.shape[0] if order is None else len(order)
         is_long = self.n_bins.max(initial=0) > MOST_BINS
-        base = np.empty(n_rows * self.n_features + _SPARE_BYTES, dtype=np.uint32 if is_long else np.uint8)
-        codes = base[:-_SPARE_BYTES].reshape(self.n_features, n_rows)
+        codes = no_codes(n_rows, self.n_features, np.uint32 if is_long else np.uint8).T
         dense = self._encode_dense_long if is_long else self._encode_dense
         encode = self._encode_sparse if sparse.issparse(X) else dense
         encode(X, order, codes, n_threads)

@@ -11,7 +11,9 @@ What is summed is integers, so that no result depends on who adds what to what, 
 """
 
 import math
+import threading
 from collections import Counter
+from contextlib import contextmanager
 
 import numpy as np
 from joblib.parallel import get_active_backend
@@ -129,6 +131,39 @@ class Communicator:
     def fail(self, error):
         """Tell the others that this rank cannot go on, which raises a `RankError` on each."""
 
+    @contextmanager
+    def telling(self):
+        """What fails inside, the others hear of."""
+        try:
+            yield
+        except BaseException as error:
+            self.fail(error)
+            raise
+
+    def agree(self, **said):
+        """Raise, on all ranks, unless all say the same.
+
+        Parameters
+        ----------
+        **said
+            Things that print as they are, under the names that messages call them by.
+
+        Raises
+        ------
+        ValueError
+            It names what differs, and what two of the ranks say.
+        """
+        if self.alone:
+            return
+        first, *others = self.allgather({name: repr(value) for name, value in said.items()})
+        for rank, theirs in enumerate(others, start=1):
+            for name, value in first.items():
+                if theirs[name] != value:
+                    raise ValueError(
+                        f"{name} is {value} on rank 0 and {theirs[name]} on rank {rank}; expected the same "
+                        "on all ranks that train together."
+                    )
+
     def exact_sum(self, values):
         """The sum of float64 values of all ranks, rounded once: the same for any order and any dealing."""
         values = np.asarray(values, np.float64).tolist()
@@ -162,14 +197,41 @@ class Communicator:
 ALONE = Communicator()
 
 
+_here = threading.local()
+
+
+@contextmanager
+def training_with(communicator):
+    """What this thread trains inside, it trains with these ranks.
+
+    Parameters
+    ----------
+    communicator : Communicator
+
+    Examples
+    --------
+    >>> from ranktrees.communicator import ALONE, active, training_with
+    >>> with training_with(ALONE):
+    ...     active().size
+    1
+    """
+    before = getattr(_here, "communicator", None)
+    _here.communicator = communicator
+    try:
+        yield communicator
+    finally:
+        _here.communicator = before
+
+
 def active():
-    """The communicator of the joblib backend that is active here and now.
+    """The ranks that train together here and now.
 
     Returns
     -------
     communicator : Communicator
-        A rank alone, unless the backend of the enclosing ``joblib.parallel_config`` has ranks that all run
-        this program. Such a backend has an attribute ``communicator``.
+        Those of `training_with`, or of the joblib backend of the enclosing ``joblib.parallel_config`` if that
+        has ranks that all run this program; else a rank alone. Such a backend has an attribute
+        ``communicator``.
 
     Examples
     --------
@@ -177,6 +239,8 @@ def active():
     >>> active().size
     1
     """
+    if getattr(_here, "communicator", None) is not None:
+        return _here.communicator
     backend, _ = get_active_backend()
     communicator = getattr(backend, "communicator", None)
     return ALONE if communicator is None else communicator
@@ -197,5 +261,7 @@ def driver():
     >>> print(driver())
     None
     """
+    if getattr(_here, "communicator", None) is not None:
+        return None
     backend, _ = get_active_backend()
     return backend if hasattr(backend, "run_rows") else None

@@ -13,6 +13,7 @@ from functools import partial
 from numbers import Integral, Real
 from typing import Any
 
+import joblib
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone, is_classifier
 from sklearn.metrics import accuracy_score
@@ -26,6 +27,7 @@ from ranktrees.binning import MOST_BINS, BinMapper
 from ranktrees.boosting import Followed, boost
 from ranktrees.callbacks import Bar, EarlyStopping, Lines, ScikitLearnCallbacks
 from ranktrees.combining import checked_interval, curve_of
+from ranktrees.communicator import active
 from ranktrees.constraints import (
     Constraints,
     categorical_mask,
@@ -69,6 +71,9 @@ except ImportError:  # scikit-learn before 1.9
         """The method as it is."""
         return method
 
+
+# Parameters that ranks which train together may differ in; random_state is compared where it is a number.
+OF_A_RANK = ("n_jobs", "verbose", "random_state")
 
 TREE_CONSTRAINTS = {
     "max_leaf_nodes": [Interval(Integral, 2, None, closed="left"), None],
@@ -157,6 +162,7 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
             order=data.order,
             categorical=categorical_mask(self.categorical_features, self),
             n_threads=n_threads,
+            communicator=data.share.communicator,
         )
         return mapper, mapper.encode(data.X, data.order, n_threads)
 
@@ -179,9 +185,9 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
             return Prices.none(self.n_features_in_)
         return Prices(costs, self.cost_weight, used)
 
-    def _growers(self, mapper, codes, n_threads, prices, **rules):
+    def _growers(self, mapper, codes, n_threads, prices, share, **rules):
         """A function that makes a grower of trees on these codes, at the prices of the moment."""
-        usable = usable_features(mapper, codes)
+        usable = usable_features(mapper, codes, share.communicator)
         constraints = partial(
             Constraints,
             usable,
@@ -192,7 +198,7 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
             max_features=number_of_features(self.max_features, len(usable)),
         )
         n_jobs = effective_n_threads(self.n_jobs)
-        make_search = searches(self.split_search, codes, mapper, constraints(), n_jobs)
+        make_search = searches(self.split_search, codes, mapper, constraints(), n_jobs, share.communicator)
         return lambda: TreeGrower(
             codes,
             mapper,
@@ -203,6 +209,7 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
             max_depth=self.max_depth,
             min_samples_leaf=self.min_samples_leaf,
             n_threads=n_threads,
+            share=share,
             **rules,
         )
 
@@ -219,9 +226,11 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
 
     @contextmanager
     def _watching(self, n_iterations, context, attributes, X, data):
-        """What shows progress: by ``verbose``, and by scikit-learn's callbacks."""
+        """What shows progress: by ``verbose``, on one rank, and by scikit-learn's callbacks."""
         watchers = []
-        if self.verbose == "bar":
+        if data.share.communicator.rank > 0:
+            pass
+        elif self.verbose == "bar":
             watchers.append(Bar(type(self).__name__, n_iterations))
         elif self.verbose:
             watchers.append(Lines(type(self).__name__, max(1, int(self.verbose))))
@@ -263,8 +272,43 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
                 f"with warm_start=True raise {name} to add trees."
             )
 
-    def _seed(self):
-        return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+    def _seed(self, communicator):
+        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        return communicator.bcast(seed)
+
+    @contextmanager
+    def _together(self):
+        """The ranks that train together: what fails on one fails on all, and they agree on the model."""
+        communicator = active()
+        communicator.at("the checks")
+        with unchanged_on_failure(self), communicator.telling():
+            yield communicator
+            if not communicator.alone:
+                communicator.at("the end")
+                communicator.agree(**{"the model": joblib.hash(self.ensemble_.__getstate__())})
+
+    def _agree(self, data):
+        """Ranks that do not mean the same are refused."""
+        share = data.share
+        if share.communicator.alone:
+            return
+        own = {name: value for name, value in self.get_params(deep=False).items() if name not in OF_A_RANK}
+        share.communicator.agree(
+            **own,
+            **{
+                "random_state": self.random_state if isinstance(self.random_state, Integral) else None,
+                "the number of features": self.n_features_in_,
+                "feature_names_in_": names_of(self),
+                "the categories of X": self._category_levels,
+                "whether the estimator is fitted": is_fitted(self) and self.warm_start,
+            },
+        )
+        share.refuse_copies(data.X, data.labels)
+        if self._wants_queries and not share.named:
+            raise ValueError(
+                f"{type(self).__name__} needs qid= to train on several ranks: without it all rows are one "
+                "query, which cannot be dealt to them. Pass the query ids of each rank's rows."
+            )
 
     def refit_leaves(self, X, y, sample_weight=None, *, qid=None, groups=None, decay=0.9):
         r"""A copy whose leaves say what other rows say, on the same splits.
@@ -432,10 +476,19 @@ class BoostedTrees(TreeEnsembleEstimator):
         """
         self._validate_params()
         context = self._open_context(self.max_iter, X, y)
-        with unchanged_on_failure(self):
+        with self._together() as communicator:
             data = check_fit(
-                self, X, y, sample_weight, qid=qid, groups=groups, group=group, ranker=self._wants_queries
+                self,
+                X,
+                y,
+                sample_weight,
+                qid=qid,
+                groups=groups,
+                group=group,
+                ranker=self._wants_queries,
+                communicator=communicator,
             )
+            self._agree(data)
             held_out = check_validation(
                 self,
                 X_val,
@@ -457,28 +510,38 @@ class BoostedTrees(TreeEnsembleEstimator):
         n_threads = effective_n_threads(self.n_jobs)
         earlier = self._earlier()
         n_earlier = 0 if earlier is None else self._n_counted
-        seed = self._seed() if earlier is None else self._seed_
+        ranks = data.share.communicator
+        seed = self._seed(ranks) if earlier is None else self._seed_
         objective = self._objective(seed)
-        objective.check_labels(data.labels)
+        objective.check_labels(data.share.some_of_all(data.labels))
         self._refuse_fewer_trees(n_earlier, "max_iter")
         whole = data
         follow = self.early_stopping if self.early_stopping != "auto" else held_out is not None
         if follow and held_out is None:
             data, held_out = hold_out(data, self.validation_fraction, seed)
             X_held_out = X
+        ranks.at("the cuts")
         mapper, codes = self._bin(data, n_threads)
+        ranks.at("the start")
         n_threads_bound = threads_for(n_threads, 16 * data.n_rows)
-        bound = objective.bind(data.labels, data.weights, data.offsets, n_threads_bound)
+        bound = objective.bind(data.labels, data.weights, data.offsets, n_threads_bound, *data.share.others)
         start = self._start(X, data, bound) if earlier is None else self._start_of_before(data)
         before = start["ensemble_"]
         starting_scores = partial(_starting_scores, start, n_threads)
         measure = None if self._scoring() == "loss" else as_measure(self._scoring())
+        if measure is not None and measure.by_order and not data.share.named:
+            raise ValueError(
+                f"scoring={self.scoring!r} is a mean over queries, and without qid= all rows are one, which "
+                "cannot be dealt to ranks. Pass the query ids of each rank's rows."
+            )
         train = Followed(measure, bound, data, starting_scores(X, data, seen=True), n_threads=n_threads)
         validation, stopping = None, None
         if follow:
             validation = Followed(
                 measure,
-                objective.bind(held_out.labels, held_out.weights, held_out.offsets, n_threads),
+                objective.bind(
+                    held_out.labels, held_out.weights, held_out.offsets, n_threads, *held_out.share.others
+                ),
                 held_out,
                 starting_scores(X_held_out, held_out),
                 mapper.encode(held_out.X, held_out.order, n_threads),
@@ -492,6 +555,7 @@ class BoostedTrees(TreeEnsembleEstimator):
             codes,
             n_threads,
             self._prices(costs, used_features(before.nodes, self.n_features_in_)),
+            data.share,
             l2_regularization=self.l2_regularization,
             gradient_levels=self.gradient_levels,
         )()
@@ -505,7 +569,11 @@ class BoostedTrees(TreeEnsembleEstimator):
                 learning_rate=self.learning_rate,
                 rounds=range(n_earlier, self.max_iter),
                 sampler=RowSampler(
-                    data.offsets, subsample=self.subsample, query_subsample=self.query_subsample, seed=seed
+                    data.offsets,
+                    subsample=self.subsample,
+                    query_subsample=self.query_subsample,
+                    seed=seed,
+                    share=data.share,
                 ),
                 seed=seed,
                 step=self._step(data, n_threads),
@@ -577,6 +645,13 @@ class BoostedTrees(TreeEnsembleEstimator):
         own = own_model(self.init)
         asks = data.qid_given or (own is not None and own._wants_queries)  # of our own rows it need not warn
         queries = data.query_of_row if asks else None
+        if not data.share.communicator.alone and (cv is not None or own is None):
+            raise ValueError(
+                f"init={self.init!r} would be fitted on each rank's own rows"
+                + ("" if cv is None else f", and init_cv={cv!r} on parts of them")
+                + ": ranks that train together need the same. Pass one that is fitted, or an estimator of "
+                "trees of this library without init_cv."
+            )
         if cv == "oob":
             return self._fitted_forest(rows, data, queries)
         init = fitted_clone(self.init, rows, data.labels, data.weights, queries)
@@ -1556,8 +1631,11 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
         """
         self._validate_params()
         context = self._open_context(self.n_estimators, X, y)
-        with unchanged_on_failure(self):
-            data = check_fit(self, X, y, sample_weight, qid=qid, groups=groups, group=group)
+        with self._together() as communicator:
+            data = check_fit(
+                self, X, y, sample_weight, qid=qid, groups=groups, group=group, communicator=communicator
+            )
+            self._agree(data)
             self._fit(X, data, context)
         self._close_context(context, X, y)
         return self
@@ -1566,13 +1644,16 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
         n_threads = effective_n_threads(self.n_jobs)
         earlier = self._earlier()
         n_earlier = 0 if earlier is None else len(earlier)
-        seed = self._seed() if earlier is None else self._seed_
+        ranks = data.share.communicator
+        seed = self._seed(ranks) if earlier is None else self._seed_
         self._refuse_fewer_trees(n_earlier, "n_estimators")
         if self.oob_score and not self.bootstrap:
             raise ValueError("oob_score needs bootstrap=True: without it no row is ever out of bag.")
         if self.oob_score and n_earlier:
             raise ValueError("oob_score cannot be kept up with warm_start: fit the whole forest at once.")
+        ranks.at("the cuts")
         mapper, codes = self._bin(data, n_threads)
+        own, (data, codes) = data, data.gathered(codes)
         if earlier is None:
             mean = self._objective().bind(data.labels, data.weights, data.offsets).start()
             earlier = self._no_trees(mean, average=True)
@@ -1588,11 +1669,11 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
             used_features(nodes, self.n_features_in_) for nodes in np.split(earlier.nodes, [begun])
         )
         prices = self._prices(costs, used)
-        make_grower = self._growers(mapper, codes, 1, prices)
+        make_grower = self._growers(mapper, codes, 1, prices, data.share)
         unit = self.bootstrap_unit if self.bootstrap else None
         share = 1.0 if self.max_samples is None else self.max_samples
         ensemble_of = self._ensemble_of(mapper, earlier)
-        with self._watching(self.n_estimators, context, _forest_attributes, X, data) as watchers:
+        with self._watching(self.n_estimators, context, _forest_attributes, X, own) as watchers:
             trees, sums, counts = grow_forest(
                 make_grower,
                 data,
@@ -1604,12 +1685,13 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
                 used_in_stage=used_in_stage,
                 seed=seed,
                 n_jobs=n_threads,
+                communicator=ranks,
                 out_of_bag=bool(self.oob_score),
                 callbacks=watchers,
                 ensemble_of=ensemble_of,
             )
         if self.oob_score:
-            self._score_out_of_bag(data, earlier.base, sums, counts, n_threads)
+            self._score_out_of_bag(data, own, earlier.base, sums, counts, n_threads)
         self._seed_, self._fitted_costs = seed, costs
         vars(self).update(_forest_attributes(ensemble_of(trees)))
 
@@ -1623,7 +1705,7 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
         for name in ("oob_score_", "oob_prediction_"):
             vars(self).pop(name, None)
 
-    def _score_out_of_bag(self, data, base, sums, counts, n_threads):
+    def _score_out_of_bag(self, data, own, base, sums, counts, n_threads):
         seen = counts > 0
         scores = np.full(len(sums), np.nan)
         scores[seen] = base + sums[seen] / counts[seen]
@@ -1631,8 +1713,8 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
         offsets = np.concatenate([[0], np.cumsum(seen)])[data.offsets]
         weights = None if data.weights is None else data.weights[seen]
         self.oob_score_ = measure.signed_mean(data.labels[seen], scores[seen], offsets, weights, n_threads)
-        self.oob_prediction_ = np.empty_like(scores)
-        self.oob_prediction_[slice(None) if data.order is None else data.order] = scores
+        numbers = own.share.row_numbers
+        self.oob_prediction_ = own.as_given(scores if numbers is None else scores[numbers])
 
 
 def _forest_attributes(ensemble):

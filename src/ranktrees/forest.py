@@ -26,6 +26,7 @@ def grow_forest(
     used_in_stage,
     seed,
     n_jobs,
+    communicator,
     out_of_bag=False,
     callbacks=(),
     ensemble_of,
@@ -50,6 +51,8 @@ def grow_forest(
     used_in_stage : ndarray of bool, shape (n_features,)
         The features of earlier trees of the stage that the first tree belongs to.
     seed, n_jobs : int
+    communicator : Communicator
+        Ranks among which trees are dealt; all have all rows.
     out_of_bag : bool
         Whether to sum up what the trees say of the rows they were not grown from.
     callbacks : sequence of callables
@@ -70,11 +73,16 @@ def grow_forest(
     grown, sums, counts = [], np.zeros(len(data.labels)), np.zeros(len(data.labels), np.int64)
     used = used_in_stage.copy()
     for _, stage in itertools.groupby(trees, lambda tree: tree // stage_size):
-        results = joblib.Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")(
-            joblib.delayed(_grow_one)(
-                make_grower, idle, prices, data, base, tree, bootstrap, seed, out_of_bag
-            )
-            for tree in itertools.takewhile(lambda tree: not stopping, stage)
+        results = _dealt(
+            communicator,
+            n_jobs,
+            lambda own: joblib.Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")(
+                joblib.delayed(_grow_one)(
+                    make_grower, idle, prices, data, base, tree, bootstrap, seed, out_of_bag
+                )
+                for tree in own
+            ),
+            itertools.takewhile(lambda tree: not stopping, stage),
         )
         for tree, rows, values in results:
             if stopping:
@@ -89,6 +97,23 @@ def grow_forest(
                 stopping.append(True)
         prices.use(used)
     return grown, sums, counts
+
+
+def _dealt(communicator, n_jobs, grow, trees):
+    """What ``grow`` yields for each tree, in their order: each rank grows some, and all get all.
+
+    Between two exchanges a rank grows as many as threads of the rank that has most.
+    """
+    if communicator.alone:
+        yield from grow(trees)
+        return
+    size = communicator.size
+    most = int(communicator.allreduce(np.array([n_jobs]), "max")[0])
+    while together := list(itertools.islice(trees, size * most)):
+        communicator.at(f"tree {together[0] + 1}")
+        heard = communicator.allgather(list(grow(together[communicator.rank :: size])))
+        for k in range(len(together)):
+            yield heard[k % size][k // size]
 
 
 def _grow_one(make_grower, idle, prices, data, base, tree, bootstrap, seed, out_of_bag):

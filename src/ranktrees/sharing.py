@@ -10,9 +10,13 @@ Draws are made by these numbers, so that it does not matter how queries are deal
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import joblib
 import numpy as np
 
 from ranktrees.communicator import ALONE, Communicator
+
+MANY_LABELS = 4096
+COMPARED = 100  # rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +98,32 @@ class Share:
         row_numbers = (np.repeat(first_rows, sizes) + steps).astype(np.int64)
         return cls(communicator, n_rows, n_queries, query_numbers, first_rows, row_numbers, named)
 
+    @property
+    def others(self):
+        """What objectives are told: nothing, where all rows are here."""
+        return () if self.communicator.alone else (self,)
+
+    def some_of_all(self, labels):
+        """Labels of all ranks: each once, or, where a rank has very many, its lowest and highest."""
+        if self.communicator.alone:
+            return labels
+        own = np.unique(labels)
+        own = own if len(own) <= MANY_LABELS else own[[0, -1]]
+        return np.concatenate(self.communicator.allgather(own))
+
+    def refuse_copies(self, X, labels):
+        """Raise where every rank has the same rows; with query ids that is known already."""
+        if self.named:
+            return
+        first = X[:COMPARED] if len(labels) else np.empty((0, X.shape[1]))
+        said = self.communicator.allgather(joblib.hash((first, labels)))
+        if len(set(said)) == 1 and len(said) > 1 and len(labels):
+            raise ValueError(
+                "every rank has passed the same rows; expected rows of its own on each. Where one program "
+                'has all rows, run it without mpiexec, and joblib.parallel_config("mpi", n_ranks=...) deals '
+                "them."
+            )
+
     def kept(self, offsets, units, units_of_all, *, by_query):
         """The same of some of the queries (or rows) only, numbered anew: ``units`` are this rank's."""
         if self.communicator.alone:
@@ -123,8 +153,8 @@ def _places(ids_of_ranks: Sequence[list], name):
         for one in ids:
             if one in rank_of:
                 raise ValueError(
-                    f"{name}={one!r} is on rank {rank_of[one]} and on rank {rank}; expected whole queries on each "
-                    "rank, and every row on one: deal the rows by query."
+                    f"{name}={one!r} is on rank {rank_of[one]} and on rank {rank}; expected whole queries on "
+                    "each rank, and every row on one: deal the rows by query."
                 )
             rank_of[one] = rank
     try:

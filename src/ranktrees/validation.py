@@ -23,7 +23,8 @@ from sklearn.exceptions import DataConversionWarning, NotFittedError
 from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
-from ranktrees.communicator import Communicator
+from ranktrees.binning import no_codes
+from ranktrees.communicator import ALONE, Communicator
 from ranktrees.sharing import ALL, Share
 
 __all__ = [
@@ -68,8 +69,8 @@ class FitData:
     """Checked training (or validation, or test) data.
 
     Labels and weights are in *internal order*: sorted by query, stably; to train, queries in the order of
-    their ids, otherwise of first appearance. `X` is never permuted: internal row `i` is row `order[i]` of `X`. Arrays may share memory with the user's,
-    so they are only to be read.
+    their ids, otherwise of first appearance. `X` is never permuted: internal row `i` is row `order[i]` of
+    `X`. Arrays may share memory with the user's, so they are only to be read.
 
     Attributes
     ----------
@@ -120,6 +121,33 @@ class FitData:
     def query_of_row(self) -> np.ndarray:
         """The number of the query of every internal row."""
         return np.repeat(np.arange(self.n_queries), np.diff(self.offsets))
+
+    def gathered(self, codes: np.ndarray) -> tuple[FitData, np.ndarray]:
+        """The labels, weights, queries and codes of all ranks, in their common order, on each of them."""
+        share = self.share
+        if share.communicator.alone:
+            return self, codes
+        sizes = np.diff(self.offsets)
+        heard = share.communicator.allgather(
+            (share.row_numbers, share.query_numbers, sizes, self.labels, self.weights, np.asarray(codes.T))
+        )
+        numbers, queries, sizes, labels, weights, columns = zip(*heard, strict=True)
+        rows, queries = (np.argsort(np.concatenate(parts), kind="stable") for parts in (numbers, queries))
+        sizes = np.concatenate(sizes)[queries]
+        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        whole = FitData(
+            X=None,
+            labels=np.concatenate(labels)[rows],
+            weights=None if self.weights is None else np.concatenate(weights)[rows],
+            order=None,
+            offsets=offsets,
+            qid_given=self.qid_given,
+            classes=self.classes,
+            share=Share.alone(offsets),
+        )
+        every = no_codes(len(rows), codes.shape[1], codes.dtype)
+        np.take(np.concatenate(columns, axis=1), rows, axis=1, out=every.T)
+        return whole, every
 
     def as_given(self, values: np.ndarray) -> np.ndarray:
         """Values in internal order, brought into the order of the rows of `X`."""
@@ -1295,20 +1323,25 @@ def check_fit(
     >>> data.order, data.offsets
     (array([1, 0, 2]), array([0, 1, 3]))
     """
-    rows, levels = _read_rows(X, None, estimator, "X") if read_rows else (X, {})
+    communicator = communicator or ALONE
     classes = getattr(estimator, "classes_", None) if getattr(estimator, "warm_start", False) else None
-    ids = {"qid": qid, "groups": groups}
-    data = _join(
-        estimator,
-        X,
-        rows,
-        y,
-        sample_weight,
-        ids,
-        {"group": group},
-        classes=classes,
-        communicator=communicator or Communicator(),
-    )
+    if not communicator.alone and _n_rows_of(X) == 0:
+        rows, levels = _no_rows(X)
+        data = _without_rows(rows, classes, communicator, is_classifier(estimator))
+    else:
+        rows, levels = _read_rows(X, None, estimator, "X") if read_rows else (X, {})
+        ids = {"qid": qid, "groups": groups}
+        data = _join(
+            estimator,
+            X,
+            rows,
+            y,
+            sample_weight,
+            ids,
+            {"group": group},
+            classes=classes,
+            communicator=communicator,
+        )
     if read_rows:
         _set_columns(estimator, X, rows, levels)
     else:
@@ -1405,6 +1438,9 @@ def check_validation(
         raise ValueError(
             f"{absent} is None but {given[0]} is given; expected both X_val and y_val: pass {absent}."
         )
+    communicator = train.share.communicator
+    if not communicator.alone and _n_rows_of(X_val) == 0:
+        return _without_rows(_no_rows(X_val)[0], train.classes, communicator, train.classes is not None)
     rows = check_rows(estimator, X_val, reset=False, name=names[0])
     ids = {qid_name: qid_val}
     sizes = {size_name: sizes}
@@ -1418,7 +1454,7 @@ def check_validation(
         sizes,
         names,
         train.classes,
-        train.share.communicator,
+        communicator,
     )
     if train.qid_given and not data.qid_given:
         wanted = "eval_qid=[qid] or eval_group=[sizes]" if eval_given else "qid_val="
@@ -1573,6 +1609,8 @@ def _join(
     n_rows = _num_samples(rows)
     labels = _check_labels(y, n_rows, y_name, X_name, estimator)
     if is_classifier(estimator):
+        if communicator is not None:
+            classes = _classes_of_all(np.unique(labels), classes, communicator)
         classes, labels = _class_numbers(labels, classes, y_name)
     else:
         classes = None
@@ -1589,6 +1627,8 @@ def _join(
             communicator, offsets, ids_of_queries(source, order, offsets) if called else None, name
         )
     weights = _check_weights(sample_weight, n_rows, len(offsets) - 1, weight_name)
+    if communicator is not None and any(communicator.allgather(weights is not None)) and weights is None:
+        weights = np.ones(n_rows)
     if order is not None:
         labels = labels[order]
         weights = None if weights is None else weights[order]
@@ -1602,6 +1642,37 @@ def _join(
         classes=classes,
         share=share,
     )
+
+
+def _n_rows_of(X) -> int | None:
+    shape = getattr(X, "shape", None)
+    return shape[0] if shape else None
+
+
+def _no_rows(X):
+    """(rows, category levels) of a rank that has none."""
+    return np.empty((0, X.shape[1])), category_columns(X) if _frame_columns(X) is not None else {}
+
+
+def _without_rows(rows, classes, communicator, of_classes: bool) -> FitData:
+    """What a rank has that has no rows; it makes the same calls as those that do."""
+    if of_classes:
+        classes = _classes_of_all(np.empty(0), classes, communicator)
+    offsets = np.zeros(1, np.int64)
+    share = Share.among(communicator, offsets, [])
+    return FitData(rows, np.empty(0), _no_weights(communicator), None, offsets, share.named, classes, share)
+
+
+def _no_weights(communicator):
+    """No weights, if other ranks have some."""
+    return np.empty(0) if any(communicator.allgather(False)) else None
+
+
+def _classes_of_all(own: np.ndarray, classes: np.ndarray | None, communicator) -> np.ndarray | None:
+    """The classes that the labels of all ranks are of, if there are other ranks and they are not known."""
+    if communicator.alone or classes is not None:
+        return classes
+    return np.unique(np.concatenate([theirs for theirs in communicator.allgather(own) if len(theirs)]))
 
 
 def only_pair(eval_set):

@@ -382,7 +382,9 @@ class GBRank(_OfPairs):
         number_in("margin", self.margin, 0, math.inf)
 
     def bind(self, labels, weights, offsets, n_threads=1, share=ALL):
-        return _PairsThatWeighTheSame(lambdas.Pairs.SQUARED_HINGE, self, labels, weights, offsets, n_threads, share)
+        return _PairsThatWeighTheSame(
+            lambdas.Pairs.SQUARED_HINGE, self, labels, weights, offsets, n_threads, share
+        )
 
 
 _FORMULAS = ("DCG", "NDCG", "ERR", "AP", "RR", "P", "R", "AUC", "PAUC")

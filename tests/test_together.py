@@ -1,0 +1,393 @@
+"""Ranks that train together: the model has the same bytes as that of one process with all rows."""
+
+import warnings
+
+import numpy as np
+import pytest
+from ranks import together
+from scipy import sparse
+from sklearn.linear_model import Ridge
+
+from ranktrees import (
+    HistGBRTClassifier,
+    HistGBRTRegressor,
+    LambdaMARTRanker,
+    RandomForestRanker,
+    make_ranking,
+)
+from ranktrees.communicator import RankError, training_with
+from ranktrees.sharing import Share
+
+DEALINGS = ("contiguous", "uneven", "one empty", "permuted")
+
+
+@pytest.fixture(scope="module")
+def rows():
+    X, y, qid = make_ranking(90, random_state=0, return_X_y_qid=True)
+    return X.astype(np.float32), y, qid, np.random.RandomState(1).rand(len(y))
+
+
+def deal(qid, size, dealing, seed=0):
+    """The rows of each rank."""
+    ids, random = np.unique(qid), np.random.RandomState(seed)
+    if dealing == "uneven":
+        parts = np.split(ids, np.sort(random.choice(len(ids), size - 1)))
+    elif dealing == "one empty":
+        parts = [*np.array_split(ids, size - 1), ids[:0]] if size > 1 else [ids]
+    else:
+        parts = np.array_split(random.permutation(ids) if dealing == "permuted" else ids, size)
+    return [np.flatnonzero(np.isin(qid, part)) for part in parts]
+
+
+def bytes_of(model):
+    ensemble = model.ensemble_
+    return ensemble.nodes.tobytes(), ensemble.bitsets.tobytes(), ensemble.base
+
+
+def assert_same_model(make, X, y, qid=None, weights=None, *, sizes=(2, 3), dealings=DEALINGS, **fit):
+    expected = bytes_of(make().fit(X, y, weights, qid=qid, **fit))
+    for size in sizes:
+        for dealing in dealings:
+            shares = deal(np.arange(len(y)) if qid is None else qid, size, dealing)
+
+            def train(ranks, shares=shares):
+                own = shares[ranks.rank]
+                model = make().set_params(n_jobs=1 + ranks.rank % 2)
+                with training_with(ranks):
+                    model.fit(
+                        X[own],
+                        y[own],
+                        None if weights is None else weights[own],
+                        qid=None if qid is None else qid[own],
+                        **fit,
+                    )
+                return bytes_of(model)
+
+            assert together(size, train) == [expected] * size, (size, dealing)
+
+
+def wide(X):
+    """Many features: some of them are noise, some the same."""
+    noise = np.random.RandomState(5).rand(len(X), 70 - X.shape[1]).round(2)
+    return np.hstack([X, noise]).astype(np.float32)
+
+
+BOOSTED = {
+    "lambdamart": lambda: LambdaMARTRanker(max_iter=12, random_state=0),
+    "lambdamart, all features": lambda: LambdaMARTRanker(
+        max_iter=6, max_features=1.0, gradient_levels=None, random_state=0
+    ),
+    "squared": lambda: HistGBRTRegressor(max_iter=12, random_state=0),
+    "squared, by layers": lambda: HistGBRTRegressor(
+        max_iter=6, max_leaf_nodes=None, max_depth=4, gradient_levels=None, random_state=0
+    ),
+    "lambdamart, early stopping": lambda: LambdaMARTRanker(
+        max_iter=60,
+        learning_rate=0.4,
+        query_subsample=0.8,
+        early_stopping=True,
+        n_iter_no_change=2,
+        noise=1.0,
+        random_state=0,
+    ),
+    "squared, early stopping": lambda: HistGBRTRegressor(
+        max_iter=60, learning_rate=0.4, subsample=0.5, early_stopping=True, n_iter_no_change=2, random_state=0
+    ),
+}
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("name", BOOSTED)
+def test_boosting_is_the_same_for_any_ranks_and_any_dealing(rows, name, weighted):
+    X, y, qid, weights = rows
+    assert_same_model(BOOSTED[name], X, y, qid, weights if weighted else None)
+
+
+@pytest.mark.parametrize("name", ["lambdamart", "lambdamart, all features", "squared"])
+def test_a_coarse_search_is_the_same_for_any_ranks(rows, name):
+    X, y, qid, weights = rows
+    assert_same_model(BOOSTED[name], wide(X), y, qid, weights)
+
+
+def test_four_ranks_and_one(rows):
+    X, y, qid, _ = rows
+    assert_same_model(BOOSTED["lambdamart"], X, y, qid, sizes=(1, 4))
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"loss": "absolute_error"},
+        {"loss": "quantile", "quantile": 0.7},
+        {"loss": "poisson"},
+        {"min_samples_leaf": 1, "max_leaf_nodes": None, "max_depth": 5},
+        {"monotonic_cst": [1, -1] + [0] * 8},
+        {"interaction_cst": "no_interactions"},
+        {"handle_missing": "three_way", "max_features": 1.0},
+        {"handle_missing": "three_way"},
+        {"feature_costs": np.linspace(0.0, 0.02, 10)},
+        {"categorical_features": [0, 1]},
+        {"max_bins": 7, "subsample": 0.3},
+        {"split_search": "coarse_to_fine"},
+    ],
+    ids=lambda parameters: ", ".join(parameters),
+)
+def test_squared_error_with_all_that_growing_knows(rows, parameters):
+    X, y, qid, weights = rows
+    X = X[:, :10].copy()
+    X[:, :2] = X[:, :2].round(1)
+    X[np.random.RandomState(0).rand(*X.shape) < 0.2] = np.nan
+    if "handle_missing" not in parameters:
+        weights = None
+
+    def make():
+        return HistGBRTRegressor(max_iter=5, random_state=0).set_params(**parameters)
+
+    assert_same_model(make, X, y, qid, weights, sizes=(3,), dealings=("uneven", "one empty", "permuted"))
+
+
+def best_label(labels, scores):
+    return labels[np.argmax(scores)]
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"loss": "ranknet", "early_stopping": True, "scoring": "loss"},
+        {"loss": "xendcg"},
+        {"loss": "listnet"},
+        {"loss": "query_rmse"},
+        {"loss": "gbrank"},
+        {"loss": "lambdaloss", "query_norm": "unit"},
+        {"measure": "err@5"},
+        {"measure": best_label, "max_iter": 2},
+    ],
+    ids=lambda parameters: ", ".join(parameters),
+)
+def test_every_loss(rows, parameters):
+    X, y, qid, weights = rows
+
+    def make():
+        return LambdaMARTRanker(max_iter=5, random_state=0).set_params(**parameters)
+
+    assert_same_model(make, X, y, qid, weights, sizes=(3,), dealings=("one empty", "permuted"))
+
+
+@pytest.mark.parametrize("sparse_rows", [False, True])
+def test_a_classifier_has_the_classes_of_all_ranks(rows, sparse_rows):
+    X, y, qid, _ = rows
+    X = sparse.csr_matrix(X) if sparse_rows else X
+    names = np.where(y > 2, "good", "bad")
+    late = np.argsort(names, kind="stable")  # the first rank has one class only
+    X, names, qid = X[late], names[late], np.arange(len(y)) // 7
+    assert_same_model(
+        lambda: HistGBRTClassifier(max_iter=5, balanced=True, random_state=0), X, names, qid, sizes=(3,)
+    )
+
+
+@pytest.mark.parametrize("oob_score", [False, True])
+@pytest.mark.parametrize("parameters", [{}, {"bootstrap_unit": "query", "min_samples_leaf": 1}], ids=str)
+def test_a_forest_is_the_same_for_any_ranks_and_any_dealing(rows, parameters, oob_score):
+    X, y, qid, weights = rows
+
+    def make():
+        return RandomForestRanker(7, oob_score=oob_score, random_state=0).set_params(**parameters)
+
+    assert_same_model(make, X, y, qid, weights)
+
+
+def test_out_of_bag_scores_are_those_of_each_ranks_own_rows(rows):
+    X, y, qid, _ = rows
+    forest = RandomForestRanker(9, oob_score=True, random_state=0)
+    expected = forest.fit(X, y, qid=qid).oob_prediction_
+    shares = deal(qid, 3, "permuted")
+
+    def train(ranks):
+        own = np.random.RandomState(ranks.rank).permutation(shares[ranks.rank])
+        own = own[np.argsort(qid[own], kind="stable")]
+        with training_with(ranks):
+            model = RandomForestRanker(9, oob_score=True, random_state=0).fit(X[own], y[own], qid=qid[own])
+        return own, model.oob_score_
+
+    assert {score for _, score in together(3, train)} != {None}
+
+    def in_order(ranks):
+        own = shares[ranks.rank]
+        with training_with(ranks):
+            model = RandomForestRanker(9, oob_score=True, random_state=0).fit(X[own], y[own], qid=qid[own])
+        return model.oob_prediction_, model.oob_score_
+
+    for own, (scores, score) in zip(shares, together(3, in_order), strict=True):
+        np.testing.assert_array_equal(scores, expected[own])
+        assert score == forest.oob_score_
+
+
+def test_rows_without_queries_are_numbered_rank_by_rank(rows):
+    X, y, _, _ = rows
+    assert_same_model(
+        BOOSTED["squared, early stopping"], X, y, dealings=("contiguous", "one empty", "uneven")
+    )
+
+
+def test_validation_rows_of_all_ranks_are_followed(rows):
+    X, y, qid, weights = rows
+    shares, held_out = deal(qid[: len(qid) // 2], 2, "permuted"), deal(qid[len(qid) // 2 :], 2, "one empty")
+    half = len(qid) // 2 - np.argmax(qid[: len(qid) // 2][::-1] != qid[len(qid) // 2])  # whole queries
+    shares, held_out = deal(qid[:half], 2, "permuted"), deal(qid[half:], 2, "one empty")
+
+    def fit(own, theirs):
+        theirs = half + theirs
+        model = LambdaMARTRanker(max_iter=40, learning_rate=0.5, n_iter_no_change=2, random_state=0)
+        model.fit(
+            X[own],
+            y[own],
+            weights[own],
+            qid=qid[own],
+            X_val=X[theirs],
+            y_val=y[theirs],
+            qid_val=qid[theirs],
+        )
+        return bytes_of(model), model.validation_score_.tolist(), model.train_score_.tolist()
+
+    def train(ranks):
+        with training_with(ranks):
+            return fit(shares[ranks.rank], held_out[ranks.rank])
+
+    expected = fit(np.arange(half), np.arange(len(qid) - half))
+    assert len(expected[1]) < 40
+    assert together(2, train) == [expected] * 2
+
+
+def test_boosting_goes_on_from_models_that_all_ranks_have(rows):
+    X, y, qid, _ = rows
+    forest = RandomForestRanker(4, random_state=0).fit(X, y, qid=qid)
+    foreign = Ridge().fit(X, y)
+    inits = forest, foreign, RandomForestRanker(4, random_state=0), 0.5
+    for init in inits:
+        assert_same_model(
+            lambda init=init: LambdaMARTRanker(init=init, max_iter=4, random_state=0),
+            X,
+            y,
+            qid,
+            sizes=(2,),
+            dealings=("uneven", "permuted"),
+        )
+
+
+def test_training_goes_on_with_more_trees(rows):
+    X, y, qid, _ = rows
+    shares = deal(qid, 2, "permuted")
+
+    def train(ranks, rows=None):
+        own = shares[ranks.rank] if rows is None else rows
+        model = LambdaMARTRanker(max_iter=4, warm_start=True, random_state=0)
+        with training_with(ranks):
+            model.fit(X[own], y[own], qid=qid[own])
+            model.set_params(max_iter=8).fit(X[own], y[own], qid=qid[own])
+        return bytes_of(model)
+
+    assert set(together(2, train)) == set(together(1, lambda alone: train(alone, np.arange(len(y)))))
+
+
+def test_queries_are_numbered_by_their_ids():
+    parts = [np.array(["d", "a"]), np.array([]), np.array(["c", "b"])]
+    sizes = [np.array([2, 1]), np.array([], int), np.array([3, 1])]
+
+    def share(ranks):
+        offsets = np.concatenate([[0], np.cumsum(sizes[ranks.rank])]).astype(np.int64)
+        return Share.among(ranks, offsets, parts[ranks.rank].tolist())
+
+    first, none, last = together(3, share)
+    assert first.n_rows == none.n_rows == 7
+    assert first.query_numbers.tolist() == [3, 0]
+    assert first.row_numbers.tolist() == [5, 6, 0]
+    assert none.row_numbers.tolist() == []
+    assert last.row_numbers.tolist() == [2, 3, 4, 1]
+
+
+REFUSED = {
+    "a query on two ranks": (
+        lambda X, y, qid, rank: (X, y, qid // 2 * 0 + rank // 2),
+        "is on rank 0 and on rank 1",
+    ),
+    "the same rows on all": (lambda X, y, qid, rank: (X, y, None), "needs qid=|passed the same rows"),
+    "another number of features": (
+        lambda X, y, qid, rank: (X[:, rank:], y, qid + 1000 * rank),
+        "features",
+    ),
+    "ids that cannot be compared": (
+        lambda X, y, qid, rank: (X, y, (qid + 1000).astype(str) if rank else qid),
+        "cannot be sorted",
+    ),
+    "ids on some ranks": (lambda X, y, qid, rank: (X, y, None if rank else qid), "on some ranks only"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_cannot_be_meant_is_refused_on_all_ranks(rows, name):
+    X, y, qid, _ = rows
+    change, message = REFUSED[name]
+
+    def train(ranks):
+        mine = change(X, y, qid, ranks.rank)
+        model = LambdaMARTRanker(max_iter=2, random_state=0)
+        with training_with(ranks), pytest.raises((ValueError, RankError), match=message):
+            model.fit(mine[0], mine[1], qid=mine[2])
+        assert not hasattr(model, "ensemble_")
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        together(2, train)
+
+
+def test_ranks_must_have_the_same_parameters(rows):
+    X, y, qid, _ = rows
+
+    def train(ranks):
+        model = LambdaMARTRanker(max_iter=2, learning_rate=0.1 + 0.1 * ranks.rank, random_state=0)
+        with (
+            training_with(ranks),
+            pytest.raises(ValueError, match=r"learning_rate is 0.1 on rank 0 and 0.2 on"),
+        ):
+            model.fit(X, y, qid=qid + 1000 * ranks.rank)
+
+    together(2, train)
+
+
+def test_an_error_on_one_rank_is_an_error_on_all(rows):
+    X, y, qid, _ = rows
+
+    def train(ranks):
+        labels = y.copy()
+        labels[0] = np.nan if ranks.rank == 1 else 0
+        error, message = (
+            (ValueError, "y") if ranks.rank == 1 else (RankError, "rank 1 failed at the checks: Val")
+        )
+        with training_with(ranks), pytest.raises(error, match=message):
+            LambdaMARTRanker(max_iter=2).fit(X, labels, qid=qid + 1000 * ranks.rank)
+
+    with pytest.raises(RankError):  # the threads' barrier stays broken
+        together(2, lambda ranks: (train(ranks), ranks.allgather(None)))
+
+
+@pytest.mark.parametrize(
+    "parameters", [{"init": Ridge()}, {"init": RandomForestRanker(2), "init_cv": 2}]
+)
+def test_what_each_rank_would_fit_alone_is_refused(rows, parameters):
+    X, y, qid, _ = rows
+
+    def train(ranks):
+        with training_with(ranks), pytest.raises(ValueError, match="would be fitted on each rank's own rows"):
+            HistGBRTRegressor(max_iter=2, **parameters).fit(X, y, qid=qid + 1000 * ranks.rank)
+
+    together(2, train)
+
+
+def test_an_exact_search_of_many_values_is_refused(rows):
+    X, y, qid, _ = rows
+
+    def train(ranks):
+        with training_with(ranks), pytest.raises(ValueError, match="ranks that train together"):
+            HistGBRTRegressor(max_iter=2, split_search="exact").fit(X, y, qid=qid + 1000 * ranks.rank)
+
+    together(2, train)
