@@ -9,13 +9,16 @@ from ranktrees.communicator import Communicator, RankError
 
 
 class _Table:
-    """What the ranks lay their arrays on."""
+    """Where the ranks lay what they say: in turn on two sides, so that nothing is lost that others still read."""
 
     def __init__(self, size):
         self.size = size
-        self.places = [None] * size
+        self.sides = [None] * size, [None] * size
         self.barrier = threading.Barrier(size, timeout=60)
-        self.error = None
+
+
+class _Failure(str):
+    """What a rank says that cannot go on."""
 
 
 class Thread(Communicator):
@@ -24,19 +27,20 @@ class Thread(Communicator):
     def __init__(self, rank, table):
         super().__init__()
         self.rank, self.size, self.table = rank, table.size, table
+        self.turn = self.failed = 0
 
-    def _meet(self):
+    def _allgather(self, value):
+        side, self.turn = self.table.sides[self.turn], 1 - self.turn
+        side[self.rank] = value
         try:
             self.table.barrier.wait()
         except threading.BrokenBarrierError:
-            raise RankError(self.table.error or "a rank is missing") from None
-
-    def _allgather(self, value):
-        self.table.places[self.rank] = value
-        self._meet()
-        values = list(self.table.places)
-        self._meet()
-        return values
+            raise RankError("a rank is missing") from None
+        said = list(side)
+        for failure in said:
+            if isinstance(failure, _Failure) and not isinstance(value, _Failure):
+                raise RankError(failure)
+        return said
 
     def _allreduce(self, array, op):
         arrays = self._allgather(array.copy())
@@ -52,8 +56,11 @@ class Thread(Communicator):
         return [row[self.rank] for row in self._allgather(values)]
 
     def fail(self, error):
-        self.table.error = f"rank {self.rank} failed at {self.step}: {type(error).__name__}: {error}"
-        self.table.barrier.abort()
+        if not self.failed and not isinstance(error, RankError):
+            self.failed = True
+            self._allgather(
+                _Failure(f"rank {self.rank} failed at {self.step}: {type(error).__name__}: {error}")
+            )
 
 
 def together(size, function):
@@ -62,16 +69,12 @@ def together(size, function):
 
     def run(rank):
         communicator = Thread(rank, table)
-        try:
+        with communicator.telling():
             return function(communicator)
-        except BaseException as error:
-            communicator.fail(error)
-            raise
 
     with ThreadPoolExecutor(size) as pool:
         futures = [pool.submit(run, rank) for rank in range(size)]
-        errors = [future.exception() for future in futures]
-    first = [error for error in errors if error is not None and not isinstance(error, RankError)]
-    if first or any(errors):
-        raise (first or [error for error in errors if error])[0]
+        errors = [error for future in futures if (error := future.exception()) is not None]
+    if errors:
+        raise next((error for error in errors if not isinstance(error, RankError)), errors[0])
     return [future.result() for future in futures]

@@ -7,6 +7,7 @@ import pytest
 from ranks import together
 from scipy import sparse
 from sklearn.linear_model import Ridge
+from sklearn.tree import DecisionTreeRegressor
 
 from ranktrees import (
     HistGBRTClassifier,
@@ -167,10 +168,13 @@ def best_label(labels, scores):
 def test_every_loss(rows, parameters):
     X, y, qid, weights = rows
 
+    few = slice(None) if "loss" in parameters else qid < np.unique(qid)[12]
+
     def make():
         return LambdaMARTRanker(max_iter=5, random_state=0).set_params(**parameters)
 
-    assert_same_model(make, X, y, qid, weights, sizes=(3,), dealings=("one empty", "permuted"))
+    rows = X[few], y[few], qid[few], weights[few]
+    assert_same_model(make, *rows, sizes=(3,), dealings=("one empty", "permuted"))
 
 
 @pytest.mark.parametrize("sparse_rows", [False, True])
@@ -261,7 +265,7 @@ def test_validation_rows_of_all_ranks_are_followed(rows):
 def test_boosting_goes_on_from_models_that_all_ranks_have(rows):
     X, y, qid, _ = rows
     forest = RandomForestRanker(4, random_state=0).fit(X, y, qid=qid)
-    foreign = Ridge().fit(X, y)
+    foreign = DecisionTreeRegressor(max_depth=3).fit(X, y)
     inits = forest, foreign, RandomForestRanker(4, random_state=0), 0.5
     for init in inits:
         assert_same_model(
@@ -358,7 +362,7 @@ def test_an_error_on_one_rank_is_an_error_on_all(rows):
     X, y, qid, _ = rows
 
     def train(ranks):
-        labels = y.copy()
+        labels = y.astype(float)
         labels[0] = np.nan if ranks.rank == 1 else 0
         error, message = (
             (ValueError, "y") if ranks.rank == 1 else (RankError, "rank 1 failed at the checks: Val")
@@ -366,13 +370,10 @@ def test_an_error_on_one_rank_is_an_error_on_all(rows):
         with training_with(ranks), pytest.raises(error, match=message):
             LambdaMARTRanker(max_iter=2).fit(X, labels, qid=qid + 1000 * ranks.rank)
 
-    with pytest.raises(RankError):  # the threads' barrier stays broken
-        together(2, lambda ranks: (train(ranks), ranks.allgather(None)))
+    together(2, train)
 
 
-@pytest.mark.parametrize(
-    "parameters", [{"init": Ridge()}, {"init": RandomForestRanker(2), "init_cv": 2}]
-)
+@pytest.mark.parametrize("parameters", [{"init": Ridge()}, {"init": RandomForestRanker(2), "init_cv": 2}])
 def test_what_each_rank_would_fit_alone_is_refused(rows, parameters):
     X, y, qid, _ = rows
 

@@ -148,6 +148,7 @@ def quantile_values(grown, train, quantile, n_threads):
 
 def _rows_of_all(communicator, residuals, weights, order, starts, stops):
     """What all ranks have in each leaf: a quantile needs every row."""
+    order = np.concatenate([order[rows] for rows in map(slice, starts.tolist(), stops.tolist())])
     leaf_of = np.repeat(np.arange(len(starts)), stops - starts)
     own = residuals[order], None if weights is None else weights[order], leaf_of
     heard = communicator.allgather(own)

@@ -27,7 +27,7 @@ from ranktrees.binning import MOST_BINS, BinMapper
 from ranktrees.boosting import Followed, boost
 from ranktrees.callbacks import Bar, EarlyStopping, Lines, ScikitLearnCallbacks
 from ranktrees.combining import checked_interval, curve_of
-from ranktrees.communicator import active
+from ranktrees.communicator import active, driver, training_with
 from ranktrees.constraints import (
     Constraints,
     categorical_mask,
@@ -49,7 +49,9 @@ from ranktrees.parallel import effective_n_threads, threads_for
 from ranktrees.refitting import refit_leaves
 from ranktrees.sampling import Bootstrap, RowSampler, hold_out
 from ranktrees.searching import searches
+from ranktrees.sharing import deal
 from ranktrees.validation import (
+    MissingQueryWarning,
     check_columns,
     check_fit,
     check_rows,
@@ -74,6 +76,9 @@ except ImportError:  # scikit-learn before 1.9
 
 # Parameters that ranks which train together may differ in; random_state is compared where it is a number.
 OF_A_RANK = ("n_jobs", "verbose", "random_state")
+
+# Fitted attributes that tell of a rank's own rows.
+OF_ITS_ROWS = ("oob_prediction_",)
 
 TREE_CONSTRAINTS = {
     "max_leaf_nodes": [Interval(Integral, 2, None, closed="left"), None],
@@ -287,6 +292,33 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
                 communicator.at("the end")
                 communicator.agree(**{"the model": joblib.hash(self.ensemble_.__getstate__())})
 
+    def _fit_on_ranks(self, ranks, X, y, sample_weight, held_out=None, **ids):
+        """Have the ranks of a driver fit this estimator, each with some queries, and take what they know."""
+        twin = copy.copy(self)
+        data = check_fit(twin, X, y, sample_weight, ranker=self._wants_queries, **ids)
+        dealt = deal(data, ranks.n_ranks)
+        shards = _shards(dealt, data, X, y, sample_weight, {})
+        if held_out is not None:
+            X_val, y_val, weights_val = held_out[:3]
+            names = {name: f"{name}_val" for name in ("X", "y", "sample_weight", "qid")}
+            twin_held_out = check_validation(twin, *held_out, data, ranker=self._wants_queries)
+            if held_out[4] is not None:
+                X_val, y_val = only_pair(held_out[4])
+            theirs = _shards(
+                deal(twin_held_out, ranks.n_ranks), twin_held_out, X_val, y_val, weights_val, names
+            )
+            shards = [own | more for own, more in zip(shards, theirs, strict=True)]
+        states = ranks.run_rows(_fit_shard, shards, self)
+        learned = {
+            name: value for name, value in states[0].items() if name not in self.get_params(deep=False)
+        }
+        if "oob_prediction_" in learned:
+            scores = np.empty(data.n_rows)
+            for rows, state in zip(dealt, states, strict=True):
+                scores[rows] = state["oob_prediction_"]
+            learned["oob_prediction_"] = scores
+        vars(self).update(learned)
+
     def _agree(self, data):
         """Ranks that do not mean the same are refused."""
         share = data.share
@@ -403,6 +435,23 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
         return refitted
 
 
+def _shards(dealt, data, X, y, sample_weight, names):
+    """What ``fit`` is to be passed on each rank, under these names."""
+    numbers = data.as_given(data.query_of_row) if data.qid_given else None
+    columns = {"X": X, "y": y, "sample_weight": sample_weight, "qid": numbers}
+    columns = {names.get(name, name): values for name, values in columns.items() if values is not None}
+    return [{name: _safe_indexing(values, rows) for name, values in columns.items()} for rows in dealt]
+
+
+def _fit_shard(communicator, shard, estimator):
+    """What a rank of a driver does; returns the fitted attributes, by all but the first what is their own."""
+    with training_with(communicator), warnings.catch_warnings():
+        warnings.simplefilter("ignore", MissingQueryWarning)  # the driver has warned
+        estimator.fit(**shard)
+    state = vars(estimator)
+    return state if communicator.rank == 0 else {name: state[name] for name in state if name in OF_ITS_ROWS}
+
+
 @dataclass(eq=False, repr=False, kw_only=True)
 class BoostedTrees(TreeEnsembleEstimator):
     """Boosting: what the regressor, the classifier and the ranker share."""
@@ -475,6 +524,12 @@ class BoostedTrees(TreeEnsembleEstimator):
             For every argument that cannot be meant; the message names it.
         """
         self._validate_params()
+        if (ranks := driver()) is not None:
+            held_out = X_val, y_val, sample_weight_val, qid_val, eval_set, eval_group, eval_qid
+            some = any(given is not None for given in held_out)
+            ids = {"qid": qid, "groups": groups, "group": group}
+            self._fit_on_ranks(ranks, X, y, sample_weight, held_out if some else None, **ids)
+            return self
         context = self._open_context(self.max_iter, X, y)
         with self._together() as communicator:
             data = check_fit(
@@ -1630,6 +1685,9 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
             For every argument that cannot be meant; the message names it.
         """
         self._validate_params()
+        if (ranks := driver()) is not None:
+            self._fit_on_ranks(ranks, X, y, sample_weight, qid=qid, groups=groups, group=group)
+            return self
         context = self._open_context(self.n_estimators, X, y)
         with self._together() as communicator:
             data = check_fit(

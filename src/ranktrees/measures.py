@@ -596,7 +596,7 @@ def _query_sums(values, offsets):
 
 
 def _query_weights(weights, offsets):
-    return _query_sums(weights, offsets) / np.diff(offsets)
+    return _query_sums(weights, offsets) / np.maximum(np.diff(offsets), 1)
 
 
 class _Ranked(Measure):

@@ -9,6 +9,7 @@ Draws are made by these numbers, so that it does not matter how queries are deal
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import joblib
 import numpy as np
@@ -75,7 +76,8 @@ class Share:
         sizes = np.diff(offsets)
         if communicator.alone:
             return cls.alone(offsets)
-        heard = communicator.allgather((None if ids is None else list(ids), sizes))
+        own = None if ids is None else [getattr(one, "item", lambda one=one: one)() for one in ids]
+        heard = communicator.allgather((own, sizes))
         named = {theirs is not None for theirs, sizes in heard if len(sizes)}
         if len(named) > 1:
             raise ValueError(f"{name} is given on some ranks only; expected it on all or on none.")
@@ -88,9 +90,9 @@ class Share:
         in_order = np.empty_like(all_sizes)
         in_order[places] = all_sizes
         first_rows = (np.cumsum(in_order) - in_order)[places]
-        own = slice(before, before + len(sizes))
+        mine = slice(before, before + len(sizes))
         counts = int(all_sizes.sum()), len(all_sizes)
-        return cls._of(communicator, *counts, places[own], first_rows[own], sizes, True in named)
+        return cls._of(communicator, *counts, places[mine], first_rows[mine], sizes, True in named)
 
     @classmethod
     def _of(cls, communicator, n_rows, n_queries, query_numbers, first_rows, sizes, named):
@@ -140,6 +142,26 @@ class Share:
         first_rows = (np.cumsum(sizes) - sizes)[numbers]
         counts = int(sizes.sum()), len(sizes)
         return self._of(self.communicator, *counts, numbers, first_rows, own_sizes, self.named)
+
+
+def deal(data, size):
+    """The rows of each rank, as given: whole queries, about as many rows to each.
+
+    Parameters
+    ----------
+    data : FitData
+    size : int
+        How many ranks.
+
+    Returns
+    -------
+    rows : list of ndarrays of intp
+    """
+    ends = data.offsets if data.qid_given else np.arange(data.n_rows + 1)
+    middles = (ends[:-1] + ends[1:]) / 2  # a query belongs where its middle row does
+    first = np.searchsorted(middles, data.n_rows * np.arange(size + 1) / size)
+    order = np.arange(data.n_rows) if data.order is None else data.order
+    return [order[start:stop] for start, stop in pairwise(ends[first])]
 
 
 # Not known how many, and all here.

@@ -119,8 +119,10 @@ class FitData:
 
     @property
     def query_of_row(self) -> np.ndarray:
-        """The number of the query of every internal row."""
-        return np.repeat(np.arange(self.n_queries), np.diff(self.offsets))
+        """The number of the query of every internal row, among those of all ranks."""
+        numbers = self.share.query_numbers
+        numbers = np.arange(self.n_queries) if numbers is None else numbers
+        return np.repeat(numbers, np.diff(self.offsets))
 
     def gathered(self, codes: np.ndarray) -> tuple[FitData, np.ndarray]:
         """The labels, weights, queries and codes of all ranks, in their common order, on each of them."""
@@ -132,8 +134,8 @@ class FitData:
             (share.row_numbers, share.query_numbers, sizes, self.labels, self.weights, np.asarray(codes.T))
         )
         numbers, queries, sizes, labels, weights, columns = zip(*heard, strict=True)
-        rows, queries = (np.argsort(np.concatenate(parts), kind="stable") for parts in (numbers, queries))
-        sizes = np.concatenate(sizes)[queries]
+        rows = np.argsort(np.concatenate(numbers), kind="stable")
+        sizes = np.concatenate(sizes)[np.argsort(np.concatenate(queries), kind="stable")]
         offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         whole = FitData(
             X=None,
@@ -292,7 +294,7 @@ def _codes_of(ids: np.ndarray, name: str, by_id: bool) -> np.ndarray:
             raise _missing_id(name, int(np.argmax(codes == code)))
     if by_id:
         try:
-            place_of = {value: place for place, value in enumerate(sorted(code_of))}
+            place_of = {value: place for place, value in enumerate(sorted(code_of))}  # type: ignore[type-var]
         except TypeError:
             return codes
         return np.array([place_of[value] for value in code_of], np.intp)[codes]
