@@ -46,8 +46,9 @@ cdef double SAME = 2.0 ** -50
 
 
 cdef inline bint agree(double highest, double minus_lowest) noexcept nogil:
-    """Whether values up to ``highest`` and down to minus ``minus_lowest`` are the same; none are."""
-    return highest + minus_lowest <= SAME * max(fabs(highest), fabs(minus_lowest))
+    """Whether values up to ``highest`` and down to minus ``minus_lowest`` are the same, and finite; none are."""
+    cdef double size = max(fabs(highest), fabs(minus_lowest))
+    return highest + minus_lowest <= SAME * size and (size < INFINITY or highest == minus_lowest)
 
 
 cdef void find_way(const Split* split, int32_t n_bins, Way* way) noexcept nogil:
@@ -197,14 +198,13 @@ cdef class Parter:
         self.leaves[0] = root
 
     cdef int32_t may_split(self, const Leaf* leaf) noexcept nogil:
-        cdef int32_t most = self.may_split_by_size(leaf)
+        cdef int32_t most = self.may_split_by_size(leaf, n_rows_of(leaf))
         cdef double[2] ends
         if most:
             self.find_ends(leaf, ends)
         return most if most and not agree(ends[0], ends[1]) else 0
 
-    cdef int32_t may_split_by_size(self, const Leaf* leaf) noexcept nogil:
-        cdef int64_t n_rows = leaf.total.count
+    cdef int32_t may_split_by_size(self, const Leaf* leaf, int64_t n_rows) noexcept nogil:
         return <int32_t>max(0, min(n_rows // self.min_samples_leaf - 1, self.max_depth - leaf.depth))
 
     cdef void find_ends(self, const Leaf* leaf, double* ends) noexcept nogil:
@@ -240,7 +240,9 @@ cdef class Parter:
         """Leaves may not split whose rows all want the same, on all ranks."""
         cdef int64_t i
         for i in range(ids.shape[0]):
-            self.leaves[ids[i]].may_split = self.may_split_by_size(&self.leaves[ids[i]])
+            self.leaves[ids[i]].may_split = self.may_split_by_size(
+                &self.leaves[ids[i]], self.leaves[ids[i]].total.count
+            )
             if agree(ends[i, 0], ends[i, 1]):
                 self.leaves[ids[i]].may_split = 0
 

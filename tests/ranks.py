@@ -69,7 +69,7 @@ def together(size, function):
 
     def run(rank):
         communicator = Thread(rank, table)
-        with communicator.telling():
+        with communicator:
             return function(communicator)
 
     with ThreadPoolExecutor(size) as pool:

@@ -131,14 +131,16 @@ class Communicator:
     def fail(self, error):
         """Tell the others that this rank cannot go on, which raises a `RankError` on each."""
 
-    @contextmanager
-    def telling(self):
-        """What fails inside, the others hear of."""
-        try:
-            yield
-        except BaseException as error:
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, traceback):
+        """What is done in a ``with`` block, all ranks have done, or none has: the others hear of an error."""
+        if error is None:
+            self.at("end")
+            self.allgather(None)
+        else:
             self.fail(error)
-            raise
 
     def agree(self, **said):
         """Raise, on all ranks, unless all say the same.

@@ -286,7 +286,7 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
         """The ranks that train together: what fails on one fails on all, and they agree on the model."""
         communicator = active()
         communicator.at("the checks")
-        with unchanged_on_failure(self), communicator.telling():
+        with unchanged_on_failure(self), communicator:
             yield communicator
             if not communicator.alone:
                 communicator.at("the end")
@@ -309,9 +309,8 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
             )
             shards = [own | more for own, more in zip(shards, theirs, strict=True)]
         states = ranks.run_rows(_fit_shard, shards, self)
-        learned = {
-            name: value for name, value in states[0].items() if name not in self.get_params(deep=False)
-        }
+        parameters = self.get_params(deep=False)
+        learned = {name: value for name, value in states[0].items() if name not in parameters}
         if "oob_prediction_" in learned:
             scores = np.empty(data.n_rows)
             for rows, state in zip(dealt, states, strict=True):

@@ -11,6 +11,7 @@ import numpy as np
 
 from ranktrees.boosting import follow
 from ranktrees.callbacks import Progress
+from ranktrees.communicator import ALONE
 from ranktrees.costs import used_features
 
 
@@ -26,7 +27,7 @@ def grow_forest(
     used_in_stage,
     seed,
     n_jobs,
-    communicator,
+    communicator=ALONE,
     out_of_bag=False,
     callbacks=(),
     ensemble_of,

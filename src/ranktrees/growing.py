@@ -207,6 +207,7 @@ class TreeGrower:
             n_loud,
             n_rows,
             *rows.total,
+            rows.count,
             self.l2_regularization,
             rows.gradient_unit,
             rows.hessian_unit,

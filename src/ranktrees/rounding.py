@@ -43,8 +43,10 @@ class RoundedRows:
         Whether all hessians are the same, and few steps are kept; then the hessian of a sum estimates that.
     gradient_unit, hessian_unit : float
         What one step is worth.
-    total : tuple of three int
-        The sums over the tree's rows, and their number; of all ranks.
+    total : tuple of two int
+        The sums over the tree's rows, of all ranks.
+    count : int
+        The number of these rows.
     """
 
     def __init__(self, n_rows, share=ALL):
@@ -109,7 +111,8 @@ class RoundedRows:
             self.sums[:n_drawn],
             n_threads,
         )
-        self.total = tuple(communicator.allreduce(np.array([*total, n_drawn])).tolist())
+        *total, self.count = communicator.allreduce(np.array([*total, n_drawn])).tolist()
+        self.total = tuple(total)
         return self
 
     def _largest(self, n_threads):

@@ -119,7 +119,9 @@ def hold_out(data, share, seed, instead="pass X_val, y_val and qid_val, or set e
     """
     whole = data.share
     offsets = data.offsets if data.qid_given else np.arange(data.n_rows + 1)
-    n_units = whole.n_queries if data.qid_given else whole.n_rows
+    n_units = len(offsets) - 1
+    if not whole.communicator.alone:
+        n_units = whole.n_queries if data.qid_given else whole.n_rows
     numbers = whole.query_numbers if data.qid_given else whole.row_numbers
     if n_units < 2:
         raise ValueError(

@@ -1,6 +1,6 @@
 """Which rows of all are this rank's: what a rank must know of the others' rows to draw as one process would.
 
-    all    | q3 . . . | q7 . . | q8 . . . . | q9 . |      queries by id, rows numbered 0, 1, ... through all
+    all    | q3 . . . | q7 . . | q8 . . . . | q9 . |      queries by id, rows numbered 0, 1, ... through
     rank 0 | q8 . . . . | q9 . |                          numbers of its rows: 7 8 9 10 11, 12 13
     rank 1 | q3 . . . | q7 . . |                          0 1 2 3, 4 5 6
 

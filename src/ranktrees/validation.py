@@ -68,8 +68,8 @@ class MissingQueryWarning(UserWarning):
 class FitData:
     """Checked training (or validation, or test) data.
 
-    Labels and weights are in *internal order*: sorted by query, stably; to train, queries in the order of
-    their ids, otherwise of first appearance. `X` is never permuted: internal row `i` is row `order[i]` of
+    Labels and weights are in *internal order*: sorted by query, stably, queries in order of first appearance;
+    where ranks train together, in the order of their ids. `X` is never permuted: internal row `i` is row `order[i]` of
     `X`. Arrays may share memory with the user's, so they are only to be read.
 
     Attributes
@@ -1321,9 +1321,9 @@ def check_fit(
     >>> from ranktrees.validation import check_fit
     >>> data = check_fit(BaseEstimator(), [[1.0], [2.0], [3.0]], [0, 1, 2], qid=["b", "a", "b"])
     >>> data.labels
-    array([1., 0., 2.])
+    array([0., 2., 1.])
     >>> data.order, data.offsets
-    (array([1, 0, 2]), array([0, 1, 3]))
+    (array([0, 2, 1]), array([0, 2, 3]))
     """
     communicator = communicator or ALONE
     classes = getattr(estimator, "classes_", None) if getattr(estimator, "warm_start", False) else None
@@ -1605,7 +1605,7 @@ def _join(
 ) -> FitData:
     """Labels, weights and queries of the `rows` read from `X`; `classes` are those of a fitted classifier.
 
-    With a communicator queries are in the order of their ids, and are numbered among those of all ranks.
+    With a communicator they are numbered among those of all ranks: where there are others, by their ids.
     """
     X_name, y_name, weight_name = names
     n_rows = _num_samples(rows)
@@ -1618,7 +1618,7 @@ def _join(
         classes = None
     given = {name: values for name, values in sizes.items() if values is not None}
     ids = ids | {name: sizes_to_qid(values, n_rows, name) for name, values in given.items()}
-    holders, by_id = {y_name: y, X_name: X}, communicator is not None
+    holders, by_id = {y_name: y, X_name: X}, communicator is not None and not communicator.alone
     queries = find_queries(n_rows, ids, holders, by_id=by_id)
     order, offsets = queries or (None, np.array([0, n_rows], np.int64))
     share = ALL

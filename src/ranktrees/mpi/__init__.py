@@ -1,6 +1,6 @@
 """Training on several processes and machines by MPI. Importing this registers the joblib backend "mpi".
 
-All ranks run one program, each with whole queries of its own, and get the same model (``mpiexec -n 4 python``):
+All ranks run one program, each with whole queries of its own, and get the same model (``mpiexec -n 4``):
 
 >>> with joblib.parallel_config("mpi", timeout=300):  # doctest: +SKIP
 ...     ranker = LambdaMARTRanker().fit(X_mine, y_mine, qid=qid_mine)
@@ -12,15 +12,16 @@ or one program, the driver, has all rows, starts the ranks, and deals rows and t
 """
 
 import importlib.util
+import os
 
 from joblib import register_parallel_backend
 
-from ranktrees.mpi.launching import INSTALL, announced_size
+from ranktrees.mpi.launching import ADDRESS, INSTALL, announced_size
 
 if importlib.util.find_spec("mpi4py") is None:
     raise ImportError(f"ranktrees.mpi needs mpi4py and an MPI: {INSTALL}")
 
-__all__ = ["rank", "size"]
+__all__ = ["rank", "shutdown", "size"]
 
 
 def rank():
@@ -43,6 +44,19 @@ def size():
     return _world().size if announced_size() else 1
 
 
+def shutdown():
+    """End all ranks that this process has started. The next fit that needs ranks starts new ones.
+
+    Examples
+    --------
+    >>> import ranktrees.mpi
+    >>> ranktrees.mpi.shutdown()
+    """
+    from ranktrees.mpi import driver
+
+    driver.shutdown()
+
+
 def _world():
     from ranktrees.mpi.spmd import world
 
@@ -50,10 +64,19 @@ def _world():
 
 
 def _backend(**settings):
-    """What "mpi" means: whether a launcher has started this process decides."""
-    from ranktrees.mpi.spmd import EveryRank
+    """What "mpi" means: how this process was started decides."""
+    if ADDRESS in os.environ:
+        raise RuntimeError(
+            'this is a task on a rank: joblib.parallel_config("mpi") belongs around joblib.Parallel, '
+            "not within."
+        )
+    if announced_size() > 1 or (announced_size() and not settings.keys() & {"n_ranks", "launcher"}):
+        from ranktrees.mpi.spmd import EveryRank
 
-    return EveryRank(**settings)
+        return EveryRank(**settings)
+    from ranktrees.mpi.driver import Driver
+
+    return Driver(**settings)
 
 
 register_parallel_backend("mpi", _backend)

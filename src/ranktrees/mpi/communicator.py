@@ -39,7 +39,7 @@ class MPICommunicator(Communicator):
     ----------
     comm : mpi4py.MPI.Intracomm
         Is duplicated, so that nothing said here is mistaken for messages of others. All its ranks do this.
-    timeout : float, default=300
+    timeout : float, default=300.0
         How many seconds a rank waits for the others: longer than any computes between two exchanges. Then
         the job ends with a message that names the ranks that did not come.
     end : callable, default=None
@@ -54,8 +54,8 @@ class MPICommunicator(Communicator):
     Raises
     ------
     RankError
-        On all ranks, by any call: where one of them has failed or left, or where they are not at the same call,
-        of the same step and size.
+        On all ranks, by any call: where one of them has failed or left, or where they are not at the same
+        call, of the same step and size.
 
     Examples
     --------
@@ -70,8 +70,9 @@ class MPICommunicator(Communicator):
     def __init__(self, comm, timeout=300.0, end=None):
         super().__init__()
         self.rank, self.size, self.timeout = comm.Get_rank(), comm.Get_size(), timeout
-        self._end = end or self._abort
+        self.end = end or self._abort
         self._number = 0
+        self._told = None
         self._step = b""
         self._room = min(max(65536 // self.size, 256), 1024) // 8 * 8 - HEADER.size
         self._own = np.zeros(HEADER.size + self._room, np.uint8)
@@ -90,9 +91,10 @@ class MPICommunicator(Communicator):
     def fail(self, error):
         """Tell the others that this rank cannot go on, which raises a `RankError` on each.
 
-        They hear of it when they meet next. A `RankError` is known to all, and nothing is said.
+        They hear of it when they meet next. An error is told once, and a `RankError` is known to all.
         """
-        if not self.alone and not isinstance(error, RankError):
+        if not (self.alone or isinstance(error, RankError) or error is self._told):
+            self._told = error
             text = f"rank {self.rank} failed at {self.step}: {type(error).__name__}: {error}"
             self._agree("fail", 0, text.encode(), FAILED)
 
@@ -221,7 +223,7 @@ class MPICommunicator(Communicator):
             else:
                 return
         except BaseException as error:  # the others still count on this exchange
-            self._end(f"rank {self.rank} was interrupted at {self.step}: {type(error).__name__}: {error}")
+            self.end(f"rank {self.rank} was interrupted at {self.step}: {type(error).__name__}: {error}")
         self._call_the_roll()
 
     def _call_the_roll(self):
@@ -238,7 +240,7 @@ class MPICommunicator(Communicator):
         missing = sorted(set(range(self.size)) - present)
         who = f"rank {', '.join(map(str, missing))} did not come" if missing else "some rank came too late"
         if self.rank == min(present):
-            self._end(
+            self.end(
                 f"{who} to {self.step!r} within {self.timeout:g} s. Where ranks are only slow, "
                 'pass a longer one: joblib.parallel_config("mpi", timeout=...).'
             )

@@ -5,6 +5,10 @@ import shutil
 import sys
 from pathlib import Path
 
+# Where the ranks find their driver, and how each knows the other: in the environment of those that it starts.
+ADDRESS = "RANKTREES_MPI_DRIVER"
+KEY = "RANKTREES_MPI_KEY"
+
 INSTALL = 'pip install "ranktrees[mpi]"'
 
 # What launchers tell a process: how many there are. Slurm's own is set in interactive steps of one task, too.
@@ -22,7 +26,7 @@ def default_launcher(n_ranks):
     mpiexec = shutil.which("mpiexec", path=Path(sys.executable).parent) or shutil.which("mpiexec")
     if mpiexec is None:
         raise RuntimeError(
-            f"there is no mpiexec beside {sys.executable} nor in PATH: {INSTALL}, or say how ranks are started, "
-            'for instance joblib.parallel_config("mpi", launcher=["srun", "-n", "16"]).'
+            f"there is no mpiexec beside {sys.executable} nor in PATH: {INSTALL}, or say how ranks are "
+            'started, for instance joblib.parallel_config("mpi", launcher=["srun", "-n", "16"]).'
         )
     return [mpiexec, "-n", str(n_ranks)]

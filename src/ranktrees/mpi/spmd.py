@@ -1,10 +1,11 @@
-"""One program, run by all ranks, each with rows of its own: ``mpiexec -n P python train.py``."""
+"""One program that all ranks run, each with rows of its own: ``mpiexec -n P python train.py``."""
 
 import atexit
 import functools
 import math
 import os
 import sys
+from pathlib import Path
 
 from joblib.parallel import FallbackToBackend, ParallelBackendBase, ThreadingBackend
 from mpi4py import MPI
@@ -19,22 +20,27 @@ def world():
     """The communicator of all ranks of this program; the first call is made by all."""
     announced, size = announced_size(), MPI.COMM_WORLD.Get_size()
     if announced > 1 and size != announced:
+        library = MPI.Get_library_version().splitlines()[0].strip()
         raise RuntimeError(
-            f"the launcher has started {announced} ranks, but MPI knows of {size}: mpiexec belongs to another MPI "
-            f"than the library that mpi4py loads ({MPI.Get_library_version().splitlines()[0].strip()}). "
-            f"Use the mpiexec of that, for instance the one in {os.path.dirname(sys.executable)}."
+            f"the launcher has started {announced} ranks, but MPI knows of {size}: it belongs to another MPI "
+            f"than the library that mpi4py loads ({library}). Use the mpiexec of that, for instance the one "
+            f"in {Path(sys.executable).parent}."
         )
     ranks = MPICommunicator(MPI.COMM_WORLD)
-    share_processors(ranks)
+    share_machine(ranks)
     atexit.register(leave, ranks)
     return ranks
 
 
-def share_processors(ranks):
-    """Divide the processors of each machine among its ranks."""
+def share_machine(ranks):
+    """Divide the processors of each machine among its ranks, and leave no memory behind."""
     own = (MPI.Get_processor_name(), os.sched_getaffinity(0))
     here = [affinity for name, affinity in ranks.allgather(own) if name == own[0]]
     leave_processors(processors_for(own[1], here))
+    # MPICH gives the memory that ranks share a name, which outlives ranks that are killed. All have it now.
+    for file in Path("/dev/shm").glob("mpich_shm_*"):
+        if f" {file}\n" in Path("/proc/self/maps").read_text():
+            file.unlink(missing_ok=True)
 
 
 def leave(ranks):
@@ -81,7 +87,7 @@ class EveryRank(ParallelBackendBase):
         if prefer == "threads":  # within a rank
             raise FallbackToBackend(ThreadingBackend(nesting_level=self.nesting_level))
         raise RuntimeError(
-            "joblib.Parallel, and with it GridSearchCV or cross_validate, cannot deal tasks to ranks that all run "
-            "this program, each with rows of its own. Run it without mpiexec, with all rows, and let "
+            "joblib.Parallel, and with it GridSearchCV or cross_validate, cannot deal tasks to ranks that "
+            "all run this program, each with rows of its own. Run it without mpiexec, with all rows, and let "
             'joblib.parallel_config("mpi", n_ranks=...) start the ranks.'
         )

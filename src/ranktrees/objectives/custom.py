@@ -69,10 +69,10 @@ class Custom(Objective):
     function : callable
         ``function(labels, scores, offsets)`` returns ``(gradients, hessians)``: the first and second
         derivative of what is to become small, by each row's score. Query q is the rows ``offsets[q]:offsets[q
-        + 1]``, in the order of their ids (of first appearance, where ids cannot be compared); within a
-        query rows keep their order. Where ranks train together, each calls it with its own queries. All three
-        are read-only, both results arrays of shape (n,), hessians >= 0. It is called once in each round;
-        sample weights are multiplied in afterwards.
+        + 1]``, in the order in which queries first appeared in the input; within a query rows keep their
+        order. Where ranks train together, each calls it with its own queries. All three are read-only, both
+        results arrays of shape (n,), hessians >= 0. It is called once in each round; sample weights are
+        multiplied in afterwards.
     loss : callable, default=None
         ``loss(labels, scores, offsets)`` returns that number, up to a factor. It is called where the loss is
         reported or followed, and by `check_gradients`.

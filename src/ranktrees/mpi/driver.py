@@ -1,0 +1,150 @@
+"""One program with all rows, which deals them and tasks to ranks that it starts."""
+
+import atexit
+import sys
+import threading
+from concurrent.futures import Future
+
+import joblib
+from joblib.parallel import AutoBatchingMixin, FallbackToBackend, ParallelBackendBase, SequentialBackend
+
+from ranktrees.communicator import RankError
+from ranktrees.mpi.gang import Gang
+from ranktrees.mpi.parcels import Packer
+
+_gangs: dict[tuple, Gang] = {}
+_lock = threading.Lock()
+
+
+def gang_of(settings):
+    """The gang with these settings: the one there is, or a new one where it has ended."""
+    with _lock:
+        gang = _gangs.get(settings)
+        if gang is None or not gang.alive:
+            if gang is not None:
+                gang.close()
+            gang = _gangs[settings] = Gang(*settings)
+        return gang
+
+
+@atexit.register
+def shutdown():
+    """End all ranks that this process has started."""
+    with _lock:
+        while _gangs:
+            _gangs.popitem()[1].close()
+
+
+class Driver(AutoBatchingMixin, ParallelBackendBase):
+    """The joblib backend of a program that has all rows.
+
+    Parameters
+    ----------
+    n_ranks : int, default=None
+        None is one for each processor, or as many as the launcher starts.
+    launcher : list of str, default=None
+        The command that starts the ranks, for instance ``["srun", "-n", "16"]``. None is the ``mpiexec``
+        beside this Python or in the path.
+    timeout : float, default=300.0
+        How many seconds a rank waits for the others before all are ended.
+    host : str, default="127.0.0.1"
+        The address of this machine at which the ranks reach it.
+    cache_bytes : int, default=2**30
+        How many bytes of arrays each rank keeps from task to task.
+    """
+
+    default_n_jobs = -1
+    supports_retrieve_callback = True
+
+    def __init__(
+        self, n_ranks=None, launcher=None, timeout=300.0, host="127.0.0.1", cache_bytes=2**30, **settings
+    ):
+        super().__init__(**settings)
+        if n_ranks is None and launcher is None:
+            n_ranks = joblib.cpu_count()
+        if n_ranks is not None and n_ranks < 1:
+            raise ValueError(f"n_ranks={n_ranks!r}: expected a positive number of ranks.")
+        if not timeout > 0:
+            raise ValueError(f"timeout={timeout!r}: expected a positive number of seconds.")
+        self._settings = (n_ranks, launcher and tuple(launcher), float(timeout), host, cache_bytes)
+        self._packer = Packer()
+        self._futures = []
+
+    @property
+    def gang(self):
+        """The ranks, started when they are first needed."""
+        return gang_of(self._settings)
+
+    @property
+    def n_ranks(self):
+        """How many ranks there are."""
+        return self._settings[0] or self.gang.size
+
+    def run_rows(self, function, shards, *args):
+        """Run ``function(communicator, shard, *args)`` on all ranks together, each with its shard.
+
+        Arrays of a megabyte and more are sent to a rank only once, are kept there, and cannot be written to.
+
+        Parameters
+        ----------
+        function : callable
+        shards : sequence
+            One for each rank, anything that can be pickled.
+        *args
+            The same for all.
+
+        Returns
+        -------
+        results : list
+            Of each rank.
+
+        Raises
+        ------
+        Exception
+            The first that a rank has raised, with a note that says on which and where.
+        RankError
+            If a rank has died or does not answer.
+        """
+        return self.gang.run_rows(function, shards, args)
+
+    def effective_n_jobs(self, n_jobs):
+        if n_jobs == 0:
+            raise ValueError("n_jobs=0: expected a positive number of ranks, or -1 or None for all.")
+        if n_jobs is None:
+            return self.n_ranks
+        return min(n_jobs, self.n_ranks) if n_jobs > 0 else max(1, self.n_ranks + 1 + n_jobs)
+
+    def configure(self, n_jobs=1, parallel=None, **settings):
+        self.parallel = parallel
+        self._n_allowed = self.effective_n_jobs(n_jobs)
+        if self._n_allowed == 1:
+            raise FallbackToBackend(SequentialBackend(nesting_level=self.nesting_level))
+        return self._n_allowed
+
+    def submit(self, func, callback=None):
+        try:
+            future = self.gang.submit(func, (), self._n_allowed, self._packer)
+        except Exception as error:  # what cannot be sent: joblib asks for the outcome
+            future = Future()
+            future.set_exception(error)
+        self._futures.append(future)
+        future.add_done_callback(callback)
+        return future
+
+    apply_async = submit  # what joblib before 1.5 calls it
+
+    def retrieve_result_callback(self, out):
+        return out.result()
+
+    def stop_call(self):
+        self._packer, self._futures = Packer(), []
+
+    def terminate(self):
+        self.reset_batch_stats()
+
+    def abort_everything(self, ensure_ready=True):
+        """Drop what no rank has begun; an interrupt ends the ranks, too."""
+        for future in self._futures:
+            future.cancel()
+        if isinstance(sys.exception(), KeyboardInterrupt):
+            self.gang.end(RankError("the driver was interrupted"))

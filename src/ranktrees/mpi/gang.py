@@ -1,0 +1,318 @@
+"""Ranks that a driver starts, and what they are given to do.
+
+    driver                                    a child of it, and its children
+    one thread per rank ---- socket ----.---- rank 0: worker.py ---.
+         takes from one queue          |---- rank 1: worker.py ---+--- MPI
+                                       '---- rank 2: worker.py ---'
+
+A task is for whichever rank is idle. Rows are for all at once: they start when all ranks have come to them.
+"""
+
+import contextlib
+import os
+import pickle
+import queue
+import secrets
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from concurrent.futures import Future
+from multiprocessing import AuthenticationError
+from multiprocessing.connection import Listener
+
+from ranktrees.communicator import RankError
+from ranktrees.mpi.launching import ADDRESS, KEY, default_launcher
+from ranktrees.mpi.parcels import Packer, Parcel, Sender
+
+START_TIMEOUT = 120.0
+GRACE = 5.0
+
+
+class Work:
+    """What is to be done: a parcel for one of the first ``n_allowed`` ranks, or one for each."""
+
+    def __init__(self, parcels, n_allowed, for_all):
+        self.parcels, self.n_allowed, self.for_all = parcels, n_allowed, for_all
+        self.futures = [Future() for _ in parcels]
+        self.n_present = 0
+
+    def give(self, rank):
+        """The parcel and the future of a rank."""
+        place = rank if self.for_all else 0
+        return "rows" if self.for_all else "task", self.parcels[place], self.futures[place]
+
+
+class Link:
+    """The driver's end of the connection to a rank; and its process, if that is on this machine."""
+
+    def __init__(self, connection, pid, node, cache_bytes, patience):
+        self.connection, self.patience = connection, patience
+        self.sender = Sender(connection, cache_bytes)
+        self._socket = socket.socket(fileno=os.dup(connection.fileno()))
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        limit = struct.pack("ll", int(patience) + 1, 0)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
+        self._process = os.pidfd_open(pid) if node == os.uname().nodename else None
+
+    def ask(self, label, parcel):
+        """Have the rank do something, and wait for its answer."""
+        self.sender.send(label, parcel)
+        while self.connection.poll(self.patience):
+            answer = pickle.loads(self.connection.recv_bytes())
+            if answer != ("busy",):
+                return answer
+        raise TimeoutError
+
+    def stop(self):
+        """Let an idle rank end."""
+        self.sender.send("stop", Parcel(b"", {}, []))
+
+    def close(self):
+        """End the rank, whatever it does; a thread that waits for it goes on."""
+        with contextlib.suppress(OSError):  # it has hung up before
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+        if self._process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._process, signal.SIGKILL)
+            os.close(self._process)
+            self._process = None
+
+
+class Gang:
+    """Ranks, started by a launcher.
+
+    Parameters
+    ----------
+    n_ranks : int or None
+        None where the launcher says it.
+    launcher : tuple of str or None
+        The command that starts the ranks, without what each runs. None is ``mpiexec -n n_ranks``.
+    timeout : float
+        How many seconds a rank waits for the others, and the driver for a sign of life.
+    host : str
+        The address at which the driver listens.
+    cache_bytes : int
+        See `Sender`.
+
+    Raises
+    ------
+    RuntimeError
+        If the ranks do not start.
+    """
+
+    def __init__(self, n_ranks, launcher, timeout, host, cache_bytes):
+        self.timeout, self.cache_bytes = timeout, cache_bytes
+        self._condition = threading.Condition()
+        self._ending = threading.Lock()
+        self._queue = deque()
+        self._error = None
+        self._links = {}
+        key = secrets.token_bytes(32)
+        with Listener((host, 0), backlog=128, authkey=key) as listener:
+            address = f"{host}:{listener.address[1]}"
+            self._launcher = subprocess.Popen(
+                [*(launcher or default_launcher(n_ranks)), sys.executable, "-m", "ranktrees.mpi.worker"],
+                env=os.environ | {ADDRESS: address, KEY: key.hex()},
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,  # Ctrl-C is for the driver, which ends the ranks
+            )
+            try:
+                self._welcome(listener)
+                if n_ranks not in (None, self.size):
+                    raise RuntimeError(
+                        f"the launcher has started {self.size} ranks, and n_ranks={n_ranks}: leave that out."
+                    )
+            except BaseException:
+                self._end_processes()
+                raise
+        for rank in range(self.size):
+            threading.Thread(target=self._serve, args=[rank], name=f"rank {rank}", daemon=True).start()
+
+    @property
+    def size(self):
+        """How many ranks there are."""
+        return len(self._links)
+
+    @property
+    def alive(self):
+        """Whether the ranks can be given something to do."""
+        return self._error is None and self._launcher.poll() is None
+
+    def submit(self, function, args, n_allowed=None, packer=None):
+        """Run ``function(*args)`` on one of the first ``n_allowed`` ranks.
+
+        Returns
+        -------
+        future : concurrent.futures.Future
+        """
+        parcel = (packer or Packer()).pack((function, args))
+        return self._enqueue(Work([parcel], n_allowed or self.size, False))[0]
+
+    def run_rows(self, function, shards, args):
+        """Run ``function(communicator, shard, *args)`` on all ranks at once, each with its shard.
+
+        Returns
+        -------
+        results : list
+        """
+        if len(shards) != self.size:
+            raise ValueError(f"there are {len(shards)} shards for {self.size} ranks: expected one for each.")
+        packer = Packer()
+        parcels = [packer.pack((function, (shard, *args))) for shard in shards]
+        futures = self._enqueue(Work(parcels, self.size, True))
+        try:
+            errors = [error for error in (future.exception() for future in futures) if error]
+        except BaseException:  # an interrupt
+            self.end(RankError("the driver was interrupted"))
+            raise
+        if errors:
+            raise next((error for error in errors if not isinstance(error, RankError)), errors[0])
+        return [future.result() for future in futures]
+
+    def close(self):
+        """End the ranks: idle ones by themselves, others at once."""
+        with self._condition:
+            self._error = self._error or RankError("the ranks were shut down")
+            self._drop_queue()
+            self._condition.notify_all()
+        self._end_processes(GRACE)
+
+    def end(self, error):
+        """End the ranks at once; whoever waits for them gets the error."""
+        with self._condition:
+            if self._error is not None:
+                return
+            self._error = error
+            self._drop_queue()
+            self._condition.notify_all()
+        self._end_processes()
+
+    def _welcome(self, listener):
+        """Wait for the ranks to connect."""
+        callers = queue.SimpleQueue()
+
+        def accept():
+            while True:
+                try:
+                    callers.put(listener.accept())
+                except (AuthenticationError, EOFError, ConnectionError):
+                    continue  # no rank of ours
+                except OSError:
+                    return  # closed
+
+        threading.Thread(target=accept, daemon=True).start()
+        last = time.monotonic() + max(START_TIMEOUT, self.timeout)
+        size, links = None, {}
+        while len(links) != size:
+            try:
+                connection = callers.get(timeout=0.1)
+            except queue.Empty:
+                if self._launcher.poll() is not None or time.monotonic() > last:
+                    raise RuntimeError(
+                        f"the ranks did not start: {' '.join(self._launcher.args[:-3])} has "
+                        + (
+                            f"ended with {self._launcher.returncode}; see what it has printed."
+                            if self._launcher.poll() is not None
+                            else f"brought {len(links)} of {size or 'the'} ranks within {START_TIMEOUT:g} s."
+                        )
+                    ) from None
+                continue
+            rank, size, pid, node = connection.recv()
+            connection.send((sys.path, self.timeout))
+            # Longer than the ranks wait for each other: they know more of what is missing.
+            links[rank] = Link(connection, pid, node, self.cache_bytes, 1.5 * self.timeout + 2)
+        self._links = dict(sorted(links.items()))
+
+    def _enqueue(self, work):
+        with self._condition:
+            if self._error is not None:
+                raise self._error
+            self._queue.append(work)
+            self._condition.notify_all()
+        return work.futures
+
+    def _drop_queue(self):
+        for work in self._queue:
+            for future in work.futures:
+                if future.set_running_or_notify_cancel():
+                    future.set_exception(self._error)
+        self._queue.clear()
+
+    def _serve(self, rank):
+        """The thread of a rank."""
+        link = self._links[rank]
+        while (given := self._next(rank)) is not None:
+            label, parcel, future = given
+            self._settle(future, self._ask(link, rank, label, parcel))
+        with contextlib.suppress(OSError):  # it has ended before
+            link.stop()
+
+    def _next(self, rank):
+        """What an idle rank is to do next; None when there is nothing any more."""
+        with self._condition:
+            while self._error is None:
+                work = next((work for work in self._queue if rank < work.n_allowed), None)
+                if work is None:
+                    self._condition.wait()
+                elif work.for_all:
+                    work.n_present += 1
+                    if work.n_present == self.size:
+                        self._queue.remove(work)
+                        self._condition.notify_all()
+                    while work.n_present < self.size and self._error is None:
+                        self._condition.wait()
+                    if self._error is None:
+                        return work.give(rank)
+                else:
+                    self._queue.remove(work)
+                    if work.futures[0].set_running_or_notify_cancel():
+                        return work.give(rank)
+        return None
+
+    def _ask(self, link, rank, label, parcel):
+        """The rank's answer. One that does not answer ends all."""
+        try:
+            kind, *answer = link.ask(label, parcel)
+        except TimeoutError:
+            kind, answer = "ended", [f"rank {rank} has not been heard of for {link.patience:g} s"]
+        except (EOFError, OSError):
+            kind, answer = "ended", [f"rank {rank} has died, or cannot be reached; see what it has printed"]
+        if kind == "ended":
+            self.end(RankError(answer[0]))
+            return "failed", self._error, ""
+        return kind, *answer
+
+    def _settle(self, future, answer):
+        kind, value, *where = answer
+        if kind == "done":
+            future.set_result(value)
+        else:
+            if where[0]:
+                value.add_note(where[0])
+            future.set_exception(value)
+
+    def _end_processes(self, grace=0.0):
+        """End what is left of the ranks, and the launcher, which ends those that it has started elsewhere."""
+        with self._ending:
+            if grace:
+                self._wait_for_launcher(grace)
+            for link in self._links.values():
+                link.close()
+            if self._launcher.poll() is None:
+                self._launcher.terminate()
+                if not self._wait_for_launcher(GRACE):
+                    self._launcher.kill()
+                    self._launcher.wait()
+
+    def _wait_for_launcher(self, seconds):
+        try:
+            self._launcher.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return False
+        return True

@@ -1,0 +1,112 @@
+"""A rank that a driver has started: ``mpiexec -n P python -m ranktrees.mpi.worker``."""
+
+import os
+import queue
+import sys
+import threading
+import traceback
+from multiprocessing.connection import Client
+
+import cloudpickle
+from threadpoolctl import threadpool_limits
+
+from ranktrees.communicator import RankError
+from ranktrees.mpi.launching import ADDRESS, KEY
+from ranktrees.mpi.parcels import Receiver, unpack
+from ranktrees.mpi.spmd import world
+from ranktrees.parallel import effective_n_threads
+
+
+class Worker:
+    """One rank: does what the driver sends, and ends when the driver is gone.
+
+    Parameters
+    ----------
+    ranks : MPICommunicator
+    connection : multiprocessing.connection.Connection
+    """
+
+    def __init__(self, ranks, connection):
+        self.ranks, self.connection = ranks, connection
+        self.sending = threading.Lock()
+        self.busy = threading.Event()
+        self.parcels = queue.SimpleQueue()
+        ranks.end = self.end
+        connection.send((ranks.rank, ranks.size, os.getpid(), os.uname().nodename))
+        path, ranks.timeout = connection.recv()
+        sys.path.extend(folder for folder in path if folder not in sys.path)
+
+    def run(self):
+        """Until the driver says stop."""
+        threading.Thread(target=self.listen, daemon=True).start()
+        threading.Thread(target=self.beat, daemon=True).start()
+        while (parcel := self.parcels.get()) is not None:
+            self.busy.set()
+            answer = self.answer(*parcel)
+            self.busy.clear()
+            self.send(answer)
+
+    def listen(self):
+        """Take parcels, also while the rank is busy: who does not hear from the driver again is to end."""
+        receiver = Receiver(self.connection)
+        try:
+            while (parcel := receiver.receive())[0] != "stop":
+                self.parcels.put(parcel)
+        except (EOFError, OSError):
+            os._exit(1)
+        self.parcels.put(None)
+
+    def beat(self):
+        """Show that a busy rank lives."""
+        pause = threading.Event()
+        while self.busy.wait():
+            pause.wait(self.ranks.timeout / 4)
+            if self.busy.is_set():
+                self.send(cloudpickle.dumps(("busy",)))
+
+    def send(self, message):
+        with self.sending:
+            self.connection.send_bytes(message)
+
+    def answer(self, label, data, arrays):
+        """The result of a parcel, or the error, as a message."""
+        try:
+            if label == "rows":
+                self.ranks.traffic.clear()
+                self.ranks.at("start")
+                with self.ranks:
+                    function, args = unpack(data, arrays)
+                    result = function(self.ranks, *args)
+            else:
+                function, args = unpack(data, arrays)
+                result = function(*args)
+            return cloudpickle.dumps(("done", result))
+        except BaseException as error:
+            return self.bad_news(error)
+
+    def bad_news(self, error):
+        text = f"On rank {self.ranks.rank}:\n{traceback.format_exc()}"
+        if isinstance(error, Exception):
+            try:
+                return cloudpickle.dumps(("failed", error, text))
+            except Exception:
+                pass  # what cannot be sent is told
+        told = RankError(f"rank {self.ranks.rank} failed: {type(error).__name__}: {error}")
+        return cloudpickle.dumps(("failed", told, text))
+
+    def end(self, message):
+        """The ranks cannot go on together: say so, and wait for the end."""
+        self.send(cloudpickle.dumps(("ended", message)))
+        threading.Event().wait()
+
+
+def main():
+    host, port = os.environ[ADDRESS].rsplit(":", 1)
+    ranks = world()
+    connection = Client((host, int(port)), authkey=bytes.fromhex(os.environ[KEY]))
+    threadpool_limits(effective_n_threads(None))
+    Worker(ranks, connection).run()
+
+
+if __name__ == "__main__":
+    main()

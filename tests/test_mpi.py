@@ -1,0 +1,532 @@
+"""Ranks as processes: what they say to each other, what drivers have them do, and how they fail."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+import uuid
+from pathlib import Path
+
+import joblib
+import numpy as np
+import pytest
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import GridSearchCV
+
+pytest.importorskip("mpi4py")
+
+import ranktrees.mpi
+from ranktrees import parallel
+from ranktrees.communicator import RankError, active, driver
+from ranktrees.mpi.launching import default_launcher
+from ranktrees.mpi.parcels import Packer, Receiver, Sender, unpack
+
+MARK = "RANKTREES_TEST_MARK"
+SIZE = 3
+
+
+def processes(mark):
+    """The processes that have this mark in their environment, but for this one."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if f"{MARK}={mark}".encode() in (folder / "environ").read_bytes():
+                found.append(int(folder.name))
+    return [pid for pid in found if pid != os.getpid()]
+
+
+@contextlib.contextmanager
+def nothing_left():
+    """What is started here is gone in the end, and so is its memory."""
+    mark, marked = uuid.uuid4().hex, os.environ.get(MARK)
+    before = set(Path("/dev/shm").glob("mpich*"))
+    os.environ[MARK] = mark
+    try:
+        yield
+    finally:
+        os.environ[MARK] = marked or ""
+        last = time.monotonic() + 5
+        while processes(mark) and time.monotonic() < last:
+            time.sleep(0.02)
+        assert not processes(mark)
+        files = set(Path("/dev/shm").glob("mpich*")) - before
+        while files and time.monotonic() < last:  # of others that start at this moment
+            time.sleep(0.02)
+            files &= set(Path("/dev/shm").glob("mpich*"))
+        assert not files
+
+
+@pytest.fixture(scope="module")
+def three_ranks():
+    with nothing_left():
+        yield {"n_ranks": SIZE, "timeout": 20}
+        ranktrees.mpi.shutdown()
+
+
+@pytest.fixture
+def backend(three_ranks):
+    """A driver's backend, active."""
+    with joblib.parallel_config("mpi", **three_ranks):
+        yield driver()
+
+
+def on_each(backend, function, *args):
+    return backend.run_rows(function, [None] * SIZE, *args)
+
+
+# What the ranks say to each other
+
+
+def put_together(ranks, _, n):
+    own = np.arange(n) + ranks.rank
+    counts = [n // 2, 0, n - n // 2]
+    return (
+        ranks.allreduce(own.copy()).tolist(),
+        ranks.allreduce(own.copy(), "max").tolist(),
+        ranks.allreduce(own.astype(float), "min").tolist(),
+        ranks.reduce_scatter(own, counts).tolist(),
+        ranks.allgather("x" * n * ranks.rank),
+        ranks.alltoall([(ranks.rank, other, "y" * n) for other in range(ranks.size)]),
+        ranks.bcast(ranks.rank, root=2),
+    )
+
+
+@pytest.mark.parametrize("n", [0, 1, 10, 1_000, 100_000])
+def test_short_and_long_exchanges(backend, n):
+    numbers = np.arange(n)
+    total = (3 * numbers + 3).tolist()
+    for rank, got in enumerate(on_each(backend, put_together, n)):
+        assert got == (
+            total,
+            (numbers + 2).tolist(),
+            numbers.tolist(),
+            [total[: n // 2], [], total[n // 2 :]][rank],
+            ["", "x" * n, "x" * 2 * n],
+            [(other, rank, "y" * n) for other in range(SIZE)],
+            2,
+        )
+
+
+class Counting:
+    """An MPI communicator that counts the bytes it is given, by what the call needs at least."""
+
+    def __init__(self, comm):
+        self.comm, self.n_bytes, self.n_meetings = comm, 0.0, 0
+
+    def __getattr__(self, name):
+        others = self.comm.Get_size() - 1
+        part = others / self.comm.Get_size()
+        own = self.comm.Get_rank()
+
+        def call(*given, **named):
+            first, *rest = given or [None]
+            if name == "Iallgather":
+                self.n_meetings += 1
+            elif name == "Iallreduce":
+                self.n_bytes += 2 * part * rest[0].nbytes
+            elif name == "Ireduce_scatter":
+                self.n_bytes += part * first.nbytes
+            elif name == "Iallgatherv":
+                self.n_bytes += others * first.nbytes
+            elif name == "Ialltoallv":
+                self.n_bytes += first[0].nbytes - first[1][own]
+            return getattr(self.comm, name)(*given, **named)
+
+        return call
+
+
+def counted(ranks, _):
+    comm, ranks._comm = ranks._comm, Counting(ranks._comm)
+    ranks.traffic.clear()
+    try:
+        ranks.allreduce(np.zeros(5_000, np.int64))
+        ranks.reduce_scatter(np.zeros(3_001, np.int64), [1_000, 2_001, 0])
+        ranks.alltoall(["a" * 2_000 * (other + ranks.rank) for other in range(ranks.size)])
+        ranks.allgather("b" * 4_000)
+        return dict(ranks.traffic), ranks._comm.n_bytes, ranks._comm.n_meetings, len(ranks._own)
+    finally:
+        ranks._comm = comm
+
+
+def test_counted_bytes_are_those_that_mpi_is_given(backend):
+    for traffic, n_bytes, n_meetings, n_each in on_each(backend, counted):
+        assert traffic["bytes"] == pytest.approx(n_bytes)
+        assert traffic["messages"] == traffic["agreements"] == n_meetings == 4
+        assert traffic["agreement bytes"] == 4 * n_each * (SIZE - 1)
+
+
+def error_of(ranks, call):
+    try:
+        call()
+    except RankError as error:
+        return str(error)
+
+
+def disagree(ranks, _, what):
+    ranks.at("tree 3" if what != "step" or ranks.rank < 2 else "tree 4")
+    if what == "call" and ranks.rank == 1:
+        error = error_of(ranks, lambda: ranks.allgather(0))
+    else:
+        error = error_of(
+            ranks, lambda: ranks.allreduce(np.zeros(8 + (what == "size") * ranks.rank, np.int64))
+        )
+    ranks.at("after")
+    return error, ranks.allgather(ranks.rank)
+
+
+@pytest.mark.parametrize(
+    ("what", "said"),
+    [
+        ("step", r"rank 0 is at 'tree 3' \(exchange \d+: sum of 8 values\), rank 2 is at 'tree 4'"),
+        ("call", r"rank 0 is at 'tree 3' .*, rank 1 is at 'tree 3' \(exchange \d+: allgather"),
+        (
+            "size",
+            r"sum of 8 values\), rank 1 is at 'tree 3' .* sum of 9 values\), rank 2 .* sum of 10 values",
+        ),
+    ],
+)
+def test_ranks_that_disagree_all_hear_of_it(backend, what, said):
+    for error, after in on_each(backend, disagree, what):
+        with pytest.raises(RankError, match=said):
+            raise RankError(error)
+        assert after == [0, 1, 2]
+
+
+def boom(ranks, _, text, when):
+    ranks.at("tree 3")
+    if when == "late":
+        ranks.allgather(0)
+    if ranks.rank == 1:
+        raise ValueError(text)
+    if when == "early":
+        with pytest.raises(RankError) as caught:
+            ranks.allreduce(np.zeros(1, np.int64))
+        assert str(caught.value) == f"rank 1 failed at tree 3: ValueError: {text}"
+        raise caught.value
+
+
+@pytest.mark.parametrize("text", ["boom", "boo" + "m" * 10_000], ids=["short", "long"])
+@pytest.mark.parametrize("when", ["early", "late"])
+def test_an_error_on_a_rank_is_raised_by_the_driver(backend, text, when):
+    with pytest.raises(ValueError, match="boom") as caught:
+        on_each(backend, boom, text, when)
+    assert str(caught.value) == text
+    assert "On rank 1:" in caught.value.__notes__[0]
+    assert "raise ValueError(text)" in caught.value.__notes__[0]
+    assert on_each(backend, lambda ranks, _: ranks.allgather(ranks.rank)) == [[0, 1, 2]] * SIZE
+
+
+def test_a_rank_that_exits_while_others_train(backend):
+    with pytest.raises(RankError, match=r"rank 2 failed.*SystemExit: 3"):
+        on_each(backend, lambda ranks, _: sys.exit(3) if ranks.rank == 2 else ranks.allgather(0))
+
+
+def test_processors_are_divided_among_ranks(backend):
+    n = on_each(backend, lambda ranks, _: parallel._n_processors())
+    assert n == [max(1, joblib.cpu_count() // SIZE)] * SIZE
+
+
+# What a driver has them do
+
+
+def test_a_shard_for_each(backend):
+    assert backend.n_ranks == SIZE
+    assert backend.run_rows(lambda ranks, shard, k: k * shard, "abc", 2) == ["aa", "bb", "cc"]
+    with pytest.raises(ValueError, match="2 shards for 3 ranks"):
+        backend.run_rows(print, [1, 2])
+
+
+def test_a_search_on_ranks_is_the_search(backend):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20_000, 10))  # more than a megabyte
+    y = X @ rng.normal(size=10) + rng.normal(size=len(X))
+    search = GridSearchCV(Ridge(), {"alpha": [0.1, 1, 10, 1000]}, cv=3).fit(X, y)
+    alone = GridSearchCV(Ridge(), {"alpha": [0.1, 1, 10, 1000]}, cv=3, n_jobs=1).fit(X, y)
+    assert search.best_params_ == alone.best_params_
+    assert np.array_equal(search.cv_results_["mean_test_score"], alone.cv_results_["mean_test_score"])
+
+
+def who(seconds=0.0):
+    time.sleep(seconds)
+    return os.getpid(), active().size
+
+
+def test_tasks_run_on_as_many_ranks_as_asked_for(backend):
+    calls = [joblib.delayed(who)(0.02) for _ in range(12)]
+    everywhere = dict(joblib.Parallel(batch_size=1)(calls))
+    assert len(everywhere) == SIZE
+    assert set(everywhere.values()) == {1}
+    assert len(dict(joblib.Parallel(n_jobs=2, batch_size=1)(calls))) == 2
+    assert dict(joblib.Parallel(n_jobs=1)(calls)) == {os.getpid(): 1}
+    assert len(list(joblib.Parallel(return_as="generator")(calls))) == 12
+
+
+def fails(i):
+    if i == 3:
+        raise KeyError(i)
+    return i
+
+
+class NeverPickled:
+    def __reduce__(self):
+        raise TypeError("never pickled")
+
+
+@pytest.mark.parametrize(
+    ("calls", "error"),
+    [
+        ([joblib.delayed(fails)(i) for i in range(9)], KeyError),
+        ([joblib.delayed(fails)(NeverPickled())] * 9, TypeError),
+        ([joblib.delayed(lambda: NeverPickled())()] * 9, TypeError),
+        ([joblib.delayed(sys.exit)(0)] * 9, RankError),
+    ],
+)
+def test_an_error_of_a_task_is_raised_and_the_ranks_go_on(backend, calls, error):
+    with pytest.raises(error):
+        joblib.Parallel()(calls)
+    assert joblib.Parallel()(joblib.delayed(abs)(-i) for i in range(5)) == [0, 1, 2, 3, 4]
+
+
+def test_gangs_and_tasks_of_several_threads_do_not_mix(backend, three_ranks):
+    def many(ranks, _, k):
+        return sum(int(ranks.allreduce(np.array([k + i]))[0]) for i in range(20))
+
+    sums, tasks = {}, []
+
+    def train(k):
+        with joblib.parallel_config("mpi", **three_ranks):
+            sums[k] = on_each(driver(), many, k)
+            tasks.extend(joblib.Parallel()(joblib.delayed(abs)(-i) for i in range(5)))
+
+    threads = [threading.Thread(target=train, args=[k]) for k in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sums == {k: [3 * (20 * k + 190)] * SIZE for k in range(6)}
+    assert sorted(tasks) == sorted(6 * [0, 1, 2, 3, 4])
+
+
+def where(array):
+    return os.getpid(), array.ctypes.data, array.flags.writeable
+
+
+def test_big_arrays_are_sent_once_to_each_rank(backend):
+    big = np.arange(300_000.0)
+    places = joblib.Parallel(batch_size=1)(joblib.delayed(where)(big) for _ in range(12))
+    copy = big.copy()
+    places += joblib.Parallel(batch_size=1)(joblib.delayed(where)(copy) for _ in range(12))
+    assert len(set(places)) <= SIZE
+    copy[0] = 1
+    assert set(joblib.Parallel(batch_size=1)([joblib.delayed(np.sum)(copy)])) == {copy.sum()}
+
+
+class Wire:
+    """Both ends of a connection."""
+
+    def __init__(self):
+        self.messages, self.n_bytes = [], 0
+
+    def send(self, message):
+        self.messages.append(message)
+
+    def send_bytes(self, message):
+        self.n_bytes += len(message)
+        self.messages.append(bytes(message))
+
+    def recv(self):
+        return self.messages.pop(0)
+
+    recv_bytes = recv
+
+
+def test_a_rank_keeps_no_more_arrays_than_it_may():
+    wire = Wire()
+    arrays = [np.full(200_000, float(i)) for i in range(5)]
+    sender, receiver = Sender(wire, cache_bytes=2 * arrays[0].nbytes), Receiver(wire)
+
+    def pass_on(value):
+        before = wire.n_bytes
+        sender.send("task", Packer().pack(value))
+        label, data, buffers = receiver.receive()
+        got = unpack(data, buffers)
+        assert label == "task"
+        assert all(np.array_equal(a, b) for a, b in zip(got, value, strict=True))
+        return (wire.n_bytes - before) // arrays[0].nbytes
+
+    assert [pass_on(arrays[i : i + 1]) for i in (0, 1, 0, 2, 0, 1)] == [1, 1, 0, 1, 0, 1]
+    assert len(receiver._held) == 2
+    assert pass_on(arrays) == 3  # all that a task needs is there, and goes when the next comes
+    assert pass_on([arrays[0], arrays[0], np.arange(3)]) == 0
+    assert len(receiver._held) == 2
+
+
+# Ways to die
+
+
+def kill_one(ranks, _, number, rank):
+    ranks.at("tree 7")
+    ranks.allgather(0)
+    if ranks.rank == rank:
+        os.kill(os.getpid(), number)
+    for _ in range(1_000):
+        ranks.allgather(0)
+
+
+def test_a_rank_that_dies_or_is_stuck_is_an_error_and_the_next_fit_has_new_ranks():
+    with nothing_left(), joblib.parallel_config("mpi", n_ranks=2, timeout=1):
+        with pytest.raises(RankError, match=r"rank 1 has died"):
+            driver().run_rows(kill_one, [None] * 2, signal.SIGKILL, 1)
+        with pytest.raises(RankError, match="rank 1 did not come to 'tree 7' within 1 s"):
+            driver().run_rows(kill_one, [None] * 2, signal.SIGSTOP, 1)
+        assert driver().run_rows(lambda ranks, _: ranks.allgather(0), [None] * 2) == [[0, 0]] * 2
+        driver().gang.close()
+
+
+@pytest.mark.mpi_slow
+def test_a_task_that_is_stuck_is_an_error():
+    with (
+        nothing_left(),
+        joblib.parallel_config("mpi", n_ranks=2, timeout=1),
+        pytest.raises(RankError, match=r"rank [01] has not been heard of for 3.5 s"),
+    ):
+        joblib.Parallel()(joblib.delayed(signal.raise_signal)(signal.SIGSTOP) for _ in range(2))
+
+
+def program(path, source, n_ranks=2, **environment):
+    """Run a program: on ranks, or for None by itself."""
+    file = path / "program.py"
+    file.write_text("import joblib, os, signal, sys, time\nimport numpy as np\n" + textwrap.dedent(source))
+    with nothing_left():
+        return subprocess.run(
+            [*(default_launcher(n_ranks) if n_ranks else ()), sys.executable, str(file)],
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)} | environment,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+
+
+def test_one_program_on_all_ranks(tmp_path):
+    done = program(
+        tmp_path,
+        """
+        import ranktrees.mpi as mpi
+        from ranktrees.communicator import RankError, active
+        from sklearn.linear_model import Ridge
+        from sklearn.model_selection import cross_validate
+
+        with joblib.parallel_config("mpi", timeout=20):
+            ranks = active()
+            assert (ranks.rank, ranks.size, ranks.timeout) == (mpi.rank(), mpi.size(), 20)
+            with ranks:
+                total = ranks.allreduce(np.array([ranks.rank]))
+            for n_jobs in (None, 1, 2):
+                try:
+                    cross_validate(Ridge(), np.ones((9, 1)), np.ones(9), n_jobs=n_jobs)
+                except RuntimeError as error:
+                    assert "Run it without mpiexec" in str(error)
+                else:
+                    raise AssertionError("not refused")
+            threads = joblib.Parallel(2, prefer="threads")
+            assert threads(joblib.delayed(abs)(-i) for i in range(3)) == [0, 1, 2]
+            try:
+                with ranks:
+                    ranks.at("tree 1")
+                    if ranks.rank == 1:
+                        raise ValueError("boom")
+                    ranks.allgather(0)
+            except (RankError, ValueError) as error:
+                errors = ranks.allgather(repr(error))
+        assert active().alone
+        sys.stdout.write(f"{total[0]} {errors}\\n")
+        """,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == 2 * (
+        "1 [\"RankError('rank 1 failed at tree 1: ValueError: boom')\", \"ValueError('boom')\"]\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        ("sys.exit(0)", "RankError: rank 1 has left: its program has ended"),
+        ("raise KeyError('lost')", "RankError: rank 1 has left: KeyError: 'lost'"),
+        pytest.param("os.kill(os.getpid(), signal.SIGKILL)", "Killed", marks=pytest.mark.mpi_slow),
+        ("os.kill(os.getpid(), signal.SIGSTOP)", "rank 1 did not come to 'tree 2' within 1 s"),
+    ],
+)
+def test_one_rank_ends_and_so_do_all(tmp_path, fault, said):
+    started = time.monotonic()
+    done = program(
+        tmp_path,
+        f"""
+        import ranktrees.mpi
+        from ranktrees.communicator import active
+
+        with joblib.parallel_config("mpi", timeout=1):
+            ranks = active()
+        ranks.at("tree 2")
+        ranks.allgather(0)
+        if ranks.rank == 1:
+            {fault}
+        ranks.allgather(0)
+        """,
+    )
+    assert done.returncode != 0
+    assert said in done.stdout + done.stderr
+    assert time.monotonic() - started < 30
+
+
+def test_a_launcher_of_another_mpi_is_an_error(tmp_path):
+    done = program(tmp_path, "import ranktrees.mpi", None, OMPI_COMM_WORLD_SIZE="2")
+    assert "has started 2 ranks, but MPI knows of 1" in done.stderr
+    assert done.returncode == 1
+
+
+def test_without_mpi4py_it_says_what_to_install(tmp_path):
+    source = """
+        import ranktrees
+        assert "mpi4py" not in sys.modules
+        sys.modules["mpi4py"] = None
+        import ranktrees.mpi
+    """
+    done = program(tmp_path, source, None)
+    assert 'pip install "ranktrees[mpi]"' in done.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_ranks_end_with_their_driver(tmp_path, number):
+    done = program(
+        tmp_path,
+        f"""
+        import threading
+        import ranktrees.mpi
+        from ranktrees.communicator import driver
+
+        with joblib.parallel_config("mpi", n_ranks=2):
+            driver().run_rows(print, [0, 0])
+            threading.Timer(0.3, os.kill, [os.getpid(), {int(number)}]).start()
+            driver().run_rows(lambda ranks, _: time.sleep(60), [0, 0])
+        """,
+        None,
+    )
+    assert done.returncode == -number
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"n_ranks": 0}, "n_ranks=0: expected a positive number"),
+        ({"timeout": 0}, "timeout=0: expected a positive number"),
+        ({"n_ranks": 2, "launcher": ["false"]}, "the ranks did not start: false has ended with 1"),
+    ],
+)
+def test_settings_that_do_not_work(settings, said):
+    with pytest.raises((ValueError, RuntimeError), match=said), joblib.parallel_config("mpi", **settings):
+        driver().run_rows(print, [0, 0])
