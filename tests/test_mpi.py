@@ -276,12 +276,22 @@ class NeverPickled:
         raise TypeError("never pickled")
 
 
+class NeverUnpickledError(Exception):
+    def __init__(self, one, two):
+        super().__init__(one)
+
+
+def never_unpickled():
+    raise NeverUnpickledError(1, 2)
+
+
 @pytest.mark.parametrize(
     ("calls", "error"),
     [
         ([joblib.delayed(fails)(i) for i in range(9)], KeyError),
         ([joblib.delayed(fails)(NeverPickled())] * 9, TypeError),
         ([joblib.delayed(lambda: NeverPickled())()] * 9, TypeError),
+        ([joblib.delayed(never_unpickled)()] * 9, RankError),
         ([joblib.delayed(sys.exit)(0)] * 9, RankError),
     ],
 )
@@ -443,6 +453,10 @@ def test_one_program_on_all_ranks(tmp_path):
             except (RankError, ValueError) as error:
                 errors = ranks.allgather(repr(error))
         assert active().alone
+        try:
+            joblib.parallel_config("mpi", n_ranks=2)
+        except ValueError as error:
+            assert "here 2 ranks run" in str(error)
         sys.stdout.write(f"{total[0]} {errors}\\n")
         """,
     )
@@ -456,7 +470,11 @@ def test_one_program_on_all_ranks(tmp_path):
     ("fault", "said"),
     [
         ("sys.exit(0)", "RankError: rank 1 has left: its program has ended"),
-        ("raise KeyError('lost')", "RankError: rank 1 has left: KeyError: 'lost'"),
+        pytest.param(
+            "raise KeyError('lost')",
+            "RankError: rank 1 has left: KeyError: 'lost'",
+            marks=pytest.mark.mpi_slow,
+        ),
         pytest.param("os.kill(os.getpid(), signal.SIGKILL)", "Killed", marks=pytest.mark.mpi_slow),
         ("os.kill(os.getpid(), signal.SIGSTOP)", "rank 1 did not come to 'tree 2' within 1 s"),
     ],
@@ -483,24 +501,25 @@ def test_one_rank_ends_and_so_do_all(tmp_path, fault, said):
     assert time.monotonic() - started < 30
 
 
-def test_a_launcher_of_another_mpi_is_an_error(tmp_path):
-    done = program(tmp_path, "import ranktrees.mpi", None, OMPI_COMM_WORLD_SIZE="2")
-    assert "has started 2 ranks, but MPI knows of 1" in done.stderr
-    assert done.returncode == 1
-
-
-def test_without_mpi4py_it_says_what_to_install(tmp_path):
+def test_without_mpi4py_or_its_launcher_it_says_what_to_do(tmp_path):
     source = """
         import ranktrees
         assert "mpi4py" not in sys.modules
         sys.modules["mpi4py"] = None
+        try:
+            import ranktrees.mpi
+        except ImportError as error:
+            assert 'pip install "ranktrees[mpi]"' in str(error)
+        del sys.modules["mpi4py"]
+        os.environ["OMPI_COMM_WORLD_SIZE"] = "2"
         import ranktrees.mpi
     """
     done = program(tmp_path, source, None)
-    assert 'pip install "ranktrees[mpi]"' in done.stderr
+    assert "RuntimeError: the launcher has started 2 ranks, but MPI knows of 1" in done.stderr
+    assert done.returncode == 1
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGKILL, marks=pytest.mark.mpi_slow)])
 def test_ranks_end_with_their_driver(tmp_path, number):
     done = program(
         tmp_path,
@@ -524,9 +543,13 @@ def test_ranks_end_with_their_driver(tmp_path, number):
     [
         ({"n_ranks": 0}, "n_ranks=0: expected a positive number"),
         ({"timeout": 0}, "timeout=0: expected a positive number"),
+        ({"time_out": 1}, "unexpected keyword argument 'time_out'"),
         ({"n_ranks": 2, "launcher": ["false"]}, "the ranks did not start: false has ended with 1"),
     ],
 )
 def test_settings_that_do_not_work(settings, said):
-    with pytest.raises((ValueError, RuntimeError), match=said), joblib.parallel_config("mpi", **settings):
+    with (
+        pytest.raises((TypeError, ValueError, RuntimeError), match=said),
+        joblib.parallel_config("mpi", **settings),
+    ):
         driver().run_rows(print, [0, 0])

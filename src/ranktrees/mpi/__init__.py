@@ -70,7 +70,13 @@ def _backend(**settings):
             'this is a task on a rank: joblib.parallel_config("mpi") belongs around joblib.Parallel, '
             "not within."
         )
-    if announced_size() > 1 or (announced_size() and not settings.keys() & {"n_ranks", "launcher"}):
+    starts_ranks = bool(settings.keys() & {"n_ranks", "launcher"})
+    if starts_ranks and announced_size() > 1:
+        raise ValueError(
+            f"n_ranks and launcher say how a driver starts ranks: here {announced_size()} ranks run the "
+            "program. Leave them out, or run it without mpiexec."
+        )
+    if announced_size() and not starts_ranks:
         from ranktrees.mpi.spmd import EveryRank
 
         return EveryRank(**settings)

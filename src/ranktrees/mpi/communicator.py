@@ -30,6 +30,7 @@ ROLL_CALL = 77
 N_TESTS = 200
 NAP_AFTER = 1e-3
 LONGEST_NAP = 1e-3
+LONGEST_STEP = 0.1  # while a whole job is suspended, nobody waits
 
 
 class MPICommunicator(Communicator):
@@ -211,9 +212,10 @@ class MPICommunicator(Communicator):
             for _ in range(N_TESTS):
                 if request.Test():
                     return
-            start = time.monotonic()
+            waited, last = 0.0, time.monotonic()
             while not request.Test():
-                waited = time.monotonic() - start
+                now = time.monotonic()
+                waited, last = waited + min(now - last, LONGEST_STEP), now
                 if waited > self.timeout or (waited > NAP_AFTER and self._comm.Iprobe(tag=ROLL_CALL)):
                     break
                 if for_others and waited > NAP_AFTER:

@@ -10,6 +10,7 @@ from joblib.parallel import AutoBatchingMixin, FallbackToBackend, ParallelBacken
 
 from ranktrees.communicator import RankError
 from ranktrees.mpi.gang import Gang
+from ranktrees.mpi.launching import checked_timeout
 from ranktrees.mpi.parcels import Packer
 
 _gangs: dict[tuple, Gang] = {}
@@ -56,17 +57,14 @@ class Driver(AutoBatchingMixin, ParallelBackendBase):
     default_n_jobs = -1
     supports_retrieve_callback = True
 
-    def __init__(
-        self, n_ranks=None, launcher=None, timeout=300.0, host="127.0.0.1", cache_bytes=2**30, **settings
-    ):
-        super().__init__(**settings)
+    def __init__(self, n_ranks=None, launcher=None, timeout=300.0, host="127.0.0.1", cache_bytes=2**30):
+        super().__init__()
         if n_ranks is None and launcher is None:
             n_ranks = joblib.cpu_count()
         if n_ranks is not None and n_ranks < 1:
             raise ValueError(f"n_ranks={n_ranks!r}: expected a positive number of ranks.")
-        if not timeout > 0:
-            raise ValueError(f"timeout={timeout!r}: expected a positive number of seconds.")
-        self._settings = (n_ranks, launcher and tuple(launcher), float(timeout), host, cache_bytes)
+        launcher = None if launcher is None else tuple(launcher)
+        self._settings = (n_ranks, launcher, checked_timeout(timeout), host, cache_bytes)
         self._packer = Packer()
         self._futures = []
 

@@ -27,9 +27,10 @@ from multiprocessing.connection import Listener
 
 from ranktrees.communicator import RankError
 from ranktrees.mpi.launching import ADDRESS, KEY, default_launcher
-from ranktrees.mpi.parcels import Packer, Parcel, Sender
+from ranktrees.mpi.parcels import BUSY, DONE, ENDED, FAILED, Packer, Parcel, Sender
 
 START_TIMEOUT = 120.0
+STEP = 0.5
 GRACE = 5.0
 
 
@@ -62,10 +63,15 @@ class Link:
     def ask(self, label, parcel):
         """Have the rank do something, and wait for its answer."""
         self.sender.send(label, parcel)
-        while self.connection.poll(self.patience):
-            answer = pickle.loads(self.connection.recv_bytes())
-            if answer != ("busy",):
-                return answer
+        silence = 0.0
+        while silence < self.patience:
+            if not self.connection.poll(STEP):
+                silence += STEP
+                continue
+            kind, value, text = self.connection.recv()
+            if kind != BUSY:
+                return kind, value, text
+            silence = 0.0
         raise TimeoutError
 
     def stop(self):
@@ -177,21 +183,13 @@ class Gang:
 
     def close(self):
         """End the ranks: idle ones by themselves, others at once."""
-        with self._condition:
-            self._error = self._error or RankError("the ranks were shut down")
-            self._drop_queue()
-            self._condition.notify_all()
+        self._take_no_more(RankError("the ranks were shut down"))
         self._end_processes(GRACE)
 
     def end(self, error):
         """End the ranks at once; whoever waits for them gets the error."""
-        with self._condition:
-            if self._error is not None:
-                return
-            self._error = error
-            self._drop_queue()
-            self._condition.notify_all()
-        self._end_processes()
+        if self._take_no_more(error):
+            self._end_processes()
 
     def _welcome(self, listener):
         """Wait for the ranks to connect."""
@@ -208,8 +206,8 @@ class Gang:
 
         threading.Thread(target=accept, daemon=True).start()
         last = time.monotonic() + max(START_TIMEOUT, self.timeout)
-        size, links = None, {}
-        while len(links) != size:
+        size = None
+        while self.size != size:
             try:
                 connection = callers.get(timeout=0.1)
             except queue.Empty:
@@ -219,15 +217,14 @@ class Gang:
                         + (
                             f"ended with {self._launcher.returncode}; see what it has printed."
                             if self._launcher.poll() is not None
-                            else f"brought {len(links)} of {size or 'the'} ranks within {START_TIMEOUT:g} s."
+                            else f"brought {self.size} of {size or 'the'} ranks within {START_TIMEOUT:g} s."
                         )
                     ) from None
                 continue
             rank, size, pid, node = connection.recv()
             connection.send((sys.path, self.timeout))
             # Longer than the ranks wait for each other: they know more of what is missing.
-            links[rank] = Link(connection, pid, node, self.cache_bytes, 1.5 * self.timeout + 2)
-        self._links = dict(sorted(links.items()))
+            self._links[rank] = Link(connection, pid, node, self.cache_bytes, 1.5 * self.timeout + 2)
 
     def _enqueue(self, work):
         with self._condition:
@@ -237,19 +234,27 @@ class Gang:
             self._condition.notify_all()
         return work.futures
 
-    def _drop_queue(self):
-        for work in self._queue:
+    def _take_no_more(self, error):
+        """From now on there is this error and nothing to do; whether that is new."""
+        with self._condition:
+            if self._error is not None:
+                return False
+            self._error = error
+            dropped = list(self._queue)
+            self._queue.clear()
+            self._condition.notify_all()
+        for work in dropped:
             for future in work.futures:
                 if future.set_running_or_notify_cancel():
-                    future.set_exception(self._error)
-        self._queue.clear()
+                    future.set_exception(error)
+        return True
 
     def _serve(self, rank):
         """The thread of a rank."""
         link = self._links[rank]
         while (given := self._next(rank)) is not None:
             label, parcel, future = given
-            self._settle(future, self._ask(link, rank, label, parcel))
+            self._settle(future, *self._ask(link, rank, label, parcel))
         with contextlib.suppress(OSError):  # it has ended before
             link.stop()
 
@@ -278,23 +283,29 @@ class Gang:
     def _ask(self, link, rank, label, parcel):
         """The rank's answer. One that does not answer ends all."""
         try:
-            kind, *answer = link.ask(label, parcel)
+            kind, value, text = link.ask(label, parcel)
         except TimeoutError:
-            kind, answer = "ended", [f"rank {rank} has not been heard of for {link.patience:g} s"]
+            kind, text = ENDED, f"rank {rank} has not been heard of for {link.patience:g} s"
         except (EOFError, OSError):
-            kind, answer = "ended", [f"rank {rank} has died, or cannot be reached; see what it has printed"]
-        if kind == "ended":
-            self.end(RankError(answer[0]))
-            return "failed", self._error, ""
-        return kind, *answer
+            kind, text = ENDED, f"rank {rank} has died, or cannot be reached; see what it has printed"
+        if kind != ENDED:
+            return kind, value, text
+        self.end(RankError(text))
+        return FAILED, pickle.dumps(self._error), ""
 
-    def _settle(self, future, answer):
-        kind, value, *where = answer
-        if kind == "done":
+    def _settle(self, future, kind, value, text):
+        """Let whoever waits for the answer have it."""
+        try:
+            value = pickle.loads(value)
+        except Exception as error:
+            kind, value = (
+                FAILED,
+                RankError(f"cannot unpickle a rank's answer: {type(error).__name__}: {error}"),
+            )
+        if kind == DONE:
             future.set_result(value)
         else:
-            if where[0]:
-                value.add_note(where[0])
+            value.add_note(text)
             future.set_exception(value)
 
     def _end_processes(self, grace=0.0):

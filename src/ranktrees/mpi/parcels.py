@@ -1,7 +1,11 @@
 """Objects as messages, of which big arrays are sent to a rank only once.
 
-value   --cloudpickle-->   | pickle | token of array 0 | token of array 1 | ...
-                                     and of each array that the rank does not have: its bytes
+A driver packs what a rank is to do:
+
+    value --cloudpickle--> | pickle | token of array 0 | token of array 1 | ... |
+                           and the bytes of each array that the rank does not have
+
+and the rank answers with | kind | pickle | text |.
 """
 
 import pickle
@@ -13,6 +17,8 @@ import cloudpickle
 import numpy as np
 
 BIG = 1 << 20
+
+DONE, FAILED, BUSY, ENDED = range(4)  # a result, an error; it still works, and: the ranks cannot go on
 
 
 @dataclass
@@ -62,7 +68,7 @@ class Sender:
 
     def __init__(self, connection, cache_bytes):
         self._connection, self._cache_bytes = connection, cache_bytes
-        self._held: OrderedDict[bytes, int] = OrderedDict()  # the longest unused first
+        self._held = OrderedDict()  # how many bytes; the longest unused first
 
     def send(self, label, parcel):
         """Send what the rank does not have."""

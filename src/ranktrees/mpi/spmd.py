@@ -11,7 +11,7 @@ from joblib.parallel import FallbackToBackend, ParallelBackendBase, ThreadingBac
 from mpi4py import MPI
 
 from ranktrees.mpi.communicator import MPICommunicator
-from ranktrees.mpi.launching import announced_size
+from ranktrees.mpi.launching import announced_size, checked_timeout
 from ranktrees.parallel import leave_processors, processors_for
 
 
@@ -70,9 +70,9 @@ class EveryRank(ParallelBackendBase):
     default_n_jobs = -1
     supports_retrieve_callback = True
 
-    def __init__(self, timeout=300.0, **settings):
-        super().__init__(**settings)
-        self.timeout = timeout
+    def __init__(self, timeout=300.0):
+        super().__init__()
+        self.timeout = checked_timeout(timeout)
 
     @property
     def communicator(self):

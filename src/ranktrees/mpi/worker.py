@@ -1,5 +1,6 @@
 """A rank that a driver has started: ``mpiexec -n P python -m ranktrees.mpi.worker``."""
 
+import contextlib
 import os
 import queue
 import sys
@@ -12,7 +13,7 @@ from threadpoolctl import threadpool_limits
 
 from ranktrees.communicator import RankError
 from ranktrees.mpi.launching import ADDRESS, KEY
-from ranktrees.mpi.parcels import Receiver, unpack
+from ranktrees.mpi.parcels import BUSY, DONE, ENDED, FAILED, Receiver, unpack
 from ranktrees.mpi.spmd import world
 from ranktrees.parallel import effective_n_threads
 
@@ -44,7 +45,7 @@ class Worker:
             self.busy.set()
             answer = self.answer(*parcel)
             self.busy.clear()
-            self.send(answer)
+            self.send(*answer)
 
     def listen(self):
         """Take parcels, also while the rank is busy: who does not hear from the driver again is to end."""
@@ -62,14 +63,14 @@ class Worker:
         while self.busy.wait():
             pause.wait(self.ranks.timeout / 4)
             if self.busy.is_set():
-                self.send(cloudpickle.dumps(("busy",)))
+                self.send(BUSY)
 
-    def send(self, message):
+    def send(self, kind, value=b"", text=""):
         with self.sending:
-            self.connection.send_bytes(message)
+            self.connection.send((kind, value, text))
 
     def answer(self, label, data, arrays):
-        """The result of a parcel, or the error, as a message."""
+        """The result of a parcel, or the error."""
         try:
             if label == "rows":
                 self.ranks.traffic.clear()
@@ -80,23 +81,22 @@ class Worker:
             else:
                 function, args = unpack(data, arrays)
                 result = function(*args)
-            return cloudpickle.dumps(("done", result))
+            return DONE, cloudpickle.dumps(result)
         except BaseException as error:
-            return self.bad_news(error)
+            text = f"On rank {self.ranks.rank}:\n{traceback.format_exc()}"
+            return FAILED, self.packed(error), text
 
-    def bad_news(self, error):
-        text = f"On rank {self.ranks.rank}:\n{traceback.format_exc()}"
-        if isinstance(error, Exception):
-            try:
-                return cloudpickle.dumps(("failed", error, text))
-            except Exception:
-                pass  # what cannot be sent is told
-        told = RankError(f"rank {self.ranks.rank} failed: {type(error).__name__}: {error}")
-        return cloudpickle.dumps(("failed", told, text))
+    def packed(self, error):
+        """The error, or what can be told of it: the driver is not to exit where a rank does."""
+        with contextlib.suppress(Exception):
+            if isinstance(error, Exception):
+                return cloudpickle.dumps(error)
+        told = f"rank {self.ranks.rank} failed: {type(error).__name__}: {error}"
+        return cloudpickle.dumps(RankError(told))
 
     def end(self, message):
         """The ranks cannot go on together: say so, and wait for the end."""
-        self.send(cloudpickle.dumps(("ended", message)))
+        self.send(ENDED, text=message)
         threading.Event().wait()
 
 
