@@ -48,7 +48,7 @@ cdef double SAME = 2.0 ** -50
 cdef inline bint agree(double highest, double minus_lowest) noexcept nogil:
     """Whether values up to ``highest`` and down to minus ``minus_lowest`` are the same, and finite; none are."""
     cdef double size = max(fabs(highest), fabs(minus_lowest))
-    return highest + minus_lowest <= SAME * size and (size < INFINITY or highest == minus_lowest)
+    return highest + minus_lowest <= (SAME * size if size < INFINITY else -INFINITY)
 
 
 cdef void find_way(const Split* split, int32_t n_bins, Way* way) noexcept nogil:

@@ -410,7 +410,9 @@ def is_pure(leaf, rounded):
     some = (gradients != 0) | (hessians != 0)
     with np.errstate(divide="ignore", invalid="ignore"):
         wanted = gradients[some] / hessians[some]
-        return (abs(wanted - wanted[:1])[1:] <= 2.0**-50 * abs(wanted[1:])).all()
+    if not len(wanted):
+        return True
+    return np.isfinite(wanted).all() and np.ptp(wanted) <= 2.0**-50 * abs(wanted).max()
 
 
 def settled_value(leaf, rounded, rules):
