@@ -21,6 +21,7 @@ from scipy import sparse
 from ranktrees._core import binning as _kernels
 from ranktrees.communicator import ALONE
 from ranktrees.cuts import round_down
+from ranktrees.spool import Spool
 
 __all__ = ["BinMapper"]
 
@@ -167,7 +168,7 @@ class BinMapper:
 
         Parameters
         ----------
-        X : ndarray of shape (n, F) or canonical scipy.sparse CSR, float32 or float64
+        X : ndarray of shape (n, F), canonical scipy.sparse CSR or Spool, float32 or float64
             The rows. A dense X may have any strides; entries absent from a sparse X are 0.0. X is never
             copied, only gathered some columns at a time.
         max_bins : int or None, default=255
@@ -274,7 +275,7 @@ class BinMapper:
 
         Parameters
         ----------
-        X : ndarray of shape (n, F) or canonical scipy.sparse CSR, float32 or float64
+        X : ndarray of shape (n, F), canonical scipy.sparse CSR or Spool, float32 or float64
             The rows, as for `fit`.
         order : ndarray of shape (n_rows,), intp, default=None
             Row i of the codes is ``X[order[i]]``. None is the order of X.
@@ -307,10 +308,18 @@ class BinMapper:
         n_rows = X.shape[0] if order is None else len(order)
         is_long = self.n_bins.max(initial=0) > MOST_BINS
         codes = no_codes(n_rows, self.n_features, np.uint32 if is_long else np.uint8).T
-        dense = self._encode_dense_long if is_long else self._encode_dense
-        encode = self._encode_sparse if sparse.issparse(X) else dense
+        if isinstance(X, Spool):
+            encode = self._encode_parts
+        elif sparse.issparse(X):
+            encode = self._encode_sparse
+        else:
+            encode = self._encode_dense_long if is_long else self._encode_dense
         encode(X, order, codes, n_threads)
         return codes.T
+
+    def _encode_parts(self, X, order, codes, n_threads):
+        for part, (places, own) in zip(X.parts(), X.places(order), strict=True):
+            codes[:, places] = self.encode(part, own, n_threads).T
 
     def _encode_dense_long(self, X, order, codes, n_threads):
         n_features, n_rows = codes.shape
@@ -465,7 +474,7 @@ class _Columns:
 
 def _agree(rows, n_features, weights, n_threads, communicator):
     """On which columns are taken at a time, and on the scale of weights: (where blocks begin, weights)."""
-    fewest = max(_FEWEST_COLUMNS, n_threads)
+    fewest = max(rows.fewest_columns, n_threads)
     largest = None if weights is None else float(weights.max(initial=0.0))
     said = communicator.allgather((n_features, rows.n, fewest, largest))
     widths, sizes, fewest, largest = zip(*said, strict=True)
@@ -524,11 +533,14 @@ def _deal(columns, first, n_threads, communicator):
 
 
 class _DenseRows:
-    """How the columns of a dense X are gathered, in arrays that are used again."""
+    """How the columns of a dense X, or of one on disk, are gathered, in arrays that are used again."""
 
     def __init__(self, X, order):
-        self.X, self.order = X, order
+        self.X = X
         self.n = X.shape[0] if order is None else len(order)
+        self.on_disk = isinstance(X, Spool)
+        self.fewest_columns = 1 if self.on_disk else _FEWEST_COLUMNS
+        self.places = list(X.places(order)) if self.on_disk else [(slice(None), order)]
 
     def most_values(self):
         """How many values each column may have."""
@@ -540,23 +552,31 @@ class _DenseRows:
         columns = _Columns(self.X.dtype, np.full(width, self.n), weights is not None, n_threads)
         for first, last in pairwise(blocks):
             columns.keep(last - first)
-            _kernels.gather_dense(
-                self.X,
-                self.order,
-                weights,
-                first,
-                columns.starts,
-                columns.values,
-                columns.weights,
-                columns.sizes,
-                columns.zero_mass,
-                n_threads,
-            )
+            columns.sizes[:] = columns.zero_mass[:] = 0
+            parts = self.X.parts(first, last) if self.on_disk else [self.X[:, first:last]]
+            for part, (places, own) in zip(parts, self.places, strict=True):
+                sizes, zero_mass = np.empty_like(columns.sizes), np.empty_like(columns.zero_mass)
+                _kernels.gather_dense(
+                    part.astype(self.X.dtype, copy=False),
+                    own,
+                    None if weights is None else weights[places],
+                    0,
+                    columns.starts + columns.sizes,
+                    columns.values,
+                    columns.weights,
+                    sizes,
+                    zero_mass,
+                    n_threads,
+                )
+                columns.sizes += sizes
+                columns.zero_mass += zero_mass
             yield columns
 
 
 class _SparseRows:
     """How the columns of a sparse X are gathered, reading each row from where the last ones ended."""
+
+    fewest_columns = _FEWEST_COLUMNS
 
     def __init__(self, X, order):
         self.X = X

@@ -38,6 +38,7 @@ from ranktrees.constraints import (
     usable_features,
 )
 from ranktrees.costs import FeatureCosts, Prices, used_features
+from ranktrees.datasets.batches import Batches
 from ranktrees.ensemble import Ensemble
 from ranktrees.fitted import SCORES_REQUEST, FittedTrees, own_model, respelt
 from ranktrees.forest import grow_forest
@@ -50,6 +51,7 @@ from ranktrees.refitting import refit_leaves
 from ranktrees.sampling import Bootstrap, RowSampler, hold_out
 from ranktrees.searching import searches
 from ranktrees.sharing import deal
+from ranktrees.spool import Spool, by_parts
 from ranktrees.validation import (
     MissingQueryWarning,
     check_columns,
@@ -475,7 +477,7 @@ class BoostedTrees(TreeEnsembleEstimator):
     def fit(
         self,
         X,
-        y,
+        y=None,
         sample_weight=None,
         *,
         qid=None,
@@ -493,8 +495,9 @@ class BoostedTrees(TreeEnsembleEstimator):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
+        X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features), or Batches
             NaN is a missing value. Float32 and float64 are read as they are, without a copy.
+            :class:`~ranktrees.datasets.Batches` bring labels, weights and queries: leave those out.
         y : array-like of shape (n_rows,)
             Labels: finite, any number of grades; a classifier's are two classes of any kind. A pandas Series
             whose index has a level named "qid" brings the query ids along, also through scikit-learn's
@@ -556,7 +559,7 @@ class BoostedTrees(TreeEnsembleEstimator):
                 ranker=self._wants_queries,
             )
             X_held_out = X_val if eval_set is None else only_pair(eval_set)[0]
-            self._fit(X, data, X_held_out, held_out, context)
+            self._fit(_as_read(X, data), data, _as_read(X_held_out, held_out), held_out, context)
         self._close_context(context, X, y)
         return self
 
@@ -695,6 +698,11 @@ class BoostedTrees(TreeEnsembleEstimator):
                     "seen the row; expected one that is fitted here: pass clone(init), or init_cv=None."
                 )
             return self.init, None
+        if isinstance(X, Spool):
+            raise ValueError(
+                f"init is a {name} that is not fitted, but X is in batches, which only estimators of trees "
+                "read; expected one that is fitted: fit it first, and pass it."
+            )
         rows = X if data.order is None else _safe_indexing(X, data.order)
         own = own_model(self.init)
         asks = data.qid_given or (own is not None and own._wants_queries)  # of our own rows it need not warn
@@ -839,8 +847,13 @@ def _starting_scores(start, n_threads, X, data, seen=False):
         ensemble = ensemble.after(start["n_init_trees_"])
     else:
         scores = _scores_of_foreign(start["init_"], X)
-    scores = ensemble.predict(data.X, n_threads, start=scores)
+    scores = by_parts(lambda rows, start: ensemble.predict(rows, n_threads, start=start), data.X, scores)
     return scores if data.order is None else scores[data.order]
+
+
+def _as_read(X, data):
+    """X as it came, for models of other kinds; what came in batches as it was read."""
+    return data.X if isinstance(X, Batches) else X
 
 
 def _foreign(init):
@@ -851,7 +864,7 @@ def _foreign(init):
 
 def _scores_of_foreign(init, X):
     foreign = _foreign(init)
-    return None if foreign is None else _predicted(foreign, X)
+    return None if foreign is None else by_parts(lambda rows, _: _predicted(foreign, rows), X)
 
 
 def _scores_by(model, X):
@@ -1656,13 +1669,14 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
     }
 
     @with_callbacks
-    def fit(self, X, y, sample_weight=None, *, qid=None, groups=None, group=None):
+    def fit(self, X, y=None, sample_weight=None, *, qid=None, groups=None, group=None):
         """Grow the forest.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
+        X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features), or Batches
             NaN is a missing value. Float32 and float64 are read as they are, without a copy.
+            :class:`~ranktrees.datasets.Batches` bring labels, weights and queries: leave those out.
         y : array-like of shape (n_rows,)
             Labels: finite, any number of grades. A pandas Series whose index has a level named "qid"
             brings the query ids along, also through scikit-learn's splitters.
@@ -1693,7 +1707,7 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
                 self, X, y, sample_weight, qid=qid, groups=groups, group=group, communicator=communicator
             )
             self._agree(data)
-            self._fit(X, data, context)
+            self._fit(_as_read(X, data), data, context)
         self._close_context(context, X, y)
         return self
 

@@ -11,6 +11,7 @@ import numbers
 import warnings
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass
 from inspect import signature
 from typing import Any
@@ -25,7 +26,9 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, validate_dat
 
 from ranktrees.binning import no_codes
 from ranktrees.communicator import ALONE, Communicator
+from ranktrees.datasets.batches import Batches
 from ranktrees.sharing import ALL, Share
+from ranktrees.spool import Spool
 
 __all__ = [
     "FitData",
@@ -74,8 +77,9 @@ class FitData:
 
     Attributes
     ----------
-    X : ndarray or scipy sparse CSR of shape (n_rows, n_features), float32 or float64
-        The rows as `check_rows` returns them; those of a meta-estimator as they came.
+    X : ndarray, scipy sparse CSR or Spool of shape (n_rows, n_features), float32 or float64
+        The rows as `check_rows` returns them; those of a meta-estimator as they came; those of batches on
+        disk.
     labels : ndarray of shape (n_rows,), float64
         Finite labels in internal order, contiguous; for a classifier 0 and 1, the places of `classes`.
     weights : ndarray of shape (n_rows,), float64, or None
@@ -712,6 +716,7 @@ def _set_columns(estimator, X, rows, levels: dict[int, tuple]) -> None:
 
 def _named(X):
     """What shows the column names of `X` to scikit-learn, which before 1.9 cannot read those of polars 2."""
+    X = X.head if isinstance(X, Spool) else X
     if SKLEARN_VERSION < (1, 9) and hasattr(X, "get_columns") and not hasattr(X, "__dataframe__"):
         return _Named(X)
     return X
@@ -730,6 +735,8 @@ class _Named:
 
 def _read_rows(X, levels: dict[int, tuple] | None, estimator, name: str) -> tuple[Any, dict[int, tuple]]:
     """The rows as the kernels read them and the category levels; `levels` None says that this is a fit."""
+    if isinstance(X, Spool):
+        return X, {}
     _require_two_dimensions(X, estimator, name)
     if sp.issparse(X):
         rows = _read_sparse(X, name)
@@ -751,6 +758,7 @@ def _read_rows(X, levels: dict[int, tuple] | None, estimator, name: str) -> tupl
 
 def _require_two_dimensions(X, estimator, name: str) -> None:
     """Refuse what is no matrix of at least one row and one column; lists are looked at once converted."""
+    _refuse_batches(X, name)
     if isinstance(X, np.matrix):
         raise TypeError(
             f"{name} is a numpy.matrix, which is not supported; expected a 2D array: convert it with "
@@ -766,6 +774,14 @@ def _require_two_dimensions(X, estimator, name: str) -> None:
         shape = (len(X),)
     if isinstance(shape, tuple):
         _require_size(shape, estimator, name, X)
+
+
+def _refuse_batches(X, name: str) -> None:
+    if isinstance(X, Batches):
+        raise TypeError(
+            f"{name} is in batches, which only the fit of an estimator of trees reads; expected rows: go "
+            "through them, as in [model.predict(batch.X) for batch in batches]."
+        )
 
 
 _RESHAPE = (
@@ -1209,10 +1225,6 @@ def _check_weights(sample_weight, n_rows: int, n_queries: int, name: str) -> np.
             f"{name} holds the negative weight {weights[row]:g} in row {row}; expected weights >= 0: drop "
             "such rows or give them weight 0."
         )
-    if not weights.any():
-        raise ValueError(
-            f"{name}: every weight is zero; expected at least one weight above zero: leave it out."
-        )
     return weights
 
 
@@ -1262,6 +1274,93 @@ def _not_finite(what: str, name: str, kind: str, row: int) -> ValueError:
 # --------------------------------------------------------------------------------------- fit, validate, score
 
 
+class _QueryNumbers:
+    """One number for each query of all batches."""
+
+    def __init__(self):
+        self.number_of: dict[Hashable, int] = {}
+
+    def of(self, batch, n_rows: int, of_batch: str) -> np.ndarray | None:
+        """The numbers of the queries of a batch's rows; None if it brings no ids."""
+        ids = {f"qid{of_batch}": batch.qid}
+        holders = {f"y{of_batch}": batch.y, f"X{of_batch}": batch.X}
+        if find_queries(n_rows, ids, holders) is None:
+            return None
+        given = (values for values in (batch.qid, qid_of(batch.y), qid_of(batch.X)) if values is not None)
+        heads, lengths = _runs(_ids(next(given), n_rows, "qid"))
+        numbers = [self.number_of.setdefault(value, len(self.number_of)) for value in heads.tolist()]
+        return np.repeat(numbers, lengths)
+
+
+def _read_batches(estimator, batches: Batches, others: dict, name: str, reset: bool):
+    """Batches, checked one by one, as (rows on disk, labels, weights, numbers of queries).
+
+    Parameters
+    ----------
+    estimator : estimator
+        It stays as it is.
+    batches : Batches
+    others : dict
+        Other arguments, by their names: with batches none of them may be given.
+    name : str
+        What error messages call the batches.
+    reset : bool
+        Whether the columns are those of the first batch, or those of fit.
+    """
+    for argument, value in others.items():
+        if value is not None:
+            raise ValueError(
+                f"{argument} is given, but {name} is in batches, which bring their labels, queries and "
+                f"weights; leave out {argument}."
+            )
+    columns = copy(estimator)
+    queries = _QueryNumbers()
+    rows, labels, weights, qid = Spool(batches.folder), [], [], []
+    for number, batch in enumerate(batches):
+        of_batch = f" of batch {number}"
+        own_name = name + of_batch
+        check_columns(columns, batch.X, reset=reset and number == 0, name=own_name)
+        if levels := category_columns(batch.X):
+            raise ValueError(
+                f"column {min(levels)} of {own_name} is a category column, of which batches cannot tell all "
+                "levels; expected numbers: pass codes that all batches share, and name the column in "
+                "categorical_features."
+            )
+        part, _ = _read_rows(batch.X, {}, estimator, own_name)
+        n_rows = part.shape[0]
+        if number == 0:
+            rows.head = batch.X[:0] if _frame_columns(batch.X) is not None else np.empty((0, part.shape[1]))
+        rows.append(part)
+        labels.append(_check_labels(batch.y, n_rows, "y" + of_batch, own_name, estimator))
+        weights.append(_check_weights(batch.sample_weight, n_rows, -1, "sample_weight" + of_batch))
+        qid.append(queries.of(batch, n_rows, of_batch))
+    if not labels:
+        raise ValueError(
+            f"{name} is in no batches; expected at least one: where the source is a generator, which can be "
+            "gone through only once, pass the function that makes it."
+        )
+    return (
+        rows,
+        _joined(labels, "labels"),
+        _joined(weights, "sample_weight"),
+        _joined(qid, "qid"),
+    )
+
+
+def _joined(parts: list, what: str) -> np.ndarray | None:
+    """What all batches have of labels, weights or queries; None where they have none."""
+    lacking = [part is None for part in parts]
+    if all(lacking):
+        return None
+    if any(lacking):
+        raise ValueError(
+            f"batch {lacking.index(True)} has no {what}, but batch {lacking.index(False)} has; expected "
+            f"{what} in all batches, or in none."
+        )
+    kinds = {part.dtype.kind in "biufc" for part in parts}
+    return np.concatenate(parts if len(kinds) == 1 else [part.astype(object) for part in parts])
+
+
 def check_fit(
     estimator,
     X,
@@ -1288,8 +1387,8 @@ def check_fit(
     ----------
     estimator : estimator
         The estimator that is being fitted.
-    X : array-like, sparse or data frame of shape (n_rows, n_features)
-        The rows, see `check_rows`.
+    X : array-like, sparse or data frame of shape (n_rows, n_features), or Batches
+        The rows, see `check_rows`. Batches bring all the others, and are read to disk.
     y : array-like of shape (n_rows,)
         Finite labels.
     sample_weight : array-like of shape (n_rows,), default=None
@@ -1326,6 +1425,11 @@ def check_fit(
     (array([0, 2, 1]), array([0, 2, 3]))
     """
     communicator = communicator or ALONE
+    if not read_rows:
+        _refuse_batches(X, "X")
+    elif isinstance(X, Batches):
+        others = {"y": y, "sample_weight": sample_weight, "qid": qid, "groups": groups, "group": group}
+        X, y, sample_weight, qid = _read_batches(estimator, X, others, "X", reset=True)
     classes = getattr(estimator, "classes_", None) if getattr(estimator, "warm_start", False) else None
     if not communicator.alone and _n_rows_of(X) == 0:
         rows, levels = _no_rows(X)
@@ -1435,10 +1539,15 @@ def check_validation(
         sizes = _only_entry(eval_group, "eval_group", "query sizes")
         names = ("X of eval_set", "y of eval_set", "sample_weight_val")
         qid_name, size_name = "eval_qid", "eval_group"
-    elif X_val is None or y_val is None:
+    elif X_val is None or (y_val is None and not isinstance(X_val, Batches)):
         absent = "X_val" if X_val is None else "y_val"
         raise ValueError(
             f"{absent} is None but {given[0]} is given; expected both X_val and y_val: pass {absent}."
+        )
+    if isinstance(X_val, Batches):
+        others = dict(zip((*names[1:], qid_name), (y_val, sample_weight_val, qid_val), strict=True))
+        X_val, y_val, sample_weight_val, qid_val = _read_batches(
+            estimator, X_val, others | {size_name: sizes}, names[0], reset=False
         )
     communicator = train.share.communicator
     if not communicator.alone and _n_rows_of(X_val) == 0:
@@ -1631,6 +1740,10 @@ def _join(
     weights = _check_weights(sample_weight, n_rows, len(offsets) - 1, weight_name)
     if communicator is not None and any(communicator.allgather(weights is not None)) and weights is None:
         weights = np.ones(n_rows)
+    if weights is not None and (communicator is None or communicator.alone) and not weights.any():
+        raise ValueError(
+            f"{weight_name}: every weight is zero; expected at least one weight above zero: leave it out."
+        )
     if order is not None:
         labels = labels[order]
         weights = None if weights is None else weights[order]

@@ -14,6 +14,7 @@ import os
 import re
 from collections import deque
 from contextlib import nullcontext
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -127,25 +128,20 @@ def load_letor(
     array(['GX-1', 'GX-2', ''], dtype=object)
     """
     dtype = _check_options(n_features, dtype, sparse, absent)
-    name = _name(path)
     parts, labels, qids, ids = deque(), [], [], []
-    with _open(path, "rb") as stream:
-        for first_line, block in _blocks(stream):
-            rows, X, y = _parse(block, name, first_line, n_features, dtype)
-            if not rows:
-                continue
-            parts.append(X if sparse else _dense(X, absent))
-            labels.append(y)
-            qids.append(np.array([qid for _, qid, _, _ in rows]))
-            if return_ids:
-                ids += [_decode(text.strip()) for _, _, _, text in rows]
+    for X, y, qid, texts in _read(path, n_features, dtype):
+        parts.append(X if sparse else _dense(X, absent))
+        labels.append(y)
+        qids.append(qid)
+        if return_ids:
+            ids += [_decode(text.strip()) for text in texts]
 
     if not parts:
-        raise ValueError(f"{name} holds no rows; expected lines such as '2 qid:10 1:0.03 2:0.1'.")
+        raise ValueError(f"{_name(path)} holds no rows; expected lines such as '2 qid:10 1:0.03 2:0.1'.")
     if n_features is None:
         n_features = max(X.shape[1] for X in parts)
         if n_features == 0:
-            raise ValueError(f"{name} holds no feature:value pair; give n_features if that is meant.")
+            raise ValueError(f"{_name(path)} holds no feature:value pair; give n_features if that is meant.")
     X = _stack_sparse(parts, n_features) if sparse else _stack_dense(parts, n_features, dtype, absent)
     data = Bunch(data=X, target=np.concatenate(labels), qid=_read_qids(np.concatenate(qids)))
     if return_ids:
@@ -379,6 +375,46 @@ def _check_options(n_features, dtype, sparse, absent):
     return np.dtype(dtype)
 
 
+def letor_batches(paths, batch_rows, n_features, dtype, absent):
+    """Yield (X, y, qid) of about so many rows: whole blocks of lines, of one file after the other."""
+    dtype = _check_options(n_features, dtype, False, absent)
+    if n_features is None:
+        n_features = max(map(_largest_index, paths))
+    blocks = chain.from_iterable(_read(path, n_features, dtype) for path in paths)
+    kind = None
+    while some := _next_rows(blocks, batch_rows):
+        parts, labels, qids, _ = zip(*some, strict=True)
+        texts = np.concatenate(qids)
+        qid = _decoded(texts) if kind == "U" else _read_qids(texts)
+        if kind == "i" and qid.dtype.kind == "U":
+            text = next(text for text in texts.tolist() if not _INTEGER.fullmatch(text))
+            raise ValueError(
+                f"qid {_quote(text)} is a text, but those of the batches before are integers; expected one "
+                "kind: give all queries names that are texts, or all integers."
+            )
+        kind = qid.dtype.kind
+        dense = deque(_dense(X, absent) for X in parts)
+        yield _stack_dense(dense, n_features, dtype, absent), np.concatenate(labels), qid
+
+
+def _next_rows(blocks, n_rows):
+    """The next blocks that hold so many rows together, or what is left of them."""
+    some = []
+    while n_rows > 0 and (block := next(blocks, None)) is not None:
+        some.append(block)
+        n_rows -= len(block[1])
+    return some
+
+
+def _read(path, n_features, dtype):
+    """The blocks of a file that hold rows: values as CSR, labels, queries and ids, both as bytes."""
+    with _open(path, "rb") as stream:
+        for first_line, block in _blocks(stream):
+            rows, X, y = _parse(block, _name(path), first_line, n_features, dtype)
+            if rows:
+                yield X, y, np.array([qid for _, qid, _, _ in rows]), [text for _, _, _, text in rows]
+
+
 def _parse(block, name, first_line, n_features, dtype):
     """Read a block: for each row (label, qid, pairs, id) as bytes, the values as CSR, the labels."""
     rows = _ROW.findall(block)
@@ -496,14 +532,24 @@ def _stack_sparse(parts, n_features):
 
 def _read_qids(texts):
     """The queries as int64 if each is an integer, else as str, from the first row of each run."""
-    first = np.flatnonzero(np.append(True, texts[1:] != texts[:-1]))
-    runs = np.diff(np.append(first, len(texts)))
-    queries = texts[first].tolist()
+    queries, runs = _runs(texts)
     if all(_INTEGER.fullmatch(query) for query in queries):
         integers = [int(query) for query in queries]
         if max(map(abs, integers)) <= np.iinfo(np.int64).max:
             return np.repeat(np.array(integers, np.int64), runs)
+    return _decoded(texts)
+
+
+def _decoded(texts):
+    """The queries as str."""
+    queries, runs = _runs(texts)
     return np.repeat(np.array([_decode(query) for query in queries]), runs)
+
+
+def _runs(texts):
+    """The first of each run of equal texts, and how long the run is."""
+    first = np.flatnonzero(np.append(True, texts[1:] != texts[:-1]))
+    return texts[first].tolist(), np.diff(np.append(first, len(texts)))
 
 
 # Writing

@@ -1,0 +1,295 @@
+"""Rows that do not fit in memory: batch by batch, from files or from what the user makes them of."""
+
+from collections.abc import Mapping
+from numbers import Integral
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .letor import letor_batches
+
+
+class Batch(NamedTuple):
+    """Some rows with what belongs to them.
+
+    Attributes
+    ----------
+    X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
+    y : array-like of shape (n_rows,)
+        Labels.
+    qid : array-like of shape (n_rows,), default=None
+        The query of each row.
+    sample_weight : array-like of shape (n_rows,), default=None
+        Row weights >= 0.
+    """
+
+    X: Any
+    y: Any = None
+    qid: Any = None
+    sample_weight: Any = None
+
+
+class Batches:
+    """Rows, labels and queries, batch by batch, in the place of ``X`` in `fit`.
+
+    A fit reads each batch once and trains as if all had been one: the model has the same bytes. It never
+    holds the values of all rows in memory. They go to a temporary file, column by column, in which the cuts
+    are found some columns at a time, and which is read once more to turn values into codes.
+
+        batches ---> labels, queries, weights
+           |
+           '-> file: columns of each batch ---> cuts, some columns at a time
+                              '---------------> codes, batch by batch
+
+    For n rows of F features of s bytes a fit needs
+
+    - in memory, beside what any training needs, the n F bytes of the codes; while cuts are found one or two
+      columns of n values for each thread, or 16 to 64 MB where that is less; and a batch;
+    - n F s bytes of disk until the codes are there.
+
+    Parameters
+    ----------
+    source : iterable, or callable that returns one
+        Of batches: tuples ``(X, y, qid)`` or ``(X, y, qid, sample_weight)``, without a qid ``(X, y)``, or
+        mappings with these names. Each ``X`` is whatever `fit` takes, with the same features; a query may go
+        on in later batches. A callable, or an iterable such as a list, can be gone through again; a generator
+        only once.
+    folder : path-like or None, default=None
+        Where temporary files are made, on a disk with enough room; None: in `tempfile.gettempdir`, which
+        on some machines is memory.
+
+    See Also
+    --------
+    Batches.from_letor, Batches.from_parquet, Batches.from_numpy : Batches of files.
+
+    Notes
+    -----
+    Columns that are categorical by their dtype are refused: pass their codes, and name them in
+    ``categorical_features``. Sparse batches take the room of dense ones.
+
+    Tyree, Weinberger, Agrawal and Paykin, *Parallel boosted regression trees for web search ranking*, WWW
+    2011, compress batches into histograms that merge; here cuts are exact.
+
+    Examples
+    --------
+    >>> from ranktrees import LambdaMARTRanker, make_ranking
+    >>> from ranktrees.datasets import Batches
+    >>> X, y, qid = make_ranking(60, rows_per_query=20, random_state=0, return_X_y_qid=True)
+    >>> batches = Batches([(X[:700], y[:700], qid[:700]), (X[700:], y[700:], qid[700:])])
+    >>> ranker = LambdaMARTRanker(max_iter=20, random_state=0).fit(batches)
+    >>> ranker.ensemble_ == LambdaMARTRanker(max_iter=20, random_state=0).fit(X, y, qid=qid).ensemble_
+    True
+    >>> [ranker.predict(batch.X).shape for batch in batches]
+    [(700,), (500,)]
+    """
+
+    def __init__(self, source, *, folder=None):
+        self.source = source
+        self.folder = folder
+
+    def __iter__(self):
+        """Yield each `Batch`."""
+        for number, batch in enumerate(self.source() if callable(self.source) else self.source):
+            if isinstance(batch, Mapping) and "X" in batch and batch.keys() <= set(Batch._fields):
+                yield Batch(**batch)
+            elif isinstance(batch, tuple) and 1 <= len(batch) <= len(Batch._fields):
+                yield Batch(*batch)
+            else:
+                raise TypeError(
+                    f"batch {number} is a {type(batch).__name__}; expected a tuple (X, y, qid) or "
+                    "(X, y, qid, sample_weight), or a mapping with these names."
+                )
+
+    @classmethod
+    def from_letor(
+        cls, paths, *, batch_rows=50_000, n_features=None, dtype=np.float32, absent=0.0, folder=None
+    ):
+        """Batches of LETOR files, one file after the other.
+
+        Parameters
+        ----------
+        paths : str, path-like or sequence of them
+            The files, each as for :func:`load_letor`.
+        batch_rows : int, default=50_000
+            Rows of a batch, about: a batch ends where a block of lines does.
+        n_features : int, default=None
+            The number of features. None: the largest one in any file, which takes a quick look at all of them
+            first.
+        dtype, absent
+            As in :func:`load_letor`.
+        folder
+            As of `Batches`.
+
+        Returns
+        -------
+        Batches
+
+        Raises
+        ------
+        ValueError
+            While batches are read, as in :func:`load_letor`; and if queries are integers first, texts later.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> from ranktrees.datasets import Batches
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     parts = [Path(folder, "part1.txt"), Path(folder, "part2.txt")]
+        ...     _ = parts[0].write_text("2 qid:10 1:0.5 3:1\\n0 qid:10 2:4\\n")
+        ...     _ = parts[1].write_text("1 qid:11 1:3\\n")
+        ...     [batch.X.tolist() for batch in Batches.from_letor(parts, batch_rows=2)]
+        [[[0.5, 0.0, 1.0], [0.0, 4.0, 0.0]], [[3.0, 0.0, 0.0]]]
+        """
+        paths = _paths(paths)
+        _check_rows_of_batch(batch_rows)
+        return cls(lambda: letor_batches(paths, batch_rows, n_features, dtype, absent), folder=folder)
+
+    @classmethod
+    def from_parquet(
+        cls, paths, *, label, qid=None, features=None, sample_weight=None, batch_rows=50_000, folder=None
+    ):
+        """Batches of Parquet files, one file after the other.
+
+        Parameters
+        ----------
+        paths : str, path-like or sequence of them
+            The files.
+        label : str
+            The column of labels.
+        qid, sample_weight : str, default=None
+            Those of queries and weights, if there are any.
+        features : sequence of str, default=None
+            The columns of ``X``. None: the others of the first file, in its order.
+        batch_rows : int, default=50_000
+            Rows of a batch, at most.
+        folder
+            As of `Batches`.
+
+        Returns
+        -------
+        Batches
+            Each ``X`` is an Arrow table.
+
+        Raises
+        ------
+        ImportError
+            Without pyarrow.
+        ValueError
+            While batches are read, if a file lacks a column.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import pandas as pd
+        >>> from ranktrees.datasets import Batches
+        >>> rows = pd.DataFrame({"grade": [2, 0, 1], "query": [7, 7, 9], "bm25": [0.5, 0.0, 3.0]})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     rows.to_parquet(f"{folder}/part.parquet")
+        ...     batches = Batches.from_parquet(f"{folder}/part.parquet", label="grade", qid="query")
+        ...     [(batch.X.column_names, len(batch.X)) for batch in batches]
+        [(['bm25'], 3)]
+        """
+        try:
+            import pyarrow.parquet
+        except ImportError as error:
+            raise ImportError(
+                'Batches.from_parquet needs pyarrow; install it with: pip install "ranktrees[parquet]"'
+            ) from error
+        paths = _paths(paths)
+        _check_rows_of_batch(batch_rows)
+        named = {"y": label, "qid": qid, "sample_weight": sample_weight}
+        named = {argument: column for argument, column in named.items() if column is not None}
+
+        def source():
+            columns = None if features is None else list(features)
+            for path in paths:
+                with pyarrow.parquet.ParquetFile(path) as file:
+                    there = file.schema_arrow.names
+                    if columns is None:
+                        columns = [name for name in there if name not in named.values()]
+                    for name in (*columns, *named.values()):
+                        if name not in there:
+                            raise ValueError(
+                                f"{path} has no column {name!r}; it has {there[:10]}: name those that it has."
+                            )
+                    for part in file.iter_batches(batch_rows, columns=[*columns, *named.values()]):
+                        table = pyarrow.Table.from_batches([part])
+                        yield {
+                            "X": table.select(columns),
+                            **{argument: table[name] for argument, name in named.items()},
+                        }
+
+        return cls(source, folder=folder)
+
+    @classmethod
+    def from_numpy(cls, shards, *, batch_rows=50_000, folder=None):
+        """Batches of NumPy files or arrays, one shard after the other.
+
+        Parameters
+        ----------
+        shards : sequence
+            Each is a path of an ``.npz`` file with arrays ``X``, ``y`` and perhaps ``qid`` and
+            ``sample_weight``, which is read whole; or a tuple of them in this order, each an array, a memory
+            map, or the path of an ``.npy`` file, of which only the rows of a batch are read.
+        batch_rows : int, default=50_000
+            Rows of a batch, at most.
+        folder
+            As of `Batches`.
+
+        Returns
+        -------
+        Batches
+
+        Raises
+        ------
+        ValueError
+            While batches are read, if the arrays of a shard have different lengths.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import numpy as np
+        >>> from ranktrees.datasets import Batches
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     np.savez(f"{folder}/1.npz", X=np.eye(3), y=np.arange(3), qid=np.zeros(3))
+        ...     np.save(f"{folder}/X2.npy", np.ones((2, 3)))
+        ...     shards = [f"{folder}/1.npz", (f"{folder}/X2.npy", [1, 0], [7, 7])]
+        ...     [batch.X.shape for batch in Batches.from_numpy(shards, batch_rows=2)]
+        [(2, 3), (1, 3), (2, 3)]
+        """
+        _check_rows_of_batch(batch_rows)
+        shards = [shards] if isinstance(shards, (str, Path, tuple)) else list(shards)
+
+        def source():
+            for number, shard in enumerate(shards):
+                if isinstance(shard, tuple):
+                    arrays = {name: _mapped(part) for name, part in zip(Batch._fields, shard, strict=False)}
+                else:
+                    with np.load(shard) as file:
+                        arrays = {name: file[name] for name in Batch._fields if name in file}
+                arrays = {name: array for name, array in arrays.items() if array is not None}
+                lengths = {name: len(array) for name, array in arrays.items()}
+                if "X" not in arrays or len(set(lengths.values())) > 1:
+                    raise ValueError(
+                        f"shard {number} holds {lengths}; expected X, y and perhaps qid and sample_weight, "
+                        "of as many rows each."
+                    )
+                for first in range(0, lengths["X"], batch_rows):
+                    yield {name: array[first : first + batch_rows] for name, array in arrays.items()}
+
+        return cls(source, folder=folder)
+
+
+def _paths(paths):
+    return [paths] if isinstance(paths, (str, Path)) else list(paths)
+
+
+def _check_rows_of_batch(batch_rows):
+    if not (isinstance(batch_rows, Integral) and batch_rows >= 1):
+        raise ValueError(f"batch_rows={batch_rows!r}; expected an integer of at least 1.")
+
+
+def _mapped(part):
+    return np.load(part, mmap_mode="r") if isinstance(part, (str, Path)) else part

@@ -1,0 +1,142 @@
+"""Rows on disk: what fit reads of rows that do not fit in memory, columns or parts of them at a time."""
+
+import os
+import tempfile
+import weakref
+from itertools import pairwise
+
+import numpy as np
+from scipy import sparse
+
+__all__ = ["Spool", "by_parts"]
+
+
+class Spool:
+    """Rows in a temporary file, part by part as they came; the file is gone when this object is.
+
+        file  | part 0:  column 0 . . . | column 1 . . . | ... | part 1:  column 0 . . . | ... | ...
+
+    Parameters
+    ----------
+    folder : path-like or None, default=None
+        Where the file is made; None: in `tempfile.gettempdir`.
+
+    Attributes
+    ----------
+    shape : (int, int)
+        Rows and features.
+    dtype : dtype
+        Float64 if a part is.
+    ndim : int
+        2, as of other rows.
+    head : ndarray or data frame of shape (0, n_features), or None
+        What the columns are called.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ranktrees.spool import Spool
+    >>> rows = Spool()
+    >>> rows.append(np.array([[1, 2], [3, 4]], np.float32))
+    >>> rows.append(np.array([[5, 6]], np.float32))
+    >>> rows.shape
+    (3, 2)
+    >>> [part.tolist() for part in rows.parts(1, 2)]
+    [[[2.0], [4.0]], [[6.0]]]
+    """
+
+    ndim = 2
+
+    def __init__(self, folder=None):
+        self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115
+        weakref.finalize(self, self._file.close)
+        self._dtypes, self._begins = [], []  # of each part; the latter in bytes
+        self.bounds = [0]  # of the parts, in rows
+        self.n_features = 0
+        self.head = None
+
+    @property
+    def shape(self):
+        return self.bounds[-1], self.n_features
+
+    @property
+    def dtype(self):
+        return np.result_type(np.float32, *self._dtypes)
+
+    def append(self, rows):
+        """Write some rows of the same features: an array or a sparse matrix, of float32 or float64."""
+        columns = np.ascontiguousarray((rows.toarray() if sparse.issparse(rows) else rows).T)
+        self._dtypes.append(columns.dtype)
+        self._begins.append(self._file.seek(0, os.SEEK_END))
+        self._file.write(memoryview(columns).cast("B"))
+        self.n_features = len(columns)
+        self.bounds.append(self.bounds[-1] + columns.shape[1])
+
+    def parts(self, first=0, last=None):
+        """Yield the columns first to last - 1 of each part: ndarray of shape (rows of the part, columns)."""
+        last = self.n_features if last is None else last
+        for dtype, begin, (row, end) in zip(self._dtypes, self._begins, pairwise(self.bounds), strict=True):
+            n_rows = end - row
+            columns = np.empty((last - first, n_rows), dtype)
+            self._file.seek(begin + first * n_rows * dtype.itemsize)
+            self._file.readinto(memoryview(columns).cast("B"))
+            yield columns.T
+
+    def places(self, order=None):
+        """Where the rows of each part go, if row i is row ``order[i]``.
+
+        Parameters
+        ----------
+        order : ndarray of shape (n_rows,), intp, default=None
+            None: as they came.
+
+        Yields
+        ------
+        places : slice or ndarray of int
+            Of the rows of ``order`` those that are in the part.
+        own : ndarray of intp, or None
+            Which of the part's rows they are; None: all, as they came.
+        """
+        if order is None:
+            yield from ((slice(*bounds), None) for bounds in pairwise(self.bounds))
+            return
+        by_row = np.argsort(order, kind="stable")
+        ends = np.searchsorted(order, self.bounds, sorter=by_row)
+        for (begin, end), first_row in zip(pairwise(ends), self.bounds[:-1], strict=True):
+            places = by_row[begin:end]
+            yield places, order[places] - first_row
+
+
+def by_parts(function, X, beside=None):
+    """What a function says of rows, one number each: part by part where they are on disk.
+
+    Parameters
+    ----------
+    function : callable
+        Takes rows, and what is ``beside`` them.
+    X : Spool, or whatever the function takes
+    beside : ndarray of shape (n_rows,), default=None
+
+    Returns
+    -------
+    ndarray of shape (n_rows,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ranktrees.spool import Spool, by_parts
+    >>> rows = Spool()
+    >>> rows.append(np.eye(2))
+    >>> rows.append(np.ones((1, 2)))
+    >>> by_parts(lambda X, start: X.sum(axis=1) + start, rows, np.array([0, 10, 20]))
+    array([ 1., 11., 22.])
+    """
+    if not isinstance(X, Spool):
+        return function(X, beside)
+    places = (places for places, _ in X.places())
+    return np.concatenate(
+        [
+            function(part, None if beside is None else beside[own])
+            for part, own in zip(X.parts(), places, strict=True)
+        ]
+    )

@@ -1,0 +1,375 @@
+"""A fit on batches is the fit on their rows."""
+
+import gc
+import os
+import tracemalloc
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from ranks import together
+from scipy import sparse
+from sklearn.tree import DecisionTreeRegressor
+
+from ranktrees import (
+    HistGBRTClassifier,
+    HistGBRTRegressor,
+    LambdaMARTRanker,
+    MissingQueryWarning,
+    OrdinalRanker,
+    RandomForestRanker,
+    dump_letor,
+    load_letor,
+    make_ranking,
+)
+from ranktrees.binning import BinMapper
+from ranktrees.datasets import Batches
+from ranktrees.spool import Spool, by_parts
+
+
+@pytest.fixture(scope="module")
+def ranking():
+    X, y, qid = make_ranking(40, rows_per_query=20, random_state=0, return_X_y_qid=True)
+    X = X[:, :6]
+    X[np.random.default_rng(0).random(X.shape) < 0.1] = np.nan
+    return X, y, qid
+
+
+def in_batches(ends, *arrays):
+    """The rows up to each end; queries go on from one batch to the next."""
+    return [tuple(array[a:b] for array in arrays) for a, b in zip([0, *ends[:-1]], ends, strict=True)]
+
+
+ENDS = [7, 331, 332, 640, 800]
+
+
+def ranker(**parameters):
+    return LambdaMARTRanker(**{"max_iter": 8, "random_state": 0, "min_samples_leaf": 5} | parameters)
+
+
+# ----------------------------------------------------------------------------------------------- rows on disk
+
+
+def spool_of(X, ends, makes=(np.asarray,)):
+    rows = Spool()
+    for k, (part,) in enumerate(in_batches(ends, X)):
+        rows.append(makes[k % len(makes)](part))
+    return rows
+
+
+@given(data=st.data(), n=st.integers(1, 60), weighted=st.booleans(), max_bins=st.sampled_from([3, 255, None]))
+@settings(deadline=None)
+def test_rows_on_disk_have_the_cuts_and_codes_of_rows_in_memory(data, n, weighted, max_bins):
+    """In parts of any size and kind, all rows or some, in any order."""
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
+    X = rng.choice([np.nan, 0.0, -1.5, *rng.normal(size=9)], (n, 5)).astype(np.float32)
+    ends = sorted({n, *data.draw(st.lists(st.integers(1, n), max_size=6))})
+    makes = (np.asarray, lambda part: part.astype(np.float64), sparse.csr_array, np.asfortranarray)
+    rows = spool_of(X, ends, makes)
+    assert rows.shape == X.shape
+    order = data.draw(st.sampled_from([None, rng.permutation(n), np.flatnonzero(rng.random(n) < 0.5)]))
+    weights = rng.lognormal(0, 2, n if order is None else len(order)) if weighted else None
+    mapper, expected = (
+        BinMapper.fit(some, max_bins=max_bins, weights=weights, order=order, n_threads=2)
+        for some in (rows, X)
+    )
+    assert all(a.tobytes() == b.tobytes() for a, b in zip(mapper.cuts, expected.cuts, strict=True))
+    np.testing.assert_array_equal(mapper.encode(rows, order), mapper.encode(X, order))
+
+
+def test_ranks_may_have_their_rows_on_disk(ranking):
+    X = ranking[0]
+
+    def fit(ranks):
+        own = X[ranks.rank :: 3]
+        return BinMapper.fit(spool_of(own, [10, len(own)]) if ranks.rank else own, communicator=ranks)
+
+    expected = BinMapper.fit(X)
+    for mapper in together(3, fit):
+        assert all(a.tobytes() == b.tobytes() for a, b in zip(mapper.cuts, expected.cuts, strict=True))
+
+
+def test_functions_of_rows_are_taken_part_by_part(ranking):
+    X = np.nan_to_num(ranking[0])
+    rows = spool_of(X, ENDS)
+    np.testing.assert_array_equal(by_parts(lambda part, _: part[:, 0], rows), X[:, 0])
+    np.testing.assert_array_equal(
+        by_parts(lambda part, start: part[:, 1] + start, rows, X[:, 0]), X[:, 0] + X[:, 1]
+    )
+    assert by_parts(lambda part, _: part, X) is X
+
+
+def test_the_file_is_gone_with_the_rows(tmp_path):
+    def n_open():
+        return len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
+
+    gc.collect()
+    before = n_open()
+    rows = Spool(tmp_path)
+    rows.append(np.ones((2, 2)))
+    del rows
+    gc.collect()
+    assert not list(tmp_path.iterdir())
+    assert n_open() == before
+
+
+# ------------------------------------------------------------------------------------------------- estimators
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        ranker(),
+        ranker(split_search="exact", subsample=1.0),
+        ranker(early_stopping=True, n_iter_no_change=3),
+        HistGBRTRegressor(max_iter=8, random_state=0),
+        RandomForestRanker(8, random_state=0, oob_score=True),
+    ],
+    ids=lambda model: repr(model)[:50],
+)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_fit_on_batches_is_the_fit_on_their_rows(ranking, model, weighted):
+    X, y, qid = ranking
+    weights = np.random.default_rng(0).choice([0.5, 1.0, 3.0], 40)[qid] if weighted else None
+    whole = model.fit(X, y, weights, qid=qid).ensemble_.to_bytes()
+    batches = in_batches(ENDS, X, y, qid, *([weights] if weighted else []))
+    assert model.fit(Batches(batches)).ensemble_.to_bytes() == whole
+    assert model.n_features_in_ == 6
+
+
+def test_rows_of_a_query_may_be_in_any_batch(ranking):
+    X, y, qid = (array[np.random.default_rng(0).permutation(800)] for array in ranking)
+    names = [f"query {i}" for i in qid]
+    expected = ranker(early_stopping=True).fit(X, y, qid=names)
+    fitted = ranker(early_stopping=True).fit(Batches(in_batches(ENDS, X, y, names)))
+    assert fitted.ensemble_ == expected.ensemble_
+
+
+def test_validation_rows_may_come_in_batches(ranking):
+    X, y, qid = ranking
+    train, val = qid < 25, qid >= 25
+    expected = ranker().fit(X[train], y[train], qid=qid[train], X_val=X[val], y_val=y[val], qid_val=qid[val])
+    of_val = Batches(in_batches([30, val.sum()], X[val], y[val], qid[val]))
+    for arguments in ({"X_val": of_val}, {"eval_set": [(of_val, None)]}):
+        fitted = ranker().fit(Batches([(X[train], y[train], qid[train])]), **arguments)
+        assert fitted.ensemble_ == expected.ensemble_
+        np.testing.assert_array_equal(fitted.validation_score_, expected.validation_score_)
+
+
+def test_classes_keep_their_names(ranking):
+    X, y, _ = ranking
+    names = np.where(y >= 2, "good", "poor")
+    expected = HistGBRTClassifier(max_iter=5, random_state=0).fit(X, names)
+    fitted = HistGBRTClassifier(max_iter=5, random_state=0).fit(Batches(in_batches(ENDS, X, names)))
+    assert fitted.classes_.tolist() == ["good", "poor"]
+    assert fitted.ensemble_ == expected.ensemble_
+
+
+def test_frames_bring_names_and_queries(ranking):
+    X, y, qid = ranking
+    frame = pd.DataFrame(X, columns=list("abcdef"))
+    labels = pd.Series(y, index=pd.Index(qid, name="qid"))
+    fitted = ranker().fit(Batches([(frame[:500], labels[:500]), (frame[500:], labels[500:])]))
+    expected = ranker().fit(frame, labels)
+    assert fitted.ensemble_ == expected.ensemble_
+    assert fitted.feature_names_in_.tolist() == list("abcdef")
+    assert not hasattr(fitted.fit(Batches(in_batches(ENDS, X, y, qid))), "feature_names_in_")
+
+
+def test_sparse_and_integer_batches_are_those_of_all_rows():
+    rng = np.random.default_rng(0)
+    X = rng.poisson(0.7, (300, 4))
+    y = rng.integers(0, 3, 300)
+    expected = HistGBRTRegressor(max_iter=5, random_state=0).fit(X, y)
+    parts = [X[:100], sparse.csr_array(X[100:150]), X[150:].tolist()]
+    batches = [{"X": part, "y": own} for part, own in zip(parts, np.split(y, [100, 150]), strict=True)]
+    assert HistGBRTRegressor(max_iter=5, random_state=0).fit(Batches(batches)).ensemble_ == expected.ensemble_
+
+
+@pytest.mark.parametrize("kind", ["ours", "foreign"])
+def test_a_fitted_init_scores_the_batches(ranking, kind):
+    X, y, qid = np.nan_to_num(ranking[0]), *ranking[1:]
+    init = (
+        ranker(max_iter=3).fit(X, y, qid=qid)
+        if kind == "ours"
+        else DecisionTreeRegressor(max_depth=3).fit(X, y)
+    )
+    expected = ranker(init=init, early_stopping=True).fit(X, y, qid=qid)
+    fitted = ranker(init=init, early_stopping=True).fit(Batches(in_batches(ENDS, X, y, qid)))
+    assert fitted.ensemble_ == expected.ensemble_
+
+
+def test_warm_start_goes_on_from_batches(ranking):
+    batches = Batches(in_batches(ENDS, *ranking))
+    model = ranker(warm_start=True).fit(batches)
+    whole = ranker(max_iter=12).fit(batches)
+    assert model.set_params(max_iter=12).fit(batches).ensemble_ == whole.ensemble_
+
+
+def test_no_queries_are_warned_of(ranking):
+    X, y, _ = ranking
+    with pytest.warns(MissingQueryWarning, match="so all 800 rows were taken for one query"):
+        ranker(max_iter=1).fit(Batches(in_batches(ENDS, X, y)))
+
+
+def test_little_memory_is_needed():
+    """Codes of all rows, and the values of some: 160 MB of floats are never there."""
+    n_rows, n_batches, n_features = 20_000, 20, 100
+
+    def source():
+        for number in range(n_batches):
+            rng = np.random.default_rng(number)
+            X = rng.random((n_rows, n_features), dtype=np.float32)
+            yield X, rng.integers(0, 5, n_rows), np.repeat(np.arange(n_rows // 50), 50) + number * n_rows
+
+    floats = 4 * n_rows * n_batches * n_features
+    model = ranker(max_iter=1, split_search="full", max_features=0.1)
+    tracemalloc.start()
+    try:
+        model.fit(Batches(source))
+        assert tracemalloc.get_traced_memory()[1] < 0.75 * floats
+    finally:
+        tracemalloc.stop()
+
+
+# ------------------------------------------------------------------------------------------------------ files
+
+
+def columns_of(parts):
+    return zip(*(part[:3] for part in parts), strict=True)
+
+
+def test_letor_files_are_read_as_load_letor_reads_them(ranking, tmp_path):
+    X, y, qid = np.nan_to_num(ranking[0]), *ranking[1:]
+    X[:400, 4:] = 0  # the first file ends at an earlier feature
+    paths = [tmp_path / "part1.txt.gz", tmp_path / "part2.txt"]
+    dump_letor(paths[0], X[:390, :4], y[:390], qid[:390])
+    dump_letor(paths[1], X[390:], y[390:], qid[390:])
+    parts = [load_letor(path, n_features=6, return_X_y_qid=True) for path in paths]
+    for batch_rows in (1, 395, 10**9):
+        batches = list(Batches.from_letor(paths, batch_rows=batch_rows))
+        for read, expected in zip(columns_of(batches), columns_of(parts), strict=True):
+            assert {part.dtype for part in read} == {part.dtype for part in expected}
+            np.testing.assert_array_equal(np.concatenate(read), np.concatenate(expected))
+    fitted = ranker().fit(Batches.from_letor(paths))
+    assert fitted.ensemble_ == ranker().fit(X, y, qid=qid).ensemble_
+
+
+def test_letor_queries_are_of_one_kind(tmp_path):
+    integers, texts = tmp_path / "integers.txt", tmp_path / "texts.txt"
+    integers.write_text("1 qid:07 1:1\n0 qid:8 1:2\n")
+    texts.write_text("1 qid:a 1:1\n0 qid:8 1:2\n")
+    seen = [batch.qid.tolist() for batch in Batches.from_letor([texts, integers], batch_rows=1)]
+    assert seen == [["a", "8"], ["07", "8"]]
+    with pytest.raises(ValueError, match="qid 'a' is a text, but those of the batches before are integers"):
+        list(Batches.from_letor([integers, texts], batch_rows=1))
+    integers.write_text("1 qid:7 1:1\nnan qid:8 1:2\n")
+    with pytest.raises(ValueError, match=r"integers.txt, line 2: label 'nan'"):
+        ranker().fit(Batches.from_letor(integers))
+
+
+def test_parquet_files_are_read_some_rows_at_a_time(ranking, tmp_path):
+    X, y, qid = ranking
+    frame = pd.DataFrame(X, columns=list("abcdef"))
+    paths = [tmp_path / "1.parquet", tmp_path / "2.parquet"]
+    for path, own in zip(paths, (slice(0, 390), slice(390, None)), strict=True):
+        pa.parquet.write_table(
+            pa.table({"label": y[own], **frame[own].to_dict("series"), "query": qid[own], "w": y[own] + 1}),
+            path,
+        )
+    named = {"label": "label", "qid": "query", "sample_weight": "w"}
+    batches = Batches.from_parquet(paths, **named, batch_rows=100)
+    assert [len(batch.y) for batch in batches] == [100, 100, 100, 90, 100, 100, 100, 100, 10]
+    fitted = ranker().fit(batches)
+    assert fitted.ensemble_ == ranker().fit(X, y, y + 1, qid=qid).ensemble_
+    assert fitted.feature_names_in_.tolist() == list("abcdef")
+    some = ranker().fit(Batches.from_parquet(paths, label="label", qid="query", features=["c", "a"]))
+    assert some.ensemble_ == ranker().fit(X[:, [2, 0]], y, qid=qid).ensemble_
+    with pytest.raises(ValueError, match=r"1.parquet has no column 'grade'; it has \['label', 'a'"):
+        next(iter(Batches.from_parquet(paths, label="grade")))
+
+
+def test_pyarrow_is_asked_for_where_it_is_needed(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "pyarrow.parquet", None)
+    with pytest.raises(ImportError, match=r'pip install "ranktrees\[parquet\]"'):
+        Batches.from_parquet("rows.parquet", label="label")
+
+
+def test_numpy_files_are_shards(ranking, tmp_path):
+    X, y, qid = ranking
+    for name, array in {"X": X, "y": y, "qid": qid}.items():
+        np.save(tmp_path / f"{name}.npy", array[:500])
+    np.savez(tmp_path / "2.npz", X=X[500:], y=y[500:], qid=qid[500:])
+    shards = [tuple(tmp_path / f"{name}.npy" for name in ("X", "y", "qid")), tmp_path / "2.npz"]
+    batches = Batches.from_numpy(shards, batch_rows=300)
+    assert [len(batch.X) for batch in batches] == [300, 200, 300]
+    assert isinstance(next(iter(batches)).X, np.memmap)
+    assert ranker().fit(batches).ensemble_ == ranker().fit(X, y, qid=qid).ensemble_
+    with pytest.raises(ValueError, match=r"shard 0 holds \{'X': 800, 'y': 3}; expected X, y"):
+        list(Batches.from_numpy([(X, y[:3])]))
+
+
+# ----------------------------------------------------------------------------------------------------- errors
+
+
+def changed(batches, number, **change):
+    names = ("X", "y", "qid", "sample_weight")
+    batches = [dict(zip(names, batch, strict=False)) for batch in batches]
+    batches[number] |= change
+    return Batches(batches)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"X": np.ones((1, 5))}, "X of batch 2 does not match the X of fit: X has 5 features"),
+        ({"X": np.ones((1, 6), complex)}, "column 0 of X of batch 2 holds complex128"),
+        ({"X": np.ones((0, 6))}, "X of batch 2 is empty"),
+        ({"y": [np.nan]}, "Input y of batch 2 contains NaN in row 0"),
+        ({"y": [1, 2]}, "y of batch 2 has length 2 but X of batch 2 has 1 rows"),
+        ({"y": None}, "y of batch 2 is None; expected one label per row"),
+        ({"qid": [None]}, "qid of batch 2 is missing"),
+        ({"qid": [1, 2]}, "qid of batch 2 has length 2"),
+        ({"qid": None}, "batch 2 has no qid, but batch 0 has; expected qid in all batches, or in none"),
+        ({"sample_weight": [1.0]}, "batch 0 has no sample_weight, but batch 2 has"),
+        ({"sample_weight": [-1.0]}, "sample_weight of batch 2 holds the negative weight -1 in row 0"),
+    ],
+)
+def test_a_wrong_batch_is_named(ranking, change, message):
+    model = ranker()
+    with pytest.raises(ValueError, match=message):
+        model.fit(changed(in_batches(ENDS, *ranking), 2, **change))
+    assert not hasattr(model, "n_features_in_")
+
+
+def test_what_batches_cannot_be_is_refused(ranking):
+    X, y, qid = ranking
+    batches = Batches(in_batches(ENDS, X, y, qid))
+    with pytest.raises(ValueError, match="y is given, but X is in batches, which bring their labels"):
+        ranker().fit(batches, y)
+    with pytest.raises(ValueError, match="qid_val is given, but X_val is in batches"):
+        ranker().fit(batches, X_val=batches, qid_val=qid)
+    with pytest.raises(ValueError, match="X is in no batches; expected at least one"):
+        ranker().fit(Batches(iter([])))
+    with pytest.raises(TypeError, match="batch 0 is a ndarray; expected a tuple"):
+        ranker().fit(Batches(X))
+    with pytest.raises(
+        ValueError, match="init is a HistGBRTRegressor that is not fitted, but X is in batches"
+    ):
+        ranker(init=HistGBRTRegressor()).fit(batches)
+    with pytest.raises(TypeError, match="X is in batches, which only the fit of an estimator of trees reads"):
+        ranker().fit(X, y, qid=qid).predict(batches)
+    with pytest.raises(TypeError, match="X is in batches"):
+        OrdinalRanker(HistGBRTClassifier()).fit(batches, None)
+    with pytest.raises(ValueError, match="batch_rows=0; expected an integer of at least 1"):
+        Batches.from_numpy([], batch_rows=0)
+    site = pd.DataFrame({"clicks": [1, 2], "site": pd.Categorical(["uk", "fr"])})
+    with pytest.raises(ValueError, match="column 1 of X of batch 0 is a category column"):
+        ranker().fit(Batches([(site, [0, 1], [1, 1])]))
+    names = [(pd.DataFrame({name: [1.0, 2.0]}), [0, 1], [1, 1]) for name in ("a", "b")]
+    with pytest.raises(ValueError, match="X of batch 1 does not match the X of fit: The feature names"):
+        ranker().fit(Batches(names))
