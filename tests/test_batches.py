@@ -311,6 +311,8 @@ def test_numpy_files_are_shards(ranking, tmp_path):
     assert ranker().fit(batches).ensemble_ == ranker().fit(X, y, qid=qid).ensemble_
     with pytest.raises(ValueError, match=r"shard 0 holds \{'X': 800, 'y': 3}; expected X, y"):
         list(Batches.from_numpy([(X, y[:3])]))
+    with pytest.raises(TypeError, match="shard 0 is a ndarray; expected the path of"):
+        list(Batches.from_numpy((X, y, qid)))
 
 
 # ----------------------------------------------------------------------------------------------------- errors

@@ -474,28 +474,26 @@ class _Columns:
 
 def _agree(rows, n_features, weights, n_threads, communicator):
     """On which columns are taken at a time, and on the scale of weights: (where blocks begin, weights)."""
-    fewest = max(rows.fewest_columns, n_threads)
-    largest = None if weights is None else float(weights.max(initial=0.0))
-    said = communicator.allgather((n_features, rows.n, fewest, largest))
-    widths, sizes, fewest, largest = zip(*said, strict=True)
+    least_room = rows.n * max(rows.fewest_columns, n_threads)
+    largest_weight = None if weights is None else float(weights.max(initial=0.0))
+    said = communicator.allgather((n_features, rows.n, least_room, largest_weight))
+    widths, sizes, rooms, largest_weights = zip(*said, strict=True)
     for rank, width in enumerate(widths):
         if width != widths[0]:
             raise ValueError(
                 f"X has {widths[0]} features on rank 0, but {width} on rank {rank}; expected the same ones "
                 "on all ranks."
             )
-    most_values = communicator.allreduce(rows.most_values(), "max")
-    blocks = _blocks(most_values, max(fewest) * max(sizes))
-    if all(largest is None for largest in largest):
+    blocks = _blocks(communicator.allreduce(rows.most_values(), "max"), max(_VALUES_TO_CUT, *rooms))
+    if all(largest is None for largest in largest_weights):
         return blocks, None
     weights = np.ones(rows.n) if weights is None else weights
-    largest = max(1.0 if largest is None else largest for largest in largest)
-    return blocks, _integer_weights(weights, largest, sum(sizes))
+    largest_weight = max(1.0 if largest is None else largest for largest in largest_weights)
+    return blocks, _integer_weights(weights, largest_weight, sum(sizes))
 
 
-def _blocks(most_values, least_room):
-    """Where blocks of columns begin, and F: such that about so many values are gathered at a time."""
-    room = max(_VALUES_TO_CUT, least_room)
+def _blocks(most_values, room):
+    """Where blocks of columns begin, and F: such that there is room for the values of each."""
     ends = np.cumsum(most_values)
     n_features = len(ends)
     blocks = [0]

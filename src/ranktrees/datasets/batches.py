@@ -42,11 +42,12 @@ class Batches:
            '-> file: columns of each batch ---> cuts, some columns at a time
                               '---------------> codes, batch by batch
 
-    For n rows of F features of s bytes a fit needs
+    For n rows of F features, values of s bytes, a fit needs
 
-    - in memory, beside what any training needs, the n F bytes of the codes; while cuts are found one or two
-      columns of n values for each thread, or 16 to 64 MB where that is less; and a batch;
-    - n F s bytes of disk until the codes are there.
+    - in memory the n F bytes of the codes, a batch, and while cuts are found two columns of n values for each
+      thread, or 4 million values where that is more; beside them what any training needs: labels, scores,
+      gradients, cells;
+    - on disk n F s bytes, until training has ended.
 
     Parameters
     ----------
@@ -66,10 +67,15 @@ class Batches:
     Notes
     -----
     Columns that are categorical by their dtype are refused: pass their codes, and name them in
-    ``categorical_features``. Sparse batches take the room of dense ones.
+    ``categorical_features``. Sparse batches take the room of dense ones. An ``init`` must be fitted already;
+    one of another kind than ours gets arrays, part by part.
 
+    Where ranks train together, each passes batches of its own.
+
+    References
+    ----------
     Tyree, Weinberger, Agrawal and Paykin, *Parallel boosted regression trees for web search ranking*, WWW
-    2011, compress batches into histograms that merge; here cuts are exact.
+    2011, compress batches into histograms that can be merged; here cuts are exact.
 
     Examples
     --------
@@ -260,15 +266,20 @@ class Batches:
         [(2, 3), (1, 3), (2, 3)]
         """
         _check_rows_of_batch(batch_rows)
-        shards = [shards] if isinstance(shards, (str, Path, tuple)) else list(shards)
+        shards = _paths(shards)
 
         def source():
             for number, shard in enumerate(shards):
                 if isinstance(shard, tuple):
                     arrays = {name: _mapped(part) for name, part in zip(Batch._fields, shard, strict=False)}
-                else:
+                elif isinstance(shard, (str, Path)):
                     with np.load(shard) as file:
                         arrays = {name: file[name] for name in Batch._fields if name in file}
+                else:
+                    raise TypeError(
+                        f"shard {number} is a {type(shard).__name__}; expected the path of an .npz file, or "
+                        "a tuple (X, y, qid) of arrays or paths of .npy files."
+                    )
                 arrays = {name: array for name, array in arrays.items() if array is not None}
                 lengths = {name: len(array) for name, array in arrays.items()}
                 if "X" not in arrays or len(set(lengths.values())) > 1:
