@@ -419,6 +419,15 @@ def test_many_columns_are_taken_some_at_a_time(make, most, max_bins, monkeypatch
         np.testing.assert_array_equal(mapper.encode(make(X), n_threads=n_threads), codes)
 
 
+@pytest.mark.parametrize("size", [1, 2])
+def test_the_last_columns_may_be_more_than_those_before(size, monkeypatch):
+    X = np.random.default_rng(0).random((60, 136))
+    expected = BinMapper.fit(X, max_bins=5)
+    monkeypatch.setattr("ranktrees.binning._VALUES_TO_CUT", 41 * 60 // size)  # 32 columns, then 40
+    for mapper in over_ranks(X, [np.arange(rank, 60, size) for rank in range(size)], max_bins=5):
+        assert same(mapper, expected)
+
+
 def test_order_may_leave_rows_out_and_repeat_them(web):
     order = np.random.default_rng(2).integers(0, len(web), 700)
     mapper = BinMapper.fit(web[order])

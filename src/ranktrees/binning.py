@@ -401,15 +401,13 @@ class _Columns:
         n_pieces = longest + _kernels.MOST_PIECES
         self.pieces = np.empty((n_threads, 3 * n_pieces), dtype=np.uint64)
         self.doubtful = np.empty((n_threads, n_pieces), dtype=np.uint8)
-        self.starts = np.cumsum(most_values) - most_values
-        self.sizes = np.zeros(len(most_values), dtype=np.int64)
-        self.zero_mass = np.zeros(len(most_values), dtype=np.int64)
+        self.places = np.cumsum(most_values) - most_values
+        self.begin(len(most_values))
 
-    def keep(self, n_columns):
-        """Forget all but the first columns."""
-        self.starts, self.sizes, self.zero_mass = (
-            array[:n_columns] for array in (self.starts, self.sizes, self.zero_mass)
-        )
+    def begin(self, n_columns):
+        """So many columns, of which nothing is known yet."""
+        self.starts = self.places[:n_columns]
+        self.sizes, self.zero_mass = np.zeros((2, n_columns), dtype=np.int64)
 
     def find_edges(self, is_categorical, max_bins, n_threads):
         """For each column how many cuts (or categories) it has, and the first of them; the values are lost.
@@ -549,8 +547,7 @@ class _DenseRows:
         width = int(np.diff(blocks).max(initial=0))
         columns = _Columns(self.X.dtype, np.full(width, self.n), weights is not None, n_threads)
         for first, last in pairwise(blocks):
-            columns.keep(last - first)
-            columns.sizes[:] = columns.zero_mass[:] = 0
+            columns.begin(last - first)
             parts = self.X.parts(first, last) if self.on_disk else [self.X[:, first:last]]
             for part, (places, own) in zip(parts, self.places, strict=True):
                 sizes, zero_mass = np.empty_like(columns.sizes), np.empty_like(columns.zero_mass)
