@@ -379,7 +379,7 @@ def letor_batches(paths, batch_rows, n_features, dtype, absent):
     """Yield (X, y, qid) of about so many rows: whole blocks of lines, of one file after the other."""
     dtype = _check_options(n_features, dtype, False, absent)
     if n_features is None:
-        n_features = max(map(_largest_index, paths))
+        n_features = max(map(_largest_index, paths), default=0)
     blocks = chain.from_iterable(_read(path, n_features, dtype) for path in paths)
     kind = None
     while some := _next_rows(blocks, batch_rows):
