@@ -35,7 +35,7 @@ class Batches:
 
     A fit reads each batch once and trains as if all had been one: the model has the same bytes. It never
     holds the values of all rows in memory. They go to a temporary file, column by column, in which the cuts
-    are found some columns at a time, and which is read once more to turn values into codes.
+    are found some columns at a time, and which is read once more to turn values into codes::
 
         batches ---> labels, queries, weights
            |
