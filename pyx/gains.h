@@ -9,6 +9,8 @@
 
 #include "simd.h"
 
+#define RELATIVE_NOISE 0x1p-40
+
 typedef struct {
     double gradient, hessian, count;
 } sums;
@@ -41,6 +43,24 @@ INLINE children children_of(double gradient, double steps, double all_gradient, 
 /* Twice what the loss falls when both children take their best values. */
 INLINE double children_score(const children *both) {
     return both->left * (both->left / both->left_hessian) + both->right * (both->right / both->right_hessian);
+}
+
+/* Twice what the loss falls when the rows stay together and take their best value: G^2 / (H + l2). */
+INLINE double own_score_of(const sums *total, const rules *rule) {
+    const double gradient = total->gradient * rule->gradient_unit;
+    const double hessian = total->hessian * rule->hessian_unit + rule->l2;
+    return hessian > 0 ? gradient * (gradient / hessian) : 0.0;
+}
+
+/* What children must score more than. A gain below a share of the score is rounding, not signal. */
+INLINE double least_score(double own_score, const rules *rule) {
+    return own_score + (RELATIVE_NOISE * own_score + rule->min_gain);
+}
+
+/* The hessian of a share of the least rows of a child, if they are like the leaf's others. */
+INLINE double hessian_of_rows(const sums *total, double share, const rules *rule) {
+    const double hessian = share * rule->min_samples_leaf * (total->hessian / total->count);
+    return hessian > rule->min_hessian ? hessian : rule->min_hessian;
 }
 
 /* scores[k] = G_l (G_l / (H_l + l2)) + G_r (G_r / (H_r + l2)), or -inf where a child would be too small.

@@ -30,6 +30,15 @@ cdef struct Digit:
     int32_t last
 
 
+# Rows whose values of a feature a streaming histogram does not tell apart: the mean of the values, how many
+# they are, and the sums of their gradients and hessians.
+cdef struct Centroid:
+    double value
+    double mass
+    double gradient
+    double hessian
+
+
 # The best way to part a leaf's rows in two. Codes <= code go left; for a categorical feature the
 # codes whose bit is set go left. Rows without a value go left where missing_left is 1.
 cdef struct Split:

@@ -43,6 +43,9 @@ cdef extern from "gains.h" nogil:
         double min_hessian
         int first_side
         int last_side
+    double own_score_of(const Sums* total, const Rules* rule)
+    double least_score(double own_score, const Rules* rule)
+    double hessian_of_rows(const Sums* total, double share, const Rules* rule)
     void score_children(
         int32_t n, const double* gradients, const double* hessians, const double* counts,
         const Sums* extra, const Sums* total, const Rules* rule, double* scores,
@@ -117,9 +120,6 @@ cdef enum:
     MOST_PARTS = 256
     COUNTED = 16384  # rows to be counted that are worth a thread
 
-# A gain below this share of what the children score is rounding, not signal.
-cdef double RELATIVE_NOISE = 2.0 ** -40
-
 # What rounding takes at most from a sum of a gain and a price.
 cdef double ROUNDING = 2.0 ** -50
 
@@ -158,13 +158,6 @@ cdef inline Bin minus(Bin whole, Bin part) noexcept nogil:
     whole.hessian -= part.hessian
     whole.count -= part.count
     return whole
-
-
-cdef inline double score(Bin part, const Rules* rules) noexcept nogil:
-    """G^2 / (H + l2): twice what the loss falls when the part takes its best value."""
-    cdef double gradient = part.gradient * rules.gradient_unit
-    cdef double hessian = part.hessian * rules.hessian_unit + rules.l2
-    return gradient * (gradient / hessian) if hessian > 0 else 0.0
 
 
 cdef inline double score_at(Bin part, double value, const Rules* rules) noexcept nogil:
@@ -419,15 +412,15 @@ cdef void scan_categories(
 
 cdef inline double own_score(const Leaf* leaf, bint bounded, const Rules* rules) noexcept nogil:
     """What the undivided leaf scores."""
-    return score_at(leaf.total, leaf.value, rules) if bounded else score(leaf.total, rules)
+    cdef Sums total = sums_of(leaf.total)
+    return score_at(leaf.total, leaf.value, rules) if bounded else own_score_of(&total, rules)
 
 
 cdef void begin(const Leaf* leaf, bint bounded, const Rules* rules, Split* best) noexcept nogil:
     """No split yet: one must beat the undivided leaf."""
     memset(best, 0, sizeof(Split))
     best.feature = -1
-    best.gain = own_score(leaf, bounded, rules)
-    best.gain += RELATIVE_NOISE * best.gain + rules.min_gain
+    best.gain = least_score(own_score(leaf, bounded, rules), rules)
 
 
 cdef void conclude(
@@ -566,16 +559,12 @@ cdef class Finder:
         self.rules.min_samples_leaf = min_samples_leaf
         self.rules.min_hessian = min_hessian
 
-    cdef double hessian_of_rows(self, const Leaf* leaf, double share) noexcept nogil:
-        """The hessian of a share of the least rows of a child, if they are like the leaf's others."""
-        cdef double least = share * self.rules.min_samples_leaf
-        return max(least * (<double>leaf.total.hessian / leaf.total.count), self.rules.min_hessian)
-
     cdef Rules rules_of(self, const Leaf* leaf, bint exact) noexcept nogil:
         """What splits of this leaf must satisfy; if not ``exact``, whatever the number of rows in a child."""
         cdef Rules rules = self.rules
+        cdef Sums total = sums_of(leaf.total)
         if self.sampled:
-            rules.min_hessian = self.hessian_of_rows(leaf, 0.5)
+            rules.min_hessian = hessian_of_rows(&total, 0.5, &self.rules)
         if not exact:
             rules.min_samples_leaf = 0.0
         return rules
@@ -748,6 +737,7 @@ cdef class Finder:
         """
         cdef int64_t n_ids = ids.shape[0], width = features.shape[1], n_shares, task, i, first, last
         cdef double least
+        cdef Sums total
         cdef const Leaf* leaf
         n_threads = worth_threads(n_threads, FEATURE * width * n_ids, values_per_thread)
         n_shares = min(n_threads, width) if n_ids < n_threads else 1
@@ -761,7 +751,8 @@ cdef class Finder:
             leaf = &self.leaves[ids[i]]
             first = width * (task % n_shares) // n_shares
             last = width * (task % n_shares + 1) // n_shares
-            least = self.hessian_of_rows(leaf, 1.0 if self.same else 0.5)
+            total = sums_of(leaf.total)
+            least = hessian_of_rows(&total, 1.0 if self.same else 0.5, &self.rules)
             score_cells(
                 &self.lines[leaf.histogram, 0], &features[i if features.shape[0] > 1 else 0, first],
                 last - first,

@@ -77,6 +77,9 @@ class BinMapper:
     offsets : ndarray of shape (F + 1,), int64
         Where the cells of each feature begin when a leaf lays out all its bins, missing ones included, in one
         row: ``offsets[f + 1] - offsets[f] == n_bins[f] + 1``.
+    values : ndarray of float64, shape (n_cells,), or None
+        The value of each code, as such a row of cells, where each has one and it was asked for; see
+        `ranktrees.streaming.values_of_codes`.
 
     Examples
     --------
@@ -92,6 +95,8 @@ class BinMapper:
            [2, 1],
            [3, 0]], dtype=uint8)
     """
+
+    values = None
 
     def __init__(self, cuts, categories=None):
         if categories is None:

@@ -52,6 +52,7 @@ from ranktrees.sampling import Bootstrap, RowSampler, hold_out
 from ranktrees.searching import searches
 from ranktrees.sharing import deal
 from ranktrees.spool import Spool, by_parts
+from ranktrees.streaming import values_of_codes
 from ranktrees.validation import (
     MissingQueryWarning,
     check_columns,
@@ -106,7 +107,7 @@ BOOSTING_CONSTRAINTS = {
     "max_iter": [Interval(Integral, 1, None, closed="left")],
     "l2_regularization": [Interval(Real, 0, None, closed="left")],
     "max_features": [Interval(Real, 0, 1, closed="right")],
-    "split_search": [StrOptions({"auto", "full", "coarse_to_fine", "exact"})],
+    "split_search": [StrOptions({"auto", "full", "coarse_to_fine", "exact", "streaming"})],
     "gradient_levels": [Interval(Integral, 1, 1 << 30, closed="both"), None],
     "subsample": [Interval(Real, 0, 1, closed="right")],
     "query_subsample": [Interval(Real, 0, 1, closed="right")],
@@ -162,16 +163,20 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
                 f'max_bins={self.max_bins} joins values, but split_search="exact" looks at every one; leave '
                 f'max_bins at {MOST_BINS}, or use split_search="full".'
             )
+        streaming = self.split_search == "streaming"
         mapper = BinMapper.fit(
             data.X,
-            max_bins=None if exact else self.max_bins,
+            max_bins=None if exact or streaming else self.max_bins,
             weights=data.weights,
             order=data.order,
             categorical=categorical_mask(self.categorical_features, self),
             n_threads=n_threads,
             communicator=data.share.communicator,
         )
-        return mapper, mapper.encode(data.X, data.order, n_threads)
+        codes = mapper.encode(data.X, data.order, n_threads)
+        if streaming:
+            mapper.values = values_of_codes(data.X, data.order, data.weights, codes, mapper)
+        return mapper, codes
 
     def _costs(self):
         """FeatureCosts of what was passed, or None."""
@@ -205,7 +210,9 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
             max_features=number_of_features(self.max_features, len(usable)),
         )
         n_jobs = effective_n_threads(self.n_jobs)
-        make_search = searches(self.split_search, codes, mapper, constraints(), n_jobs, share.communicator)
+        make_search = searches(
+            self.split_search, codes, mapper, constraints(), n_jobs, share.communicator, self.max_bins
+        )
         return lambda: TreeGrower(
             codes,
             mapper,
@@ -919,14 +926,16 @@ class HistGBRTRegressor(BoostedTrees, RegressorMixin, BaseEstimator):
         The share of the features that each split looks at (kSGBRT in Mohan's survey).
     max_bins : int, default=255
         Bins per feature, at most 255; rows without a value have one more.
-    split_search : {"auto", "full", "coarse_to_fine", "exact"}, default="auto"
+    split_search : {"auto", "full", "coarse_to_fine", "exact", "streaming"}, default="auto"
         "full" looks at every bin. "coarse_to_fine" joins them to 16 cells a feature, picks the four features
         that seem best, and looks at all bins of those: two to three times faster, with little or no
         loss of accuracy (see the performance page). "auto" does so where there are 64 features or more, none
         of them categorical, and splits choose among an eighth of them at least. "exact" makes a bin of each
         distinct value, so that every cut half-way between two neighbours is tried: the reference for the
         others. It is slower, and takes 4 bytes of memory per value of ``X`` where a feature has more than 255
-        distinct ones, and 8 per distinct value. ``max_bins`` is left at 255 then.
+        distinct ones, and 8 per distinct value. ``max_bins`` is left at 255 then. "streaming" makes
+        histograms of ``max_bins`` centroids of each leaf's rows, one row after another (pGBRT): slower than
+        "full", and there to be compared with it; see the guide, "Streaming histograms".
     gradient_levels : int or None, default=2
         Splits are searched on gradients and hessians of so many steps below the largest, rounded up or down
         at random with the odds that make them right on average; None keeps all bits. Few steps regularise
@@ -1085,14 +1094,16 @@ class HistGBRTClassifier(BoostedTrees, ClassifierMixin, BaseEstimator):
         The share of the features that each split looks at (kSGBRT in Mohan's survey).
     max_bins : int, default=255
         Bins per feature, at most 255; rows without a value have one more.
-    split_search : {"auto", "full", "coarse_to_fine", "exact"}, default="auto"
+    split_search : {"auto", "full", "coarse_to_fine", "exact", "streaming"}, default="auto"
         "full" looks at every bin. "coarse_to_fine" joins them to 16 cells a feature, picks the four features
         that seem best, and looks at all bins of those: two to three times faster, with little or no
         loss of accuracy (see the performance page). "auto" does so where there are 64 features or more, none
         of them categorical, and splits choose among an eighth of them at least. "exact" makes a bin of each
         distinct value, so that every cut half-way between two neighbours is tried: the reference for the
         others. It is slower, and takes 4 bytes of memory per value of ``X`` where a feature has more than 255
-        distinct ones, and 8 per distinct value. ``max_bins`` is left at 255 then.
+        distinct ones, and 8 per distinct value. ``max_bins`` is left at 255 then. "streaming" makes
+        histograms of ``max_bins`` centroids of each leaf's rows, one row after another (pGBRT): slower than
+        "full", and there to be compared with it; see the guide, "Streaming histograms".
     gradient_levels : int or None, default=2
         Splits are searched on gradients and hessians of so many steps below the largest, rounded up or down
         at random with the odds that make them right on average; None keeps all bits. Few steps regularise
@@ -1370,14 +1381,16 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
         The share of the features that each split looks at (kSGBRT in Mohan's survey).
     max_bins : int, default=255
         Bins per feature, at most 255; rows without a value have one more.
-    split_search : {"auto", "full", "coarse_to_fine", "exact"}, default="auto"
+    split_search : {"auto", "full", "coarse_to_fine", "exact", "streaming"}, default="auto"
         "full" looks at every bin. "coarse_to_fine" joins them to 16 cells a feature, picks the four features
         that seem best, and looks at all bins of those: two to three times faster, with little or no
         loss of accuracy (see the performance page). "auto" does so where there are 64 features or more, none
         of them categorical, and splits choose among an eighth of them at least. "exact" makes a bin of each
         distinct value, so that every cut half-way between two neighbours is tried: the reference for the
         others. It is slower, and takes 4 bytes of memory per value of ``X`` where a feature has more than 255
-        distinct ones, and 8 per distinct value. ``max_bins`` is left at 255 then.
+        distinct ones, and 8 per distinct value. ``max_bins`` is left at 255 then. "streaming" makes
+        histograms of ``max_bins`` centroids of each leaf's rows, one row after another (pGBRT): slower than
+        "full", and there to be compared with it; see the guide, "Streaming histograms".
     gradient_levels : int or None, default=4
         Splits are searched on gradients and hessians of so many steps below the largest, rounded up or down
         at random with the odds that make them right on average; None keeps all bits. Few steps regularise: on

@@ -5,6 +5,7 @@ CoarseToFine   lines of 16 cells a feature, by which the few best features of a 
                best split over all bins is found, from the leaf's rows, when the leaf is split
 DirectSearch   no lines: for leaves that differ in the features they may use, and for features of more than
                255 bins, in which most leaves touch few bins
+StreamingSearch  no lines: each leaf makes streaming histograms of its rows
 
 All of them look at codes. A search is exact where the mapper has made a bin of each distinct value.
 """
@@ -15,9 +16,10 @@ from functools import partial
 import numpy as np
 
 from ranktrees import parallel
-from ranktrees._core import histogram, splitting
+from ranktrees._core import histogram, splitting, streaming
+from ranktrees.binning import MOST_BINS
 from ranktrees.communicator import ALONE
-from ranktrees.packing import BYTE, coarse_packing, full_packing
+from ranktrees.packing import coarse_packing, full_packing
 from ranktrees.parallel import threads_for
 
 # Two children of fewer rows are searched from these: they touch fewer cells than a line of all bins has.
@@ -34,20 +36,28 @@ LEAST_SHARE = 1 / 8
 
 RANKED_TOGETHER = 4096  # leaves: each takes a number per feature meanwhile
 
+# The rows of a streaming search are dealt to so many workers, in stretches: each makes histograms of its own,
+# which are merged. What one worker alone finds differs from what several find together.
+SHARDS = 1
 
-def searches(split_search, codes, mapper, constraints, n_threads, ranks=ALONE):
+def searches(
+    split_search, codes, mapper, constraints, n_threads, ranks=ALONE, max_bins=MOST_BINS
+):
     """A function that makes searches over the same codes; what they share is made once.
 
     Parameters
     ----------
-    split_search : {"auto", "full", "coarse_to_fine", "exact"}
-        "exact" is "full" where each distinct value has a bin.
+    split_search : {"auto", "full", "coarse_to_fine", "exact", "streaming"}
+        "exact" is "full" where each distinct value has a bin. So it must be for "streaming", and the mapper
+        have the ``values`` of codes.
     codes : ndarray of uint8 or uint32, shape (n_rows, n_features), feature by feature
     mapper : BinMapper
     constraints : Constraints
     n_threads : int
     ranks : Communicator
         Those that search together.
+    max_bins : int, default=255
+        The most centroids of a streaming histogram.
 
     Returns
     -------
@@ -58,8 +68,9 @@ def searches(split_search, codes, mapper, constraints, n_threads, ranks=ALONE):
     Raises
     ------
     ValueError
-        If a coarse search is asked for, and a feature is categorical or two splits are to be judged together;
-        or if ranks train together, and a feature has more than 255 bins.
+        If a coarse or a streaming search is asked for, and a feature is categorical or two splits are to be
+        judged together; or a streaming one, and scores are to rise or fall with a feature; or if ranks train
+        together, and a feature has more than 255 bins.
     """
     three_way = constraints.missing == "three_way"
     categorical = mapper.is_categorical[constraints.usable].any()
@@ -73,6 +84,8 @@ def searches(split_search, codes, mapper, constraints, n_threads, ranks=ALONE):
             'split_search="coarse_to_fine" judges one split at a time, but handle_missing="three_way" two '
             'together; use split_search="auto", "full" or "exact", or another handle_missing.'
         )
+    if split_search == "streaming":
+        _check_streaming(categorical, three_way, constraints.monotone is not None)
     if split_search == "auto":
         n_features = len(constraints.usable)
         many = (
@@ -80,14 +93,15 @@ def searches(split_search, codes, mapper, constraints, n_threads, ranks=ALONE):
             and (constraints.max_features or n_features) >= LEAST_SHARE * n_features
         )
         split_search = "coarse_to_fine" if many and not categorical and not three_way else "full"
-    if not ranks.alone and codes.itemsize > 1:
+    if not ranks.alone and (codes.itemsize > 1 or split_search == "streaming"):
         raise ValueError(
-            'split_search="exact" makes a bin of each distinct value, and some feature has more than '
-            f"{BYTE - 1}: ranks that train together cannot exchange them all. Use another split_search, or "
-            "train in one process."
+            f"split_search={split_search!r} looks at every distinct value, and ranks that train together "
+            "cannot exchange them all. Use another split_search, or train in one process."
         )
     if not len(constraints.usable):
         kind, packing = DirectSearch, None
+    elif split_search == "streaming":
+        return partial(StreamingSearch, codes, mapper, max_bins, ranks)
     elif split_search == "coarse_to_fine":
         kind, packing = CoarseToFine, coarse_packing(codes, mapper, constraints.usable, n_threads, ranks)
     elif (constraints.draws_features and ranks.alone) or codes.itemsize > 1:
@@ -95,6 +109,20 @@ def searches(split_search, codes, mapper, constraints, n_threads, ranks=ALONE):
     else:
         kind, packing = FullSearch, full_packing(codes, mapper, constraints.usable, n_threads, ranks)
     return partial(kind, codes, mapper, packing, ranks)
+
+
+def _check_streaming(categorical, three_way, monotone):
+    reason = None
+    if categorical:
+        reason = "takes means of values, but categories have none"
+    elif three_way:
+        reason = 'judges one split at a time, but handle_missing="three_way" two together'
+    elif monotone:
+        reason = "compares splits by estimates, which may violate monotonic_cst"
+    if reason:
+        raise ValueError(
+            f'split_search="streaming" {reason}; use split_search="auto", "full" or "exact", or do without.'
+        )
 
 
 class Search:
@@ -145,24 +173,28 @@ class Search:
         self.constraints = constraints
         self.n_threads = n_threads
         self.plain = constraints.missing == "learned" and prices.all_free
-        self.finder = splitting.Finder(
-            codes,
-            order,
-            sums,
-            mapper.offsets,
-            mapper.is_categorical,
-            constraints.monotone,
-            constraints.missing,
-            prices.of_features,
-            self.plain,
-            None if packing is None else packing.places,
-            n_threads,
-        )
+        self.finder = self.make_finder(mapper, packing, prices, order, sums)
         self.lines, self.lanes = np.empty((0, 0), np.int64), 1
         # Rows that round to nothing are set apart and only counted; but the mean of a category tells of them,
         # and of two splits that are judged together the second could turn out too small.
         self.sets_apart = (
             constraints.missing != "three_way" and not mapper.is_categorical[constraints.usable].any()
+        )
+
+    def make_finder(self, mapper, packing, prices, order, sums):
+        """What finds splits."""
+        return splitting.Finder(
+            self.codes,
+            order,
+            sums,
+            mapper.offsets,
+            mapper.is_categorical,
+            self.constraints.monotone,
+            self.constraints.missing,
+            prices.of_features,
+            self.plain,
+            None if packing is None else packing.places,
+            self.n_threads,
         )
 
     def look_at(self, leaves):
@@ -248,6 +280,29 @@ class DirectSearch(Search):
         n_drawn = constraints.max_features or len(constraints.usable)
         self.finder.find_drawn(
             first, last, constraints.usable, n_drawn, *self.key, self.n_threads, parallel.VALUES_PER_THREAD
+        )
+
+
+class StreamingSearch(Search):
+    """Every leaf is searched by streaming histograms of its rows, of ``max_bins`` centroids each."""
+
+    def __init__(self, codes, mapper, max_bins, *rest):
+        self.max_bins = max_bins
+        super().__init__(codes, mapper, None, *rest)
+        self.sets_apart = False  # the mass of a centroid is the number of all its rows
+
+    def make_finder(self, mapper, packing, prices, order, sums):
+        shards = len(order) * np.arange(SHARDS + 1) // SHARDS
+        return streaming.StreamingFinder(
+            self.codes,
+            mapper.values,
+            self.max_bins,
+            shards,
+            order,
+            sums,
+            mapper.offsets,
+            self.constraints.missing,
+            prices.of_features,
         )
 
 

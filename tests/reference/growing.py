@@ -438,12 +438,14 @@ def grow(
     draws=None,
     rates=None,
     groups=None,
+    find=best_split,
 ):
     """The leaves (inner ones too) in the order in which they are founded.
 
     A coarse search promises a gain by cells; the split itself is found when a leaf's turn has come, and where
     there is none after all it stays a leaf. ``rates`` of features are prices per unit of the tree's hessian.
     They are changed: to 0 once a feature of the same group is used; all leaves are searched again then.
+    ``find`` takes the place of `best_split`.
     """
     features = range(len(mapper.n_bins)) if features is None else features
     bins, same = rounded.bins, rounded.same
@@ -469,7 +471,7 @@ def grow(
                 if promise:
                     leaf.split, leaf.shortlist = Split(promise[0], -1, frozenset(), False, ()), promise[1]
             else:
-                leaf.split = best_split(codes, bins, leaf, some, mapper, rules, leaf.depth + 1 < max_depth)
+                leaf.split = find(codes, bins, leaf, some, mapper, rules, leaf.depth + 1 < max_depth)
             if leaf.split is not None:
                 return
 
@@ -601,6 +603,7 @@ def grower_of(
     missing="learned",
     split_search="full",
     prices=None,
+    max_bins=255,
     **rules,
 ):
     """A TreeGrower, and nothing that its caller need know; for an exact search codes are long anyway."""
@@ -614,7 +617,7 @@ def grower_of(
         max_features=max_features,
     )
     codes = readable(codes, np.uint32 if split_search == "exact" else None)
-    make_search = searches(split_search, codes, mapper, constraints, n_threads)
+    make_search = searches(split_search, codes, mapper, constraints, n_threads, max_bins)
     prices = Prices.none(codes.shape[1]) if prices is None else prices
     return TreeGrower(codes, mapper, constraints, prices, make_search, n_threads=n_threads, **rules)
 

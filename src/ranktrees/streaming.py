@@ -1,0 +1,270 @@
+r"""Streaming histograms: a few centroids that stand for all rows seen so far, and can be merged.
+
+A histogram is a list of at most :math:`b` centroids :math:`(p_i, m_i, G_i, H_i)`: a value, the number of rows
+that it stands for (their mass), and the sums of their gradients and hessians. It takes one row after
+another, and never more memory. Histograms of different rows can be merged, so that workers who have some of
+the rows each need not tell more of a feature than :math:`b` centroids.
+
+``split_search="streaming"`` finds splits by them: see the guide, "Streaming histograms".
+
+Ben-Haim and Yom-Tov, *A streaming parallel decision tree algorithm*, JMLR 11, 2010, have :math:`(p_i, m_i)`;
+Tyree, Weinberger, Agrawal and Paykin, *Parallel boosted regression trees for web search ranking*, WWW 2011,
+section 4, add the sums of labels.
+"""
+
+from functools import reduce
+
+import numpy as np
+from scipy import sparse
+
+from ranktrees._core import streaming as _kernels
+from ranktrees._core.dtypes import CENTROID
+from ranktrees.binning import MOST_BINS
+
+__all__ = ["StreamingHistogram", "merge_histograms"]
+
+
+def merge_histograms(histograms, max_bins):
+    """The histogram of the rows of several: the first two merged, then the third with these, and so on.
+
+    Parameters
+    ----------
+    histograms : sequence of ndarray of CENTROID records
+        Of each, the centroids by rising value. The result depends on which comes first.
+    max_bins : int
+        The most centroids that are left, 2 to 255; none of the histograms has more.
+
+    Returns
+    -------
+    centroids : ndarray of CENTROID records
+        At most ``max_bins``. Their mass, gradients and hessians sum to those of all.
+
+    Raises
+    ------
+    ValueError
+        If ``max_bins`` is out of its range, or a histogram has more centroids.
+
+    Examples
+    --------
+    >>> from ranktrees.streaming import StreamingHistogram, merge_histograms
+    >>> workers = [StreamingHistogram(3).update(values) for values in ([1, 2, 9], [4, 8], [5])]
+    >>> merge_histograms([worker.centroids for worker in workers], 3)["value"]
+    array([1.5, 4.5, 8.5])
+    """
+    _check_max_bins(max_bins)
+    for number, centroids in enumerate(histograms):
+        if len(centroids) > max_bins:
+            raise ValueError(
+                f"histograms[{number}] has {len(centroids)} centroids, but max_bins={max_bins}; expected "
+                "histograms of at most as many."
+            )
+    return reduce(lambda ours, theirs: _merged(ours, theirs, max_bins), histograms, np.empty(0, CENTROID))
+
+
+def _merged(ours, theirs, max_bins):
+    out = np.empty(max_bins, CENTROID)
+    return out[: _kernels.merge(ours, theirs, out)]
+
+
+class StreamingHistogram:
+    r"""A histogram that takes rows one after another and keeps at most ``max_bins`` centroids of them.
+
+    Parameters
+    ----------
+    max_bins : int, default=25
+        The most centroids, 2 to 255.
+
+    Attributes
+    ----------
+    centroids : ndarray of records
+        By rising ``value``, with ``mass``, ``gradient`` and ``hessian`` of the rows that each stands for.
+
+    References
+    ----------
+    Ben-Haim and Yom-Tov, *A streaming parallel decision tree algorithm*, JMLR 11, 2010, algorithms 1 to 4.
+    Tyree, Weinberger, Agrawal and Paykin, *Parallel boosted regression trees for web search ranking*, WWW
+    2011.
+
+    Examples
+    --------
+    The example of Ben-Haim and Yom-Tov, their appendix A: seven numbers in five centroids, then three more.
+    (They round on the way, and arrive at 15.21 and 28.98.)
+
+    >>> from ranktrees.streaming import StreamingHistogram
+    >>> histogram = StreamingHistogram(5).update([23, 19, 10, 16, 36, 2, 9])
+    >>> histogram.centroids["value"], histogram.centroids["mass"]
+    (array([ 2. ,  9.5, 17.5, 23. , 36. ]), array([1., 2., 2., 1., 1.]))
+    >>> other = StreamingHistogram(5).update([32, 30, 45])
+    >>> merged = histogram.merge(other)
+    >>> merged.centroids["value"].round(2), merged.centroids["mass"]
+    (array([ 2.  ,  9.5 , 19.33, 32.67, 45.  ]), array([1., 2., 3., 3., 1.]))
+    >>> merged.sum([15])[0].round(2)
+    array([3.28])
+    >>> merged.uniform(3).round(2)
+    array([15.22, 28.96])
+    """
+
+    def __init__(self, max_bins=25):
+        _check_max_bins(max_bins)
+        self.max_bins = max_bins
+        self.centroids = np.empty(0, CENTROID)
+
+    def __repr__(self):
+        return f"<StreamingHistogram of {len(self.centroids)} of {self.max_bins} centroids>"
+
+    def update(self, values, gradients=0.0, hessians=0.0, masses=1.0):
+        r"""Add rows in their order.
+
+        Each becomes a centroid of its own, or part of one of the same value; if there are too many, the two
+        nearest neighbours, the lower ones of equally near, become one at
+
+        .. math:: p = \frac{m_i\, p_i + m_{i+1}\, p_{i+1}}{m_i + m_{i+1}},
+
+        whose sums are those of both.
+
+        Parameters
+        ----------
+        values : array-like of shape (n_rows,)
+            Finite, and their differences too.
+        gradients, hessians, masses : float or array-like of shape (n_rows,)
+            Masses are above 0.
+
+        Returns
+        -------
+        self : StreamingHistogram
+
+        Raises
+        ------
+        ValueError
+            If shapes differ, a mass is not above 0, or values are not finite or too far apart.
+        """
+        values = np.ascontiguousarray(values, np.float64)
+        sums = np.empty((*values.shape, 3))
+        for k, part in enumerate((masses, gradients, hessians)):
+            part = np.asarray(part, np.float64)
+            if values.ndim != 1 or part.shape not in ((), values.shape):
+                raise ValueError(
+                    f"values have shape {values.shape}, and what belongs to them {part.shape}; expected one "
+                    "value for each row, and a number for each or one for all."
+                )
+            sums[:, k] = part
+        if not (sums[:, 0] > 0).all():
+            raise ValueError("masses has an entry that is not above 0; leave such rows out.")
+        check_spread("values", np.append(values, self.centroids["value"]))
+        out = np.empty(self.max_bins, CENTROID)
+        self.centroids = out[: _kernels.update(self.centroids, values, sums, out)]
+        return self
+
+    def merge(self, other):
+        """The histogram of the rows of both: all centroids; the nearest two become one until they are few.
+
+        Parameters
+        ----------
+        other : StreamingHistogram
+            Of at most as many centroids.
+
+        Returns
+        -------
+        merged : StreamingHistogram
+            A new one.
+        """
+        merged = type(self)(self.max_bins)
+        merged.centroids = merge_histograms([self.centroids, other.centroids], self.max_bins)
+        return merged
+
+    def sum(self, values):
+        r"""What the rows up to some values have together, as far as the histogram tells.
+
+        Between two centroids, :math:`x = p_i + t\,(p_{i+1} - p_i)`, the mass is a trapezoid,
+
+        .. math:: \sum_{j<i} m_j + \frac{m_i}{2} + t\,m_i + \frac{t^2}{2} (m_{i+1} - m_i),
+
+        and so are the gradients and hessians. Below the first centroid there is nothing, from the last on
+        there is all. A histogram of fewer than ``max_bins`` centroids knows each value: then running sums of
+        ``centroids`` are exact, and half of one is counted here all the same.
+
+        Parameters
+        ----------
+        values : array-like of shape (n_values,)
+
+        Returns
+        -------
+        masses, gradients, hessians : ndarray of float64, shape (n_values,)
+        """
+        values = np.ascontiguousarray(values, np.float64)
+        sums = np.empty((len(values), 3))
+        _kernels.sums_up_to(self.centroids, values, sums)
+        return tuple(sums.T)
+
+    def uniform(self, n_parts):
+        """The values that part the mass into equal parts, by the inverse of `sum`.
+
+        Parameters
+        ----------
+        n_parts : int
+
+        Returns
+        -------
+        values : ndarray of float64, shape (n_parts - 1,)
+            Never below the first centroid, nor above the last: where half of one is more than a part, it
+            comes several times.
+
+        Raises
+        ------
+        ValueError
+            If the histogram is empty.
+        """
+        if not len(self.centroids):
+            raise ValueError("the histogram is empty, and has no values to part; call update first.")
+        values = np.empty(n_parts - 1)
+        _kernels.uniform(self.centroids, values)
+        return values
+
+
+def values_of_codes(X, order, weights, codes, mapper):
+    """The value of each code, where each distinct value of a feature has one.
+
+    Parameters
+    ----------
+    X, order, weights
+        As for `BinMapper.fit`, which made the mapper with ``max_bins=None``.
+    codes : ndarray of uint8 or uint32, shape (n_rows, n_features)
+        Of these rows.
+    mapper : BinMapper
+
+    Returns
+    -------
+    values : ndarray of float64, shape (n_cells,)
+        As a line of all bins: those of feature f begin at ``mapper.offsets[f]``, and NaN ends them.
+
+    Raises
+    ------
+    ValueError
+        If a feature has infinite values, or values whose difference is infinite.
+    """
+    rows = np.arange(len(codes)) if weights is None else np.flatnonzero(weights)  # others have no bins
+    places = rows if order is None else order[rows]
+    columns = X.tocsc() if sparse.issparse(X) else X
+    values = np.full(mapper.offsets[-1], np.nan)
+    for feature in range(mapper.n_features):
+        column = columns[:, [feature]].toarray()[:, 0] if sparse.issparse(X) else columns[:, feature]
+        own = values[mapper.offsets[feature] : mapper.offsets[feature + 1]]
+        own[codes[rows, feature]] = column[places] + 0.0  # of -0.0 and 0.0, which have the same code
+        check_spread(f"feature {feature} of X", own[~np.isnan(own)])
+    return values
+
+
+def check_spread(name, values):
+    """Refuse values that have no mean."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        spread = np.ptp(values) if len(values) else 0.0
+    if not np.isfinite(spread):
+        raise ValueError(
+            f"{name}: streaming histograms take means of values, but some are infinite or missing, or they "
+            "lie too far apart; expected values whose differences are finite."
+        )
+
+
+def _check_max_bins(max_bins):
+    if not 2 <= max_bins <= MOST_BINS:
+        raise ValueError(f"max_bins is {max_bins!r}; expected an integer from 2 to {MOST_BINS}.")
