@@ -194,7 +194,7 @@ cdef class StreamingFinder:
         """
         cdef int64_t width = features.shape[1], step = max(1, MOST_TASKS // width), n_ids, first, task, i
         cdef Split* found
-        if step * width > self.found.shape[0] and ids.shape[0] * width > self.found.shape[0]:
+        if min(step, ids.shape[0]) * width > self.found.shape[0]:
             self.found = np.empty(min(step, 2 * ids.shape[0]) * width, SPLIT)
         found = &self.found[0]
         for first in range(0, ids.shape[0], step):
