@@ -3,6 +3,7 @@ import signal
 import subprocess
 import sys
 import warnings
+from fractions import Fraction
 
 import joblib
 import numpy as np
@@ -160,3 +161,27 @@ def test_a_child_trains_the_same_model():
 
     here = digest()
     assert in_child(digest) == here == digest()
+
+
+def test_a_rank_leaves_processors_to_others(monkeypatch, state):
+    monkeypatch.setattr(parallel, "_counted", lambda affinity, limit: 8)
+    monkeypatch.setattr(parallel, "max_threads", lambda: 8)
+    monkeypatch.setattr(parallel, "_part", Fraction(1))
+    for part, n_threads in [(Fraction(1, 3), 2), (Fraction(1, 100), 1), (Fraction(1), 8)]:
+        parallel.leave_processors(part)
+        assert effective_n_threads(None) == effective_n_threads(-1) == n_threads
+        assert effective_n_threads(4) == 4
+
+
+@pytest.mark.parametrize(
+    ("affinities", "part"),
+    [
+        ([{0, 1, 2, 3}], 1),
+        ([{0, 1, 2, 3}] * 3, Fraction(1, 3)),
+        ([{0, 1}, {2, 3}], 1),
+        ([{0, 1}, {0, 1, 2, 3}], Fraction(1, 2)),
+        ([{0, 1, 2, 3}, {0, 1}], Fraction(3, 4)),
+    ],
+)
+def test_a_processor_is_divided_among_those_that_may_run_on_it(affinities, part):
+    assert parallel.processors_for(affinities[0], affinities) == part

@@ -21,9 +21,10 @@ def gang_of(settings):
     """The gang with these settings: the one there is, or a new one where it has ended."""
     with _lock:
         gang = _gangs.get(settings)
-        if gang is None or not gang.alive:
-            if gang is not None:
-                gang.close()
+        if gang is not None and not gang.alive:
+            gang.close()
+            gang = None
+        if gang is None:
             gang = _gangs[settings] = Gang(*settings)
         return gang
 
@@ -144,5 +145,6 @@ class Driver(AutoBatchingMixin, ParallelBackendBase):
         """Drop what no rank has begun; an interrupt ends the ranks, too."""
         for future in self._futures:
             future.cancel()
-        if isinstance(sys.exception(), KeyboardInterrupt):
-            self.gang.end(RankError("the driver was interrupted"))
+        gang = _gangs.get(self._settings)
+        if gang is not None and isinstance(sys.exception(), KeyboardInterrupt):
+            gang.end(RankError("the driver was interrupted"))

@@ -24,6 +24,7 @@ from collections import deque
 from concurrent.futures import Future
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Listener
+from pathlib import Path
 
 from ranktrees.communicator import RankError
 from ranktrees.mpi.launching import ADDRESS, KEY, default_launcher
@@ -51,14 +52,13 @@ class Work:
 class Link:
     """The driver's end of the connection to a rank; and its process, if that is on this machine."""
 
-    def __init__(self, connection, pid, node, cache_bytes, patience):
-        self.connection, self.patience = connection, patience
+    def __init__(self, connection, process, cache_bytes, patience):
+        self.connection, self.patience, self._process = connection, patience, process
         self.sender = Sender(connection, cache_bytes)
         self._socket = socket.socket(fileno=os.dup(connection.fileno()))
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         limit = struct.pack("ll", int(patience) + 1, 0)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
-        self._process = os.pidfd_open(pid) if node == os.uname().nodename else None
 
     def ask(self, label, parcel):
         """Have the rank do something, and wait for its answer."""
@@ -90,6 +90,18 @@ class Link:
             self._process = None
 
 
+def process_of(pid, key):
+    """A handle on the process of a rank, which has the key in its environment; None on another machine."""
+    try:
+        process = os.pidfd_open(pid)
+        if f"{KEY}={key}" in Path(f"/proc/{pid}/environ").read_text(errors="replace"):
+            return process
+        os.close(process)
+    except OSError:
+        pass
+    return None
+
+
 class Gang:
     """Ranks, started by a launcher.
 
@@ -119,17 +131,19 @@ class Gang:
         self._queue = deque()
         self._error = None
         self._links = {}
-        key = secrets.token_bytes(32)
-        with Listener((host, 0), backlog=128, authkey=key) as listener:
+        self._working = set()
+        self._key = secrets.token_hex(32)
+        with Listener((host, 0), backlog=128, authkey=bytes.fromhex(self._key)) as listener:
             address = f"{host}:{listener.address[1]}"
             self._launcher = subprocess.Popen(
                 [*(launcher or default_launcher(n_ranks)), sys.executable, "-m", "ranktrees.mpi.worker"],
-                env=os.environ | {ADDRESS: address, KEY: key.hex()},
+                env=os.environ | {ADDRESS: address, KEY: self._key},
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,  # Ctrl-C is for the driver, which ends the ranks
             )
             try:
-                self._welcome(listener)
+                with self._callers(listener) as callers:
+                    self._welcome(callers)
                 if n_ranks not in (None, self.size):
                     raise RuntimeError(
                         f"the launcher has started {self.size} ranks, and n_ranks={n_ranks}: leave that out."
@@ -184,27 +198,34 @@ class Gang:
     def close(self):
         """End the ranks: idle ones by themselves, others at once."""
         self._take_no_more(RankError("the ranks were shut down"))
-        self._end_processes(GRACE)
+        self._end_processes(0.0 if self._working else GRACE)
 
     def end(self, error):
         """End the ranks at once; whoever waits for them gets the error."""
         if self._take_no_more(error):
             self._end_processes()
 
-    def _welcome(self, listener):
-        """Wait for the ranks to connect."""
-        callers = queue.SimpleQueue()
+    @contextlib.contextmanager
+    def _callers(self, listener):
+        """A queue of the connections of those that have the key."""
+        callers, done = queue.SimpleQueue(), threading.Event()
 
         def accept():
-            while True:
-                try:
+            while not done.is_set():
+                with contextlib.suppress(AuthenticationError, EOFError, OSError):  # no rank of ours
                     callers.put(listener.accept())
-                except (AuthenticationError, EOFError, ConnectionError):
-                    continue  # no rank of ours
-                except OSError:
-                    return  # closed
 
-        threading.Thread(target=accept, daemon=True).start()
+        thread = threading.Thread(target=accept, daemon=True)
+        thread.start()
+        try:
+            yield callers
+        finally:
+            done.set()
+            socket.create_connection(listener.address).close()  # wakes it: closing what it waits for does not
+            thread.join(GRACE)
+
+    def _welcome(self, callers):
+        """Wait until all ranks have connected."""
         last = time.monotonic() + max(START_TIMEOUT, self.timeout)
         size = None
         while self.size != size:
@@ -221,10 +242,12 @@ class Gang:
                         )
                     ) from None
                 continue
-            rank, size, pid, node = connection.recv()
+            rank, size, pid = connection.recv()
             connection.send((sys.path, self.timeout))
             # Longer than the ranks wait for each other: they know more of what is missing.
-            self._links[rank] = Link(connection, pid, node, self.cache_bytes, 1.5 * self.timeout + 2)
+            self._links[rank] = Link(
+                connection, process_of(pid, self._key), self.cache_bytes, 1.5 * self.timeout + 2
+            )
 
     def _enqueue(self, work):
         with self._condition:
@@ -261,6 +284,7 @@ class Gang:
     def _next(self, rank):
         """What an idle rank is to do next; None when there is nothing any more."""
         with self._condition:
+            self._working.discard(rank)
             while self._error is None:
                 work = next((work for work in self._queue if rank < work.n_allowed), None)
                 if work is None:
@@ -273,10 +297,12 @@ class Gang:
                     while work.n_present < self.size and self._error is None:
                         self._condition.wait()
                     if self._error is None:
+                        self._working.add(rank)
                         return work.give(rank)
                 else:
                     self._queue.remove(work)
                     if work.futures[0].set_running_or_notify_cancel():
+                        self._working.add(rank)
                         return work.give(rank)
         return None
 
@@ -298,10 +324,8 @@ class Gang:
         try:
             value = pickle.loads(value)
         except Exception as error:
-            kind, value = (
-                FAILED,
-                RankError(f"cannot unpickle a rank's answer: {type(error).__name__}: {error}"),
-            )
+            kind = FAILED
+            value = RankError(f"cannot unpickle a rank's answer: {type(error).__name__}: {error}")
         if kind == DONE:
             future.set_result(value)
         else:

@@ -33,7 +33,7 @@ class Worker:
         self.busy = threading.Event()
         self.parcels = queue.SimpleQueue()
         ranks.end = self.end
-        connection.send((ranks.rank, ranks.size, os.getpid(), os.uname().nodename))
+        connection.send((ranks.rank, ranks.size, os.getpid()))
         path, ranks.timeout = connection.recv()
         sys.path.extend(folder for folder in path if folder not in sys.path)
 
