@@ -423,7 +423,7 @@ def gradients(
     double noise,                  # IN   scale of the logistic noise
     uint64_t seed,                 # IN   of the noise; and its stream
     uint64_t stream,
-    const int64_t[::1] first_rows, # IN   the number of each query's first row among all, or None: its offset
+    const int64_t[::1] first_rows,  # IN   the number of each query's first row among all, or None: its offset
     int64_t n_rows,                # IN   of all
     double[:, :, ::1] numbers,     # see scratch_shapes
     double[:, :, :, ::1] records,  # see scratch_shapes
@@ -472,7 +472,8 @@ def gradients(
             )
         else:
             query_gradients(
-                &task, n, first_rows[q] if first_rows is not None else start, &grades[start], row_weights + start if row_weights != NULL else NULL,
+                &task, n, first_rows[q] if first_rows is not None else start, &grades[start],
+                row_weights + start if row_weights != NULL else NULL,
                 &scores[start], worths, gaps, undecided, &numbers[thread, 0, 0], numbers.shape[2],
                 records, thread, &out_gradients[start], &out_hessians[start],
             )

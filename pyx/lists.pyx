@@ -29,7 +29,7 @@ def softmax_gradients(
     bint drawn,                  # IN   whether a uniform draw is taken from each mass
     uint64_t seed,
     uint64_t stream,
-    const int64_t[::1] first_rows, # IN   the number of each query's first row among all, or None: its offset
+    const int64_t[::1] first_rows,  # IN   the number of each query's first row among all, or None: its offset
     double[::1] gradients,       # OUT
     double[::1] hessians,        # OUT
     int n_threads,

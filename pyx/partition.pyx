@@ -46,7 +46,7 @@ cdef double SAME = 2.0 ** -50
 
 
 cdef inline bint agree(double highest, double minus_lowest) noexcept nogil:
-    """Whether values up to ``highest`` and down to minus ``minus_lowest`` are the same, and finite; none are."""
+    """Whether values up to the one and down to minus the other are the same, and finite; none are."""
     cdef double size = max(fabs(highest), fabs(minus_lowest))
     return highest + minus_lowest <= (SAME * size if size < INFINITY else -INFINITY)
 
@@ -208,7 +208,7 @@ cdef class Parter:
         return <int32_t>max(0, min(n_rows // self.min_samples_leaf - 1, self.max_depth - leaf.depth))
 
     cdef void find_ends(self, const Leaf* leaf, double* ends) noexcept nogil:
-        """What the leaf's rows want at most, and minus what they want at least, until that is not the same."""
+        """What the leaf's rows want at most, and minus what they want at least, until that differs."""
         ends[0] = ends[1] = -INFINITY if self.gradients is not None else 1.0  # not known: not the same
         if self.gradients is None:
             return
@@ -438,7 +438,7 @@ def largest_of_leaves(
     double[::1] largest,                # OUT  of each node; 0 where it was split
     int n_threads,
 ):
-    """The largest |value| of each leaf's rows: the first of three steps to sums over ranks, see rounding.h."""
+    """The largest |value| of each leaf's rows: the first of three steps to sums over ranks (rounding.h)."""
     cdef int64_t k
     for k in prange(
         leaves.shape[0], nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"

@@ -582,7 +582,7 @@ cdef class Finder:
             self.verify_all(ids, self.all_features, n_threads)
 
     def find_loosely(self, const int32_t[::1] ids, const int32_t[:, ::1] features, int n_threads):
-        """SPLIT records, shape (n_ids, ...): the best of some features only, of leaves whose lines have these.
+        """SPLIT records, shape (n_ids, ...): the best of some features only, of leaves with lines of these.
 
         ``features`` are rising, but for some that are -1; one line per leaf, or one line for all. See
         `choose_among`, and then `count_left_of`.

@@ -9,7 +9,7 @@ from ranktrees.communicator import Communicator, RankError
 
 
 class _Table:
-    """Where the ranks lay what they say: in turn on two sides, so that nothing is lost that others still read."""
+    """Where the ranks lay what they say: on two sides in turn, as others may still read the last."""
 
     def __init__(self, size):
         self.size = size

@@ -40,9 +40,8 @@ RANKED_TOGETHER = 4096  # leaves: each takes a number per feature meanwhile
 # which are merged. What one worker alone finds differs from what several find together.
 SHARDS = 1
 
-def searches(
-    split_search, codes, mapper, constraints, n_threads, ranks=ALONE, max_bins=MOST_BINS
-):
+
+def searches(split_search, codes, mapper, constraints, n_threads, ranks=ALONE, max_bins=MOST_BINS):
     """A function that makes searches over the same codes; what they share is made once.
 
     Parameters

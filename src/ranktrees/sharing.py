@@ -10,6 +10,7 @@ Draws are made by these numbers, so that it does not matter how queries are deal
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Any
 
 import joblib
 import numpy as np
@@ -170,7 +171,7 @@ ALL = Share(ALONE)
 
 def _places(ids_of_ranks: Sequence[list], name):
     """The place of each id among all, sorted; ids in the order of ranks."""
-    rank_of = {}
+    rank_of: dict[Any, int] = {}
     for rank, ids in enumerate(ids_of_ranks):
         for one in ids:
             if one in rank_of:

@@ -72,8 +72,8 @@ class FitData:
     """Checked training (or validation, or test) data.
 
     Labels and weights are in *internal order*: sorted by query, stably, queries in order of first appearance;
-    where ranks train together, in the order of their ids. `X` is never permuted: internal row `i` is row `order[i]` of
-    `X`. Arrays may share memory with the user's, so they are only to be read.
+    where ranks train together, in the order of their ids. `X` is never permuted: internal row `i` is row
+    `order[i]` of `X`. Arrays may share memory with the user's, so they are only to be read.
 
     Attributes
     ----------
@@ -133,14 +133,11 @@ class FitData:
         share = self.share
         if share.communicator.alone:
             return self, codes
-        sizes = np.diff(self.offsets)
-        heard = share.communicator.allgather(
-            (share.row_numbers, share.query_numbers, sizes, self.labels, self.weights, np.asarray(codes.T))
-        )
+        own = (share.row_numbers, share.query_numbers, np.diff(self.offsets))
+        heard = share.communicator.allgather((*own, self.labels, self.weights, np.asarray(codes.T)))
         numbers, queries, sizes, labels, weights, columns = zip(*heard, strict=True)
-        rows = np.argsort(np.concatenate(numbers), kind="stable")
-        sizes = np.concatenate(sizes)[np.argsort(np.concatenate(queries), kind="stable")]
-        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        rows, order = (np.argsort(np.concatenate(parts), kind="stable") for parts in (numbers, queries))
+        offsets = np.concatenate([[0], np.cumsum(np.concatenate(sizes)[order])]).astype(np.int64)
         whole = FitData(
             X=None,
             labels=np.concatenate(labels)[rows],
