@@ -617,7 +617,7 @@ def grower_of(
         max_features=max_features,
     )
     codes = readable(codes, np.uint32 if split_search == "exact" else None)
-    make_search = searches(split_search, codes, mapper, constraints, n_threads, max_bins)
+    make_search = searches(split_search, codes, mapper, constraints, n_threads, max_bins=max_bins)
     prices = Prices.none(codes.shape[1]) if prices is None else prices
     return TreeGrower(codes, mapper, constraints, prices, make_search, n_threads=n_threads, **rules)
 
