@@ -113,7 +113,8 @@ def hold_out(data, share, seed, instead="pass X_val, y_val and qid_val, or set e
     ValueError
         If there is only one query (or row).
     """
-    offsets = data.offsets if data.qid_given else np.arange(data.n_rows + 1)
+    whole = data.qid_given or data.preferences is not None
+    offsets = data.offsets if whole else np.arange(data.n_rows + 1)
     n_units = len(offsets) - 1
     if n_units < 2:
         raise ValueError(
@@ -133,8 +134,10 @@ def _keep(data, offsets, units):
     queries = sizes[units] if data.qid_given else [len(rows)]
     return replace(
         data,
-        labels=data.labels[rows],
+        labels=None if data.labels is None else data.labels[rows],
         weights=None if data.weights is None else data.weights[rows],
+        preferences=None if data.preferences is None else data.preferences.among(rows, data.n_rows),
+        positions=None if data.positions is None else data.positions[rows],
         order=rows if data.order is None else data.order[rows],
         offsets=np.concatenate([[0], np.cumsum(queries)]).astype(np.int64),
     )

@@ -23,6 +23,8 @@ from sklearn.exceptions import DataConversionWarning, NotFittedError
 from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
+from ranktrees.feedback import NOTHING, Feedback, Preferences
+
 __all__ = [
     "FitData",
     "MissingQueryWarning",
@@ -72,8 +74,9 @@ class FitData:
     ----------
     X : ndarray or scipy sparse CSR of shape (n_rows, n_features), float32 or float64
         The rows as `check_rows` returns them; those of a meta-estimator as they came.
-    labels : ndarray of shape (n_rows,), float64
-        Finite labels in internal order, contiguous; for a classifier 0 and 1, the places of `classes`.
+    labels : ndarray of shape (n_rows,), float64, or None
+        Finite labels in internal order, contiguous; for a classifier 0 and 1, the places of `classes`. None
+        where there are `preferences` only.
     weights : ndarray of shape (n_rows,), float64, or None
         Finite weights >= 0, at least one of them positive, in internal order; None when none were given.
     order : ndarray of shape (n_rows,), intp, or None
@@ -84,15 +87,21 @@ class FitData:
         Whether the query ids came from the user; False when all rows were taken for one query.
     classes : ndarray of shape (2,), or None
         What the labels of a classifier are called, sorted.
+    preferences : Preferences, or None
+        What was said about pairs of rows.
+    positions : ndarray of shape (n_rows,), int64, or None
+        The rank at which each row was shown, from 1, in internal order.
     """
 
     X: Any
-    labels: np.ndarray
+    labels: np.ndarray | None
     weights: np.ndarray | None
     order: np.ndarray | None
     offsets: np.ndarray
     qid_given: bool
     classes: np.ndarray | None = None
+    preferences: Preferences | None = None
+    positions: np.ndarray | None = None
 
     @property
     def n_rows(self) -> int:
@@ -105,8 +114,10 @@ class FitData:
         return len(self.offsets) - 1
 
     @property
-    def y(self) -> np.ndarray:
+    def y(self) -> np.ndarray | None:
         """The labels in the order of the rows of `X`, classes by their names."""
+        if self.labels is None:
+            return None
         labels = self.as_given(self.labels)
         return labels if self.classes is None else self.classes[labels.astype(np.intp)]
 
@@ -114,6 +125,12 @@ class FitData:
     def query_of_row(self) -> np.ndarray:
         """The number of the query of every internal row."""
         return np.repeat(np.arange(self.n_queries), np.diff(self.offsets))
+
+    @property
+    def feedback(self) -> dict[str, Any]:
+        """What there is beside labels."""
+        both = {"preferences": self.preferences, "positions": self.positions}
+        return {name: values for name, values in both.items() if values is not None}
 
     def as_given(self, values: np.ndarray) -> np.ndarray:
         """Values in internal order, brought into the order of the rows of `X`."""
@@ -1211,6 +1228,7 @@ def check_fit(
     group=None,
     ranker: bool = True,
     read_rows: bool = True,
+    feedback: Feedback = NOTHING,
 ) -> FitData:
     """Check everything that fit was given.
 
@@ -1239,6 +1257,8 @@ def check_fit(
         Whether missing query ids deserve a `MissingQueryWarning`.
     read_rows : bool, default=True
         False for a meta-estimator, which leaves the rows to the estimator inside.
+    feedback : Feedback, default=NOTHING
+        What was given beside labels. With pairs, `y` may be None, and nothing is said of missing query ids.
 
     Returns
     -------
@@ -1263,7 +1283,8 @@ def check_fit(
     rows, levels = _read_rows(X, None, estimator, "X") if read_rows else (X, {})
     classes = getattr(estimator, "classes_", None) if getattr(estimator, "warm_start", False) else None
     ids = {"qid": qid, "groups": groups}
-    data = _join(estimator, X, rows, y, sample_weight, ids, {"group": group}, classes=classes)
+    sizes = {"group": group}
+    data = _join(estimator, X, rows, y, sample_weight, ids, sizes, classes=classes, feedback=feedback)
     if read_rows:
         _set_columns(estimator, X, rows, levels)
     else:
@@ -1271,7 +1292,7 @@ def check_fit(
     if data.classes is not None:
         estimator.classes_ = data.classes
     estimator._qid_given = data.qid_given
-    if ranker and not data.qid_given:
+    if ranker and not data.qid_given and data.preferences is None:
         warnings.warn(
             f"{type(estimator).__name__} was fitted without query ids, so all {data.n_rows} rows were taken "
             "for one query. Pass qid= (one id per row), or a y whose index has a level named 'qid'; a qid "
@@ -1293,6 +1314,7 @@ def check_validation(
     eval_qid,
     train: FitData,
     ranker: bool = True,
+    feedback: Feedback = NOTHING,
 ) -> FitData | None:
     """Check the validation data of fit, in our spelling or in LightGBM's.
 
@@ -1316,6 +1338,8 @@ def check_validation(
     ranker : bool, default=True
         Whether the estimator is a ranker. Both kinds need query ids for validation when they had some for
         training.
+    feedback : Feedback, default=NOTHING
+        What was given beside labels. With pairs, `y_val` may be None.
 
     Returns
     -------
@@ -1338,7 +1362,7 @@ def check_validation(
     """
     ours = {"X_val": X_val, "y_val": y_val, "sample_weight_val": sample_weight_val, "qid_val": qid_val}
     theirs = {"eval_set": eval_set, "eval_group": eval_group, "eval_qid": eval_qid}
-    given = [name for name, value in ours.items() if value is not None]
+    given = [name for name, value in ours.items() if value is not None] + feedback.given
     eval_given = [name for name, value in theirs.items() if value is not None]
     if not given and not eval_given:
         return None
@@ -1355,7 +1379,7 @@ def check_validation(
         sizes = _only_entry(eval_group, "eval_group", "query sizes")
         names = ("X of eval_set", "y of eval_set", "sample_weight_val")
         qid_name, size_name = "eval_qid", "eval_group"
-    elif X_val is None or y_val is None:
+    elif X_val is None or (y_val is None and feedback.pairs is None):
         absent = "X_val" if X_val is None else "y_val"
         raise ValueError(
             f"{absent} is None but {given[0]} is given; expected both X_val and y_val: pass {absent}."
@@ -1363,7 +1387,7 @@ def check_validation(
     rows = check_rows(estimator, X_val, reset=False, name=names[0])
     ids = {qid_name: qid_val}
     sizes = {size_name: sizes}
-    data = _join(estimator, X_val, rows, y_val, sample_weight_val, ids, sizes, names, train.classes)
+    data = _join(estimator, X_val, rows, y_val, sample_weight_val, ids, sizes, names, train.classes, feedback)
     if train.qid_given and not data.qid_given:
         wanted = "eval_qid=[qid] or eval_group=[sizes]" if eval_given else "qid_val="
         raise ValueError(
@@ -1507,12 +1531,15 @@ def _join(
     sizes: dict,
     names=("X", "y", "sample_weight"),
     classes: np.ndarray | None = None,
+    feedback: Feedback = NOTHING,
 ) -> FitData:
     """Labels, weights and queries of the `rows` read from `X`; `classes` are those of a fitted classifier."""
     X_name, y_name, weight_name = names
     n_rows = _num_samples(rows)
-    labels = _check_labels(y, n_rows, y_name, X_name, estimator)
-    if is_classifier(estimator):
+    labels = None
+    if y is not None or feedback.pairs is None:
+        labels = _check_labels(y, n_rows, y_name, X_name, estimator)
+    if labels is not None and is_classifier(estimator):
         classes, labels = _class_numbers(labels, classes, y_name)
     else:
         classes = None
@@ -1522,17 +1549,18 @@ def _join(
     order, offsets = queries or (None, np.array([0, n_rows], np.int64))
     weights = _check_weights(sample_weight, n_rows, len(offsets) - 1, weight_name)
     if order is not None:
-        labels = labels[order]
+        labels = None if labels is None else labels[order]
         weights = None if weights is None else weights[order]
-    return FitData(
+    data = FitData(
         X=rows,
-        labels=np.ascontiguousarray(labels),
+        labels=None if labels is None else np.ascontiguousarray(labels),
         weights=None if weights is None else np.ascontiguousarray(weights),
         order=order,
         offsets=offsets,
         qid_given=queries is not None,
         classes=classes,
     )
+    return feedback.joined(data)
 
 
 def only_pair(eval_set):

@@ -31,10 +31,13 @@ class Objective:
         What `as_objective` knows it by.
     constant_hessian : bool
         True if a row's hessian is its weight, whatever its score.
+    learns_from : tuple of str
+        What else `bind` takes, by name: "preferences" between rows, the "positions" where they were shown.
     """
 
     name: ClassVar[str]
     constant_hessian: ClassVar[bool] = False
+    learns_from: ClassVar[tuple[str, ...]] = ()
 
     @property
     def leaf_quantile(self) -> float | None:
