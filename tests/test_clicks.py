@@ -264,6 +264,7 @@ def test_stopping_early_on_labels_and_on_clicks(shown):
         ({"position": 1 << 40}, "position holds 1099511627776 in row 0"),
         ({"position": "a"}, "position holds values of dtype"),
         ({"position": None, "propensities": [1.0]}, "propensities .* but position is None"),
+        ({"position": None, "loss": LambdaMART(propensities=[1.0])}, "propensities .* but position is None"),
         ({"propensities": [1.0, 0.5]}, "position goes up to 10, but there are 2 propensities"),
         ({"propensities": [1.0] * 9 + [0.0]}, "propensities=.*finite numbers > 0"),
         ({"loss": "xendcg"}, "position is given, but loss='xendcg' .* 'lambdamart' and 'lambdaloss'"),

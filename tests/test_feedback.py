@@ -10,6 +10,8 @@ import sklearn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.model_selection import cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 from ranktrees import LambdaMARTRanker, MissingQueryWarning, QueryKFold, RandomForestRanker, make_ranking
 from ranktrees.feedback import Preferences, pairs_among, preference_accuracy_score
@@ -365,6 +367,14 @@ def test_tools_that_slice_rows_do_not_pass_pairs(rows, pairs):
             ranker().set_fit_request(pairs=True)
         with pytest.raises(TypeError, match="pairs"):
             cross_validate(ranker(), X, y, cv=QueryKFold(3), params={"groups": qid, "pairs": pairs})
+
+
+def test_pipelines_pass_pairs(rows, pairs):
+    """They keep rows as they stand; with metadata routing, which does not ask, nothing passes pairs."""
+    X, _, qid = rows
+    pipeline = make_pipeline(FunctionTransformer(), ranker(max_iter=3))
+    pipeline.fit(X, lambdamartranker__pairs=pairs, lambdamartranker__qid=qid)
+    assert pipeline[-1].ensemble_ == ranker(max_iter=3).fit(X, pairs=pairs, qid=qid).ensemble_
 
 
 @pytest.mark.parametrize("wrong", [([[0, 1.5]], [0]), ([0, 1], [0]), ([[0, 1]], [[0]]), ([[0, 1]], [0, 0])])

@@ -1517,11 +1517,6 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
                     f"{name} is given, but loss={self.loss!r} does not learn from {source}; expected one of "
                     f"{' and '.join(able)}: choose one, or leave {name} out."
                 )
-        if by_pairs and feedback.position is not None:
-            raise ValueError(
-                "pairs and position are both given; expected one kind of feedback. Pairs of a clicked row "
-                "and one that is not are corrected by pair_weight: see the guide, Learning from clicks."
-            )
         if by_pairs and sample_weight is not None:
             raise ValueError(
                 "pairs and sample_weight are both given, but rows are not what is learned from; expected one "
@@ -1535,7 +1530,8 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
                 f"truncation_level={level!r} says which pairs of labels count, but pairs are given, which "
                 f"all count; leave it at {default!r}."
             )
-        if self.propensities is not None and feedback.position is None:
+        propensities = getattr(self.loss, "propensities", self.propensities)
+        if propensities is not None and feedback.position is None:
             raise ValueError(
                 "propensities say how often positions are looked at, but position is None; expected the rank "
                 "at which each row was shown: pass position, or leave propensities out."

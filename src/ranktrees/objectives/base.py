@@ -75,6 +75,11 @@ class Objective:
         Returns
         -------
         Bound
+
+        Notes
+        -----
+        Where `learns_from` has their names, it is also called with ``preferences``, a `Preferences` between
+        rows, whose labels may be None, or ``positions``, int64, where rows were shown, from 1.
         """
         raise NotImplementedError(
             f"{type(self).__name__} must define bind(labels, weights, offsets, n_threads)"
