@@ -1445,7 +1445,7 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
         y : array-like of shape (n_rows,), default=None
             Labels: finite, any number of grades; clicks, where ``position`` is given. A pandas Series whose
             index has a level named "qid" brings the query ids along, also through scikit-learn's splitters.
-            With ``pairs`` it may be None; otherwise it serves measures only, and nothing is learned from it.
+            With ``pairs`` it may be None; if it is not, it serves measures, and nothing is learned from it.
         sample_weight : array-like of shape (n_rows,), default=None
             Row weights >= 0; a query's weight is given to each of its rows. They multiply. Not with
             ``pairs``, which have ``pair_weight``.
