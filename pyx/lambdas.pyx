@@ -15,7 +15,7 @@ likely as any other, exactly where ranks are worth the same in each, else in the
 random.
 """
 from cython.parallel cimport prange, threadid
-from libc.math cimport INFINITY
+from libc.math cimport INFINITY, fabs
 from libc.stdint cimport int16_t, int64_t, uint64_t
 from libc.string cimport memset
 
@@ -40,6 +40,9 @@ cdef extern from "pairs.h" nogil:
     double add_pairs(
         int kind, bint spread, bint sized, int64_t n, int64_t top, double sigma, const Weighing* by,
         const double* scores, double* grades, double* exponentials, double* gradients, double* hessians,
+    ) noexcept
+    double weight_of_pair(
+        int kind, double difference, double swap, double turned, double apart, double share, double given
     ) noexcept
 
 cpdef enum Pairs:  # what a pair weighs and costs
@@ -268,10 +271,61 @@ cdef void fill_worth(
                 misses += 1
 
 
+cdef struct Clicks:  # of all rows, as they came
+    const double* clicked        # what multiplies a pair whose better row this is
+    const double* unclicked      # and whose worse
+    double* clicked_costs        # OUT  what the pairs cost whose better row this is, without its own factor
+    double* unclicked_costs      # OUT  and whose worse
+
+
+cdef double add_click_pairs(
+    int kind, bint spread, int64_t n, int64_t top, double sigma, const Weighing* by, const Ranked* rows,
+    const Clicks* clicks, int64_t start, const double* scores, const double* grades, double* gradients,
+    double* hessians,
+) noexcept nogil:
+    """As add_pairs of a measure, each pair times the factors of its two rows; and what the pairs cost.
+
+    Few rows are clicked, so that most pairs are none.
+    """
+    cdef int64_t i, j, better, worse, clicked, unclicked
+    cdef bint turned = kind == TURNED
+    cdef double size = 0.0, difference, weight, gap, x, small, wrong, bend, cost
+    for i in range(top):
+        for j in range(i + 1, n):
+            difference = grades[i] - grades[j]
+            if difference == 0:
+                continue
+            weight = weight_of_pair(
+                kind, difference, by.worth[i] - by.worth[j], by.risen[i] - by.risen[j] if turned else 0.0,
+                by.apart[j - i] if kind == MIXED else 0.0, by.shares[i] if turned else 1.0, 0.0,
+            )
+            gap = scores[i] - scores[j]
+            weight = fabs(weight) / (0.01 + fabs(gap) if spread else 1.0)
+            better = i if difference > 0 else j
+            worse = j if difference > 0 else i
+            x = sigma * (gap if difference > 0 else -gap)
+            small = portable_exp(-x if x > 0 else x)
+            wrong = (small if x > 0 else 1.0) / (1.0 + small)
+            cost = weight * (LN_2 * portable_log2(1.0 + small) - (x if x < 0 else 0.0))
+            clicked = start + rows[better].position
+            unclicked = start + rows[worse].position
+            clicks.clicked_costs[clicked] += cost * clicks.unclicked[unclicked]
+            clicks.unclicked_costs[unclicked] += cost * clicks.clicked[clicked]
+            weight = weight * clicks.clicked[clicked] * clicks.unclicked[unclicked]
+            bend = weight * (small / ((1.0 + small) * (1.0 + small)))
+            size += weight * wrong
+            gradients[better] -= weight * wrong
+            gradients[worse] += weight * wrong
+            hessians[better] += bend
+            hessians[worse] += bend
+    return size
+
+
 cdef void query_gradients(
     const Task* task,
     int64_t n,
-    int64_t first_row,
+    int64_t start,
+    int64_t first_row,     # its number among all rows
     const double* query_grades,
     const double* query_weights,
     const double* query_scores,
@@ -282,6 +336,7 @@ cdef void query_gradients(
     int64_t width,
     double[:, :, :, ::1] records,
     int thread,
+    const Clicks* clicks,       # or NULL
     double* out_gradients,
     double* out_hessians,
 ) noexcept nogil:
@@ -329,10 +384,16 @@ cdef void query_gradients(
             fill_worth(task, n, grades, discounts, worth, risen, shares)
         memset(gradients, 0, end * sizeof(double))
         memset(hessians, 0, end * sizeof(double))
-        size += add_pairs(
-            kind, task.spread and not undecided, task.norm != NONE, n, min(task.truncation, n - 1),
-            task.sigma, &by, scores, grades, exponentials, gradients, hessians,
-        )
+        if clicks != NULL:
+            size += add_click_pairs(
+                kind, task.spread and not undecided, n, min(task.truncation, n - 1), task.sigma, &by, rows,
+                clicks, start, scores, grades, gradients, hessians,
+            )
+        else:
+            size += add_pairs(
+                kind, task.spread and not undecided, task.norm != NONE, n, min(task.truncation, n - 1),
+                task.sigma, &by, scores, grades, exponentials, gradients, hessians,
+            )
         for i in range(n):
             position = rows[i].position
             out_gradients[position] = gradients[i] if k == 0 else out_gradients[position] + gradients[i]
@@ -342,6 +403,10 @@ cdef void query_gradients(
         weight = norm if query_weights == NULL else norm * query_weights[i]
         out_gradients[i] = weight * (scale * out_gradients[i])
         out_hessians[i] = weight * (scale * scale * out_hessians[i])
+        if clicks != NULL:
+            weight = (1.0 if query_weights == NULL else query_weights[i]) / n_orders
+            clicks.clicked_costs[start + i] *= weight
+            clicks.unclicked_costs[start + i] *= weight
 
 
 cdef double mean_swap(int64_t n, const double* worth, const double* apart, int64_t top) noexcept nogil:
@@ -425,10 +490,13 @@ def gradients(
     uint64_t stream,
     const int64_t[::1] first_rows,  # IN   the number of each query's first row among all, or None: its offset
     int64_t n_rows,                # IN   of all
+    const double[::1] clicked,     # IN   what multiplies a pair by its better row, or None
+    const double[::1] unclicked,   # IN   and by its worse
     double[:, :, ::1] numbers,     # see scratch_shapes
     double[:, :, :, ::1] records,  # see scratch_shapes
     double[::1] out_gradients,     # OUT
     double[::1] out_hessians,      # OUT
+    double[:, ::1] out_costs,      # OUT  with those: of each row, clicked and unclicked (see `Clicks`)
     int n_threads,
 ):
     """Each row's gradient and hessian: sums of lambda and of sigma^2 weight rho (1 - rho) over its pairs."""
@@ -437,9 +505,17 @@ def gradients(
     cdef const double* worths = &worth[0] if worth is not None else NULL
     cdef const double* gaps = &apart[LANES] if apart is not None else NULL
     cdef const double* row_weights = &weights[0] if weights is not None else NULL
-    cdef bint undecided
+    cdef bint undecided, of_clicks = clicked is not None
     cdef int thread
+    cdef Clicks clicks
     cdef Task task
+    memset(&clicks, 0, sizeof(clicks))
+    if of_clicks:
+        out_costs[:] = 0.0
+        clicks.clicked = &clicked[0]
+        clicks.unclicked = &unclicked[0]
+        clicks.clicked_costs = &out_costs[0, 0]
+        clicks.unclicked_costs = &out_costs[1, 0]
     task.pairs = pairs
     task.low = low
     task.at = at
@@ -464,7 +540,7 @@ def gradients(
             memset(&out_hessians[start], 0, n * sizeof(double))
             continue
         undecided = all_equal(&scores[start], n)
-        if undecided and task.pairs < ERR:
+        if undecided and task.pairs < ERR and not of_clicks:
             undecided_gradients(
                 &task, n, row_weights + start if row_weights != NULL else NULL, worths, gaps,
                 sort_query(&grades[start], n, records, thread),
@@ -472,10 +548,10 @@ def gradients(
             )
         else:
             query_gradients(
-                &task, n, first_rows[q] if first_rows is not None else start, &grades[start],
+                &task, n, start, first_rows[q] if first_rows is not None else start, &grades[start],
                 row_weights + start if row_weights != NULL else NULL,
                 &scores[start], worths, gaps, undecided, &numbers[thread, 0, 0], numbers.shape[2],
-                records, thread, &out_gradients[start], &out_hessians[start],
+                records, thread, &clicks if of_clicks else NULL, &out_gradients[start], &out_hessians[start],
             )
 
 

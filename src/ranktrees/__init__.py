@@ -4,7 +4,7 @@ from ranktrees.blending import BlendRanker
 from ranktrees.combining import optimal_weight, refine_weights
 from ranktrees.comparing import compare, compare_to_baseline
 from ranktrees.curves import score_curves
-from ranktrees.datasets import dump_letor, load_letor, load_letor_folds, make_ranking
+from ranktrees.datasets import dump_letor, load_letor, load_letor_folds, make_clicks, make_ranking
 from ranktrees.early_exit import EarlyExit, pick_early_exit
 from ranktrees.ensemble import Ensemble
 from ranktrees.estimators import (
@@ -48,6 +48,7 @@ __all__ = [
     "dump_letor",
     "load_letor",
     "load_letor_folds",
+    "make_clicks",
     "make_ranking",
     "optimal_weight",
     "pick_early_exit",

@@ -23,6 +23,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, St
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
+from ranktrees.batches import Batches
 from ranktrees.binning import MOST_BINS, BinMapper
 from ranktrees.boosting import Followed, boost
 from ranktrees.callbacks import Bar, EarlyStopping, Lines, ScikitLearnCallbacks
@@ -38,8 +39,8 @@ from ranktrees.constraints import (
     usable_features,
 )
 from ranktrees.costs import FeatureCosts, Prices, used_features
-from ranktrees.datasets.batches import Batches
 from ranktrees.ensemble import Ensemble
+from ranktrees.feedback import NOTHING, Feedback
 from ranktrees.fitted import SCORES_REQUEST, FittedTrees, own_model, respelt
 from ranktrees.forest import grow_forest
 from ranktrees.growing import TreeGrower
@@ -54,12 +55,14 @@ from ranktrees.sharing import deal
 from ranktrees.spool import Spool, by_parts
 from ranktrees.streaming import values_of_codes
 from ranktrees.validation import (
+    FitData,
     MissingQueryWarning,
     check_columns,
     check_fit,
     check_rows,
     check_score,
     check_validation,
+    find_queries,
     is_fitted,
     only_pair,
     unchanged_on_failure,
@@ -120,6 +123,10 @@ BOOSTING_CONSTRAINTS = {
     "init_cv": ["cv_object", StrOptions({"oob"})],
     "measure": [str, Measure, callable, None],
 }
+
+# What counts rows, or goes with what does: it cannot be sliced by rows, so that nothing routes it.
+_NOT_BY_ROW = dict.fromkeys(("pairs", "pair_weight", "pair_target"), UNUSED)
+_NOT_BY_ROW_VAL = dict.fromkeys((f"{name}_val" for name in _NOT_BY_ROW), UNUSED)
 
 RANKING_LOSSES = (
     "lambdamart",
@@ -532,39 +539,37 @@ class BoostedTrees(TreeEnsembleEstimator):
         ValueError, TypeError
             For every argument that cannot be meant; the message names it.
         """
+        queries = {"qid": qid, "groups": groups, "group": group}
+        validation = X_val, y_val, sample_weight_val, qid_val, eval_set, eval_group, eval_qid
+        return self._check_and_fit(X, y, sample_weight, queries, validation)
+
+    def _check_and_fit(
+        self, X, y, sample_weight, queries, validation, feedback=NOTHING, feedback_val=NOTHING
+    ):
         self._validate_params()
         if (ranks := driver()) is not None:
-            held_out = X_val, y_val, sample_weight_val, qid_val, eval_set, eval_group, eval_qid
-            some = any(given is not None for given in held_out)
-            ids = {"qid": qid, "groups": groups, "group": group}
-            self._fit_on_ranks(ranks, X, y, sample_weight, held_out if some else None, **ids)
+            held_out = validation if any(given is not None for given in validation) else None
+            _refuse_on_ranks(feedback)
+            self._fit_on_ranks(ranks, X, y, sample_weight, held_out, **queries)
             return self
         context = self._open_context(self.max_iter, X, y)
         with self._together() as communicator:
+            if not communicator.alone:
+                _refuse_on_ranks(feedback)
+            asks = {"ranker": self._wants_queries}
             data = check_fit(
                 self,
                 X,
                 y,
                 sample_weight,
-                qid=qid,
-                groups=groups,
-                group=group,
-                ranker=self._wants_queries,
+                **queries,
+                **asks,
                 communicator=communicator,
+                feedback=feedback,
             )
             self._agree(data)
-            held_out = check_validation(
-                self,
-                X_val,
-                y_val,
-                sample_weight_val,
-                qid_val,
-                eval_set,
-                eval_group,
-                eval_qid,
-                data,
-                ranker=self._wants_queries,
-            )
+            held_out = check_validation(self, *validation, data, **asks, feedback=feedback_val)
+            X_val, *_, eval_set, _, _ = validation
             X_held_out = X_val if eval_set is None else only_pair(eval_set)[0]
             self._fit(_as_read(X, data), data, _as_read(X_held_out, held_out), held_out, context)
         self._close_context(context, X, y)
@@ -577,7 +582,8 @@ class BoostedTrees(TreeEnsembleEstimator):
         ranks = data.share.communicator
         seed = self._seed(ranks) if earlier is None else self._seed_
         objective = self._objective(seed)
-        objective.check_labels(data.share.some_of_all(data.labels))
+        if data.preferences is None:
+            objective.check_labels(data.share.some_of_all(data.labels))
         self._refuse_fewer_trees(n_earlier, "max_iter")
         whole = data
         follow = self.early_stopping if self.early_stopping != "auto" else held_out is not None
@@ -588,11 +594,14 @@ class BoostedTrees(TreeEnsembleEstimator):
         mapper, codes = self._bin(data, n_threads)
         ranks.at("the start")
         n_threads_bound = threads_for(n_threads, 16 * data.n_rows)
-        bound = objective.bind(data.labels, data.weights, data.offsets, n_threads_bound, *data.share.others)
+        rows = data.labels, data.weights, data.offsets
+        bound = objective.bind(*rows, n_threads_bound, *data.share.others, **data.feedback)
+        if earlier is not None:
+            self._resume(bound)
         start = self._start(X, data, bound) if earlier is None else self._start_of_before(data)
         before = start["ensemble_"]
         starting_scores = partial(_starting_scores, start, n_threads)
-        measure = None if self._scoring() == "loss" else as_measure(self._scoring())
+        measure = self._measure_to_follow(data)
         if measure is not None and measure.by_order and not data.share.named:
             raise ValueError(
                 f"scoring={self.scoring!r} is a mean over queries, and without qid= all rows are one, which "
@@ -601,11 +610,13 @@ class BoostedTrees(TreeEnsembleEstimator):
         train = Followed(measure, bound, data, starting_scores(X, data, seen=True), n_threads=n_threads)
         validation, stopping = None, None
         if follow:
+            rows = held_out.labels, held_out.weights, held_out.offsets
+            measure = self._measure_to_follow(held_out)
             validation = Followed(
                 measure,
-                objective.bind(
-                    held_out.labels, held_out.weights, held_out.offsets, n_threads, *held_out.share.others
-                ),
+                objective.bind(*rows, n_threads, *held_out.share.others, **held_out.feedback)
+                if measure is None
+                else None,
                 held_out,
                 starting_scores(X_held_out, held_out),
                 mapper.encode(held_out.X, held_out.order, n_threads),
@@ -651,6 +662,7 @@ class BoostedTrees(TreeEnsembleEstimator):
             train_scores = [*self.train_score_[:n_earlier], *train_scores]
             validation_scores = [*self.validation_score_[:n_earlier], *validation_scores]
         self._seed_, self._fitted_costs = seed, costs
+        self._keep_of(bound)
         self.train_score_, self.validation_score_ = np.array(train_scores), np.array(validation_scores)
         self.n_iter_ = n_earlier + len(trees)
         self.best_iteration_ = self.n_iter_ if stopping is None else stopping.best_iteration
@@ -709,6 +721,11 @@ class BoostedTrees(TreeEnsembleEstimator):
             raise ValueError(
                 f"init is a {name} that is not fitted, but X is in batches, which only estimators of trees "
                 "read; expected one that is fitted: fit it first, and pass it."
+            )
+        if data.labels is None:
+            raise ValueError(
+                f"init is a {name} that is to be fitted here, but y is None; expected labels for it, too, or "
+                "one that is fitted already."
             )
         rows = X if data.order is None else _safe_indexing(X, data.order)
         own = own_model(self.init)
@@ -818,6 +835,16 @@ class BoostedTrees(TreeEnsembleEstimator):
     def _scoring(self):
         return "loss" if self.scoring is None else self.scoring
 
+    def _measure_to_follow(self, data):
+        """The measure that these rows are followed by; None: the loss."""
+        return None if self._scoring() == "loss" else as_measure(self._scoring())
+
+    def _resume(self, bound):
+        """Give the objective back what `_keep_of` took from it."""
+
+    def _keep_of(self, bound):
+        """Take what the objective has learned beside trees, as fitted attributes."""
+
     def _leaf_values_by(self):
         """How the values of a tree's leaves follow from the gradients."""
         return {"learning_rate": self.learning_rate, "l2_regularization": self.l2_regularization}
@@ -856,6 +883,15 @@ def _starting_scores(start, n_threads, X, data, seen=False):
         scores = _scores_of_foreign(start["init_"], X)
     scores = by_parts(lambda rows, start: ensemble.predict(rows, n_threads, start=start), data.X, scores)
     return scores if data.order is None else scores[data.order]
+
+
+def _refuse_on_ranks(feedback):
+    for name in ("pairs", "position"):
+        if getattr(feedback, name) is not None:
+            raise ValueError(
+                f"{name} is given, but ranks that train together learn from labels only; expected y alone: "
+                "train in one process to learn from it."
+            )
 
 
 def _as_read(X, data):
@@ -1333,6 +1369,10 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
     sums of these forces and takes a Newton step (see `HistGBRTRegressor`). The model has the same bytes for
     any ``n_jobs``.
 
+    Beside labels, it learns from preferences between rows (``loss="ranknet"`` and "gbrank") and from clicks
+    on rows that were shown at known positions ("lambdamart" and "lambdaloss"): see `fit`, and the guide,
+    "Preferences instead of labels" and "Learning from clicks".
+
     Parameters
     ----------
     loss : str, Objective or callable, default="lambdamart"
@@ -1346,6 +1386,7 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
         loss. "lambdaloss" takes NDCG and DCG, "xendcg" its gain.
     truncation_level : int or None, default=30
         Pairs count where the row ranked higher is among the first ``truncation_level``; None: all pairs.
+        Not looked at where ``pairs`` are given, which all count.
     gain : {"exp2", "linear"}, array-like, callable or None, default=None
         What a label is worth; None is the measure's own, :math:`2^{label} - 1`.
     sigma : float, default=1.0
@@ -1361,6 +1402,12 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
         stochastic ranks, as YetiRank has them.
     n_orders : int, default=1
         With ``noise``: how many such orders a round takes the mean of.
+    bias_norm : float, default=0.25
+        Where ``position`` is given: the larger, the nearer to 1 are the propensities that are found,
+        p of `objectives.LambdaMART`.
+    propensities : array-like of shape (n_positions,), default=None
+        Where ``position`` is given: how often each position is looked at, from the first on, if it is known;
+        only ratios matter. None: they are found beside the trees.
     step : {"newton", "optimal"}, default="newton"
         The weight of each new tree: "newton" is ``learning_rate``; "optimal" the one in ``step_interval``
         with which the measure is highest on the training rows, see `optimal_weight`.
@@ -1467,7 +1514,11 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
     best_iteration_ : int
         The number of trees kept: after early stopping those up to the best validation score.
     train_score_, validation_score_ : ndarray of float64
-        The followed score after each tree; empty where nothing was followed.
+        The followed score after each tree; empty where nothing was followed. Of rows without labels it
+        is minus the loss of their pairs.
+    propensities_, unclicked_propensities_ : ndarray of float64, shape (n_positions,)
+        Where ``position`` was given: how much more often rows at a position are clicked, or not, than at the
+        first, whatever is shown there (t+ and t- of `objectives.LambdaMART`); NaN where no pair tells.
     feature_importances_ : ndarray of float64, shape (n_features,)
     n_features_in_ : int
     feature_names_in_ : ndarray of str
@@ -1495,6 +1546,8 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
     query_norm: str = "none"
     noise: float = 0.0
     n_orders: int = 1
+    bias_norm: float = 0.25
+    propensities: Any = None
     step: str = "newton"
     step_interval: Any = (0.1, 5.0)
     l2_regularization: float = 1.0
@@ -1516,9 +1569,207 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
         "query_norm": [StrOptions({"none", "log", "unit"})],
         "noise": [Interval(Real, 0, None, closed="left")],
         "n_orders": [Interval(Integral, 1, None, closed="left")],
+        "bias_norm": [Interval(Real, 0, None, closed="left")],
+        "propensities": ["array-like", None],
         "step": [StrOptions({"newton", "optimal"})],
         "step_interval": ["array-like"],
     }
+
+    __metadata_request__fit = {"position": True, **_NOT_BY_ROW, **_NOT_BY_ROW_VAL}  # noqa: RUF012
+    __metadata_request__score = _NOT_BY_ROW
+
+    @with_callbacks
+    def fit(
+        self,
+        X,
+        y=None,
+        sample_weight=None,
+        *,
+        qid=None,
+        groups=None,
+        group=None,
+        pairs=None,
+        pair_weight=None,
+        pair_target=None,
+        position=None,
+        X_val=None,
+        y_val=None,
+        sample_weight_val=None,
+        qid_val=None,
+        pairs_val=None,
+        pair_weight_val=None,
+        pair_target_val=None,
+        eval_set=None,
+        eval_group=None,
+        eval_qid=None,
+    ):
+        """Grow the trees.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
+            NaN is a missing value. Float32 and float64 are read as they are, without a copy.
+        y : array-like of shape (n_rows,), default=None
+            Labels: finite, any number of grades; clicks, where ``position`` is given. A pandas Series whose
+            index has a level named "qid" brings the query ids along, also through scikit-learn's splitters.
+            With ``pairs`` it may be None; if it is not, it serves measures, and nothing is learned from it.
+        sample_weight : array-like of shape (n_rows,), default=None
+            Row weights >= 0; a query's weight is given to each of its rows. They multiply. Not with
+            ``pairs``, which have ``pair_weight``.
+        qid : array-like of shape (n_rows,), default=None
+            The query of each row: any hashable values, in any order. Rows of a query can be compared; of
+            clicks, those that were shown together.
+        groups : array-like of shape (n_rows,), default=None
+            The same under the name that scikit-learn's splitters know.
+        group : array-like of shape (n_queries,), default=None
+            Query sizes in row order, as LightGBM takes them.
+        pairs : array-like of shape (n_pairs, 2), int, default=None
+            Preferences to learn from, with the losses "ranknet" and "gbrank": in each line two rows of ``X``
+            of one query, the first preferred to the second. They may contradict each other and come in any
+            order. They count rows, so that scikit-learn's splitters cannot slice them: see
+            `feedback.pairs_among`.
+        pair_weight : array-like of shape (n_pairs,), default=None
+            Weights >= 0 of the pairs.
+        pair_target : array-like of shape (n_pairs,), default=None
+            The probability of each pair that its first row is the better one: .5 says that both are as good.
+            None is 1 for each.
+        position : array-like of shape (n_rows,), int, default=None
+            The rank at which each row was shown, from 1, where ``y`` are clicks: with the losses "lambdamart"
+            and "lambdaloss" they are corrected for positions being looked at more or less often.
+        X_val, y_val, sample_weight_val, qid_val, pairs_val, pair_weight_val, pair_target_val : default=None
+            Rows to stop early on, by labels or by pairs, which count the rows of ``X_val``. Without labels
+            the loss of the pairs is followed. Where clicks are learned from, ``y_val`` had better be labels.
+        eval_set, eval_group, eval_qid : default=None
+            The same as LightGBM and XGBoost take them: lists of one entry.
+
+        Returns
+        -------
+        self : LambdaMARTRanker
+            Fitted. A fit that fails leaves it as it was.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For every argument that cannot be meant; the message names it.
+
+        Examples
+        --------
+        >>> from ranktrees import LambdaMARTRanker
+        >>> X, pairs = [[0.0], [1.0], [2.0]], [[2, 0], [1, 0], [2, 1]]
+        >>> ranker = LambdaMARTRanker("ranknet", min_samples_leaf=1, subsample=1.0).fit(X, pairs=pairs)
+        >>> ranker.score(X, pairs=pairs)
+        1.0
+        """
+        feedback = Feedback(pairs, pair_weight, pair_target, position)
+        feedback_val = Feedback(pairs_val, pair_weight_val, pair_target_val, suffix="_val")
+        self._refuse_feedback(
+            feedback, feedback_val, sample_weight, X_val is not None or eval_set is not None
+        )
+        queries = {"qid": qid, "groups": groups, "group": group}
+        validation = X_val, y_val, sample_weight_val, qid_val, eval_set, eval_group, eval_qid
+        return self._check_and_fit(X, y, sample_weight, queries, validation, feedback, feedback_val)
+
+    def _refuse_feedback(self, feedback, feedback_val, sample_weight, validates):
+        """Raise where what was given beside labels does not go with the rest."""
+        by_pairs, by_pairs_val = feedback.pairs is not None, feedback_val.pairs is not None
+        kind = BY_NAME[self.loss] if isinstance(self.loss, str) and self.loss in BY_NAME else self.loss
+        learns_from = getattr(kind, "learns_from", ())
+        for name, given, source in (
+            ("pairs", by_pairs, "preferences"),
+            ("position", feedback.position is not None, "positions"),
+        ):
+            if given and source not in learns_from:
+                able = [repr(loss) for loss in RANKING_LOSSES if source in BY_NAME[loss].learns_from]
+                raise ValueError(
+                    f"{name} is given, but loss={self.loss!r} does not learn from {source}; expected one of "
+                    f"{' and '.join(able)}: choose one, or leave {name} out."
+                )
+        if by_pairs and sample_weight is not None:
+            raise ValueError(
+                "pairs and sample_weight are both given, but rows are not what is learned from; expected one "
+                "weight per pair: pass pair_weight."
+            )
+        named = isinstance(self.loss, str)
+        level = self.truncation_level if named else getattr(self.loss, "truncation_level", None)
+        default = LambdaMARTRanker.truncation_level if named else None
+        if by_pairs and level not in (None, default):
+            raise ValueError(
+                f"truncation_level={level!r} says which pairs of labels count, but pairs are given, which "
+                f"all count; leave it at {default!r}."
+            )
+        propensities = getattr(self.loss, "propensities", self.propensities)
+        if propensities is not None and feedback.position is None:
+            raise ValueError(
+                "propensities say how often positions are looked at, but position is None; expected the rank "
+                "at which each row was shown: pass position, or leave propensities out."
+            )
+        if by_pairs_val and not by_pairs:
+            raise ValueError(
+                "pairs_val is given, but fit learns from labels; expected y_val, or pairs to learn from, too."
+            )
+        if by_pairs and validates and not by_pairs_val and self.scoring == "loss":
+            raise ValueError(
+                'scoring="loss" follows the loss of pairs, but there are none of the validation rows; pass '
+                "pairs_val, or choose a measure of y_val."
+            )
+
+    def score(
+        self,
+        X,
+        y=None,
+        sample_weight=None,
+        *,
+        qid=None,
+        groups=None,
+        pairs=None,
+        pair_weight=None,
+        pair_target=None,
+        early_exit=None,
+    ):
+        """The mean of ``measure`` over the queries; of pairs, the share that is in the right order.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
+        y : array-like of shape (n_rows,), default=None
+            Labels. A pandas Series whose index has a level named "qid" brings the query ids along.
+        sample_weight : array-like of shape (n_rows,), default=None
+            A query weighs as much as its rows on average.
+        qid, groups : array-like of shape (n_rows,), default=None
+            The query of each row, in any order; two names for the same thing, so that scikit-learn's
+            splitters, which know ``groups``, and people, who know ``qid``, are both served.
+        pairs, pair_weight, pair_target : array-like, default=None
+            Instead of labels, as for `fit`: see `feedback.preference_accuracy_score`.
+        early_exit : EarlyExit, default=None
+            As for `predict`. Measures of a ranking see rows that are dropped behind all that stayed in
+            longer.
+
+        Returns
+        -------
+        score : float
+            Higher is better. NaN, with an ``UndefinedMetricWarning``, where no query counts.
+
+        Raises
+        ------
+        ValueError
+            If there are both labels and pairs, or if the model was fitted with query ids and none are given
+            here with labels.
+        """
+        if pairs is None and pair_weight is None and pair_target is None:
+            return super().score(X, y, sample_weight, qid=qid, groups=groups, early_exit=early_exit)
+        check_is_fitted(self)
+        beside = {"y": y, "sample_weight": sample_weight, "early_exit": early_exit}
+        if given := [name for name, value in beside.items() if value is not None]:
+            raise ValueError(
+                f"score was given pairs and {given[0]}; expected labels or pairs: score them one by one."
+            )
+        rows = check_rows(self, X, reset=False)
+        queries = find_queries(rows.shape[0], {"qid": qid, "groups": groups}, {"X": X})
+        order, offsets = queries or (None, np.array([0, rows.shape[0]]))
+        data = FitData(rows, None, None, order, offsets, queries is not None)
+        data = Feedback(pairs, pair_weight, pair_target).joined(data)
+        scores = self._scores(X, rows)
+        return data.preferences.agreement(scores if order is None else scores[order])
 
     def _measure(self):
         measure = as_measure(self.measure)
@@ -1526,8 +1777,17 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
 
     def _objective(self, seed=0):
         measure = self._measure()
-        names = ("truncation_level", "sigma", "score_gap_norm", "query_norm", "noise", "n_orders")
+        names = (
+            "truncation_level",
+            "sigma",
+            "score_gap_norm",
+            "query_norm",
+            "noise",
+            "n_orders",
+            "bias_norm",
+        )
         parameters = {name: getattr(self, name) for name in names}
+        parameters["propensities"] = None if self.propensities is None else tuple(self.propensities)
         known = fields(BY_NAME[self.loss]) if isinstance(self.loss, str) else ()
         known = {parameter.name for parameter in known}
         defaults = {parameter.name: parameter.default for parameter in fields(LambdaMARTRanker)}
@@ -1543,9 +1803,34 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
     def _scoring(self):
         return self._measure() if self.scoring is None else self.scoring
 
+    def _measure_to_follow(self, data):
+        if data.labels is not None:
+            return super()._measure_to_follow(data)
+        if self.scoring not in (None, "loss"):
+            raise ValueError(
+                f"scoring={self.scoring!r} is a measure of labels, but there are pairs only; pass labels, "
+                'too, as y or y_val, or follow the loss of the pairs: scoring="loss".'
+            )
+        return None
+
+    def _resume(self, bound):
+        if hasattr(bound, "propensities") and hasattr(self, "propensities_"):
+            bound.resume(self.propensities_, self.unclicked_propensities_)
+
+    def _keep_of(self, bound):
+        for name in ("propensities_", "unclicked_propensities_"):
+            vars(self).pop(name, None)
+        if hasattr(bound, "propensities"):
+            self.propensities_, self.unclicked_propensities_ = bound.propensities.copy()
+
     def _step(self, data, n_threads):
         if self.step == "newton":
             return None
+        if data.labels is None:
+            raise ValueError(
+                'step="optimal" raises the measure of labels, but there are pairs only; pass y, too, or '
+                'leave step at "newton".'
+            )
         measure = self._measure()
         interval = checked_interval("additive", self.step_interval, "step_interval")
 

@@ -118,7 +118,8 @@ def hold_out(data, share, seed, instead="pass X_val, y_val and qid_val, or set e
         If there is only one query (or row).
     """
     whole = data.share
-    offsets = data.offsets if data.qid_given else np.arange(data.n_rows + 1)
+    by_query = data.qid_given or data.preferences is not None
+    offsets = data.offsets if by_query else np.arange(data.n_rows + 1)
     n_units = len(offsets) - 1
     if not whole.communicator.alone:
         n_units = whole.n_queries if data.qid_given else whole.n_rows
@@ -143,8 +144,10 @@ def _keep(data, offsets, units, units_of_all):
     offsets = np.concatenate([[0], np.cumsum(queries)]).astype(np.int64)
     return replace(
         data,
-        labels=data.labels[rows],
+        labels=None if data.labels is None else data.labels[rows],
         weights=None if data.weights is None else data.weights[rows],
+        preferences=None if data.preferences is None else data.preferences.among(rows, data.n_rows),
+        positions=None if data.positions is None else data.positions[rows],
         order=rows if data.order is None else data.order[rows],
         offsets=offsets,
         share=data.share.kept(offsets, units, units_of_all, by_query=data.qid_given),

@@ -24,9 +24,10 @@ from sklearn.exceptions import DataConversionWarning, NotFittedError
 from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
+from ranktrees.batches import Batches
 from ranktrees.binning import no_codes
 from ranktrees.communicator import ALONE, Communicator
-from ranktrees.datasets.batches import Batches
+from ranktrees.feedback import NOTHING, Feedback, Preferences
 from ranktrees.sharing import ALL, Share
 from ranktrees.spool import Spool
 
@@ -80,8 +81,9 @@ class FitData:
     X : ndarray, scipy sparse CSR or Spool of shape (n_rows, n_features), float32 or float64
         The rows as `check_rows` returns them; those of a meta-estimator as they came; those of batches on
         disk.
-    labels : ndarray of shape (n_rows,), float64
-        Finite labels in internal order, contiguous; for a classifier 0 and 1, the places of `classes`.
+    labels : ndarray of shape (n_rows,), float64, or None
+        Finite labels in internal order, contiguous; for a classifier 0 and 1, the places of `classes`. None
+        where there are `preferences` only.
     weights : ndarray of shape (n_rows,), float64, or None
         Finite weights >= 0, at least one of them positive, in internal order; None when none were given.
     order : ndarray of shape (n_rows,), intp, or None
@@ -94,16 +96,22 @@ class FitData:
         What the labels of a classifier are called, sorted.
     share : Share
         What part these rows are of those of all ranks.
+    preferences : Preferences, or None
+        What was said about pairs of rows.
+    positions : ndarray of shape (n_rows,), int64, or None
+        The rank at which each row was shown, from 1, in internal order.
     """
 
     X: Any
-    labels: np.ndarray
+    labels: np.ndarray | None
     weights: np.ndarray | None
     order: np.ndarray | None
     offsets: np.ndarray
     qid_given: bool
     classes: np.ndarray | None = None
     share: Share = ALL
+    preferences: Preferences | None = None
+    positions: np.ndarray | None = None
 
     @property
     def n_rows(self) -> int:
@@ -116,8 +124,10 @@ class FitData:
         return len(self.offsets) - 1
 
     @property
-    def y(self) -> np.ndarray:
+    def y(self) -> np.ndarray | None:
         """The labels in the order of the rows of `X`, classes by their names."""
+        if self.labels is None:
+            return None
         labels = self.as_given(self.labels)
         return labels if self.classes is None else self.classes[labels.astype(np.intp)]
 
@@ -151,6 +161,12 @@ class FitData:
         every = no_codes(len(rows), codes.shape[1], codes.dtype)
         np.take(np.concatenate(columns, axis=1), rows, axis=1, out=every.T)
         return whole, every
+
+    @property
+    def feedback(self) -> dict[str, Any]:
+        """What there is beside labels."""
+        both = {"preferences": self.preferences, "positions": self.positions}
+        return {name: values for name, values in both.items() if values is not None}
 
     def as_given(self, values: np.ndarray) -> np.ndarray:
         """Values in internal order, brought into the order of the rows of `X`."""
@@ -1370,6 +1386,7 @@ def check_fit(
     ranker: bool = True,
     read_rows: bool = True,
     communicator: Communicator | None = None,
+    feedback: Feedback = NOTHING,
 ) -> FitData:
     """Check everything that fit was given.
 
@@ -1400,6 +1417,8 @@ def check_fit(
         False for a meta-estimator, which leaves the rows to the estimator inside.
     communicator : Communicator, default=None
         The ranks that train together; None is a rank alone. Each passes whole queries of its own, or no rows.
+    feedback : Feedback, default=NOTHING
+        What was given beside labels. With pairs, `y` may be None, and nothing is said of missing query ids.
 
     Returns
     -------
@@ -1444,6 +1463,7 @@ def check_fit(
             {"group": group},
             classes=classes,
             communicator=communicator,
+            feedback=feedback,
         )
     if read_rows:
         _set_columns(estimator, X, rows, levels)
@@ -1452,7 +1472,7 @@ def check_fit(
     if data.classes is not None:
         estimator.classes_ = data.classes
     estimator._qid_given = data.qid_given
-    if ranker and not data.qid_given:
+    if ranker and not data.qid_given and data.preferences is None:
         warnings.warn(
             f"{type(estimator).__name__} was fitted without query ids, so all {data.n_rows} rows were taken "
             "for one query. Pass qid= (one id per row), or a y whose index has a level named 'qid'; a qid "
@@ -1474,6 +1494,7 @@ def check_validation(
     eval_qid,
     train: FitData,
     ranker: bool = True,
+    feedback: Feedback = NOTHING,
 ) -> FitData | None:
     """Check the validation data of fit, in our spelling or in LightGBM's.
 
@@ -1497,6 +1518,8 @@ def check_validation(
     ranker : bool, default=True
         Whether the estimator is a ranker. Both kinds need query ids for validation when they had some for
         training.
+    feedback : Feedback, default=NOTHING
+        What was given beside labels. With pairs, `y_val` may be None.
 
     Returns
     -------
@@ -1519,7 +1542,7 @@ def check_validation(
     """
     ours = {"X_val": X_val, "y_val": y_val, "sample_weight_val": sample_weight_val, "qid_val": qid_val}
     theirs = {"eval_set": eval_set, "eval_group": eval_group, "eval_qid": eval_qid}
-    given = [name for name, value in ours.items() if value is not None]
+    given = [name for name, value in ours.items() if value is not None] + feedback.given
     eval_given = [name for name, value in theirs.items() if value is not None]
     if not given and not eval_given:
         return None
@@ -1536,7 +1559,7 @@ def check_validation(
         sizes = _only_entry(eval_group, "eval_group", "query sizes")
         names = ("X of eval_set", "y of eval_set", "sample_weight_val")
         qid_name, size_name = "eval_qid", "eval_group"
-    elif X_val is None or (y_val is None and not isinstance(X_val, Batches)):
+    elif X_val is None or (y_val is None and feedback.pairs is None and not isinstance(X_val, Batches)):
         absent = "X_val" if X_val is None else "y_val"
         raise ValueError(
             f"{absent} is None but {given[0]} is given; expected both X_val and y_val: pass {absent}."
@@ -1563,6 +1586,7 @@ def check_validation(
         names,
         train.classes,
         communicator,
+        feedback,
     )
     if train.qid_given and not data.qid_given:
         wanted = "eval_qid=[qid] or eval_group=[sizes]" if eval_given else "qid_val="
@@ -1708,6 +1732,7 @@ def _join(
     names=("X", "y", "sample_weight"),
     classes: np.ndarray | None = None,
     communicator: Communicator | None = None,
+    feedback: Feedback = NOTHING,
 ) -> FitData:
     """Labels, weights and queries of the `rows` read from `X`; `classes` are those of a fitted classifier.
 
@@ -1715,8 +1740,10 @@ def _join(
     """
     X_name, y_name, weight_name = names
     n_rows = _num_samples(rows)
-    labels = _check_labels(y, n_rows, y_name, X_name, estimator)
-    if is_classifier(estimator):
+    labels = None
+    if y is not None or feedback.pairs is None:
+        labels = _check_labels(y, n_rows, y_name, X_name, estimator)
+    if labels is not None and is_classifier(estimator):
         if communicator is not None:
             classes = _classes_of_all(np.unique(labels), classes, communicator)
         classes, labels = _class_numbers(labels, classes, y_name)
@@ -1742,11 +1769,11 @@ def _join(
             f"{weight_name}: every weight is zero; expected at least one weight above zero: leave it out."
         )
     if order is not None:
-        labels = labels[order]
+        labels = None if labels is None else labels[order]
         weights = None if weights is None else weights[order]
-    return FitData(
+    data = FitData(
         X=rows,
-        labels=np.ascontiguousarray(labels),
+        labels=None if labels is None else np.ascontiguousarray(labels),
         weights=None if weights is None else np.ascontiguousarray(weights),
         order=order,
         offsets=offsets,
@@ -1754,6 +1781,7 @@ def _join(
         classes=classes,
         share=share,
     )
+    return feedback.joined(data)
 
 
 def _n_rows_of(X) -> int | None:

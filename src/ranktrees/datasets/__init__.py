@@ -1,7 +1,17 @@
-"""Data sets for learning to rank: LETOR files in and out, batches of files, and synthetic rankings."""
+"""Data sets for learning to rank: LETOR files in and out, batches of files, synthetic rankings and clicks."""
 
-from .batches import Batch, Batches
+from ranktrees.batches import Batch, Batches
+
+from .clicks import make_clicks
 from .letor import dump_letor, load_letor, load_letor_folds
 from .synthetic import make_ranking
 
-__all__ = ["Batch", "Batches", "dump_letor", "load_letor", "load_letor_folds", "make_ranking"]
+__all__ = [
+    "Batch",
+    "Batches",
+    "dump_letor",
+    "load_letor",
+    "load_letor_folds",
+    "make_clicks",
+    "make_ranking",
+]

@@ -32,10 +32,13 @@ class Objective:
         What `as_objective` knows it by.
     constant_hessian : bool
         True if a row's hessian is its weight, whatever its score.
+    learns_from : tuple of str
+        What else `bind` takes, by name: "preferences" between rows, the "positions" where they were shown.
     """
 
     name: ClassVar[str]
     constant_hessian: ClassVar[bool] = False
+    learns_from: ClassVar[tuple[str, ...]] = ()
 
     @property
     def leaf_quantile(self) -> float | None:
@@ -75,6 +78,11 @@ class Objective:
         Returns
         -------
         Bound
+
+        Notes
+        -----
+        Where `learns_from` has their names, it is also called with ``preferences``, a `Preferences` between
+        rows, whose labels may be None, or ``positions``, int64, where rows were shown, from 1.
         """
         raise NotImplementedError(
             f"{type(self).__name__} must define bind(labels, weights, offsets, n_threads, share)"

@@ -9,7 +9,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from ranktrees import measures
-from ranktrees._core import lambdas
+from ranktrees._core import lambdas, losses
+from ranktrees._core import preferences as kernels
 from ranktrees.objectives.base import Bound, Objective, number_in
 from ranktrees.sampling import stream_of_objective
 from ranktrees.sharing import ALL
@@ -37,6 +38,9 @@ class _Pairs(NamedTuple):
 
 class _Pairwise(Bound):
     """What the pairwise objectives hold: what weighs their pairs, and scratch memory for each thread."""
+
+    factors = None, None  # of rows, what pairs are multiplied by where positions were seen more than others
+    costs = None
 
     def __init__(self, objective, labels, weights, offsets, n_threads, share):
         super().__init__(objective, labels, weights, offsets, n_threads, share)
@@ -69,10 +73,12 @@ class _Pairwise(Bound):
             stream_of_objective(iteration),
             self.share.first_rows,
             self.share.n_rows or len(self.labels),
+            *self.factors,
             self._numbers,
             self._records,
             gradients,
             hessians,
+            self.costs,
             self.n_threads,
         )
 
@@ -206,6 +212,64 @@ class _MeasuredByFormula(_Measured):
         return values / np.repeat(of_queries, np.diff(self.offsets))
 
 
+class _Clicked(_MeasuredByFormula):
+    """Pairs of a clicked row and one that is not, over how much more their positions were clicked, or not.
+
+    Attributes
+    ----------
+    propensities : ndarray of shape (2, n_positions), float64
+        Of clicked rows and of the others, relative to the first position with any; NaN where there is none.
+    """
+
+    def __init__(self, *args, positions):
+        super().__init__(*args)
+        self.places = np.asarray(positions, np.int64) - 1
+        n_positions, given = int(self.places.max(initial=0)) + 1, self.objective.propensities
+        self.propensities = np.full((2, n_positions), math.nan)
+        if given is not None:
+            if len(given) < n_positions:
+                raise ValueError(
+                    f"position goes up to {n_positions}, but there are {len(given)} propensities: give one "
+                    "for each position"
+                )
+            self.propensities[:] = 1.0
+            self.propensities[0] = given[:n_positions]
+        self.costs = np.zeros((2, len(self.places)))
+
+    def gradients(self, scores, gradients, hessians, iteration=0):
+        factors = 1.0 / np.where(np.isnan(self.propensities), 1.0, self.propensities)
+        self.factors = factors.take(self.places, axis=1)
+        super().gradients(scores, gradients, hessians, iteration)
+        if self.objective.propensities is None:
+            for propensities, costs in zip(self.propensities, self.costs, strict=True):
+                self._learn(propensities, sums_in_any_order(self.places, costs, len(propensities)))
+
+    def resume(self, clicked, unclicked):
+        """Go on from what was learned before, of the positions that were there."""
+        if self.objective.propensities is None:
+            for own, earlier in zip(self.propensities, (clicked, unclicked), strict=True):
+                n = min(len(own), len(earlier))
+                own[:n] = earlier[:n]
+
+    def _learn(self, propensities, sums):
+        told = np.flatnonzero(sums)
+        if len(told):
+            logs = [losses.natural_log(share) for share in sums[told] / sums[told[0]]]
+            ratios = np.empty(len(told))
+            losses.exponentials(np.array(logs) / (1.0 + self.objective.bias_norm), ratios)
+            propensities[told] = ratios
+
+
+def sums_in_any_order(groups, values, n_groups):
+    """The sums of values >= 0 by group: the same bits whatever the order.
+
+    Values are rounded to steps of which all together are fewer than 2^53, so that every sum of them is exact.
+    """
+    bits = math.frexp(values.max(initial=0.0) * len(values))[1]
+    step = math.ldexp(1.0, max(bits - 52, -1022))
+    return step * np.bincount(groups, np.rint(values / step), n_groups)
+
+
 class _MeasuredBySwapping(_Measured):
     """By what the measure says about each query, in Python."""
 
@@ -276,6 +340,37 @@ class _OfPairs(Objective):
             )
 
 
+class _Preferred(Bound):
+    """Pairs that were given, whatever the labels are; all of them count."""
+
+    def __init__(self, cost, objective, said, n_rows, n_threads):
+        self.objective, self.cost, self.n_threads = objective, cost, n_threads
+        self.total_weight = said.weight
+        if not self.total_weight > 0:
+            raise ValueError(
+                "pairs: no pair of positive weight is left among the rows to learn from or to stop early by; "
+                "pass more pairs, or X_val and pairs_val"
+            )
+        self.entries = said.by_row(n_rows)
+
+    def gradients(self, scores, gradients, hessians, iteration=0):
+        kernels.gradients(
+            self.cost,
+            *self.entries,
+            scores,
+            float(self.objective.steepness),
+            gradients,
+            hessians,
+            self.n_threads,
+        )
+
+    def loss(self, scores):
+        costs = np.empty(len(scores))
+        steepness = float(self.objective.steepness)
+        kernels.costs(self.cost, *self.entries, scores, steepness, costs, self.n_threads)
+        return self._sum(costs) / self.total_weight
+
+
 @dataclass(frozen=True)
 class RankNet(_OfPairs):
     """RankNet: cross entropy of the order of each pair of rows of a query whose labels differ.
@@ -286,6 +381,10 @@ class RankNet(_OfPairs):
     gradient of the better row, ``sigma * rho`` to that of the worse, and ``sigma^2 * rho * (1 - rho)`` to
     the hessians of both. A row's sums are multiplied by its weight. A query whose rows all have one label
     adds nothing. The loss is the mean cost of the pairs, each pair weighing the mean of its two rows.
+
+    Where pairs are given (``preferences``), they count instead of the labels: one of weight w and target
+    probability P costs ``-w (P log(1 - rho) + (1 - P) log(rho))``, with rho that of its first row being the
+    better one, and the loss is the mean by these weights.
 
     Parameters
     ----------
@@ -321,12 +420,15 @@ class RankNet(_OfPairs):
     truncation_level: int | None = None
 
     name: ClassVar[str] = "ranknet"
+    learns_from: ClassVar[tuple[str, ...]] = ("preferences",)
 
     def __post_init__(self):
         super().__post_init__()
         number_in("sigma", self.sigma, 0, math.inf)
 
-    def bind(self, labels, weights, offsets, n_threads=1, share=ALL):
+    def bind(self, labels, weights, offsets, n_threads=1, share=ALL, preferences=None):
+        if preferences is not None:
+            return _Preferred(kernels.Cost.CROSS_ENTROPY, self, preferences, int(offsets[-1]), n_threads)
         return _PairsThatWeighTheSame(lambdas.Pairs.RANKNET, self, labels, weights, offsets, n_threads, share)
 
 
@@ -339,6 +441,10 @@ class GBRank(_OfPairs):
     is added to the gradient of the worse row and taken from that of the better, and such a pair adds 1 to the
     hessians of both. A row's sums are multiplied by its weight. The loss is the mean cost of the pairs, each
     pair weighing the mean of its two rows.
+
+    Where pairs are given (``preferences``), they count instead of the labels: one of weight w and target
+    probability P costs ``w (P C(i, j) + (1 - P) C(j, i))``, with ``C(i, j)`` the cost of i before j, and the
+    loss is the mean by these weights.
 
     Parameters
     ----------
@@ -372,6 +478,7 @@ class GBRank(_OfPairs):
     truncation_level: int | None = None
 
     name: ClassVar[str] = "gbrank"
+    learns_from: ClassVar[tuple[str, ...]] = ("preferences",)
 
     @property
     def steepness(self):
@@ -381,10 +488,23 @@ class GBRank(_OfPairs):
         super().__post_init__()
         number_in("margin", self.margin, 0, math.inf)
 
-    def bind(self, labels, weights, offsets, n_threads=1, share=ALL):
+    def bind(self, labels, weights, offsets, n_threads=1, share=ALL, preferences=None):
+        if preferences is not None:
+            return _Preferred(kernels.Cost.SQUARED_HINGE, self, preferences, int(offsets[-1]), n_threads)
         return _PairsThatWeighTheSame(
             lambdas.Pairs.SQUARED_HINGE, self, labels, weights, offsets, n_threads, share
         )
+
+
+def _checked_propensities(propensities):
+    expected = "expected how often each position is looked at, from the first on: finite numbers > 0"
+    try:
+        values = np.asarray(propensities, np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"propensities could not be turned into numbers ({error}); {expected}") from error
+    if values.ndim != 1 or not len(values) or not (np.isfinite(values) & (values > 0)).all():
+        raise ValueError(f"propensities={propensities!r}; {expected}")
+    return tuple(values.tolist())
 
 
 _FORMULAS = ("DCG", "NDCG", "ERR", "AP", "RR", "P", "R", "AUC", "PAUC")
@@ -420,6 +540,18 @@ class LambdaMART(_OfPairs):
     other: the expectation is exact for DCG, NDCG, P, R and AUC, and the mean of 16 orders drawn at random for
     others.
 
+    Where the ``positions`` are given at which rows were shown, labels are clicks, and a pair of a clicked row
+    at position k and one at position m that is not is divided by ``t+[k] t-[m]``: unbiased LambdaMART. How
+    much more a position is clicked (t+), or left out (t-), than the first is found after each round from what
+    pairs cost by the scores s of that round, ::
+
+        cost     delta * log(1 + e^(-sigma (s_clicked - s_unclicked)))
+        t+[k]    (sum over pairs clicked at k of cost / t-[m], over the same at the first)^(1 / (1 + p))
+        t-[m]    (sum over pairs not clicked at m of cost / t+[k], over the same at the first)^(1 / (1 + p))
+
+    with ``p = bias_norm``; both are 1 in the first round. A row's weight multiplies its part of the sums.
+    Undecided queries take 16 orders at random, whatever the measure is.
+
     Parameters
     ----------
     measure : str, Measure or callable, default="ndcg@10"
@@ -450,11 +582,17 @@ class LambdaMART(_OfPairs):
         How many such orders to take the mean of; a round takes as many times longer.
     seed : int, default=0
         Of what is drawn; together with the round, the order and the row.
+    bias_norm : float, default=0.25
+        With positions: p above, >= 0; the larger, the nearer to 1 are all t.
+    propensities : sequence of float, default=None
+        With positions: t+ of each position, where it is known; then t- is 1, and both stay as they are:
+        inverse propensity weighting.
 
     Raises
     ------
     ValueError
-        If a parameter is out of its range, or no swap can change the measure.
+        If a parameter is out of its range, no swap can change the measure, or, with positions, the measure is
+        none of those above.
 
     References
     ----------
@@ -462,6 +600,8 @@ class LambdaMART(_OfPairs):
     Burges, *From RankNet to LambdaRank to LambdaMART: An Overview*, MSR-TR-2010-82, sections 6.4 and 7.
     Gulin, Kuralenok and Pavlov, *Winning the Transfer Learning Track of Yahoo!'s Learning to Rank Challenge
     with YetiRank*, JMLR W&CP 14, 2011.
+    Hu, Wang, Peng and Li, *Unbiased LambdaMART: An Unbiased Pairwise Learning-to-Rank Algorithm*, WWW 2019.
+    Joachims, Swaminathan and Schnabel, *Unbiased Learning-to-Rank with Biased Feedback*, WSDM 2017.
 
     Examples
     --------
@@ -482,8 +622,11 @@ class LambdaMART(_OfPairs):
     noise: float = 0.0
     n_orders: int = 1
     seed: int = 0
+    bias_norm: float = 0.25
+    propensities: tuple[float, ...] | None = None
 
     name: ClassVar[str] = "lambdamart"
+    learns_from: ClassVar[tuple[str, ...]] = ("positions",)
 
     def __post_init__(self):
         super().__post_init__()
@@ -502,6 +645,10 @@ class LambdaMART(_OfPairs):
             value = getattr(self, parameter)
             if not (isinstance(value, Integral) and not isinstance(value, bool) and value >= low):
                 raise ValueError(f"{parameter} must be a whole number >= {low}, got {value!r}")
+        if self.bias_norm != 0:
+            number_in("bias_norm", self.bias_norm, 0, math.inf)
+        if self.propensities is not None:
+            object.__setattr__(self, "propensities", _checked_propensities(self.propensities))
         if self.n_orders > 1 and not self.noise > 0:
             raise ValueError(
                 f"n_orders={self.n_orders}, but noise=0 ranks by the scores themselves, in one order: set "
@@ -531,8 +678,15 @@ class LambdaMART(_OfPairs):
         except ValueError as error:
             raise ValueError(f"y cannot be ranked by {self.measure!r}: {error}") from error
 
-    def bind(self, labels, weights, offsets, n_threads=1, share=ALL):
+    def bind(self, labels, weights, offsets, n_threads=1, share=ALL, positions=None):
         known = isinstance(self.measure, measures._Ranked) and self.measure.name in _FORMULAS
+        if positions is not None:
+            if not known:
+                raise ValueError(
+                    f"position is given, but swaps of measure={self.measure!r} are evaluated in Python, "
+                    "without positions; use one of " + ", ".join(_FORMULAS)
+                )
+            return _Clicked(self, labels, weights, offsets, n_threads, positions=positions)
         kind = _MeasuredByFormula if known else _MeasuredBySwapping
         return kind(self, labels, weights, offsets, n_threads, share)
 
@@ -557,7 +711,7 @@ class LambdaLoss(LambdaMART):
     ----------
     measure : str, Measure or callable, default="ndcg@10"
         NDCG or DCG, with its cutoff, gains and discounts.
-    truncation_level, sigma, delta, score_gap_norm, query_norm, noise, n_orders, seed
+    truncation_level, sigma, delta, score_gap_norm, query_norm, noise, n_orders, seed, bias_norm, propensities
         As in `LambdaMART`; of the two terms ``delta="cut"`` cuts the first.
     mu : float, default=10.0
         The weight of the second term, >= 0.

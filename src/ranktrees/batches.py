@@ -7,8 +7,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .letor import letor_batches
-
 
 class Batch(NamedTuple):
     """Some rows with what belongs to them.
@@ -150,6 +148,8 @@ class Batches:
         """
         paths = _paths(paths)
         _check_rows_of_batch(batch_rows)
+        from ranktrees.datasets.letor import letor_batches  # datasets knows batches
+
         return cls(lambda: letor_batches(paths, batch_rows, n_features, dtype, absent), folder=folder)
 
     @classmethod

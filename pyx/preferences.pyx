@@ -1,0 +1,102 @@
+"""Pairs of rows of which it was said which is better: the gradients of each row, and what the pairs cost.
+
+    entries of row i   starts[i] ... starts[i + 1], one for each row that it was compared with
+    others[k]          that row
+    forth[k]           the weight of what says that i is better
+    back[k]            the weight of what says that the other is better
+
+Each pair is an entry of both its rows. A row adds up its own entries as they stand and writes to itself
+only, so that sums have one order, whichever thread makes them.
+"""
+from cython.parallel cimport prange
+from libc.stdint cimport int64_t
+
+from records cimport portable_exp, portable_log2
+
+cdef double LN_2 = 0.6931471805599453
+
+cpdef enum Cost:      # of a pair whose better row scores higher by gap
+    CROSS_ENTROPY     # log(1 + e^(-steepness gap))
+    SQUARED_HINGE     # max(0, steepness - gap)^2 / 2
+
+
+cdef inline double cost_of(int cost, double steepness, double gap) noexcept nogil:
+    cdef double x
+    if cost == SQUARED_HINGE:
+        x = steepness - gap
+        return 0.5 * x * x if x > 0 else 0.0
+    x = steepness * gap
+    return LN_2 * portable_log2(1.0 + portable_exp(-x if x > 0 else x)) - (x if x < 0 else 0.0)
+
+
+cdef inline double pull_of(int cost, double steepness, double gap, double* bend) noexcept nogil:
+    """Minus the first derivative by the gap, and the second."""
+    cdef double x, small, wrong
+    if cost == SQUARED_HINGE:
+        x = steepness - gap
+        bend[0] = 1.0 if x > 0 else 0.0
+        return x if x > 0 else 0.0
+    x = steepness * gap
+    small = portable_exp(-x if x > 0 else x)
+    wrong = (small if x > 0 else 1.0) / (1.0 + small)
+    bend[0] = steepness * steepness * (small / ((1.0 + small) * (1.0 + small)))
+    return steepness * wrong
+
+
+def gradients(
+    int cost,                      # IN   of `Cost`
+    const int64_t[::1] starts,     # IN
+    const int64_t[::1] others,     # IN
+    const double[::1] forth,       # IN
+    const double[::1] back,        # IN
+    const double[::1] scores,      # IN
+    double steepness,              # IN   sigma, or the margin
+    double[::1] out_gradients,     # OUT
+    double[::1] out_hessians,      # OUT
+    int n_threads,
+):
+    """Each row's gradient and hessian: the sums over its entries."""
+    cdef int64_t i, k
+    cdef double gap, gradient, hessian, bend
+    for i in prange(
+        scores.shape[0], nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1,
+        schedule="dynamic", chunksize=64,
+    ):
+        gradient = 0.0
+        hessian = 0.0
+        for k in range(starts[i], starts[i + 1]):
+            gap = scores[i] - scores[others[k]]
+            bend = 0.0
+            gradient = gradient - forth[k] * pull_of(cost, steepness, gap, &bend)
+            hessian = hessian + forth[k] * bend
+            gradient = gradient + back[k] * pull_of(cost, steepness, -gap, &bend)
+            hessian = hessian + back[k] * bend
+        out_gradients[i] = gradient
+        out_hessians[i] = hessian
+
+
+def costs(
+    int cost,                      # IN   of `Cost`
+    const int64_t[::1] starts,     # IN
+    const int64_t[::1] others,     # IN
+    const double[::1] forth,       # IN
+    const double[::1] back,        # IN
+    const double[::1] scores,      # IN
+    double steepness,              # IN   sigma, or the margin
+    double[::1] out,               # OUT  one per row
+    int n_threads,
+):
+    """What the pairs of each row with rows after it cost."""
+    cdef int64_t i, k
+    cdef double gap, sum
+    for i in prange(
+        scores.shape[0], nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1,
+        schedule="dynamic", chunksize=64,
+    ):
+        sum = 0.0
+        for k in range(starts[i], starts[i + 1]):
+            if others[k] > i:
+                gap = scores[i] - scores[others[k]]
+                sum = sum + forth[k] * cost_of(cost, steepness, gap)
+                sum = sum + back[k] * cost_of(cost, steepness, -gap)
+        out[i] = sum

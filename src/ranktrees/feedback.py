@@ -1,0 +1,386 @@
+"""What a ranker learns from beside labels: which of two rows is better, and where clicked rows were shown.
+
+Pairs are given as rows of ``X``, positions row by row. Both are checked here, once their queries are known,
+and brought into internal order (see `ranktrees.validation`).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Feedback", "Preferences", "pairs_among", "preference_accuracy_score"]
+
+HIGHEST_POSITION = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Preferences:
+    """What was said about pairs of rows: of every two rows one entry, which sums up all judgements of them.
+
+    A judgement of weight w that the first of two rows is better with probability P costs P times what "the
+    first is better" costs, and 1 - P times what "the second is better" costs. So two sums say all about a
+    pair, and it matters neither in which order judgements came nor which way round they were put.
+
+    Attributes
+    ----------
+    first, second : ndarray of shape (n_entries,), int64
+        Internal rows, ``first < second``, sorted by both.
+    forth, back : ndarray of shape (n_entries,), float64
+        The sum of ``w P`` and that of ``w (1 - P)`` over the judgements that put `first` first; of those that
+        put `second` first it is the other way round.
+    """
+
+    first: np.ndarray
+    second: np.ndarray
+    forth: np.ndarray
+    back: np.ndarray
+
+    @classmethod
+    def of(cls, pairs, weights, targets):
+        """Sum up judgements, which are checked already.
+
+        Parameters
+        ----------
+        pairs : ndarray of shape (n_pairs, 2), int64
+        weights, targets : ndarray of shape (n_pairs,), float64
+
+        Returns
+        -------
+        Preferences
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from ranktrees.feedback import Preferences
+        >>> said = Preferences.of(np.array([[0, 1], [1, 0], [0, 1]]), np.ones(3), np.ones(3))
+        >>> said.first, said.second, said.forth, said.back
+        (array([0]), array([1]), array([2.]), array([1.]))
+        """
+        turned = pairs[:, 0] > pairs[:, 1]
+        first, second = pairs.min(1), pairs.max(1)
+        for_first, for_second = weights * targets, weights * (1.0 - targets)
+        forth, back = np.where(turned, (for_second, for_first), (for_first, for_second))
+        order = np.lexsort((back, forth, second, first))  # equal pairs by what they add: sums have one order
+        first, second, forth, back = (values[order] for values in (first, second, forth, back))
+        starts = np.flatnonzero(np.diff(first, prepend=-1) | np.diff(second, prepend=-1))
+        return cls(
+            first[starts], second[starts], np.add.reduceat(forth, starts), np.add.reduceat(back, starts)
+        )
+
+    def among(self, rows, n_rows):
+        """Those whose two rows are among these.
+
+        Parameters
+        ----------
+        rows : ndarray of int64
+            Internal rows, rising; row ``rows[i]`` becomes row i.
+        n_rows : int
+            How many there were.
+
+        Returns
+        -------
+        Preferences
+        """
+        number = np.full(n_rows, -1)
+        number[rows] = np.arange(len(rows))
+        first, second = number[self.first], number[self.second]
+        kept = (first >= 0) & (second >= 0)
+        return Preferences(first[kept], second[kept], self.forth[kept], self.back[kept])
+
+    @property
+    def weight(self):
+        """The sum of the weights of all judgements."""
+        return math.fsum(self.forth.tolist()) + math.fsum(self.back.tolist())
+
+    def by_row(self, n_rows):
+        """Each entry from the side of both its rows, row by row (see pyx/preferences.pyx).
+
+        Parameters
+        ----------
+        n_rows : int
+
+        Returns
+        -------
+        starts : ndarray of shape (n_rows + 1,), int64
+            The entries of row i are ``starts[i]:starts[i + 1]``.
+        others : ndarray of shape (2 * n_entries,), int64
+            The other row, rising within a row.
+        forth, back : ndarray of shape (2 * n_entries,), float64
+            What says that the row is the better one, and what says that the other is.
+        """
+        rows = np.concatenate([self.first, self.second])
+        others = np.concatenate([self.second, self.first])
+        order = np.lexsort((others, rows))
+        starts = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=n_rows))]).astype(np.int64)
+        forth, back = np.concatenate([self.forth, self.back]), np.concatenate([self.back, self.forth])
+        return starts, others[order], forth[order], back[order]
+
+    def agreement(self, scores):
+        """The share of the judgements, by weight, that scores agree with; see `preference_accuracy_score`."""
+        above = np.sign(scores[self.first] - scores[self.second])
+        right = self.forth * (0.5 + 0.5 * above) + self.back * (0.5 - 0.5 * above)
+        return math.fsum(right.tolist()) / self.weight
+
+
+@dataclass(frozen=True, eq=False)
+class Feedback:
+    """What fit or score was given beside labels, as it was passed; ``suffix`` ends the arguments' names."""
+
+    pairs: Any = None
+    pair_weight: Any = None
+    pair_target: Any = None
+    position: Any = None
+    suffix: str = ""
+
+    def __post_init__(self):
+        for name in ("pair_weight", "pair_target"):
+            if self.pairs is None and getattr(self, name) is not None:
+                raise ValueError(
+                    f"{name}{self.suffix} is given, but no pairs{self.suffix}; expected one number per pair: "
+                    f"pass pairs{self.suffix}, too."
+                )
+
+    @property
+    def given(self):
+        """The names of the arguments that were given."""
+        names = ("pairs", "pair_weight", "pair_target", "position")
+        return [name + self.suffix for name in names if getattr(self, name) is not None]
+
+    def joined(self, data):
+        """The data, and with them what was given; pairs and positions are checked.
+
+        Parameters
+        ----------
+        data : FitData
+
+        Returns
+        -------
+        FitData
+
+        Raises
+        ------
+        ValueError, TypeError
+            For everything that cannot be meant; the message names the argument.
+        """
+        if self.pairs is not None:
+            data = replace(data, preferences=self._preferences(data))
+        if self.position is not None:
+            data = replace(data, positions=self._positions(data))
+        return data
+
+    def _preferences(self, data):
+        pairs, weights, targets = checked_pairs(
+            self.pairs, self.pair_weight, self.pair_target, data.n_rows, self.suffix
+        )
+        number = np.arange(data.n_rows)
+        if data.order is not None:
+            number[data.order] = np.arange(data.n_rows)
+        internal = number[pairs]
+        query = data.query_of_row[internal]
+        if (query[:, 0] != query[:, 1]).any():
+            k = int(np.argmax(query[:, 0] != query[:, 1]))
+            raise ValueError(
+                f"pairs{self.suffix}[{k}] compares row {pairs[k, 0]} with row {pairs[k, 1]}, which belong to "
+                "different queries; expected two rows of one query: drop such pairs, or leave the query "
+                "ids out where all rows can be compared. (Pairs count rows of the X that they are passed "
+                "with: see pairs_among where that is a part of another.)"
+            )
+        return Preferences.of(internal, weights, targets)
+
+    def _positions(self, data):
+        name = f"position{self.suffix}"
+        expected = "expected the rank at which each row was shown, whole numbers from 1"
+        try:
+            positions = np.asarray(self.position)
+        except ValueError as error:
+            raise ValueError(f"{name} could not be turned into an array ({error}); {expected}.") from error
+        if positions.shape != (data.n_rows,):
+            raise ValueError(
+                f"{name} has shape {positions.shape}; {expected}, one for each of the {data.n_rows} rows."
+            )
+        if positions.dtype.kind == "O":
+            positions = np.array([np.nan if value is None else value for value in positions])
+        if positions.dtype.kind not in "iuf":
+            raise ValueError(f"{name} holds values of dtype {positions.dtype}; {expected}.")
+        whole = (positions >= 1) & (positions <= HIGHEST_POSITION) & (positions == np.floor(positions))
+        if not whole.all():
+            row = int(np.argmin(whole))
+            raise ValueError(
+                f"{name} holds {positions[row]} in row {row}; {expected}, to {HIGHEST_POSITION} at most: "
+                "drop rows that were not shown."
+            )
+        positions = positions.astype(np.int64)
+        return positions if data.order is None else positions[data.order]
+
+
+NOTHING = Feedback()
+
+
+def checked_pairs(pairs, pair_weight, pair_target, n_rows, suffix=""):
+    """Check pairs of rows and what goes with them.
+
+    Parameters
+    ----------
+    pairs : array-like of shape (n_pairs, 2)
+    pair_weight, pair_target : array-like of shape (n_pairs,), or None
+    n_rows : int
+    suffix : str, default=""
+        What the arguments' names end with.
+
+    Returns
+    -------
+    pairs : ndarray of shape (n_pairs, 2), int64
+    weights, targets : ndarray of shape (n_pairs,), float64
+
+    Raises
+    ------
+    ValueError
+        If anything is out of its range; the message names the argument.
+    """
+    name, expected = f"pairs{suffix}", "expected two rows of X in each line, the better one first"
+    try:
+        pairs = np.asarray(pairs)
+    except ValueError as error:
+        raise ValueError(f"{name} could not be turned into an array ({error}); {expected}.") from error
+    if pairs.ndim != 2 or pairs.shape[1] != 2:
+        raise ValueError(f"{name} has shape {pairs.shape}; {expected}: shape (n_pairs, 2).")
+    if len(pairs) == 0:
+        raise ValueError(f"{name} is empty; {expected}, one pair at least.")
+    if pairs.dtype.kind not in "iu":
+        raise ValueError(f"{name} holds values of dtype {pairs.dtype}; {expected}, as whole numbers.")
+    if (wrong := (pairs < 0) | (pairs >= n_rows)).any():
+        k, side = np.unravel_index(np.argmax(wrong), pairs.shape)
+        raise ValueError(
+            f"{name}[{k}] names row {pairs[k, side]}, but X has the rows 0 to {n_rows - 1}; {expected}. "
+            "scikit-learn's splitters cannot slice pairs: see pairs_among."
+        )
+    pairs = pairs.astype(np.int64)
+    if (same := pairs[:, 0] == pairs[:, 1]).any():
+        k = int(np.argmax(same))
+        raise ValueError(f"{name}[{k}] compares row {pairs[k, 0]} with itself; {expected}: drop such pairs.")
+    weights = _of_pairs(pair_weight, len(pairs), f"pair_weight{suffix}", "a finite weight >= 0", math.inf)
+    targets = _of_pairs(
+        pair_target,
+        len(pairs),
+        f"pair_target{suffix}",
+        "the probability that the first row is better, from 0 to 1",
+        1.0,
+    )
+    if not weights.any():
+        raise ValueError(
+            f"pair_weight{suffix}: every weight is zero; expected at least one above zero: leave it out."
+        )
+    return pairs, weights, targets
+
+
+def _of_pairs(values, n_pairs, name, what, high):
+    expected = f"expected {what}, for each of the {n_pairs} pairs"
+    if values is None:
+        return np.ones(n_pairs)
+    try:
+        numbers = np.asarray(values, np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} could not be turned into numbers ({error}); {expected}.") from error
+    if numbers.shape != (n_pairs,):
+        raise ValueError(f"{name} has shape {numbers.shape}; {expected}: shape ({n_pairs},).")
+    if not (good := (numbers >= 0) & (numbers <= high) & np.isfinite(numbers)).all():
+        k = int(np.argmin(good))
+        raise ValueError(f"{name} holds {numbers[k]:g} at pair {k}; {expected}.")
+    return numbers
+
+
+def pairs_among(pairs, rows):
+    """The pairs whose two rows are among some rows, counted as those are.
+
+    Pairs count the rows of the ``X`` that they are passed with. Where rows are chosen, by a splitter or by
+    hand, pairs have to follow, and scikit-learn's tools, which slice one value per row, cannot do it.
+
+    Parameters
+    ----------
+    pairs : array-like of shape (n_pairs, 2), int
+        Rows of the whole ``X``.
+    rows : array-like of int, or of bool of shape (n_rows,)
+        The rows that are chosen, none of them twice: ``X[rows]`` is what is left.
+
+    Returns
+    -------
+    among : ndarray of shape (n_kept, 2), int64
+        Pairs of rows of ``X[rows]``.
+    kept : ndarray of shape (n_kept,), intp
+        Which pairs these are: of ``pair_weight`` take ``pair_weight[kept]``.
+
+    Raises
+    ------
+    ValueError
+        If ``pairs`` has another shape, or a row is chosen twice.
+
+    Examples
+    --------
+    >>> from ranktrees.feedback import pairs_among
+    >>> pairs_among([[0, 1], [3, 2], [2, 0]], [2, 3, 5])
+    (array([[1, 0]]), array([1]))
+    """
+    pairs, rows = np.asarray(pairs), np.asarray(rows)
+    if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
+        raise ValueError(
+            f"pairs has shape {pairs.shape} and dtype {pairs.dtype}; expected two rows of X in each line, as "
+            "whole numbers."
+        )
+    if rows.dtype == bool:
+        rows = np.flatnonzero(rows)
+    if rows.ndim != 1 or (len(rows) and rows.dtype.kind not in "iu") or len(np.unique(rows)) < len(rows):
+        raise ValueError(
+            f"rows has shape {rows.shape} and dtype {rows.dtype}; expected the rows that are chosen, none of "
+            "them twice, or a mask."
+        )
+    number = np.full(max(pairs.max(initial=-1), rows.max(initial=-1)) + 1, -1)
+    number[rows] = np.arange(len(rows))
+    among = number[pairs]
+    kept = np.flatnonzero((among >= 0).all(1))
+    return among[kept], kept
+
+
+def preference_accuracy_score(y_score, pairs, *, pair_weight=None, pair_target=None):
+    r"""The share of judgements about pairs of rows that scores agree with.
+
+    .. math:: \frac{\sum_k w_k \left(P_k\, [s_{i_k} > s_{j_k}] + (1 - P_k)\, [s_{i_k} < s_{j_k}]
+              + \tfrac12 [s_{i_k} = s_{j_k}]\right)}{\sum_k w_k}
+
+    Parameters
+    ----------
+    y_score : array-like of shape (n_rows,)
+        The score of each row; higher ranks first.
+    pairs : array-like of shape (n_pairs, 2), int
+        Rows, the first preferred to the second.
+    pair_weight : array-like of shape (n_pairs,), default=None
+        Weights :math:`w_k \ge 0` of the pairs; None is 1 for each.
+    pair_target : array-like of shape (n_pairs,), default=None
+        Probabilities :math:`P_k` that the first is better; None is 1 for each.
+
+    Returns
+    -------
+    float
+        From 0 to 1, higher is better. Where judgements contradict each other, or are less than certain, no
+        scores reach 1.
+
+    Raises
+    ------
+    ValueError
+        As `LambdaMARTRanker.fit` of its pairs.
+
+    Examples
+    --------
+    >>> from ranktrees.feedback import preference_accuracy_score
+    >>> preference_accuracy_score([0.1, 0.5, 0.5], [[1, 0], [1, 2]])
+    0.75
+    """
+    scores = np.asarray(y_score, np.float64)
+    if scores.ndim != 1 or not np.isfinite(scores).all():
+        raise ValueError(
+            f"y_score has shape {scores.shape}, or is not finite; expected one finite score per row."
+        )
+    return Preferences.of(*checked_pairs(pairs, pair_weight, pair_target, len(scores))).agreement(scores)
