@@ -83,7 +83,7 @@ def test_threads():
     labels, weights, offsets, scores, positions = make_shown(3, n_queries=200)
     results = []
     for n_threads in (1, 3):
-        bound = LambdaMART("map").bind(labels, weights, offsets, n_threads, positions)
+        bound = LambdaMART("map").bind(labels, weights, offsets, n_threads, positions=positions)
         results.append([gradients_of(bound, scores * k, k) for k in range(3)] + [bound.propensities])
     for one, three in zip(*results, strict=True):
         np.testing.assert_array_equal(one, three)

@@ -3,7 +3,7 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 
@@ -153,6 +153,10 @@ def test_joined_is_the_weighted_sum(seed, sizes, weighted):
         for n_trees, average in sizes
     ]
     weights = rng.normal(size=len(parts)) if weighted else np.ones(len(parts))
+    of_feature = zip(*(part.categories for part in parts), strict=True)
+    assume(
+        all(len(set().union(*(known for known in lists if known is not None))) <= 256 for lists in of_feature)
+    )
     joined = Ensemble.joined(parts, weights if weighted else None)
     X = np.vstack([rows(seed, part) for part in parts])
     scores = np.zeros(len(X))

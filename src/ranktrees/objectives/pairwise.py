@@ -344,7 +344,7 @@ class _Preferred(Bound):
     """Pairs that were given, whatever the labels are; all of them count."""
 
     def __init__(self, cost, objective, said, n_rows, n_threads):
-        self.objective, self.cost, self.n_threads = objective, cost, n_threads
+        self.objective, self.cost, self.n_threads, self.share = objective, cost, n_threads, ALL
         self.total_weight = said.weight
         if not self.total_weight > 0:
             raise ValueError(
@@ -686,7 +686,7 @@ class LambdaMART(_OfPairs):
                     f"position is given, but swaps of measure={self.measure!r} are evaluated in Python, "
                     "without positions; use one of " + ", ".join(_FORMULAS)
                 )
-            return _Clicked(self, labels, weights, offsets, n_threads, positions=positions)
+            return _Clicked(self, labels, weights, offsets, n_threads, share, positions=positions)
         kind = _MeasuredByFormula if known else _MeasuredBySwapping
         return kind(self, labels, weights, offsets, n_threads, share)
 
