@@ -159,6 +159,50 @@ def test_counted_bytes_are_those_that_mpi_is_given(backend):
         assert traffic["agreement bytes"] == 4 * n_each * (SIZE - 1)
 
 
+@pytest.mark.mpi_slow
+def test_counted_bytes_are_those_on_the_wire(tmp_path):
+    done = program(
+        tmp_path,
+        """
+        import ranktrees.mpi
+        from pathlib import Path
+        from ranktrees.communicator import active
+
+        def sent():
+            return int(Path("/proc/net/dev").read_text().split("lo:")[1].split()[8])
+
+        with joblib.parallel_config("mpi", timeout=20):
+            ranks = active()
+        array = np.zeros(100_000, np.int64)
+        for exchange in (
+            lambda: ranks.allreduce(array),
+            lambda: ranks.reduce_scatter(array, [40_000, 60_000, 0]),
+            lambda: ranks.allgather(bytes(500_000)),
+            lambda: ranks.alltoall([bytes(200_000)] * 3),
+        ):
+            exchange()
+            ranks.allgather(0)
+            ranks.traffic.clear()
+            time.sleep(0.1)
+            before = sent()
+            time.sleep(0.1)
+            for _ in range(50):
+                exchange()
+            time.sleep(0.2)
+            measured = sent() - before
+            time.sleep(0.1)
+            counted = ranks.traffic["bytes"] + ranks.traffic["agreement bytes"]
+            counted = sum(ranks.allgather(counted))
+            assert abs(measured - counted) < 0.03 * counted, (measured, counted)
+        """,
+        3,
+        MPIR_CVAR_NOLOCAL="1",  # MPICH: messages even where ranks share memory
+        MPIR_CVAR_CH4_NETMOD="ofi",
+        FI_PROVIDER="tcp",
+    )
+    assert done.returncode == 0, done.stderr
+
+
 def error_of(ranks, call):
     try:
         call()
