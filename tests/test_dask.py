@@ -1,4 +1,7 @@
-"""What joblib deals to Dask's workers is what it is here."""
+"""What joblib deals to Dask's workers is what it is here; and rows on all of them."""
+
+import threading
+import time
 
 import joblib
 import numpy as np
@@ -7,15 +10,20 @@ import pytest
 from sklearn.model_selection import GridSearchCV
 
 from ranktrees import LambdaMARTRanker, QueryKFold, RandomForestRanker, make_ranking
+from ranktrees.communicator import RankError, driver
 
-distributed = pytest.importorskip("distributed")
+pytest.importorskip("distributed")
+
+import distributed
+
+from ranktrees.dask import DaskRows
 
 
 @pytest.fixture(scope="module")
 def client():
     with (
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None
+            n_workers=3, threads_per_worker=1, processes=False, dashboard_address=None
         ) as cluster,
         distributed.Client(cluster) as client,
     ):
@@ -46,3 +54,86 @@ def test_a_forest(client, rows):
     alone = forest.fit(*rows).ensemble_.digest()
     with joblib.parallel_config("dask", client=client):
         assert forest.fit(*rows).ensemble_.digest() == alone
+
+
+@pytest.fixture
+def backend(client):
+    with joblib.parallel_config("dask_rows", client=client, timeout=1):
+        yield driver()
+
+
+def put_together(ranks, shard, n):
+    own = np.arange(n) + shard
+    return (
+        ranks.allreduce(own.copy()).tolist(),
+        ranks.allreduce(own.astype(float), "max").tolist(),
+        ranks.reduce_scatter(own, [1, 0, n - 1]).tolist(),
+        ranks.alltoall([(ranks.rank, other) for other in range(ranks.size)]),
+        ranks.bcast(ranks.rank, root=2),
+    )
+
+
+def test_rows_on_all_workers(backend):
+    numbers = np.arange(5)
+    total = (3 * numbers + 30).tolist()
+    assert isinstance(backend, DaskRows)
+    assert backend.n_ranks == 3
+    for rank, got in enumerate(backend.run_rows(put_together, [0, 10, 20], 5)):
+        everyone = [(other, rank) for other in range(3)]
+        part = [total[:1], [], total[1:]][rank]
+        assert got == (total, (numbers + 20).tolist(), part, everyone, 2)
+    with pytest.raises(ValueError, match="2 shards for 3 workers"):
+        backend.run_rows(print, [1, 2])
+
+
+def test_gangs_do_not_mix(client, backend):
+    sums = {}
+
+    def train(k):
+        with joblib.parallel_config("dask_rows", client=client):
+            sums[k] = driver().run_rows(lambda ranks, _: int(ranks.allreduce(np.array([k]))[0]), [0] * 3)
+
+    threads = [threading.Thread(target=train, args=[k]) for k in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sums == {k: [3 * k] * 3 for k in range(3)}
+
+
+def go_wrong(ranks, _, rank, how):
+    ranks.at("tree 3")
+    ranks.allgather(0)
+    if ranks.rank == rank:
+        if how == "error":
+            raise KeyError("boom")
+        if how == "step":
+            ranks.at("tree 4")
+        if how == "gone":
+            ranks.close()
+        if how == "late":
+            time.sleep(1.5)
+    ranks.allgather(0)
+
+
+@pytest.mark.parametrize(
+    ("rank", "how", "said"),
+    [
+        (0, "error", "boom"),
+        (2, "error", "boom"),
+        (0, "step", "rank 0 is at 'tree 4' .*, rank 1 is at 'tree 3'"),
+        (2, "step", "rank 0 is at 'tree 3' .*, rank 2 is at 'tree 4'"),
+        (1, "late", "rank 1 did not come to 'tree 3' within 1 s"),
+    ],
+)
+def test_a_fault_is_an_error_on_all_and_the_next_fit_goes_well(backend, rank, how, said):
+    with pytest.raises((KeyError, RankError), match=said) as caught:
+        backend.run_rows(go_wrong, [0] * 3, rank, how)
+    assert isinstance(caught.value, KeyError) == (how == "error")
+    assert backend.run_rows(lambda ranks, _: ranks.allgather(ranks.rank), [0] * 3) == [[0, 1, 2]] * 3
+
+
+@pytest.mark.parametrize("rank", [0, 2])
+def test_a_rank_that_is_gone(backend, rank):
+    with pytest.raises((RankError, OSError)):
+        backend.run_rows(go_wrong, [0] * 3, rank, "gone")

@@ -63,6 +63,7 @@ class Communicator:
 
     def __init__(self):
         self.step = ""
+        self._told = None
         self.traffic = Counter()
 
     @property
@@ -129,7 +130,13 @@ class Communicator:
         return value if self.alone else self.allgather(value if self.rank == root else None)[root]
 
     def fail(self, error):
-        """Tell the others that this rank cannot go on, which raises a `RankError` on each."""
+        """Tell the others that this rank cannot go on, which raises a `RankError` on each.
+
+        They hear of it when they meet next. An error is told once, and a `RankError` is known to all.
+        """
+        if not (self.alone or isinstance(error, RankError) or error is self._told):
+            self._told = error
+            self._fail(f"rank {self.rank} failed at {self.step}: {type(error).__name__}: {error}")
 
     def __enter__(self):
         return self
@@ -194,6 +201,39 @@ class Communicator:
 
     def _alltoall(self, values):
         raise NotImplementedError
+
+    def _fail(self, text):
+        raise NotImplementedError
+
+
+def disagreement(places):
+    """What to say where ranks are not at the same call.
+
+    Parameters
+    ----------
+    places : list of (number, call, size, step)
+        Of each rank: the number of its exchange, what it is, of how many values, and the step.
+
+    Returns
+    -------
+    text : str
+        Names the first rank at each place.
+
+    Examples
+    --------
+    >>> from ranktrees.communicator import disagreement
+    >>> disagreement([(7, "sum", 8, "tree 3"), (7, "sum", 8, "tree 3"), (7, "allgather", 0, "tree 4")])
+    "the ranks are not at the same point: rank 0 is at 'tree 3' (exchange 7: sum of 8 values), rank 2 is at...
+    """
+    firsts = {place: rank for rank, place in reversed(list(enumerate(places)))}
+    told = ", ".join(
+        f"rank {rank} is at {step!r} (exchange {number}: {call} of {size} values)"
+        for (number, call, size, step), rank in sorted(firsts.items(), key=lambda item: item[1])
+    )
+    return (
+        f"the ranks are not at the same point: {told}. "
+        "All must call fit in the same order, with the same parameters."
+    )
 
 
 ALONE = Communicator()

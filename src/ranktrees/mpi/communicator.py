@@ -18,7 +18,7 @@ import time
 import numpy as np
 from mpi4py import MPI
 
-from ranktrees.communicator import Communicator, RankError
+from ranktrees.communicator import Communicator, RankError, disagreement
 
 GOING, FAILED, LEFT = range(3)
 CALLS = ("allgather", "alltoall", "reduce_scatter", "sum", "max", "min", "fail", "leave")
@@ -73,7 +73,6 @@ class MPICommunicator(Communicator):
         self.rank, self.size, self.timeout = comm.Get_rank(), comm.Get_size(), timeout
         self.end = end or self._abort
         self._number = 0
-        self._told = None
         self._step = b""
         self._room = min(max(65536 // self.size, 256), 1024) // 8 * 8 - HEADER.size
         self._own = np.zeros(HEADER.size + self._room, np.uint8)
@@ -88,16 +87,6 @@ class MPICommunicator(Communicator):
     def at(self, step):
         super().at(step)
         self._step = step.encode()[:88]
-
-    def fail(self, error):
-        """Tell the others that this rank cannot go on, which raises a `RankError` on each.
-
-        They hear of it when they meet next. An error is told once, and a `RankError` is known to all.
-        """
-        if not (self.alone or isinstance(error, RankError) or error is self._told):
-            self._told = error
-            text = f"rank {self.rank} failed at {self.step}: {type(error).__name__}: {error}"
-            self._agree("fail", 0, text.encode(), FAILED)
 
     def leave(self, reason, timeout):
         """Meet the others until all leave: those that do not hear that this rank has left.
@@ -136,17 +125,13 @@ class MPICommunicator(Communicator):
             if state == GOING:
                 raise RankError("; ".join(bytes(text).decode() for text in texts if len(text)))
             return
-        headers = [HEADER.unpack_from(row) for row in self._all]
-        where = {}
-        for rank, (_, _, number, call, size, step) in enumerate(headers):
-            where.setdefault((number, CALLS[call], size, step.rstrip(b"\0").decode(errors="replace")), rank)
         raise RankError(
-            "the ranks are not at the same point: "
-            + ", ".join(
-                f"rank {rank} is at {step!r} (exchange {number}: {call} of {size} values)"
-                for (number, call, size, step), rank in where.items()
+            disagreement(
+                [
+                    (number, CALLS[call], size, step.rstrip(b"\0").decode(errors="replace"))
+                    for _, _, number, call, size, step in map(HEADER.unpack_from, self._all)
+                ]
             )
-            + ". All must call fit in the same order, with the same parameters."
         )
 
     def _messages(self, n_bytes, message):
@@ -158,6 +143,9 @@ class MPICommunicator(Communicator):
         own = np.frombuffer(message, np.uint8)
         self._wait(self._comm.Iallgatherv(own, [texts, n_bytes.tolist(), starts[:-1].tolist(), MPI.BYTE]))
         return [texts[start:stop] for start, stop in itertools.pairwise(starts)]
+
+    def _fail(self, text):
+        self._agree("fail", 0, text.encode(), FAILED)
 
     def _allreduce(self, array, op):
         self._agree(op, array.size, self._bytes_if_short(array))

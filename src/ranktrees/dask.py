@@ -1,0 +1,134 @@
+"""Training on the workers of a Dask cluster. Importing this registers the joblib backend "dask_rows".
+
+It is joblib's own backend for Dask, which deals tasks to workers, and lets a fit have its rows on all of
+them, too: a rank on each worker, which speak to each other through sockets.
+
+>>> with joblib.parallel_config("dask_rows", client=client):  # doctest: +SKIP
+...     ranker = LambdaMARTRanker().fit(X, y, qid=qid)
+"""
+
+import secrets
+import socket
+import time
+from urllib.parse import urlsplit
+
+from joblib import register_parallel_backend
+
+from ranktrees.communicator import RankError
+from ranktrees.sockets import SocketCommunicator
+
+try:
+    from distributed import Lock, as_completed, get_worker
+    from joblib._dask import DaskDistributedBackend
+    from threadpoolctl import threadpool_limits
+except ImportError as error:
+    raise ImportError('ranktrees.dask needs Dask: pip install "ranktrees[dask]"') from error
+
+GRACE = 5.0
+_servers: dict[str, socket.socket] = {}  # of a worker: where the ranks to come find rank 0
+
+
+def listen(key, dask_worker):
+    """On a worker: the address at which a gang's rank 0 will be."""
+    host = urlsplit(dask_worker.address).hostname if "://" in dask_worker.address else None
+    host = host if host and "." in host else "127.0.0.1"
+    _servers[key] = socket.create_server((host, 0), backlog=128)
+    return _servers[key].getsockname()[:2]
+
+
+def run_rank(rank, size, key, address, timeout, function, shard, args):
+    """On a worker: be a rank."""
+    server = _servers.pop(key) if rank == 0 else None
+    ranks = SocketCommunicator(rank, size, bytes.fromhex(key), address, server, timeout)
+    try:
+        with ranks, threadpool_limits(get_worker().state.nthreads):
+            return function(ranks, shard, *args)
+    finally:
+        ranks.close()
+        if server is not None:
+            server.close()
+
+
+class DaskRows(DaskDistributedBackend):
+    """joblib's backend for Dask, with a rank on each worker for the rows of a fit.
+
+    Parameters
+    ----------
+    timeout : float, default=300.0
+        How many seconds a rank waits for the others.
+    **settings
+        Of joblib's backend, for instance ``client``.
+    """
+
+    def __init__(self, timeout=300.0, **settings):
+        super().__init__(**settings)
+        self.timeout = timeout
+
+    @property
+    def n_ranks(self):
+        """How many workers there are."""
+        return len(self.client.ncores())
+
+    def run_rows(self, function, shards, *args):
+        """Run ``function(communicator, shard, *args)`` on all workers together, each with its shard.
+
+        Gangs wait for each other. A worker that is busy with something else for longer than ``timeout`` is an
+        error.
+
+        Parameters
+        ----------
+        function : callable
+        shards : sequence
+            One for each worker.
+        *args
+            The same for all.
+
+        Returns
+        -------
+        results : list
+            Of each rank.
+
+        Raises
+        ------
+        Exception
+            The first that a rank has raised.
+        RankError
+            If a worker is gone or does not answer.
+        """
+        workers = sorted(self.client.ncores())
+        if len(shards) != len(workers):
+            raise ValueError(
+                f"there are {len(shards)} shards for {len(workers)} workers: expected one for each."
+            )
+        key = secrets.token_hex(32)
+        with self.client.as_current():
+            lock = Lock("ranktrees rows")
+        with lock:
+            address = self.client.run(listen, key, workers=workers[:1])[workers[0]]
+            futures = []
+            for rank, (worker, shard) in enumerate(zip(workers, shards, strict=True)):
+                there = self.client.scatter([shard], workers=[worker], hash=False)[0]
+                gang = (rank, len(workers), key, address, self.timeout)
+                futures.append(
+                    self.client.submit(run_rank, *gang, function, there, args, workers=[worker], pure=False)
+                )
+            try:
+                errors = self._errors(futures)
+                if errors:
+                    raise next((error for error in errors if not isinstance(error, RankError)), errors[0])
+                return self.client.gather(futures)
+            finally:
+                self.client.cancel(futures)
+
+    def _errors(self, futures):
+        """What went wrong. A worker that is gone never says, but the others do."""
+        if all(future.status == "finished" for future in as_completed(futures)):
+            return []
+        last = time.monotonic() + GRACE
+        while any(future.status == "pending" for future in futures) and time.monotonic() < last:
+            time.sleep(0.01)
+        errors = [future.exception() for future in futures if future.status == "error"]
+        return errors or [RankError("a worker is gone")]
+
+
+register_parallel_backend("dask_rows", DaskRows)
