@@ -81,8 +81,9 @@ class MPICommunicator(Communicator):
         self._headers = self._all[:, : HEADER.size].view(np.int64)
         self._comm = comm
         self.at("start")
-        self._comm, request = comm.Idup()
+        duplicate, request = comm.Idup()
         self._wait(request)
+        self._comm = duplicate
 
     def at(self, step):
         super().at(step)
