@@ -90,7 +90,7 @@ class MPICommunicator(Communicator):
         self._step = step.encode()[:88]
 
     def leave(self, reason, timeout):
-        """Meet the others until all leave: those that do not hear that this rank has left.
+        """Meet the others until all leave. Those that do not hear that this rank has left.
 
         Parameters
         ----------
@@ -101,7 +101,7 @@ class MPICommunicator(Communicator):
         """
         self.timeout = timeout
         while not self.alone:
-            self._agree("leave", 0, f"rank {self.rank} {reason}".encode(), LEFT)
+            self._agree("leave", 0, f"rank {self.rank} {reason}".encode(errors="replace"), LEFT)
             if (self._headers[:, 1] == LEFT).all():
                 return
 
@@ -146,7 +146,7 @@ class MPICommunicator(Communicator):
         return [texts[start:stop] for start, stop in itertools.pairwise(starts)]
 
     def _fail(self, text):
-        self._agree("fail", 0, text.encode(), FAILED)
+        self._agree("fail", 0, text.encode(errors="replace"), FAILED)
 
     def _allreduce(self, array, op):
         self._agree(op, array.size, self._bytes_if_short(array))

@@ -59,7 +59,7 @@ class EveryRank(ParallelBackendBase):
 
     Parameters
     ----------
-    timeout : float, default=300
+    timeout : float, default=300.0
         How many seconds a rank waits for the others.
 
     Attributes
