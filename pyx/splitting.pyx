@@ -510,6 +510,7 @@ cdef class Finder:
     cdef double[:, ::1] scores
     cdef int32_t[:, ::1] drawn
     cdef Split[::1] found
+    cdef object found_records  # the array below: to make one of a view of records takes long
     cdef const int32_t[:, ::1] all_features
     cdef const int8_t* signs
 
@@ -534,7 +535,7 @@ cdef class Finder:
         self.columns_scratch = np.empty((n_threads, SHORTLIST * COPIES * CELLS), np.int64)
         self.scores = np.empty((2, n_features))
         self.drawn = np.empty((n_threads, n_features), np.int32)
-        self.found = np.empty(64, SPLIT)
+        self.found = self.found_records = np.empty(64, SPLIT)
         self.all_features = np.arange(n_features, dtype=np.int32)[None, :]
 
     def look_at(self, leaves, lines, int lanes):
@@ -571,7 +572,7 @@ cdef class Finder:
 
     cdef Split* room_for(self, int64_t n):
         if n > self.found.shape[0]:
-            self.found = np.empty(2 * n, SPLIT)
+            self.found = self.found_records = np.empty(2 * n, SPLIT)
         return &self.found[0]
 
     def find(self, const int32_t[::1] ids, int n_threads):
@@ -588,7 +589,7 @@ cdef class Finder:
         `choose_among`, and then `count_left_of`.
         """
         cdef int64_t n_shares = self.scan_lines(ids, features, n_threads)
-        return np.asarray(self.found)[: ids.shape[0] * n_shares].reshape(len(ids), n_shares)
+        return self.found_records[: ids.shape[0] * n_shares].reshape(len(ids), n_shares)
 
     def choose_among(self, const int32_t[::1] ids, Split[:, ::1] found):
         """The best split of each leaf among those found, features rising."""
@@ -1022,14 +1023,15 @@ cdef class Finder:
         ``features``: one line per leaf, or one line for all; they end at -1.
         """
         cdef int64_t n = ids.shape[0], width = features.shape[1], i, j
-        cdef Bin[:, :, ::1] cells = np.zeros((n, width, CELLS), BIN)
+        records = np.zeros((n, width, CELLS), BIN)
+        cdef Bin[:, :, ::1] cells = records
         cdef const int32_t* own
         for i in range(n):
             own = &features[i if features.shape[0] > 1 else 0, 0]
             for j in range(width):
                 if own[j] >= 0:
                     self.add_columns(&self.leaves[ids[i]], own + j, 1, &cells[i, j, 0], NULL)
-        return np.asarray(cells)
+        return records
 
     def scan_filled(self, const int32_t[::1] ids, const int32_t[:, ::1] features, const Bin[:, :, ::1] cells):
         """The best split of each leaf by bins that hold all rows."""

@@ -444,8 +444,11 @@ class FullSearch(SearchOfLines):
         for some, features in self.candidates(ids):
             own = np.where((first <= features) & (features < last), features, -1)
             found = self.finder.find_loosely(some, own, n_threads)
-            found = self.communicator.allgather(found.copy())
-            self.finder.choose_among(some, np.concatenate(found, axis=1))
+            rows = [
+                np.frombuffer(theirs, np.uint8).reshape(len(some), -1)
+                for theirs in self.communicator.allgather(found.tobytes())
+            ]
+            self.finder.choose_among(some, np.concatenate(rows, axis=1).view(found.dtype))
             if self.counts_later and not self.rows.same:
                 self.verify(some, features)
 
