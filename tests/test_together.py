@@ -384,6 +384,26 @@ def test_what_each_rank_would_fit_alone_is_refused(rows, parameters):
     together(2, train)
 
 
+@pytest.mark.parametrize(
+    ("parameters", "more", "message"),
+    [
+        ({"step": "optimal"}, {}, 'step="optimal" looks at all queries together'),
+        ({}, {"position": 1}, "position is given, but ranks"),
+        ({"loss": "ranknet"}, {"pairs": [[0, 1]]}, "pairs is given, but ranks"),
+    ],
+)
+def test_what_needs_all_queries_in_one_place_is_refused(rows, parameters, more, message):
+    X, y, qid, _ = rows
+    more = {name: np.ones(len(y), int) if name == "position" else value for name, value in more.items()}
+
+    def train(ranks):
+        model = LambdaMARTRanker(max_iter=2, **parameters)
+        with training_with(ranks), pytest.raises(ValueError, match=message):
+            model.fit(X, y, qid=qid + 1000 * ranks.rank, **more)
+
+    together(2, train)
+
+
 def test_an_exact_search_of_many_values_is_refused(rows):
     X, y, qid, _ = rows
 

@@ -1831,6 +1831,11 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
                 'step="optimal" raises the measure of labels, but there are pairs only; pass y, too, or '
                 'leave step at "newton".'
             )
+        if not data.share.communicator.alone:
+            raise ValueError(
+                'step="optimal" looks at all queries together, which ranks that train together cannot; '
+                'expected step="newton", or one process.'
+            )
         measure = self._measure()
         interval = checked_interval("additive", self.step_interval, "step_interval")
 
