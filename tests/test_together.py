@@ -311,10 +311,11 @@ def test_queries_are_numbered_by_their_ids():
 
 REFUSED = {
     "a query on two ranks": (
-        lambda X, y, qid, rank: (X, y, qid // 2 * 0 + rank // 2),
+        lambda X, y, qid, rank: (X, y, qid + 7 * rank),
         "is on rank 0 and on rank 1",
     ),
-    "the same rows on all": (lambda X, y, qid, rank: (X, y, None), "needs qid=|passed the same rows"),
+    "the same rows on all": (lambda X, y, qid, rank: (X, y, qid), "every rank has passed the same rows"),
+    "and no ids": (lambda X, y, qid, rank: (X, y, None), "every rank has passed the same rows"),
     "another number of features": (
         lambda X, y, qid, rank: (X[:, rank:], y, qid + 1000 * rank),
         "features",

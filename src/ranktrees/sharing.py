@@ -17,6 +17,10 @@ import numpy as np
 
 from ranktrees.communicator import ALONE, Communicator
 
+SAME_ROWS = (
+    "every rank has passed the same rows; expected rows of its own on each. Where one program has all rows, "
+    'run it without mpiexec, and joblib.parallel_config("mpi", n_ranks=...) deals them.'
+)
 MANY_LABELS = 4096
 COMPARED = 100  # rows
 
@@ -121,11 +125,7 @@ class Share:
         first = X[:COMPARED] if len(labels) else np.empty((0, X.shape[1]))
         said = self.communicator.allgather(joblib.hash((first, labels)))
         if len(set(said)) == 1 and len(said) > 1 and len(labels):
-            raise ValueError(
-                "every rank has passed the same rows; expected rows of its own on each. Where one program "
-                'has all rows, run it without mpiexec, and joblib.parallel_config("mpi", n_ranks=...) deals '
-                "them."
-            )
+            raise ValueError(SAME_ROWS)
 
     def kept(self, offsets, units, units_of_all, *, by_query):
         """The same of some of the queries (or rows) only, numbered anew: ``units`` are this rank's."""
@@ -171,6 +171,8 @@ ALL = Share(ALONE)
 
 def _places(ids_of_ranks: Sequence[list], name):
     """The place of each id among all, sorted; ids in the order of ranks."""
+    if len(ids_of_ranks) > 1 and ids_of_ranks[0] and all(ids == ids_of_ranks[0] for ids in ids_of_ranks):
+        raise ValueError(SAME_ROWS)
     rank_of: dict[Any, int] = {}
     for rank, ids in enumerate(ids_of_ranks):
         for one in ids:
