@@ -1,11 +1,12 @@
 """The records' NumPy dtypes, taken from the C structs."""
 import numpy as np
 
-from records cimport Bin, Centroid, Column, Digit, Group, Leaf, Node, Plan, Plane, Split
+from records cimport Bin, Centroid, Column, Digit, Group, Leaf, Node, Offer, Plan, Plane, Split
 
 cdef Bin one_bin
 cdef Digit one_digit
 cdef Centroid one_centroid
+cdef Offer one_offer
 cdef Split one_split
 cdef Leaf one_leaf
 cdef Node one_node
@@ -17,6 +18,7 @@ cdef Group one_group
 BIN = np.asarray(<Bin[:1]> &one_bin).dtype
 DIGIT = np.asarray(<Digit[:1]> &one_digit).dtype
 CENTROID = np.asarray(<Centroid[:1]> &one_centroid).dtype
+OFFER = np.asarray(<Offer[:1]> &one_offer).dtype
 SPLIT = np.asarray(<Split[:1]> &one_split).dtype
 LEAF = np.asarray(<Leaf[:1]> &one_leaf).dtype
 NODE = np.asarray(<Node[:1]> &one_node).dtype

@@ -39,6 +39,15 @@ cdef struct Centroid:
     double hessian
 
 
+# The cut of a feature that its streaming histogram says is best. Values up to it go left, all where it is
+# infinite; rows without a value where missing_left is 1. feature is -1 where no cut gains anything.
+cdef struct Offer:
+    double gain
+    double cut
+    int32_t feature
+    int32_t missing_left
+
+
 # The best way to part a leaf's rows in two. Codes <= code go left; for a categorical feature the
 # codes whose bit is set go left. Rows without a value go left where missing_left is 1.
 cdef struct Split:

@@ -9,13 +9,14 @@ Ben-Haim and Yom-Tov, 2010; for the sums of gradients Tyree et al., 2011. Of equ
 """
 import numpy as np
 
-from ranktrees._core.dtypes import SPLIT
+from ranktrees._core.dtypes import CENTROID, OFFER
 
 from cython.parallel cimport prange
+from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
-from records cimport Bin, Centroid, Leaf, Split, bytes_of
+from records cimport Bin, Centroid, Leaf, Offer, Split, bytes_of
 
 cdef extern from "gains.h" nogil:
     ctypedef struct Sums "sums":
@@ -80,7 +81,7 @@ cdef enum:
     MOST_TASKS = 1 << 16  # histograms whose best cuts are kept at a time
 
 
-# Where a feature may be cut. The last cut is behind all its values.
+# Where a feature may be cut. The last cut is infinite, behind all values.
 cdef struct Candidates:
     int32_t n
     double value[MOST_CENTROIDS + 1]
@@ -105,14 +106,15 @@ cdef void list_candidates(
     cdef double share
     some.n = 0
     if n < most:
-        for j in range(n):
+        for j in range(n - 1):
             add_candidate(some, own[j].value, before[j + 1])
+        add_candidate(some, INFINITY, before[n])
         return
     for j in range(1, most):
         share = share_of_mass(own, before, n, before[n].mass * j / most, &i)
         if i + 1 < n and (share > 0 or some.n == 0):
             add_candidate(some, value_at(own, i, share), sums_at(own, before, i, share))
-    add_candidate(some, own[n - 1].value, before[n])
+    add_candidate(some, INFINITY, before[n])
 
 
 cdef inline Sums sums_of(Bin part) noexcept nogil:
@@ -150,7 +152,7 @@ cdef class StreamingFinder:
     cdef int bits
     cdef bint sampled
     cdef Rules rules
-    cdef Split[::1] found
+    cdef Offer[::1] offers
 
     def __init__(self, codes, values, int32_t max_bins, shards, order, sums, offsets, missing, prices):
         if not 2 <= max_bins <= MOST_CENTROIDS:
@@ -160,7 +162,7 @@ cdef class StreamingFinder:
         self.order, self.sums, self.offsets, self.prices = order, sums, offsets, prices
         self.rules.first_side = missing == "left"
         self.rules.last_side = missing != "right"
-        self.found = np.empty(64, SPLIT)
+        self.offers = np.empty(64, OFFER)
 
     def look_at(self, leaves, lines, int lanes):
         """The leaves; they have no lines."""
@@ -193,10 +195,10 @@ cdef class StreamingFinder:
         ``features`` are rising; one line per leaf, or one line for all; they end at -1.
         """
         cdef int64_t width = features.shape[1], step = max(1, MOST_TASKS // width), n_ids, first, task, i
-        cdef Split* found
-        if min(step, ids.shape[0]) * width > self.found.shape[0]:
-            self.found = np.empty(min(step, 2 * ids.shape[0]) * width, SPLIT)
-        found = &self.found[0]
+        cdef Offer* offers
+        if min(step, ids.shape[0]) * width > self.offers.shape[0]:
+            self.offers = np.empty(min(step, 2 * ids.shape[0]) * width, OFFER)
+        offers = &self.offers[0]
         for first in range(0, ids.shape[0], step):
             n_ids = min(step, ids.shape[0] - first)
             for task in prange(
@@ -206,12 +208,102 @@ cdef class StreamingFinder:
                 self.offer(
                     &self.leaves[ids[first + task // width]],
                     features[first + task // width if features.shape[0] > 1 else 0, task % width],
-                    found + task,
+                    offers + task,
                 )
             for i in prange(
                 n_ids, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"
             ):
-                self.settle(&self.leaves[ids[first + i]], found + i * width, width)
+                self.settle(&self.leaves[ids[first + i]], offers + i * width, width)
+
+    # Together with other ranks. A task is a leaf and a feature of it, ids and features as above.
+
+    def histograms(self, const int32_t[::1] ids, const int32_t[:, ::1] features, int n_threads):
+        """Of each task this rank's centroids, how many they are, and what the rows without a value have.
+
+        CENTROID records of shape (n_tasks, max_bins), int32[n_tasks], and float64[n_tasks, 3]: mass, gradient
+        and hessian.
+        """
+        cdef int64_t width = features.shape[1], n_tasks = ids.shape[0] * width, task
+        cdef Centroid[:, ::1] centroids = np.empty((n_tasks, self.most), CENTROID)
+        cdef int32_t[::1] sizes = np.zeros(n_tasks, np.int32)
+        cdef double[:, ::1] lacking = np.zeros((n_tasks, 3))
+        cdef int32_t f
+        for task in prange(
+            n_tasks, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"
+        ):
+            f = features[task // width if features.shape[0] > 1 else 0, task % width]
+            if f >= 0:
+                sizes[task] = self.build(
+                    &self.leaves[ids[task // width]], f, <Entry*>&centroids[task, 0],
+                    <Triple*>&lacking[task, 0],
+                )
+        return centroids.base, sizes.base, lacking.base
+
+    def offers_of(
+        self, const int32_t[::1] ids, const int32_t[:, ::1] features, int64_t first_task,
+        const Centroid[::1] centroids, const int64_t[:, ::1] limits, const double[:, ::1] lacking,
+        int n_threads,
+    ):
+        """OFFER records of the tasks from ``first_task`` on: the best cuts by what all ranks have together.
+
+        The centroids that rank r has for the k-th of these tasks are those from ``limits[r, k]`` to
+        ``limits[r, k + 1]``; ``lacking`` is of all ranks.
+        """
+        cdef int64_t width = features.shape[1], n_tasks = lacking.shape[0], k, task
+        cdef Offer[::1] offers = np.empty(n_tasks, OFFER)
+        cdef const Entry* theirs = entries(centroids)
+        for k in prange(
+            n_tasks, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"
+        ):
+            task = first_task + k
+            self.offer_together(
+                &self.leaves[ids[task // width]],
+                features[task // width if features.shape[0] > 1 else 0, task % width],
+                theirs, limits, k, <const Triple*>&lacking[k, 0], &offers[k],
+            )
+        return offers.base
+
+    cdef void offer_together(
+        self, const Leaf* leaf, int32_t f, const Entry* theirs, const int64_t[:, ::1] limits, int64_t k,
+        const Triple* lacking, Offer* best,
+    ) noexcept nogil:
+        cdef Entry[MOST_CENTROIDS] own
+        cdef int64_t rank, first
+        cdef int32_t n = 0, n_theirs
+        for rank in range(limits.shape[0]):
+            first = limits[rank, k]
+            n_theirs = <int32_t>(limits[rank, k + 1] - first)
+            if n == 0 and n_theirs > 0:
+                memcpy(own, theirs + first, n_theirs * sizeof(Entry))
+                n = n_theirs
+            elif n_theirs > 0:
+                n = merged(own, n, theirs + first, n_theirs, self.most, own)
+        self.offer_of(leaf, f, own, n, lacking, best)
+
+    def sides(self, const int32_t[::1] ids, const Offer[::1] offers, int n_threads):
+        """int64[n, 4]: what an offer for each leaf sends left of this rank's rows, and those without a value.
+
+        Of both, the sum and the number.
+        """
+        cdef int64_t[:, ::1] sides = np.zeros((ids.shape[0], 4), np.int64)
+        cdef int64_t i
+        for i in prange(
+            ids.shape[0], nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"
+        ):
+            if offers[i].feature >= 0:
+                self.count(&self.leaves[ids[i]], &offers[i], <Side*>&sides[i, 0])
+        return sides.base
+
+    def judge(self, const int32_t[::1] ids, const Offer[::1] offers, const int64_t[:, ::1] sides):
+        """bool[n]: whether each leaf is done: its offer holds by the sides of all ranks, or there is none."""
+        cdef uint8_t[::1] done = np.empty(ids.shape[0], np.uint8)
+        cdef int64_t i
+        for i in range(ids.shape[0]):
+            self.clear(&self.leaves[ids[i]])
+            done[i] = offers[i].feature < 0 or self.accept(
+                &self.leaves[ids[i]], &offers[i], <const Side*>&sides[i, 0]
+            )
+        return done.base.astype(bool)
 
     cdef int32_t build(self, const Leaf* leaf, int32_t f, Entry* own, Triple* lacking) noexcept nogil:
         """The histogram of a feature: those of the shards, each of its rows in their order, merged."""
@@ -248,20 +340,23 @@ cdef class StreamingFinder:
                 stop = middle
         return start
 
-    cdef void offer(self, const Leaf* leaf, int32_t f, Split* best) noexcept nogil:
-        """The best cut of a feature by its histogram; feature -1 if none gains anything."""
+    cdef void offer(self, const Leaf* leaf, int32_t f, Offer* best) noexcept nogil:
+        """The best cut of a feature by its histogram."""
         cdef Entry[MOST_CENTROIDS] own
-        cdef Triple[MOST_CENTROIDS + 1] before
         cdef Triple lacking
+        cdef int32_t n = self.build(leaf, f, own, &lacking) if f >= 0 else 0
+        self.offer_of(leaf, f, own, n, &lacking, best)
+
+    cdef void offer_of(
+        self, const Leaf* leaf, int32_t f, const Entry* own, int32_t n, const Triple* lacking, Offer* best
+    ) noexcept nogil:
+        """The same of a histogram of n centroids, and of what the rows without a value have."""
+        cdef Triple[MOST_CENTROIDS + 1] before
         cdef Candidates some
         cdef Sums total = sums_of(leaf.total), nothing, missing
         cdef Rules rules = self.rules_of(&total)
-        cdef int32_t n, side
-        memset(best, 0, sizeof(Split))
+        cdef int32_t side
         best.feature = -1
-        if f < 0:
-            return
-        n = self.build(leaf, f, own, &lacking)
         if n == 0:
             return
         add_up(own, n, before)
@@ -281,7 +376,7 @@ cdef class StreamingFinder:
 
     cdef void try_cuts(
         self, const Candidates* some, int32_t first, int32_t last, int32_t side, int32_t f, const Sums* extra,
-        const Sums* total, const Rules* rules, Split* best,
+        const Sums* total, const Rules* rules, Offer* best,
     ) noexcept nogil:
         """Candidates first to last - 1, with the rows without a value on one side."""
         cdef double[MOST_CENTROIDS + 1] scores
@@ -294,16 +389,13 @@ cdef class StreamingFinder:
             if scores[k] - self.prices[f] > best.gain:
                 best.gain = scores[k] - self.prices[f]
                 best.feature = f
-                best.code = self.code_of(f, some.value[k], k == some.n - 1)
+                best.cut = some.value[k]
                 best.missing_left = side
-                best.order = 1
 
-    cdef uint32_t code_of(self, int32_t f, double cut, bint all) noexcept nogil:
-        """The code of the highest value up to the cut, or of all values."""
+    cdef uint32_t code_of(self, int32_t f, double cut) noexcept nogil:
+        """The code of the highest value up to the cut."""
         cdef const double* values = &self.values[self.offsets[f]]
         cdef int64_t first = 0, last = self.offsets[f + 1] - self.offsets[f] - 2, middle
-        if all:
-            return <uint32_t>last
         while first < last:
             middle = (first + last + 1) // 2
             if values[middle] <= cut:
@@ -312,56 +404,71 @@ cdef class StreamingFinder:
                 last = middle - 1
         return <uint32_t>first
 
-    cdef void settle(self, Leaf* leaf, Split* offers, int64_t width) noexcept nogil:
+    cdef void settle(self, Leaf* leaf, Offer* offers, int64_t width) noexcept nogil:
         """The leaf's split: the best of the offers that holds what it promises."""
-        cdef Sums total = sums_of(leaf.total)
-        cdef Rules rules = self.rules_of(&total)
-        cdef double own = own_score_of(&total, &rules)
-        cdef Split* best
+        cdef Offer* best
+        cdef Side found
         cdef int64_t k
-        memset(&leaf.split, 0, sizeof(Split))
-        leaf.split.feature = -1
-        leaf.promise = 0.0
-        while leaf.split.feature < 0:
+        self.clear(leaf)
+        while True:
             best = NULL
             for k in range(width):
                 if offers[k].feature >= 0 and (best == NULL or offers[k].gain > best.gain):
                     best = offers + k
             if best == NULL:
                 return
-            self.count(leaf, &total, &rules, best)
-            if best.gain > least_score(own, &rules):
-                leaf.split = best[0]
-                leaf.split.gain -= own
-                leaf.promise = leaf.split.gain
+            memset(&found, 0, sizeof(Side))
+            self.count(leaf, best, &found)
+            if self.accept(leaf, best, &found):
+                return
             best.feature = -1
 
-    cdef void count(
-        self, const Leaf* leaf, const Sums* total, const Rules* rules, Split* split
-    ) noexcept nogil:
-        """What a split scores by the rows that it sends left, less its price."""
-        cdef int64_t f = split.feature, missing = self.offsets[f + 1] - self.offsets[f] - 1
-        cdef Side found
-        cdef Sums left, nothing
-        memset(&found, 0, sizeof(Side))
-        memset(&nothing, 0, sizeof(Sums))
+    cdef void clear(self, Leaf* leaf) noexcept nogil:
+        memset(&leaf.split, 0, sizeof(Split))
+        leaf.split.feature = -1
+        leaf.promise = 0.0
+
+    cdef void count(self, const Leaf* leaf, const Offer* offer, Side* found) noexcept nogil:
+        """Add up the rows that an offer sends left, and those without a value."""
+        cdef int32_t f = offer.feature
         sum_side(
-            self.is_long, &self.columns[0, f], split.code, <uint32_t>missing, &self.order[leaf.start],
-            &self.sums[leaf.start], leaf.stop - leaf.start, &found,
+            self.is_long, &self.columns[0, f], self.code_of(f, offer.cut),
+            <uint32_t>(self.offsets[f + 1] - self.offsets[f] - 1), &self.order[leaf.start],
+            &self.sums[leaf.start], leaf.stop - leaf.start, found,
         )
+
+    cdef bint accept(self, Leaf* leaf, const Offer* offer, const Side* found) noexcept nogil:
+        """Make an offer the leaf's split, if by the rows it keeps the rules and gains something."""
+        cdef Sums total = sums_of(leaf.total), left, nothing
+        cdef Rules rules = self.rules_of(&total)
+        cdef double own = own_score_of(&total, &rules)
+        cdef int64_t sum = found.sum, n = found.n
+        cdef Split split
+        memset(&nothing, 0, sizeof(Sums))
+        memset(&split, 0, sizeof(Split))
+        split.feature = offer.feature
+        split.code = self.code_of(offer.feature, offer.cut)
+        split.missing_left = offer.missing_left
+        split.order = 1
         if found.n_missing == 0 and rules.first_side != rules.last_side:
-            split.missing_left = 2 * found.n > leaf.total.count
+            split.missing_left = 2 * n > leaf.total.count
         elif split.missing_left:
-            found.n += found.n_missing
-            found.sum += found.missing_sum
-        split.left.gradient = found.sum >> self.bits
-        split.left.hessian = <uint32_t>(found.sum & ((<int64_t>1 << self.bits) - 1))
-        split.left.count = <uint32_t>found.n
+            n += found.n_missing
+            sum += found.missing_sum
+        split.left.gradient = sum >> self.bits
+        split.left.hessian = <uint32_t>(sum & ((<int64_t>1 << self.bits) - 1))
+        split.left.count = <uint32_t>n
         left = sums_of(split.left)
         score_children(
-            1, &left.gradient, &left.hessian, &left.count, &nothing, total, rules, &split.gain
+            1, &left.gradient, &left.hessian, &left.count, &nothing, &total, &rules, &split.gain
         )
-        split.gain -= self.prices[f]
+        split.gain -= self.prices[split.feature]
+        if split.gain <= least_score(own, &rules):
+            return False
+        split.gain -= own
+        leaf.split = split
+        leaf.promise = split.gain
+        return True
 
 
 cdef int32_t take(const Streamed* streamed, Entry* out) noexcept nogil:

@@ -1,14 +1,24 @@
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from ranks import together
 from scipy import sparse
 from test_growing import data_of
 
 from ranktrees import HistGBRTClassifier, HistGBRTRegressor, LambdaMARTRanker, make_ranking, searching
 from ranktrees.binning import BinMapper
+from ranktrees.communicator import RankError, training_with
 from ranktrees.costs import FeatureCosts, Prices
-from ranktrees.streaming import StreamingHistogram, merge_histograms, values_of_codes
+from ranktrees.streaming import (
+    StreamingHistogram,
+    known_values,
+    mapper_of_values,
+    merge_histograms,
+    values_of_codes,
+)
 from reference import growing as slow
 from reference import streaming as twin
 
@@ -305,3 +315,198 @@ def test_what_cannot_be_streamed_is_refused():
         HistGBRTRegressor(split_search="streaming").fit(X, y)
     X[:, 2] = np.nan
     HistGBRTRegressor(split_search="streaming", max_iter=1).fit(X, y)
+
+
+# ---- over ranks -------------------------------------------------------------------------------------
+
+
+def stretches(n_rows, size):
+    """The rows of each rank as those of shards."""
+    ends = n_rows * np.arange(size + 1) // size
+    return [slice(start, stop) for start, stop in pairwise(ends.tolist())]
+
+
+def known_of(model):
+    ensemble = model.ensemble_
+    nodes = ensemble.nodes.tobytes(), ensemble.base
+    return *nodes, model.validation_score_.tolist(), model.train_score_.tolist()
+
+
+def fitted_together(make, dealt, *rows, others=None, **named):
+    """What each rank knows of its model, where ``dealt`` says who has which rows."""
+
+    def train(ranks):
+        own, more = dealt[ranks.rank], {}
+        if others is not None:
+            dealt_others, columns = others
+            more = {f"{name}_val": column[dealt_others[ranks.rank]] for name, column in columns.items()}
+        model = make().set_params(n_jobs=1 + ranks.rank % 2)
+        with training_with(ranks):
+            model.fit(*(column[own] for column in rows), **{k: v[own] for k, v in named.items()}, **more)
+        return known_of(model)
+
+    return together(len(dealt), train)
+
+
+def fitted_in_shards(make, size, *rows, others=None, **named):
+    more = {} if others is None else {f"{name}_val": column for name, column in others[1].items()}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(searching, "SHARDS", size)
+        return known_of(make().fit(*rows, **named, **more))
+
+
+def ranked(n_queries, seed=0, missing=0.1):
+    """Queries of ten rows; some values are whole numbers, some missing."""
+    X, y, qid = make_ranking(
+        n_queries, rows_per_query=10, n_features=6, random_state=seed, return_X_y_qid=True
+    )
+    X[:, 3] = X[:, 3].round()
+    X[np.random.default_rng(seed).random(X.shape) < missing] = np.nan
+    return X, y, qid
+
+
+TOGETHER = {
+    "squared": lambda: HistGBRTRegressor(max_iter=3),
+    "squared, by layers, all bits": lambda: HistGBRTRegressor(
+        max_iter=3, max_leaf_nodes=None, max_depth=4, max_features=1.0, gradient_levels=None
+    ),
+    "squared, some rows": lambda: HistGBRTRegressor(max_iter=3, subsample=0.4, handle_missing="left"),
+    "absolute": lambda: HistGBRTRegressor(max_iter=2, loss="absolute_error"),
+    "groups and costs": lambda: HistGBRTRegressor(
+        max_iter=3, interaction_cst=[{0, 1, 2}, {3, 4}], feature_costs=[0.01] * 6
+    ),
+    "lambdamart": lambda: LambdaMARTRanker(max_iter=4),
+    "lambdamart, some queries": lambda: LambdaMARTRanker(max_iter=3, query_subsample=0.5, min_samples_leaf=1),
+}
+
+
+@pytest.mark.parametrize("size", [2, 3])
+@pytest.mark.parametrize("name", TOGETHER)
+def test_ranks_find_what_as_many_shards_find(name, size):
+    X, y, qid = ranked(42)
+
+    def make():
+        return TOGETHER[name]().set_params(split_search="streaming", max_bins=7, random_state=0)
+
+    expected = fitted_in_shards(make, size, X, y, qid=qid)
+    assert fitted_together(make, stretches(len(y), size), X, y, qid=qid) == [expected] * size
+
+
+@pytest.mark.parametrize("empty", [0, 1, 2])
+def test_a_rank_without_rows_says_nothing(empty):
+    X, y, qid = ranked(20)
+
+    def make():
+        return LambdaMARTRanker(max_iter=3, split_search="streaming", max_bins=5, random_state=0)
+
+    dealt = stretches(len(y), 2)
+    dealt.insert(empty, slice(0, 0))
+    expected = fitted_in_shards(make, 2, X, y, qid=qid)
+    assert fitted_together(make, dealt, X, y, qid=qid) == [expected] * 3
+
+
+def test_rows_that_are_followed_see_the_cuts_of_the_model():
+    X, y, qid = ranked(40)
+    X_val, y_val, qid_val = ranked(20, seed=1)
+    X_val[:4, :2] = [[np.inf, -np.inf], [-0.0, 0.0], [1e30, -1e30], [np.nan, np.nan]]
+    others = stretches(len(y_val), 2), {"X": X_val, "y": y_val, "qid": qid_val}
+
+    def make():
+        return LambdaMARTRanker(
+            max_iter=30, learning_rate=0.5, n_iter_no_change=3, split_search="streaming", max_bins=6,
+            random_state=0,
+        )  # fmt: skip
+
+    expected = fitted_in_shards(make, 2, X, y, qid=qid, others=others)
+    assert len(expected[2]) < 30
+    assert fitted_together(make, stretches(len(y), 2), X, y, qid=qid, others=others) == [expected] * 2
+    nobody = [slice(0), slice(None)], others[1]
+    assert fitted_together(make, stretches(len(y), 2), X, y, qid=qid, others=nobody) == [expected] * 2
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_who_has_which_rows_shows_and_matters_little(size):
+    X, y, qid = ranked(120, missing=0.0)
+    train, test = slice(800), slice(800, None)
+
+    def make():
+        return HistGBRTRegressor(
+            max_iter=15, split_search="streaming", max_bins=15, early_stopping=True, random_state=0
+        )
+
+    def quality(model):
+        return np.corrcoef(model.predict(X[test]), y[test])[0, 1]
+
+    alone = make().fit(X[train], y[train], qid=qid[train])
+    queries = np.random.default_rng(0).permutation(80)
+    for parts in (np.array_split(queries, size), np.split(queries, [3, 9][: size - 1])):
+        own = [np.flatnonzero(np.isin(qid[train], part)) for part in parts]
+
+        def fit(ranks, own=own):
+            rows = own[ranks.rank]
+            with training_with(ranks):
+                return make().fit(X[rows], y[rows], qid=qid[rows])
+
+        models = together(size, fit)
+        assert len({model.ensemble_.digest() for model in models}) == 1
+        assert models[0].ensemble_ != alone.ensemble_
+        assert quality(models[0]) > quality(alone) - 0.05
+
+
+def test_ranks_that_have_different_features_and_values():
+    """A feature without values, or of one value, on some rank; more ranks than there are features."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 4, (60, 2)).astype(float)
+    X[:20, 0], X[20:40, 0] = np.nan, 3.0
+    X[40:, 1] = 1.0
+    y = np.nan_to_num(X[:, 0], nan=1.5) + X[:, 1] + rng.random(60)
+
+    def make():
+        return HistGBRTRegressor(
+            max_iter=5, min_samples_leaf=2, split_search="streaming", max_bins=3, random_state=0
+        )
+
+    for columns in ([0, 1], [0], [1]):
+        own = np.ascontiguousarray(X[:, columns])
+        expected = fitted_in_shards(make, 3, own, y)
+        assert fitted_together(make, stretches(60, 3), own, y) == [expected] * 3
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    st.lists(st.lists(st.one_of(numbers, st.just(np.nan)), max_size=8), min_size=3, max_size=3),
+    st.lists(numbers, max_size=4),
+)
+def test_a_cut_is_between_the_values_of_all_ranks(values, others):
+    everything = np.array([value for own in values for value in own])
+    known = np.unique(everything[~np.isnan(everything)])
+    if len(known) < 2:
+        return
+    cuts = BinMapper.fit(everything[:, None], max_bins=None).cuts[0]
+
+    def ask(ranks):
+        X, X_others = (np.array(own, float)[:, None] for own in (values[ranks.rank], others))
+        mapper, codes = mapper_of_values(X, None, None, None, 1, ranks)
+        told, codes_of_others = mapper.for_others(X_others, None, 1)
+        features = np.zeros(len(known) - 1, int)
+        asked = np.array(mapper.codes_of(features, known[:-1]))
+        assert mapper.cut_values(features, asked).tolist() == cuts.tolist()
+        assert mapper.cut_values(features[:1], mapper.codes_of(features[:1], known[-1:])) == [np.inf]
+        assert known_values(mapper)[0][[0, -1]].tolist() == known[[0, -1]].tolist()
+        for rows, own, seen in ((X, mapper, codes), (X_others, told, codes_of_others)):
+            left = seen[:, 0] <= np.array(own.codes_of(features, cuts))[:, None]
+            assert (left == (rows[:, 0] <= cuts[:, None])).all()
+
+    together(3, ask)
+
+
+def test_infinite_values_of_one_rank_are_refused_on_all():
+    X, y, qid = ranked(20)
+    X[3, 2] = np.inf
+
+    def train(ranks):
+        own = stretches(len(y), 2)[ranks.rank]
+        with training_with(ranks), pytest.raises((ValueError, RankError), match="feature 2 of X"):
+            HistGBRTRegressor(split_search="streaming").fit(X[own], y[own], qid=qid[own])
+
+    together(2, train)

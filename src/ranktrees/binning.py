@@ -271,6 +271,10 @@ class BinMapper:
         places = self._edge_offsets[:-1][features] + codes
         return self._edges[np.where(places < self._edge_offsets[1:][features], places, -1)]
 
+    def for_others(self, X, order, n_threads):
+        """A mapper that tells other rows apart where splits do, and their codes: this one does."""
+        return self, self.encode(X, order, n_threads)
+
     def encode(self, X, order=None, n_threads=1):
         """Turn values into codes.
 

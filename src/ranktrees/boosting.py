@@ -12,14 +12,17 @@ from ranktrees.parallel import threads_for
 
 
 class Followed:
-    """Rows whose score is followed while trees are added: labels, weights, queries, current scores."""
+    """Rows whose score is followed while trees are added: labels, weights, queries, current scores.
 
-    def __init__(self, measure, bound, data, scores, codes=None, n_threads=1):
+    Rows that are not trained on have ``codes``, and the ``mapper`` that these are of.
+    """
+
+    def __init__(self, measure, bound, data, scores, codes=None, n_threads=1, mapper=None):
         self.measure = measure
         self.bound = bound
         self.data = data
         self.scores = scores
-        self.codes = codes
+        self.codes, self.mapper = codes, mapper
         self.n_threads = threads_for(n_threads, 16 * len(scores))
 
     def score(self):
@@ -117,7 +120,10 @@ def boost(
         if follow_train:
             train_scores.append(train.score())
         if validation is not None:
-            follow(grown, values, mapper, validation.codes, held_out.copy(), validation.scores, n_threads)
+            if validation.mapper is not mapper:
+                grown = grown.seen_by(validation.mapper, trees[-1][0])
+            followed = validation.mapper, validation.codes, held_out.copy(), validation.scores
+            follow(grown, values, *followed, n_threads)
             validation_scores.append(validation.score())
         progress = Progress(
             iteration + 1,

@@ -1,8 +1,31 @@
-"""What a cut is when values are narrower than it."""
+"""What a cut is: between two values, and when values are narrower than it."""
 
 import numpy as np
 
-__all__ = ["round_down"]
+__all__ = ["cuts_between", "round_down"]
+
+
+def cuts_between(lower, upper):
+    """The middle of each two values, or the lower one where they are neighbours or one is infinite.
+
+    Parameters
+    ----------
+    lower, upper : ndarray of float64
+        ``lower < upper``.
+
+    Returns
+    -------
+    ndarray of float64
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ranktrees.cuts import cuts_between
+    >>> cuts_between(np.array([1.0, 3.0]), np.array([2.0, np.inf]))
+    array([1.5, 3. ])
+    """
+    middle = lower / 2 + upper / 2
+    return np.where((lower <= middle) & (middle < upper), middle, lower)
 
 
 def round_down(cuts):

@@ -53,7 +53,7 @@ from ranktrees.sampling import Bootstrap, RowSampler, hold_out
 from ranktrees.searching import searches
 from ranktrees.sharing import deal
 from ranktrees.spool import Spool, by_parts
-from ranktrees.streaming import values_of_codes
+from ranktrees.streaming import mapper_of_values
 from ranktrees.validation import (
     FitData,
     MissingQueryWarning,
@@ -170,20 +170,19 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
                 f'max_bins={self.max_bins} joins values, but split_search="exact" looks at every one; leave '
                 f'max_bins at {MOST_BINS}, or use split_search="full".'
             )
-        streaming = self.split_search == "streaming"
+        categorical, ranks = categorical_mask(self.categorical_features, self), data.share.communicator
+        if self.split_search == "streaming":
+            return mapper_of_values(data.X, data.order, data.weights, categorical, n_threads, ranks)
         mapper = BinMapper.fit(
             data.X,
-            max_bins=None if exact or streaming else self.max_bins,
+            max_bins=None if exact else self.max_bins,
             weights=data.weights,
             order=data.order,
-            categorical=categorical_mask(self.categorical_features, self),
+            categorical=categorical,
             n_threads=n_threads,
-            communicator=data.share.communicator,
+            communicator=ranks,
         )
-        codes = mapper.encode(data.X, data.order, n_threads)
-        if streaming:
-            mapper.values = values_of_codes(data.X, data.order, data.weights, codes, mapper)
-        return mapper, codes
+        return mapper, mapper.encode(data.X, data.order, n_threads)
 
     def _costs(self):
         """FeatureCosts of what was passed, or None."""
@@ -612,6 +611,7 @@ class BoostedTrees(TreeEnsembleEstimator):
         if follow:
             rows = held_out.labels, held_out.weights, held_out.offsets
             measure = self._measure_to_follow(held_out)
+            mapper_of_others, codes_of_others = mapper.for_others(held_out.X, held_out.order, n_threads)
             validation = Followed(
                 measure,
                 objective.bind(*rows, n_threads, *held_out.share.others, **held_out.feedback)
@@ -619,8 +619,9 @@ class BoostedTrees(TreeEnsembleEstimator):
                 else None,
                 held_out,
                 starting_scores(X_held_out, held_out),
-                mapper.encode(held_out.X, held_out.order, n_threads),
+                codes_of_others,
                 n_threads,
+                mapper_of_others,
             )
             past = self.validation_score_[:n_earlier] if earlier is not None else []
             stopping = EarlyStopping(self.n_iter_no_change, self.tol, past)

@@ -104,6 +104,12 @@ class Grown:
         nodes["cut"][numeric] = mapper.cut_values(split["feature"][numeric], split["code"][numeric])
         return nodes, np.ascontiguousarray(split["categories"][categorical])
 
+    def seen_by(self, mapper, nodes):
+        """The same tree for rows with the codes of another mapper, by the cuts of the finished one."""
+        leaves, inner = self.leaves.copy(), ~self.is_leaf
+        leaves["split"]["code"][inner] = mapper.codes_of(nodes["feature"][inner], nodes["cut"][inner])
+        return Grown(leaves, self.order)
+
 
 class TreeGrower:
     """Grows trees on the same codes; the buffers are made once.

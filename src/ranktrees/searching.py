@@ -5,7 +5,7 @@ CoarseToFine   lines of 16 cells a feature, by which the few best features of a 
                best split over all bins is found, from the leaf's rows, when the leaf is split
 DirectSearch   no lines: for leaves that differ in the features they may use, and for features of more than
                255 bins, in which most leaves touch few bins
-StreamingSearch  no lines: each leaf makes streaming histograms of its rows
+StreamingSearch  no lines: each leaf makes streaming histograms of its rows; those of several ranks are merged
 
 All of them look at codes. A search is exact where the mapper has made a bin of each distinct value.
 """
@@ -40,6 +40,9 @@ RANKED_TOGETHER = 4096  # leaves: each takes a number per feature meanwhile
 # which are merged. What one worker alone finds differs from what several find together.
 SHARDS = 1
 
+# Ranks build so many histograms before they exchange them: of 255 centroids, 133 MB.
+MERGED_TOGETHER = 1 << 14
+
 
 def searches(split_search, codes, mapper, constraints, n_threads, ranks=ALONE, max_bins=MOST_BINS):
     """A function that makes searches over the same codes; what they share is made once.
@@ -69,7 +72,7 @@ def searches(split_search, codes, mapper, constraints, n_threads, ranks=ALONE, m
     ValueError
         If a coarse or a streaming search is asked for, and a feature is categorical or two splits are to be
         judged together; or a streaming one, and scores are to rise or fall with a feature; or if ranks train
-        together, and a feature has more than 255 bins.
+        together, and a feature of an exact search has more than 255 bins.
     """
     three_way = constraints.missing == "three_way"
     categorical = mapper.is_categorical[constraints.usable].any()
@@ -92,7 +95,7 @@ def searches(split_search, codes, mapper, constraints, n_threads, ranks=ALONE, m
             and (constraints.max_features or n_features) >= LEAST_SHARE * n_features
         )
         split_search = "coarse_to_fine" if many and not categorical and not three_way else "full"
-    if not ranks.alone and (codes.itemsize > 1 or split_search == "streaming"):
+    if not ranks.alone and codes.itemsize > 1 and split_search != "streaming":
         raise ValueError(
             f"split_search={split_search!r} looks at every distinct value, and ranks that train together "
             "cannot exchange them all. Use another split_search, or train in one process."
@@ -283,7 +286,10 @@ class DirectSearch(Search):
 
 
 class StreamingSearch(Search):
-    """Every leaf is searched by streaming histograms of its rows, of ``max_bins`` centroids each."""
+    """Every leaf is searched by streaming histograms of its rows, of ``max_bins`` centroids each.
+
+    Each rank is a worker; several have shards of their own rows besides, where ``SHARDS`` says so.
+    """
 
     def __init__(self, codes, mapper, max_bins, *rest):
         self.max_bins = max_bins
@@ -303,6 +309,65 @@ class StreamingSearch(Search):
             self.constraints.missing,
             prices.of_features,
         )
+
+    def find_directly(self, ids):
+        """Search leaves from their rows."""
+        if self.communicator.alone:
+            super().find_directly(ids)
+            return
+        for some, features in self.constraints.candidates(self.leaves, ids, self.key):
+            step = max(1, MERGED_TOGETHER // features.shape[1])
+            for first in range(0, len(some), step):
+                batch = slice(first, first + step)
+                self.find_together(some[batch], features[batch] if len(features) > 1 else features)
+
+    def find_together(self, ids, features):
+        """Search leaves by histograms of all ranks, each of which looks at some leaves and features."""
+        n_threads = threads_for(self.n_threads, self.n_rows(ids) * features.shape[1])
+        offers = self.offers(ids, features, n_threads)
+        while len(ids):
+            gains = np.where(offers["feature"] >= 0, offers["gain"], -np.inf)
+            best = np.arange(len(ids)), gains.argmax(axis=1)
+            chosen = offers[best]
+            sides = self.communicator.allreduce(self.finder.sides(ids, chosen, n_threads))
+            offers["feature"][best] = -1
+            again = ~self.finder.judge(ids, chosen, sides)
+            ids, offers = ids[again], offers[again]
+
+    def offers(self, ids, features, n_threads):
+        """OFFER records, shape (n_ids, n_candidates): the best cut of each feature.
+
+        rank 0   histograms of leaf 0, leaf 1   --.--> merges those of leaf 0   --.--> all offers
+                                                   X                               X
+        rank 1   histograms of leaf 0, leaf 1   --'--> merges those of leaf 1   --'--> all offers
+        """
+        ranks = self.communicator
+        centroids, sizes, lacking = self.finder.histograms(ids, features, n_threads)
+        tasks = len(sizes) * np.arange(ranks.size + 1) // ranks.size
+        used = np.arange(self.max_bins) < sizes[:, None]
+        heard = ranks.alltoall(
+            [
+                (centroids[dealt][used[dealt]], sizes[dealt], lacking[dealt])
+                for dealt in map(slice, tasks[:-1], tasks[1:])
+            ]
+        )
+        centroids, sizes, lacking = zip(*heard, strict=True)
+        own = self.finder.offers_of(
+            ids,
+            features,
+            tasks[ranks.rank],
+            np.concatenate(centroids),
+            limits_of(np.array(sizes)),
+            np.sum(lacking, axis=0),
+            n_threads,
+        )
+        return np.concatenate(ranks.allgather(own)).reshape(len(ids), -1)
+
+
+def limits_of(sizes):
+    """Where stretches begin that lie behind each other row by row, and where the last of each row ends."""
+    ends = np.cumsum(sizes).reshape(sizes.shape)
+    return np.column_stack([ends[:, :1] - sizes[:, :1], ends])
 
 
 class SearchOfLines(Search):

@@ -13,13 +13,16 @@ section 4, add the sums of labels.
 """
 
 from functools import reduce
+from itertools import pairwise
 
 import numpy as np
 from scipy import sparse
 
 from ranktrees._core import streaming as _kernels
 from ranktrees._core.dtypes import CENTROID
-from ranktrees.binning import MOST_BINS
+from ranktrees.binning import MOST_BINS, BinMapper
+from ranktrees.communicator import ALONE
+from ranktrees.cuts import cuts_between
 
 __all__ = ["StreamingHistogram", "merge_histograms"]
 
@@ -221,6 +224,113 @@ class StreamingHistogram:
         return values
 
 
+def mapper_of_values(X, order, weights, categorical, n_threads, communicator=ALONE):
+    """A code for each distinct value of a feature.
+
+    Parameters
+    ----------
+    X, order, weights, categorical, n_threads, communicator
+        As for `BinMapper.fit`.
+
+    Returns
+    -------
+    mapper : BinMapper
+        Its ``values`` are those of the codes. Where there are other ranks, a `RankMapper`.
+    codes : ndarray of uint8 or uint32, shape (n_rows, n_features)
+
+    Raises
+    ------
+    ValueError
+        If a feature has infinite values, or values whose difference is infinite.
+    """
+    mapper, codes = _own_values(X, order, weights, categorical, n_threads)
+    if not communicator.alone:
+        mapper = RankMapper.among(communicator, mapper)
+        codes = mapper.encode(X, order, n_threads)
+    for feature, values in enumerate(known_values(mapper)):
+        check_spread(f"feature {feature} of X", values)
+    return mapper, codes
+
+
+def _own_values(X, order, weights, categorical, n_threads):
+    mapper = BinMapper.fit(
+        X, max_bins=None, weights=weights, order=order, categorical=categorical, n_threads=n_threads
+    )
+    codes = mapper.encode(X, order, n_threads)
+    mapper.values = values_of_codes(X, order, weights, codes, mapper)
+    return mapper, codes
+
+
+class RankMapper(BinMapper):
+    """A code for each value of a rank's rows, and for the lowest and the highest of all ranks.
+
+        rank 0   | 1.0 | 2.5 | 4.0 |             9.0 |        codes 0 1 2 3
+        rank 1   | 1.0 |       3.5   | 6.0 | 8.0 | 9.0 |      codes 0 1 2 3 4; 1.0 is of rank 0 only
+                               ^ ^
+                 a cut at 3.7, which is moved to the middle of 3.5 and 4.0
+
+    Ranks have different codes, and know a cut by its value. As no cut is below the lowest value, each rank
+    has the code of the highest one up to it.
+
+    Attributes
+    ----------
+    communicator : Communicator
+    ends : ndarray of float64, shape (2, n_features)
+        Minus the lowest value of all ranks, and the highest; -inf where there is none.
+    """
+
+    @classmethod
+    def among(cls, communicator, mapper):
+        """That of a rank, from the mapper of its own values."""
+        ends = np.full((2, mapper.n_features), -np.inf)
+        for feature, values in enumerate(known_values(mapper)):
+            if len(values):
+                ends[:, feature] = -values[0], values[-1]
+        return cls._with_ends(communicator, mapper, communicator.allreduce(ends, "max"))
+
+    @classmethod
+    def _with_ends(cls, communicator, mapper, ends):
+        values = [
+            np.union1d(own, [-low + 0.0, high] if high > -np.inf else [])
+            for own, low, high in zip(known_values(mapper), *ends, strict=True)
+        ]
+        categorical = mapper.is_categorical.astype(bool)
+        told = cls(
+            [cuts_between(own[:-1], own[1:]) for own in values],
+            [own if known else None for own, known in zip(values, categorical, strict=True)],
+        )
+        told.values = np.concatenate([np.append(own, [np.nan] * (1 + (not len(own)))) for own in values])
+        told.communicator, told.ends = communicator, ends
+        return told
+
+    def cut_values(self, features, codes):
+        """The cut above each code, half-way between the two values of all ranks; all ranks call this."""
+        places = self.offsets[features] + codes
+        around = np.array([self.values[places], -self.values[places + 1]])
+        lower, upper = self.communicator.allreduce(np.nan_to_num(around, nan=-np.inf), "max")
+        return np.where(np.isinf(upper), np.inf, cuts_between(lower, -upper))
+
+    def codes_of(self, features, cuts):
+        """The code of the highest value up to each cut."""
+        values = known_values(self)
+        return [
+            np.searchsorted(values[feature], cut, side="right") - 1
+            for feature, cut in zip(features.tolist(), cuts.tolist(), strict=True)
+        ]
+
+    def for_others(self, X, order, n_threads):
+        """A mapper of other rows of this rank, which knows their values, and their codes."""
+        mapper, _ = _own_values(X, order, None, None, n_threads)
+        mapper = self._with_ends(self.communicator, mapper, self.ends)
+        return mapper, mapper.encode(X, order, n_threads)
+
+
+def known_values(mapper):
+    """The values of each feature of a mapper that knows them."""
+    values = [mapper.values[first : last - 1] for first, last in pairwise(mapper.offsets.tolist())]
+    return [own[~np.isnan(own)] for own in values]
+
+
 def values_of_codes(X, order, weights, codes, mapper):
     """The value of each code, where each distinct value of a feature has one.
 
@@ -236,11 +346,6 @@ def values_of_codes(X, order, weights, codes, mapper):
     -------
     values : ndarray of float64, shape (n_cells,)
         As a line of all bins: those of feature f begin at ``mapper.offsets[f]``, and NaN ends them.
-
-    Raises
-    ------
-    ValueError
-        If a feature has infinite values, or values whose difference is infinite.
     """
     rows = np.arange(len(codes)) if weights is None else np.flatnonzero(weights)  # others have no bins
     places = rows if order is None else order[rows]
@@ -250,7 +355,6 @@ def values_of_codes(X, order, weights, codes, mapper):
         column = columns[:, [feature]].toarray()[:, 0] if sparse.issparse(X) else columns[:, feature]
         own = values[mapper.offsets[feature] : mapper.offsets[feature + 1]]
         own[codes[rows, feature]] = column[places] + 0.0  # of -0.0 and 0.0, which have the same code
-        check_spread(f"feature {feature} of X", own[~np.isnan(own)])
     return values
 
 
