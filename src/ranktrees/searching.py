@@ -288,7 +288,7 @@ class DirectSearch(Search):
 class StreamingSearch(Search):
     """Every leaf is searched by streaming histograms of its rows, of ``max_bins`` centroids each.
 
-    Each rank is a worker; several have shards of their own rows besides, where ``SHARDS`` says so.
+    Of several ranks each has histograms of its own rows, which one of them merges in the order of ranks.
     """
 
     def __init__(self, codes, mapper, max_bins, *rest):

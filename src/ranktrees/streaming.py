@@ -264,10 +264,10 @@ def _own_values(X, order, weights, categorical, n_threads):
 class RankMapper(BinMapper):
     """A code for each value of a rank's rows, and for the lowest and the highest of all ranks.
 
-        rank 0   | 1.0 | 2.5 | 4.0 |             9.0 |        codes 0 1 2 3
-        rank 1   | 1.0 |       3.5   | 6.0 | 8.0 | 9.0 |      codes 0 1 2 3 4; 1.0 is of rank 0 only
-                               ^ ^
-                 a cut at 3.7, which is moved to the middle of 3.5 and 4.0
+        rank 0   | 1.0 | 2.5 |     | 4.0 |     |     | 9.0 |      codes 0 1 2 3, 9.0 is of rank 1
+        rank 1   | 1.0 |     | 3.5 |     | 6.0 | 8.0 | 9.0 |      codes 0 1 2 3 4, 1.0 is of rank 0
+                                   ^
+                                   a cut at 3.7 becomes one half-way between 3.5 and 4.0
 
     Ranks have different codes, and know a cut by its value. As no cut is below the lowest value, each rank
     has the code of the highest one up to it.
@@ -312,10 +312,9 @@ class RankMapper(BinMapper):
 
     def codes_of(self, features, cuts):
         """The code of the highest value up to each cut."""
-        values = known_values(self)
+        lines = [self.values[self.offsets[feature] : self.offsets[feature + 1]] for feature in features]
         return [
-            np.searchsorted(values[feature], cut, side="right") - 1
-            for feature, cut in zip(features.tolist(), cuts.tolist(), strict=True)
+            np.searchsorted(values, cut, side="right") - 1 for values, cut in zip(lines, cuts, strict=True)
         ]
 
     def for_others(self, X, order, n_threads):
