@@ -65,6 +65,40 @@ class Watcher:
         """Training has ended."""
 
 
+class Checkpointing:
+    """Calls others, and every so many trees writes where training stands, unless one of them asks to stop.
+
+    Parameters
+    ----------
+    callbacks : sequence of callables
+        The others.
+    write : callable
+        Given the model so far and the train and validation scores of all its trees.
+    every : int
+        How many trees lie between two calls of it. There is none after the last tree.
+    train_scores, validation_scores : sequence of float
+        Those of the trees that were there before.
+    """
+
+    def __init__(self, callbacks, write, every, train_scores=(), validation_scores=()):
+        self.callbacks = callbacks
+        self.write = write
+        self.every = every
+        self.train_scores, self.validation_scores = list(train_scores), list(validation_scores)
+
+    def __call__(self, progress):
+        scores = progress.train_score, progress.validation_score
+        for followed, score in zip((self.train_scores, self.validation_scores), scores, strict=True):
+            if score is not None:
+                followed.append(score)
+        wishes = [callback(progress) for callback in self.callbacks]
+        if any(wishes):
+            return True
+        if progress.iteration % self.every == 0 and progress.iteration < progress.n_iterations:
+            self.write(progress.ensemble(), self.train_scores, self.validation_scores)
+        return False
+
+
 class Lines(Watcher):
     """One line per ``every`` rounds on standard output."""
 

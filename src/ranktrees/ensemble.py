@@ -1,9 +1,7 @@
 """The one model in memory: trees as arrays, checked once, never changed."""
 
-import contextlib
 import hashlib
 import os
-import uuid
 from collections.abc import Iterator, Sequence
 from functools import cached_property, reduce
 from operator import add
@@ -15,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from ranktrees import scoring
 from ranktrees._core.dtypes import NODE
 from ranktrees._core.scoring import FAULTS, find_fault, node_depths
+from ranktrees.files import replace_file
 from ranktrees.formats import native
 from ranktrees.scorer import Scorer
 
@@ -683,18 +682,7 @@ class Ensemble:
         path : path-like
             Where to.
         """
-        path = Path(os.path.realpath(path))
-        beside = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
-        try:
-            with open(beside, "xb") as file:
-                file.write(self.to_bytes())
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(beside, path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                beside.unlink()
-            raise
+        replace_file(path, self.to_bytes())
 
     @staticmethod
     def load(path) -> "Ensemble":

@@ -5,6 +5,7 @@ classes derived from it say only what they change.
 """
 
 import copy
+import os
 import warnings
 from collections.abc import Mapping
 from contextlib import contextmanager
@@ -27,6 +28,7 @@ from ranktrees.batches import Batches
 from ranktrees.binning import MOST_BINS, BinMapper
 from ranktrees.boosting import Followed, boost
 from ranktrees.callbacks import Bar, EarlyStopping, Lines, ScikitLearnCallbacks
+from ranktrees.checkpoints import Checkpoint, CheckpointFile, remove_checkpoint, what_is_trained
 from ranktrees.combining import checked_interval, curve_of
 from ranktrees.communicator import active, driver, training_with
 from ranktrees.constraints import (
@@ -99,6 +101,8 @@ TREE_CONSTRAINTS = {
     "cost_weight": [Interval(Real, 0, None, closed="left")],
     "feature_groups": ["array-like", None],
     "warm_start": ["boolean"],
+    "checkpoint": [str, os.PathLike, None],
+    "checkpoint_every": [Interval(Integral, 1, None, closed="left")],
     "verbose": ["verbose", StrOptions({"bar"})],
     "random_state": ["random_state"],
     "n_jobs": [Integral, None],
@@ -156,6 +160,8 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
     cost_weight: float = 1.0
     feature_groups: Any = None
     warm_start: bool = False
+    checkpoint: str | os.PathLike | None = None
+    checkpoint_every: int = 10
     verbose: int | str = 0
     random_state: Any = None
     n_jobs: int | None = None
@@ -292,7 +298,11 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
                 f"with warm_start=True raise {name} to add trees."
             )
 
-    def _seed(self, communicator):
+    def _seed(self, file, communicator):
+        if file.found is not None:
+            return file.found.seed
+        if self._earlier() is not None:
+            return self._seed_
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         return communicator.bcast(seed)
 
@@ -306,6 +316,7 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
             if not communicator.alone:
                 communicator.at("the end")
                 communicator.agree(**{"the model": joblib.hash(self.ensemble_.__getstate__())})
+            remove_checkpoint(self.checkpoint, communicator)
 
     def _fit_on_ranks(self, ranks, X, y, sample_weight, held_out=None, **ids):
         """Have the ranks of a driver fit this estimator, each with some queries, and take what they know."""
@@ -579,7 +590,8 @@ class BoostedTrees(TreeEnsembleEstimator):
         earlier = self._earlier()
         n_earlier = 0 if earlier is None else self._n_counted
         ranks = data.share.communicator
-        seed = self._seed(ranks) if earlier is None else self._seed_
+        file = CheckpointFile(self.checkpoint, self.checkpoint_every, ranks)
+        seed = self._seed(file, ranks)
         objective = self._objective(seed)
         if data.preferences is None:
             objective.check_labels(data.share.some_of_all(data.labels))
@@ -598,8 +610,32 @@ class BoostedTrees(TreeEnsembleEstimator):
         if earlier is not None:
             self._resume(bound)
         start = self._start(X, data, bound) if earlier is None else self._start_of_before(data)
-        before = start["ensemble_"]
         starting_scores = partial(_starting_scores, start, n_threads)
+        mapper_of_others, held_out_codes = mapper, None
+        if follow:
+            mapper_of_others, held_out_codes = mapper.for_others(held_out.X, held_out.order, n_threads)
+
+        def trained():
+            rows = {"the training rows": (data, codes, starting_scores(X, data, seen=True))}
+            if follow:
+                scores = starting_scores(X_held_out, held_out)
+                rows["the validation rows"] = held_out, held_out_codes, scores
+            return what_is_trained(self, mapper, start["ensemble_"], rows)
+
+        so_far = file.going_on(
+            Checkpoint(
+                ensemble=start["ensemble_"],
+                seed=seed,
+                train_scores=[] if earlier is None else self.train_score_[:n_earlier],
+                validation_scores=[] if earlier is None else self.validation_score_[:n_earlier],
+                learned=bound.learned,
+            ),
+            trained,
+        )
+        bound.resume(*so_far.learned)
+        start["ensemble_"] = before = so_far.ensemble
+        n_earlier = len(before) - start["n_init_trees_"]
+        file.refuse_fewer_trees(n_earlier, self.max_iter, "max_iter")
         measure = self._measure_to_follow(data)
         if measure is not None and measure.by_order and not data.share.named:
             raise ValueError(
@@ -611,7 +647,6 @@ class BoostedTrees(TreeEnsembleEstimator):
         if follow:
             rows = held_out.labels, held_out.weights, held_out.offsets
             measure = self._measure_to_follow(held_out)
-            mapper_of_others, codes_of_others = mapper.for_others(held_out.X, held_out.order, n_threads)
             validation = Followed(
                 measure,
                 objective.bind(*rows, n_threads, *held_out.share.others, **held_out.feedback)
@@ -619,12 +654,11 @@ class BoostedTrees(TreeEnsembleEstimator):
                 else None,
                 held_out,
                 starting_scores(X_held_out, held_out),
-                codes_of_others,
+                held_out_codes,
                 n_threads,
                 mapper_of_others,
             )
-            past = self.validation_score_[:n_earlier] if earlier is not None else []
-            stopping = EarlyStopping(self.n_iter_no_change, self.tol, past)
+            stopping = EarlyStopping(self.n_iter_no_change, self.tol, so_far.validation_scores)
         costs = self._costs()
         grower = self._growers(
             mapper,
@@ -638,6 +672,7 @@ class BoostedTrees(TreeEnsembleEstimator):
         ensemble_of = self._ensemble_of(mapper, before)
         attributes = partial(_fitted_attributes, start)
         with self._watching(self.max_iter, context, attributes, X, whole) as watchers:
+            callbacks = watchers if stopping is None else [stopping, *watchers]
             trees, train_scores, validation_scores = boost(
                 grower,
                 bound,
@@ -656,12 +691,13 @@ class BoostedTrees(TreeEnsembleEstimator):
                 leaf_quantile=objective.leaf_quantile,
                 validation=validation,
                 follow_train=follow or bool(self.verbose),
-                callbacks=watchers if stopping is None else [stopping, *watchers],
+                callbacks=file.followed_by(callbacks, so_far, lambda: bound.learned),
                 ensemble_of=ensemble_of,
             )
-        if earlier is not None:
-            train_scores = [*self.train_score_[:n_earlier], *train_scores]
-            validation_scores = [*self.validation_score_[:n_earlier], *validation_scores]
+        train_scores = [*so_far.train_scores, *train_scores]
+        if len(train_scores) < n_earlier + len(trees):  # not followed from the first tree on
+            train_scores = []
+        validation_scores = [*so_far.validation_scores, *validation_scores]
         self._seed_, self._fitted_costs = seed, costs
         self._keep_of(bound)
         self.train_score_, self.validation_score_ = np.array(train_scores), np.array(validation_scores)
@@ -2020,15 +2056,21 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
         earlier = self._earlier()
         n_earlier = 0 if earlier is None else len(earlier)
         ranks = data.share.communicator
-        seed = self._seed(ranks) if earlier is None else self._seed_
+        file = CheckpointFile(self.checkpoint, self.checkpoint_every, ranks)
+        seed = self._seed(file, ranks)
         self._refuse_fewer_trees(n_earlier, "n_estimators")
         if self.oob_score and not self.bootstrap:
             raise ValueError("oob_score needs bootstrap=True: without it no row is ever out of bag.")
         if self.oob_score and n_earlier:
             raise ValueError("oob_score cannot be kept up with warm_start: fit the whole forest at once.")
+        if self.oob_score and self.checkpoint is not None:
+            raise ValueError(
+                f"oob_score={self.oob_score!r} cannot be kept up with a checkpoint; expected one of them: "
+                "leave checkpoint at None, or score the rows by cross-validation."
+            )
         ranks.at("the cuts")
-        mapper, codes = self._bin(data, n_threads)
-        own, (data, codes) = data, data.gathered(codes)
+        mapper, own_codes = self._bin(data, n_threads)
+        own, (data, codes) = data, data.gathered(own_codes)
         if earlier is None:
             mean = self._objective().bind(data.labels, data.weights, data.offsets).start()
             earlier = self._no_trees(mean, average=True)
@@ -2037,22 +2079,30 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
                 f"X has {self.n_features_in_} features, but the model was trained on {earlier.n_features}; "
                 "with warm_start=True pass rows of the same features."
             )
+
+        def trained():
+            rows = {"the training rows": (own, own_codes, np.full(own.n_rows, earlier.base))}
+            return what_is_trained(self, mapper, earlier, rows)
+
+        so_far = file.going_on(Checkpoint(ensemble=earlier, seed=seed), trained)
+        before, n_earlier = so_far.ensemble, len(so_far.ensemble)
+        file.refuse_fewer_trees(n_earlier, self.n_estimators, "n_estimators")
         costs = self._costs()
         stage_size = self.n_estimators if costs is None else self.stage_size
-        begun = earlier.tree_offsets[n_earlier - n_earlier % stage_size]
+        begun = before.tree_offsets[n_earlier - n_earlier % stage_size]
         used, used_in_stage = (
-            used_features(nodes, self.n_features_in_) for nodes in np.split(earlier.nodes, [begun])
+            used_features(nodes, self.n_features_in_) for nodes in np.split(before.nodes, [begun])
         )
         prices = self._prices(costs, used)
         make_grower = self._growers(mapper, codes, 1, prices, data.share)
         unit = self.bootstrap_unit if self.bootstrap else None
         share = 1.0 if self.max_samples is None else self.max_samples
-        ensemble_of = self._ensemble_of(mapper, earlier)
+        ensemble_of = self._ensemble_of(mapper, before)
         with self._watching(self.n_estimators, context, _forest_attributes, X, own) as watchers:
             trees, sums, counts = grow_forest(
                 make_grower,
                 data,
-                earlier.base,
+                before.base,
                 trees=range(n_earlier, self.n_estimators),
                 bootstrap=Bootstrap(data.offsets, unit, share, seed),
                 prices=prices,
@@ -2062,11 +2112,11 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
                 n_jobs=n_threads,
                 communicator=ranks,
                 out_of_bag=bool(self.oob_score),
-                callbacks=watchers,
+                callbacks=file.followed_by(watchers, so_far),
                 ensemble_of=ensemble_of,
             )
         if self.oob_score:
-            self._score_out_of_bag(data, own, earlier.base, sums, counts, n_threads)
+            self._score_out_of_bag(data, own, before.base, sums, counts, n_threads)
         self._seed_, self._fitted_costs = seed, costs
         vars(self).update(_forest_attributes(ensemble_of(trees)))
 

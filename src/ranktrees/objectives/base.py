@@ -1,5 +1,6 @@
 """What all objectives share: a value that holds parameters, and its joining with one training set."""
 
+from collections.abc import Sequence
 from numbers import Real
 from typing import ClassVar
 
@@ -125,6 +126,11 @@ class Bound:
         self.total_weight = self._sum(np.ones(len(self.labels)) if weights is None else self.weights)
         if not self.total_weight > 0:
             raise ValueError("sample_weight has no positive entry: at least one row must weigh something")
+
+    learned: Sequence[np.ndarray] = ()  # beside trees, for who goes on from here: what `resume` takes
+
+    def resume(self, *learned):
+        """Go on from what was learned before; most objectives learn nothing."""
 
     def start(self):
         """The constant score that training starts from.

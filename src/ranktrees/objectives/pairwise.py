@@ -244,6 +244,11 @@ class _Clicked(_MeasuredByFormula):
             for propensities, costs in zip(self.propensities, self.costs, strict=True):
                 self._learn(propensities, sums_in_any_order(self.places, costs, len(propensities)))
 
+    @property
+    def learned(self):
+        """The propensities."""
+        return self.propensities
+
     def resume(self, clicked, unclicked):
         """Go on from what was learned before, of the positions that were there."""
         if self.objective.propensities is None:

@@ -1,0 +1,334 @@
+r"""Checkpoints: where a fit stands, in a file, so that one that was interrupted goes on from there.
+
+    file | magic | number of bytes | number of bytes of the text | text | model | SHA-256 of all before |
+         | 8     | uint64          | uint64                      | JSON | native | 32                   |
+
+The text holds the seed, the scores that were followed, what the objective has learned beside trees, and what
+is trained from what: a fit goes on only where all of it is the same. The model is in the native format
+(`ranktrees.formats.native`). Reading executes nothing.
+
+A fit that goes on computes its scores from the trees, in their order, as one that was never interrupted adds
+them up. So the model has the same bytes, whoever goes on: with other threads, or on another number of ranks.
+"""
+
+import hashlib
+import json
+import os
+import re
+import struct
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AnySet
+from dataclasses import dataclass, field, replace
+from numbers import Integral
+from pathlib import Path
+
+import numpy as np
+
+import ranktrees
+from ranktrees.callbacks import Checkpointing
+from ranktrees.ensemble import Ensemble
+from ranktrees.files import replace_file
+
+MAGIC = b"\x89RKC\r\n\x1a\n"
+HEAD = struct.Struct("<8sQQ")
+DIGEST_SIZE = 32
+DIGEST = "SHA-256: "
+
+# Parameters that change no tree, and those of which the scores that boosting starts from tell.
+SILENT = ("n_jobs", "verbose", "checkpoint", "checkpoint_every", "max_iter", "n_estimators")
+IN_THE_START = ("init", "init_cv", "warm_start")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Checkpoint:
+    """Where a fit stands.
+
+    Attributes
+    ----------
+    ensemble : Ensemble
+        The model so far, with what it started from.
+    seed : int
+    trained : dict of str
+        What is trained from what, see `what_is_trained`.
+    train_scores, validation_scores : sequence of float
+        What was followed after each tree; empty where nothing was.
+    learned : sequence of sequences of float
+        What the objective has learned beside trees.
+
+    Examples
+    --------
+    >>> from ranktrees.checkpoints import Checkpoint
+    >>> from ranktrees.ensemble import Ensemble
+    >>> model = Ensemble.from_trees([], n_features=3)
+    >>> checkpoint = Checkpoint(ensemble=model, seed=7, trained={"learning_rate": "0.1"}, train_scores=[0.5])
+    >>> Checkpoint.from_bytes(checkpoint.to_bytes()).train_scores
+    [0.5]
+    """
+
+    ensemble: Ensemble
+    seed: int
+    trained: Mapping[str, str] = field(default_factory=dict)
+    train_scores: Sequence[float] = ()
+    validation_scores: Sequence[float] = ()
+    learned: Sequence[Sequence[float]] = ()
+
+    def to_bytes(self):
+        """Write it."""
+        text = {name: value for name, value in vars(self).items() if name != "ensemble"}
+        for name in ("train_scores", "validation_scores"):
+            text[name] = list(map(float, text[name]))
+        text["learned"] = [np.asarray(values, np.float64).tolist() for values in self.learned]
+        said, model = json.dumps(text).encode(), self.ensemble.to_bytes()
+        size = HEAD.size + len(said) + len(model) + DIGEST_SIZE
+        body = HEAD.pack(MAGIC, size, len(said)) + said + model
+        return body + hashlib.sha256(body).digest()
+
+    @classmethod
+    def from_bytes(cls, data):
+        """Read what `to_bytes` wrote.
+
+        Raises
+        ------
+        ValueError
+            If it is anything else: cut off, damaged, or another file.
+        """
+        if data[: len(MAGIC)] != MAGIC:
+            raise ValueError("it is no checkpoint")
+        body, digest = data[:-DIGEST_SIZE], data[-DIGEST_SIZE:]
+        if len(data) < HEAD.size + DIGEST_SIZE or HEAD.unpack_from(data)[1] != len(data):
+            raise ValueError("it is damaged: bytes are missing, or there are too many")
+        if hashlib.sha256(body).digest() != digest:
+            raise ValueError("it is damaged: its checksum does not match")
+        model = HEAD.size + HEAD.unpack_from(data)[2]
+        return cls(ensemble=Ensemble.from_bytes(body[model:]), **json.loads(body[HEAD.size : model]))
+
+
+class CheckpointFile:
+    """Where the checkpoints of a fit are kept: rank 0 reads and writes, and all know what was there.
+
+    Parameters
+    ----------
+    path : path-like or None
+        None: nowhere.
+    every : int
+        How many trees lie between two checkpoints.
+    communicator : Communicator
+        The ranks that train together.
+
+    Attributes
+    ----------
+    found : Checkpoint or None
+        What was there, the same on all ranks.
+
+    Raises
+    ------
+    ValueError
+        If the file is no checkpoint, or damaged.
+    FileNotFoundError
+        If its folder does not exist.
+    """
+
+    def __init__(self, path, every, communicator):
+        self.path = path
+        self.every = every
+        self.communicator = communicator
+        self.found = None if path is None else self._read()
+
+    def _read(self):
+        self.communicator.at("the checkpoint")
+        data = self.communicator.bcast(self._bytes() if self.communicator.rank == 0 else None)
+        try:
+            return None if data is None else Checkpoint.from_bytes(data)
+        except ValueError as error:
+            raise ValueError(
+                f"checkpoint={os.fspath(self.path)!r} cannot be read: {error}. Expected what a fit has "
+                "written; delete the file to train anew, or use another path."
+            ) from error
+
+    def _bytes(self):
+        path = Path(self.path)
+        if not path.parent.is_dir():
+            raise FileNotFoundError(
+                f"checkpoint={os.fspath(path)!r}: there is no folder {os.fspath(path.parent)!r}; expected a "
+                "path in one that exists: make it first."
+            )
+        return path.read_bytes() if path.exists() else None
+
+    def going_on(self, start, what_is_trained):
+        """Where the fit stands: what was found, or else its start.
+
+        Parameters
+        ----------
+        start : Checkpoint
+            Without ``trained``.
+        what_is_trained : callable
+            ``what_is_trained()`` is that; called where there are checkpoints only.
+
+        Returns
+        -------
+        Checkpoint
+
+        Raises
+        ------
+        ValueError
+            If what was found is of another fit; the message names what differs.
+        """
+        if self.path is None:
+            return start
+        trained = what_is_trained()
+        if self.found is None:
+            return replace(start, trained=trained)
+        before = self.found.trained
+        names = [name for name in before | trained if before.get(name) != trained.get(name)]
+        if names:
+            differ = "; ".join(_change(name, before.get(name), trained.get(name)) for name in names)
+            raise ValueError(
+                f"checkpoint={os.fspath(self.path)!r} was written by another fit: {differ}. Expected the "
+                "same, to go on from there; delete the file to train anew, or use another path."
+            )
+        return self.found
+
+    def refuse_fewer_trees(self, n_trees, limit, name):
+        """Raise if more trees were found than are asked for."""
+        if n_trees > limit:
+            raise ValueError(
+                f"{name}={limit} is less than the {n_trees} trees in checkpoint={os.fspath(self.path)!r}; "
+                f"raise {name} to go on from there, or delete the file to train anew."
+            )
+
+    def followed_by(self, callbacks, so_far, learned=tuple):
+        """The callbacks, and what writes a checkpoint after them, on one rank.
+
+        Parameters
+        ----------
+        callbacks : list of callables
+        so_far : Checkpoint
+            Where the fit stands.
+        learned : callable
+            ``learned()`` is what the objective has learned.
+
+        Returns
+        -------
+        list of callables
+        """
+        if self.path is None or self.communicator.rank > 0:
+            return callbacks
+
+        def write(ensemble, train_scores, validation_scores):
+            scores = {"train_scores": train_scores, "validation_scores": validation_scores}
+            checkpoint = replace(so_far, ensemble=ensemble, learned=learned(), **scores)
+            replace_file(self.path, checkpoint.to_bytes())
+
+        scores = so_far.train_scores, so_far.validation_scores
+        return [Checkpointing(callbacks, write, self.every, *scores)]
+
+
+def remove_checkpoint(path, communicator):
+    """The fit has ended well."""
+    if path is not None and communicator.rank == 0:
+        Path(path).unlink(missing_ok=True)
+
+
+# ---- what is trained from what ----------------------------------------------------------------------------
+
+
+def what_is_trained(estimator, mapper, start, rows):
+    """All that decides which trees grow: by the names that messages call it by, as text.
+
+    Parameters
+    ----------
+    estimator : estimator
+    mapper : BinMapper
+    start : Ensemble
+        The model that trees are added to.
+    rows : dict from str to (FitData, codes, scores)
+        Rows by what they are for, and what they start from. Of these there are digests, sums over rows that
+        depend on the numbers of rows among those of all ranks, and not on how they are dealt.
+
+    Returns
+    -------
+    dict from str to str
+    """
+    categories = [np.empty(0) if known is None else known for known in mapper.categories]
+    trained = {
+        "the version of ranktrees": ranktrees.__version__,
+        "the estimator": type(estimator).__name__,
+        **{
+            name: _spelt(value)
+            for name, value in estimator.get_params(deep=False).items()
+            if name not in SILENT + IN_THE_START and (name != "random_state" or isinstance(value, Integral))
+        },
+        "the number of features": str(mapper.n_features),
+        "the cuts": _digest_of([*mapper.cuts, *categories]),
+        "the model to start from": DIGEST + start.digest(),
+    }
+    for name, (data, codes, scores) in rows.items():
+        trained |= {f"{what} of {name}": said for what, said in _said_of(data, codes, scores).items()}
+    return trained
+
+
+def _said_of(data, codes, scores):
+    share = data.share
+    numbers = np.arange(data.n_rows) if share.row_numbers is None else share.row_numbers
+    nothing = np.zeros(data.n_rows)
+    columns = {
+        "X": codes.T,
+        "y": [nothing if data.labels is None else data.labels],
+        "sample_weight": [nothing + 1.0 if data.weights is None else data.weights],
+        "qid": [data.query_of_row if data.qid_given else nothing],
+        "position": [nothing if data.positions is None else data.positions],
+        "the starting scores": [scores],
+    }
+    said = {"the number of rows": str(share.n_rows)}
+    said |= {
+        name: _digest_of([share.communicator.allreduce(_sums(own, numbers))]) for name, own in columns.items()
+    }
+    if data.preferences is not None:
+        entries = data.preferences
+        said["pairs"] = _digest_of([entries.first, entries.second, entries.forth, entries.back])
+    return said
+
+
+def _sums(columns, numbers):
+    """int64[n_columns]: of each column the sum, modulo 2^64, of each row's number and value, mixed."""
+    keys = _mixed(numbers.astype(np.uint64))
+    sums = np.empty(len(columns), np.uint64)
+    for k, values in enumerate(columns):
+        if values.dtype == np.float64:
+            values = _mixed((values + 0.0).view(np.uint64))  # -0 is 0
+        sums[k] = np.dot(keys, values.astype(np.uint64))
+    return sums.view(np.int64)
+
+
+def _mixed(x):
+    """Each of uint64[n] by the finaliser of SplitMix64 (Steele, Lea and Flood, 2014)."""
+    x = x + np.uint64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+def _digest_of(arrays):
+    said = hashlib.sha256()
+    for values in arrays:
+        said.update(f"{values.dtype.str} {values.shape} ".encode() + np.ascontiguousarray(values).tobytes())
+    return DIGEST + said.hexdigest()
+
+
+def _change(name, before, now):
+    if all(value is not None and value.startswith(DIGEST) for value in (before, now)):
+        return f"{name} is not what it was"
+    return f"{name} was {before} and is {now}"
+
+
+def _spelt(value):
+    """A parameter as text that is the same in every process, so functions by their names."""
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{_spelt(name)}: {_spelt(one)}" for name, one in value.items()) + "}"
+    if isinstance(value, AnySet):
+        return "{" + ", ".join(sorted(map(_spelt, value))) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_spelt, value)) + "]"
+    return value if isinstance(value, str) else re.sub(" at 0x[0-9a-fA-F]+", "", repr(value))

@@ -1,0 +1,490 @@
+"""A fit that was interrupted and goes on has the bytes of one that was not."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import joblib
+import numpy as np
+import pytest
+from ranks import together
+from sklearn.base import clone
+from sklearn.linear_model import Ridge
+
+import ranktrees
+from ranktrees import (
+    HistGBRTClassifier,
+    HistGBRTRegressor,
+    LambdaMARTRanker,
+    RandomForestRanker,
+    make_ranking,
+)
+from ranktrees.callbacks import Checkpointing, Progress
+from ranktrees.checkpoints import Checkpoint, CheckpointFile, _spelt
+from ranktrees.communicator import ALONE, RankError, training_with
+from ranktrees.ensemble import Ensemble
+
+
+@pytest.fixture(scope="module")
+def rows():
+    X, y, qid = make_ranking(60, random_state=0, return_X_y_qid=True)
+    return X.astype(np.float32), y, qid
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "fit.checkpoint"
+
+
+class InterruptionError(Exception):
+    pass
+
+
+@pytest.fixture
+def stop_at(monkeypatch):
+    """A function: fits with checkpoints fail after that tree."""
+    look = Checkpointing.__call__
+
+    def stop_at(tree, error=InterruptionError):
+        def failing(self, progress):
+            wish = look(self, progress)
+            if progress.iteration == tree:
+                raise error
+            return wish
+
+        monkeypatch.setattr(Checkpointing, "__call__", look if tree is None else failing)
+
+    return stop_at
+
+
+def bytes_of(model):
+    return model.ensemble_.to_bytes()
+
+
+def told(model):
+    """All that a fitted model says of its training."""
+    names = ("train_score_", "validation_score_", "n_iter_", "best_iteration_", "propensities_")
+    return {name: np.array(getattr(model, name)).tolist() for name in names if hasattr(model, name)}
+
+
+def lambdamart(**parameters):
+    return LambdaMARTRanker(max_iter=9, max_leaf_nodes=8, random_state=0).set_params(**parameters)
+
+
+def squared(**parameters):
+    return HistGBRTRegressor(max_iter=9, max_leaf_nodes=8, random_state=0).set_params(**parameters)
+
+
+def early(**parameters):
+    early = {"max_iter": 60, "learning_rate": 0.4, "early_stopping": True, "n_iter_no_change": 6}
+    return lambdamart(query_subsample=0.8, noise=1.0, **early | parameters)
+
+
+def forest(**parameters):
+    return RandomForestRanker(9, random_state=0).set_params(**parameters)
+
+
+MODELS = {
+    "lambdamart": lambdamart,
+    "lambdamart, early stopping": early,
+    "optimal steps": lambda **kw: lambdamart(step="optimal", **kw),
+    "squared": squared,
+    "absolute": lambda **kw: squared(loss="absolute_error", subsample=0.5, **kw),
+    "costs": lambda **kw: squared(feature_costs=np.linspace(0.0, 0.02, 50), **kw),
+    "forest": forest,
+    "forest, costs": lambda **kw: forest(feature_costs=np.linspace(0.0, 0.02, 50), stage_size=3, **kw),
+    "from a forest": lambda **kw: squared(init=forest(n_estimators=3), **kw),
+    "from another's model": lambda **kw: squared(init=Ridge(), init_cv=3, **kw),
+}
+
+
+# ---- the same bytes ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_goes_on_to_the_same_bytes(rows, path, stop_at, name):
+    X, y, qid = rows
+    make = MODELS[name]
+    whole = make().fit(X, y, qid=qid)
+    stop_at(5)
+    with pytest.raises(InterruptionError):
+        make(checkpoint=path, checkpoint_every=2, n_jobs=2).fit(X, y, qid=qid)
+    found = Checkpoint.from_bytes(path.read_bytes())
+    assert len(found.ensemble) == 4 + getattr(whole, "n_init_trees_", 0)
+    stop_at(None)
+    resumed = make(checkpoint=str(path), checkpoint_every=3, n_jobs=1).fit(X, y, qid=qid)
+    assert bytes_of(resumed) == bytes_of(whole)
+    assert told(resumed) == told(whole)
+    assert not os.listdir(path.parent)
+
+
+@pytest.mark.parametrize("name", ["lambdamart, early stopping", "absolute", "forest"])
+def test_goes_on_with_other_ranks(rows, path, stop_at, name):
+    X, y, qid = rows
+    make = MODELS[name]
+
+    def train(ranks):
+        own = np.flatnonzero(np.searchsorted(np.array([7, 30]), qid, side="right") % ranks.size == ranks.rank)
+        model = make(checkpoint=path, checkpoint_every=2, n_jobs=1 + ranks.rank % 2)
+        with training_with(ranks):
+            return bytes_of(model.fit(X[own], y[own], qid=qid[own]))
+
+    expected = bytes_of(make().fit(X, y, qid=qid))
+    for tree, size in ((3, 3), (5, 2), (7, 1)):
+        stop_at(tree)
+        with pytest.raises(InterruptionError):
+            together(size, train)
+        assert len(Checkpoint.from_bytes(path.read_bytes()).ensemble) == tree - 1
+    stop_at(None)
+    assert together(2, train) == [expected] * 2
+    assert not os.listdir(path.parent)
+
+
+def test_a_driver_has_its_ranks_keep_checkpoints(rows, path, stop_at, monkeypatch):
+    class Ranks:
+        n_ranks = 2
+
+        def run_rows(self, function, shards, estimator):
+            return together(2, lambda ranks: function(ranks, shards[ranks.rank], clone(estimator)))
+
+    X, y, qid = rows
+    expected = bytes_of(lambdamart().fit(X, y, qid=qid))
+    model = lambdamart(checkpoint=path, checkpoint_every=2)
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            "ranktrees.estimators.driver", lambda: Ranks() if ranktrees.communicator.active().alone else None
+        )
+        stop_at(5)
+        with pytest.raises((InterruptionError, RankError)):
+            model.fit(X, y, qid=qid)
+    assert path.exists()
+    stop_at(None)
+    assert bytes_of(model.fit(X, y, qid=qid)) == expected
+
+
+def test_what_was_learned_from_clicks_goes_on(rows, path, stop_at):
+    X, y, qid = rows
+    position = np.concatenate([np.arange(1, 1 + n) for n in np.unique(qid, return_counts=True)[1]])
+    clicks = (y > 2) & (position < 9)
+    whole = lambdamart().fit(X, clicks, qid=qid, position=position)
+    model = lambdamart(checkpoint=path, checkpoint_every=2)
+    stop_at(4)
+    with pytest.raises(InterruptionError):
+        model.fit(X, clicks, qid=qid, position=position)
+    stop_at(None)
+    with pytest.raises(ValueError, match="position of the training rows is not what it was"):
+        model.fit(X, clicks, qid=qid, position=position[::-1].copy())
+    model.fit(X, clicks, qid=qid, position=position)
+    assert bytes_of(model) == bytes_of(whole)
+    np.testing.assert_array_equal(model.propensities_, whole.propensities_)
+
+
+def test_preferences(rows, path, stop_at):
+    X, _, qid = rows
+    pairs = np.flatnonzero(np.diff(qid) == 0)
+    pairs = np.column_stack([pairs, pairs + 1])
+    whole = lambdamart(loss="ranknet").fit(X, qid=qid, pairs=pairs)
+    model = lambdamart(loss="ranknet", checkpoint=path, checkpoint_every=2)
+    stop_at(4)
+    with pytest.raises(InterruptionError):
+        model.fit(X, qid=qid, pairs=pairs)
+    stop_at(None)
+    with pytest.raises(ValueError, match="pairs of the training rows is not what it was"):
+        model.fit(X, qid=qid, pairs=pairs[1:])
+    assert bytes_of(model.fit(X, qid=qid, pairs=pairs)) == bytes_of(whole)
+
+
+def test_without_a_number_the_seed_is_that_of_the_checkpoint(rows, path, stop_at):
+    X, y, qid = rows
+    model = early(checkpoint=path, checkpoint_every=2, random_state=None)
+    stop_at(4)
+    with pytest.raises(InterruptionError):
+        model.fit(X, y, qid=qid)
+    seed = Checkpoint.from_bytes(path.read_bytes()).seed
+    stop_at(None)
+    model.fit(X, y, qid=qid)
+    assert model._seed_ == seed
+
+
+def test_a_warm_start_goes_on_from_the_model_that_it_began_with(rows, path, stop_at):
+    X, y, qid = rows
+    whole = early().fit(X, y, qid=qid)
+    first = early(max_iter=3, warm_start=True).fit(X, y, qid=qid)
+    first.set_params(max_iter=60, checkpoint=path, checkpoint_every=2)
+    stop_at(7)
+    with pytest.raises(InterruptionError):
+        first.fit(X, y, qid=qid)
+    stop_at(None)
+    with pytest.raises(ValueError, match="the model to start from is not what it was"):
+        early(checkpoint=path).fit(X, y, qid=qid)
+    first.fit(X, y, qid=qid)
+    assert bytes_of(first) == bytes_of(whole)
+    assert told(first) == told(whole)
+
+
+def test_more_trees_may_be_asked_for_and_not_fewer(rows, path, stop_at):
+    X, y, qid = rows
+    for make, name in ((lambdamart, "max_iter"), (forest, "n_estimators")):
+        stop_at(5)
+        with pytest.raises(InterruptionError):
+            make(checkpoint=path, checkpoint_every=2).fit(X, y, qid=qid)
+        stop_at(None)
+        with pytest.raises(
+            ValueError, match=rf"{name}=3 is less than the 4 trees in checkpoint=.*raise {name}"
+        ):
+            make(checkpoint=path, **{name: 3}).fit(X, y, qid=qid)
+        resumed = make(checkpoint=path, **{name: 12}).fit(X, y, qid=qid)
+        assert bytes_of(resumed) == bytes_of(make(**{name: 12}).fit(X, y, qid=qid))
+
+
+def test_verbose_may_change(rows, path, stop_at, capsys):
+    X, y, qid = rows
+    stop_at(5)
+    with pytest.raises(InterruptionError):
+        lambdamart(checkpoint=path, checkpoint_every=2).fit(X, y, qid=qid)
+    stop_at(7)
+    with pytest.raises(InterruptionError):
+        lambdamart(checkpoint=path, checkpoint_every=2, verbose=1).fit(X, y, qid=qid)
+    stop_at(None)
+    resumed = lambdamart(checkpoint=path, verbose=1).fit(X, y, qid=qid)
+    assert bytes_of(resumed) == bytes_of(lambdamart().fit(X, y, qid=qid))
+    assert len(resumed.train_score_) == 0
+    assert "7 of 9 trees" in capsys.readouterr().out
+
+
+# ---- interruptions of all kinds ---------------------------------------------------------------------------
+
+
+def test_keyboard_interrupt(rows, path, stop_at):
+    X, y, qid = rows
+    model = squared(checkpoint=path, checkpoint_every=1)
+    stop_at(3, KeyboardInterrupt)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, y, qid=qid)
+    assert not hasattr(model, "ensemble_")
+    stop_at(None)
+    assert bytes_of(model.fit(X, y, qid=qid)) == bytes_of(squared().fit(X, y, qid=qid))
+
+
+KILLED = """
+import sys
+from ranktrees import HistGBRTRegressor, make_ranking
+X, y, qid = make_ranking(20, random_state=0, return_X_y_qid=True)
+HistGBRTRegressor(max_iter=10**6, random_state=0, checkpoint=sys.argv[1], checkpoint_every=1).fit(X, y, qid=qid)
+"""
+
+
+def test_a_killed_process_leaves_a_whole_file(path):
+    process = subprocess.Popen([sys.executable, "-c", KILLED, str(path)])
+    try:
+        until = time.monotonic() + 60
+        while not path.exists():
+            assert process.poll() is None
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        time.sleep(0.2)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    finally:
+        process.kill()
+    n_found = len(Checkpoint.from_bytes(path.read_bytes()).ensemble)
+    X, y, qid = make_ranking(20, random_state=0, return_X_y_qid=True)
+    model = HistGBRTRegressor(max_iter=n_found + 3, random_state=0)
+    expected = bytes_of(model.fit(X, y, qid=qid))
+    assert bytes_of(model.set_params(checkpoint=path).fit(X, y, qid=qid)) == expected
+
+
+def test_a_write_that_fails_leaves_the_last_one(rows, path, monkeypatch):
+    X, y, qid = rows
+    replace, calls = os.replace, []
+
+    def full(source, target):
+        calls.append(target)
+        if len(calls) == 3:
+            raise OSError("no space left on device")
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(OSError, match="no space left"):
+        squared(checkpoint=path, checkpoint_every=2).fit(X, y, qid=qid)
+    assert os.listdir(path.parent) == [path.name]
+    assert len(Checkpoint.from_bytes(path.read_bytes()).ensemble) == 4
+
+
+# ---- what is refused --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def left(rows, path, stop_at):
+    """The path of what a fit of ``squared`` has left."""
+    X, y, qid = rows
+    stop_at(5)
+    with pytest.raises(InterruptionError):
+        squared(checkpoint=path, checkpoint_every=2).fit(X, y, qid=qid)
+    stop_at(None)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("make", "difference"),
+    [
+        (lambda **kw: squared(learning_rate=0.2, **kw), "learning_rate was 0.05 and is 0.2"),
+        (lambda **kw: squared(random_state=1, **kw), "random_state was 0 and is 1"),
+        (lambda **kw: squared(early_stopping=True, **kw), "early_stopping was auto and is True"),
+        (lambda **kw: squared(init=0.25, **kw), "the model to start from is not what it was"),
+        (
+            lambda **kw: squared(init=Ridge(), **kw),
+            "the starting scores of the training rows is not what it was",
+        ),
+        (lambdamart, "the estimator was HistGBRTRegressor and is LambdaMARTRanker"),
+        (forest, "the estimator was HistGBRTRegressor and is RandomForestRanker"),
+    ],
+)
+def test_another_model_is_refused(rows, left, make, difference):
+    X, y, qid = rows
+    before = left.read_bytes()
+    with pytest.raises(ValueError, match=re.escape(difference)) as refused:
+        make(checkpoint=left).fit(X, y, qid=qid)
+    assert str(left) in str(refused.value)
+    assert "delete the file" in str(refused.value)
+    assert left.read_bytes() == before
+
+
+def test_other_rows_are_refused(rows, left):
+    X, y, qid = rows
+    model, weights = squared(checkpoint=left), np.ones(len(y))
+    weights[3] = 2.0
+    other_y, other_X = y.copy(), X.copy()
+    other_y[[0, 1]] = y[[0, 1]] + [1, -1]
+    other_X[:2, 0] = X[:2, 0][::-1]
+    few = qid != qid[-1]
+    for difference, fit in (
+        ("y of the training rows is not", (X, other_y, None, qid)),
+        ("X of the training rows is not", (other_X, y, None, qid)),
+        ("sample_weight of the training rows is not", (X, y, weights, qid)),
+        ("qid of the training rows is not", (X, y, None, qid // 2)),
+        ("the number of features was 50 and is 49", (X[:, 1:], y, None, qid)),
+        (f"the number of rows of the training rows was {len(y)} and is", (X[few], y[few], None, qid[few])),
+    ):
+        with pytest.raises(ValueError, match=difference):
+            model.fit(*fit[:3], qid=fit[3])
+    with pytest.raises(ValueError, match=r"of the validation rows was None and is"):
+        model.fit(X, y, qid=qid, X_val=X, y_val=y, qid_val=qid)
+    assert bytes_of(model.fit(X, y, qid=qid)) == bytes_of(squared().fit(X, y, qid=qid))
+
+
+def test_ranks_are_all_refused(rows, left):
+    X, y, qid = rows
+
+    def train(ranks):
+        own = np.flatnonzero(qid % 2 == ranks.rank)
+        with training_with(ranks), pytest.raises(ValueError, match="learning_rate was 0.05 and is 0.3"):
+            squared(checkpoint=left, learning_rate=0.3).fit(X[own], y[own], qid=qid[own])
+
+    together(2, lambda ranks: train(ranks))
+
+
+@pytest.mark.parametrize(
+    ("harm", "message"),
+    [
+        (lambda data: data[:-1], "damaged: bytes are missing"),
+        (lambda data: data + b"x", "damaged: bytes are missing, or there are too many"),
+        (lambda data: data[:900] + bytes([data[900] ^ 1]) + data[901:], "damaged: its checksum"),
+        (lambda data: data[:12], "damaged: bytes are missing"),
+        (lambda data: b"", "it is no checkpoint"),
+        (lambda data: b"tree\nversion=v4\n" * 99, "it is no checkpoint"),
+    ],
+)
+def test_a_damaged_file_is_refused(rows, left, harm, message):
+    X, y, qid = rows
+    left.write_bytes(harm(left.read_bytes()))
+    before = left.read_bytes()
+    with pytest.raises(ValueError, match=rf"{message}.*delete the file") as refused:
+        squared(checkpoint=left).fit(X, y, qid=qid)
+    assert str(left) in str(refused.value)
+    assert left.read_bytes() == before
+
+
+def test_a_folder_that_does_not_exist(rows, path):
+    X, y, qid = rows
+    with pytest.raises(FileNotFoundError, match="there is no folder"):
+        squared(checkpoint=path / "inside").fit(X, y, qid=qid)
+
+
+def test_out_of_bag_scores_are_refused(rows, path):
+    X, y, qid = rows
+    with pytest.raises(ValueError, match="oob_score=True cannot be kept up with a checkpoint"):
+        forest(oob_score=True, checkpoint=path).fit(X, y, qid=qid)
+
+
+@pytest.mark.parametrize("parameters", [{"checkpoint": 3}, {"checkpoint_every": 0}])
+def test_parameters_are_checked(rows, parameters):
+    X, y, qid = rows
+    with pytest.raises(ValueError, match=next(iter(parameters))):
+        squared(**parameters).fit(X, y, qid=qid)
+
+
+# ---- the parts --------------------------------------------------------------------------------------------
+
+
+def test_nothing_is_written_where_all_is_well(rows, path):
+    X, y, qid = rows
+    for make in (squared, forest, lambda **kw: HistGBRTClassifier(max_iter=9, **kw)):
+        make(checkpoint=path, checkpoint_every=100).fit(X, y > 2, qid=qid)
+        assert not os.listdir(path.parent)
+    assert clone(squared(checkpoint=path)).checkpoint == path
+
+
+def test_a_checkpoint_is_read_as_it_was_written():
+    leaf = np.zeros(1, Ensemble.from_trees([], n_features=1).nodes.dtype)
+    leaf["feature"], leaf["categories"], leaf["value"] = -1, -1, 0.1
+    checkpoint = Checkpoint(
+        ensemble=Ensemble.from_trees([leaf], n_features=2, base=0.3),
+        seed=2**31 - 2,
+        trained={"loss": "ä"},
+        train_scores=np.array([0.1, -np.inf]),
+        validation_scores=[np.nextafter(0.1, 1)],
+        learned=np.array([[1.0, np.nan], [0.1 + 0.2, 5e-324]]),
+    )
+    found = Checkpoint.from_bytes(checkpoint.to_bytes())
+    assert found.ensemble == checkpoint.ensemble
+    assert (found.seed, found.trained) == (2**31 - 2, {"loss": "ä"})
+    for name in ("train_scores", "validation_scores", "learned"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(checkpoint, name))
+    assert found.to_bytes() == checkpoint.to_bytes()
+
+
+@pytest.mark.parametrize("wish", [False, True])
+def test_written_every_so_many_trees_while_training_goes_on(wish):
+    written = []
+    callback = Checkpointing(
+        [lambda progress: wish and progress.iteration == 4],
+        lambda *state: written.append([state[0], *map(list, state[1:])]),
+        2,
+        validation_scores=[0.0],
+    )
+    for iteration in range(2, 7):
+        assert callback(Progress(iteration, 6, None, float(iteration), lambda i=iteration: i)) is (
+            wish and iteration == 4
+        )
+    expected = [[2, [], [0.0, 2.0]], [4, [], [0.0, 2.0, 3.0, 4.0]]]
+    assert written == (expected[:1] if wish else expected)
+
+
+def test_nowhere_means_nothing():
+    file, start = CheckpointFile(None, 10, ALONE), Checkpoint(ensemble=None, seed=0)
+    assert file.found is None
+    assert file.going_on(start, None) is start
+    callbacks = []
+    assert file.followed_by(callbacks, start) is callbacks
+
+
+def test_parameters_are_spelt_the_same_in_every_process():
+    assert _spelt(np.float64(0.1)) == _spelt(0.1) == "0.1"
+    assert _spelt({"b", "a"}) == "{a, b}"
+    assert _spelt(np.arange(2000)).count(",") == 1999
+    assert _spelt([bytes_of, {"x": (1, None)}]) == "[<function bytes_of>, {x: [1, None]}]"
+    assert joblib.hash(_spelt(squared())) == joblib.hash(_spelt(squared()))
