@@ -1036,6 +1036,12 @@ class HistGBRTRegressor(BoostedTrees, RegressorMixin, BaseEstimator):
         Features of the same cost that are paid for together: when one is used, all of its set are free.
     warm_start : bool, default=False
         Whether `fit` goes on from the trees that are there.
+    checkpoint : path-like, default=None
+        Where `fit` writes what it needs to go on from, should it be interrupted; called again with the same
+        path it does, to the same model. A fit that ends well removes the file. See the guide,
+        "Checkpoints".
+    checkpoint_every : int, default=10
+        How many trees lie between two checkpoints.
     early_stopping : bool or "auto", default="auto"
         Stop when the validation score rises no more. True holds out ``validation_fraction`` where no
         validation rows are given; "auto" stops early exactly when they are given.
@@ -1204,6 +1210,12 @@ class HistGBRTClassifier(BoostedTrees, ClassifierMixin, BaseEstimator):
         Features of the same cost that are paid for together: when one is used, all of its set are free.
     warm_start : bool, default=False
         Whether `fit` goes on from the trees that are there.
+    checkpoint : path-like, default=None
+        Where `fit` writes what it needs to go on from, should it be interrupted; called again with the same
+        path it does, to the same model. A fit that ends well removes the file. See the guide,
+        "Checkpoints".
+    checkpoint_every : int, default=10
+        How many trees lie between two checkpoints.
     early_stopping : bool or "auto", default="auto"
         Stop when the validation score rises no more. True holds out ``validation_fraction`` where no
         validation rows are given; "auto" stops early exactly when they are given.
@@ -1502,6 +1514,12 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
         Features of the same cost that are paid for together: when one is used, all of its set are free.
     warm_start : bool, default=False
         Whether `fit` goes on from the trees that are there.
+    checkpoint : path-like, default=None
+        Where `fit` writes what it needs to go on from, should it be interrupted; called again with the same
+        path it does, to the same model. A fit that ends well removes the file. See the guide,
+        "Checkpoints".
+    checkpoint_every : int, default=10
+        How many trees lie between two checkpoints.
     early_stopping : bool or "auto", default="auto"
         Stop when the validation score rises no more. True holds out ``validation_fraction`` of the queries
         where no validation rows are given; "auto" stops early exactly when they are given.
@@ -1945,6 +1963,12 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
         ``n_jobs``.
     warm_start : bool, default=False
         Whether `fit` adds to the trees that are there.
+    checkpoint : path-like, default=None
+        Where `fit` writes what it needs to go on from, should it be interrupted; called again with the same
+        path it does, to the same model. A fit that ends well removes the file. See the guide,
+        "Checkpoints".
+    checkpoint_every : int, default=10
+        How many trees lie between two checkpoints.
     verbose : int or "bar", default=0
         Print a line when the forest has grown by another ``verbose`` trees; "bar" draws a progress bar.
     random_state : int, RandomState or None, default=None
