@@ -1,5 +1,6 @@
 """A fit that was interrupted and goes on has the bytes of one that was not."""
 
+import hashlib
 import os
 import re
 import signal
@@ -236,6 +237,10 @@ def test_more_trees_may_be_asked_for_and_not_fewer(rows, path, stop_at):
             ValueError, match=rf"{name}=3 is less than the 4 trees in checkpoint=.*raise {name}"
         ):
             make(checkpoint=path, **{name: 3}).fit(X, y, qid=qid)
+        found = path.read_bytes()
+        as_many = make(checkpoint=path, **{name: 4}).fit(X, y, qid=qid)
+        assert bytes_of(as_many) == bytes_of(make(**{name: 4}).fit(X, y, qid=qid))
+        path.write_bytes(found)
         resumed = make(checkpoint=path, **{name: 12}).fit(X, y, qid=qid)
         assert bytes_of(resumed) == bytes_of(make(**{name: 12}).fit(X, y, qid=qid))
 
@@ -388,6 +393,11 @@ def test_ranks_are_all_refused(rows, left):
     together(2, lambda ranks: train(ranks))
 
 
+def of_another_layout(data):
+    said = data.replace(b'"seed"', b'"feed"')[:-32]
+    return said + hashlib.sha256(said).digest()
+
+
 @pytest.mark.parametrize(
     ("harm", "message"),
     [
@@ -396,6 +406,7 @@ def test_ranks_are_all_refused(rows, left):
         (lambda data: data[:900] + bytes([data[900] ^ 1]) + data[901:], "damaged: its checksum"),
         (lambda data: data[:12], "damaged: bytes are missing"),
         (lambda data: b"", "it is no checkpoint"),
+        (of_another_layout, "unexpected keyword argument"),
         (lambda data: b"tree\nversion=v4\n" * 99, "it is no checkpoint"),
     ],
 )

@@ -139,7 +139,7 @@ class CheckpointFile:
         data = self.communicator.bcast(self._bytes() if self.communicator.rank == 0 else None)
         try:
             return None if data is None else Checkpoint.from_bytes(data)
-        except ValueError as error:
+        except (ValueError, TypeError) as error:
             raise ValueError(
                 f"checkpoint={os.fspath(self.path)!r} cannot be read: {error}. Expected what a fit has "
                 "written; delete the file to train anew, or use another path."
