@@ -59,3 +59,17 @@ def test_a_failure_reaches_the_others():
 def test_only_integers_are_summed(array):
     with pytest.raises(TypeError, match="cannot take the sum of"):
         Communicator().allreduce(array)
+
+
+def test_ranks_agree_on_what_prints_the_same():
+    def of(ranks):
+        def measure():
+            return ranks
+
+        ranks.agree(measure=measure, rate=0.1)
+        with pytest.raises(
+            ValueError, match="rate is 0 on rank 0 and 1 on rank 1; expected the same on all ranks"
+        ):
+            ranks.agree(rate=ranks.rank)
+
+    together(2, of)

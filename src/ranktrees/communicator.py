@@ -11,6 +11,7 @@ What is summed is integers, so that no result depends on who adds what to what, 
 """
 
 import math
+import re
 import threading
 from collections import Counter
 from contextlib import contextmanager
@@ -155,7 +156,7 @@ class Communicator:
         Parameters
         ----------
         **said
-            Things that print as they are, under the names that messages call them by.
+            Things that print as they are, but for addresses, under the names that messages call them by.
 
         Raises
         ------
@@ -164,7 +165,8 @@ class Communicator:
         """
         if self.alone:
             return
-        first, *others = self.allgather({name: repr(value) for name, value in said.items()})
+        said = {name: re.sub(" at 0x[0-9a-fA-F]+", "", repr(value)) for name, value in said.items()}
+        first, *others = self.allgather(said)
         for rank, theirs in enumerate(others, start=1):
             for name, value in first.items():
                 if theirs[name] != value:

@@ -14,7 +14,6 @@ from functools import partial
 from numbers import Integral, Real
 from typing import Any
 
-import joblib
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone, is_classifier
 from sklearn.metrics import accuracy_score
@@ -28,9 +27,9 @@ from ranktrees.batches import Batches
 from ranktrees.binning import MOST_BINS, BinMapper
 from ranktrees.boosting import Followed, boost
 from ranktrees.callbacks import Bar, EarlyStopping, Lines, ScikitLearnCallbacks
-from ranktrees.checkpoints import Checkpoint, CheckpointFile, remove_checkpoint, what_is_trained
+from ranktrees.checkpoints import Checkpoint, CheckpointFile, what_is_trained
 from ranktrees.combining import checked_interval, curve_of
-from ranktrees.communicator import active, driver, training_with
+from ranktrees.communicator import driver
 from ranktrees.constraints import (
     Constraints,
     categorical_mask,
@@ -50,15 +49,14 @@ from ranktrees.measures import Measure, as_measure
 from ranktrees.model_selection import fitted_clone, folds_of_rows
 from ranktrees.objectives import BY_NAME, Objective, as_objective
 from ranktrees.parallel import effective_n_threads, threads_for
+from ranktrees.ranks import fit_on_ranks, refuse_disagreement, refuse_feedback, trained_together
 from ranktrees.refitting import refit_leaves
 from ranktrees.sampling import Bootstrap, RowSampler, hold_out
 from ranktrees.searching import searches
-from ranktrees.sharing import deal
 from ranktrees.spool import Spool, by_parts
 from ranktrees.streaming import mapper_of_values
 from ranktrees.validation import (
     FitData,
-    MissingQueryWarning,
     check_columns,
     check_fit,
     check_rows,
@@ -67,7 +65,6 @@ from ranktrees.validation import (
     find_queries,
     is_fitted,
     only_pair,
-    unchanged_on_failure,
 )
 
 try:
@@ -81,12 +78,6 @@ except ImportError:  # scikit-learn before 1.9
         """The method as it is."""
         return method
 
-
-# Parameters that ranks which train together may differ in; random_state is compared where it is a number.
-OF_A_RANK = ("n_jobs", "verbose", "random_state")
-
-# Fitted attributes that tell of a rank's own rows.
-OF_ITS_ROWS = ("oob_prediction_",)
 
 TREE_CONSTRAINTS = {
     "max_leaf_nodes": [Interval(Integral, 2, None, closed="left"), None],
@@ -306,67 +297,6 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         return communicator.bcast(seed)
 
-    @contextmanager
-    def _together(self):
-        """The ranks that train together: what fails on one fails on all, and they agree on the model."""
-        communicator = active()
-        communicator.at("the checks")
-        with unchanged_on_failure(self), communicator:
-            yield communicator
-            if not communicator.alone:
-                communicator.at("the end")
-                communicator.agree(**{"the model": joblib.hash(self.ensemble_.__getstate__())})
-            remove_checkpoint(self.checkpoint, communicator)
-
-    def _fit_on_ranks(self, ranks, X, y, sample_weight, held_out=None, **ids):
-        """Have the ranks of a driver fit this estimator, each with some queries, and take what they know."""
-        twin = copy.copy(self)
-        data = check_fit(twin, X, y, sample_weight, ranker=self._wants_queries, **ids)
-        dealt = deal(data, ranks.n_ranks)
-        shards = _shards(dealt, data, X, y, sample_weight, {})
-        if held_out is not None:
-            X_val, y_val, weights_val = held_out[:3]
-            names = {name: f"{name}_val" for name in ("X", "y", "sample_weight", "qid")}
-            twin_held_out = check_validation(twin, *held_out, data, ranker=self._wants_queries)
-            if held_out[4] is not None:
-                X_val, y_val = only_pair(held_out[4])
-            theirs = _shards(
-                deal(twin_held_out, ranks.n_ranks), twin_held_out, X_val, y_val, weights_val, names
-            )
-            shards = [own | more for own, more in zip(shards, theirs, strict=True)]
-        states = ranks.run_rows(_fit_shard, shards, self)
-        parameters = self.get_params(deep=False)
-        learned = {name: value for name, value in states[0].items() if name not in parameters}
-        if "oob_prediction_" in learned:
-            scores = np.empty(data.n_rows)
-            for rows, state in zip(dealt, states, strict=True):
-                scores[rows] = state["oob_prediction_"]
-            learned["oob_prediction_"] = scores
-        vars(self).update(learned)
-
-    def _agree(self, data):
-        """Ranks that do not mean the same are refused."""
-        share = data.share
-        if share.communicator.alone:
-            return
-        own = {name: value for name, value in self.get_params(deep=False).items() if name not in OF_A_RANK}
-        share.communicator.agree(
-            **own,
-            **{
-                "random_state": self.random_state if isinstance(self.random_state, Integral) else None,
-                "the number of features": self.n_features_in_,
-                "feature_names_in_": names_of(self),
-                "the categories of X": self._category_levels,
-                "whether the estimator is fitted": is_fitted(self) and self.warm_start,
-            },
-        )
-        share.refuse_copies(data.X, data.labels)
-        if self._wants_queries and not share.named:
-            raise ValueError(
-                f"{type(self).__name__} needs qid= to train on several ranks: without it all rows are one "
-                "query, which cannot be dealt to them. Pass the query ids of each rank's rows."
-            )
-
     def refit_leaves(self, X, y, sample_weight=None, *, qid=None, groups=None, decay=0.9):
         r"""A copy whose leaves say what other rows say, on the same splits.
 
@@ -460,23 +390,6 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
         return refitted
 
 
-def _shards(dealt, data, X, y, sample_weight, names):
-    """What ``fit`` is to be passed on each rank, under these names."""
-    numbers = data.as_given(data.query_of_row) if data.qid_given else None
-    columns = {"X": X, "y": y, "sample_weight": sample_weight, "qid": numbers}
-    columns = {names.get(name, name): values for name, values in columns.items() if values is not None}
-    return [{name: _safe_indexing(values, rows) for name, values in columns.items()} for rows in dealt]
-
-
-def _fit_shard(communicator, shard, estimator):
-    """What a rank of a driver does; returns the fitted attributes, by all but the first what is their own."""
-    with training_with(communicator), warnings.catch_warnings():
-        warnings.simplefilter("ignore", MissingQueryWarning)  # the driver has warned
-        estimator.fit(**shard)
-    state = vars(estimator)
-    return state if communicator.rank == 0 else {name: state[name] for name in state if name in OF_ITS_ROWS}
-
-
 @dataclass(eq=False, repr=False, kw_only=True)
 class BoostedTrees(TreeEnsembleEstimator):
     """Boosting: what the regressor, the classifier and the ranker share."""
@@ -559,13 +472,13 @@ class BoostedTrees(TreeEnsembleEstimator):
         self._validate_params()
         if (ranks := driver()) is not None:
             held_out = validation if any(given is not None for given in validation) else None
-            _refuse_on_ranks(feedback)
-            self._fit_on_ranks(ranks, X, y, sample_weight, held_out, **queries)
+            refuse_feedback(feedback)
+            fit_on_ranks(self, ranks, X, y, sample_weight, held_out, **queries)
             return self
         context = self._open_context(self.max_iter, X, y)
-        with self._together() as communicator:
+        with trained_together(self) as communicator:
             if not communicator.alone:
-                _refuse_on_ranks(feedback)
+                refuse_feedback(feedback)
             asks = {"ranker": self._wants_queries}
             data = check_fit(
                 self,
@@ -577,7 +490,7 @@ class BoostedTrees(TreeEnsembleEstimator):
                 communicator=communicator,
                 feedback=feedback,
             )
-            self._agree(data)
+            refuse_disagreement(self, data)
             held_out = check_validation(self, *validation, data, **asks, feedback=feedback_val)
             X_val, *_, eval_set, _, _ = validation
             X_held_out = X_val if eval_set is None else only_pair(eval_set)[0]
@@ -920,15 +833,6 @@ def _starting_scores(start, n_threads, X, data, seen=False):
         scores = _scores_of_foreign(start["init_"], X)
     scores = by_parts(lambda rows, start: ensemble.predict(rows, n_threads, start=start), data.X, scores)
     return scores if data.order is None else scores[data.order]
-
-
-def _refuse_on_ranks(feedback):
-    for name in ("pairs", "position"):
-        if getattr(feedback, name) is not None:
-            raise ValueError(
-                f"{name} is given, but ranks that train together learn from labels only; expected y alone: "
-                "train in one process to learn from it."
-            )
 
 
 def _as_read(X, data):
@@ -2063,14 +1967,14 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
         """
         self._validate_params()
         if (ranks := driver()) is not None:
-            self._fit_on_ranks(ranks, X, y, sample_weight, qid=qid, groups=groups, group=group)
+            fit_on_ranks(self, ranks, X, y, sample_weight, qid=qid, groups=groups, group=group)
             return self
         context = self._open_context(self.n_estimators, X, y)
-        with self._together() as communicator:
+        with trained_together(self) as communicator:
             data = check_fit(
                 self, X, y, sample_weight, qid=qid, groups=groups, group=group, communicator=communicator
             )
-            self._agree(data)
+            refuse_disagreement(self, data)
             self._fit(_as_read(X, data), data, context)
         self._close_context(context, X, y)
         return self

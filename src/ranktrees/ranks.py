@@ -1,0 +1,143 @@
+"""An estimator on ranks: what they must agree on, and a driver that has ranks fit it.
+
+    rows of one program - driver: deal whole queries -> rank 0 ... n: fit -> what the first one learned
+    rows of each rank   - fit, with the ranks that are active here
+
+A rank of a driver does what a rank does whose program all ranks run: it calls ``fit`` with rows of its own.
+"""
+
+import copy
+import warnings
+from contextlib import contextmanager
+from numbers import Integral
+
+import joblib
+import numpy as np
+from sklearn.utils._indexing import _safe_indexing
+
+from ranktrees.batches import Batches
+from ranktrees.checkpoints import remove_checkpoint
+from ranktrees.communicator import active, training_with
+from ranktrees.constraints import names_of
+from ranktrees.sharing import deal
+from ranktrees.validation import (
+    MissingQueryWarning,
+    check_fit,
+    check_validation,
+    is_fitted,
+    only_pair,
+    unchanged_on_failure,
+)
+
+# Parameters that ranks which train together may differ in; random_state is compared where it is a number.
+OF_A_RANK = ("n_jobs", "verbose", "random_state")
+
+# Fitted attributes that tell of a rank's own rows.
+OF_ITS_ROWS = ("oob_prediction_",)
+
+
+@contextmanager
+def trained_together(estimator):
+    """The ranks that train together: what fails on one fails on all, and they agree on the model."""
+    communicator = active()
+    communicator.at("the checks")
+    with unchanged_on_failure(estimator), communicator:
+        yield communicator
+        if not communicator.alone:
+            communicator.at("the end")
+            communicator.agree(**{"the model": joblib.hash(estimator.ensemble_.__getstate__())})
+        remove_checkpoint(estimator.checkpoint, communicator)
+
+
+def refuse_disagreement(estimator, data):
+    """Raise, on all ranks, where they do not mean the same."""
+    share = data.share
+    if share.communicator.alone:
+        return
+    own = {name: value for name, value in estimator.get_params(deep=False).items() if name not in OF_A_RANK}
+    share.communicator.agree(
+        **own,
+        **{
+            "random_state": estimator.random_state if isinstance(estimator.random_state, Integral) else None,
+            "the number of features": estimator.n_features_in_,
+            "feature_names_in_": names_of(estimator),
+            "the categories of X": estimator._category_levels,
+            "whether the estimator is fitted": is_fitted(estimator) and estimator.warm_start,
+        },
+    )
+    share.refuse_copies(data.X, data.labels)
+    if estimator._wants_queries and not share.named:
+        raise ValueError(
+            f"{type(estimator).__name__} needs qid= to train on several ranks: without it all rows are one "
+            "query, which cannot be dealt to them. Pass the query ids of each rank's rows."
+        )
+
+
+def fit_on_ranks(estimator, ranks, X, y, sample_weight, held_out=None, **ids):
+    """Have the ranks of a driver fit an estimator, each with some queries, and take what they know.
+
+    Parameters
+    ----------
+    estimator : estimator
+    ranks : object
+        The driver, see `ranktrees.communicator.driver`.
+    X, y, sample_weight
+        As for ``fit``.
+    held_out : tuple, default=None
+        What `check_validation` takes, if anything is given.
+    **ids
+        Query ids, as for ``fit``.
+    """
+    if isinstance(X, Batches):
+        raise ValueError(
+            "X is in batches, which a driver does not deal to ranks; expected rows in memory: let each rank "
+            "read batches of its own, in a program that all ranks run (mpiexec)."
+        )
+    twin = copy.copy(estimator)
+    data = check_fit(twin, X, y, sample_weight, ranker=estimator._wants_queries, **ids)
+    dealt = deal(data, ranks.n_ranks)
+    shards = _shards(dealt, data, X, y, sample_weight, {})
+    if held_out is not None:
+        X_val, y_val, weights_val = held_out[:3]
+        names = {name: f"{name}_val" for name in ("X", "y", "sample_weight", "qid")}
+        twin_held_out = check_validation(twin, *held_out, data, ranker=estimator._wants_queries)
+        if held_out[4] is not None:
+            X_val, y_val = only_pair(held_out[4])
+        theirs = _shards(deal(twin_held_out, ranks.n_ranks), twin_held_out, X_val, y_val, weights_val, names)
+        shards = [own | more for own, more in zip(shards, theirs, strict=True)]
+    states = ranks.run_rows(_fit_shard, shards, estimator)
+    parameters = estimator.get_params(deep=False)
+    learned = {name: value for name, value in states[0].items() if name not in parameters}
+    if "oob_prediction_" in learned:
+        scores = np.empty(data.n_rows)
+        for rows, state in zip(dealt, states, strict=True):
+            scores[rows] = state["oob_prediction_"]
+        learned["oob_prediction_"] = scores
+    vars(estimator).update(learned)
+
+
+def _shards(dealt, data, X, y, sample_weight, names):
+    """What ``fit`` is to be passed on each rank, under these names."""
+    numbers = data.as_given(data.query_of_row) if data.qid_given else None
+    columns = {"X": X, "y": y, "sample_weight": sample_weight, "qid": numbers}
+    columns = {names.get(name, name): values for name, values in columns.items() if values is not None}
+    return [{name: _safe_indexing(values, rows) for name, values in columns.items()} for rows in dealt]
+
+
+def _fit_shard(communicator, shard, estimator):
+    """What a rank of a driver does; returns the fitted attributes, by all but the first what is their own."""
+    with training_with(communicator), warnings.catch_warnings():
+        warnings.simplefilter("ignore", MissingQueryWarning)  # the driver has warned
+        estimator.fit(**shard)
+    state = vars(estimator)
+    return state if communicator.rank == 0 else {name: state[name] for name in state if name in OF_ITS_ROWS}
+
+
+def refuse_feedback(feedback):
+    """Raise where a ranker is to learn from more than labels."""
+    for name in ("pairs", "position"):
+        if getattr(feedback, name) is not None:
+            raise ValueError(
+                f"{name} is given, but ranks that train together learn from labels only; expected y alone: "
+                "train in one process to learn from it."
+            )
