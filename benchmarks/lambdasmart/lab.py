@@ -9,19 +9,16 @@ from ..survey.lab import fitted, kept, quality, stages
 
 
 @dataclass(frozen=True)
-class Lab:
-    """Where it is done.
+class Keeper:
+    """Fits rankers and scores rows after so many trees, once.
 
     Attributes
     ----------
     folder : path
         What is scored is kept here, and not fitted again; empty it when the package has changed.
-    n_queries : int
-        Artificial queries to train on.
     """
 
     folder: str
-    n_queries: int
 
     def curves(self, name, model, trees, parts):
         """How a ranker does after so many trees.
@@ -60,3 +57,16 @@ class Lab:
         validation, test, seconds = self.curves(name, model, trees, parts)
         stage = int(np.argmax([np.nanmean(quality(parts.validation, scores)) for scores in validation]))
         return trees[stage], validation[stage], test[stage], seconds
+
+
+@dataclass(frozen=True)
+class Lab(Keeper):
+    """Where it is done.
+
+    Attributes
+    ----------
+    n_queries : int
+        Artificial queries to train on.
+    """
+
+    n_queries: int

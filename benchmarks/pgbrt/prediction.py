@@ -1,0 +1,140 @@
+"""More cores than there are: what was measured here, put into a formula.
+
+A tree on P ranks of one core each takes::
+
+    a + b rows / P                              computing: fitted to one thread's times
+    + (calls + meetings) log2(P) latency        each call, and the meeting of all ranks before it
+    + what a rank sends / bandwidth             n (P - 1) / P of a sum of which each rank needs a part, twice
+                                                that where all need all; P - 1 times what is told to each
+
+with a, b and what is sent growing with the number of features. Latency and bandwidth are those between two
+processes here, or a link's. Ranks have as many rows each, and nothing is sent while anything is computed.
+"""
+
+import math
+import time
+from typing import NamedTuple
+
+import numpy as np
+
+from ..survey.lab import kept
+from ..survey.markdown import table
+from . import growth, scaling, sets
+
+LOSS = "squared loss"
+HERE = "as here"
+RANKS = (2, 8, 16, 32, 48)
+MEETING = 1024  # bytes that each rank sends to each other before a call
+SIZES = (8, 100_000, 1_000_000)
+CALLS = ("allreduce", "reduce_scatter")
+N_CALLS = 50
+PAPERS = {"MSLR Fold 1": (723_412, 136), "Yahoo Set 1": (473_134, 519)}
+
+
+class Link(NamedTuple):
+    """Between any two ranks: seconds for a message, and bytes a second."""
+
+    latency: float
+    bandwidth: float
+
+
+GIVEN = {"10 Gb/s, 10 us": Link(10e-6, 1.25e9), "1 Gb/s, 50 us": Link(50e-6, 1.25e8)}
+
+
+def microseconds(communicator, _rows):
+    """float64[n_calls, n_sizes]: the median time of a call, with the meeting before it."""
+    found = np.empty((len(CALLS), len(SIZES)))
+    for place, call in enumerate(CALLS):
+        for column, n_bytes in enumerate(SIZES):
+            values = np.ones(n_bytes // 8, np.int64)
+            counts = [len(part) for part in np.array_split(values, communicator.size)]
+            arguments = (values, counts) if call == "reduce_scatter" else (values,)
+            taken = []
+            for _ in range(N_CALLS):
+                values[:] = 1
+                started = time.perf_counter()
+                getattr(communicator, call)(*arguments)
+                taken.append(time.perf_counter() - started)
+            found[place, column] = 1e6 * np.median(taken)
+    return found
+
+
+def _measured(lab):
+    def make():
+        return growth.on_ranks(2, sets.web(2, scaling.SHAPE.n_features, 10), work=microseconds)
+
+    return kept(lab.folder, ("collectives", CALLS, SIZES), make)
+
+
+def collectives(lab):
+    """Microseconds of a call between two ranks here, the meeting before it included."""
+    found = _measured(lab)
+    rows = [[call, *(f"{us:.0f}" for us in line)] for call, line in zip(CALLS, found, strict=True)]
+    return [table(["us", *(f"{size} bytes" for size in SIZES)], rows)]
+
+
+def link_here(lab):
+    """The link between two processes: a short call is nothing but latency, a long one mostly bandwidth."""
+    short, *_, long = _measured(lab)[CALLS.index("reduce_scatter")] / 1e6
+    return Link(short, SIZES[-1] / 2 / (long - short))
+
+
+def computing(lab, search):
+    """(a, b): milliseconds of a tree that no row takes, and those that each takes, of one thread."""
+    n_rows = [n * scaling.SHAPE.rows_per_query for n in scaling.N_QUERIES]
+    ms = [scaling.run_of(lab, LOSS, search, n)["ms"].min() for n in scaling.N_QUERIES]
+    per_row, fixed = np.polyfit(n_rows, ms, 1)
+    return max(0.0, fixed), per_row
+
+
+def ms_of(n_ranks, n_rows, work, run, link, wider=1.0):
+    """Milliseconds of a tree; ``run`` is what was sent on two ranks, with so many times fewer features."""
+    fixed, per_row = wider * work
+    others = n_ranks - 1
+    sent = dict(zip(growth.CALLS, run["bytes"], strict=True))
+    n_bytes = (
+        wider * (sent["reduce_scatter"] + sent["allreduce"]) * 2 * others / n_ranks
+        + sent["allgather"] * others
+        + run["meetings"] * MEETING * others
+    )
+    n_steps = (run["messages"].sum() + run["meetings"]) * math.log2(n_ranks)
+    return fixed + per_row * n_rows / n_ranks + 1000 * (n_steps * link.latency + n_bytes / link.bandwidth)
+
+
+def prediction(lab):
+    """PREDICTED, not measured: how many times faster than one core. Beside it what two ranks here were."""
+    n_queries = scaling.N_QUERIES[-1]
+    n_here = n_queries * scaling.SHAPE.rows_per_query
+    links = {HERE: link_here(lab)} | GIVEN
+    cases = [(f"{n_here} rows", n_here, scaling.SHAPE.n_features, HERE)]
+    cases += [(name, *PAPERS[name], link) for name in PAPERS for link in links]
+    rows = []
+    for search in lab.searches:
+        work = np.array(computing(lab, search))
+        run = scaling.run_of(lab, LOSS, search, n_queries, ranks=2)
+        measured = scaling.run_of(lab, LOSS, search, n_queries)["ms"].min() / run["ms"].min()
+        for name, n_rows, n_features, link in cases:
+            wider = n_features / scaling.SHAPE.n_features
+            alone, *ms = (ms_of(n, n_rows, work, run, links[link], wider) for n in (1, *RANKS))
+            speedups = [f"{alone / each:.1f}" for each in ms]
+            here = f"{measured:.1f}" if name not in PAPERS else ""
+            rows.append([f"{LOSS}, {search}", name, link, f"{alone:.0f}", *speedups, here])
+    heads = [f"{n} ranks" for n in RANKS]
+    head = ["predicted", "rows", "link", "ms a tree, 1 core", *heads, "measured, 2 ranks"]
+    return [table(head, rows), _of_links(links), _of_computing(lab)]
+
+
+def _of_links(links):
+    rows = [
+        [name, f"{1e6 * link.latency:.0f}", f"{link.bandwidth / 1e6:.0f}"] for name, link in links.items()
+    ]
+    return table(["link", "latency, us", "bandwidth, MB/s"], rows)
+
+
+def _of_computing(lab):
+    found = [(search, *computing(lab, search)) for search in lab.searches]
+    rows = [[f"{LOSS}, {name}", f"{fixed:.2f}", f"{1e6 * per_row:.0f}"] for name, fixed, per_row in found]
+    return table(["computing", "a: ms of a tree", "b: ns of a row"], rows)
+
+
+PARTS = {"collectives": collectives, "prediction": prediction}
