@@ -13,10 +13,9 @@ from ranktrees.communicator import ALONE, driver, training_with
 from . import sets
 
 CALLS = ("reduce_scatter", "allreduce", "allgather", "alltoall")
-N_REPEATS = 5
-RUN = np.dtype(
+N_REPEATS = 3
+SENT = np.dtype(
     [
-        ("ms", np.float64, (N_REPEATS,)),
         ("bytes", np.float64, (len(CALLS),)),
         ("messages", np.float64, (len(CALLS),)),
         ("meetings", np.float64),
@@ -28,13 +27,14 @@ RUN = np.dtype(
 
 @contextmanager
 def by_call(communicator):
-    """What each kind of call adds to the traffic inside, by kind: "bytes", "messages", "agreements"."""
+    """What each kind of call adds up to inside: "bytes", "messages", "agreements", and CPU "seconds"."""
     sent = {call: Counter() for call in CALLS}
 
     def watched(call, plain):
         def watching(*args, **more):
-            before = Counter(communicator.traffic)
+            before, started = Counter(communicator.traffic), time.process_time()
             value = plain(*args, **more)
+            sent[call]["seconds"] += time.process_time() - started
             sent[call].update(communicator.traffic - before)
             return value
 
@@ -49,41 +49,70 @@ def by_call(communicator):
             delattr(communicator, call)
 
 
-def grown(communicator, rows, model, n_trees):
-    """What a rank does, with its rows: fit a tree, and so many more; the difference, divided, is a tree's.
+def timed(communicator, rows, model, n_trees):
+    """float64[N_REPEATS]: milliseconds of a tree, by fits of one and of so many more."""
+    taken = []
+    with training_with(communicator):
+        for _ in range(1 + N_REPEATS):  # the first does not count
+            one, many = (_seconds(each, rows) for each in _one_and_many(model, n_trees))
+            taken.append(1000 * (many - one) / n_trees)
+    return np.array(taken[1:])
+
+
+def counted(communicator, rows, model, n_trees):
+    """What a rank sends for a tree, by fits of one and of so many more.
 
     Parameters
     ----------
     communicator : Communicator
     rows : Rows
+        Of this rank.
     model : estimator
         Of trees that grow layer by layer to ``max_depth``.
     n_trees : int
 
     Returns
     -------
-    run : ndarray of RUN, shape ()
-        Of a tree, the mean: "ms" in each repeat, "bytes", "messages" and "meetings" of this rank, histograms
-        that are sent ("lines"), and "splits".
+    sent : ndarray of SENT, shape ()
+        The mean of these trees: "bytes", "messages" and "meetings" of this rank, histograms that are put
+        together ("lines"), and "splits".
     """
-    models = [clone(model).set_params(max_iter=n) for n in (1, 1 + n_trees)]
-    run = np.zeros((), RUN)
+    models, traffic = _one_and_many(model, n_trees), []
     with training_with(communicator):
-        sent = []
-        for each in models:  # before the clock starts
+        for each in models:
             with by_call(communicator) as calls:
                 each.fit(rows.X, rows.y, qid=rows.qid)
-            sent.append(calls)
-        for repeat in range(N_REPEATS):
-            one, many = (_seconds(each, rows) for each in models)
-            run["ms"][repeat] = 1000 * (many - one) / n_trees
-    one, many = sent
+            traffic.append(calls)
+    one, many = traffic
+    sent = np.zeros((), SENT)
     for place, call in enumerate(CALLS):
         for field in ("bytes", "messages"):
-            run[field][place] = (many[call][field] - one[call][field]) / n_trees
-        run["meetings"] += (many[call]["agreements"] - one[call]["agreements"]) / n_trees
-    run["lines"], run["splits"] = np.mean([sizes(tree, model) for tree in _trees(models[1])[1:]], axis=0)
-    return run
+            sent[field][place] = (many[call][field] - one[call][field]) / n_trees
+        sent["meetings"] += (many[call]["agreements"] - one[call]["agreements"]) / n_trees
+    sent["lines"], sent["splits"] = np.mean([sizes(tree, model) for tree in _trees(models[1])[1:]], axis=0)
+    return sent
+
+
+def computing(communicator, rows, model, n_trees):
+    """float64[N_REPEATS]: CPU milliseconds of this rank for a tree, its calls to other ranks left out."""
+    taken = []
+    with training_with(communicator):
+        for _ in range(N_REPEATS):
+            one, many = (_computing(communicator, each, rows) for each in _one_and_many(model, n_trees))
+            taken.append(1000 * (many - one) / n_trees)
+    return np.array(taken)
+
+
+def _computing(communicator, model, rows):
+    with by_call(communicator) as calls:
+        started = time.process_time()
+        model.fit(rows.X, rows.y, qid=rows.qid)
+        taken = time.process_time() - started
+    return taken - sum(call["seconds"] for call in calls.values())
+
+
+def _one_and_many(model, n_trees):
+    return [clone(model).set_params(max_iter=n) for n in (1, 1 + n_trees)]
 
 
 def _seconds(model, rows):
@@ -109,13 +138,13 @@ def sizes(nodes, model):
 
 
 def on_threads(n_threads, rows, model, n_trees):
-    """A `RUN` of one process."""
-    return grown(ALONE, rows, clone(model).set_params(n_jobs=n_threads), n_trees)
+    """What `timed` returns in one process."""
+    return timed(ALONE, rows, clone(model).set_params(n_jobs=n_threads), n_trees)
 
 
-def on_ranks(n_ranks, rows, *args, work=grown):
-    """What ``work`` returns on the first of so many ranks of one thread each, such as a `RUN`."""
+def on_ranks(n_ranks, work, rows, *args):
+    """What ``work(communicator, rows, *args)`` returns on each of so many ranks of one thread each."""
     import ranktrees.mpi  # noqa: F401  registers the backend
 
     with joblib.parallel_config("mpi", n_ranks=n_ranks):
-        return driver().run_rows(work, sets.shards(rows, n_ranks), *args)[0]
+        return driver().run_rows(work, sets.shards(rows, n_ranks), *args)

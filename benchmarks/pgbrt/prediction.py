@@ -61,7 +61,7 @@ def microseconds(communicator, _rows):
 
 def _measured(lab):
     def make():
-        return growth.on_ranks(2, sets.web(2, scaling.SHAPE.n_features, 10), work=microseconds)
+        return growth.on_ranks(2, microseconds, sets.web(2, scaling.SHAPE.n_features, 10))[0]
 
     return kept(lab.folder, ("collectives", CALLS, SIZES), make)
 
@@ -82,22 +82,22 @@ def link_here(lab):
 def computing(lab, search):
     """(a, b): milliseconds of a tree that no row takes, and those that each takes, of one thread."""
     n_rows = [n * scaling.SHAPE.rows_per_query for n in scaling.N_QUERIES]
-    ms = [scaling.run_of(lab, LOSS, search, n)["ms"].min() for n in scaling.N_QUERIES]
+    ms = [scaling.ms_of(lab, LOSS, search, n) for n in scaling.N_QUERIES]
     per_row, fixed = np.polyfit(n_rows, ms, 1)
     return max(0.0, fixed), per_row
 
 
-def ms_of(n_ranks, n_rows, work, run, link, wider=1.0):
-    """Milliseconds of a tree; ``run`` is what was sent on two ranks, with so many times fewer features."""
+def ms_of(n_ranks, n_rows, work, sent, link, wider=1.0):
+    """Milliseconds of a tree; ``sent`` is what was sent on two ranks, with so many times fewer features."""
     fixed, per_row = wider * work
     others = n_ranks - 1
-    sent = dict(zip(growth.CALLS, run["bytes"], strict=True))
+    of_calls = dict(zip(growth.CALLS, sent["bytes"], strict=True))
     n_bytes = (
-        wider * (sent["reduce_scatter"] + sent["allreduce"]) * 2 * others / n_ranks
-        + sent["allgather"] * others
-        + run["meetings"] * MEETING * others
+        wider * (of_calls["reduce_scatter"] + of_calls["allreduce"]) * 2 * others / n_ranks
+        + of_calls["allgather"] * others
+        + sent["meetings"] * MEETING * others
     )
-    n_steps = (run["messages"].sum() + run["meetings"]) * math.log2(n_ranks)
+    n_steps = (sent["messages"].sum() + sent["meetings"]) * math.log2(n_ranks)
     return fixed + per_row * n_rows / n_ranks + 1000 * (n_steps * link.latency + n_bytes / link.bandwidth)
 
 
@@ -111,13 +111,13 @@ def prediction(lab):
     rows = []
     for search in lab.searches:
         work = np.array(computing(lab, search))
-        run = scaling.run_of(lab, LOSS, search, n_queries, ranks=2)
-        measured = scaling.run_of(lab, LOSS, search, n_queries)["ms"].min() / run["ms"].min()
+        sent = scaling.sent_of(lab, LOSS, search, n_queries)
+        one, two = (scaling.ms_of(lab, LOSS, search, n_queries, ranks=n) for n in (1, 2))
         for name, n_rows, n_features, link in cases:
             wider = n_features / scaling.SHAPE.n_features
-            alone, *ms = (ms_of(n, n_rows, work, run, links[link], wider) for n in (1, *RANKS))
+            alone, *ms = (ms_of(n, n_rows, work, sent, links[link], wider) for n in (1, *RANKS))
             speedups = [f"{alone / each:.1f}" for each in ms]
-            here = f"{measured:.1f}" if name not in PAPERS else ""
+            here = f"{one / two:.1f}" if name not in PAPERS else ""
             rows.append([f"{LOSS}, {search}", name, link, f"{alone:.0f}", *speedups, here])
     heads = [f"{n} ranks" for n in RANKS]
     head = ["predicted", "rows", "link", "ms a tree, 1 core", *heads, "measured, 2 ranks"]

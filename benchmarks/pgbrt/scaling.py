@@ -1,7 +1,7 @@
 """How fast, and what is sent (figures 3 and 4).
 
 Rows are those of the synthetic web set in the shape of MSLR. A tree's time is that of 41 trees less that of
-one, divided: what is done once, binning and sending rows to ranks, does not count. The fastest of five is
+one, divided: what is done once, binning and sending rows to ranks, does not count. The fastest of three is
 shown, as what else a machine does can only make it slower.
 """
 
@@ -12,15 +12,17 @@ import numpy as np
 from ranktrees import HistGBRTRegressor, LambdaMARTRanker
 
 from ..survey.lab import kept
-from ..survey.markdown import number, table
+from ..survey.markdown import table
 from . import growth, sets
 from .quality import DEPTH, FEW, LAYERS
 
 SEARCHES = {"full": {}, "coarse_to_fine": {}}
 OTHERS = {"streaming": {"max_bins": FEW}}
 LOSSES = {"squared loss": HistGBRTRegressor, "LambdaMART": LambdaMARTRanker}
-N_TREES = 40
+N_TREES = 40  # for a time
+N_COUNTED = 10  # for what is sent
 N_QUERIES = (80, 320, 640)
+RANKS = (1, 2, 4)  # whose computing is taken, on any number of processors
 N_FEATURES = (68, 136, 272)
 SHAPE = sets.SHAPES["mslr"]
 CELLS = 16  # of a feature, in a coarse search
@@ -40,21 +42,42 @@ def counts():
     return [count for count in (1, 2, 4, 8, 16, 32, 64) if count <= there]
 
 
-def run_of(lab, loss, search, n_queries=N_QUERIES[0], n_features=SHAPE.n_features, *, threads=1, ranks=1):
-    """The `growth.RUN` of a model, on threads of one process or on ranks of one thread each."""
+def ms_of(lab, loss, search, n_queries, *, threads=1, ranks=1):
+    """Milliseconds of a tree on threads of one process, or on ranks of one thread each; the fastest."""
 
     def make():
-        rows = sets.web(n_queries, n_features, SHAPE.rows_per_query)
-        model = model_of(loss, search)
-        if ranks > 1:
-            return growth.on_ranks(ranks, rows, model, N_TREES)
-        return growth.on_threads(threads, rows, model, N_TREES)
+        fit = _rows(n_queries), model_of(loss, search), N_TREES
+        return (
+            growth.on_ranks(ranks, growth.timed, *fit)[0] if ranks > 1 else growth.on_threads(threads, *fit)
+        )
 
-    return kept(
-        lab.folder,
-        ("run", loss, search, n_queries, n_features, N_TREES, growth.N_REPEATS, threads, ranks),
-        make,
-    )
+    n_fits = N_TREES, growth.N_REPEATS
+    return kept(lab.folder, ("ms", loss, search, n_queries, *n_fits, threads, ranks), make).min()
+
+
+def sent_of(lab, loss, search, n_queries, n_features=SHAPE.n_features):
+    """The `growth.SENT` of one of two ranks."""
+
+    def make():
+        rows = _rows(n_queries, n_features)
+        return growth.on_ranks(2, growth.counted, rows, model_of(loss, search), N_COUNTED)[0]
+
+    return kept(lab.folder, ("sent", loss, search, n_queries, n_features, N_COUNTED), make)
+
+
+def computing_of(lab, loss, search, n_queries, ranks):
+    """CPU milliseconds of a tree, calls to other ranks left out, of the rank that takes longest."""
+
+    def make():
+        fit = _rows(n_queries), model_of(loss, search), N_COUNTED
+        return np.array(growth.on_ranks(ranks, growth.computing, *fit))
+
+    key = ("computing", loss, search, n_queries, N_COUNTED, growth.N_REPEATS, ranks)
+    return kept(lab.folder, key, make).min(axis=1).max()
+
+
+def _rows(n_queries, n_features=SHAPE.n_features):
+    return sets.web(n_queries, n_features, SHAPE.rows_per_query)
 
 
 def figure_3(lab):
@@ -64,15 +87,27 @@ def figure_3(lab):
     for search in lab.searches:
         for loss in LOSSES:
             for n_queries in (N_QUERIES[0], N_QUERIES[-1]):
-                alone = run_of(lab, loss, search, n_queries)["ms"].min()
+                alone = ms_of(lab, loss, search, n_queries)
                 row = [f"{loss}, {search}", f"{n_queries * SHAPE.rows_per_query}", f"{alone:.1f}"]
                 for kind in ("threads", "ranks"):
                     for count in more:
-                        ms = run_of(lab, loss, search, n_queries, **{kind: count})["ms"].min()
+                        ms = ms_of(lab, loss, search, n_queries, **{kind: count})
                         row.append(f"{ms:.1f} ({alone / ms:.2f})")
                 rows.append(row)
     heads = [f"{count} {kind}" for kind in ("threads", "ranks") for count in more]
     return [table(["ms a tree", "rows", "1 thread", *heads], rows)]
+
+
+def division(lab):
+    """CPU ms of a tree of the rank that takes longest, calls to others left out, and how many times less."""
+    rows = []
+    for search in lab.searches:
+        for loss in LOSSES:
+            alone, *more = (computing_of(lab, loss, search, N_QUERIES[1], ranks) for ranks in RANKS)
+            rows.append(
+                [f"{loss}, {search}", f"{alone:.1f}", *(f"{ms:.1f} ({alone / ms:.2f})" for ms in more)]
+            )
+    return [table(["CPU ms a tree", *(f"{n} rank" + "s" * (n > 1) for n in RANKS)], rows)]
 
 
 def traffic(lab):
@@ -83,21 +118,21 @@ def traffic(lab):
     for search in lab.searches:
         for loss in LOSSES:
             for n_queries, n_features in shapes:
-                run = run_of(lab, loss, search, n_queries, n_features, ranks=2)
+                sent = sent_of(lab, loss, search, n_queries, n_features)
                 cells = cells_of(n_queries, n_features)
-                sent = run["bytes"] / KB
-                lightgbm = run["lines"] * cells * 16 / 2 / KB
+                kb = sent["bytes"] / KB
+                lightgbm = sent["lines"] * cells * 16 / 2 / KB
                 rows.append(
                     [
                         f"{loss}, {search}",
                         f"{n_queries * SHAPE.rows_per_query}",
                         f"{n_features}",
-                        number(float(run["lines"]), 1),
-                        *(f"{one:.1f}" for one in sent[: len(growth.CALLS) - 1]),
-                        f"{computed(search, run, cells, n_features) / KB:.1f}",
-                        f"{run['messages'].sum():.0f}",
+                        f"{sent['lines']:.1f}",
+                        *(f"{one:.1f}" for one in kb[: len(growth.CALLS) - 1]),
+                        f"{computed(search, sent, cells, n_features) / KB:.1f}",
+                        f"{sent['messages'].sum():.0f}",
                         f"{lightgbm:.0f}",
-                        f"{sent.sum() / lightgbm:.2f}",
+                        f"{kb.sum() / lightgbm:.2f}",
                     ]
                 )
     head = [
@@ -113,19 +148,18 @@ def traffic(lab):
 
 def cells_of(n_queries, n_features):
     """Bins of all features, with one each for missing values: distinct values, at most 255."""
-    X = sets.web(n_queries, n_features, SHAPE.rows_per_query).X
-    return sum(min(255, len(np.unique(column))) + 1 for column in X.T)
+    return sum(min(255, len(np.unique(column))) + 1 for column in _rows(n_queries, n_features).X.T)
 
 
-def computed(search, run, cells, n_features):
+def computed(search, sent, cells, n_features):
     """Bytes of histograms that a rank of two sends for a tree, from its splits: 8 a cell.
 
     A full search needs the sums of half of the cells on each rank, a coarse one those of all on both, and
     then of all bins of the shortlist of each split.
     """
     if search == "coarse_to_fine":
-        return 8 * (run["lines"] * CELLS * n_features + run["splits"] * SHORTLIST)
-    return 8 * run["lines"] * cells / 2
+        return 8 * (sent["lines"] * CELLS * n_features + sent["splits"] * SHORTLIST)
+    return 8 * sent["lines"] * cells / 2
 
 
-PARTS = {"figure 3": figure_3, "traffic": traffic}
+PARTS = {"figure 3": figure_3, "division": division, "traffic": traffic}
