@@ -2,13 +2,14 @@
 
 A tree on P ranks of one core each takes::
 
-    a + b rows / P                              computing: fitted to one thread's times
+    a + b rows / P                              computing, where a is another for one rank and for several
     + (calls + meetings) log2(P) latency        each call, and the meeting of all ranks before it
     + what a rank sends / bandwidth             n (P - 1) / P of a sum of which each rank needs a part, twice
                                                 that where all need all; P - 1 times what is told to each
 
-with a, b and what is sent growing with the number of features. Latency and bandwidth are those between two
-processes here, or a link's. Ranks have as many rows each, and nothing is sent while anything is computed.
+with a, b and what is sent growing with the number of features. The times of computing are those of a
+processor, calls left out; latency and bandwidth are those between two processes here, or a link's. Ranks have
+as many rows each, and nothing is sent while anything is computed.
 """
 
 import math
@@ -79,17 +80,30 @@ def link_here(lab):
     return Link(short, SIZES[-1] / 2 / (long - short))
 
 
-def computing(lab, search):
-    """(a, b): milliseconds of a tree that no row takes, and those that each takes, of one thread."""
+class Work(NamedTuple):
+    """CPU milliseconds of a tree: those that no row takes, by one rank and by one of several, and a row's."""
+
+    alone: float
+    of_several: float
+    per_row: float
+
+    def on(self, n_ranks, n_rows):
+        """Of one of so many ranks."""
+        return (self.alone if n_ranks == 1 else self.of_several) + self.per_row * n_rows / n_ranks
+
+
+def work_of(lab, search):
+    """Fitted to what was measured on one rank and on several."""
     n_rows = [n * scaling.SHAPE.rows_per_query for n in scaling.N_QUERIES]
-    ms = [scaling.ms_of(lab, LOSS, search, n) for n in scaling.N_QUERIES]
-    per_row, fixed = np.polyfit(n_rows, ms, 1)
-    return max(0.0, fixed), per_row
+    ms = [scaling.computing_of(lab, LOSS, search, n, 1) for n in scaling.N_QUERIES]
+    per_row, alone = np.polyfit(n_rows, ms, 1)
+    n_queries, most = scaling.DIVIDED, scaling.RANKS[-1]
+    several = scaling.computing_of(lab, LOSS, search, n_queries, most)
+    return Work(alone, several - per_row * n_queries * scaling.SHAPE.rows_per_query / most, per_row)
 
 
-def ms_of(n_ranks, n_rows, work, sent, link, wider=1.0):
+def ms_of(n_ranks, n_rows, work, sent, link, wider):
     """Milliseconds of a tree; ``sent`` is what was sent on two ranks, with so many times fewer features."""
-    fixed, per_row = wider * work
     others = n_ranks - 1
     of_calls = dict(zip(growth.CALLS, sent["bytes"], strict=True))
     n_bytes = (
@@ -98,30 +112,25 @@ def ms_of(n_ranks, n_rows, work, sent, link, wider=1.0):
         + sent["meetings"] * MEETING * others
     )
     n_steps = (sent["messages"].sum() + sent["meetings"]) * math.log2(n_ranks)
-    return fixed + per_row * n_rows / n_ranks + 1000 * (n_steps * link.latency + n_bytes / link.bandwidth)
+    telling = 1000 * (n_steps * link.latency + n_bytes / link.bandwidth)
+    return wider * work.on(n_ranks, n_rows) + telling
 
 
 def prediction(lab):
-    """PREDICTED, not measured: how many times faster than one core. Beside it what two ranks here were."""
-    n_queries = scaling.N_QUERIES[-1]
-    n_here = n_queries * scaling.SHAPE.rows_per_query
+    """PREDICTED, not measured: how many times faster than one core."""
     links = {HERE: link_here(lab)} | GIVEN
-    cases = [(f"{n_here} rows", n_here, scaling.SHAPE.n_features, HERE)]
-    cases += [(name, *PAPERS[name], link) for name in PAPERS for link in links]
     rows = []
     for search in lab.searches:
-        work = np.array(computing(lab, search))
-        sent = scaling.sent_of(lab, LOSS, search, n_queries)
-        one, two = (scaling.ms_of(lab, LOSS, search, n_queries, ranks=n) for n in (1, 2))
-        for name, n_rows, n_features, link in cases:
+        work = work_of(lab, search)
+        sent = scaling.sent_of(lab, LOSS, search, scaling.N_QUERIES[-1])
+        for name, (n_rows, n_features) in PAPERS.items():
             wider = n_features / scaling.SHAPE.n_features
-            alone, *ms = (ms_of(n, n_rows, work, sent, links[link], wider) for n in (1, *RANKS))
-            speedups = [f"{alone / each:.1f}" for each in ms]
-            here = f"{one / two:.1f}" if name not in PAPERS else ""
-            rows.append([f"{LOSS}, {search}", name, link, f"{alone:.0f}", *speedups, here])
-    heads = [f"{n} ranks" for n in RANKS]
-    head = ["predicted", "rows", "link", "ms a tree, 1 core", *heads, "measured, 2 ranks"]
-    return [table(head, rows), _of_links(links), _of_computing(lab)]
+            for link in links:
+                alone, *ms = (ms_of(n, n_rows, work, sent, links[link], wider) for n in (1, *RANKS))
+                speedups = [f"{alone / each:.1f}" for each in ms]
+                rows.append([f"{LOSS}, {search}", name, link, f"{alone:.0f}", *speedups])
+    head = ["predicted", "rows", "link", "ms a tree, 1 core", *(f"{n} ranks" for n in RANKS)]
+    return [table(head, rows), _of_work(lab), _of_links(links)]
 
 
 def _of_links(links):
@@ -131,10 +140,13 @@ def _of_links(links):
     return table(["link", "latency, us", "bandwidth, MB/s"], rows)
 
 
-def _of_computing(lab):
-    found = [(search, *computing(lab, search)) for search in lab.searches]
-    rows = [[f"{LOSS}, {name}", f"{fixed:.2f}", f"{1e6 * per_row:.0f}"] for name, fixed, per_row in found]
-    return table(["computing", "a: ms of a tree", "b: ns of a row"], rows)
+def _of_work(lab):
+    found = [(search, work_of(lab, search)) for search in lab.searches]
+    rows = [
+        [f"{LOSS}, {name}", f"{work.alone:.1f}", f"{work.of_several:.1f}", f"{1e6 * work.per_row:.0f}"]
+        for name, work in found
+    ]
+    return table(["computing", "a, one rank, ms", "a, several, ms", "b, ns"], rows)
 
 
 PARTS = {"collectives": collectives, "prediction": prediction}

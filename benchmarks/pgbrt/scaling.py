@@ -23,6 +23,7 @@ N_TREES = 40  # for a time
 N_COUNTED = 10  # for what is sent
 N_QUERIES = (80, 320, 640)
 RANKS = (1, 2, 4)  # whose computing is taken, on any number of processors
+DIVIDED = N_QUERIES[1]  # the queries of that
 N_FEATURES = (68, 136, 272)
 SHAPE = sets.SHAPES["mslr"]
 CELLS = 16  # of a feature, in a coarse search
@@ -103,7 +104,7 @@ def division(lab):
     rows = []
     for search in lab.searches:
         for loss in LOSSES:
-            alone, *more = (computing_of(lab, loss, search, N_QUERIES[1], ranks) for ranks in RANKS)
+            alone, *more = (computing_of(lab, loss, search, DIVIDED, ranks) for ranks in RANKS)
             rows.append(
                 [f"{loss}, {search}", f"{alone:.1f}", *(f"{ms:.1f} ({alone / ms:.2f})" for ms in more)]
             )
