@@ -53,7 +53,7 @@ def ms_of(lab, loss, search, n_queries, *, threads=1, ranks=1):
         )
 
     n_fits = N_TREES, growth.N_REPEATS
-    return kept(lab.folder, ("ms", loss, search, n_queries, *n_fits, threads, ranks), make).min()
+    return float(kept(lab.folder, ("ms", loss, search, n_queries, *n_fits, threads, ranks), make))
 
 
 def sent_of(lab, loss, search, n_queries, n_features=SHAPE.n_features):
@@ -74,7 +74,7 @@ def computing_of(lab, loss, search, n_queries, ranks):
         return np.array(growth.on_ranks(ranks, growth.computing, *fit))
 
     key = ("computing", loss, search, n_queries, N_COUNTED, growth.N_REPEATS, ranks)
-    return kept(lab.folder, key, make).min(axis=1).max()
+    return float(kept(lab.folder, key, make).max())
 
 
 def _rows(n_queries, n_features=SHAPE.n_features):
