@@ -28,7 +28,11 @@ def main():
     parser.add_argument("--parts", nargs="+", default=list(PARTS), choices=list(PARTS), metavar="PART")
     parser.add_argument("--sets", nargs="+", default=list(sets.MAIN), choices=list(sets.NAMES), metavar="SET")
     parser.add_argument(
-        "--searches", nargs="+", default=list(scaling.SEARCHES), help="split_search, of what is timed"
+        "--searches",
+        nargs="+",
+        default=list(scaling.SEARCHES),
+        choices=[*scaling.SEARCHES, *scaling.OTHERS],
+        help="split_search, of what is timed",
     )
     parser.add_argument("--keep", type=Path, help="folder of what is fitted")
     parser.add_argument("--page", action="store_true", help="put the tables into docs/pgbrt.md")

@@ -17,7 +17,7 @@ from . import growth, sets
 from .quality import DEPTH, FEW, LAYERS
 
 SEARCHES = {"full": {}, "coarse_to_fine": {}}
-OTHERS = {"streaming": {"max_bins": FEW}}
+OTHERS = {"streaming": {"max_bins": FEW}}  # if it is asked for; ranks may refuse it
 LOSSES = {"squared loss": HistGBRTRegressor, "LambdaMART": LambdaMARTRanker}
 N_TREES = 40  # for a time
 N_COUNTED = 10  # for what is sent
@@ -130,7 +130,7 @@ def traffic(lab):
                         f"{n_features}",
                         f"{sent['lines']:.1f}",
                         *(f"{one:.1f}" for one in kb[: len(growth.CALLS) - 1]),
-                        f"{computed(search, sent, cells, n_features) / KB:.1f}",
+                        f"{computed(search, sent, cells, n_features) / KB:.1f}" if search in SEARCHES else "",
                         f"{sent['messages'].sum():.0f}",
                         f"{lightgbm:.0f}",
                         f"{kb.sum() / lightgbm:.2f}",
