@@ -1,8 +1,8 @@
 """The experiments of the pGBRT paper, made again: python -m benchmarks.pgbrt prints its tables.
 
 Tyree, Weinberger, Agrawal, Paykin, *Parallel boosted regression trees for web search ranking*, WWW 2011. A
-module a question; `quality`, `scaling` and `prediction` have ``PARTS``, functions that take a `Lab` and return
-Markdown::
+module a question; `quality`, `scaling` and `prediction` have ``PARTS``, functions that take a `Lab` and
+return Markdown::
 
     sets            rows to train, validate and test on; rows to take the time with
       |
