@@ -13,15 +13,26 @@ from pathlib import Path
 
 import joblib
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV
 
 pytest.importorskip("mpi4py")
 
 import ranktrees.mpi
-from ranktrees import parallel
+from ranktrees import (
+    HistGBRTRegressor,
+    LambdaMARTRanker,
+    QueryKFold,
+    RandomForestRanker,
+    make_ranking,
+    parallel,
+    searching,
+)
 from ranktrees.communicator import RankError, active, driver
+from ranktrees.datasets import Batches
 from ranktrees.mpi.launching import default_launcher
 from ranktrees.mpi.parcels import Packer, Receiver, Sender, unpack
 
@@ -597,3 +608,91 @@ def test_settings_that_do_not_work(settings, said):
         joblib.parallel_config("mpi", **settings),
     ):
         driver().run_rows(print, [0, 0])
+
+
+# Whole models
+
+
+def models():
+    return [
+        LambdaMARTRanker(
+            max_iter=40, learning_rate=0.3, early_stopping=True, n_iter_no_change=3, random_state=0
+        ),
+        HistGBRTRegressor(max_iter=10, subsample=0.5, random_state=0),
+        HistGBRTRegressor(max_iter=3, split_search="streaming", max_bins=10, random_state=0),
+        RandomForestRanker(n_estimators=7, oob_score=True, random_state=0),
+    ]
+
+
+def model_bytes(model):
+    return joblib.hash((model.ensemble_.nodes, model.ensemble_.base))
+
+
+@pytest.fixture(scope="module")
+def ranking():
+    return make_ranking(60, rows_per_query=20, random_state=0, return_X_y_qid=True)
+
+
+@pytest.mark.parametrize("order", ["as they come", "mixed"])
+@pytest.mark.parametrize("number", range(4))
+def test_a_driver_gives_the_model_that_it_would_fit_alone(backend, ranking, number, order, monkeypatch):
+    X, y, qid = ranking
+    rows = np.random.default_rng(0).permutation(len(y)) if order == "mixed" else slice(None)
+    over_ranks = models()[number].fit(X[rows], y[rows], qid=qid[rows])
+    monkeypatch.setattr(searching, "SHARDS", SIZE)  # what streaming histograms find depends on the dealing
+    with joblib.parallel_config("threading"):
+        alone = models()[number].fit(X[rows], y[rows], qid=qid[rows])
+    assert model_bytes(over_ranks) == model_bytes(alone)
+    if hasattr(alone, "oob_score_"):
+        np.testing.assert_array_equal(over_ranks.oob_prediction_, alone.oob_prediction_)
+        assert over_ranks.oob_score_ == alone.oob_score_
+
+
+def test_a_search_of_ours_is_on_ranks_and_its_last_fit_on_all(backend, ranking):
+    X, y, qid = ranking
+    labels = pd.Series(y, index=pd.Index(qid, name="qid"))
+    search = GridSearchCV(
+        LambdaMARTRanker(max_iter=5, random_state=0), {"learning_rate": [0.1, 0.3]}, cv=QueryKFold(2)
+    )
+    for n_jobs in (None, 1):
+        over_ranks = clone(search).set_params(n_jobs=n_jobs).fit(X, labels)
+        with joblib.parallel_config("threading"):
+            alone = clone(search).fit(X, labels)
+        scores = (each.cv_results_["mean_test_score"] for each in (over_ranks, alone))
+        np.testing.assert_array_equal(*scores)
+        assert model_bytes(over_ranks.best_estimator_) == model_bytes(alone.best_estimator_)
+
+
+def test_a_driver_says_what_ranks_cannot_do(backend, ranking):
+    X, y, qid = ranking
+    with pytest.raises(ValueError, match="X is in batches, which a driver does not deal"):
+        LambdaMARTRanker().fit(Batches([(X, y, qid)]))
+    with pytest.raises(ValueError, match="position is given, but ranks"):
+        LambdaMARTRanker().fit(X, y, qid=qid, position=np.ones(len(y), int))
+    with pytest.raises(ValueError, match="y contains NaN in row 3"):
+        LambdaMARTRanker().fit(X, np.where(np.arange(len(y)) == 3, np.nan, y), qid=qid)
+
+
+def test_all_ranks_of_a_program_get_the_model_of_one_process(tmp_path, ranking):
+    X, y, qid = ranking
+    np.savez(tmp_path / "rows.npz", X=X, y=y, qid=qid)
+    done = program(
+        tmp_path,
+        f"""
+        import ranktrees.mpi as mpi
+        from ranktrees import LambdaMARTRanker, RandomForestRanker
+
+        rows = np.load({str(tmp_path / "rows.npz")!r})
+        own = rows["qid"] % 3 % mpi.size() == mpi.rank()
+        X, y, qid = (rows[name][own] for name in ("X", "y", "qid"))
+        with joblib.parallel_config("mpi", timeout=20):
+            boosted = LambdaMARTRanker(max_iter=10, random_state=0)
+            for model in (boosted, RandomForestRanker(7, random_state=0)):
+                model.fit(X, y, qid=qid)
+                sys.stdout.write(joblib.hash((model.ensemble_.nodes, model.ensemble_.base)) + "\\n")
+        """,
+    )
+    assert done.returncode == 0, done.stderr
+    alone = LambdaMARTRanker(max_iter=10, random_state=0), RandomForestRanker(7, random_state=0)
+    expected = [model_bytes(model.fit(X, y, qid=qid)) for model in alone]
+    assert sorted(done.stdout.split()) == sorted(2 * expected)
