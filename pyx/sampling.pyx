@@ -1,5 +1,9 @@
 """Random draws that depend on nothing but (seed, stream, counter)."""
+import numpy as np
+
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from libc.stdlib cimport qsort
+from libc.string cimport memcpy
 
 from records cimport portable_key, portable_random, portable_shuffle, portable_uniform
 
@@ -19,6 +23,29 @@ def draws(uint64_t seed, uint64_t stream, uint32_t[::1] times, int64_t n_draws):
     with nogil:
         for i in range(n_draws):
             times[<int64_t>(portable_uniform(portable_random(seed, stream, i)) * n)] += 1
+
+
+def draw_features(
+    uint64_t seed, uint64_t stream,
+    const int32_t[::1] ids,             # IN   the leaves that draw
+    const int32_t[::1] usable,          # IN   rising
+    int64_t first,                      # IN   how many each has drawn before
+    int32_t[:, ::1] drawn,              # OUT  a line per leaf: the next ones, rising
+):
+    """What `features_of_leaves` shuffles to places ``first`` and on, for leaves of the same candidates."""
+    cdef int64_t i, n = drawn.shape[1], width = usable.shape[0]
+    cdef int32_t[::1] line = np.empty(width, np.int32)
+    cdef uint64_t key = portable_key(seed, stream)
+    with nogil:
+        for i in range(ids.shape[0]):
+            memcpy(&line[0], &usable[0], width * sizeof(int32_t))
+            portable_shuffle(&line[0], 0, first + n, width, key, <uint64_t>ids[i] * width)
+            memcpy(&drawn[i, 0], &line[first], n * sizeof(int32_t))
+            qsort(&drawn[i, 0], n, sizeof(int32_t), by_number)
+
+
+cdef int by_number(const void* a, const void* b) noexcept nogil:
+    return (<const int32_t*>a)[0] - (<const int32_t*>b)[0]
 
 
 def features_of_leaves(

@@ -221,3 +221,20 @@ def test_there_must_be_something_left():
     with pytest.raises(ValueError, match="holds one only"):
         hold_out(data_of([1], qid_given=False), 0.5, 0)
     assert [part.n_rows for part in hold_out(data_of([1, 1]), 0.999, 0)] == [1, 1]
+
+
+@given(
+    seed=st.integers(0, 2**63),
+    n_features=st.integers(1, 40),
+    n_drawn=st.integers(1, 40),
+    ids=st.lists(st.integers(0, 500), min_size=1, max_size=5),
+)
+def test_leaves_draw_what_a_shuffle_puts_first(seed, n_features, n_drawn, ids):
+    usable = np.arange(0, 2 * n_features, 2, dtype=np.int32)
+    ids = np.array(ids, np.int32)
+    shuffled = np.repeat(usable[None], len(ids), axis=0)
+    kernels.features_of_leaves(seed, 7, ids, shuffled)
+    for first in range(0, n_features, n_drawn):
+        drawn = np.empty((len(ids), min(n_drawn, n_features - first)), np.int32)
+        kernels.draw_features(seed, 7, ids, usable, first, drawn)
+        np.testing.assert_array_equal(drawn, np.sort(shuffled[:, first : first + n_drawn], axis=1))

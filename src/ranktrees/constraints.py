@@ -78,12 +78,14 @@ class Constraints:
         if not self.draws_features:
             yield ids, self.usable[None, :]
             return
+        if self.groups is None:
+            yield from self._drawn(leaves, ids, key)
+            return
         features = np.repeat(self.usable[None, :], len(ids), axis=0)
-        if self.groups is not None:
-            allowed = (self.open_groups[ids][:, None, :] & self.groups[self.usable][None]).any(axis=2)
-            features[~allowed] = self.n_features
-            features.sort(axis=1)
-            features[features == self.n_features] = -1
+        allowed = (self.open_groups[ids][:, None, :] & self.groups[self.usable][None]).any(axis=2)
+        features[~allowed] = self.n_features
+        features.sort(axis=1)
+        features[features == self.n_features] = -1
         if self.max_features is None:
             yield ids, features
             return
@@ -96,6 +98,17 @@ class Constraints:
             yield ids, drawn
             again = (leaves["split"]["feature"][ids] < 0) & (drawn[:, -1] >= 0)
             ids, features = ids[again], features[again]
+            if not len(ids):
+                return
+
+    def _drawn(self, leaves, ids, key):
+        """The same, where each leaf draws from all features."""
+        for first in range(0, len(self.usable), self.max_features):
+            n_drawn = min(self.max_features, len(self.usable) - first)
+            drawn = np.empty((len(ids), n_drawn), np.int32)
+            sampling.draw_features(*key, ids, self.usable, first, drawn)
+            yield ids, drawn
+            ids = ids[leaves["split"]["feature"][ids] < 0]
             if not len(ids):
                 return
 
