@@ -1757,10 +1757,9 @@ def _join(
     share = ALL
     if communicator is not None:
         (name, source), *_ = [*_sources(ids, holders).items(), ("qid", None)]
-        called = source is not None and name not in sizes  # sizes do not tell what queries are called
-        share = Share.among(
-            communicator, offsets, ids_of_queries(source, order, offsets) if called else None, name
-        )
+        called = by_id and source is not None and name not in sizes  # sizes do not tell what they are called
+        names = ids_of_queries(source, order, offsets) if called else None
+        share = Share.among(communicator, offsets, names, name)
     weights = _check_weights(sample_weight, n_rows, len(offsets) - 1, weight_name)
     if communicator is not None and any(communicator.allgather(weights is not None)) and weights is None:
         weights = np.ones(n_rows)
