@@ -583,6 +583,7 @@ def test_ranks_end_with_their_driver(tmp_path, number):
         import ranktrees.mpi
         from ranktrees.communicator import driver
 
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have it ignored
         with joblib.parallel_config("mpi", n_ranks=2):
             driver().run_rows(print, [0, 0])
             threading.Timer(0.3, os.kill, [os.getpid(), {int(number)}]).start()
