@@ -1803,7 +1803,7 @@ def _without_rows(rows, classes, communicator, of_classes: bool) -> FitData:
 
 
 def _no_weights(communicator):
-    """No weights, if other ranks have some."""
+    """The weights of no rows, where other ranks pass some; None where none does."""
     return np.empty(0) if any(communicator.allgather(False)) else None
 
 

@@ -30,6 +30,12 @@ def rank():
     Returns
     -------
     rank : int
+
+    Examples
+    --------
+    >>> import ranktrees.mpi
+    >>> ranktrees.mpi.rank()
+    0
     """
     return _world().rank if announced_size() else 0
 
@@ -40,6 +46,12 @@ def size():
     Returns
     -------
     size : int
+
+    Examples
+    --------
+    >>> import ranktrees.mpi
+    >>> ranktrees.mpi.size()
+    1
     """
     return _world().size if announced_size() else 1
 
