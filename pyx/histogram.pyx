@@ -10,7 +10,7 @@ import numpy as np
 from cython.parallel cimport parallel, prange, threadid
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
-from records cimport Digit, Leaf, worth_threads
+from records cimport Digit, Leaf, shares_of_each, worth_threads
 
 cdef extern from "joint.h" nogil:
     ctypedef struct place_in_byte:
@@ -114,7 +114,8 @@ cdef class Builder:
             for i in range(built.shape[0]):
                 n_values += (self.leaves[built[i]].stop - self.leaves[built[i]].start) * self.bytes.shape[1]
             self.build(built, bits, same, worth_threads(n_threads, n_values, values_per_thread))
-            self.subtract(built, siblings)
+            n_values = built.shape[0] * self.lines.shape[1]
+            self.subtract(built, siblings, worth_threads(n_threads, n_values, values_per_thread))
         return self.sorted_out(children)
 
     def hand_over(
@@ -157,13 +158,20 @@ cdef class Builder:
             n_built += 1
         return built.base[:n_built], siblings.base[:n_built]
 
-    def subtract(self, const int32_t[::1] built, const int32_t[::1] siblings):
+    def subtract(self, const int32_t[::1] built, const int32_t[::1] siblings, int n_threads=1):
         """The second: siblings held the sums of both."""
-        cdef int64_t i
-        for i in range(built.shape[0]):
+        cdef int64_t n_built = built.shape[0], n_shares = shares_of_each(n_built, n_threads), task, i
+        cdef int64_t width = self.lines.shape[1], first
+        for task in prange(
+            n_built * n_shares, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1,
+            schedule="static",
+        ):
+            i = task % n_built
+            first = width * (task // n_built) // n_shares
             subtract_line(
-                self.lines.shape[1], &self.lines[self.leaves[built[i]].histogram, 0],
-                &self.lines[self.leaves[siblings[i]].histogram, 0],
+                width * (task // n_built + 1) // n_shares - first,
+                &self.lines[self.leaves[built[i]].histogram, first],
+                &self.lines[self.leaves[siblings[i]].histogram, first],
             )
 
     def sorted_out(self, const int32_t[::1] children):
@@ -207,29 +215,33 @@ cdef class Builder:
     def build(self, const int32_t[::1] ids, int bits, bint same, int n_threads):
         """Fill the line of each leaf in ``ids``.
 
-        Threads share the rows of a leaf where that pays for a line more, the blocks of a single smaller one,
-        and take one leaf each where there are several.
+        Threads share the rows of a leaf where that pays for a line more; of smaller leaves they share the
+        blocks or, where they are many, take one leaf each.
         """
-        cdef int64_t n_ids = ids.shape[0], i, n_rows
-        if n_threads > 1:
-            n_threads = min(n_threads, <int>self.scratch.shape[0])
+        cdef int64_t n_ids = ids.shape[0], i, n_shares, task, n_done = 0
+        n_threads = min(n_threads, <int>self.scratch.shape[0])
         for i in range(n_ids):
-            n_rows = self.leaves[ids[i]].stop - self.leaves[ids[i]].start
-            if n_threads > 1 and n_rows * 2 > self.n_cells * n_threads:
+            if self.pays_by_rows(&self.leaves[ids[i]], n_threads):
                 self.build_by_rows(&self.leaves[ids[i]], bits, same, n_threads)
-            elif n_threads > 1 and n_ids == 1:
-                self.build_by_blocks(&self.leaves[ids[i]], bits, same, n_threads)
-        if n_threads > 1 and n_ids == 1:
+                n_done += 1
+        if n_done == n_ids:
             return
-        for i in prange(
-            n_ids, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"
+        n_shares = min(shares_of_each(n_ids, n_threads), self.n_blocks)
+        for task in prange(
+            n_ids * n_shares, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1,
+            schedule="static",
         ):
-            n_rows = self.leaves[ids[i]].stop - self.leaves[ids[i]].start
-            if n_threads == 1 or n_rows * 2 <= self.n_cells * n_threads:
+            i = task % n_ids
+            if not self.pays_by_rows(&self.leaves[ids[i]], n_threads):
                 self.fill(
                     &self.leaves[ids[i]], self.leaves[ids[i]].start, self.leaves[ids[i]].stop, bits, same,
-                    0, self.n_blocks, threadid(), &self.lines[self.leaves[ids[i]].histogram, 0],
+                    self.n_blocks * (task // n_ids) // n_shares,
+                    self.n_blocks * (task // n_ids + 1) // n_shares, threadid(),
+                    &self.lines[self.leaves[ids[i]].histogram, 0],
                 )
+
+    cdef inline bint pays_by_rows(self, const Leaf* leaf, int n_threads) noexcept nogil:
+        return n_threads > 1 and (leaf.stop - leaf.start) * 2 > self.n_cells * n_threads
 
     cdef void fill(
         self, const Leaf* leaf, int64_t start, int64_t stop, int bits, bint same, int64_t first, int64_t last,
@@ -266,12 +278,3 @@ cdef class Builder:
                         width * (t + 1) // n_threads - first, &self.own_lines[k, first],
                         &self.lines[leaf.histogram, first],
                     )
-
-    cdef void build_by_blocks(self, const Leaf* leaf, int bits, bint same, int n_threads) noexcept:
-        cdef int64_t n_blocks = self.n_blocks, n_shares = min(n_blocks, n_threads), t
-        for t in prange(n_shares, nogil=True, num_threads=n_threads, schedule="static"):
-            self.fill(
-                leaf, leaf.start, leaf.stop, bits, same, n_blocks * t // n_shares,
-                n_blocks * (t + 1) // n_shares,
-                <int>t, &self.lines[leaf.histogram, 0],
-            )

@@ -10,7 +10,7 @@ from libc.math cimport INFINITY, fabs, ldexp
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy, memset
 
-from records cimport Leaf, Split, best_value, bytes_of, worth_threads
+from records cimport Leaf, Split, best_value, bytes_of, shares_of_each, worth_threads
 
 cdef extern from "parting.h" nogil:
     ctypedef struct Way "way":
@@ -127,7 +127,7 @@ cdef class Parter:
     cdef const int64_t[::1] offsets
     cdef const int8_t[::1] monotone
     cdef uint32_t[::1] order, row_scratch
-    cdef int64_t[::1] sums, sum_scratch
+    cdef int64_t[::1] sums, sum_scratch, n_left
     cdef Leaf[::1] leaves
     cdef double l2, gradient_unit, hessian_unit
     cdef const double[::1] gradients, hessians
@@ -141,6 +141,7 @@ cdef class Parter:
         self.min_samples_leaf = min_samples_leaf
         self.max_depth = len(order) if max_depth is None else max_depth
         self.row_scratch, self.sum_scratch = np.empty_like(order), np.empty_like(sums)
+        self.n_left = np.empty(0, np.int64)
 
     def look_at(self, leaves):
         """The leaves."""
@@ -249,19 +250,20 @@ cdef class Parter:
     def split(self, const int32_t[::1] ids, int32_t first_child, int n_threads, int64_t values_per_thread=1):
         """Part the rows of each leaf in ``ids``; its children are first_child + 2 i and + 1.
 
-        Threads take one leaf each, or, where a single leaf is split, one stretch of its rows each.
+        Threads take a stretch of each leaf's rows, or, where they are many, one leaf each.
         """
-        cdef int64_t n_ids = ids.shape[0], n_rows = 0, i
+        cdef int64_t n_ids = ids.shape[0], n_rows = 0, n_stretches, i
         for i in range(n_ids):
             n_rows += n_rows_of(&self.leaves[ids[i]])
         n_threads = worth_threads(n_threads, ROW * n_rows, values_per_thread)
-        if n_ids == 1:
-            self.split_one(ids[0], first_child, n_threads)
+        n_stretches = shares_of_each(n_ids, n_threads)
+        if n_stretches > 1:
+            self.split_together(ids, first_child, n_stretches)
             return
         for i in prange(
             n_ids, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"
         ):
-            self.split_one(ids[i], <int32_t>(first_child + 2 * i), 1)
+            self.split_one(ids[i], <int32_t>(first_child + 2 * i))
 
     def split_layer(self, int32_t first, int32_t last, int n_threads, int64_t values_per_thread=1):
         """Part the rows of the leaves first to last - 1 that have a split; the number of nodes is returned.
@@ -276,66 +278,78 @@ cdef class Parter:
                 n_nodes += 2
                 n_rows += n_rows_of(&self.leaves[k])
         n_threads = worth_threads(n_threads, ROW * n_rows, values_per_thread)
-        if last - first == 1 and n_nodes > last:
-            self.split_one(first, last, n_threads)
+        if last - first == 1 and n_nodes > last and n_threads > 1:
+            self.split_together(np.full(1, first, np.int32), last, n_threads)
             return n_nodes
         for k in prange(
             first, last, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"
         ):
             if self.leaves[k].split.feature >= 0:
-                self.split_one(k, self.leaves[k].left, 1)
+                self.split_one(k, self.leaves[k].left)
         return n_nodes
 
-    cdef void split_one(self, int32_t parent, int32_t first_child, int n_threads) noexcept nogil:
+    cdef void split_one(self, int32_t parent, int32_t first_child) noexcept nogil:
+        cdef int64_t[2] n_left
+        self.part_stretch(&self.leaves[parent], 0, 1, n_left)
+        self.take_stretch(&self.leaves[parent], 0, 1, n_left)
+        self.found(parent, first_child, 1, n_left)
+
+    cdef void split_together(self, const int32_t[::1] ids, int32_t first_child, int64_t n_stretches):
+        cdef int64_t n_ids = ids.shape[0], n_tasks = n_ids * n_stretches, task, i
+        if 2 * n_tasks > self.n_left.shape[0]:
+            self.n_left = np.empty(2 * n_tasks, np.int64)
+        with nogil, parallel(num_threads=<int>n_stretches):
+            for task in prange(n_tasks, schedule="dynamic"):
+                i = task // n_stretches
+                self.part_stretch(
+                    &self.leaves[ids[i]], task % n_stretches, n_stretches, &self.n_left[2 * n_stretches * i]
+                )
+            for task in prange(n_tasks, schedule="dynamic"):
+                i = task // n_stretches
+                self.take_stretch(
+                    &self.leaves[ids[i]], task % n_stretches, n_stretches, &self.n_left[2 * n_stretches * i]
+                )
+            for i in prange(n_ids, schedule="static"):
+                self.found(
+                    ids[i], <int32_t>(first_child + 2 * i), n_stretches, &self.n_left[2 * n_stretches * i]
+                )
+
+    cdef void found(
+        self, int32_t parent, int32_t first_child, int64_t n_stretches, const int64_t* n_left
+    ) noexcept nogil:
+        """The children of a leaf whose rows are parted."""
         cdef Leaf* leaf = &self.leaves[parent]
-        cdef int64_t f = leaf.split.feature, n_stretches = min(n_threads, MOST_STRETCHES), s
-        cdef int64_t[MOST_STRETCHES] n_left
-        cdef int64_t[MOST_STRETCHES] n_quiet_left
-        cdef Way way
-        find_way(&leaf.split, <int32_t>(self.offsets[f + 1] - self.offsets[f]) - 1, &way)
-        if n_stretches > 1:
-            self.part_together(leaf, &way, n_stretches, n_left, n_quiet_left)
-        else:
-            self.part_stretch(leaf, &way, 0, 1, n_left, n_quiet_left)
-            self.take_stretch(leaf, 0, 1, n_left, n_quiet_left)
-        for s in range(1, n_stretches):
-            n_left[0] += n_left[s]
-            n_quiet_left[0] += n_quiet_left[s]
+        cdef int64_t n_loud_left = 0, n_quiet_left = 0, s
+        for s in range(n_stretches):
+            n_loud_left += n_left[s]
+            n_quiet_left += n_left[n_stretches + s]
         leaf.left = first_child
         leaf.right = first_child + 1
         found_children(
-            leaf, &self.leaves[first_child], &self.leaves[first_child + 1], n_left[0], n_quiet_left[0],
-            self.monotone[f] * leaf.split.order if self.monotone is not None else 0, self.l2,
+            leaf, &self.leaves[first_child], &self.leaves[first_child + 1], n_loud_left, n_quiet_left,
+            self.monotone[leaf.split.feature] * leaf.split.order if self.monotone is not None else 0, self.l2,
             self.gradient_unit, self.hessian_unit,
         )
         for s in range(first_child, first_child + 2):
             self.leaves[s].may_split = self.may_split(&self.leaves[s])
 
-    cdef void part_together(
-        self, const Leaf* leaf, const Way* way, int64_t n_stretches, int64_t* n_left, int64_t* n_quiet_left
-    ) noexcept nogil:
-        """Apart from the rest: for one thread, too, a parallel region costs more than a small leaf."""
-        cdef int64_t s
-        with parallel(num_threads=<int>n_stretches):
-            for s in prange(n_stretches, schedule="static"):
-                self.part_stretch(leaf, way, s, n_stretches, n_left, n_quiet_left)
-            for s in prange(n_stretches, schedule="static"):
-                self.take_stretch(leaf, s, n_stretches, n_left, n_quiet_left)
-
     cdef void part_stretch(
-        self, const Leaf* leaf, const Way* way, int64_t s, int64_t n_stretches, int64_t* n_left,
-        int64_t* n_quiet_left,
+        self, const Leaf* leaf, int64_t s, int64_t n_stretches, int64_t* n_left
     ) noexcept nogil:
+        """n_left: of each stretch, then of each stretch of the quiet rows."""
         cdef int64_t f = leaf.split.feature
-        n_left[s] = self.part(f, way, leaf.start, leaf.stop, s, n_stretches, True)
-        n_quiet_left[s] = self.part(f, way, leaf.quiet_start, leaf.quiet_stop, s, n_stretches, False)
+        cdef Way way
+        find_way(&leaf.split, <int32_t>(self.offsets[f + 1] - self.offsets[f]) - 1, &way)
+        n_left[s] = self.part(f, &way, leaf.start, leaf.stop, s, n_stretches, True)
+        n_left[n_stretches + s] = self.part(
+            f, &way, leaf.quiet_start, leaf.quiet_stop, s, n_stretches, False
+        )
 
     cdef void take_stretch(
-        self, const Leaf* leaf, int64_t s, int64_t n_stretches, const int64_t* n_left,
-        const int64_t* n_quiet_left,
+        self, const Leaf* leaf, int64_t s, int64_t n_stretches, const int64_t* n_left
     ) noexcept nogil:
         self.take(leaf.start, leaf.stop, s, n_stretches, n_left, True)
-        self.take(leaf.quiet_start, leaf.quiet_stop, s, n_stretches, n_quiet_left, False)
+        self.take(leaf.quiet_start, leaf.quiet_stop, s, n_stretches, n_left + n_stretches, False)
 
     cdef int64_t part(
         self, int64_t feature, const Way* way, int64_t start, int64_t stop, int64_t stretch,

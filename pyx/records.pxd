@@ -12,6 +12,10 @@ cdef extern from "portable.h" nogil:
     )
 
 
+cdef enum:
+    LEAVES_PER_THREAD = 4  # so many, and it does not matter that some are larger
+
+
 # Integer sums over rows: gradients and hessians in steps (see rounding.h), and the number of rows.
 cdef struct Bin:
     int64_t gradient
@@ -155,3 +159,8 @@ cdef inline bytes_of(codes):
 cdef inline int worth_threads(int n_threads, int64_t n_values, int64_t values_per_thread) noexcept nogil:
     """As many threads as there is work for, as ranktrees.parallel.threads_for says."""
     return <int>min(<int64_t>n_threads, 1 + n_values // values_per_thread)
+
+
+cdef inline int64_t shares_of_each(int64_t n_leaves, int n_threads) noexcept nogil:
+    """Threads take a leaf each where there are many; of a few, each thread takes its share of every one."""
+    return n_threads if n_leaves < LEAVES_PER_THREAD * n_threads else 1

@@ -18,7 +18,9 @@ from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport qsort
 from libc.string cimport memcpy, memset
 
-from records cimport Bin, Leaf, Split, best_value, bytes_of, portable_key, portable_shuffle, worth_threads
+from records cimport (
+    Bin, Leaf, Split, best_value, bytes_of, portable_key, portable_shuffle, shares_of_each, worth_threads,
+)
 
 cdef extern from "bins.h" nogil:
     void bin_add(void* cell, const void* row)
@@ -117,7 +119,6 @@ cdef enum:
     AHEAD = 16  # rows to fetch ahead
     ROW = 3  # what refining with one row costs, beyond counting it, in steps of about a nanosecond
     FEATURE = 32  # and scanning one feature of a coarse line
-    MOST_PARTS = 256
     COUNTED = 16384  # rows to be counted that are worth a thread
 
 # What rounding takes at most from a sum of a gain and a price.
@@ -441,6 +442,10 @@ cdef void conclude(
         leaf.split.gain -= leaf.split.then
 
 
+cdef inline bint is_better(const Split* a, const Split* b) noexcept nogil:
+    return a.feature >= 0 and (a.gain > b.gain or a.gain == b.gain and a.feature < b.feature)
+
+
 cdef inline double to_beat(double gain, double price) noexcept nogil:
     """What must be scored before the price is paid to gain more than that after it, or a trifle less."""
     return gain + price - ROUNDING * (fabs(gain) + price) if price > 0 else gain
@@ -508,7 +513,7 @@ cdef class Finder:
     cdef uint64_t[:, ::1] touched
     cdef int64_t[:, ::1] columns_scratch
     cdef double[:, ::1] scores
-    cdef int32_t[:, ::1] drawn
+    cdef int32_t[:, ::1] drawn, others
     cdef Split[::1] found
     cdef object found_records  # the array below: to make one of a view of records takes long
     cdef const int32_t[:, ::1] all_features
@@ -534,7 +539,7 @@ cdef class Finder:
         self.cells = np.zeros((n_threads, n_cells), BIN)
         self.columns_scratch = np.empty((n_threads, SHORTLIST * COPIES * CELLS), np.int64)
         self.scores = np.empty((2, n_features))
-        self.drawn = np.empty((n_threads, n_features), np.int32)
+        self.drawn, self.others = np.empty((2, n_threads, n_features), np.int32)
         self.found = self.found_records = np.empty(64, SPLIT)
         self.all_features = np.arange(n_features, dtype=np.int32)[None, :]
 
@@ -580,7 +585,7 @@ cdef class Finder:
         cdef int64_t n_shares = self.scan_lines(ids, self.all_features, n_threads)
         self.conclude_all(ids, n_shares)
         if self.apart:
-            self.verify_all(ids, self.all_features, n_threads)
+            self.verify_all(ids, self.all_features, True, n_threads)
 
     def find_loosely(self, const int32_t[::1] ids, const int32_t[:, ::1] features, int n_threads):
         """SPLIT records, shape (n_ids, ...): the best of some features only, of leaves with lines of these.
@@ -600,18 +605,18 @@ cdef class Finder:
     cdef int64_t scan_lines(self, const int32_t[::1] ids, const int32_t[:, ::1] features, int n_threads):
         """Fill ``found`` with some splits for each leaf, each the best of its share of the features."""
         cdef int64_t n_ids = ids.shape[0], width = features.shape[1], first
-        cdef int64_t n_shares = min(n_threads, width) if n_ids < n_threads else 1, task, i, share
+        cdef int64_t n_shares = min(shares_of_each(n_ids, n_threads), width), task, i, share
         cdef Split* found = self.room_for(n_ids * n_shares)
         for task in prange(
             n_ids * n_shares, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1,
-            schedule="dynamic"
+            schedule="static"
         ):
-            i = task // n_shares
-            share = task % n_shares
+            i = task % n_ids
+            share = task // n_ids
             first = width * share // n_shares
             self.scan_line(
                 &self.leaves[ids[i]], &features[i if features.shape[0] > 1 else 0, first],
-                width * (share + 1) // n_shares - first, found + task,
+                width * (share + 1) // n_shares - first, found + i * n_shares + share,
             )
         return n_shares
 
@@ -741,7 +746,7 @@ cdef class Finder:
         cdef Sums total
         cdef const Leaf* leaf
         n_threads = worth_threads(n_threads, FEATURE * width * n_ids, values_per_thread)
-        n_shares = min(n_threads, width) if n_ids < n_threads else 1
+        n_shares = min(shares_of_each(n_ids, n_threads), width)
         if n_ids > self.scores.shape[0]:
             self.scores = np.empty((n_ids, self.scores.shape[1]))
         for task in prange(
@@ -799,33 +804,26 @@ cdef class Finder:
     def refine(self, const int32_t[::1] ids, int n_threads, int64_t values_per_thread=1):
         """The best split of each leaf among the features of its shortlist, over all bins, from its rows.
 
-        Threads share the rows of a leaf, or take one leaf each where there are several. Returns whether all
+        Threads share the rows of each leaf or, where they are many, take one leaf each. Returns whether all
         leaves have a split.
         """
-        cdef int64_t i, t, k, n_ids = ids.shape[0], n_values = 0, n_parts
-        cdef Split[SHORTLIST] found
+        cdef int64_t i, n_ids = ids.shape[0], n_values = 0, n_parts
+        cdef int64_t n_together = self.cells.shape[1] // (SHORTLIST * CELLS)
         cdef Leaf* leaf
         cdef bint all_split = True
         for i in range(n_ids):
             leaf = &self.leaves[ids[i]]
             n_values += ROW * (leaf.stop - leaf.start) + leaf.total.count
         n_threads = worth_threads(n_threads, n_values, values_per_thread)
-        n_parts = min(n_threads, self.cells.shape[0]) if n_ids == 1 else 1
+        n_parts = min(shares_of_each(n_ids, n_threads), self.cells.shape[0])
         if n_parts > 1:
-            leaf = &self.leaves[ids[0]]
-            with nogil, parallel(num_threads=n_threads):
-                for t in prange(n_parts, schedule="static"):
-                    self.fill_shortlist(leaf, t, n_parts, <int>t)
-                for k in prange(SHORTLIST, schedule="static"):
-                    self.scan_shortlisted(leaf, k, n_parts, 0, &found[k])
-            conclude(leaf, found, SHORTLIST, self.bounded, &self.rules)
-            if not self.same:
-                self.verify(leaf, leaf.shortlist, SHORTLIST, <int>n_parts, 0)
-            return leaf.split.feature >= 0
-        for i in prange(
-            n_ids, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"
-        ):
-            self.refine_alone(&self.leaves[ids[i]], threadid())
+            for i in range(0, n_ids, n_together):
+                self.refine_together(ids[i : i + n_together], n_parts)
+        else:
+            for i in prange(
+                n_ids, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"
+            ):
+                self.refine_alone(&self.leaves[ids[i]], threadid())
         for i in range(n_ids):
             all_split = all_split and self.leaves[ids[i]].split.feature >= 0
         return all_split
@@ -833,17 +831,35 @@ cdef class Finder:
     cdef void refine_alone(self, Leaf* leaf, int thread) noexcept nogil:
         cdef Split[SHORTLIST] found
         cdef int64_t k
-        self.fill_shortlist(leaf, 0, 1, thread)
+        self.fill_shortlist(leaf, 0, 1, thread, thread, 0)
         for k in range(SHORTLIST):
-            self.scan_shortlisted(leaf, k, 1, thread, &found[k])
+            self.scan_shortlisted(leaf, k, 1, thread, 0, &found[k])
         conclude(leaf, found, SHORTLIST, self.bounded, &self.rules)
         if not self.same:
-            self.verify(leaf, leaf.shortlist, SHORTLIST, 1, thread)
+            self.verify(leaf, leaf.shortlist, SHORTLIST, False, NULL, thread)
+
+    cdef void refine_together(self, const int32_t[::1] ids, int64_t n_parts):
+        cdef int64_t n_ids = ids.shape[0], task
+        cdef Split* found = self.room_for(n_ids * SHORTLIST)
+        with nogil, parallel(num_threads=<int>n_parts):
+            for task in prange(n_ids * n_parts, schedule="dynamic"):
+                self.fill_shortlist(
+                    &self.leaves[ids[task // n_parts]], task % n_parts, n_parts, threadid(),
+                    <int>(task % n_parts), task // n_parts,
+                )
+            for task in prange(n_ids * SHORTLIST, schedule="dynamic"):
+                self.scan_shortlisted(
+                    &self.leaves[ids[task // SHORTLIST]], task % SHORTLIST, n_parts, 0, task // SHORTLIST,
+                    found + task,
+                )
+        self.conclude_all(ids, SHORTLIST)
+        if not self.same:
+            self.verify_all(ids, None, False, <int>n_parts)
 
     cdef void fill_shortlist(
-        self, const Leaf* leaf, int64_t part, int64_t n_parts, int thread
+        self, const Leaf* leaf, int64_t part, int64_t n_parts, int thread, int place, int64_t slot
     ) noexcept nogil:
-        """Fill the bins of the shortlist with a part of the leaf's rows."""
+        """Fill the bins of the shortlist with a part of the leaf's rows: cells[place], of that slot."""
         cdef const uint8_t* columns[SHORTLIST]
         cdef int n_columns = 0, k
         cdef int64_t n_rows = leaf.stop - leaf.start
@@ -859,68 +875,117 @@ cdef class Finder:
         for k in range(n_columns):
             widen_cells(
                 CELLS, &self.columns_scratch[thread, k * COPIES * CELLS], self.bits, self.same,
-                <two_lanes*>&self.cells[thread, k * CELLS],
+                <two_lanes*>&self.cells[place, (SHORTLIST * slot + k) * CELLS],
             )
 
     cdef void scan_shortlisted(
-        self, const Leaf* leaf, int64_t k, int64_t n_parts, int thread, Split* best
+        self, const Leaf* leaf, int64_t k, int64_t n_parts, int place, int64_t slot, Split* best
     ) noexcept nogil:
         """The best split of one feature of the shortlist, whose bins were filled in parts and are zero again.
 
         Where hessians differ, how many rows a child has is not known yet, and not asked.
         """
-        cdef int64_t t, c
-        cdef Bin* cells = &self.cells[thread, k * CELLS]
+        cdef int64_t t, c, first = (SHORTLIST * slot + k) * CELLS
+        cdef Bin* cells = &self.cells[place, first]
         begin(leaf, self.bounded, &self.rules, best)
         if leaf.shortlist[k] < 0:
             return
         for t in range(1, n_parts):
             for c in range(CELLS):
-                bin_add(cells + c, &self.cells[t, k * CELLS + c])
+                bin_add(cells + c, &self.cells[place + t, first + c])
         self.scan(cells, leaf.shortlist[k], leaf, NULL, self.same, best)
         for t in range(n_parts):
-            memset(&self.cells[thread + t, k * CELLS], 0, CELLS * sizeof(Bin))
+            memset(&self.cells[place + t, first], 0, CELLS * sizeof(Bin))
 
     cdef void verify(
-        self, Leaf* leaf, const int32_t* features, int64_t width, int n_threads, int thread
+        self, Leaf* leaf, const int32_t* features, int64_t width, bint by_line, const int64_t* counts, int thread
     ) noexcept nogil:
-        """Count the rows that a split found loosely sends left; search again if a child gets too few."""
-        cdef Split best
+        """Count the rows that a split found loosely sends left, if not done; search again if a child gets too few."""
+        if leaf.split.feature >= 0 and not self.is_confirmed(leaf, counts):
+            self.search_again(leaf, features, width, by_line, thread)
+
+    cdef bint is_confirmed(self, Leaf* leaf, const int64_t* counts) noexcept nogil:
+        cdef int64_t[2] own
         cdef int64_t n_left
-        if leaf.split.feature < 0:
-            return
-        n_left = self.count_left(leaf, n_threads)
+        if counts == NULL:
+            self.count_stretch(leaf, 0, 1, own)
+            counts = own
+        n_left = self.n_left_by(leaf, counts[0], counts[1])
         leaf.split.left.count = <uint32_t>n_left
-        if min(n_left, leaf.total.count - n_left) >= self.rules.min_samples_leaf:
-            return
-        begin(leaf, self.bounded, &self.rules, &best)
-        self.scan_rows(leaf, features, width, True, thread, &best)
-        conclude(leaf, &best, 1, self.bounded, &self.rules)
+        return min(n_left, leaf.total.count - n_left) >= self.rules.min_samples_leaf
+
+    cdef void search_again(
+        self, Leaf* leaf, const int32_t* features, int64_t width, bint by_line, int thread
+    ) noexcept nogil:
+        """The best split whose children have rows enough, where the best one found loosely has not.
+
+        The feature that misled is searched in all rows, and then the others, once more, loosely. Where that
+        goes wrong a few times, or does not save much, all of them are searched in all rows.
+        """
+        cdef Split[2] found  # the best of the features searched in all rows, and of the others
+        cdef Split own
+        cdef int32_t* others = &self.others[thread, 0]
+        cdef int64_t k, n = 0, n_others, patience = 0
+        cdef int32_t f
+        for k in range(width):
+            if features[k] >= 0:
+                others[n] = features[k]
+                n += 1
+        n_others = n
+        if 4 * (self.lines.shape[1] // 4 if by_line else n * (leaf.stop - leaf.start)) < n * leaf.total.count:
+            patience = 3
+        begin(leaf, self.bounded, &self.rules, &found[0])
+        for _ in range(patience):
+            f = leaf.split.feature
+            begin(leaf, self.bounded, &self.rules, &own)
+            self.scan_rows(leaf, &f, 1, True, thread, &own)
+            if is_better(&own, &found[0]):
+                found[0] = own
+            n = 0
+            for k in range(n_others):
+                others[n] = others[k]
+                n += others[k] != f
+            n_others = n
+            begin(leaf, self.bounded, &self.rules, &found[1])
+            if by_line:
+                self.scan_line(leaf, others, n_others, &found[1])
+            else:
+                self.scan_rows(leaf, others, n_others, False, thread, &found[1])
+            if not is_better(&found[1], &found[0]):
+                conclude(leaf, &found[0], 1, self.bounded, &self.rules)
+                return
+            conclude(leaf, &found[1], 1, self.bounded, &self.rules)
+            if self.is_confirmed(leaf, NULL):
+                return
+        begin(leaf, self.bounded, &self.rules, &own)
+        self.scan_rows(leaf, features, width, True, thread, &own)
+        conclude(leaf, &own, 1, self.bounded, &self.rules)
 
     cdef void verify_all(
-        self, const int32_t[::1] ids, const int32_t[:, ::1] features, int n_threads
-    ) noexcept:
-        """``features``: one line per leaf, or one line for all."""
-        cdef int64_t i, n_rows = 0
-        for i in range(ids.shape[0]):
+        self, const int32_t[::1] ids, const int32_t[:, ::1] features, bint by_line, int n_threads
+    ):
+        """``features``: one line per leaf, one line for all, or None for the shortlist of each.
+
+        ``by_line``: whether the leaves have lines of all bins.
+        """
+        cdef int64_t i, n_ids = ids.shape[0], n_rows = 0, width = SHORTLIST
+        cdef int64_t[:, ::1] counts
+        cdef const int32_t* own = NULL
+        cdef bint one_each = features is not None and features.shape[0] > 1, counted = False
+        for i in range(n_ids):
             n_rows += self.leaves[ids[i]].total.count
         n_threads = worth_threads(n_threads, n_rows, COUNTED)
-        if ids.shape[0] == 1:
-            self.verify(&self.leaves[ids[0]], &features[0, 0], features.shape[1], n_threads, 0)
-            return
+        if features is not None:
+            own, width = &features[0, 0], features.shape[1]
+        if shares_of_each(n_ids, n_threads) > 1:
+            counts, counted = self.count_left_of(ids, n_threads), True
         for i in prange(
-            ids.shape[0], nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"
+            n_ids, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"
         ):
             self.verify(
-                &self.leaves[ids[i]], &features[i if features.shape[0] > 1 else 0, 0], features.shape[1], 1,
-                threadid(),
+                &self.leaves[ids[i]], own + one_each * i * width if own != NULL else self.leaves[ids[i]].shortlist,
+                width, by_line, &counts[i, 0] if counted else NULL, threadid(),
             )
-
-    cdef int64_t count_left(self, Leaf* leaf, int n_threads) noexcept nogil:
-        """How many rows the leaf's split sends left."""
-        cdef int64_t n_up_to, n_missing
-        self.count_codes(leaf, n_threads, &n_up_to, &n_missing)
-        return self.n_left_by(leaf, n_up_to, n_missing)
 
     cdef int64_t n_left_by(self, Leaf* leaf, int64_t n_up_to, int64_t n_missing) noexcept nogil:
         """The same, where the codes are counted; a leaf that lacks no value sends such rows with most.
@@ -933,33 +998,39 @@ cdef class Finder:
             return n_up_to
         return n_up_to + n_missing if leaf.split.missing_left else n_up_to
 
-    cdef void count_codes(
-        self, const Leaf* leaf, int n_threads, int64_t* n_up_to, int64_t* n_missing
+    cdef void count_stretch(
+        self, const Leaf* leaf, int64_t stretch, int64_t n_stretches, int64_t* counts
     ) noexcept nogil:
-        """How many rows have codes up to that of the split, and how many have no value."""
-        cdef int64_t f = leaf.split.feature, part
-        cdef int64_t[2 * MOST_PARTS] up_to
-        cdef int64_t[2 * MOST_PARTS] missing
-        cdef int64_t n_parts = min(n_threads, MOST_PARTS)
-        cdef int32_t missing_code = <int32_t>(self.offsets[f + 1] - self.offsets[f]) - 1
-        if n_parts > 1:
-            self.count_together(leaf, n_parts, missing_code, up_to, missing)
-        else:
-            for part in range(2):
-                self.count_part(leaf, 0, 1, part, missing_code, &up_to[part], &missing[part])
-        n_up_to[0] = n_missing[0] = 0
-        for part in range(2 * n_parts):
-            n_up_to[0] += up_to[part]
-            n_missing[0] += missing[part]
+        """How many rows, of a stretch of either kind, have codes up to that of the split, and no value."""
+        cdef int64_t f = leaf.split.feature, quiet, start, n_rows, first
+        cdef int64_t[2] more
+        counts[0] = counts[1] = 0
+        for quiet in range(2):
+            start = leaf.quiet_start if quiet else leaf.start
+            n_rows = leaf.quiet_stop - start if quiet else leaf.stop - start
+            first = n_rows * stretch // n_stretches
+            count_codes_of(
+                self.is_long, &self.columns[0, f], leaf.split.code,
+                <uint32_t>(self.offsets[f + 1] - self.offsets[f]) - 1, &self.order[start + first],
+                n_rows * (stretch + 1) // n_stretches - first, &more[0], &more[1],
+            )
+            counts[0] += more[0]
+            counts[1] += more[1]
 
     def count_left_of(self, const int32_t[::1] ids, int n_threads):
         """int64[n, 2]: rows of this rank with codes up to that of the leaf's split, and without a value."""
-        cdef int64_t[:, ::1] counts = np.zeros((ids.shape[0], 2), np.int64)
-        cdef int64_t i
-        for i in range(ids.shape[0]):
-            if self.leaves[ids[i]].split.feature >= 0:
-                self.count_codes(&self.leaves[ids[i]], n_threads, &counts[i, 0], &counts[i, 1])
-        return counts.base
+        cdef int64_t n_ids = ids.shape[0], n_shares = shares_of_each(n_ids, n_threads), task
+        cdef int64_t[:, :, ::1] counts = np.zeros((n_ids, n_shares, 2), np.int64)
+        for task in prange(
+            n_ids * n_shares, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1,
+            schedule="dynamic",
+        ):
+            if self.leaves[ids[task // n_shares]].split.feature >= 0:
+                self.count_stretch(
+                    &self.leaves[ids[task // n_shares]], task % n_shares, n_shares,
+                    &counts[task // n_shares, task % n_shares, 0],
+                )
+        return counts.base.sum(axis=1)
 
     def too_small(self, const int32_t[::1] ids, const int64_t[:, ::1] counts):
         """bool[n]: whether a split found loosely makes a child of too few rows, which are counted now."""
@@ -1048,33 +1119,13 @@ cdef class Finder:
                     self.scan(&cells[i, j, 0], own[j], leaf, NULL, True, &best)
             conclude(leaf, &best, 1, self.bounded, &self.rules)
 
-    cdef void count_together(
-        self, const Leaf* leaf, int64_t n_parts, int32_t missing_code, int64_t* up_to, int64_t* missing
-    ) noexcept nogil:
-        """Apart from the rest: for one thread, too, a parallel region costs more than a small leaf."""
-        cdef int64_t part
-        for part in prange(2 * n_parts, num_threads=<int>n_parts, schedule="static"):
-            self.count_part(leaf, part // 2, n_parts, part % 2, missing_code, &up_to[part], &missing[part])
-
-    cdef void count_part(
-        self, const Leaf* leaf, int64_t part, int64_t n_parts, bint quiet, int32_t missing_code,
-        int64_t* n_up_to, int64_t* n_missing,
-    ) noexcept nogil:
-        cdef int64_t start = leaf.quiet_start if quiet else leaf.start
-        cdef int64_t n_rows = leaf.quiet_stop - start if quiet else leaf.stop - start
-        cdef int64_t first = n_rows * part // n_parts
-        count_codes_of(
-            self.is_long, &self.columns[0, leaf.split.feature], leaf.split.code, missing_code,
-            &self.order[start + first], n_rows * (part + 1) // n_parts - first, n_up_to, n_missing,
-        )
-
     def find_directly(self, const int32_t[::1] ids, const int32_t[:, ::1] features, int n_threads):
         """The best split of each leaf among its own features, from its rows: small leaves, sampled features.
 
         ``features`` are rising; one line per leaf, or one line for all; they end at -1.
         """
         cdef int64_t n_ids = ids.shape[0], width = features.shape[1], task, i, share, first
-        cdef int64_t n_shares = min(n_threads, width) if n_ids < n_threads else 1
+        cdef int64_t n_shares = min(shares_of_each(n_ids, n_threads), width)
         cdef Split* found = self.room_for(n_ids * n_shares)
         for task in prange(
             n_ids * n_shares, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1,
@@ -1097,7 +1148,7 @@ cdef class Finder:
         for i in range(n_ids):
             conclude(&self.leaves[ids[i]], found + i * n_shares, n_shares, self.bounded, &self.rules)
         if self.apart:
-            self.verify_all(ids, features, n_threads)
+            self.verify_all(ids, features, False, n_threads)
 
     def find_drawn(
         self, int32_t first, int32_t last, const int32_t[::1] usable, int64_t n_drawn, uint64_t seed,
@@ -1137,7 +1188,7 @@ cdef class Finder:
             self.scan_rows(leaf, features + first, n, not self.apart, thread, &found)
             conclude(leaf, &found, 1, self.bounded, &self.rules)
             if self.apart:
-                self.verify(leaf, features + first, n, 1, thread)
+                self.verify(leaf, features + first, n, False, NULL, thread)
             if leaf.split.feature >= 0:
                 return
             first += n

@@ -3,7 +3,7 @@
     pop leaves > partition > histogram > split > push leaves
 
 A leaf enters the queue with its best split known, if it has one, and promises what that gains: else 0, and
-it stays a leaf. The queue is the policy: a whole layer at a time, or the best leaf at a time. Where two
+it stays a leaf. The queue is the policy: a whole layer at a time, or the best leaves. Where two
 splits were judged together, the first promises what both gain, and the child that the second is for promises
 infinity: its turn is next. Where a split makes features cheaper that others could use, all leaves are
 searched again: splits are always the best at the prices of the moment.
@@ -48,11 +48,27 @@ class WholeLayers:
         return self.layer[:0]
 
 
-class BestLeaf:
-    """Hands out the leaf that promises most; of equal ones the oldest."""
+def most_together(n_splits):
+    """How many of the best leaves are split together, where a tree may have so many splits more."""
+    return max(1, n_splits // 8)
 
-    def __init__(self, promises):
+
+class BestLeaves:
+    """Hands out the leaves that promise most; of equal ones the oldest.
+
+    Several together, where many may still be split: these would be split anyway, one after the other, if not
+    nearly all the others would be children of the first of them.
+
+    Parameters
+    ----------
+    promises : callable
+    one_by_one : bool
+        Whether a split may change what others promise.
+    """
+
+    def __init__(self, promises, one_by_one=False):
         self.promises = promises
+        self.one_by_one = one_by_one
         self.waiting = []  # (-promise, leaf), rising
 
     def renew(self, ids):
@@ -65,7 +81,9 @@ class BestLeaf:
                 insort(self.waiting, (-promise, leaf))
 
     def pop(self, limit):
-        return np.array([self.waiting.pop(0)[1]] if self.waiting and limit else [], np.int32)
+        n = min(limit, 1 if self.one_by_one else most_together(limit))
+        first, self.waiting = self.waiting[:n], self.waiting[n:]
+        return np.array([leaf for _, leaf in first], np.int32)
 
     def give_up(self, limit):
         """The leaves that will never be handed out where only ``limit`` more may be."""
@@ -178,7 +196,8 @@ class TreeGrower:
             codes, mapper.offsets, constraints.monotone, *buffers, min_samples_leaf, max_depth
         )
         n_leaves = self.n_leaves_allowed if max_leaf_nodes else None
-        self.search = make_search(constraints, prices, *buffers, n_threads, n_rows, n_leaves)
+        n_together = most_together(self.n_leaves_allowed - 1)
+        self.search = make_search(constraints, prices, *buffers, n_threads, n_rows, n_leaves, n_together)
         self._look_at(np.empty(2 * min(self.n_leaves_allowed, 1024) + 1, LEAF))
 
     def _look_at(self, leaves):
@@ -232,7 +251,10 @@ class TreeGrower:
 
     def _grow_leaves(self):
         """Grow from the root as the queue hands out leaves; the number of nodes."""
-        queue = (BestLeaf if self.max_leaf_nodes else WholeLayers)(lambda: self.promises)
+        if self.max_leaf_nodes:
+            queue = BestLeaves(lambda: self.promises, one_by_one=not self.prices.all_free)
+        else:
+            queue = WholeLayers(lambda: self.promises)
         n_nodes, n_leaves = 1, 1
         root = np.zeros(1, np.int32)
         if n_leaves < self.n_leaves_allowed and self.leaves["may_split"][0]:

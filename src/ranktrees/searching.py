@@ -150,6 +150,8 @@ class Search:
         Of all ranks.
     n_leaves : int or None
         The most a tree has, if that is known.
+    n_together : int
+        The most that are split together then.
     """
 
     is_sure = True  # a leaf that was found a split has one
@@ -169,6 +171,7 @@ class Search:
         n_threads,
         n_rows,
         n_leaves,
+        n_together,
     ):
         self.codes = codes
         self.communicator = communicator
@@ -378,7 +381,7 @@ class SearchOfLines(Search):
 
     def __init__(self, codes, mapper, packing, communicator, constraints, prices, order, sums, *sizes):
         super().__init__(codes, mapper, packing, communicator, constraints, prices, order, sums, *sizes)
-        n_threads, n_rows, n_leaves = sizes
+        n_threads, n_rows, n_leaves, n_together = sizes
         self.packing = packing
         if not communicator.alone:
             self.few_rows = 0
@@ -387,8 +390,9 @@ class SearchOfLines(Search):
         )
         self.most_lines = n_rows // max(1, self.few_rows) + 1
         if n_leaves is not None:
-            # where splits are sure, no more leaves are kept than are still to be split, and one being built
-            self.most_lines = min(self.most_lines, n_leaves // 2 + 2 if self.is_sure else n_leaves)
+            # where splits are sure, no more leaves are kept than are still to be split, and those being built
+            n_kept = n_leaves // 2 + 1 + n_together if self.is_sure else n_leaves
+            self.most_lines = min(self.most_lines, n_kept)
 
     def look_at(self, leaves):
         super().look_at(leaves)
