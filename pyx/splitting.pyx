@@ -120,6 +120,7 @@ cdef enum:
     ROW = 3  # what refining with one row costs, beyond counting it, in steps of about a nanosecond
     FEATURE = 32  # and scanning one feature of a coarse line
     COUNTED = 16384  # rows to be counted that are worth a thread
+    PATIENCE = 4  # loose searches of a leaf that may go wrong
 
 # What rounding takes at most from a sum of a gain and a price.
 cdef double ROUNDING = 2.0 ** -50
@@ -898,9 +899,10 @@ cdef class Finder:
             memset(&self.cells[place + t, first], 0, CELLS * sizeof(Bin))
 
     cdef void verify(
-        self, Leaf* leaf, const int32_t* features, int64_t width, bint by_line, const int64_t* counts, int thread
+        self, Leaf* leaf, const int32_t* features, int64_t width, bint by_line, const int64_t* counts,
+        int thread,
     ) noexcept nogil:
-        """Count the rows that a split found loosely sends left, if not done; search again if a child gets too few."""
+        """Search again where a split found loosely makes a child of too few rows; they may be counted yet."""
         if leaf.split.feature >= 0 and not self.is_confirmed(leaf, counts):
             self.search_again(leaf, features, width, by_line, thread)
 
@@ -925,17 +927,16 @@ cdef class Finder:
         cdef Split[2] found  # the best of the features searched in all rows, and of the others
         cdef Split own
         cdef int32_t* others = &self.others[thread, 0]
-        cdef int64_t k, n = 0, n_others, patience = 0
+        cdef int64_t k, n = 0, n_others, cost
         cdef int32_t f
         for k in range(width):
             if features[k] >= 0:
                 others[n] = features[k]
                 n += 1
         n_others = n
-        if 4 * (self.lines.shape[1] // 4 if by_line else n * (leaf.stop - leaf.start)) < n * leaf.total.count:
-            patience = 3
+        cost = self.lines.shape[1] // 4 if by_line else n * (leaf.stop - leaf.start)  # of a loose search
         begin(leaf, self.bounded, &self.rules, &found[0])
-        for _ in range(patience):
+        for _ in range(PATIENCE if PATIENCE * cost < n * leaf.total.count else 0):
             f = leaf.split.feature
             begin(leaf, self.bounded, &self.rules, &own)
             self.scan_rows(leaf, &f, 1, True, thread, &own)
@@ -983,8 +984,9 @@ cdef class Finder:
             n_ids, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"
         ):
             self.verify(
-                &self.leaves[ids[i]], own + one_each * i * width if own != NULL else self.leaves[ids[i]].shortlist,
-                width, by_line, &counts[i, 0] if counted else NULL, threadid(),
+                &self.leaves[ids[i]],
+                own + one_each * i * width if own != NULL else self.leaves[ids[i]].shortlist, width, by_line,
+                &counts[i, 0] if counted else NULL, threadid(),
             )
 
     cdef int64_t n_left_by(self, Leaf* leaf, int64_t n_up_to, int64_t n_missing) noexcept nogil:
@@ -1019,18 +1021,22 @@ cdef class Finder:
 
     def count_left_of(self, const int32_t[::1] ids, int n_threads):
         """int64[n, 2]: rows of this rank with codes up to that of the leaf's split, and without a value."""
-        cdef int64_t n_ids = ids.shape[0], n_shares = shares_of_each(n_ids, n_threads), task
-        cdef int64_t[:, :, ::1] counts = np.zeros((n_ids, n_shares, 2), np.int64)
+        cdef int64_t n_ids = ids.shape[0], n_shares = shares_of_each(n_ids, n_threads), task, i, k
+        cdef int64_t[:, :, ::1] counts = np.zeros((n_shares, n_ids, 2), np.int64)
         for task in prange(
             n_ids * n_shares, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1,
             schedule="dynamic",
         ):
-            if self.leaves[ids[task // n_shares]].split.feature >= 0:
+            i = task // n_shares
+            if self.leaves[ids[i]].split.feature >= 0:
                 self.count_stretch(
-                    &self.leaves[ids[task // n_shares]], task % n_shares, n_shares,
-                    &counts[task // n_shares, task % n_shares, 0],
+                    &self.leaves[ids[i]], task % n_shares, n_shares, &counts[task % n_shares, i, 0]
                 )
-        return counts.base.sum(axis=1)
+        for k in range(1, n_shares):
+            for i in range(n_ids):
+                counts[0, i, 0] += counts[k, i, 0]
+                counts[0, i, 1] += counts[k, i, 1]
+        return counts.base[0]
 
     def too_small(self, const int32_t[::1] ids, const int64_t[:, ::1] counts):
         """bool[n]: whether a split found loosely makes a child of too few rows, which are counted now."""
@@ -1206,7 +1212,7 @@ cdef class Finder:
         cdef Split* own
         while width > 0 and features[width - 1] < 0:
             width -= 1
-        if self.plain and n_rows <= FEW:
+        if self.plain and n_rows <= (FEW if exact else FEW // 2):
             self.compare_rows(leaf, features, width, exact, best)
             return
         step = 1 if self.is_long else SHORTLIST if not exact or self.same else GROUP

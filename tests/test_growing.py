@@ -7,7 +7,7 @@ from ranktrees import parallel, searching
 from ranktrees._core.dtypes import LEAF
 from ranktrees.constraints import Constraints
 from ranktrees.costs import FeatureCosts, Prices
-from ranktrees.growing import BestLeaf, WholeLayers
+from ranktrees.growing import BestLeaves, WholeLayers
 from ranktrees.sampling import FEATURES, stream
 from reference import growing as slow
 
@@ -624,15 +624,25 @@ def gains_of(*gains):
     return lambda: np.array(gains)
 
 
-def test_best_leaf_first_and_the_oldest_of_equals():
-    queue = BestLeaf(gains_of(1.0, 3.0, 2.0, 3.0))
+def test_best_leaves_first_and_the_oldest_of_equals():
+    queue = BestLeaves(gains_of(1.0, 3.0, 2.0, 3.0))
     queue.push(np.array([0, 3], np.int32))
     queue.push(np.array([1, 2], np.int32))
     assert [queue.pop(9).tolist() for _ in range(5)] == [[1], [3], [2], [0], []]
 
 
-def test_best_leaf_keeps_to_the_limit():
-    queue = BestLeaf(gains_of(1.0))
+def test_best_leaves_are_handed_out_together_where_many_may_still_be_split():
+    queue = BestLeaves(gains_of(1.0, 3.0, 2.0, 3.0))
+    queue.push(np.arange(4, dtype=np.int32))
+    assert queue.pop(23).tolist() == [1, 3]
+    assert queue.pop(99).tolist() == [2, 0]
+    queue = BestLeaves(gains_of(1.0, 3.0), one_by_one=True)
+    queue.push(np.arange(2, dtype=np.int32))
+    assert [queue.pop(99).tolist() for _ in range(3)] == [[1], [0], []]
+
+
+def test_best_leaves_keep_to_the_limit():
+    queue = BestLeaves(gains_of(1.0))
     queue.push(np.array([0], np.int32))
     assert queue.pop(0).tolist() == []
     assert queue.pop(1).tolist() == [0]
@@ -649,8 +659,8 @@ def test_whole_layer_or_its_best():
     assert queue.pop(1).tolist() == [1]
 
 
-def test_best_leaf_gives_up_those_whose_turn_never_comes():
-    queue = BestLeaf(gains_of(1.0, 3.0, 2.0, 3.0))
+def test_best_leaves_give_up_those_whose_turn_never_comes():
+    queue = BestLeaves(gains_of(1.0, 3.0, 2.0, 3.0))
     queue.push(np.arange(4, dtype=np.int32))
     assert queue.give_up(4).tolist() == []
     assert queue.give_up(2).tolist() == [2, 0]

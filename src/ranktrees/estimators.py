@@ -894,7 +894,8 @@ class HistGBRTRegressor(BoostedTrees, RegressorMixin, BaseEstimator):
     max_iter : int, default=200
         The number of trees.
     max_leaf_nodes : int or None, default=31
-        Leaves per tree; trees grow best leaf first. None: layer by layer, without a limit.
+        Leaves per tree; trees grow best leaf first, or, where more than 15 may still be added, an eighth of
+        that at a time. None: layer by layer, without a limit.
     max_depth : int or None, default=None
     min_samples_leaf : int, default=20
         Rows per leaf, at least.
@@ -1068,7 +1069,8 @@ class HistGBRTClassifier(BoostedTrees, ClassifierMixin, BaseEstimator):
     max_iter : int, default=200
         The number of trees.
     max_leaf_nodes : int or None, default=31
-        Leaves per tree; trees grow best leaf first. None: layer by layer, without a limit.
+        Leaves per tree; trees grow best leaf first, or, where more than 15 may still be added, an eighth of
+        that at a time. None: layer by layer, without a limit.
     max_depth : int or None, default=None
     min_samples_leaf : int, default=20
         Rows per leaf, at least.
@@ -1371,7 +1373,8 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
     max_iter : int, default=200
         The number of trees.
     max_leaf_nodes : int or None, default=31
-        Leaves per tree; trees grow best leaf first. None: layer by layer, without a limit.
+        Leaves per tree; trees grow best leaf first, or, where more than 15 may still be added, an eighth of
+        that at a time. None: layer by layer, without a limit.
     max_depth : int or None, default=None
     min_samples_leaf : int, default=20
         Rows per leaf, at least.

@@ -456,6 +456,7 @@ def grow(
     most = max(1, len(codes) // rules.min_samples_leaf)
     most = min(most, max_leaf_nodes or most)
     max_depth = min(max_depth or most, most - 1)
+    free = rates is None or not rates.any()
     if rates is not None:
         rules.prices = rates * (root.total[1] * rules.hessian_unit)
 
@@ -481,7 +482,8 @@ def grow(
         if not opened:
             break
         if max_leaf_nodes:
-            opened = [min(opened, key=lambda i: (-nodes[i].promise, i))]
+            n_together = max(1, (most - n_leaves) // 8) if free else 1
+            opened = sorted(opened, key=lambda i: (-nodes[i].promise, i))[:n_together]
         n_nodes, paid = len(nodes), []
         for i in opened:
             if coarse:
