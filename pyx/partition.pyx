@@ -10,7 +10,7 @@ from libc.math cimport INFINITY, fabs, ldexp
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy, memset
 
-from records cimport Leaf, Split, best_value, bytes_of, worth_threads
+from records cimport Leaf, Node, Split, best_value, bytes_of, worth_threads
 
 cdef extern from "parting.h" nogil:
     ctypedef struct Way "way":
@@ -487,6 +487,35 @@ def settle_by_steps(
                 if largest[i, k] > 0:
                     sums[i] = ldexp(<double>steps[i, k], -places_for(largest[i, k], leaves[k].total.count))
             leaves[k].value = settled(&leaves[k], sums[0], sums[1], l2)
+
+
+def finish_nodes(
+    const Leaf[::1] leaves,             # IN
+    const double[::1] values,           # IN   one per node
+    Node[::1] nodes,                    # OUT  but for the cuts
+    int64_t[::1] codes,                 # OUT  up to which rows go left; -1 where there is no cut
+):
+    """The records of a finished tree. Its categorical nodes are numbered in their order."""
+    cdef int64_t k
+    cdef int32_t n_categorical = 0
+    cdef const Split* split
+    cdef Node* node
+    with nogil:
+        for k in range(leaves.shape[0]):
+            split, node = &leaves[k].split, &nodes[k]
+            memset(node, 0, sizeof(Node))
+            node.value, node.count = values[k], leaves[k].total.count
+            node.left, node.right = leaves[k].left, leaves[k].right
+            node.feature = node.categories = -1
+            codes[k] = -1
+            if node.left < 0:
+                continue
+            node.feature, node.gain, node.missing_left = split.feature, split.gain, split.missing_left
+            if split.categorical:
+                node.categories = n_categorical
+                n_categorical += 1
+            else:
+                codes[k] = split.code
 
 
 def add_values(
