@@ -15,10 +15,9 @@ from ranktrees._core.dtypes import BIN, SPLIT
 from cython.parallel cimport parallel, prange, threadid
 from libc.math cimport INFINITY, fabs
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport qsort
 from libc.string cimport memcpy, memset
 
-from records cimport Bin, Leaf, Split, best_value, bytes_of, portable_key, portable_shuffle, worth_threads
+from records cimport Bin, Leaf, Split, best_value, bytes_of, portable_key, worth_threads
 
 cdef extern from "bins.h" nogil:
     void bin_add(void* cell, const void* row)
@@ -57,6 +56,12 @@ cdef extern from "columns.h" nogil:
     void sum_columns(
         int n_columns, const uint8_t** columns, const uint32_t* rows, const int64_t* sums, int64_t n,
         int sparse, int64_t* cells,
+    ) noexcept
+
+cdef extern from "drawing.h" nogil:
+    void draw_some(
+        int32_t* line, int64_t first, int64_t last, int64_t n, uint64_t key, uint64_t leaf, uint64_t* marks,
+        int64_t n_words,
     ) noexcept
 
 cdef extern from "parting.h" nogil:
@@ -462,10 +467,6 @@ cdef inline void after_price(const Split* own, double price, Split* best) noexce
         best.gain -= price
 
 
-cdef int by_number(const void* a, const void* b) noexcept nogil:
-    return (<const int32_t*>a)[0] - (<const int32_t*>b)[0]
-
-
 cdef class Finder:
     """Finds the best splits of leaves. The views of a fit are taken once: a small leaf takes less time.
 
@@ -509,6 +510,7 @@ cdef class Finder:
     cdef int64_t[:, ::1] columns_scratch
     cdef double[:, ::1] scores
     cdef int32_t[:, ::1] drawn
+    cdef uint64_t[:, ::1] marks
     cdef Split[::1] found
     cdef object found_records  # the array below: to make one of a view of records takes long
     cdef const int32_t[:, ::1] all_features
@@ -535,6 +537,7 @@ cdef class Finder:
         self.columns_scratch = np.empty((n_threads, SHORTLIST * COPIES * CELLS), np.int64)
         self.scores = np.empty((2, n_features))
         self.drawn = np.empty((n_threads, n_features), np.int32)
+        self.marks = np.zeros((n_threads, n_features // 64 + 1), np.uint64)
         self.found = self.found_records = np.empty(64, SPLIT)
         self.all_features = np.arange(n_features, dtype=np.int32)[None, :]
 
@@ -1131,8 +1134,10 @@ cdef class Finder:
         while first < width:
             n = min(n_drawn, width - first)
             if n_drawn < width:
-                portable_shuffle(features, first, first + n, width, key, <uint64_t>k * width)
-                qsort(features + first, n, sizeof(int32_t), by_number)
+                draw_some(
+                    features, first, first + n, width, key, <uint64_t>k, &self.marks[thread, 0],
+                    self.marks.shape[1],
+                )
             begin(leaf, self.bounded, &self.rules, &found)
             self.scan_rows(leaf, features + first, n, not self.apart, thread, &found)
             conclude(leaf, &found, 1, self.bounded, &self.rules)
