@@ -72,13 +72,21 @@ cdef extern from "parting.h" nogil:
 
 cdef extern from "few.h" nogil:
     enum: FEW
+    ctypedef struct FewCell "few_cell":
+        pass
     ctypedef struct FewRows "few_rows":
-        int64_t n
-        int64_t bits
         int exact
-        int silent
-        uint32_t* rows
-        int64_t* sums
+        int64_t n
+        int64_t n_quiet
+        int64_t sum
+        int64_t bits
+        const uint32_t* rows
+        const uint32_t* quiet
+        const int64_t* sums
+        FewCell* cells
+        uint64_t* touched
+        uint64_t* words
+        int64_t n_words
     ctypedef struct FewCut "few_cut":
         double score
         int32_t feature
@@ -530,9 +538,10 @@ cdef class Finder:
         self.plain = plain and not self.bounded and not np.any(is_categorical)
         n_features = codes.shape[1]
         n_cells = max(min(n_features, GROUP), SHORTLIST) * CELLS
+        n_words = (np.diff(offsets).max(initial=0) + 4095) // 4096
+        self.touched = np.zeros((n_threads, 65 * n_words), np.uint64)
         if self.is_long:
-            n_words = (np.diff(offsets).max() + 4095) // 4096
-            self.touched, n_cells = np.zeros((n_threads, 65 * n_words), np.uint64), 4096 * n_words
+            n_cells = 4096 * n_words
         self.cells = np.zeros((n_threads, n_cells), BIN)
         self.columns_scratch = np.empty((n_threads, SHORTLIST * COPIES * CELLS), np.int64)
         self.scores = np.empty((2, n_features))
@@ -1130,6 +1139,8 @@ cdef class Finder:
         cdef Split found
         cdef int32_t* features = &self.drawn[thread, 0]
         cdef int64_t width = usable.shape[0], first = 0, n
+        cdef bint few = self.plain and leaf.total.count <= FEW and leaf.quiet_start == leaf.quiet_stop
+        cdef bint exact = not self.apart or few  # few rows are counted meanwhile
         memcpy(features, &usable[0], width * sizeof(int32_t))
         while first < width:
             n = min(n_drawn, width - first)
@@ -1139,9 +1150,9 @@ cdef class Finder:
                     self.marks.shape[1],
                 )
             begin(leaf, self.bounded, &self.rules, &found)
-            self.scan_rows(leaf, features + first, n, not self.apart, thread, &found)
+            self.scan_rows(leaf, features + first, n, exact, thread, &found)
             conclude(leaf, &found, 1, self.bounded, &self.rules)
-            if self.apart:
+            if not exact:
                 self.verify(leaf, features + first, n, 1, thread)
             if leaf.split.feature >= 0:
                 return
@@ -1161,7 +1172,7 @@ cdef class Finder:
         while width > 0 and features[width - 1] < 0:
             width -= 1
         if self.plain and n_rows <= FEW:
-            self.compare_rows(leaf, features, width, exact, best)
+            self.scan_few(leaf, features, width, exact, thread, best)
             return
         step = 1 if self.is_long else SHORTLIST if not exact or self.same else GROUP
         while first < width:
@@ -1209,24 +1220,22 @@ cdef class Finder:
             else:
                 memset(own, 0, (self.offsets[features[j] + 1] - self.offsets[features[j]]) * sizeof(Bin))
 
-    cdef void compare_rows(
-        self, const Leaf* leaf, const int32_t* features, int64_t width, bint exact, Split* best
+    cdef void scan_few(
+        self, const Leaf* leaf, const int32_t* features, int64_t width, bint exact, int thread, Split* best
     ) noexcept nogil:
         """The best split of a leaf of few rows, in any of some features; see few.h."""
         cdef FewRows own
         cdef FewCut cut
         cdef Sums total = sums_of(leaf.total)
         cdef Rules rules = self.rules_of(leaf, exact)
-        cdef int64_t i, n_quiet = leaf.quiet_stop - leaf.quiet_start if exact else 0
-        cdef int64_t n_loud = leaf.stop - leaf.start, hessians = (<int64_t>1 << self.bits) - 1
-        own.n, own.bits, own.exact, own.silent = n_loud + n_quiet, self.bits, exact, n_quiet > 0
-        for i in range(n_loud):
-            own.rows[i] = self.order[leaf.start + i]
-            own.sums[i] = self.sums[leaf.start + i]
-            own.silent = own.silent or own.sums[i] & hessians == 0
-        for i in range(n_quiet):
-            own.rows[n_loud + i] = self.order[leaf.quiet_start + i]
-            own.sums[n_loud + i] = 0
+        cdef int64_t n_words = self.touched.shape[1] // 65
+        own.exact, own.bits = exact, self.bits
+        own.n, own.n_quiet = leaf.stop - leaf.start, leaf.quiet_stop - leaf.quiet_start if exact else 0
+        own.sum = (leaf.total.gradient << self.bits) + leaf.total.hessian
+        own.rows, own.sums = &self.order[leaf.start], &self.sums[leaf.start]
+        own.quiet = &self.order[leaf.quiet_start]
+        own.cells, own.touched = <FewCell*>&self.cells[thread, 0], &self.touched[thread, 0]
+        own.words, own.n_words = own.touched + 64 * n_words, n_words if self.is_long else CELLS // 64
         cut.score, cut.feature = best.gain, -1
         best_of_few(
             self.is_long, &own, width, features, &self.columns[0, 0], self.columns.strides[1],
@@ -1238,7 +1247,7 @@ cdef class Finder:
         best.gain, best.feature, best.code = cut.score, cut.feature, cut.code
         best.missing_left, best.order = cut.missing_left, 1
         best.left.gradient = cut.left >> self.bits
-        best.left.hessian = <uint32_t>(cut.left & hessians)
+        best.left.hessian = <uint32_t>(cut.left & ((<int64_t>1 << self.bits) - 1))
         best.left.count = cut.n_left
 
     cdef void scan_columns(
