@@ -14,7 +14,7 @@
 #include "portable.h"
 
 enum {
-    FEW = 128, /* of more, visiting all cells is cheaper */
+    FEW = 256, /* of more, visiting all cells is cheaper */
     LANES = 8  /* cuts are scored so many at a time */
 };
 

@@ -10,7 +10,7 @@ from libc.math cimport INFINITY, fabs, ldexp
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy, memset
 
-from records cimport Leaf, Node, Split, best_value, bytes_of, worth_threads
+from records cimport Leaf, Node, Split, best_value, bytes_of, chunk_of, worth_threads
 
 cdef extern from "parting.h" nogil:
     ctypedef struct Way "way":
@@ -280,7 +280,8 @@ cdef class Parter:
             self.split_one(first, last, n_threads)
             return n_nodes
         for k in prange(
-            first, last, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"
+            first, last, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic",
+            chunksize=chunk_of(last - first, n_threads),
         ):
             if self.leaves[k].split.feature >= 0:
                 self.split_one(k, self.leaves[k].left, 1)
@@ -416,7 +417,8 @@ def settle_leaves(
     cdef double gradient, hessian
     cdef const uint32_t* rows
     for k in prange(
-        leaves.shape[0], nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"
+        leaves.shape[0], nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic",
+        chunksize=chunk_of(leaves.shape[0], n_threads),
     ):
         if leaves[k].left < 0:
             rows = &order[0] + leaves[k].start

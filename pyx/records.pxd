@@ -155,3 +155,8 @@ cdef inline bytes_of(codes):
 cdef inline int worth_threads(int n_threads, int64_t n_values, int64_t values_per_thread) noexcept nogil:
     """As many threads as there is work for, as ranktrees.parallel.threads_for says."""
     return <int>min(<int64_t>n_threads, 1 + n_values // values_per_thread)
+
+
+cdef inline int64_t chunk_of(int64_t n, int n_threads) noexcept nogil:
+    """So many tasks of n are taken at a time: asking for the next takes as long as a small one."""
+    return 1 + n // (16 * n_threads)

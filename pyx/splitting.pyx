@@ -17,7 +17,7 @@ from libc.math cimport INFINITY, fabs
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
-from records cimport Bin, Leaf, Split, best_value, bytes_of, portable_key, worth_threads
+from records cimport Bin, Leaf, Split, best_value, bytes_of, chunk_of, portable_key, worth_threads
 
 cdef extern from "bins.h" nogil:
     void bin_add(void* cell, const void* row)
@@ -1127,7 +1127,8 @@ cdef class Finder:
             n_values += (self.leaves[k].stop - self.leaves[k].start) * n_drawn
         n_threads = worth_threads(n_threads, n_values, values_per_thread)
         for k in prange(
-            first, last, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"
+            first, last, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic",
+            chunksize=chunk_of(last - first, n_threads),
         ):
             if self.leaves[k].may_split:
                 self.draw_and_find(k, usable, n_drawn, key, threadid())
