@@ -21,7 +21,9 @@ __all__ = ["Ensemble", "Tree", "Trees"]
 
 MAX_CATEGORIES = 256
 
-SPARE = 1.25  # room for so much more than trees of the mean size need
+# Room for trees to come: so much more than those of the mean size need, but beside that for twice the nodes
+# that there are no more than for these, 470 MB.
+SPARE, AHEAD = 1.25, 1 << 23
 
 
 class Tree:
@@ -69,7 +71,7 @@ class Trees(Sequence):
     """Trees one after another, while there are more and more: what an ensemble is made of.
 
     Each is copied to its place in one array, so that none is there twice when they become an ensemble, and
-    may then be forgotten. There is room for as many as are expected; what is not written to takes no memory.
+    may then be forgotten. There is room for those expected; what is not written to takes no memory.
 
     ::
 
@@ -129,8 +131,10 @@ class Trees(Sequence):
             )
         first, last = self._ends[-1], self._ends[-1] + len(nodes)
         if last > len(self._nodes):
-            all_nodes = max(last, last * self.n_expected // (len(self) + 1))
-            self._nodes = _in_room(self._nodes[:first], int(SPARE * all_nodes))
+            expected = last * max(1.0, self.n_expected / (len(self) + 1))
+            room = np.empty(min(int(SPARE * expected), 2 * last + AHEAD), NODE)
+            room[:first] = self._nodes[:first]
+            self._nodes = room
         self._nodes[first:last] = nodes
         self._nodes["categories"][first:last][categorical] = self._set_ends[-1] + np.arange(len(asked))
         self._ends.append(last)
@@ -155,13 +159,6 @@ class Trees(Sequence):
 
 def _categorical(nodes):
     return np.flatnonzero((nodes["categories"] >= 0) & (nodes["feature"] >= 0))
-
-
-def _in_room(nodes, n):
-    """The same nodes where ``n`` have room."""
-    room = np.empty(n, NODE)
-    room[: len(nodes)] = nodes
-    return room
 
 
 class Ensemble:
