@@ -4,7 +4,7 @@
  *     code      7  3  9  3                      sum       b+d  a      c
  *     sum       a  b  c  d                      up to it  b+d  a+b+d  a+b+c+d
  *
- * A word of touched tells which of 64 cells are touched, a word of words which of 64 such words, where codes are long. */
+ * A word of touched tells which of 64 cells are touched, and a word of words which of 64 such words; see touching.h. */
 #ifndef RANKTREES_FEW_H
 #define RANKTREES_FEW_H
 
@@ -31,7 +31,7 @@ typedef struct {
     const int64_t *sums;
     few_cell *cells;
     uint64_t *touched, *words;
-    int64_t n_words; /* of words, or of touched where codes are short */
+    int64_t n_words;
 } few_rows;
 
 /* The best cut so far, and what goes left; the feature is -1 where there is none. */
@@ -51,13 +51,12 @@ typedef struct {
     few_cell missing;
 } few_line;
 
-INLINE void touch_few(int is_long, const few_rows *leaf, uint32_t code, int64_t sum, int64_t count) {
+INLINE void touch_few(const few_rows *leaf, uint32_t code, int64_t sum, int64_t count) {
     few_cell *cell = &leaf->cells[code];
     cell->sum += sum;
     cell->count += count;
     leaf->touched[code >> 6] |= (uint64_t)1 << (code & 63);
-    if (is_long)
-        leaf->words[code >> 12] |= (uint64_t)1 << (code >> 6 & 63);
+    leaf->words[code >> 12] |= (uint64_t)1 << (code >> 6 & 63);
 }
 
 /* The cells of one word of touched, in rising order. */
@@ -97,21 +96,18 @@ INLINE int sum_few(int is_long, const few_rows *leaf, const uint8_t *column, uin
     if (!n)
         return 0;
     for (int64_t i = 0; i < n_loud; i++) {
-        touch_few(is_long, leaf, codes[i], leaf->sums[others[i]], 1);
+        touch_few(leaf, codes[i], leaf->sums[others[i]], 1);
         rest -= leaf->sums[others[i]];
     }
     for (int64_t i = n_loud; i < n; i++)
-        touch_few(is_long, leaf, codes[i], 0, 1);
-    touch_few(is_long, leaf, first, rest, n_all - n);
+        touch_few(leaf, codes[i], 0, 1);
+    touch_few(leaf, first, rest, n_all - n);
     line->missing = *missing;
     missing->sum = missing->count = 0;
     line->n = 0;
-    for (int64_t w = 0; w < leaf->n_words; w++) {
-        if (!is_long)
-            visit_few(leaf, w, &running, line);
-        for (; is_long && leaf->words[w]; leaf->words[w] &= leaf->words[w] - 1)
+    for (int64_t w = 0; w < leaf->n_words; w++)
+        for (; leaf->words[w]; leaf->words[w] &= leaf->words[w] - 1)
             visit_few(leaf, 64 * w + lowest_bit(leaf->words[w]), &running, line);
-    }
     /* the last cut is behind all that have a value; more of the same fill the lanes */
     line->codes[line->n ? line->n - 1 : 0] = missing_code - 1;
     for (int64_t k = line->n ? line->n - 1 : 0; k < line->n + LANES; k++) {

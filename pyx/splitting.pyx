@@ -1236,7 +1236,7 @@ cdef class Finder:
         own.rows, own.sums = &self.order[leaf.start], &self.sums[leaf.start]
         own.quiet = &self.order[leaf.quiet_start]
         own.cells, own.touched = <FewCell*>&self.cells[thread, 0], &self.touched[thread, 0]
-        own.words, own.n_words = own.touched + 64 * n_words, n_words if self.is_long else CELLS // 64
+        own.words, own.n_words = own.touched + 64 * n_words, n_words
         cut.score, cut.feature = best.gain, -1
         best_of_few(
             self.is_long, &own, width, features, &self.columns[0, 0], self.columns.strides[1],
