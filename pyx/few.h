@@ -1,11 +1,10 @@
-/* The best cut of a leaf of few rows: each row is a candidate, and all codes are compared with all.
+/* The best cut of a leaf of few rows: they touch few cells, and the sums up to these lie side by side.
  *
- *     row       0  1  2  3
- *     code      7  3  9  3
- *     sum       a  b  c  d
- *     up to     a+b+d  b+d  a+b+c+d  b+d         the sums of the rows whose code is not above the row's own
+ *     row       0  1  2  3                      code      3    7      9
+ *     code      7  3  9  3                      sum       b+d  a      c
+ *     sum       a  b  c  d                      up to it  b+d  a+b+d  a+b+c+d
  *
- * There are no cells to clear or to visit, and the registers are full where a leaf has some rows. */
+ * A word of touched tells which of 64 cells are touched, and a word of words which of 64 such words; see touching.h. */
 #ifndef RANKTREES_FEW_H
 #define RANKTREES_FEW_H
 
@@ -14,15 +13,25 @@
 #include "gains.h"
 #include "portable.h"
 
-enum { FEW = 64 }; /* of more, cells are cheaper */
+enum {
+    FEW = 256, /* of more, visiting all cells is cheaper */
+    LANES = 8  /* cuts are scored so many at a time */
+};
 
-/* The rows of a leaf, side by side, and how to read their sums. */
 typedef struct {
-    int64_t n, bits;
-    int exact;  /* whether these are all rows of the leaf */
-    int silent; /* whether some of them may add up to nothing */
-    uint32_t rows[FEW];
-    int64_t sums[FEW];
+    int64_t sum, count;
+} few_cell;
+
+/* The rows of a leaf, all or but for the quiet ones, which have no sums; what they add up to, and how to read that. The
+ * cells, and what tells which are touched, are zero before and afterwards. */
+typedef struct {
+    int exact; /* whether these are all rows of the leaf */
+    int64_t n, n_quiet, sum, bits;
+    const uint32_t *rows, *quiet;
+    const int64_t *sums;
+    few_cell *cells;
+    uint64_t *touched, *words;
+    int64_t n_words;
 } few_rows;
 
 /* The best cut so far, and what goes left; the feature is -1 where there is none. */
@@ -35,110 +44,111 @@ typedef struct {
     int missing_left;
 } few_cut;
 
-/* up_to[i]: what the rows add up to whose code is not above codes[i]; a row counts as one where values is NULL. */
-INLINE void add_up(int width, int64_t n, const int64_t *codes, const int64_t *values, int64_t *up_to) {
-    int64_t sums[FEW];
-    for (int i = 0; i < width; i++)
-        sums[i] = 0;
-    for (int64_t j = 0; j < n; j++) {
-        const int64_t code = codes[j], value = values ? values[j] : 1;
-        for (int i = 0; i < width; i++)
-            sums[i] += codes[i] >= code ? value : 0;
-    }
-    for (int i = 0; i < width; i++)
-        up_to[i] = sums[i];
+/* Of one feature: the codes whose rows add something, and the sums up to them. */
+typedef struct {
+    int64_t n, up_to[FEW + LANES], counts[FEW + LANES];
+    uint32_t codes[FEW];
+    few_cell missing;
+} few_line;
+
+INLINE void touch_few(const few_rows *leaf, uint32_t code, int64_t sum, int64_t count) {
+    few_cell *cell = &leaf->cells[code];
+    cell->sum += sum;
+    cell->count += count;
+    leaf->touched[code >> 6] |= (uint64_t)1 << (code & 63);
+    leaf->words[code >> 12] |= (uint64_t)1 << (code >> 6 & 63);
 }
 
-/* heard[i]: what the rows of the same code add up to. A cut is behind a code that adds something. */
-INLINE void add_equal(int width, int64_t n, const int64_t *codes, const int64_t *values, int64_t *heard) {
-    for (int i = 0; i < width; i++) {
-        int64_t sum = 0;
-        for (int64_t j = 0; j < n; j++)
-            sum += codes[i] == codes[j] ? values[j] : 0;
-        heard[i] = sum;
+/* The cells of one word of touched, in rising order. */
+INLINE void visit_few(const few_rows *leaf, int64_t word, few_cell *running, few_line *line) {
+    for (uint64_t bits = leaf->touched[word]; bits; bits &= bits - 1) {
+        const uint32_t code = (uint32_t)(64 * word + lowest_bit(bits));
+        few_cell *cell = &leaf->cells[code];
+        running->sum += cell->sum;
+        running->count += cell->count;
+        line->codes[line->n] = code;
+        line->up_to[line->n] = running->sum;
+        line->counts[line->n] = running->count;
+        line->n += cell->sum != 0;
+        cell->sum = cell->count = 0;
     }
+    leaf->touched[word] = 0;
 }
 
-/* One feature. There are ``width`` candidates, a constant: the rows, and some behind all of them, which leave nothing
- * to the right. Scores are compared as integers, in whose order they are where they are not negative. */
-INLINE void try_cuts(int width, const few_rows *leaf, const int64_t *codes, int32_t feature, int64_t missing_code,
-                     const sums *total, const rules *rule, few_cut *best) {
-    const int64_t mask = ((int64_t)1 << leaf->bits) - 1;
-    int64_t up_to[FEW], counts[FEW], heard[FEW], scores[FEW], missing = 0, n_missing = 0;
-    add_up(width, leaf->n, codes, leaf->sums, up_to);
-    const int counted = rule->min_samples_leaf > 1;
-    for (int i = 0; i < width; i++)
-        counts[i] = 0, heard[i] = 1;
-    if (counted)
-        add_up(width, leaf->n, codes, NULL, counts);
-    if (leaf->silent)
-        add_equal(width, leaf->n, codes, leaf->sums, heard);
+/* Whether the rows have different codes; then what they add up to. Those of the code of the first row, which often are
+ * most, have what the others leave. */
+INLINE int sum_few(int is_long, const few_rows *leaf, const uint8_t *column, uint32_t missing_code, few_line *line) {
+    const int64_t n_all = leaf->n + leaf->n_quiet;
+    const uint32_t first = code_at(is_long, column, leaf->n ? leaf->rows[0] : leaf->quiet[0]);
+    uint32_t codes[FEW], others[FEW];
+    int64_t n = 0, n_loud, rest = leaf->sum;
+    few_cell running = {0, 0}, *missing = &leaf->cells[missing_code];
     for (int64_t i = 0; i < leaf->n; i++) {
-        missing += codes[i] == missing_code ? leaf->sums[i] : 0;
-        n_missing += codes[i] == missing_code;
+        codes[n] = code_at(is_long, column, leaf->rows[i]);
+        others[n] = (uint32_t)i;
+        n += codes[n] != first;
     }
-    for (int side = 0; side < (n_missing ? 2 : 1); side++) {
-        const int64_t more = side ? missing : 0, more_rows = side ? n_missing : 0;
-        int64_t most = -1, code = INT64_MAX, n_left = more_rows, behind = 0;
-        for (int i = 0; i < width; i++) {
-            const int64_t left = up_to[i] + (codes[i] < missing_code ? more : 0);
+    n_loud = n;
+    for (int64_t i = 0; i < leaf->n_quiet; i++) {
+        codes[n] = code_at(is_long, column, leaf->quiet[i]);
+        n += codes[n] != first;
+    }
+    if (!n)
+        return 0;
+    for (int64_t i = 0; i < n_loud; i++) {
+        touch_few(leaf, codes[i], leaf->sums[others[i]], 1);
+        rest -= leaf->sums[others[i]];
+    }
+    for (int64_t i = n_loud; i < n; i++)
+        touch_few(leaf, codes[i], 0, 1);
+    touch_few(leaf, first, rest, n_all - n);
+    line->missing = *missing;
+    missing->sum = missing->count = 0;
+    line->n = 0;
+    for (int64_t w = 0; w < leaf->n_words; w++)
+        for (; leaf->words[w]; leaf->words[w] &= leaf->words[w] - 1)
+            visit_few(leaf, 64 * w + lowest_bit(leaf->words[w]), &running, line);
+    /* the last cut is behind all that have a value; more of the same fill the lanes */
+    line->codes[line->n ? line->n - 1 : 0] = missing_code - 1;
+    for (int64_t k = line->n ? line->n - 1 : 0; k < line->n + LANES; k++) {
+        line->up_to[k] = running.sum;
+        line->counts[k] = running.count;
+    }
+    return line->n > 0;
+}
+
+/* Scores are compared as integers, in whose order they are where they are not negative. */
+INLINE void try_cuts(const few_rows *leaf, int32_t feature, const few_line *line, const sums *total, const rules *rule,
+                     few_cut *best) {
+    const int64_t mask = ((int64_t)1 << leaf->bits) - 1, n = (line->n + LANES - 1) & -LANES;
+    const double all = total->count;
+    int64_t scores[FEW + LANES];
+    for (int side = 0; side < (line->missing.count ? 2 : 1); side++) {
+        const int64_t more = side ? line->missing.sum : 0, more_rows = side ? line->missing.count : 0;
+        int64_t most = -1, k = 0;
+        for (int64_t i = 0; i < n; i++) {
+            const int64_t left = line->up_to[i] + more;
             const double gradient = (double)(left >> leaf->bits), steps = (double)(left & mask);
+            const double count = (double)(line->counts[i] + more_rows);
             const children both = children_of(gradient, steps, total->gradient, total->hessian, rule);
-            const int large_enough = (steps >= rule->min_hessian) & (total->hessian - steps >= rule->min_hessian);
+            const int large_enough = (steps >= rule->min_hessian) & (total->hessian - steps >= rule->min_hessian) &
+                                     (count >= rule->min_samples_leaf) & (all - count >= rule->min_samples_leaf);
             scores[i] = large_enough ? (int64_t)portable_to_bits(children_score(&both)) : -1;
         }
-        if (counted)
-            for (int i = 0; i < width; i++) {
-                const double count = (double)(counts[i] + more_rows), others = total->count - count;
-                scores[i] = (count >= rule->min_samples_leaf) & (others >= rule->min_samples_leaf) ? scores[i] : -1;
-            }
-        if (leaf->silent)
-            for (int i = 0; i < width; i++)
-                scores[i] = heard[i] ? scores[i] : -1;
-        for (int i = 0; i < width; i++)
+        for (int64_t i = 0; i < n; i++)
             most = scores[i] > most ? scores[i] : most;
         const double score = portable_from_bits((uint64_t)most);
         if (most < 0 || score < best->score || (score == best->score && best->feature <= feature))
             continue;
-        for (int i = 0; i < width; i++)
-            code = scores[i] == most && codes[i] < code ? codes[i] : code;
-        best->left = more;
-        for (int64_t i = 0; i < leaf->n; i++) {
-            best->left += codes[i] <= code ? leaf->sums[i] : 0;
-            behind |= codes[i] > code && codes[i] != missing_code && heard[i];
-        }
-        if (n_missing && !side && !behind)
-            code = missing_code - 1; /* behind all that have a value */
-        for (int64_t i = 0; i < leaf->n; i++)
-            n_left += codes[i] <= code;
+        while (scores[k] != most)
+            k++;
         best->score = score;
         best->feature = feature;
-        best->code = (uint32_t)code;
-        best->n_left = (uint32_t)n_left;
-        best->missing_left = n_missing ? side : leaf->exact && 2 * n_left > leaf->n;
+        best->code = line->codes[k];
+        best->left = line->up_to[k] + more;
+        best->n_left = (uint32_t)(line->counts[k] + more_rows);
+        best->missing_left = line->missing.count ? side : leaf->exact && 2 * best->n_left > all;
     }
-}
-
-INLINE void try_feature(int is_long, const few_rows *leaf, const uint8_t *column, int32_t feature,
-                        int64_t missing_code, const sums *total, const rules *rule, few_cut *best) {
-    int64_t codes[FEW], different = 0;
-    for (int64_t i = 0; i < leaf->n; i++) {
-        codes[i] = code_at(is_long, column, leaf->rows[i]);
-        different |= codes[i] ^ codes[0];
-    }
-    if (!different)
-        return;
-    const int width = leaf->n <= 8 ? 8 : leaf->n <= 16 ? 16 : leaf->n <= 32 ? 32 : FEW;
-    for (int64_t i = leaf->n; i < width; i++)
-        codes[i] = INT64_MAX;
-    if (width == 8)
-        try_cuts(8, leaf, codes, feature, missing_code, total, rule, best);
-    else if (width == 16)
-        try_cuts(16, leaf, codes, feature, missing_code, total, rule, best);
-    else if (width == 32)
-        try_cuts(32, leaf, codes, feature, missing_code, total, rule, best);
-    else
-        try_cuts(FEW, leaf, codes, feature, missing_code, total, rule, best);
 }
 
 /* The best cut of the leaf in any of some features, in any order: of equal ones that of the lowest. The codes of
@@ -148,13 +158,13 @@ EACH_WIDTH(void, best_of_few,
            (int is_long, const few_rows *leaf, int64_t n_features, const int32_t *features, const uint8_t *columns,
             int64_t stride, const int64_t *offsets, const sums *total, const rules *rule, few_cut *best),
            (is_long, leaf, n_features, features, columns, stride, offsets, total, rule, best)) {
+    few_line line;
     for (int64_t k = 0; k < n_features; k++) {
         const int32_t f = features[k];
-        const int64_t missing_code = offsets[f + 1] - offsets[f] - 1;
-        if (is_long)
-            try_feature(1, leaf, columns + f * stride, f, missing_code, total, rule, best);
-        else
-            try_feature(0, leaf, columns + f * stride, f, missing_code, total, rule, best);
+        const uint32_t missing_code = (uint32_t)(offsets[f + 1] - offsets[f] - 1);
+        const uint8_t *column = columns + f * stride;
+        if (is_long ? sum_few(1, leaf, column, missing_code, &line) : sum_few(0, leaf, column, missing_code, &line))
+            try_cuts(leaf, f, &line, total, rule, best);
     }
 }
 

@@ -10,7 +10,7 @@ from libc.math cimport INFINITY, fabs, ldexp
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy, memset
 
-from records cimport Leaf, Split, best_value, bytes_of, shares_of_each, worth_threads
+from records cimport Leaf, Node, Split, best_value, bytes_of, chunk_of, shares_of_each, worth_threads
 
 cdef extern from "parting.h" nogil:
     ctypedef struct Way "way":
@@ -282,7 +282,8 @@ cdef class Parter:
             self.split_together(np.full(1, first, np.int32), last, n_threads)
             return n_nodes
         for k in prange(
-            first, last, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"
+            first, last, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic",
+            chunksize=chunk_of(last - first, n_threads),
         ):
             if self.leaves[k].split.feature >= 0:
                 self.split_one(k, self.leaves[k].left)
@@ -430,7 +431,8 @@ def settle_leaves(
     cdef double gradient, hessian
     cdef const uint32_t* rows
     for k in prange(
-        leaves.shape[0], nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"
+        leaves.shape[0], nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic",
+        chunksize=chunk_of(leaves.shape[0], n_threads),
     ):
         if leaves[k].left < 0:
             rows = &order[0] + leaves[k].start
@@ -501,6 +503,35 @@ def settle_by_steps(
                 if largest[i, k] > 0:
                     sums[i] = ldexp(<double>steps[i, k], -places_for(largest[i, k], leaves[k].total.count))
             leaves[k].value = settled(&leaves[k], sums[0], sums[1], l2)
+
+
+def finish_nodes(
+    const Leaf[::1] leaves,             # IN
+    const double[::1] values,           # IN   one per node
+    Node[::1] nodes,                    # OUT  but for the cuts
+    int64_t[::1] codes,                 # OUT  up to which rows go left; -1 where there is no cut
+):
+    """The records of a finished tree. Its categorical nodes are numbered in their order."""
+    cdef int64_t k
+    cdef int32_t n_categorical = 0
+    cdef const Split* split
+    cdef Node* node
+    with nogil:
+        for k in range(leaves.shape[0]):
+            split, node = &leaves[k].split, &nodes[k]
+            memset(node, 0, sizeof(Node))
+            node.value, node.count = values[k], leaves[k].total.count
+            node.left, node.right = leaves[k].left, leaves[k].right
+            node.feature = node.categories = -1
+            codes[k] = -1
+            if node.left < 0:
+                continue
+            node.feature, node.gain, node.missing_left = split.feature, split.gain, split.missing_left
+            if split.categorical:
+                node.categories = n_categorical
+                n_categorical += 1
+            else:
+                codes[k] = split.code
 
 
 def add_values(

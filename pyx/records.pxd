@@ -164,3 +164,8 @@ cdef inline int worth_threads(int n_threads, int64_t n_values, int64_t values_pe
 cdef inline int64_t shares_of_each(int64_t n_leaves, int n_threads) noexcept nogil:
     """Threads take a leaf each where there are many; of a few, each thread takes its share of every one."""
     return n_threads if n_leaves < LEAVES_PER_THREAD * n_threads else 1
+
+
+cdef inline int64_t chunk_of(int64_t n, int n_threads) noexcept nogil:
+    """So many tasks of n are taken at a time: asking for the next takes as long as a small one."""
+    return 1 + n // (16 * n_threads)

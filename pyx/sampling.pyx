@@ -2,10 +2,15 @@
 import numpy as np
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
-from libc.stdlib cimport qsort
 from libc.string cimport memcpy
 
 from records cimport portable_key, portable_random, portable_shuffle, portable_uniform
+
+cdef extern from "drawing.h" nogil:
+    void draw_some(
+        int32_t* line, int64_t first, int64_t last, int64_t n, uint64_t key, uint64_t leaf, uint64_t* marks,
+        int64_t n_words,
+    ) noexcept
 
 
 def uniforms(uint64_t seed, uint64_t stream, double[::1] out, const int64_t[::1] numbers=None):
@@ -33,19 +38,16 @@ def draw_features(
     int32_t[:, ::1] drawn,              # OUT  a line per leaf: the next ones, rising
 ):
     """What `features_of_leaves` shuffles to places ``first`` and on, for leaves of the same candidates."""
-    cdef int64_t i, n = drawn.shape[1], width = usable.shape[0]
+    cdef int64_t i, n = drawn.shape[1], width = usable.shape[0], n_words = (usable[width - 1] >> 6) + 1
     cdef int32_t[::1] line = np.empty(width, np.int32)
+    cdef uint64_t[::1] marks = np.zeros(n_words, np.uint64)
     cdef uint64_t key = portable_key(seed, stream)
     with nogil:
         for i in range(ids.shape[0]):
             memcpy(&line[0], &usable[0], width * sizeof(int32_t))
-            portable_shuffle(&line[0], 0, first + n, width, key, <uint64_t>ids[i] * width)
+            portable_shuffle(&line[0], 0, first, width, key, <uint64_t>ids[i] * width)
+            draw_some(&line[0], first, first + n, width, key, <uint64_t>ids[i], &marks[0], n_words)
             memcpy(&drawn[i, 0], &line[first], n * sizeof(int32_t))
-            qsort(&drawn[i, 0], n, sizeof(int32_t), by_number)
-
-
-cdef int by_number(const void* a, const void* b) noexcept nogil:
-    return (<const int32_t*>a)[0] - (<const int32_t*>b)[0]
 
 
 def features_of_leaves(

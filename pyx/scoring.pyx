@@ -6,6 +6,7 @@ from cython cimport floating
 from cython.parallel cimport prange, threadid
 from libc.math cimport isfinite, isnan
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
+from libc.string cimport memset
 
 from records cimport Node
 
@@ -231,6 +232,24 @@ def node_depths(
                 if nodes[i].feature >= 0:
                     depths[start + nodes[i].left] = depths[i] + 1
                     depths[start + nodes[i].right] = depths[i] + 1
+
+
+def tidy(Node[::1] nodes):
+    """Give the fields that nobody reads their one value."""
+    cdef int64_t i
+    cdef Node* node
+    with nogil:
+        for i in range(nodes.shape[0]):
+            node = &nodes[i]
+            if node.feature == -1:
+                node.cut = node.gain = 0.0
+                node.left = node.right = node.categories = -1
+                node.missing_left = 0
+            if node.categories >= 0:
+                node.cut = 0.0
+            else:
+                node.categories = -1
+            memset(node.unused, 0, sizeof(node.unused))
 
 
 # What can be wrong with a node: in this order it is looked for.

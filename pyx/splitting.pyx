@@ -15,11 +15,10 @@ from ranktrees._core.dtypes import BIN, SPLIT
 from cython.parallel cimport parallel, prange, threadid
 from libc.math cimport INFINITY, fabs
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport qsort
 from libc.string cimport memcpy, memset
 
 from records cimport (
-    Bin, Leaf, Split, best_value, bytes_of, portable_key, portable_shuffle, shares_of_each, worth_threads,
+    Bin, Leaf, Split, best_value, bytes_of, chunk_of, portable_key, shares_of_each, worth_threads,
 )
 
 cdef extern from "bins.h" nogil:
@@ -61,6 +60,12 @@ cdef extern from "columns.h" nogil:
         int sparse, int64_t* cells,
     ) noexcept
 
+cdef extern from "drawing.h" nogil:
+    void draw_some(
+        int32_t* line, int64_t first, int64_t last, int64_t n, uint64_t key, uint64_t leaf, uint64_t* marks,
+        int64_t n_words,
+    ) noexcept
+
 cdef extern from "parting.h" nogil:
     void count_codes_of(
         int is_long, const uint8_t* column, uint32_t code, uint32_t missing, const uint32_t* rows, int64_t n,
@@ -69,13 +74,21 @@ cdef extern from "parting.h" nogil:
 
 cdef extern from "few.h" nogil:
     enum: FEW
+    ctypedef struct FewCell "few_cell":
+        pass
     ctypedef struct FewRows "few_rows":
-        int64_t n
-        int64_t bits
         int exact
-        int silent
-        uint32_t* rows
-        int64_t* sums
+        int64_t n
+        int64_t n_quiet
+        int64_t sum
+        int64_t bits
+        const uint32_t* rows
+        const uint32_t* quiet
+        const int64_t* sums
+        FewCell* cells
+        uint64_t* touched
+        uint64_t* words
+        int64_t n_words
     ctypedef struct FewCut "few_cut":
         double score
         int32_t feature
@@ -468,10 +481,6 @@ cdef inline void after_price(const Split* own, double price, Split* best) noexce
         best.gain -= price
 
 
-cdef int by_number(const void* a, const void* b) noexcept nogil:
-    return (<const int32_t*>a)[0] - (<const int32_t*>b)[0]
-
-
 cdef class Finder:
     """Finds the best splits of leaves. The views of a fit are taken once: a small leaf takes less time.
 
@@ -515,6 +524,7 @@ cdef class Finder:
     cdef int64_t[:, ::1] columns_scratch
     cdef double[:, ::1] scores
     cdef int32_t[:, ::1] drawn, others
+    cdef uint64_t[:, ::1] marks
     cdef Split[::1] found
     cdef object found_records  # the array below: to make one of a view of records takes long
     cdef const int32_t[:, ::1] all_features
@@ -534,13 +544,15 @@ cdef class Finder:
         self.plain = plain and not self.bounded and not np.any(is_categorical)
         n_features = codes.shape[1]
         n_cells = max(min(n_features, GROUP), SHORTLIST) * CELLS
+        n_words = (np.diff(offsets).max(initial=0) + 4095) // 4096
+        self.touched = np.zeros((n_threads, 65 * n_words), np.uint64)
         if self.is_long:
-            n_words = (np.diff(offsets).max() + 4095) // 4096
-            self.touched, n_cells = np.zeros((n_threads, 65 * n_words), np.uint64), 4096 * n_words
+            n_cells = 4096 * n_words
         self.cells = np.zeros((n_threads, n_cells), BIN)
         self.columns_scratch = np.empty((n_threads, SHORTLIST * COPIES * CELLS), np.int64)
         self.scores = np.empty((2, n_features))
         self.drawn, self.others = np.empty((2, n_threads, n_features), np.int32)
+        self.marks = np.zeros((n_threads, n_features // 64 + 1), np.uint64)
         self.found = self.found_records = np.empty(64, SPLIT)
         self.all_features = np.arange(n_features, dtype=np.int32)[None, :]
 
@@ -1172,7 +1184,8 @@ cdef class Finder:
             n_values += (self.leaves[k].stop - self.leaves[k].start) * n_drawn
         n_threads = worth_threads(n_threads, n_values, values_per_thread)
         for k in prange(
-            first, last, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"
+            first, last, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic",
+            chunksize=chunk_of(last - first, n_threads),
         ):
             if self.leaves[k].may_split:
                 self.draw_and_find(k, usable, n_drawn, key, threadid())
@@ -1184,16 +1197,20 @@ cdef class Finder:
         cdef Split found
         cdef int32_t* features = &self.drawn[thread, 0]
         cdef int64_t width = usable.shape[0], first = 0, n
+        cdef bint few = self.plain and leaf.total.count <= FEW and leaf.quiet_start == leaf.quiet_stop
+        cdef bint exact = not self.apart or few  # few rows are counted meanwhile
         memcpy(features, &usable[0], width * sizeof(int32_t))
         while first < width:
             n = min(n_drawn, width - first)
             if n_drawn < width:
-                portable_shuffle(features, first, first + n, width, key, <uint64_t>k * width)
-                qsort(features + first, n, sizeof(int32_t), by_number)
+                draw_some(
+                    features, first, first + n, width, key, <uint64_t>k, &self.marks[thread, 0],
+                    self.marks.shape[1],
+                )
             begin(leaf, self.bounded, &self.rules, &found)
-            self.scan_rows(leaf, features + first, n, not self.apart, thread, &found)
+            self.scan_rows(leaf, features + first, n, exact, thread, &found)
             conclude(leaf, &found, 1, self.bounded, &self.rules)
-            if self.apart:
+            if not exact:
                 self.verify(leaf, features + first, n, False, NULL, thread)
             if leaf.split.feature >= 0:
                 return
@@ -1212,8 +1229,8 @@ cdef class Finder:
         cdef Split* own
         while width > 0 and features[width - 1] < 0:
             width -= 1
-        if self.plain and n_rows <= (FEW if exact else FEW // 2):
-            self.compare_rows(leaf, features, width, exact, best)
+        if self.plain and n_rows <= FEW:
+            self.scan_few(leaf, features, width, exact, thread, best)
             return
         step = 1 if self.is_long else SHORTLIST if not exact or self.same else GROUP
         while first < width:
@@ -1261,24 +1278,22 @@ cdef class Finder:
             else:
                 memset(own, 0, (self.offsets[features[j] + 1] - self.offsets[features[j]]) * sizeof(Bin))
 
-    cdef void compare_rows(
-        self, const Leaf* leaf, const int32_t* features, int64_t width, bint exact, Split* best
+    cdef void scan_few(
+        self, const Leaf* leaf, const int32_t* features, int64_t width, bint exact, int thread, Split* best
     ) noexcept nogil:
         """The best split of a leaf of few rows, in any of some features; see few.h."""
         cdef FewRows own
         cdef FewCut cut
         cdef Sums total = sums_of(leaf.total)
         cdef Rules rules = self.rules_of(leaf, exact)
-        cdef int64_t i, n_quiet = leaf.quiet_stop - leaf.quiet_start if exact else 0
-        cdef int64_t n_loud = leaf.stop - leaf.start, hessians = (<int64_t>1 << self.bits) - 1
-        own.n, own.bits, own.exact, own.silent = n_loud + n_quiet, self.bits, exact, n_quiet > 0
-        for i in range(n_loud):
-            own.rows[i] = self.order[leaf.start + i]
-            own.sums[i] = self.sums[leaf.start + i]
-            own.silent = own.silent or own.sums[i] & hessians == 0
-        for i in range(n_quiet):
-            own.rows[n_loud + i] = self.order[leaf.quiet_start + i]
-            own.sums[n_loud + i] = 0
+        cdef int64_t n_words = self.touched.shape[1] // 65
+        own.exact, own.bits = exact, self.bits
+        own.n, own.n_quiet = leaf.stop - leaf.start, leaf.quiet_stop - leaf.quiet_start if exact else 0
+        own.sum = (leaf.total.gradient << self.bits) + leaf.total.hessian
+        own.rows, own.sums = &self.order[leaf.start], &self.sums[leaf.start]
+        own.quiet = &self.order[leaf.quiet_start]
+        own.cells, own.touched = <FewCell*>&self.cells[thread, 0], &self.touched[thread, 0]
+        own.words, own.n_words = own.touched + 64 * n_words, n_words
         cut.score, cut.feature = best.gain, -1
         best_of_few(
             self.is_long, &own, width, features, &self.columns[0, 0], self.columns.strides[1],
@@ -1290,7 +1305,7 @@ cdef class Finder:
         best.gain, best.feature, best.code = cut.score, cut.feature, cut.code
         best.missing_left, best.order = cut.missing_left, 1
         best.left.gradient = cut.left >> self.bits
-        best.left.hessian = <uint32_t>(cut.left & hessians)
+        best.left.hessian = <uint32_t>(cut.left & ((<int64_t>1 << self.bits) - 1))
         best.left.count = cut.n_left
 
     cdef void scan_columns(

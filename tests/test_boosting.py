@@ -158,7 +158,7 @@ def test_rounds_continue_where_they_were():
     halves = World(seed=3)
     train, first, _, _ = halves.boost(4, subsample=0.6)
     _, second, _, _ = halves.boost(train=train, rounds=range(4, 8), subsample=0.6)
-    assert whole.ensemble_of(trees).digest() == halves.ensemble_of(first + second).digest()
+    assert whole.ensemble_of(trees).digest() == halves.ensemble_of([*first, *second]).digest()
 
 
 def test_no_rows_follow():

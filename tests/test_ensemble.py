@@ -9,7 +9,7 @@ from sklearn.base import clone
 
 from ranktrees._core.dtypes import NODE
 from ranktrees._core.scoring import find_fault
-from ranktrees.ensemble import Ensemble
+from ranktrees.ensemble import Ensemble, Trees
 from reference import scoring as reference
 
 
@@ -38,6 +38,24 @@ def test_from_trees_puts_trees_and_bit_sets_together():
     few = [bits[:-1] for bits in bitsets]
     with pytest.raises(ValueError, match=r"tree 0: categories must be below \d+, its number of bit sets"):
         Ensemble.from_trees(trees, few, n_features=2, categories=categories)
+
+
+def test_trees_become_ensembles_while_more_come():
+    rng = np.random.default_rng(2)
+    others = {"n_features": 2, "categories": [None, [1.0, 2.0, 5.0]]}
+    pairs = [reference.random_tree(rng, size, others["categories"], [0.5]) for size in (1, 40, 9, 3, 30, 5)]
+    pairs = [(nodes, np.concatenate([bits[:1], bits])) for nodes, bits in pairs]  # one set is nobody's
+    for nodes, _ in pairs:
+        nodes["categories"][nodes["categories"] >= 0] += 1
+    trees, ensembles = Trees(2), []
+    for nodes, bits in pairs:
+        trees.append(nodes, bits)
+        ensembles.append(trees.ensemble(**others))
+    for n, ensemble in enumerate(ensembles, start=1):
+        assert ensemble == Ensemble.from_trees(*zip(*pairs[:n], strict=True), **others)
+        assert ensemble == Ensemble.from_trees(*zip(*list(trees)[:n], strict=True), **others)
+        assert not ensemble.nodes.flags.writeable
+    assert trees[-1][0].tobytes() == trees[5][0].tobytes()
 
 
 def test_one_bit_set_per_categorical_node_in_order():

@@ -136,7 +136,7 @@ def test_callbacks_see_each_tree_and_may_stop(n_jobs):
     assert [str(warning.message) for warning in caught] == []
     assert seen == [(i, 40, i) for i in range(1, 6)]
     assert len(others) == 5
-    assert world.ensemble_of(trees) == world.ensemble_of(whole[:5])
+    assert world.ensemble_of(trees) == world.ensemble_of(list(whole)[:5])
 
 
 def test_equal_labels_give_trees_of_one_leaf():

@@ -72,7 +72,8 @@ class Case:
     def from_rows(self, features=None, n_threads=1):
         features = self.features if features is None else np.array(features, np.int32)
         self.finder.look_at(self.leaves, np.zeros((0, 0), np.int64), 1)
-        self.finder.find_directly(self.ids, np.atleast_2d(features), n_threads)
+        for _ in range(2):  # the second time its cells must be zero again
+            self.finder.find_directly(self.ids, np.atleast_2d(features), n_threads)
         return self.found()
 
     def from_long_codes(self, n_threads=1):

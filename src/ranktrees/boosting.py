@@ -8,6 +8,7 @@ import numpy as np
 
 from ranktrees._core import losses, partition
 from ranktrees.callbacks import Progress
+from ranktrees.ensemble import Trees
 from ranktrees.parallel import threads_for
 
 
@@ -88,17 +89,17 @@ def boost(
     callbacks : sequence of callables
         Each sees every Progress; any may ask to stop by returning True.
     ensemble_of : callable
-        Makes an Ensemble of the list of new trees.
+        Makes an Ensemble of the new trees, `Trees`.
 
     Returns
     -------
-    trees : list of (nodes, bit sets)
+    trees : Trees
     train_scores, validation_scores : lists of float
     """
     n_threads, mapper, scores = grower.n_threads, grower.mapper, train.scores
     gradients, hessians = np.empty(len(scores)), np.empty(len(scores))
     held_out = np.arange(0 if validation is None else len(validation.scores), dtype=np.uint32)
-    trees, train_scores, validation_scores = [], [], []
+    trees, train_scores, validation_scores = Trees(len(rounds)), [], []
     for iteration in rounds:
         grower.communicator.at(f"tree {iteration + 1}")
         bound.gradients(scores, gradients, hessians, iteration)
@@ -116,12 +117,13 @@ def boost(
             values = learning_rate * values
         add(grown, values, scores, n_threads)
         follow(grown, values, mapper, grower.codes, left_out, scores, n_threads)
-        trees.append(grown.tree(values, mapper))
+        nodes, bitsets = grown.tree(values, mapper)
+        trees.append(nodes, bitsets)
         if follow_train:
             train_scores.append(train.score())
         if validation is not None:
             if validation.mapper is not mapper:
-                grown = grown.seen_by(validation.mapper, trees[-1][0])
+                grown = grown.seen_by(validation.mapper, nodes)
             followed = validation.mapper, validation.codes, held_out.copy(), validation.scores
             follow(grown, values, *followed, n_threads)
             validation_scores.append(validation.score())

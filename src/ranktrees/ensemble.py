@@ -12,14 +12,18 @@ from numpy.typing import ArrayLike, NDArray
 
 from ranktrees import scoring
 from ranktrees._core.dtypes import NODE
-from ranktrees._core.scoring import FAULTS, find_fault, node_depths
+from ranktrees._core.scoring import FAULTS, find_fault, node_depths, tidy
 from ranktrees.files import replace_file
 from ranktrees.formats import native
 from ranktrees.scorer import Scorer
 
-__all__ = ["Ensemble", "Tree"]
+__all__ = ["Ensemble", "Tree", "Trees"]
 
 MAX_CATEGORIES = 256
+
+# Room for trees to come: so much more than those of the mean size need, but beside that for twice the nodes
+# that there are no more than for these, 470 MB.
+SPARE, AHEAD = 1.25, 1 << 23
 
 
 class Tree:
@@ -61,6 +65,100 @@ class Tree:
     def depth(self) -> int:
         """Number of splits between the root and the deepest leaf."""
         return _depth(self.nodes, np.array([0, len(self.nodes)]))
+
+
+class Trees(Sequence):
+    """Trees one after another, while there are more and more: what an ensemble is made of.
+
+    Each is copied to its place in one array, so that none is there twice when they become an ensemble, and
+    may then be forgotten. There is room for those expected; what is not written to takes no memory.
+
+    ::
+
+        nodes  | tree 0 | tree 1 | ... | room, by the mean size of those before |
+
+    As a sequence they are the pairs that were appended, one bit set per categorical node, in order.
+
+    Parameters
+    ----------
+    n_expected : int
+
+    Examples
+    --------
+    >>> leaf = np.zeros(1, NODE)
+    >>> leaf["feature"] = -1
+    >>> trees = Trees(2)
+    >>> trees.append(leaf)
+    >>> trees.append(leaf)
+    >>> trees.ensemble(n_features=1)
+    Ensemble(n_trees=2, n_nodes=2, depth=0, n_features=1, base=0.0, average=False)
+    """
+
+    def __init__(self, n_expected):
+        self.n_expected = n_expected
+        self._nodes, self._ends = np.empty(0, NODE), [0]
+        self._bitsets, self._set_ends = [np.zeros((0, 8), np.uint32)], [0]
+
+    def __len__(self):
+        return len(self._ends) - 1
+
+    def __getitem__(self, t):
+        t = range(len(self))[t]
+        nodes = self._nodes[self._ends[t] : self._ends[t + 1]].copy()
+        nodes["categories"][_categorical(nodes)] -= self._set_ends[t]
+        return nodes, self._bitsets[t + 1]
+
+    def append(self, nodes, bitsets=None):
+        """Put a tree after the others.
+
+        Parameters
+        ----------
+        nodes : ndarray of `NODE` records
+        bitsets : ndarray of shape (n, 8), uint32, or None
+            What its nodes' ``categories`` count in, from 0.
+
+        Raises
+        ------
+        ValueError
+            If there are fewer bit sets than its nodes ask for.
+        """
+        bitsets = self._bitsets[0] if bitsets is None else bitsets
+        categorical = _categorical(nodes)
+        asked = nodes["categories"][categorical]
+        if asked.max(initial=-1) >= len(bitsets):
+            raise ValueError(
+                f"tree {len(self)}: categories must be below {len(bitsets)}, its number of bit sets"
+            )
+        first, last = self._ends[-1], self._ends[-1] + len(nodes)
+        if last > len(self._nodes):
+            expected = last * max(1.0, self.n_expected / (len(self) + 1))
+            room = np.empty(min(int(SPARE * expected), 2 * last + AHEAD), NODE)
+            room[:first] = self._nodes[:first]
+            self._nodes = room
+        self._nodes[first:last] = nodes
+        self._nodes["categories"][first:last][categorical] = self._set_ends[-1] + np.arange(len(asked))
+        self._ends.append(last)
+        self._bitsets.append(bitsets[asked])
+        self._set_ends.append(self._set_ends[-1] + len(asked))
+
+    def ensemble(self, **others) -> "Ensemble":
+        """Make an ensemble of the trees so far; it shares the nodes, which never change.
+
+        Parameters
+        ----------
+        n_features, categories, base, average
+            As for `Ensemble`.
+
+        Returns
+        -------
+        Ensemble
+        """
+        nodes, bitsets = self._nodes[: self._ends[-1]], np.concatenate(self._bitsets)
+        return Ensemble._owning(nodes, np.array(self._ends, np.int64), bitsets=bitsets, **others)
+
+
+def _categorical(nodes):
+    return np.flatnonzero((nodes["categories"] >= 0) & (nodes["feature"] >= 0))
 
 
 class Ensemble:
@@ -151,8 +249,15 @@ class Ensemble:
         nodes, tree_offsets = np.array(nodes, NODE), np.array(tree_offsets, np.int64)
         self._own(nodes, tree_offsets, bitsets, n_features, categories, base, average)
 
+    @classmethod
+    def _owning(cls, nodes, tree_offsets, *, n_features, bitsets, categories=None, base=0.0, average=False):
+        """One of arrays that are nobody else's."""
+        ensemble = cls.__new__(cls)
+        ensemble._own(nodes, tree_offsets, bitsets, n_features, categories, base, average)
+        return ensemble
+
     def _own(self, nodes, tree_offsets, bitsets, n_features, categories, base, average):
-        """Check the arrays and keep them: they are nobody else's."""
+        """Check the arrays and keep them."""
         self.n_features = int(n_features)
         self.base = float(base)
         self.average = bool(average)
@@ -162,7 +267,6 @@ class Ensemble:
             raise ValueError(f"base must be finite, got {self.base}")
         self.categories = _checked_categories(categories, self.n_features)
         self.nodes, self.tree_offsets = nodes, tree_offsets
-        _tidy(self.nodes)
         _check_nodes(self.nodes, self.tree_offsets, bitsets, self.categories, self.n_features)
         self.bitsets = _tidy_bitsets(self.nodes, bitsets, self.categories)
         for array in (self.nodes, self.tree_offsets, self.bitsets):
@@ -202,22 +306,10 @@ class Ensemble:
         bitsets = [None] * len(trees) if bitsets is None else bitsets
         if len(bitsets) != len(trees):
             raise ValueError(f"bitsets has {len(bitsets)} entries, expected {len(trees)}, one per tree")
-        nodes = np.concatenate([np.zeros(0, NODE), *(np.asarray(tree, NODE) for tree in trees)])
-        sizes = [len(tree) for tree in trees]
-        n_sets = np.array([0 if each is None else len(each) for each in bitsets], np.int64)
-        categorical = np.flatnonzero((nodes["feature"] >= 0) & (nodes["categories"] >= 0))
-        tree = np.repeat(np.arange(len(trees)), sizes)[categorical]
-        unknown = nodes["categories"][categorical] >= n_sets[tree]
-        if unknown.any():
-            t = tree[np.argmax(unknown)]
-            raise ValueError(f"tree {t}: categories must be below {n_sets[t]}, its number of bit sets")
-        nodes["categories"][categorical] += (np.cumsum(n_sets) - n_sets)[tree]
-        sets = np.concatenate([np.zeros((0, 8), np.uint32), *(each for each in bitsets if each is not None)])
-        ensemble = cls.__new__(cls)
-        ensemble._own(
-            nodes, np.cumsum([0, *sizes], dtype=np.int64), sets, n_features, categories, base, average
-        )
-        return ensemble
+        joined = Trees(len(trees))
+        for nodes, sets in zip(trees, bitsets, strict=True):
+            joined.append(np.asarray(nodes, NODE), sets)
+        return joined.ensemble(n_features=n_features, categories=categories, base=base, average=average)
 
     def _replace(self, **changes) -> "Ensemble":
         names = ("nodes", "tree_offsets", "n_features", "bitsets", "categories", "base", "average")
@@ -737,17 +829,6 @@ def _depth(nodes, tree_offsets):
     return int(depths.max(initial=0))
 
 
-def _tidy(nodes):
-    """Give the fields that nobody reads their one value."""
-    leaf = nodes["feature"] == -1
-    for field, value in (("cut", 0), ("gain", 0), ("left", -1), ("right", -1), ("categories", -1)):
-        nodes[field][leaf] = value
-    nodes["missing_left"][leaf] = 0
-    nodes["cut"][nodes["categories"] >= 0] = 0
-    nodes["categories"][nodes["categories"] < 0] = -1
-    nodes["unused"] = 0
-
-
 def _tidy_bitsets(nodes, bitsets, categories):
     """One bit set per categorical node, in their order, without bits of no category."""
     split = np.flatnonzero(nodes["categories"] >= 0)
@@ -799,7 +880,7 @@ def _checked_category_values(feature, values):
 
 
 def _check_nodes(nodes, tree_offsets, bitsets, categories, n_features):
-    """Refuse whatever would let a walk read outside the arrays, never end, or score NaN."""
+    """Refuse whatever would let a walk read outside the arrays, never end, or score NaN; tidy the others."""
     if nodes.ndim != 1 or tree_offsets.ndim != 1 or len(tree_offsets) == 0:
         raise ValueError("nodes and tree_offsets must be one-dimensional, tree_offsets not empty")
     rising = (tree_offsets[1:] > tree_offsets[:-1]).all()  # a tree has at least one node
@@ -808,6 +889,7 @@ def _check_nodes(nodes, tree_offsets, bitsets, categories, n_features):
     if bitsets.ndim != 2 or bitsets.shape[1] != 8:
         raise ValueError(f"bitsets must have shape (n, 8), got {bitsets.shape}")
 
+    tidy(nodes)
     has_categories = np.array([each is not None for each in categories], np.uint8)
     scratch = np.zeros(len(nodes), np.uint8)
     fault = find_fault(nodes, tree_offsets, len(bitsets), has_categories, scratch)

@@ -266,9 +266,7 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
         """A function that makes the model of the trees so far, put after those of ``before``."""
 
         def ensemble_of(trees):
-            added = Ensemble.from_trees(
-                [nodes for nodes, _ in trees],
-                [bitsets for _, bitsets in trees],
+            added = trees.ensemble(
                 n_features=self.n_features_in_,
                 categories=mapper.categories,
                 base=before.base,

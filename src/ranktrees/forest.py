@@ -13,6 +13,7 @@ from ranktrees.boosting import follow
 from ranktrees.callbacks import Progress
 from ranktrees.communicator import ALONE
 from ranktrees.costs import used_features
+from ranktrees.ensemble import Trees
 
 
 def grow_forest(
@@ -59,11 +60,11 @@ def grow_forest(
     callbacks : sequence of callables
         Each sees a Progress per tree; any may ask to stop by returning True.
     ensemble_of : callable
-        Makes an Ensemble of the list of new trees.
+        Makes an Ensemble of the new trees, `Trees`.
 
     Returns
     -------
-    grown : list of (nodes, bit sets)
+    grown : Trees
     sums : ndarray of float64, shape (n_rows,)
         Out-of-bag values, summed in the order of the trees.
     counts : ndarray of int64, shape (n_rows,)
@@ -71,7 +72,7 @@ def grow_forest(
     """
     stopping = []  # holds something when no more trees are wanted
     idle = []  # growers: as many are made as trees grow at the same time
-    grown, sums, counts = [], np.zeros(len(data.labels)), np.zeros(len(data.labels), np.int64)
+    grown, sums, counts = Trees(len(trees)), np.zeros(len(data.labels)), np.zeros(len(data.labels), np.int64)
     used = used_in_stage.copy()
     for _, stage in itertools.groupby(trees, lambda tree: tree // stage_size):
         results = _dealt(
@@ -85,13 +86,14 @@ def grow_forest(
             ),
             itertools.takewhile(lambda tree: not stopping, stage),
         )
-        for tree, rows, values in results:
+        for (nodes, bitsets), rows, values in results:
             if stopping:
                 continue
-            grown.append(tree)
+            grown.append(nodes, bitsets)
             sums[rows] += values
             counts[rows] += 1
-            used |= used_features(tree[0], len(used))
+            if not prices.all_free:
+                used |= used_features(nodes, len(used))
             progress = Progress(trees.start + len(grown), trees.stop, None, None, lambda: ensemble_of(grown))
             wishes = [callback(progress) for callback in callbacks]
             if any(wishes):

@@ -106,21 +106,11 @@ class Grown:
 
     def tree(self, values, mapper):
         """The finished tree: (NODE records, uint32 bit sets of its categorical splits)."""
-        leaves, inner = self.leaves, ~self.is_leaf
-        split = leaves["split"]
-        nodes = np.zeros(len(leaves), NODE)
-        nodes["value"] = values
-        nodes["count"] = leaves["total"]["count"]
-        nodes["feature"] = np.where(inner, split["feature"], -1)
-        nodes["left"], nodes["right"] = leaves["left"], leaves["right"]
-        nodes["gain"] = np.where(inner, split["gain"], 0.0)
-        nodes["missing_left"] = np.where(inner, split["missing_left"], 0)
-        nodes["categories"] = -1
-        categorical = inner & (split["categorical"] == 1)
-        nodes["categories"][categorical] = np.arange(categorical.sum())
-        numeric = inner & ~categorical
-        nodes["cut"][numeric] = mapper.cut_values(split["feature"][numeric], split["code"][numeric])
-        return nodes, np.ascontiguousarray(split["categories"][categorical])
+        nodes, codes = np.empty(len(self.leaves), NODE), np.empty(len(self.leaves), np.int64)
+        partition.finish_nodes(self.leaves, values, nodes, codes)
+        numeric = np.flatnonzero(codes >= 0)
+        nodes["cut"][numeric] = mapper.cut_values(nodes["feature"][numeric], codes[numeric])
+        return nodes, self.leaves["split"]["categories"][nodes["categories"] >= 0]
 
     def seen_by(self, mapper, nodes):
         """The same tree for rows with the codes of another mapper, by the cuts of the finished one."""
@@ -219,7 +209,7 @@ class TreeGrower:
         Returns
         -------
         grown : Grown
-            Its order is a view that the next tree overwrites.
+            Views that the next tree overwrites.
         """
         rows, n_rows = self.rows, len(self.order) if drawn is None else len(drawn)
         key = seed, stream(tree, ROUNDING)
@@ -244,7 +234,7 @@ class TreeGrower:
         self.prices.plant(rows.total[1] * rows.hessian_unit)
         by_layers = self.search.by_layers and not self.max_leaf_nodes
         n_nodes = self._grow_layers() if by_layers else self._grow_leaves()
-        leaves = self.leaves[:n_nodes].copy()
+        leaves = self.leaves[:n_nodes]
         order = self.parter.finish(leaves, n_threads)
         self._settle(leaves, order)
         return Grown(leaves, order)

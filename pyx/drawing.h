@@ -1,0 +1,27 @@
+/* The features that a leaf looks at: drawn without repetition, then in rising order. */
+#ifndef RANKTREES_DRAWING_H
+#define RANKTREES_DRAWING_H
+
+#include "bins.h"
+#include "portable.h"
+
+/* Sort n items, all different and below 64 * n_words: each marks its bit. The marks are 0 before and afterwards. */
+static inline void sort_by_marks(int32_t *items, int64_t n, uint64_t *marks, int64_t n_words) {
+    for (int64_t i = 0; i < n; i++)
+        marks[items[i] >> 6] |= (uint64_t)1 << (items[i] & 63);
+    for (int64_t w = 0; w < n_words; w++) {
+        for (uint64_t bits = marks[w]; bits; bits &= bits - 1)
+            *items++ = (int32_t)(64 * w + lowest_bit(bits));
+        marks[w] = 0;
+    }
+}
+
+/* The places of ``line`` from first to last - 1 get a sample of what is there and behind them, of n items, by
+ * (key, leaf); rising. */
+static inline void draw_some(int32_t *line, int64_t first, int64_t last, int64_t n, uint64_t key, uint64_t leaf,
+                             uint64_t *marks, int64_t n_words) {
+    portable_shuffle(line, first, last, n, key, leaf * (uint64_t)n);
+    sort_by_marks(line + first, last - first, marks, n_words);
+}
+
+#endif
