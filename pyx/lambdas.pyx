@@ -32,6 +32,7 @@ cdef extern from "pairs.h" nogil:
         const double* apart
         const double* deltas
         int shuffled
+    void prefetch(const double* numbers, int64_t n) noexcept
     void count_above(int64_t n, const double* scores, int16_t* ranks) noexcept
     void perturb(
         int64_t n, const double* scores, double scale, uint64_t key, uint64_t first, double* out
@@ -352,7 +353,8 @@ cdef void query_gradients(
     cdef double* shares = columns + 8 * width
     cdef bint turned = task.pairs >= ERR, drawn = undecided or task.noise > 0
     cdef int kind = TURNED if turned else task.pairs
-    cdef double size = 0.0, norm, weight, scale = 1.0 if kind == HINGE else task.sigma
+    cdef double size = 0.0, norm = 1.0, weight, gradient, hessian, scale = 1.0 if kind == HINGE else task.sigma
+    cdef bint last
     cdef int64_t i, k, first, position, end = whole_chunks(n), n_orders = task.n_orders if drawn else 1
     cdef Weighing by
     cdef Ranked* rows
@@ -394,16 +396,21 @@ cdef void query_gradients(
                 kind, task.spread and not undecided, task.norm != NONE, n, min(task.truncation, n - 1),
                 task.sigma, &by, scores, grades, exponentials, gradients, hessians,
             )
+        last = k == n_orders - 1
+        if last:
+            norm = normed(task.norm, 2.0 * scale * (size / n_orders)) / n_orders
         for i in range(n):
             position = rows[i].position
-            out_gradients[position] = gradients[i] if k == 0 else out_gradients[position] + gradients[i]
-            out_hessians[position] = hessians[i] if k == 0 else out_hessians[position] + hessians[i]
-    norm = normed(task.norm, 2.0 * scale * (size / n_orders)) / n_orders
-    for i in range(n):
-        weight = norm if query_weights == NULL else norm * query_weights[i]
-        out_gradients[i] = weight * (scale * out_gradients[i])
-        out_hessians[i] = weight * (scale * scale * out_hessians[i])
-        if clicks != NULL:
+            gradient = gradients[i] if k == 0 else out_gradients[position] + gradients[i]
+            hessian = hessians[i] if k == 0 else out_hessians[position] + hessians[i]
+            if last:
+                weight = norm if query_weights == NULL else norm * query_weights[position]
+                gradient = weight * (scale * gradient)
+                hessian = weight * (scale * scale * hessian)
+            out_gradients[position] = gradient
+            out_hessians[position] = hessian
+    if clicks != NULL:
+        for i in range(n):
             weight = (1.0 if query_weights == NULL else query_weights[i]) / n_orders
             clicks.clicked_costs[start + i] *= weight
             clicks.unclicked_costs[start + i] *= weight
@@ -500,7 +507,7 @@ def gradients(
     int n_threads,
 ):
     """Each row's gradient and hessian: sums of lambda and of sigma^2 weight rho (1 - rho) over its pairs."""
-    cdef int64_t n_queries = offsets.shape[0] - 1, k, q, start, n
+    cdef int64_t n_queries = offsets.shape[0] - 1, k, q, start, n, next, n_next
     cdef int64_t chunk = min(8, 1 + n_queries // (32 * n_threads))
     cdef const double* worths = &worth[0] if worth is not None else NULL
     cdef const double* gaps = &apart[LANES] if apart is not None else NULL
@@ -535,6 +542,13 @@ def gradients(
         start = offsets[q]
         n = offsets[q + 1] - start
         thread = threadid()
+        if k + 1 < n_queries:  # the next query's rows are on their way while this one's pairs are added
+            next = offsets[queries[k + 1]]
+            n_next = offsets[queries[k + 1] + 1] - next
+            prefetch(&scores[next], n_next)
+            prefetch(&grades[next], n_next)
+            prefetch(&out_gradients[next], n_next)
+            prefetch(&out_hessians[next], n_next)
         if all_equal(&grades[start], n):
             memset(&out_gradients[start], 0, n * sizeof(double))
             memset(&out_hessians[start], 0, n * sizeof(double))

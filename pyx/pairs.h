@@ -24,6 +24,14 @@
 #define RUN 256      /* rows that are ranked by counting; sorted runs are merged */
 #define RUN_CHUNK 32 /* of a run; its last is filled up */
 
+/* Have numbers brought near that are needed soon. */
+static inline void prefetch(const double *numbers, int64_t n) {
+#if defined(__GNUC__)
+    for (int64_t i = 0; i < n; i += LANES)
+        __builtin_prefetch(numbers + i);
+#endif
+}
+
 /* ranks = for each of up to RUN rows, how many have a higher score, in 15 bits; rows that are equal in these
  * share a rank. Every two rows are compared, and of short numbers a register holds many. */
 EACH_WIDTH(void, count_above, (int64_t n, const double *RESTRICT scores, int16_t *RESTRICT ranks),
