@@ -24,7 +24,7 @@ from records cimport portable_exp, portable_log2
 cdef extern from "pairs.h" nogil:
     enum: EMPTY_GRADE, RUN
     cpdef enum: LANES
-    enum: PLAIN, SWAPPED, MIXED, TURNED, GIVEN, HINGE
+    enum: PLAIN, SWAPPED, MIXED, SHARED, TURNED, GIVEN, HINGE
     ctypedef struct Weighing:
         const double* worth
         const double* risen
@@ -32,6 +32,7 @@ cdef extern from "pairs.h" nogil:
         const double* apart
         const double* deltas
         int shuffled
+    void prefetch(const double* numbers, int64_t n) noexcept
     void count_above(int64_t n, const double* scores, int16_t* ranks) noexcept
     void perturb(
         int64_t n, const double* scores, double scale, uint64_t key, uint64_t first, double* out
@@ -206,11 +207,17 @@ cdef inline double normed(int norm, double size) noexcept nogil:
     return (portable_log2(1.0 + size) if norm == LOG else 1.0) / size
 
 
+cdef inline int64_t next_hit(const double* grades, int64_t rank, int64_t n) noexcept nogil:
+    while rank < n and not grades[rank] > 0:
+        rank += 1
+    return rank
+
+
 cdef void fill_worth(
     const Task* task, int64_t n, const double* grades, const double* discounts,
     double* worth,    # OUT  of each rank, to a better row that leaves it for one below
     double* risen,    # OUT  of each rank, to a better row that comes from below
-    double* shares,   # OUT  of each rank, what multiplies the differences of pairs whose upper row is there
+    double* shares,   # OUT  of ERR and a rank that counts: what multiplies pairs whose upper row is there
 ) noexcept nogil:
     """What the ranks are worth in this ranking, so that the change by a swap of i and j > i is a product.
 
@@ -223,37 +230,32 @@ cdef void fill_worth(
     ``found[i] w[i] - total[i]`` less the same at j. RR: only the first two relevant rows matter. PAUC: as AP,
     in numbers of irrelevant rows.
     """
-    cdef int64_t r, first = n, second = n, misses = 0, high = 0
+    cdef int64_t r, first, second, hit, misses = 0, high = 0
     cdef double found = 0.0, total = 0.0, ahead = 0.0, below = 0.0
     for r in range(n, whole_chunks(n)):
         worth[r] = risen[r] = 0.0
-    for r in range(n):
-        shares[r] = 1.0
     if task.pairs == ERR:
+        for r in range(min(task.truncation, n)):
+            shares[r] = 1.0 / (1.0 - grades[r])
         total = 1.0
         for r in range(n):
-            shares[r] = 1.0 / (1.0 - grades[r])
             total *= 1.0 - grades[r]
-            risen[r] = total  # for now, the chance to pass rank r
+            risen[r] = total  # here, the chance to pass rank r
         total = 0.0
-        for r in range(n - 1, -1, -1):
+        for r in range(n - 1, 0, -1):
             worth[r] = total
-            if r > 0:
-                total += risen[r - 1] * (discounts[r - 1] - discounts[r])
-        for r in range(n):
-            risen[r] = worth[r]
+            total += risen[r - 1] * (discounts[r - 1] - discounts[r])
+        worth[0] = total
     elif task.pairs == AP:
-        for r in range(n):
+        for r in range(n):  # a branch would often be guessed wrongly
             worth[r] = found * discounts[r] - total
             risen[r] = (found + 1.0) * discounts[r] - total
-            if grades[r] > 0:
-                found += 1.0
-                total += discounts[r]
+            hit = grades[r] > 0
+            found += hit
+            total += hit * discounts[r]
     elif task.pairs == RR:
-        for r in range(n - 1, -1, -1):
-            if grades[r] > 0:
-                second = first
-                first = r
+        first = next_hit(grades, 0, n)
+        second = next_hit(grades, first + 1, n)
         for r in range(n):
             risen[r] = discounts[min(r, first)]
             worth[r] = discounts[first] if r <= first else discounts[min(r, second)]
@@ -264,11 +266,10 @@ cdef void fill_worth(
         for r in range(n):
             worth[r] = -(max(task.low, min(misses + 1, high)) + ahead)
             risen[r] = -(max(task.low, min(misses, high)) + below)
-            if grades[r] > 0:
-                ahead += task.low <= misses < high
-                below += task.low < misses <= high
-            else:
-                misses += 1
+            hit = grades[r] > 0
+            ahead += hit & (task.low <= misses) & (misses < high)
+            below += hit & (task.low < misses) & (misses <= high)
+            misses += 1 - hit
 
 
 cdef struct Clicks:  # of all rows, as they came
@@ -288,7 +289,6 @@ cdef double add_click_pairs(
     Few rows are clicked, so that most pairs are none.
     """
     cdef int64_t i, j, better, worse, clicked, unclicked
-    cdef bint turned = kind == TURNED
     cdef double size = 0.0, difference, weight, gap, x, small, wrong, bend, cost
     for i in range(top):
         for j in range(i + 1, n):
@@ -296,8 +296,9 @@ cdef double add_click_pairs(
             if difference == 0:
                 continue
             weight = weight_of_pair(
-                kind, difference, by.worth[i] - by.worth[j], by.risen[i] - by.risen[j] if turned else 0.0,
-                by.apart[j - i] if kind == MIXED else 0.0, by.shares[i] if turned else 1.0, 0.0,
+                kind, difference, by.worth[i] - by.worth[j],
+                by.risen[i] - by.risen[j] if kind == TURNED else 0.0,
+                by.apart[j - i] if kind == MIXED else 0.0, by.shares[i] if kind == SHARED else 1.0, 0.0,
             )
             gap = scores[i] - scores[j]
             weight = fabs(weight) / (0.01 + fabs(gap) if spread else 1.0)
@@ -350,16 +351,18 @@ cdef void query_gradients(
     cdef double* worth = columns + 6 * width
     cdef double* risen = columns + 7 * width
     cdef double* shares = columns + 8 * width
-    cdef bint turned = task.pairs >= ERR, drawn = undecided or task.noise > 0
-    cdef int kind = TURNED if turned else task.pairs
-    cdef double size = 0.0, norm, weight, scale = 1.0 if kind == HINGE else task.sigma
+    cdef bint by_rows = task.pairs >= ERR, drawn = undecided or task.noise > 0
+    cdef int kind = task.pairs if not by_rows else SHARED if task.pairs == ERR else TURNED
+    cdef double size = 0.0, norm = 1.0, weight, gradient, hessian
+    cdef double scale = 1.0 if kind == HINGE else task.sigma
+    cdef bint last
     cdef int64_t i, k, first, position, end = whole_chunks(n), n_orders = task.n_orders if drawn else 1
     cdef Weighing by
     cdef Ranked* rows
     if undecided:
         n_orders = max(n_orders, UNDECIDED_ORDERS)
     by.worth = discounts
-    if turned:
+    if by_rows:
         by.worth = worth
     by.risen = risen
     by.shares = shares
@@ -380,7 +383,7 @@ cdef void query_gradients(
         for i in range(n, end):
             scores[i] = scores[n - 1]
             grades[i] = EMPTY_GRADE
-        if turned:
+        if by_rows:
             fill_worth(task, n, grades, discounts, worth, risen, shares)
         memset(gradients, 0, end * sizeof(double))
         memset(hessians, 0, end * sizeof(double))
@@ -394,16 +397,21 @@ cdef void query_gradients(
                 kind, task.spread and not undecided, task.norm != NONE, n, min(task.truncation, n - 1),
                 task.sigma, &by, scores, grades, exponentials, gradients, hessians,
             )
+        last = k == n_orders - 1
+        if last:
+            norm = normed(task.norm, 2.0 * scale * (size / n_orders)) / n_orders
         for i in range(n):
             position = rows[i].position
-            out_gradients[position] = gradients[i] if k == 0 else out_gradients[position] + gradients[i]
-            out_hessians[position] = hessians[i] if k == 0 else out_hessians[position] + hessians[i]
-    norm = normed(task.norm, 2.0 * scale * (size / n_orders)) / n_orders
-    for i in range(n):
-        weight = norm if query_weights == NULL else norm * query_weights[i]
-        out_gradients[i] = weight * (scale * out_gradients[i])
-        out_hessians[i] = weight * (scale * scale * out_hessians[i])
-        if clicks != NULL:
+            gradient = gradients[i] if k == 0 else out_gradients[position] + gradients[i]
+            hessian = hessians[i] if k == 0 else out_hessians[position] + hessians[i]
+            if last:
+                weight = norm if query_weights == NULL else norm * query_weights[position]
+                gradient = weight * (scale * gradient)
+                hessian = weight * (scale * scale * hessian)
+            out_gradients[position] = gradient
+            out_hessians[position] = hessian
+    if clicks != NULL:
+        for i in range(n):
             weight = (1.0 if query_weights == NULL else query_weights[i]) / n_orders
             clicks.clicked_costs[start + i] *= weight
             clicks.unclicked_costs[start + i] *= weight
@@ -500,7 +508,7 @@ def gradients(
     int n_threads,
 ):
     """Each row's gradient and hessian: sums of lambda and of sigma^2 weight rho (1 - rho) over its pairs."""
-    cdef int64_t n_queries = offsets.shape[0] - 1, k, q, start, n
+    cdef int64_t n_queries = offsets.shape[0] - 1, k, q, start, n, next, n_next
     cdef int64_t chunk = min(8, 1 + n_queries // (32 * n_threads))
     cdef const double* worths = &worth[0] if worth is not None else NULL
     cdef const double* gaps = &apart[LANES] if apart is not None else NULL
@@ -535,6 +543,13 @@ def gradients(
         start = offsets[q]
         n = offsets[q + 1] - start
         thread = threadid()
+        if k + 1 < n_queries:  # the next query's rows are on their way while this one's pairs are added
+            next = offsets[queries[k + 1]]
+            n_next = offsets[queries[k + 1] + 1] - next
+            prefetch(&scores[next], n_next)
+            prefetch(&grades[next], n_next)
+            prefetch(&out_gradients[next], n_next)
+            prefetch(&out_hessians[next], n_next)
         if all_equal(&grades[start], n):
             memset(&out_gradients[start], 0, n * sizeof(double))
             memset(&out_hessians[start], 0, n * sizeof(double))

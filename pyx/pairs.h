@@ -24,6 +24,14 @@
 #define RUN 256      /* rows that are ranked by counting; sorted runs are merged */
 #define RUN_CHUNK 32 /* of a run; its last is filled up */
 
+/* Have numbers brought near that are needed soon. */
+static inline void prefetch(const double *numbers, int64_t n) {
+#if defined(__GNUC__)
+    for (int64_t i = 0; i < n; i += LANES)
+        __builtin_prefetch(numbers + i);
+#endif
+}
+
 /* ranks = for each of up to RUN rows, how many have a higher score, in 15 bits; rows that are equal in these
  * share a rank. Every two rows are compared, and of short numbers a register holds many. */
 EACH_WIDTH(void, count_above, (int64_t n, const double *RESTRICT scores, int16_t *RESTRICT ranks),
@@ -94,13 +102,14 @@ INLINE void fill_exponentials(int64_t i, int64_t n, double sigma, double middle,
  *   PLAIN     1
  *   SWAPPED   |grade_i - grade_j| * |worth_i - worth_j|, of what ranks are worth
  *   MIXED     |grade_i - grade_j| * (|worth_i - worth_j| + apart of the distance j - i)
- *   TURNED    |grade_i - grade_j| * |worth_i - worth_j| * share_i, of what ranks are worth to the better row: it
- *             leaves rank i (worth) or rises to it (risen)
+ *   SHARED    |grade_i - grade_j| * |worth_i - worth_j| * share_i
+ *   TURNED    |grade_i - grade_j| * |worth_i - worth_j|, of what ranks are worth to the better row: it leaves
+ *             rank i (worth) or rises to it (risen)
  *   GIVEN     deltas[i][j]
  *   HINGE     1; its cost is max(0, sigma - (score_better - score_worse))^2 / 2, of all others
  *             log(1 + e^(-sigma (score_better - score_worse)))
  * With spread, that over a gap of 0.01 + |score_i - score_j|. With sized, the |lambda| are added up. */
-enum { PLAIN, SWAPPED, MIXED, TURNED, GIVEN, HINGE };
+enum { PLAIN, SWAPPED, MIXED, SHARED, TURNED, GIVEN, HINGE };
 
 /* What the pairs of a query read; those arrays are there that their kind needs. */
 typedef struct {
@@ -115,19 +124,19 @@ INLINE double weight_of_pair(int kind, double difference, double swap, double tu
     const double sign = (difference > 0 ? 1.0 : 0.0) - (difference < 0 ? 1.0 : 0.0);
     return kind == SWAPPED  ? difference * fabs(swap)
            : kind == MIXED  ? difference * (fabs(swap) + apart)
-           : kind == TURNED ? difference * share * fabs(difference > 0 ? swap : turned)
+           : kind == SHARED ? difference * share * fabs(swap)
+           : kind == TURNED ? difference * fabs(difference > 0 ? swap : turned)
            : kind == GIVEN  ? sign * given
                             : sign;
 }
 
-/* The lambda of a pair and its curvature. upper and lower are the exponentials of its rows, and share is
- * 1 / (their sum * gap): worse * share is the probability that the order is wrong, over the gap. */
-INLINE double lambda_of_pair(double weight, double gap, double upper, double lower, double share,
+/* The lambda of a pair and its curvature. upper and lower are the exponentials of its rows: the probability that
+ * the upper row is the worse is lower / (upper + lower). */
+INLINE double lambda_of_pair(double difference, double weight, double gap, double upper, double lower,
                              double *curvature) {
-    const double worse = weight > 0 ? lower : upper, better = weight > 0 ? upper : lower;
-    const double lambda = weight * worse * share;
-    *curvature = fabs(lambda) * (better * share) * gap;
-    return lambda;
+    const double share = 1.0 / ((upper + lower) * gap), each = weight * share;
+    *curvature = fabs(each) * (upper * lower * share) * gap;
+    return each * (difference > 0 ? lower : upper);
 }
 
 /* The same of the squared hinge; drop is how far row i scores above row j. */
@@ -138,7 +147,7 @@ INLINE double hinge_of_pair(double sign, double margin, double drop, double *cur
 }
 
 /* Add the pairs of row i, and of row i + 1 if two, with all rows below. Two rows share the loads and stores
- * of those below, and a division: 1 / a is b / (a b). */
+ * of those below. */
 INLINE void add_rows(int kind, int spread, int sized, int two, int64_t i, int64_t n, double sigma,
                      const double *RESTRICT worth, const double *RESTRICT risen,
                      const double *RESTRICT shares, const double *RESTRICT apart,
@@ -147,12 +156,12 @@ INLINE void add_rows(int kind, int spread, int sized, int two, int64_t i, int64_
                      double *RESTRICT gradients, double *RESTRICT hessians, double *RESTRICT size) {
     double gradient_i[LANES] = {0}, hessian_i[LANES] = {0}, gradient_k[LANES] = {0}, hessian_k[LANES] = {0};
     const int64_t k = i + two;
-    const int ranked = kind == SWAPPED || kind == MIXED || kind == TURNED;
+    const int ranked = kind == SWAPPED || kind == MIXED || kind == SHARED || kind == TURNED;
     const double grade_i = grades[i], score_i = scores[i], e_i = exponentials[i];
     const double grade_k = grades[k], score_k = scores[k], e_k = exponentials[k];
     const double worth_i = ranked ? worth[i] : 0.0, risen_i = kind == TURNED ? risen[i] : 0.0;
     const double worth_k = ranked ? worth[k] : 0.0, risen_k = kind == TURNED ? risen[k] : 0.0;
-    const double share_of_i = kind == TURNED ? shares[i] : 1.0, share_of_k = kind == TURNED ? shares[k] : 1.0;
+    const double share_i = kind == SHARED ? shares[i] : 1.0, share_k = kind == SHARED ? shares[k] : 1.0;
     grades[i] = EMPTY_GRADE;
     exponentials[i] = 0.0;
     for (int64_t chunk = i / LANES * LANES; chunk < n; chunk += LANES)
@@ -162,10 +171,10 @@ INLINE void add_rows(int kind, int spread, int sized, int two, int64_t i, int64_
             const double swap = ranked ? worth[j] : 0.0, turned = kind == TURNED ? risen[j] : 0.0;
             const double weight_i = weight_of_pair(
                 kind, grade_i - grade, worth_i - swap, risen_i - turned, kind == MIXED ? apart[j - i] : 0.0,
-                share_of_i, kind == GIVEN ? deltas_i[j] : 0.0);
+                share_i, kind == GIVEN ? deltas_i[j] : 0.0);
             const double weight_k = weight_of_pair(
                 kind, grade_k - grade, worth_k - swap, risen_k - turned, kind == MIXED ? apart[j - k] : 0.0,
-                share_of_k, kind == GIVEN ? deltas_k[j] : 0.0);
+                share_k, kind == GIVEN ? deltas_k[j] : 0.0);
             double lambda_i, lambda_k, curvature_i, curvature_k;
             if (kind == HINGE) {
                 const double there = grade > EMPTY_GRADE ? 1.0 : 0.0;
@@ -174,10 +183,8 @@ INLINE void add_rows(int kind, int spread, int sized, int two, int64_t i, int64_
             } else {
                 const double gap_i = spread ? 0.01 + fabs(score_i - scores[j]) : 1.0;
                 const double gap_k = spread ? 0.01 + fabs(score_k - scores[j]) : 1.0;
-                const double sum_i = (e_i + e) * gap_i, sum_k = two ? (e_k + e) * gap_k : 1.0;
-                const double inverse = 1.0 / (sum_i * sum_k);
-                lambda_i = lambda_of_pair(weight_i, gap_i, e_i, e, inverse * sum_k, &curvature_i);
-                lambda_k = lambda_of_pair(weight_k, gap_k, e_k, e, inverse * sum_i, &curvature_k);
+                lambda_i = lambda_of_pair(grade_i - grade, weight_i, gap_i, e_i, e, &curvature_i);
+                lambda_k = lambda_of_pair(grade_k - grade, weight_k, gap_k, e_k, e, &curvature_k);
             }
             gradient_i[lane] += lambda_i;
             hessian_i[lane] += curvature_i;
@@ -237,32 +244,34 @@ INLINE double pairs_of_query(int kind, int spread, int sized, int64_t n, int64_t
         return pairs_of_query(kind, spread, sized, n, top, sigma, by, scores, grades, exponentials,          \
                               gradients, hessians);                                                          \
     }
+/* Measured pairs: as they are, with their size, and spread. */
+#define MEASURED_PAIRS(name, kind)                                                                           \
+    PAIRS(name, kind, 0, 0)                                                                                  \
+    PAIRS(sized_##name, kind, 0, 1)                                                                          \
+    PAIRS(spread_##name, kind, 1, 1)
 PAIRS(plain_pairs, PLAIN, 0, 0)
 PAIRS(hinge_pairs, HINGE, 0, 0)
-PAIRS(swapped_pairs, SWAPPED, 0, 0)
-PAIRS(sized_swapped_pairs, SWAPPED, 0, 1)
-PAIRS(spread_swapped_pairs, SWAPPED, 1, 1)
-PAIRS(mixed_pairs, MIXED, 0, 1)
-PAIRS(spread_mixed_pairs, MIXED, 1, 1)
-PAIRS(turned_pairs, TURNED, 0, 1)
-PAIRS(spread_turned_pairs, TURNED, 1, 1)
-PAIRS(given_pairs, GIVEN, 0, 1)
-PAIRS(spread_given_pairs, GIVEN, 1, 1)
+MEASURED_PAIRS(swapped_pairs, SWAPPED)
+MEASURED_PAIRS(mixed_pairs, MIXED)
+MEASURED_PAIRS(shared_pairs, SHARED)
+MEASURED_PAIRS(turned_pairs, TURNED)
+MEASURED_PAIRS(given_pairs, GIVEN)
 
 /* Add every pair whose upper row is one of the first top to its rows' gradients and hessians. grades lose what
  * they held. Returns the sum of the |lambda|, or 0 where they are not asked for. */
 static inline double add_pairs(int kind, int spread, int sized, int64_t n, int64_t top, double sigma,
                                const Weighing *by, const double *scores, double *grades,
                                double *exponentials, double *gradients, double *hessians) {
+#define ADD(name) (spread ? spread_##name : sized ? sized_##name : name)
     return (kind == PLAIN    ? plain_pairs
             : kind == HINGE  ? hinge_pairs
-            : kind == MIXED  ? (spread ? spread_mixed_pairs : mixed_pairs)
-            : kind == TURNED ? (spread ? spread_turned_pairs : turned_pairs)
-            : kind == GIVEN  ? (spread ? spread_given_pairs : given_pairs)
-            : spread         ? spread_swapped_pairs
-            : sized          ? sized_swapped_pairs
-                             : swapped_pairs)(n, top, sigma, by, scores, grades, exponentials, gradients,
-                                              hessians);
+            : kind == MIXED  ? ADD(mixed_pairs)
+            : kind == SHARED ? ADD(shared_pairs)
+            : kind == TURNED ? ADD(turned_pairs)
+            : kind == GIVEN  ? ADD(given_pairs)
+                             : ADD(swapped_pairs))(n, top, sigma, by, scores, grades, exponentials, gradients,
+                                                   hessians);
+#undef ADD
 }
 
 #endif

@@ -451,6 +451,22 @@ def test_refined_weights_never_lower_the_measure(measure, rows):
         refine_weights(ranker.ensemble_, X, y, qid=qid, n_repeats=0)
 
 
+@pytest.mark.parametrize("loss", ["ranknet", "gbrank"])
+def test_optimal_steps_of_losses_that_know_no_measure(loss, rows):
+    """No part of a new tree is better than the whole, by what is scored."""
+    X, y, qid = rows
+    scored = {"measure": "ndcg@5", "scoring": "ndcg@5", "step_interval": (1e-6, 100.0)}
+    small = {"max_iter": 4, "max_leaf_nodes": 4, "random_state": 0}
+    model = LambdaMARTRanker(loss=loss, step="optimal", **scored, **small).fit(X, y, qid=qid)
+    before, interval = np.zeros(len(y)), (0.05, 1.0)
+    for n_trees in range(1, 5):
+        after = model.predict(X, n_trees=n_trees)
+        rest = {"qid": qid, "measure": "ndcg@5", "form": "additive", "interval": interval}
+        curve = optimal_weight(before, after - before, y, **rest)
+        assert as_measure("ndcg@5")(y, after, qid=qid) == pytest.approx(curve.value, rel=1e-12)
+        before = after
+
+
 @pytest.mark.parametrize("interval", [(0.1, 5.0), (0.1, 100.0)])
 def test_optimal_steps_are_the_best_weights(interval, rows):
     X, y, qid = rows

@@ -569,6 +569,29 @@ def test_a_long_query_with_truncation():
     assert np.count_nonzero(hessians) > n // 2
 
 
+@pytest.mark.parametrize(
+    "objective",
+    [
+        RankNet(truncation_level=5),
+        LambdaMART("p@5", truncation_level=5),
+        LambdaMART("ndcg@5", truncation_level=5, delta="cut"),
+        LambdaMART("map@5", truncation_level=5, delta="cut"),
+        LambdaMART("err@5", truncation_level=5, delta="cut"),
+    ],
+    ids=repr,
+)
+def test_ties_below_the_level_and_the_cutoff_may_stand_in_any_order(objective):
+    rng = np.random.default_rng(20)
+    labels, scores = (
+        rng.integers(0, 5, 60).astype(np.float64),
+        np.repeat([3.0, 2.5, 1.0, 0.5, 0.1, 0.0], [1, 1, 1, 1, 1, 55]),
+    )
+    order = np.append(np.arange(5), 5 + rng.permutation(55))
+    got = gradients_of(objective.bind(labels[order], None, np.array([0, 60])), scores)
+    gradients, hessians = gradients_of(objective.bind(labels, None, np.array([0, 60])), scores)
+    np.testing.assert_allclose(got, [gradients[order], hessians[order]], rtol=1e-12, atol=1e-14)
+
+
 def test_scores_that_are_not_numbers_are_passed_on():
     labels, _, offsets, scores = make_queries(16, n_queries=3, longest=50)
     scores[::5] = np.nan
