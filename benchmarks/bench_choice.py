@@ -2,9 +2,9 @@
 
     python benchmarks/bench_choice.py [--sets mq2008 ohsumed] [--seeds 3] [--jobs 2] [--keep FOLDER] [--test]
 
-Each library has seven settings, and 35 candidates: a setting alone, or the mean of two, of different seeds,
-whose scores are divided by their standard deviation within validation queries. Boosters may grow 1000 trees
-and stop early, as in `bench_accuracy`.
+Each library has seven settings, and 28 candidates: a setting alone, or the mean of two, whose scores are
+divided by their standard deviation within validation queries. Boosters may grow 1000 trees and stop early, as
+in `bench_accuracy`.
 
     parts of a fold      train  train  train  validation  test
     rehearsal            learn ....... stop   choose              stop: a quarter of the training queries
@@ -52,12 +52,12 @@ SETTINGS = {
     },
     "CatBoost": {
         "YetiRank": catboost(),
-        "YetiRank, depth 5, rate .05": catboost(depth=5, learning_rate=0.05),
-        "YetiRank, depth 4, rate .1": catboost(depth=4, learning_rate=0.1),
-        "YetiRank:mode=NDCG": catboost("YetiRank:mode=NDCG"),
         "QueryRMSE": catboost("QueryRMSE"),
         "QueryRMSE, depth 5, rate .05": catboost("QueryRMSE", depth=5, learning_rate=0.05),
         "RMSE": catboost("RMSE"),
+        "YetiRank, depth 5, rate .05": catboost(depth=5, learning_rate=0.05),
+        "YetiRank, depth 4, rate .1": catboost(depth=4, learning_rate=0.1),
+        "YetiRank:mode=NDCG": catboost("YetiRank:mode=NDCG"),
     },
 }
 DEFAULT = {library: (next(iter(settings)),) for library, settings in SETTINGS.items()}
@@ -89,9 +89,9 @@ def scores_of(library, setting, name, seed, rehearsing):
 
 
 def candidates_of(library):
-    """The settings, each a tuple of one, and all pairs of them."""
+    """The settings, each a tuple of one, and all pairs."""
     settings = SETTINGS[library]
-    return [*((one,) for one in settings), *itertools.combinations_with_replacement(settings, 2)]
+    return [*((one,) for one in settings), *itertools.combinations(settings, 2)]
 
 
 def spread(rows, scores):
@@ -114,7 +114,7 @@ class Results:
         self._scores, self._n_seeds, self._values = scores, n_seeds, {}
 
     def values(self, library, candidate, part):
-        """[float64[n_queries] of each fold]: means over seeds; of two settings the second has the next."""
+        """[float64[n_queries] of each fold]: means over seeds."""
         key = library, candidate, part
         if key not in self._values:
             self._values[key] = [
@@ -128,9 +128,8 @@ class Results:
     def _blend(self, library, candidate, part, fold, seed):
         """The sum of the scores of each setting over their spread among the validation queries."""
         blend = 0.0
-        for step, setting in enumerate(candidate):
-            run = library, setting, (seed + step) % self._n_seeds, part == REHEARSED
-            scores = self._scores[run][fold]
+        for setting in candidate:
+            scores = self._scores[library, setting, seed, part == REHEARSED][fold]
             blend = blend + scores[part == TEST] / spread(self._folds[fold][REHEARSED], scores[0])
         return blend
 
@@ -253,15 +252,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--sets", nargs="+", default=list(data.NAMES))
     parser.add_argument("--libraries", nargs="+", default=list(SETTINGS))
-    parser.add_argument("--seeds", type=int, default=3, help="at least 2, for means of two of a setting")
+    parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--jobs", type=int, default=1, help="fits at the same time, one thread each")
     parser.add_argument("--keep", help="folder of the scores of what is fitted")
     parser.add_argument("--test", action="store_true", help="look at the test queries, too")
     arguments = parser.parse_args()
     if data.folder() is None:
         parser.exit(message="No real data sets here: set RANKTREES_DATA to a folder that has them.\n")
-    if arguments.seeds < 2:
-        parser.error(f"--seeds {arguments.seeds}: expected 2 or more")
     tasks = [
         (library, setting, name, seed, rehearsing)
         for seed in range(arguments.seeds)
