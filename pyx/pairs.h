@@ -130,8 +130,8 @@ INLINE double weight_of_pair(int kind, double difference, double swap, double tu
                             : sign;
 }
 
-/* The lambda of a pair and its curvature. upper and lower are the exponentials of its rows: the probability that
- * the upper row is the worse is lower / (upper + lower). */
+/* The lambda of a pair and its curvature. upper and lower are the exponentials of its rows: that the order is
+ * wrong has the probability lower / (upper + lower) where the upper row is the better. */
 INLINE double lambda_of_pair(double difference, double weight, double gap, double upper, double lower,
                              double *curvature) {
     const double share = 1.0 / ((upper + lower) * gap), each = weight * share;
