@@ -146,7 +146,7 @@ def test_propensities_are_found_where_rows_are_shown_at_random(seed):
 
 
 def test_clicks_are_corrected():
-    """Of three sets: each time above the model of clicks as they are, and on a quarter of its way to labels."""
+    """Of three sets: each time above the model of clicks as they are, and a quarter of its way to labels."""
     gained, possible = [], []
     for seed in range(3):
         (X, y, qid), log, (X_test, y_test, qid_test) = simulated(seed, "weak")
