@@ -66,6 +66,16 @@ INLINE void set_slots(unit *u, uint64_t to, uint64_t high, uint64_t low) {
     u->slots = to | high << 16 | low << 32;
 }
 
+#if defined(__GNUC__) && !defined(__clang__)
+#define EACH_ON_ITS_OWN _Pragma("GCC ivdep")
+#elif defined(__clang__)
+#define EACH_ON_ITS_OWN _Pragma("clang loop vectorize(assume_safety)")
+#elif defined(_MSC_VER)
+#define EACH_ON_ITS_OWN __pragma(loop(ivdep))
+#else
+#define EACH_ON_ITS_OWN
+#endif
+
 /* A plane of a block, a vector of the bench. */
 #define ROWS_OF(start, number) ((start) + BLOCK_ROWS * (size_t)(number))
 
@@ -73,6 +83,10 @@ INLINE void set_slots(unit *u, uint64_t to, uint64_t high, uint64_t low) {
 #define OF(name) name##_row
 #define TARGET
 #define REGISTER uint8_t
+#define TABLE table_row_t
+typedef struct {
+    uint8_t found[1 << MOST_QUESTIONS];
+} table_row_t;
 INLINE uint8_t load_row(const uint8_t *from) { return *from; }
 INLINE void store_row(uint8_t *to, uint8_t x) { *to = x; }
 INLINE uint8_t all_row(uint8_t x) { return x; }
@@ -81,9 +95,15 @@ INLINE uint8_t higher_row(uint8_t x, uint8_t y) { return x > y ? x : y; }
 INLINE uint8_t add_if_row(uint8_t so_far, uint8_t x, uint8_t code, uint8_t bit) {
     return so_far + (x <= code ? bit : 0);
 }
-INLINE uint8_t look_up_row(int n_questions, const uint8_t *table, uint8_t answers) {
-    const uint8_t if_right = table[0], if_left = table[1];
-    return n_questions == 1 ? (answers ? if_left : if_right) : table[answers];
+INLINE table_row_t table_row(const uint8_t *from) {
+    table_row_t table;
+    memcpy(&table, from, sizeof table);
+    return table;
+}
+/* One answer is looked up by arithmetic, which compilers turn into registers of rows. */
+INLINE uint8_t look_up_row(int n_questions, table_row_t table, uint8_t answers) {
+    const uint8_t *found = table.found;
+    return n_questions == 1 ? (uint8_t)(found[0] ^ ((found[0] ^ found[1]) & -answers)) : found[answers];
 }
 #include "units_of_width.h"
 
@@ -91,6 +111,7 @@ INLINE uint8_t look_up_row(int n_questions, const uint8_t *table, uint8_t answer
 #define OF(name) name##_avx2
 #define TARGET FOR_AVX2
 #define REGISTER __m256i
+#define TABLE __m256i
 TARGET INLINE __m256i load_avx2(const uint8_t *from) { return _mm256_loadu_si256((const __m256i *)from); }
 TARGET INLINE void store_avx2(uint8_t *to, __m256i x) { _mm256_storeu_si256((__m256i *)to, x); }
 TARGET INLINE __m256i all_avx2(uint8_t x) { return _mm256_set1_epi8((char)x); }
@@ -99,15 +120,19 @@ TARGET INLINE __m256i higher_avx2(__m256i x, __m256i y) { return _mm256_max_epu8
 TARGET INLINE __m256i add_if_avx2(__m256i so_far, __m256i x, __m256i code, __m256i bit) {
     return _mm256_add_epi8(so_far, _mm256_and_si256(_mm256_cmpeq_epi8(_mm256_min_epu8(x, code), x), bit));
 }
-TARGET INLINE __m256i look_up_avx2(int n_questions, const uint8_t *table, __m256i answers) {
+TARGET INLINE __m256i table_avx2(const uint8_t *from) {
+    return _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)from));
+}
+TARGET INLINE __m256i look_up_avx2(int n_questions, __m256i table, __m256i answers) {
     (void)n_questions;
-    return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)table)), answers);
+    return _mm256_shuffle_epi8(table, answers);
 }
 #include "units_of_width.h"
 
 #define OF(name) name##_avx512
 #define TARGET FOR_AVX512
 #define REGISTER __m512i
+#define TABLE __m512i
 TARGET INLINE __m512i load_avx512(const uint8_t *from) { return _mm512_loadu_si512(from); }
 TARGET INLINE void store_avx512(uint8_t *to, __m512i x) { _mm512_storeu_si512(to, x); }
 TARGET INLINE __m512i all_avx512(uint8_t x) { return _mm512_set1_epi8((char)x); }
@@ -116,9 +141,12 @@ TARGET INLINE __m512i higher_avx512(__m512i x, __m512i y) { return _mm512_max_ep
 TARGET INLINE __m512i add_if_avx512(__m512i so_far, __m512i x, __m512i code, __m512i bit) {
     return _mm512_mask_add_epi8(so_far, _mm512_cmpge_epu8_mask(code, x), so_far, bit);
 }
-TARGET INLINE __m512i look_up_avx512(int n_questions, const uint8_t *table, __m512i answers) {
+TARGET INLINE __m512i table_avx512(const uint8_t *from) {
+    return _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)from));
+}
+TARGET INLINE __m512i look_up_avx512(int n_questions, __m512i table, __m512i answers) {
     (void)n_questions;
-    return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)table)), answers);
+    return _mm512_shuffle_epi8(table, answers);
 }
 #include "units_of_width.h"
 #endif

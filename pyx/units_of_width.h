@@ -1,38 +1,37 @@
 /* The part of units.h that is written once for each kind of REGISTER. */
 
-enum { OF(rows) = sizeof(REGISTER), OF(most) = BLOCK_ROWS / OF(rows) };
+enum { OF(rows) = sizeof(REGISTER) };
 
-/* What a unit found, for so many registers of rows. */
-TARGET INLINE void OF(do_unit)(int n, int n_questions, int n_below, const unit *u, const uint8_t *planes,
+TARGET INLINE void OF(do_unit)(int n_rows, int n_questions, int n_below, const unit *u, const uint8_t *planes,
                                uint8_t *bench) {
     const uint64_t slots = u->slots;
     const uint8_t *high = ROWS_OF(bench, slots >> 16 & 0xffff), *low = ROWS_OF(bench, slots >> 32 & 0xffff);
     uint8_t *to = ROWS_OF(bench, slots & 0xffff);
-    REGISTER found[OF(most)];
-    for (int r = 0; r < n; r++)
-        found[r] = OF(all)(0);
+    const TABLE table = OF(table)(u->table);
+    const uint8_t *plane[MOST_QUESTIONS];
+    REGISTER code[MOST_QUESTIONS];
     for (int q = 0; q < n_questions; q++) {
-        const uint8_t *plane = ROWS_OF(planes, plane_of_question(u, q));
-        const REGISTER code = OF(all)(u->codes[q]), bit = OF(all)((uint8_t)(1 << q));
-        for (int r = 0; r < n; r++)
-            found[r] = OF(add_if)(found[r], OF(load)(plane + r * OF(rows)), code, bit);
+        plane[q] = ROWS_OF(planes, plane_of_question(u, q));
+        code[q] = OF(all)(u->codes[q]);
     }
-    for (int r = 0; r < n; r++)
-        found[r] = OF(look_up)(n_questions, u->table, found[r]);
-    if (n_below > 0)
-        for (int r = 0; r < n; r++)
-            found[r] = OF(lower)(found[r], OF(load)(high + r * OF(rows)));
-    if (n_below > 1)
-        for (int r = 0; r < n; r++)
-            found[r] = OF(higher)(found[r], OF(load)(low + r * OF(rows)));
-    for (int r = 0; r < n; r++)
-        OF(store)(to + r * OF(rows), found[r]);
+    EACH_ON_ITS_OWN
+    for (int i = 0; i < n_rows; i += OF(rows)) {
+        REGISTER found = OF(all)(0);
+        for (int q = 0; q < n_questions; q++)
+            found = OF(add_if)(found, OF(load)(plane[q] + i), code[q], OF(all)((uint8_t)(1 << q)));
+        found = OF(look_up)(n_questions, table, found);
+        if (n_below > 0)
+            found = OF(lower)(found, OF(load)(high + i));
+        if (n_below > 1)
+            found = OF(higher)(found, OF(load)(low + i));
+        OF(store)(to + i, found);
+    }
 }
 
 #define OF_SHAPE(n_questions, n_below)                                                                     \
     case SHAPE(n_questions, n_below):                                                                      \
         do                                                                                                 \
-            OF(do_unit)(n_rows / OF(rows), n_questions, n_below, u++, planes, bench);                      \
+            OF(do_unit)(n_rows, n_questions, n_below, u++, planes, bench);                      \
         while (u < end && u->shape == SHAPE(n_questions, n_below));                                        \
         break;
 #define OF_QUESTIONS(n_questions) OF_SHAPE(n_questions, 0) OF_SHAPE(n_questions, 1) OF_SHAPE(n_questions, 2)
@@ -60,6 +59,7 @@ TARGET static void OF(do_units)(int n_rows, const unit *units, int64_t n, const 
 
 #undef OF_QUESTIONS
 #undef OF_SHAPE
+#undef TABLE
 #undef REGISTER
 #undef TARGET
 #undef OF
