@@ -77,7 +77,7 @@ ctypedef fused integer:
 
 cdef enum:
     GROUP_COLUMNS = 16         # columns laid out together: one cache line of float32
-    TREES_TOGETHER = 16        # at most
+    TREES_TOGETHER = 64        # at most
     NODES_TOGETHER = 1024      # at most: enough for units not to wait for one another, and to have company
     BLOCKS_TOGETHER = 8        # their codes stay in the second cache ...
     UNITS_PASSED = 1 << 12     # ... while so many units pass over them
@@ -165,7 +165,7 @@ def lay_out_walks(
 
 
 def group_trees(Plan[::1] plans, const uint8_t[::1] in_units, Group[::1] groups):
-    """Which trees are done together: (how many groups, inner nodes in units, values). Finds the tables' places."""
+    """Which trees are done together, and where their tables are: (groups, inner nodes in units, values)."""
     cdef Py_ssize_t t, n = 0
     cdef int64_t together = 0, n_nodes = 0, n_values = 0
     cdef Group *group = NULL
@@ -190,8 +190,8 @@ def group_trees(Plan[::1] plans, const uint8_t[::1] in_units, Group[::1] groups)
     return n, n_nodes, n_values
 
 
-# What it takes to have units from a node down: the fewest of them, if so many nodes belong to a unit that begins
-# above, and so many subtrees hang below those. 0 nodes: a leaf, or one subtree whose unit begins here.
+# The fewest units that a subtree takes, if so many of its nodes belong to the unit above, and so many subtrees
+# hang below those. [0][0] is that of a leaf, [0][1] of a subtree that hangs there itself.
 cdef struct Cut:
     int16_t fewest[MOST_QUESTIONS + 1][MOST_BELOW + 1]
     int32_t n_leaves
@@ -219,8 +219,8 @@ def write_units(
 ):
     """Cut trees into as few units as can be, and write those of a group from the lowest up.
 
-    Units of one height wait for none of it. Returns how many units there are, how many a group has at most, and
-    how long the bench must be.
+    Units of one height wait for none of it. Returns how many units there are, how many a group has at most,
+    and how long the bench must be.
     """
     cdef Py_ssize_t g
     cdef int64_t t, n, begin, first, stop, n_units = 0, most = 1, size = 1, bench_size = 1
@@ -302,6 +302,7 @@ cdef int64_t draft_tree(
     drafts[n].top = drafts[n].first_leaf = 0
     n += 1
     while at < n:
+        memset(&drafts[at].made, 0, sizeof(unit))
         drafts[at].made.tree = tree
         n = draft_unit(nodes, planes, codes, cuts, plan.n_leaves, table, drafts, at, n)
         at += 1
@@ -926,8 +927,8 @@ cdef class Program:
         """sums[row] += the values of the leaves of the row, tree after tree."""
         cdef category_sets sets
         cdef Machine machine = Machine(
-            [<const unit *> &self.units[0, 0, 0], <const unit *> &self.units[1, 0, 0]], &self.groups[0], &self.plans[0], &self.tables[0],
-            <const walk_node *> &self.nodes[0], NULL, &self.values[0],
+            [<const unit *> &self.units[0, 0, 0], <const unit *> &self.units[1, 0, 0]], &self.groups[0],
+            &self.plans[0], &self.tables[0], <const walk_node *> &self.nodes[0], NULL, &self.values[0],
             self.few_rows,
         )
         cdef Run runs[3]

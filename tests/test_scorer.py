@@ -92,12 +92,7 @@ def links(n_leaves):
     """Every tree of so many leaves, as nested pairs (left, right); None is a leaf."""
     if n_leaves == 1:
         return [None]
-    return [
-        (left, right)
-        for n in range(1, n_leaves)
-        for left in links(n)
-        for right in links(n_leaves - n)
-    ]
+    return [(left, right) for n in range(1, n_leaves) for left in links(n) for right in links(n_leaves - n)]
 
 
 def tree_of(link, rng):
