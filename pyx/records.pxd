@@ -118,6 +118,7 @@ cdef struct Plane:
     int32_t cuts
     int32_t answers        # which row of answers, or -1
     int32_t missing_left   # 1: a missing value is below all cuts, 0: above
+    int32_t place          # in a block
 
 
 # How a tree is scored. Those in units have a result: the vector of the bench that holds each row's leaf.

@@ -190,8 +190,8 @@ def group_trees(Plan[::1] plans, const uint8_t[::1] in_units, Group[::1] groups)
     return n, n_nodes, n_values
 
 
-# The fewest units that a subtree takes, if so many of its nodes belong to the unit above, and so many subtrees
-# hang below those. [0][0] is that of a leaf, [0][1] of a subtree that hangs there itself.
+# The fewest units that a subtree takes, if so many of its nodes belong to the unit above, and so many
+# subtrees hang below those. [0][0] is that of a leaf, [0][1] of a subtree that hangs there itself.
 cdef struct Cut:
     int16_t fewest[MOST_QUESTIONS + 1][MOST_BELOW + 1]
     int32_t n_leaves
@@ -453,19 +453,16 @@ cdef int64_t write_group(
     return n_slots
 
 
-def without_missing(const uint64_t[:, ::1] units, const Plane[::1] planes):
-    """The same units for blocks in which nothing is missing: two planes that differ by that are one."""
+def with_planes(const uint64_t[:, ::1] units, const uint32_t[::1] planes):
+    """The same units that ask ``planes[p]`` where they ask ``p``."""
     cdef Py_ssize_t i
     cdef int q
-    cdef uint64_t plane
     cdef uint64_t[:, ::1] found = np.array(units)
     cdef unit *to
     for i in range(units.shape[0]):
         to = <unit *> &found[i, 0]
         for q in range(MOST_QUESTIONS):
-            plane = plane_of_question(to, q)
-            if planes[plane].cuts < 0 and planes[plane].answers < 0:
-                set_plane(to, q, plane - 1)
+            set_plane(to, q, planes[plane_of_question(to, q)])
     return np.asarray(found)
 
 
@@ -527,7 +524,7 @@ cdef bint encode_column(
     cdef int32_t p
     cdef uint8_t missing = 0
     cdef uint8_t *to
-    cdef const uint8_t *counts
+    cdef const uint8_t *counts = NULL
     cdef const uint8_t *answers
     cdef const uint64_t *found_by
     cdef uint16_t category[BLOCK_ROWS]
@@ -537,13 +534,12 @@ cdef bint encode_column(
                 asked.categories + column.first_category, column.n_categories, values[i]
             )
     for p in range(column.first_plane, column.first_plane + column.n_planes):
-        to = codes + p * BLOCK_ROWS
+        to = codes + asked.planes[p].place * BLOCK_ROWS
         if asked.planes[p].answers >= 0:
             answers = asked.answers + asked.planes[p].answers * (MOST_CATEGORIES + 1)
             for i in range(n_rows):
                 to[i] = answers[category[i]]
             continue
-        counts = to - BLOCK_ROWS
         if asked.planes[p].cuts >= 0:
             counts = to
             found_by = asked.coders + asked.planes[p].cuts * asked.coder_words

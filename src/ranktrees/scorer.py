@@ -161,7 +161,8 @@ class _Questions:
     """What an ensemble asks of rows: columns, their planes of codes, the plane and code of each inner node.
 
     A plane holds at most 254 cuts, for 255 codes and one of missing values; the further cuts of a feature
-    have further planes. Where missing values go left in some nodes and right in others, there are two.
+    have further planes. Where missing values go left in some nodes and right in others, there are two, of
+    which rows without missing values need one: the others come last in a block, out of the way.
 
     Walks look a category up in the set of its node. In units, a categorical split has a plane of answers: 0
     goes left, 1 goes right; equal ones share it.
@@ -187,6 +188,18 @@ class _Questions:
             self.columns.append(
                 (feature, first_plane, len(self.planes) - first_plane, 0, first, stop - first)
             )
+        self._find_places()
+
+    def _find_places(self):
+        """From here on a plane is known by its place."""
+        self.planes = np.array([(*plane, 0) for plane in self.planes], PLANE)
+        again = (self.planes["cuts"] < 0) & (self.planes["answers"] < 0)
+        place = np.zeros(len(again) + 1, np.uint32)
+        place[np.argsort(again, kind="stable")] = np.arange(len(again))
+        self.planes["place"] = place[:-1]
+        self.plane_of_node, self.set_planes = place[self.plane_of_node], place[self.set_planes]
+        self.without_missing = np.arange(len(place), dtype=np.uint32)
+        self.without_missing[place[:-1][again]] = place[np.flatnonzero(again) - 1]
 
     def _ask_cuts(self, nodes, own):
         cuts = np.sort(nodes["cut"][own])
@@ -253,7 +266,7 @@ def _program(ensemble, questions, plans, in_units):
     """What the kernels run. Blocks of so few rows that it costs less are walked, sixteen trees at a time."""
     nodes, tree_offsets = ensemble.nodes, ensemble.tree_offsets
     asked = questions.plane_of_node, questions.code_of_node
-    planes, columns = np.array(questions.planes, PLANE), np.array(questions.columns, COLUMN)
+    planes, columns = questions.planes, np.array(questions.columns, COLUMN)
     in_units = in_units & (len(planes) <= _kernels.MOST_PLANES_IN_UNITS)
     groups = np.zeros(ensemble.n_trees, GROUP)
     n_groups, n_nodes, n_values = _kernels.group_trees(plans, in_units.view(np.uint8), groups)
@@ -279,7 +292,7 @@ def _program(ensemble, questions, plans, in_units):
         answers,
         ensemble.category_table[0],
         column_of_feature,
-        np.stack([_kernels.without_missing(units, planes), units]),
+        np.stack([_kernels.with_planes(units, questions.without_missing), units]),
         groups,
         plans,
         tables,
