@@ -42,6 +42,7 @@ enum {
     MOST_SHAPES = (MOST_QUESTIONS + 1) * (MOST_BELOW + 1),
     TO_LOW = 0, /* instead of the number of a leaf */
     TO_HIGH = 255,
+    UNITS_AHEAD = 16, /* are fetched into the first cache */
 };
 
 /* How many questions it asks, and how many subtrees are below. */
@@ -74,6 +75,12 @@ INLINE void set_slots(unit *u, uint64_t to, uint64_t high, uint64_t low) {
 #define EACH_ON_ITS_OWN __pragma(loop(ivdep))
 #else
 #define EACH_ON_ITS_OWN
+#endif
+
+#if defined(__GNUC__)
+#define FETCH(from) __builtin_prefetch(from)
+#else
+#define FETCH(from) (void)(from)
 #endif
 
 /* A plane of a block, a vector of the bench. */
