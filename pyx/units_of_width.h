@@ -32,7 +32,7 @@ TARGET INLINE void OF(do_unit)(int n_rows, int n_questions, int n_below, const u
 #define OF_SHAPE(n_questions, n_below)                                                                     \
     case SHAPE(n_questions, n_below):                                                                      \
         do                                                                                                 \
-            OF(do_unit)(n_rows, n_questions, n_below, u++, planes, bench);                      \
+            OF(do_unit)(n_rows, n_questions, n_below, u++, planes, bench);                                 \
         while (u < end && u->shape == SHAPE(n_questions, n_below));                                        \
         break;
 #define OF_QUESTIONS(n_questions) OF_SHAPE(n_questions, 0) OF_SHAPE(n_questions, 1) OF_SHAPE(n_questions, 2)
