@@ -26,9 +26,10 @@ CUTS_PER_PLANE = _kernels.MISSING_CODE - 1
 # How many inner nodes a unit may have: where bytes are not looked up in registers, more do not pay.
 MOST_QUESTIONS = {"avx512": 4, "avx2": 4, "portable": 1}
 
-# Nanoseconds, as measured: for an inner node over a whole block and over one of few rows; for a walk and each
-# of its steps; for a row's answer to a categorical split.
-NODE = {"avx512": (0.95, 0.6), "avx2": (1.8, 0.8), "portable": (5.0, 2.0)}
+# Nanoseconds, as measured: for an inner node over a whole block; for one over a block of few rows, so that it
+# breaks even with walks about where it should; for a walk and each of its steps; for a row's answer to a
+# categorical split.
+NODE = {"avx512": (1.15, 0.6), "avx2": (2.3, 0.65), "portable": (5.9, 1.4)}
 WALK = 4.0, 0.45
 ANSWER = 0.4
 
