@@ -122,9 +122,10 @@ cdef struct Plane:
     int32_t cuts
     int32_t answers        # which row of answers, or -1
     int32_t missing_left   # 1: a missing value is below all cuts, 0: above
+    int32_t place          # in a block
 
 
-# How a tree is scored. Those in steps have a result: the vector of the bench that holds each row's leaf.
+# How a tree is scored. Those in units have a result: the vector of the bench that holds each row's leaf.
 cdef struct Plan:
     int64_t table          # where the values of its leaves are
     int64_t root           # among the nodes to walk
@@ -134,10 +135,10 @@ cdef struct Plan:
     int32_t unused
 
 
-# Trees that are done together, their steps interleaved; or one that is walked.
+# Trees that are done together, their units interleaved; or one that is walked.
 cdef struct Group:
-    int64_t first_step
-    int64_t n_steps
+    int64_t first_unit
+    int64_t n_units
     int64_t first_tree
     int64_t n_trees
 

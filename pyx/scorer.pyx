@@ -4,17 +4,17 @@
       | encode     per feature: how many of its cuts are below each value
       v
     codes    [block][plane][row], a byte each
-      | blend, or walk       per tree: the leaf of each row
+      | units, or walks      per tree: the leaf of each row
       v
     sums     += the leaves' values, tree after tree
 
-See blend.h and walking.h.
+See units.h and walking.h.
 """
 import numpy as np
 
 from cython cimport floating
 from cython.parallel cimport prange, threadid
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from records cimport Column, Group, Node, Plan, Plane
@@ -33,19 +33,27 @@ cdef extern from "coding.h" nogil:
     void encode_floats(int64_t n, const float *values, const coder_float *coder, uint8_t *codes)
     void encode_doubles(int64_t n, const double *values, const coder_double *coder, uint8_t *codes)
 
-cdef extern from "blend.h" nogil:
+cdef extern from "units.h" nogil:
     enum:
         BLOCK_ROWS
         MOST_LEAVES
-    uint64_t make_step(
-        uint64_t code, uint64_t plane, uint64_t left, uint64_t right, uint64_t to, uint64_t tree
-    )
-    int tree_of_step(uint64_t step)
-    int plane_of_step(uint64_t step)
-    uint64_t with_plane(uint64_t step, uint64_t plane)
+        MOST_QUESTIONS
+        MOST_BELOW
+        MOST_SHAPES
+        TO_LOW
+        TO_HIGH
+    ctypedef struct unit:
+        uint8_t codes[4]
+        uint8_t shape
+        uint8_t tree
+        uint8_t table[16]
+    int SHAPE(int n_questions, int n_below)
+    uint64_t plane_of_question(const unit *u, int question)
+    void set_plane(unit *u, int question, uint64_t plane)
+    void set_slots(unit *u, uint64_t to, uint64_t high, uint64_t low)
     int64_t table_size(int n_leaves)
     void set_value(double *table, int n_leaves, int leaf, double value)
-    void blend(int n_rows, const uint64_t *steps, int64_t n, const uint8_t *planes, uint8_t *bench)
+    void do_units(int n_rows, const unit *units, int64_t n, const uint8_t *planes, uint8_t *bench)
     void add_values(int n_rows, int n_leaves, const uint8_t *found, const double *table, double *sums)
 
 cdef extern from "walking.h" nogil:
@@ -69,20 +77,22 @@ ctypedef fused integer:
 
 cdef enum:
     GROUP_COLUMNS = 16         # columns laid out together: one cache line of float32
-    TREES_TOGETHER = 16        # at most, as the steps have room for
-    STEPS_TOGETHER = 256       # at most, unless one tree has more: enough not to wait for one another
+    TREES_TOGETHER = 64        # at most
+    NODES_TOGETHER = 1024      # at most: enough for units not to wait for one another, and to have company
     BLOCKS_TOGETHER = 8        # their codes stay in the second cache ...
-    STEPS_PASSED = 1 << 14     # ... while so many steps pass over them
+    UNITS_PASSED = 1 << 12     # ... while so many units pass over them
     ALIGNMENT = 64
     MOST_CATEGORIES = 256
+    NEVER = 1 << 12
 
 ROWS_PER_BLOCK = BLOCK_ROWS
 MISSING_CODE = MISSING
 SET_CODE = CODE_OF_SET
 WALKS_TOGETHER = WALKS
-MOST_PLANES_IN_STEPS = 1 << 16
-MOST_LEAVES_IN_STEPS = MOST_LEAVES
+MOST_PLANES_IN_UNITS = 1 << 16
+MOST_LEAVES_IN_UNITS = MOST_LEAVES
 N_ANSWERS = MOST_CATEGORIES + 1
+WORDS_OF_UNIT = sizeof(unit) // sizeof(uint64_t)
 
 
 cdef inline Py_ssize_t blocks_of(Py_ssize_t n_rows) noexcept nogil:
@@ -154,139 +164,305 @@ def lay_out_walks(
                     end += 2
 
 
-def group_trees(Plan[::1] plans, const uint8_t[::1] in_steps, Group[::1] groups):
-    """Which trees are done together; returns how many groups there are. Also finds the tables' places."""
+def group_trees(Plan[::1] plans, const uint8_t[::1] in_units, Group[::1] groups):
+    """Which trees are done together, and where their tables are: (groups, inner nodes in units, values)."""
     cdef Py_ssize_t t, n = 0
-    cdef int64_t n_steps = 0, n_values = 0
+    cdef int64_t together = 0, n_nodes = 0, n_values = 0
     cdef Group *group = NULL
     for t in range(plans.shape[0]):
-        if in_steps[t]:
-            if (
-                group == NULL or group.n_trees == TREES_TOGETHER
-                or group.n_steps + plans[t].n_leaves - 1 > STEPS_TOGETHER
-            ):
+        plans[t].table = n_values
+        if in_units[t]:
+            together += plans[t].n_leaves - 1
+            if group == NULL or group.n_trees == TREES_TOGETHER or together > NODES_TOGETHER:
                 group = &groups[n]
-                group[0] = Group(n_steps, 0, t, 0)
+                group[0] = Group(0, 0, t, 0)
+                together = plans[t].n_leaves - 1
                 n += 1
             group.n_trees += 1
-            group.n_steps += plans[t].n_leaves - 1
-            n_steps += plans[t].n_leaves - 1
-            plans[t].table = n_values
+            n_nodes += plans[t].n_leaves - 1
             n_values += table_size(plans[t].n_leaves)
             plans[t].result = 0
         else:
-            groups[n] = Group(n_steps, 0, t, 1)
+            groups[n] = Group(0, 0, t, 1)
             n += 1
             group = NULL
-            plans[t].table = n_values
             plans[t].result = -1
-    return n, n_steps, n_values
+    return n, n_nodes, n_values
 
 
-def write_steps(
+# The fewest units that a subtree takes, if so many of its nodes belong to the unit above, and so many
+# subtrees hang below those. [0][0] is that of a leaf, [0][1] of a subtree that hangs there itself.
+cdef struct Cut:
+    int16_t fewest[MOST_QUESTIONS + 1][MOST_BELOW + 1]
+    int32_t n_leaves
+
+
+cdef struct Draft:
+    unit made
+    int64_t top                        # the node where it begins
+    int32_t first_leaf                 # the number of the first leaf below it
+    int32_t high, low                  # drafts, or -1
+    int32_t height                     # one more than that of the higher one below
+    int32_t slot
+
+
+def write_units(
     const Node[::1] nodes,               # IN
     const int64_t[::1] tree_offsets,     # IN
     const uint32_t[::1] planes,          # IN  of each inner node
     const uint8_t[::1] codes,            # IN
-    const Group[::1] groups,             # IN
+    int most_questions,                  # of a unit
+    Group[::1] groups,                   # IN and OUT first_unit, n_units
     Plan[::1] plans,                     # IN and OUT result
-    uint64_t[::1] steps,                 # OUT
+    uint64_t[:, ::1] units,              # OUT
     double[::1] tables,                  # OUT
 ):
-    """Write the trees in steps, the nodes of a group from the lowest up; returns how long the bench must be.
+    """Cut trees into as few units as can be, and write those of a group from the lowest up.
 
-    A node's height is one more than that of its higher child; nodes of one height wait for none of it.
+    Units of one height wait for none of it. Returns how many units there are, how many a group has at most,
+    and how long the bench must be.
     """
     cdef Py_ssize_t g
-    cdef int64_t most = 0, size = 0
+    cdef int64_t t, n, begin, first, stop, n_units = 0, most = 1, size = 1, bench_size = 1
     for g in range(groups.shape[0]):
-        size = max(
-            size, tree_offsets[groups[g].first_tree + groups[g].n_trees] - tree_offsets[groups[g].first_tree]
-        )
-    cdef int32_t[:, ::1] scratch = np.empty((5, size + 2), np.int32)
+        first, stop = groups[g].first_tree, groups[g].first_tree + groups[g].n_trees
+        size = max(size, tree_offsets[stop] - tree_offsets[first])
+    cdef uint8_t[::1] cut_bytes = np.empty(size * sizeof(Cut), np.uint8)
+    cdef uint8_t[::1] draft_bytes = np.empty(size * sizeof(Draft), np.uint8)
+    cdef Cut *cuts = <Cut *> &cut_bytes[0]
+    cdef Draft *drafts = <Draft *> &draft_bytes[0]
+    cdef int32_t[:, ::1] scratch = np.empty((3, (size + 1) * MOST_SHAPES), np.int32)
+    cdef unit *to = <unit *> &units[0, 0]
     with nogil:
         for g in range(groups.shape[0]):
-            if plans[groups[g].first_tree].result >= 0:
-                most = max(most, write_group(
-                    &nodes[0], &tree_offsets[0], &planes[0], &codes[0], groups[g], &plans[0], &steps[0],
-                    &tables[0],
-                    &scratch[0, 0], &scratch[1, 0], &scratch[2, 0], &scratch[3, 0], &scratch[4, 0],
-                ))
-    return most
+            first, stop = groups[g].first_tree, groups[g].first_tree + groups[g].n_trees
+            groups[g].first_unit = n_units
+            if plans[first].result < 0:
+                continue
+            n = 0
+            for t in range(first, stop):
+                begin = tree_offsets[t]
+                plans[t].result = <int32_t> n
+                count_units(&nodes[begin], tree_offsets[t + 1] - begin, most_questions, cuts)
+                n = draft_tree(
+                    &nodes[begin], &planes[begin], &codes[begin], cuts, <uint8_t> (t - first), &plans[t],
+                    &tables[plans[t].table], drafts, n,
+                )
+            bench_size = max(bench_size, write_group(
+                drafts, n, to + n_units, &scratch[0, 0], &scratch[1, 0], &scratch[2, 0]
+            ))
+            for t in range(first, stop):
+                plans[t].result = drafts[plans[t].result].slot if plans[t].n_leaves > 1 else 0
+            groups[g].n_units = n
+            n_units += n
+            most = max(most, n)
+    return n_units, most, bench_size
+
+
+cdef void count_units(const Node *nodes, int64_t n_nodes, int most_questions, Cut *cuts) noexcept nogil:
+    cdef int64_t i
+    cdef int q, r, s, t, units
+    cdef int fewest
+    cdef Cut *cut
+    cdef const Cut *left
+    cdef const Cut *right
+    for i in range(n_nodes - 1, -1, -1):
+        cut = &cuts[i]
+        for q in range(MOST_QUESTIONS + 1):
+            for s in range(MOST_BELOW + 1):
+                cut.fewest[q][s] = NEVER
+        if nodes[i].feature < 0:
+            cut.n_leaves = 1
+            cut.fewest[0][0] = 0
+            continue
+        left = &cuts[nodes[i].left]
+        right = &cuts[nodes[i].right]
+        cut.n_leaves = left.n_leaves + right.n_leaves
+        fewest = NEVER
+        for q in range(most_questions):
+            for r in range(most_questions - q):
+                for s in range(MOST_BELOW + 1):
+                    for t in range(MOST_BELOW + 1 - s):
+                        units = left.fewest[q][s] + right.fewest[r][t]
+                        if units < cut.fewest[q + r + 1][s + t]:
+                            cut.fewest[q + r + 1][s + t] = <int16_t> units
+                        fewest = min(fewest, units)
+        cut.fewest[0][1] = <int16_t> (fewest + 1)
+
+
+cdef int64_t draft_tree(
+    const Node *nodes, const uint32_t *planes, const uint8_t *codes, const Cut *cuts, uint8_t tree,
+    const Plan *plan, double *table, Draft *drafts, int64_t n,
+) noexcept nogil:
+    # Drafts from the root down, after n others; returns how many there are then.
+    cdef int64_t at = n
+    if nodes[0].feature < 0:
+        set_value(table, 1, 0, nodes[0].value)
+        return n
+    drafts[n].top = drafts[n].first_leaf = 0
+    n += 1
+    while at < n:
+        memset(&drafts[at].made, 0, sizeof(unit))
+        drafts[at].made.tree = tree
+        n = draft_unit(nodes, planes, codes, cuts, plan.n_leaves, table, drafts, at, n)
+        at += 1
+    return n
+
+
+# A node of a unit, and its share: how many of the questions and of the subtrees below are from it down.
+cdef struct Part:
+    int64_t node
+    int n_questions, n_below
+
+
+cdef Part first_part(const Cut *cuts, int64_t node) noexcept nogil:
+    # The unit that begins at a node.
+    cdef int q, s
+    for q in range(1, MOST_QUESTIONS + 1):
+        for s in range(MOST_BELOW + 1):
+            if cuts[node].fewest[q][s] + 1 == cuts[node].fewest[0][1]:
+                return Part(node, q, s)
+    return Part(node, 0, 0)
+
+
+cdef Part left_part(const Cut *cuts, Part part, int64_t left, int64_t right) noexcept nogil:
+    # What the left child gets of the share; the right one gets the rest.
+    cdef int q, s, rest = part.n_questions - 1
+    for q in range(rest + 1):
+        for s in range(part.n_below + 1):
+            if (
+                cuts[left].fewest[q][s] + cuts[right].fewest[rest - q][part.n_below - s]
+                == cuts[part.node].fewest[part.n_questions][part.n_below]
+            ):
+                return Part(left, q, s)
+    return Part(left, 0, 0)
+
+
+cdef int64_t draft_unit(
+    const Node *nodes, const uint32_t *planes, const uint8_t *codes, const Cut *cuts, int n_leaves,
+    double *table, Draft *drafts, int64_t at, int64_t n,
+) noexcept nogil:
+    # Write what it asks and finds; drafts of what is below follow the n that there are.
+    cdef Draft *draft = &drafts[at]
+    cdef Part parts[MOST_QUESTIONS]
+    cdef Part children[2]                              # on the right, on the left: by the answer
+    cdef int64_t child[MOST_QUESTIONS][2]
+    cdef int next_part[MOST_QUESTIONS][2]              # which of the parts the child is, or -1
+    cdef uint8_t found[MOST_QUESTIONS][2]              # if it is none
+    cdef int64_t below[MOST_BELOW]
+    cdef int n_parts = 1, n_below = 0, p = 0, side, answers
+    cdef int32_t leaf = draft.first_leaf
+    parts[0] = first_part(cuts, draft.top)
+    draft.made.shape = <uint8_t> SHAPE(parts[0].n_questions, parts[0].n_below)
+    while p < n_parts:
+        child[p][0] = nodes[parts[p].node].right
+        child[p][1] = nodes[parts[p].node].left
+        children[1] = left_part(cuts, parts[p], child[p][1], child[p][0])
+        children[0] = Part(
+            child[p][0], parts[p].n_questions - 1 - children[1].n_questions,
+            parts[p].n_below - children[1].n_below,
+        )
+        for side in range(2):
+            next_part[p][side] = -1
+            if children[side].n_questions > 0:
+                next_part[p][side] = n_parts
+                parts[n_parts] = children[side]
+                n_parts += 1
+            elif nodes[child[p][side]].feature >= 0:
+                found[p][side] = TO_LOW if n_below else TO_HIGH
+                below[n_below] = child[p][side]
+                n_below += 1
+        p += 1
+
+    draft.high = draft.low = -1
+    if n_below > 1:
+        draft.low = <int32_t> n
+        drafts[n].top, drafts[n].first_leaf = below[1], leaf
+        leaf += cuts[below[1]].n_leaves
+        n += 1
+    for p in range(n_parts):
+        draft.made.codes[p] = codes[parts[p].node]
+        set_plane(&draft.made, p, planes[parts[p].node])
+        for side in range(2):
+            if nodes[child[p][side]].feature < 0:
+                set_value(table, n_leaves, leaf, nodes[child[p][side]].value)
+                found[p][side] = <uint8_t> leaf
+                leaf += 1
+    if n_below > 0:
+        draft.high = <int32_t> n
+        drafts[n].top, drafts[n].first_leaf = below[0], leaf
+        n += 1
+
+    for answers in range(1 << n_parts):
+        p = 0
+        while next_part[p][answers >> p & 1] >= 0:
+            p = next_part[p][answers >> p & 1]
+        draft.made.table[answers] = found[p][answers >> p & 1]
+    return n
 
 
 cdef int64_t write_group(
-    const Node *all_nodes, const int64_t *tree_offsets, const uint32_t *planes, const uint8_t *codes,
-    Group group, Plan *plans, uint64_t *steps, double *tables,
-    int32_t *height, int32_t *n_leaves, int32_t *operand, int32_t *order, int32_t *free_slots,
+    Draft *drafts, int64_t n, unit *to, int32_t *begins, int32_t *order, int32_t *free_slots
 ) noexcept nogil:
-    # operand of a node: until its step is written the number of its first leaf, then the slot of its result.
-    cdef int64_t begin = tree_offsets[group.first_tree]
-    cdef int64_t n_nodes = tree_offsets[group.first_tree + group.n_trees] - begin
-    cdef const Node *nodes = all_nodes + begin
-    cdef int64_t t, i, n, root, left, right, slot, n_free = 0, n_slots = 0, at = group.first_step
+    # By height, then shape, so that units of one shape follow each other; returns how long the bench must be.
+    cdef int64_t i, k, n_keys, n_free = 0, n_slots = 1
+    cdef int32_t place, count
+    cdef Draft *draft
     cdef int32_t highest = 0
-    cdef Plan *plan
-    for t in range(group.n_trees):
-        plan = &plans[group.first_tree + t]
-        root = tree_offsets[group.first_tree + t] - begin
-        for i in range(root, tree_offsets[group.first_tree + t + 1] - begin):
-            order[i] = <int32_t> t
-        for i in range(tree_offsets[group.first_tree + t + 1] - begin - 1, root - 1, -1):
-            height[i] = 0
-            n_leaves[i] = 1
-            if nodes[i].feature >= 0:
-                left = root + nodes[i].left
-                right = root + nodes[i].right
-                height[i] = 1 + max(height[left], height[right])
-                n_leaves[i] = n_leaves[left] + n_leaves[right]
-        highest = max(highest, height[root])
-        operand[root] = 0
-        for i in range(root, tree_offsets[group.first_tree + t + 1] - begin):
-            if nodes[i].feature >= 0:
-                operand[root + nodes[i].left] = operand[i]
-                operand[root + nodes[i].right] = operand[i] + n_leaves[root + nodes[i].left]
-            else:
-                set_value(tables + plan.table, plan.n_leaves, operand[i], nodes[i].value)
-    for n in range(1, highest + 1):
-        for i in range(n_nodes):
-            if height[i] != n:
-                continue
-            t = order[i]
-            root = tree_offsets[group.first_tree + t] - begin
-            left = root + nodes[i].left
-            right = root + nodes[i].right
-            if n_free == 0:
-                slot = MOST_LEAVES + n_slots
-                n_slots += 1
-            else:
-                n_free -= 1
-                slot = free_slots[n_free]
-            steps[at] = make_step(
-                codes[begin + i], planes[begin + i], operand[left], operand[right], slot, t
-            )
-            at += 1
-            operand[i] = <int32_t> slot
-            if operand[left] >= MOST_LEAVES:
-                free_slots[n_free] = operand[left]
-                n_free += 1
-            if operand[right] >= MOST_LEAVES:
-                free_slots[n_free] = operand[right]
-                n_free += 1
-    for t in range(group.n_trees):
-        plans[group.first_tree + t].result = operand[tree_offsets[group.first_tree + t] - begin]
-    return MOST_LEAVES + n_slots
+    for i in range(n - 1, -1, -1):
+        draft = &drafts[i]
+        draft.height = 0
+        if draft.high >= 0:
+            draft.height = drafts[draft.high].height + 1
+        if draft.low >= 0:
+            draft.height = max(draft.height, drafts[draft.low].height + 1)
+        highest = max(highest, draft.height)
+    n_keys = (highest + 1) * MOST_SHAPES
+    for k in range(n_keys):
+        begins[k] = 0
+    for i in range(n):
+        begins[drafts[i].height * MOST_SHAPES + drafts[i].made.shape] += 1
+    place = 0
+    for k in range(n_keys):
+        count = begins[k]
+        begins[k] = place
+        place += count
+    for i in range(n):
+        k = drafts[i].height * MOST_SHAPES + drafts[i].made.shape
+        order[begins[k]] = <int32_t> i
+        begins[k] += 1
+    for i in range(n):
+        draft = &drafts[order[i]]
+        if n_free:
+            n_free -= 1
+            draft.slot = free_slots[n_free]
+        else:
+            draft.slot = <int32_t> n_slots
+            n_slots += 1
+        set_slots(
+            &draft.made, draft.slot, drafts[draft.high].slot if draft.high >= 0 else 0,
+            drafts[draft.low].slot if draft.low >= 0 else 0,
+        )
+        to[i] = draft.made
+        if draft.high >= 0:
+            free_slots[n_free] = drafts[draft.high].slot
+            n_free += 1
+        if draft.low >= 0:
+            free_slots[n_free] = drafts[draft.low].slot
+            n_free += 1
+    return n_slots
 
 
-def without_missing(const uint64_t[::1] steps, const Plane[::1] planes):
-    """The same steps for blocks in which nothing is missing: two planes that differ by that are one."""
+def with_planes(const uint64_t[:, ::1] units, const uint32_t[::1] planes):
+    """The same units that ask ``planes[p]`` where they ask ``p``."""
     cdef Py_ssize_t i
-    cdef const Plane *plane
-    cdef uint64_t[::1] found = np.array(steps)
-    for i in range(steps.shape[0]):
-        plane = &planes[plane_of_step(steps[i])]
-        if plane.cuts < 0 and plane.answers < 0:
-            found[i] = with_plane(steps[i], plane_of_step(steps[i]) - 1)
+    cdef int q
+    cdef uint64_t[:, ::1] found = np.array(units)
+    cdef unit *to
+    for i in range(units.shape[0]):
+        to = <unit *> &found[i, 0]
+        for q in range(MOST_QUESTIONS):
+            set_plane(to, q, planes[plane_of_question(to, q)])
     return np.asarray(found)
 
 
@@ -348,7 +524,7 @@ cdef bint encode_column(
     cdef int32_t p
     cdef uint8_t missing = 0
     cdef uint8_t *to
-    cdef const uint8_t *counts
+    cdef const uint8_t *counts = NULL
     cdef const uint8_t *answers
     cdef const uint64_t *found_by
     cdef uint16_t category[BLOCK_ROWS]
@@ -358,13 +534,12 @@ cdef bint encode_column(
                 asked.categories + column.first_category, column.n_categories, values[i]
             )
     for p in range(column.first_plane, column.first_plane + column.n_planes):
-        to = codes + p * BLOCK_ROWS
+        to = codes + asked.planes[p].place * BLOCK_ROWS
         if asked.planes[p].answers >= 0:
             answers = asked.answers + asked.planes[p].answers * (MOST_CATEGORIES + 1)
             for i in range(n_rows):
                 to[i] = answers[category[i]]
             continue
-        counts = to - BLOCK_ROWS
         if asked.planes[p].cuts >= 0:
             counts = to
             found_by = asked.coders + asked.planes[p].cuts * asked.coder_words
@@ -449,7 +624,7 @@ cdef int encode_sparse_block(
 # ---------------------------------------------------------------------------------------------------- scoring
 
 cdef struct Machine:
-    const uint64_t *steps[2]
+    const unit *units[2]
     const Group *groups
     const Plan *plans
     const double *tables
@@ -500,12 +675,12 @@ cdef void walk_trees(
 
 
 cdef void score_group(
-    const Machine *machine, const Group *group, const uint64_t *steps, const uint8_t *codes,
+    const Machine *machine, const Group *group, const unit *units, const uint8_t *codes,
     Py_ssize_t n_rows, uint8_t *bench, double *sums,
 ) noexcept nogil:
     cdef const Plan *plan
     cdef int64_t t
-    blend(<int> n_rows, steps + group.first_step, group.n_steps, codes, bench)
+    do_units(<int> n_rows, units + group.first_unit, group.n_units, codes, bench)
     for t in range(group.first_tree, group.first_tree + group.n_trees):
         plan = &machine.plans[t]
         if plan.result < 0:
@@ -517,24 +692,18 @@ cdef void score_group(
             )
 
 
-# Groups whose steps begin at the same place.
+# Groups whose units begin at the same place.
 cdef struct Run:
     const Group *groups
     Py_ssize_t n_groups
-    const uint64_t *steps[2]
-
-
-cdef void fill_numbers(uint8_t *bench, int64_t n) noexcept nogil:
-    cdef int64_t i
-    for i in range(n):
-        memset(bench + i * BLOCK_ROWS, <int> i, BLOCK_ROWS)
+    const unit *units[2]
 
 
 cdef int plan_runs(
     const Machine *machine, Py_ssize_t n_groups, int64_t first_tree, int64_t stop_tree,
-    Group *cut, uint64_t *cut_steps, Run *runs,
+    Group *cut, unit *cut_units, Py_ssize_t most_units, Run *runs,
 ) noexcept nogil:
-    # The groups of some trees; of the first and of the last one perhaps only some steps.
+    # The groups of some trees; of the first and of the last one perhaps only some units.
     cdef Py_ssize_t g = group_of(machine, n_groups, first_tree), begin = g
     cdef Py_ssize_t last = group_of(machine, n_groups, stop_tree - 1)
     cdef int n_runs = 0, n_cut = 0
@@ -543,18 +712,18 @@ cdef int plan_runs(
         group = &machine.groups[g]
         if group.first_tree < first_tree or group.first_tree + group.n_trees > stop_tree:
             if g > begin:
-                runs[n_runs] = Run(machine.groups + begin, g - begin, [machine.steps[0], machine.steps[1]])
+                runs[n_runs] = Run(machine.groups + begin, g - begin, [machine.units[0], machine.units[1]])
                 n_runs += 1
-            cut_group(machine.steps[0], group, first_tree, stop_tree, &cut[n_cut], cut_steps)
-            cut_group(machine.steps[1], group, first_tree, stop_tree, &cut[n_cut], cut_steps + STEPS_TOGETHER)
-            runs[n_runs] = Run(&cut[n_cut], 1, [cut_steps, cut_steps + STEPS_TOGETHER])
-            cut_steps += 2 * STEPS_TOGETHER
+            cut_group(machine.units[0], group, first_tree, stop_tree, &cut[n_cut], cut_units)
+            cut_group(machine.units[1], group, first_tree, stop_tree, &cut[n_cut], cut_units + most_units)
+            runs[n_runs] = Run(&cut[n_cut], 1, [cut_units, cut_units + most_units])
+            cut_units += 2 * most_units
             n_runs += 1
             n_cut += 1
             begin = g + 1
         g += 1
     if g > begin:
-        runs[n_runs] = Run(machine.groups + begin, g - begin, [machine.steps[0], machine.steps[1]])
+        runs[n_runs] = Run(machine.groups + begin, g - begin, [machine.units[0], machine.units[1]])
         n_runs += 1
     return n_runs
 
@@ -571,17 +740,16 @@ cdef Py_ssize_t group_of(const Machine *machine, Py_ssize_t n_groups, int64_t tr
 
 
 cdef void cut_group(
-    const uint64_t *steps, const Group *group, int64_t first_tree, int64_t stop_tree, Group *cut,
-    uint64_t *kept,
+    const unit *units, const Group *group, int64_t first_tree, int64_t stop_tree, Group *cut, unit *kept,
 ) noexcept nogil:
     cdef int64_t i, tree
     cut[0] = Group(0, 0, max(first_tree, group.first_tree), 0)
     cut.n_trees = min(stop_tree, group.first_tree + group.n_trees) - cut.first_tree
-    for i in range(group.first_step, group.first_step + group.n_steps):
-        tree = group.first_tree + tree_of_step(steps[i])
+    for i in range(group.first_unit, group.first_unit + group.n_units):
+        tree = group.first_tree + units[i].tree
         if cut.first_tree <= tree < cut.first_tree + cut.n_trees:
-            kept[cut.n_steps] = steps[i]
-            cut.n_steps += 1
+            kept[cut.n_units] = units[i]
+            cut.n_units += 1
 
 
 cdef void score_blocks(
@@ -596,7 +764,7 @@ cdef void score_blocks(
     cdef const uint8_t *block_codes
     cdef uint8_t missing
     cdef Py_ssize_t i, block, start, n, g, end, k, n_rows = stop - first
-    cdef int64_t n_steps
+    cdef int64_t n_units
     cdef int r
     if rows != NULL:
         take_rows(codes, n_planes, rows + first, n_rows, scratch + bench_bytes + sums_bytes)
@@ -609,9 +777,9 @@ cdef void score_blocks(
         g = 0
         while g < runs[r].n_groups:
             end = g
-            n_steps = 0
-            while end < runs[r].n_groups and (end == g or n_steps < STEPS_PASSED):
-                n_steps += max(runs[r].groups[end].n_steps, <int64_t> 1)
+            n_units = 0
+            while end < runs[r].n_groups and (end == g or n_units < UNITS_PASSED):
+                n_units += max(runs[r].groups[end].n_units, <int64_t> 1)
                 end += 1
             for block in range(blocks_of(n_rows)):
                 start = block * BLOCK_ROWS
@@ -628,7 +796,7 @@ cdef void score_blocks(
                 else:
                     for k in range(g, end):
                         score_group(
-                            machine, &runs[r].groups[k], runs[r].steps[missing], block_codes, n, bench,
+                            machine, &runs[r].groups[k], runs[r].units[missing], block_codes, n, bench,
                             own_sums + start,
                         )
             g = end
@@ -669,7 +837,7 @@ cdef class Program:
     cdef const uint8_t[:, ::1] answers
     cdef const double[::1] categories
     cdef const int32_t[::1] column_of_feature
-    cdef const uint64_t[:, ::1] steps
+    cdef const uint64_t[:, :, ::1] units
     cdef const Group[::1] groups
     cdef const Plan[::1] plans
     cdef const double[::1] tables
@@ -677,17 +845,17 @@ cdef class Program:
     cdef const uint32_t[::1] set_planes
     cdef const uint32_t[:, ::1] bitsets
     cdef const double[::1] values
-    cdef Py_ssize_t bench_size, few_rows
+    cdef Py_ssize_t most_units, bench_size, few_rows
 
     def __init__(
-        self, columns, planes, answers, categories, column_of_feature, steps, groups, plans, tables, nodes,
-        set_planes, bitsets, values, bench_size, few_rows,
+        self, columns, planes, answers, categories, column_of_feature, units, groups, plans, tables, nodes,
+        set_planes, bitsets, values, most_units, bench_size, few_rows,
     ):
         self.columns, self.planes, self.answers, self.categories = columns, planes, answers, categories
         self.column_of_feature = column_of_feature
-        self.steps, self.groups, self.plans, self.tables = steps, groups, plans, tables
+        self.units, self.groups, self.plans, self.tables = units, groups, plans, tables
         self.nodes, self.set_planes, self.bitsets, self.values = nodes, set_planes, bitsets, values
-        self.bench_size, self.few_rows = bench_size, few_rows
+        self.most_units, self.bench_size, self.few_rows = most_units, bench_size, few_rows
 
     cdef Questions questions(self, const uint64_t[:, ::1] coders) noexcept:
         return Questions(
@@ -755,12 +923,12 @@ cdef class Program:
         """sums[row] += the values of the leaves of the row, tree after tree."""
         cdef category_sets sets
         cdef Machine machine = Machine(
-            [&self.steps[0, 0], &self.steps[1, 0]], &self.groups[0], &self.plans[0], &self.tables[0],
-            <const walk_node *> &self.nodes[0], NULL, &self.values[0],
+            [<const unit *> &self.units[0, 0, 0], <const unit *> &self.units[1, 0, 0]], &self.groups[0],
+            &self.plans[0], &self.tables[0], <const walk_node *> &self.nodes[0], NULL, &self.values[0],
             self.few_rows,
         )
         cdef Run runs[3]
-        cdef uint64_t[:, ::1] cut_steps = np.empty((4, STEPS_TOGETHER), np.uint64)
+        cdef uint64_t[:, ::1] cut_units = np.empty((4 * self.most_units, WORDS_OF_UNIT), np.uint64)
         cdef Group cut[2]
         cdef Py_ssize_t n_rows = sums.shape[0] if rows is None else rows.shape[0]
         cdef Py_ssize_t n_planes = codes.shape[1]
@@ -781,9 +949,12 @@ cdef class Program:
             return
         if rows is not None:
             taken = &rows[0]
-        n_runs = plan_runs(&machine, self.groups.shape[0], first_tree, stop_tree, cut, &cut_steps[0, 0], runs)
+        n_runs = plan_runs(
+            &machine, self.groups.shape[0], first_tree, stop_tree, cut, <unit *> &cut_units[0, 0],
+            self.most_units, runs,
+        )
         for i in range(n_threads):
-            fill_numbers(&scratch[i * per_thread], min(<int64_t> MOST_LEAVES, self.bench_size))
+            memset(&scratch[i * per_thread], 0, BLOCK_ROWS)
         for task in prange(
             n_tasks, nogil=True, schedule="dynamic", num_threads=n_threads, use_threads_if=n_threads > 1
         ):

@@ -1,4 +1,4 @@
-/* Trees too large for steps, and blocks of few rows: sixteen walks at a time from root to leaf.
+/* Trees too large for units, and blocks of few rows: sixteen walks at a time from root to leaf.
  *
  *   node     the left child is ``child``, the right one comes after it; a leaf is its own left child
  *
@@ -11,7 +11,7 @@
 
 #include <stdint.h>
 
-#include "blend.h"
+#include "units.h"
 
 enum { WALKS = 16, WALKED_BLINDLY = 8, CODE_OF_SET = 254 };
 

@@ -88,6 +88,57 @@ def test_a_tree_may_be_one_long_way_down(n_leaves):
     assert ensemble.predict(X).tobytes() == plain(ensemble, X).tobytes()
 
 
+def links(n_leaves):
+    """Every tree of so many leaves, as nested pairs (left, right); None is a leaf."""
+    if n_leaves == 1:
+        return [None]
+    return [(left, right) for n in range(1, n_leaves) for left in links(n) for right in links(n_leaves - n)]
+
+
+def tree_of(link, rng):
+    """Its nodes, of three features; no two leaves have the same value."""
+    nodes = np.zeros(0, reference.NODE)
+
+    def add(link):
+        nonlocal nodes
+        i = len(nodes)
+        nodes = np.append(nodes, np.zeros(1, reference.NODE))
+        nodes["feature"][i], nodes["left"][i], nodes["right"][i], nodes["categories"][i] = -1, -1, -1, -1
+        nodes["value"][i] = 2.0**i
+        if link is not None:
+            nodes["feature"][i], nodes["cut"][i] = rng.integers(3), rng.normal()
+            nodes["left"][i], nodes["right"][i] = add(link[0]), add(link[1])
+        return i
+
+    add(link)
+    return nodes
+
+
+@pytest.mark.parametrize("most", [1, 2, 3, 4])
+def test_units_of_every_shape(most, monkeypatch):
+    monkeypatch.setitem(scorers.MOST_QUESTIONS, scorers.simd.level(), most)
+    monkeypatch.setitem(scorers.NODE, scorers.simd.level(), (0.0, 0.0))
+    rng = np.random.default_rng(most)
+    trees = [tree_of(link, rng) for n_leaves in range(1, 8) for link in links(n_leaves)]
+    assert len(trees) == 1 + 1 + 2 + 5 + 14 + 42 + 132
+    X = rng.normal(size=(200, 3))
+    for tree in trees:
+        ensemble = Ensemble.from_trees([tree], n_features=3)
+        assert ensemble.predict(X).tobytes() == plain(ensemble, X).tobytes()
+    together = Ensemble.from_trees(trees, n_features=3)
+    assert together.predict(X).tobytes() == plain(together, X).tobytes()
+
+
+@pytest.mark.parametrize("most", [1, 4])
+def test_trees_of_65_to_256_leaves_in_units(most, monkeypatch):
+    monkeypatch.setitem(scorers.MOST_QUESTIONS, scorers.simd.level(), most)
+    monkeypatch.setitem(scorers.NODE, scorers.simd.level(), (0.0, 0.0))
+    rng = np.random.default_rng(7)
+    ensemble = grown(rng, range(65, 257), cuts=rng.normal(size=300))
+    X = reference.random_rows(rng, ensemble, 150)
+    assert ensemble.predict(X).tobytes() == plain(ensemble, X).tobytes()
+
+
 @pytest.mark.parametrize("n_cuts", [254, 255, 508, 509, 3000])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_a_feature_may_have_many_cuts(n_cuts, dtype):
@@ -207,8 +258,10 @@ from ranktrees import scorer as scorers
 from ranktrees._core import simd
 
 digest = hashlib.sha256()
-for prices in (scorers.STEP[simd.level()], (0.0, 99.0), (0.0, 0.0), (1e9, 1e9)):
-    scorers.STEP[simd.level()] = prices
+free, never = (0.0, 0.0), (1e9, 1e9)
+plans = [(scorers.NODE[simd.level()], 4), ((0.0, 99.0), 4), (free, 1), (free, 3), (free, 4), (never, 4)]
+for prices, most in plans:
+    scorers.NODE[simd.level()], scorers.MOST_QUESTIONS[simd.level()] = prices, most
     for seed, n_rows in enumerate((1, 9, 31, 33, 64, 65, 128, 129, 290)):
         rng = np.random.default_rng(seed)
         ensemble = test_scorer.grown(rng, [64, 3, 1, 256, 30, 65, 64, 64, 257, 20, 20])
@@ -230,4 +283,4 @@ def test_every_level_and_every_plan_gives_the_plain_walk():
 
 
 def test_prices_are_known_for_every_level():
-    assert set(scorers.STEP) == set(scorers.simd.LEVELS)
+    assert set(scorers.NODE) == set(scorers.MOST_QUESTIONS) == set(scorers.simd.LEVELS)

@@ -4,8 +4,8 @@
     code: how many are below x        0   |   1   |   2   |   3   |   4         x <= 2.5  is  code <= 2
 
 Comparing codes is comparing values, so scores are those of the plain walk in `ranktrees.scoring`, bit for
-bit. How codes are compared is told in ``pyx/blend.h`` (a step per inner node, for all rows of a block) and
-``pyx/walking.h`` (from root to leaf, sixteen walks at a time).
+bit. How codes are compared is told in ``pyx/units.h`` (up to four inner nodes at a time, for all rows of a
+block) and ``pyx/walking.h`` (from root to leaf, sixteen walks at a time).
 """
 
 import numpy as np
@@ -23,9 +23,13 @@ DAMAGED = "X is a damaged sparse matrix: its indptr or indices point outside it"
 ROWS_PER_BLOCK = _kernels.ROWS_PER_BLOCK
 CUTS_PER_PLANE = _kernels.MISSING_CODE - 1
 
-# Nanoseconds, as measured: for a step over a whole block and over one of few rows; for a walk and each of its
-# steps; for a row's answer to a categorical split.
-STEP = {"avx512": (1.8, 1.3), "avx2": (3.0, 1.3), "portable": (5.0, 2.0)}
+# How many inner nodes a unit may have: where bytes are not looked up in registers, more do not pay.
+MOST_QUESTIONS = {"avx512": 4, "avx2": 4, "portable": 1}
+
+# Nanoseconds, as measured: for an inner node over a whole block; for one over a block of few rows, so that it
+# breaks even with walks about where it should; for a walk and each of its steps; for a row's answer to a
+# categorical split.
+NODE = {"avx512": (1.15, 0.6), "avx2": (2.3, 0.65), "portable": (5.9, 1.4)}
 WALK = 4.0, 0.45
 ANSWER = 0.4
 
@@ -57,13 +61,13 @@ class Scorer:
     def __init__(self, ensemble):
         plans = np.zeros(ensemble.n_trees, PLAN)
         _kernels.measure_trees(ensemble.nodes, ensemble.tree_offsets, plans)
-        in_steps = _in_steps(ensemble, plans)
-        questions = _Questions(ensemble, in_steps)
+        in_units = _in_units(ensemble, plans)
+        questions = _Questions(ensemble, in_units)
         self.n_trees = ensemble.n_trees
         self._n_planes, self._n_columns = len(questions.planes), len(questions.columns)
         self._cuts = questions.cuts
         self._coders = {}
-        self._program = _program(ensemble, questions, plans, in_steps)
+        self._program = _program(ensemble, questions, plans, in_units)
 
     def encode(self, X, n_threads: int = 1) -> NDArray[np.uint8]:
         """Turn values into codes.
@@ -158,19 +162,20 @@ class _Questions:
     """What an ensemble asks of rows: columns, their planes of codes, the plane and code of each inner node.
 
     A plane holds at most 254 cuts, for 255 codes and one of missing values; the further cuts of a feature
-    have further planes. Where missing values go left in some nodes and right in others, there are two.
+    have further planes. Where missing values go left in some nodes and right in others, there are two, of
+    which rows without missing values need one: the others come last in a block, out of the way.
 
-    Walks look a category up in the set of its node. In steps, a categorical split has a plane of answers: 0
+    Walks look a category up in the set of its node. In units, a categorical split has a plane of answers: 0
     goes left, 1 goes right; equal ones share it.
     """
 
-    def __init__(self, ensemble, in_steps):
+    def __init__(self, ensemble, in_units):
         nodes, (_, category_offsets) = ensemble.nodes, ensemble.category_table
         self.columns, self.planes, self.cuts, self.answers = [], [], [], []
         self.plane_of_node = np.zeros(len(nodes), np.uint32)
         self.code_of_node = np.zeros(len(nodes), np.uint8)
         self.set_planes, self.bitsets = np.zeros(len(ensemble.bitsets), np.uint32), ensemble.bitsets.copy()
-        in_steps = np.repeat(in_steps, np.diff(ensemble.tree_offsets))
+        in_units = np.repeat(in_units, np.diff(ensemble.tree_offsets))
         features = nodes["feature"]
         order = np.argsort(features.astype(np.min_scalar_type(-ensemble.n_features)), kind="stable")
         order = order[np.count_nonzero(features < 0) :]
@@ -180,10 +185,22 @@ class _Questions:
             self._ask_cuts(nodes, own[~categorical])
             first, stop = category_offsets[feature : feature + 2] if categorical.any() else (-1, -1)
             if categorical.any():
-                self._ask_categories(ensemble, own[categorical], stop - first, in_steps)
+                self._ask_categories(ensemble, own[categorical], stop - first, in_units)
             self.columns.append(
                 (feature, first_plane, len(self.planes) - first_plane, 0, first, stop - first)
             )
+        self._find_places()
+
+    def _find_places(self):
+        """From here on a plane is known by its place."""
+        self.planes = np.array([(*plane, 0) for plane in self.planes], PLANE)
+        again = (self.planes["cuts"] < 0) & (self.planes["answers"] < 0)
+        place = np.zeros(len(again) + 1, np.uint32)
+        place[np.argsort(again, kind="stable")] = np.arange(len(again))
+        self.planes["place"] = place[:-1]
+        self.plane_of_node, self.set_planes = place[self.plane_of_node], place[self.set_planes]
+        self.without_missing = np.arange(len(place), dtype=np.uint32)
+        self.without_missing[place[:-1][again]] = place[np.flatnonzero(again) - 1]
 
     def _ask_cuts(self, nodes, own):
         cuts = np.sort(nodes["cut"][own])
@@ -203,14 +220,14 @@ class _Questions:
             part_before = part
         self.plane_of_node[own], self.code_of_node[own] = plane_of_question[question], code
 
-    def _ask_categories(self, ensemble, own, n_categories, in_steps):
+    def _ask_categories(self, ensemble, own, n_categories, in_units):
         fits = n_categories < _kernels.N_ANSWERS - 1  # into a byte, with one code for those not listed
         if fits:
             sets = ensemble.nodes["categories"][own]
             self.set_planes[sets] = len(self.planes)
             self.bitsets[sets, -1] |= ensemble.nodes["missing_left"][own].astype(np.uint32) << 31
             self._answer(np.minimum(np.arange(_kernels.N_ANSWERS), _kernels.MISSING_CODE)[None])
-        own = own[in_steps[own]] if fits else own
+        own = own[in_units[own]] if fits else own
         nodes = ensemble.nodes[own]
         bits = ensemble.bitsets[nodes["categories"]].astype("<u4").view(np.uint8)
         goes_left = np.column_stack([np.unpackbits(bits, axis=1, bitorder="little"), nodes["missing_left"]])
@@ -232,35 +249,40 @@ class _Questions:
         return planes, codes
 
 
-def _in_steps(ensemble, plans):
-    """Per tree whether a step per inner node for all rows costs less than a walk for each."""
-    step, _ = STEP[simd.level()]
+def _in_units(ensemble, plans):
+    """Per tree whether all inner nodes for all rows cost less than a walk for each."""
+    node, _ = NODE[simd.level()]
     n_categorical = np.diff(
         np.cumsum(ensemble.nodes["categories"] >= 0)[ensemble.tree_offsets[1:] - 1], prepend=0
     )
-    price = step * (plans["n_leaves"] - 1) + ANSWER * ROWS_PER_BLOCK * n_categorical
-    return (price <= ROWS_PER_BLOCK * _walk(plans)) & (plans["n_leaves"] <= _kernels.MOST_LEAVES_IN_STEPS)
+    price = node * (plans["n_leaves"] - 1) + ANSWER * ROWS_PER_BLOCK * n_categorical
+    return (price <= ROWS_PER_BLOCK * _walk(plans)) & (plans["n_leaves"] <= _kernels.MOST_LEAVES_IN_UNITS)
 
 
 def _walk(plans):
     return WALK[0] + WALK[1] * plans["depth"]
 
 
-def _program(ensemble, questions, plans, in_steps):
+def _program(ensemble, questions, plans, in_units):
     """What the kernels run. Blocks of so few rows that it costs less are walked, sixteen trees at a time."""
     nodes, tree_offsets = ensemble.nodes, ensemble.tree_offsets
     asked = questions.plane_of_node, questions.code_of_node
-    planes, columns = np.array(questions.planes, PLANE), np.array(questions.columns, COLUMN)
-    in_steps = in_steps & (len(planes) <= _kernels.MOST_PLANES_IN_STEPS)
+    planes, columns = questions.planes, np.array(questions.columns, COLUMN)
+    in_units = in_units & (len(planes) <= _kernels.MOST_PLANES_IN_UNITS)
     groups = np.zeros(ensemble.n_trees, GROUP)
-    n_groups, n_steps, n_values = _kernels.group_trees(plans, in_steps.view(np.uint8), groups)
-    groups, steps, tables = groups[:n_groups], np.zeros(n_steps, np.uint64), np.zeros(n_values)
-    bench_size = _kernels.write_steps(nodes, tree_offsets, *asked, groups, plans, steps, tables)
+    n_groups, n_nodes, n_values = _kernels.group_trees(plans, in_units.view(np.uint8), groups)
+    groups, tables = groups[:n_groups], np.zeros(n_values)
+    units = np.zeros((n_nodes, _kernels.WORDS_OF_UNIT), np.uint64)
+    most_questions = MOST_QUESTIONS[simd.level()]
+    n_units, most_units, bench_size = _kernels.write_units(
+        nodes, tree_offsets, *asked, most_questions, groups, plans, units, tables
+    )
+    units = units[:n_units]
     walk_nodes, values = np.zeros(len(nodes), np.uint64), np.zeros(len(nodes))
     _kernels.lay_out_walks(nodes, tree_offsets, *questions.of_walks(ensemble), walk_nodes, values)
-    _, step = STEP[simd.level()]
+    _, node = NODE[simd.level()]
     walk = _walk(plans)
-    few_rows = int((step * n_steps + _kernels.WALKS_TOGETHER * walk[~in_steps].sum()) / max(1.0, walk.sum()))
+    few_rows = int((node * n_nodes + _kernels.WALKS_TOGETHER * walk[~in_units].sum()) / max(1.0, walk.sum()))
 
     column_of_feature = np.full(ensemble.n_features, -1, np.int32)
     column_of_feature[columns["feature"]] = np.arange(len(columns))
@@ -271,7 +293,7 @@ def _program(ensemble, questions, plans, in_steps):
         answers,
         ensemble.category_table[0],
         column_of_feature,
-        np.stack([_kernels.without_missing(steps, planes), steps]),
+        np.stack([_kernels.with_planes(units, questions.without_missing), units]),
         groups,
         plans,
         tables,
@@ -279,6 +301,7 @@ def _program(ensemble, questions, plans, in_steps):
         questions.set_planes,
         questions.bitsets,
         values,
+        most_units,
         bench_size,
         few_rows,
     )
