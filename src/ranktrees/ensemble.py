@@ -1,6 +1,7 @@
 """The one model in memory: trees as arrays, checked once, never changed."""
 
 import hashlib
+import mmap
 import os
 from collections.abc import Iterator, Sequence
 from functools import cached_property, reduce
@@ -24,6 +25,8 @@ MAX_CATEGORIES = 256
 # Room for trees to come: so much more than those of the mean size need, but beside that for twice the nodes
 # that there are no more than for these, 470 MB.
 SPARE, AHEAD = 1.25, 1 << 23
+
+RAW = np.dtype((np.void, NODE.itemsize))  # as which records are copied at once, not field by field
 
 
 class Tree:
@@ -132,10 +135,8 @@ class Trees(Sequence):
         first, last = self._ends[-1], self._ends[-1] + len(nodes)
         if last > len(self._nodes):
             expected = last * max(1.0, self.n_expected / (len(self) + 1))
-            room = np.empty(min(int(SPARE * expected), 2 * last + AHEAD), NODE)
-            room[:first] = self._nodes[:first]
-            self._nodes = room
-        self._nodes[first:last] = nodes
+            self._nodes = _in_room(self._nodes[:first], min(int(SPARE * expected), 2 * last + AHEAD))
+        self._nodes[first:last].view(RAW)[:] = nodes.view(RAW)
         self._nodes["categories"][first:last][categorical] = self._set_ends[-1] + np.arange(len(asked))
         self._ends.append(last)
         self._bitsets.append(bitsets[asked])
@@ -155,6 +156,16 @@ class Trees(Sequence):
         """
         nodes, bitsets = self._nodes[: self._ends[-1]], np.concatenate(self._bitsets)
         return Ensemble._owning(nodes, np.array(self._ends, np.int64), bitsets=bitsets, **others)
+
+
+def _in_room(nodes, n):
+    """The same nodes where ``n`` have room: in pages that are got one by one when they are written to.
+
+    NumPy asks for huge pages, which virtual machines may take longer to give than a tree takes to grow.
+    """
+    room = np.frombuffer(mmap.mmap(-1, n * NODE.itemsize, access=mmap.ACCESS_COPY), NODE)
+    room[: len(nodes)].view(RAW)[:] = nodes.view(RAW)
+    return room
 
 
 def _categorical(nodes):
