@@ -302,7 +302,8 @@ def speed(options, folder):
 PARTS = {
     "gradients": [(f"{kind}.py", "gradients") for kind in ("pointwise", "pairwise", "listwise")],
     "rounding": [("rounding.py", "round"), ("rounding.py", "_places")],
-    "lines of cells": [("searching.py", "root"), ("searching.py", "children")],
+    "rows set apart, and back": [("growing.py", "grow")],
+    "lines of cells": [("searching.py", function) for function in ("root", "children", "take_over")],
     "scan": [("searching.py", "find")],
     "refinement": [("searching.py", "settle")],
     "small leaves": [("searching.py", "find_directly")],
