@@ -68,21 +68,20 @@ def table_2_3(lab):
 
 
 def table_2_4(lab):
-    """After table 2.4: the other measures, with regression by other packages beside, on the first set."""
-    others = peers()
-    compared = [SVM, *VARIANTS, RF, *others]
-    meeting = lab.meet(compared, lab.names[:1])
-    (name,) = meeting.names
+    """After table 2.4: the other measures, with regression by other packages beside."""
+    compared = [SVM, *VARIANTS, RF, *peers()]
+    meeting = lab.meet(compared)
+    return [_by_every_measure(meeting, name, _names(compared)) for name in meeting.names]
+
+
+def _by_every_measure(meeting, name, contenders):
+    measures = [measure for _, measure in [*EVERY, ("", "rmse")]]
     rows = [
-        [
-            contender,
-            *(number(meeting.mean(name, contender, measure)) for _, measure in [*EVERY, ("", "rmse")]),
-        ]
-        for contender in _names(compared)
+        [contender, *(number(meeting.mean(name, contender, measure)) for measure in measures)]
+        for contender in contenders
     ]
     rows[0][-1] = ""  # its scores are not labels
-    heads = [label for label, _ in EVERY] + ["RMSE"]
-    return [table([sets.NAMES[name], *heads], rows)]
+    return table([sets.NAMES[name], *(label for label, _ in EVERY), "RMSE"], rows)
 
 
 def _curve(name, model, points, seed):
