@@ -32,7 +32,6 @@ cdef extern from "pairs.h" nogil:
         const double* apart
         const double* deltas
         int shuffled
-    void prefetch(const double* numbers, int64_t n) noexcept
     void count_above(int64_t n, const double* scores, int16_t* ranks) noexcept
     void perturb(
         int64_t n, const double* scores, double scale, uint64_t key, uint64_t first, double* out
@@ -40,7 +39,7 @@ cdef extern from "pairs.h" nogil:
     uint64_t portable_key(uint64_t seed, uint64_t stream) noexcept
     double add_pairs(
         int kind, bint spread, bint sized, int64_t n, int64_t top, double sigma, const Weighing* by,
-        const double* scores, double* grades, double* exponentials, double* gradients, double* hessians,
+        const double* scores, const double* grades, double* exponentials, double* gradients, double* hessians,
     ) noexcept
     double weight_of_pair(
         int kind, double difference, double swap, double turned, double apart, double share, double given
@@ -353,9 +352,9 @@ cdef void query_gradients(
     cdef double* shares = columns + 8 * width
     cdef bint by_rows = task.pairs >= ERR, drawn = undecided or task.noise > 0
     cdef int kind = task.pairs if not by_rows else SHARED if task.pairs == ERR else TURNED
-    cdef double size = 0.0, norm = 1.0, weight, gradient, hessian
+    cdef double size = 0.0, norm = 1.0, slope = 1.0, weight
     cdef double scale = 1.0 if kind == HINGE else task.sigma
-    cdef bint last
+    cdef const double* of_rows = NULL
     cdef int64_t i, k, first, position, end = whole_chunks(n), n_orders = task.n_orders if drawn else 1
     cdef Weighing by
     cdef Ranked* rows
@@ -397,19 +396,20 @@ cdef void query_gradients(
                 kind, task.spread and not undecided, task.norm != NONE, n, min(task.truncation, n - 1),
                 task.sigma, &by, scores, grades, exponentials, gradients, hessians,
             )
-        last = k == n_orders - 1
-        if last:
+        if k > 0:  # what the orders before have added up to
+            for i in range(n):
+                position = rows[i].position
+                gradients[i] += out_gradients[position]
+                hessians[i] += out_hessians[position]
+        if k == n_orders - 1:
             norm = normed(task.norm, 2.0 * scale * (size / n_orders)) / n_orders
+            slope = scale
+            of_rows = query_weights
         for i in range(n):
             position = rows[i].position
-            gradient = gradients[i] if k == 0 else out_gradients[position] + gradients[i]
-            hessian = hessians[i] if k == 0 else out_hessians[position] + hessians[i]
-            if last:
-                weight = norm if query_weights == NULL else norm * query_weights[position]
-                gradient = weight * (scale * gradient)
-                hessian = weight * (scale * scale * hessian)
-            out_gradients[position] = gradient
-            out_hessians[position] = hessian
+            weight = norm if of_rows == NULL else norm * of_rows[position]
+            out_gradients[position] = weight * (slope * gradients[i])
+            out_hessians[position] = weight * (slope * slope * hessians[i])
     if clicks != NULL:
         for i in range(n):
             weight = (1.0 if query_weights == NULL else query_weights[i]) / n_orders
@@ -482,10 +482,10 @@ def gradients(
     const double[::1] grades,      # IN   >= 0; only pairs of different ones count; over the measure's divisor
     const double[::1] weights,     # IN   or None
     const int64_t[::1] offsets,    # IN   query q is the rows offsets[q]:offsets[q + 1]
-    const int64_t[::1] queries,    # IN   all of them, the longest first: what is left at the end is short
+    const int64_t[::1] queries,    # IN   all of them, in the order in which they are taken up
     const double[::1] scores,      # IN
     const double[::1] worth,       # IN   one per rank, in whole_chunks; None: every pair weighs 1
-    const double[::1] apart,       # IN   of SWAPS_AND_GAPS, from a distance of -LANES on; else None
+    const double[::1] apart,       # IN   of SWAPS_AND_GAPS, from a distance of -2 LANES on; else None
     int64_t low,                   # IN   of PAUC: the irrelevant rows to pass over,
     int64_t at,                    # IN   and those until it ends, 0 for all
     int64_t truncation,
@@ -508,10 +508,10 @@ def gradients(
     int n_threads,
 ):
     """Each row's gradient and hessian: sums of lambda and of sigma^2 weight rho (1 - rho) over its pairs."""
-    cdef int64_t n_queries = offsets.shape[0] - 1, k, q, start, n, next, n_next
+    cdef int64_t n_queries = offsets.shape[0] - 1, k, q, start, n
     cdef int64_t chunk = min(8, 1 + n_queries // (32 * n_threads))
     cdef const double* worths = &worth[0] if worth is not None else NULL
-    cdef const double* gaps = &apart[LANES] if apart is not None else NULL
+    cdef const double* gaps = &apart[2 * LANES] if apart is not None else NULL
     cdef const double* row_weights = &weights[0] if weights is not None else NULL
     cdef bint undecided, of_clicks = clicked is not None
     cdef int thread
@@ -543,13 +543,6 @@ def gradients(
         start = offsets[q]
         n = offsets[q + 1] - start
         thread = threadid()
-        if k + 1 < n_queries:  # the next query's rows are on their way while this one's pairs are added
-            next = offsets[queries[k + 1]]
-            n_next = offsets[queries[k + 1] + 1] - next
-            prefetch(&scores[next], n_next)
-            prefetch(&grades[next], n_next)
-            prefetch(&out_gradients[next], n_next)
-            prefetch(&out_hessians[next], n_next)
         if all_equal(&grades[start], n):
             memset(&out_gradients[start], 0, n * sizeof(double))
             memset(&out_hessians[start], 0, n * sizeof(double))

@@ -6,8 +6,7 @@
  * Every pair adds the same number to row j and, with the other sign, to row i. What falls to row i is
  * collected in eight lanes (row j in lane j mod 8), which are added up in one order at the end: the compiler
  * may use registers of any width, and the bits stay the same. A pair with an empty row adds exactly 0: such a
- * row has the exponential 0 and a grade below all others. Row i is emptied at its turn, so that its chunks,
- * and those of the rows below it, may begin above i. */
+ * row has the exponential 0 and a grade below all others. */
 #ifndef RANKTREES_PAIRS_H
 #define RANKTREES_PAIRS_H
 
@@ -20,52 +19,43 @@
 #include "simd.h"
 
 #define LANES 8
+#define BLOCK 3      /* rows whose pairs are added together */
 #define EMPTY_GRADE -1
 #define RUN 256      /* rows that are ranked by counting; sorted runs are merged */
-#define RUN_CHUNK 32 /* of a run; its last is filled up */
+#define RUN_CHUNK 64 /* of a run: rows that are counted for together */
 
-/* Have numbers brought near that are needed soon. */
-static inline void prefetch(const double *numbers, int64_t n) {
-#if defined(__GNUC__)
-    for (int64_t i = 0; i < n; i += LANES)
-        __builtin_prefetch(numbers + i);
-#endif
-}
+/* Doubles as integers of the same order, and back. */
+INLINE int64_t in_order(int64_t bits) { return bits ^ (int64_t)((uint64_t)(bits >> 63) >> 1); }
 
 /* ranks = for each of up to RUN rows, how many have a higher score, in 15 bits; rows that are equal in these
  * share a rank. Every two rows are compared, and of short numbers a register holds many. */
 EACH_WIDTH(void, count_above, (int64_t n, const double *RESTRICT scores, int16_t *RESTRICT ranks),
            (n, scores, ranks)) {
-    const int64_t end = (n + RUN_CHUNK - 1) / RUN_CHUNK * RUN_CHUNK;
-    double filled[RUN], low[LANES], high[LANES];
+    int64_t low = INT64_MAX, high = INT64_MIN;
+    int32_t wide[RUN];
     int16_t keys[RUN];
-    memcpy(filled, scores, n * sizeof(double));
-    for (int64_t i = n; i < end; i++)
-        filled[i] = NAN;
-    for (int lane = 0; lane < LANES; lane++) {
-        low[lane] = INFINITY;
-        high[lane] = -INFINITY;
+    for (int64_t i = 0; i < n; i++) { /* of integers, unlike doubles, a compiler compares many at once */
+        const int64_t ordered = in_order((int64_t)portable_to_bits(scores[i]));
+        low = ordered < low ? ordered : low;
+        high = ordered > high ? ordered : high;
     }
-    for (int64_t chunk = 0; chunk < end; chunk += LANES)
-        for (int lane = 0; lane < LANES; lane++) {
-            const double score = filled[chunk + lane];
-            low[lane] = score < low[lane] ? score : low[lane];
-            high[lane] = score > high[lane] ? score : high[lane];
-        }
-    for (int lane = 1; lane < LANES; lane++) {
-        low[0] = low[lane] < low[0] ? low[lane] : low[0];
-        high[0] = high[lane] > high[0] ? high[lane] : high[0];
+    const double lowest = portable_from_bits((uint64_t)in_order(low));
+    const double steps = INT16_MAX / (portable_from_bits((uint64_t)in_order(high)) - lowest);
+    const double scale = steps < 1e300 ? steps : 0.0;
+    for (int64_t i = 0; i < n; i++) {
+        const double key = (scores[i] - lowest) * scale;
+        wide[i] = (int32_t)(key > 0.0 ? key : 0.0); /* 0 for NaN: not above any row */
     }
-    const double lowest = low[0], steps = INT16_MAX / (high[0] - lowest), scale = steps < 1e300 ? steps : 0.0;
-    for (int64_t i = 0; i < end; i++) {
-        const double key = (filled[i] - lowest) * scale;
-        keys[i] = (int16_t)(int32_t)(key > 0.0 ? key : 0.0); /* 0 for NaN: not above any row */
-        ranks[i] = 0;
+    for (int64_t i = 0; i < n; i++)
+        keys[i] = (int16_t)wide[i];
+    memset(keys + n, 0, (RUN - n) * sizeof(int16_t));
+    for (int64_t start = 0; start < n; start += RUN_CHUNK) {
+        int16_t counts[RUN_CHUNK] = {0};
+        for (int64_t j = 0; j < n; j++)
+            for (int lane = 0; lane < RUN_CHUNK; lane++)
+                counts[lane] += keys[j] > keys[start + lane];
+        memcpy(ranks + start, counts, sizeof counts);
     }
-    for (int64_t j = 0; j < n; j += 4)
-        for (int64_t i = 0; i < end; i++)
-            ranks[i] += (keys[j] > keys[i]) + (keys[j + 1] > keys[i]) + (keys[j + 2] > keys[i]) +
-                        (keys[j + 3] > keys[i]);
 }
 
 INLINE double sum_lanes(const double *lanes) {
@@ -114,11 +104,12 @@ enum { PLAIN, SWAPPED, MIXED, SHARED, TURNED, GIVEN, HINGE };
 /* What the pairs of a query read; those arrays are there that their kind needs. */
 typedef struct {
     const double *worth, *risen, *shares; /* of each rank, in whole chunks */
-    const double *apart;                  /* apart[d], for d >= -LANES */
+    const double *apart;                  /* apart[d], for d >= -2 * LANES */
     const double *deltas;                 /* a matrix of lines of whole chunks */
     int shuffled;                         /* whether the rows stand in another order than that of their scores */
 } Weighing;
 
+/* The same, with the sign of the difference. */
 INLINE double weight_of_pair(int kind, double difference, double swap, double turned, double apart,
                              double share, double given) {
     const double sign = (difference > 0 ? 1.0 : 0.0) - (difference < 0 ? 1.0 : 0.0);
@@ -130,13 +121,32 @@ INLINE double weight_of_pair(int kind, double difference, double swap, double tu
                             : sign;
 }
 
-/* The lambda of a pair and its curvature. upper and lower are the exponentials of its rows: that the order is
- * wrong has the probability lower / (upper + lower) where the upper row is the better. */
-INLINE double lambda_of_pair(double difference, double weight, double gap, double upper, double lower,
-                             double *curvature) {
-    const double share = 1.0 / ((upper + lower) * gap), each = weight * share;
-    *curvature = fabs(each) * (upper * lower * share) * gap;
-    return each * (difference > 0 ? lower : upper);
+/* out = number / each of these, with one division: that takes longest of all. */
+INLINE void divide(int rows, double number, const double *by, double *out) {
+    double products[BLOCK];
+    for (int r = 0; r < rows; r++)
+        products[r] = r ? products[r - 1] * by[r] : by[r];
+    double rest = number / products[rows - 1];
+    for (int r = rows - 1; r > 0; r--) {
+        out[r] = rest * products[r - 1];
+        rest *= by[r];
+    }
+    out[0] = rest;
+}
+
+/* The lambda of a pair and its curvature; fall and rise are the probabilities that the lower row belongs above
+ * the upper one, and that it does not, over the gap. */
+INLINE double lambda_of_pair(double weight, double fall, double rise, double gap, double *curvature) {
+    const double falling = weight * fall, rising = weight * rise;
+    *curvature = fabs(rising * fall) * gap;
+    return weight > 0 ? falling : rising;
+}
+
+/* The same where the upper row has the higher score: fall is at most 1/2, its counterpart as exact. */
+INLINE double lambda_of_ranked_pair(double weight, double fall, double *curvature) {
+    const double falling = weight * fall, rising = weight - falling;
+    *curvature = fabs(rising * fall);
+    return falling < rising ? falling : rising;
 }
 
 /* The same of the squared hinge; drop is how far row i scores above row j. */
@@ -146,123 +156,155 @@ INLINE double hinge_of_pair(double sign, double margin, double drop, double *cur
     return sign * missing;
 }
 
-/* Add the pairs of row i, and of row i + 1 if two, with all rows below. Two rows share the loads and stores
- * of those below. */
-INLINE void add_rows(int kind, int spread, int sized, int two, int64_t i, int64_t n, double sigma,
-                     const double *RESTRICT worth, const double *RESTRICT risen,
-                     const double *RESTRICT shares, const double *RESTRICT apart,
-                     const double *RESTRICT deltas_i, const double *RESTRICT deltas_k,
-                     const double *RESTRICT scores, double *RESTRICT grades, double *RESTRICT exponentials,
-                     double *RESTRICT gradients, double *RESTRICT hessians, double *RESTRICT size) {
-    double gradient_i[LANES] = {0}, hessian_i[LANES] = {0}, gradient_k[LANES] = {0}, hessian_k[LANES] = {0};
-    const int64_t k = i + two;
-    const int ranked = kind == SWAPPED || kind == MIXED || kind == SHARED || kind == TURNED;
-    const double grade_i = grades[i], score_i = scores[i], e_i = exponentials[i];
-    const double grade_k = grades[k], score_k = scores[k], e_k = exponentials[k];
-    const double worth_i = ranked ? worth[i] : 0.0, risen_i = kind == TURNED ? risen[i] : 0.0;
-    const double worth_k = ranked ? worth[k] : 0.0, risen_k = kind == TURNED ? risen[k] : 0.0;
-    const double share_i = kind == SHARED ? shares[i] : 1.0, share_k = kind == SHARED ? shares[k] : 1.0;
-    grades[i] = EMPTY_GRADE;
-    exponentials[i] = 0.0;
-    for (int64_t chunk = i / LANES * LANES; chunk < n; chunk += LANES)
-        for (int lane = 0; lane < LANES; lane++) {
-            const int64_t j = chunk + lane;
-            const double grade = grades[j], e = exponentials[j];
-            const double swap = ranked ? worth[j] : 0.0, turned = kind == TURNED ? risen[j] : 0.0;
-            const double weight_i = weight_of_pair(
-                kind, grade_i - grade, worth_i - swap, risen_i - turned, kind == MIXED ? apart[j - i] : 0.0,
-                share_i, kind == GIVEN ? deltas_i[j] : 0.0);
-            const double weight_k = weight_of_pair(
-                kind, grade_k - grade, worth_k - swap, risen_k - turned, kind == MIXED ? apart[j - k] : 0.0,
-                share_k, kind == GIVEN ? deltas_k[j] : 0.0);
-            double lambda_i, lambda_k, curvature_i, curvature_k;
-            if (kind == HINGE) {
-                const double there = grade > EMPTY_GRADE ? 1.0 : 0.0;
-                lambda_i = hinge_of_pair(there * weight_i, sigma, score_i - scores[j], &curvature_i);
-                lambda_k = hinge_of_pair(there * weight_k, sigma, score_k - scores[j], &curvature_k);
-            } else {
-                const double gap_i = spread ? 0.01 + fabs(score_i - scores[j]) : 1.0;
-                const double gap_k = spread ? 0.01 + fabs(score_k - scores[j]) : 1.0;
-                lambda_i = lambda_of_pair(grade_i - grade, weight_i, gap_i, e_i, e, &curvature_i);
-                lambda_k = lambda_of_pair(grade_k - grade, weight_k, gap_k, e_k, e, &curvature_k);
-            }
-            gradient_i[lane] += lambda_i;
-            hessian_i[lane] += curvature_i;
-            gradient_k[lane] += lambda_k; /* 0 where j is k */
-            hessian_k[lane] += curvature_k;
-            gradients[j] += two ? lambda_i + lambda_k : lambda_i;
-            hessians[j] += two ? curvature_i + curvature_k : curvature_i;
-            if (sized)
-                size[lane] += two ? fabs(lambda_i) + fabs(lambda_k) : fabs(lambda_i);
+/* IS_BELOW[2 * LANES + d]: whether row i + d is below row i. */
+static const double IS_BELOW[4 * LANES] = {[2 * LANES + 1] = 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+
+/* Some rows and what falls to them. */
+typedef struct {
+    double grades[BLOCK], scores[BLOCK], exponentials[BLOCK], worth[BLOCK], risen[BLOCK], shares[BLOCK];
+    double gradients[BLOCK][LANES], hessians[BLOCK][LANES];
+} Block;
+
+/* Add the pairs of rows i, i + 1 ... with those of a chunk; where crossed, they may lie in it themselves. */
+INLINE void add_chunk(int kind, int ranked, int spread, int sized, int rows, int crossed, int64_t i,
+                      int64_t chunk, int64_t width, double sigma, const Weighing *by,
+                      const double *RESTRICT scores, const double *RESTRICT grades,
+                      const double *RESTRICT exponentials, double *RESTRICT gradients,
+                      double *RESTRICT hessians, double *RESTRICT size, Block *RESTRICT block) {
+    const int swaps = kind == SWAPPED || kind == MIXED || kind == SHARED || kind == TURNED;
+    const double *worth = by->worth, *risen = by->risen, *apart = by->apart, *deltas = by->deltas;
+    const double *is_below = IS_BELOW + 2 * LANES;
+    for (int lane = 0; lane < LANES; lane++) {
+        const int64_t j = chunk + lane;
+        const double grade = grades[j], lower = exponentials[j], score = scores[j];
+        const double swap = swaps ? worth[j] : 0.0, turned = kind == TURNED ? risen[j] : 0.0;
+        double gaps[BLOCK], sums[BLOCK], divisors[BLOCK], parts[BLOCK];
+        double gradient = 0.0, hessian = 0.0, sizes = 0.0;
+        for (int r = 0; r < rows; r++) {
+            gaps[r] = spread ? 0.01 + fabs(block->scores[r] - score) : 1.0;
+            sums[r] = block->exponentials[r] + lower;
+            divisors[r] = spread ? sums[r] * gaps[r] : sums[r];
         }
-    gradients[i] -= sum_lanes(gradient_i);
-    hessians[i] += sum_lanes(hessian_i);
-    if (two) {
-        gradients[k] -= sum_lanes(gradient_k);
-        hessians[k] += sum_lanes(hessian_k);
-        grades[k] = EMPTY_GRADE;
-        exponentials[k] = 0.0;
+        if (kind != HINGE)
+            divide(rows, ranked ? lower : 1.0, divisors, parts);
+        for (int r = 0; r < rows; r++) {
+            const double weight = weight_of_pair(
+                kind, block->grades[r] - grade, block->worth[r] - swap, block->risen[r] - turned,
+                kind == MIXED ? apart[j - i - r] : 0.0, block->shares[r],
+                kind == GIVEN ? deltas[(i + r) * width + j] : 0.0);
+            double lambda, curvature;
+            if (kind == HINGE)
+                lambda = hinge_of_pair(grade > EMPTY_GRADE ? weight : 0.0, sigma, block->scores[r] - score,
+                                       &curvature);
+            else if (ranked)
+                lambda = lambda_of_ranked_pair(weight, parts[r], &curvature);
+            else
+                lambda = lambda_of_pair(weight, lower * parts[r], block->exponentials[r] * parts[r],
+                                        spread ? gaps[r] : 1.0, &curvature);
+            if (crossed) {
+                lambda *= is_below[j - i - r];
+                curvature *= is_below[j - i - r];
+            }
+            block->gradients[r][lane] += lambda;
+            block->hessians[r][lane] += curvature;
+            gradient = r ? gradient + lambda : lambda;
+            hessian = r ? hessian + curvature : curvature;
+            sizes = r ? sizes + fabs(lambda) : fabs(lambda);
+        }
+        gradients[j] += gradient;
+        hessians[j] += hessian;
+        if (sized)
+            size[lane] += sizes;
     }
 }
 
-INLINE double pairs_of_query(int kind, int spread, int sized, int64_t n, int64_t top, double sigma,
-                             const Weighing *by, const double *scores, double *grades, double *exponentials,
-                             double *gradients, double *hessians) {
-    const int64_t width = (n + LANES - 1) / LANES * LANES;
-    double size[LANES] = {0}, high = scores[0], low = scores[n - 1];
-    for (int64_t i = 0; by->shuffled && i < n; i++) {
-        high = scores[i] > high ? scores[i] : high;
-        low = scores[i] < low ? scores[i] : low;
+/* Add the pairs of some rows from row i on with all rows below. They share the loads and stores of those, and
+ * a division. */
+INLINE void add_rows(int kind, int ranked, int spread, int sized, int rows, int64_t i, int64_t n, double sigma,
+                     const Weighing *by, const double *scores, const double *grades,
+                     const double *exponentials, double *RESTRICT gradients, double *RESTRICT hessians,
+                     double *RESTRICT size) {
+    const int64_t width = (n + LANES - 1) / LANES * LANES, crossed = i + rows;
+    int64_t chunk = i / LANES * LANES;
+    Block block;
+    for (int r = 0; r < rows; r++) {
+        block.grades[r] = grades[i + r];
+        block.scores[r] = scores[i + r];
+        block.exponentials[r] = kind == HINGE ? 0.0 : exponentials[i + r];
+        block.worth[r] = kind == PLAIN || kind == GIVEN || kind == HINGE ? 0.0 : by->worth[i + r];
+        block.risen[r] = kind == TURNED ? by->risen[i + r] : 0.0;
+        block.shares[r] = kind == SHARED ? by->shares[i + r] : 1.0;
+        for (int lane = 0; lane < LANES; lane++)
+            block.gradients[r][lane] = block.hessians[r][lane] = 0.0;
     }
+    for (; chunk < crossed; chunk += LANES)
+        add_chunk(kind, ranked, spread, sized, rows, 1, i, chunk, width, sigma, by, scores, grades,
+                  exponentials, gradients, hessians, size, &block);
+    for (; chunk < n; chunk += LANES)
+        add_chunk(kind, ranked, spread, sized, rows, 0, i, chunk, width, sigma, by, scores, grades,
+                  exponentials, gradients, hessians, size, &block);
+    for (int r = 0; r < rows; r++) {
+        gradients[i + r] -= sum_lanes(block.gradients[r]);
+        hessians[i + r] += sum_lanes(block.hessians[r]);
+    }
+}
+
+INLINE double pairs_of_query(int kind, int ranked, int spread, int sized, int64_t n, int64_t top, double sigma,
+                             const Weighing *by, const double *scores, const double *grades,
+                             double *exponentials, double *gradients, double *hessians) {
+    double size[LANES] = {0}, high = scores[0], low = scores[n - 1];
     int64_t i = 0;
-#define ADD_ROWS(two)                                                                                        \
-    add_rows(kind, spread, sized, two, i, n, sigma, by->worth, by->risen, by->shares, by->apart,              \
-             kind == GIVEN ? by->deltas + i * width : NULL,                                                   \
-             kind == GIVEN ? by->deltas + (i + two) * width : NULL, scores, grades, exponentials, gradients,  \
+    for (int64_t j = 0; !ranked && j < n; j++) {
+        high = scores[j] > high ? scores[j] : high;
+        low = scores[j] < low ? scores[j] : low;
+    }
+#define ADD_ROWS(rows)                                                                                       \
+    add_rows(kind, ranked, spread, sized, rows, i, n, sigma, by, scores, grades, exponentials, gradients,     \
              hessians, size)
-    if (kind == HINGE || sigma * (high - low) < 200.0) {
+    /* Exponentials from e^-100 to e^100, and gaps, of which no product of as many as a block overflows. */
+    const int close = kind == HINGE || (sigma * (high - low) < 200.0 && high - low < 1e50);
+    if (close) {
         if (kind != HINGE)
             fill_exponentials(0, n, sigma, 0.5 * high + 0.5 * low, scores, exponentials);
-        for (; i + 1 < top; i += 2)
-            ADD_ROWS(1);
-        if (i < top)
-            ADD_ROWS(0);
-    } else /* no middle suits all rows: each gets its own */
-        for (; i < top; i++) {
+        for (; i + BLOCK <= top; i += BLOCK)
+            ADD_ROWS(BLOCK);
+    }
+    for (; i < top; i++) {
+        if (!close) /* no middle suits all rows: each gets its own */
             fill_exponentials(i, n, sigma, scores[i], scores, exponentials);
-            ADD_ROWS(0);
-        }
+        ADD_ROWS(1);
+    }
 #undef ADD_ROWS
     return sum_lanes(size);
 }
 
-#define PAIRS(name, kind, spread, sized)                                                                     \
+#define PAIRS(name, kind, ranked, spread, sized)                                                             \
     EACH_WIDTH(double, name,                                                                                 \
                (int64_t n, int64_t top, double sigma, const Weighing *by, const double *scores,              \
-                double *grades, double *exponentials, double *gradients, double *hessians),                  \
+                const double *grades, double *exponentials, double *gradients, double *hessians),            \
                (n, top, sigma, by, scores, grades, exponentials, gradients, hessians)) {                     \
-        return pairs_of_query(kind, spread, sized, n, top, sigma, by, scores, grades, exponentials,          \
+        return pairs_of_query(kind, ranked, spread, sized, n, top, sigma, by, scores, grades, exponentials,  \
                               gradients, hessians);                                                          \
     }
-/* Measured pairs: as they are, with their size, and spread. */
+/* Measured pairs: of ranked rows; of rows in any order, with their size; and spread. */
 #define MEASURED_PAIRS(name, kind)                                                                           \
-    PAIRS(name, kind, 0, 0)                                                                                  \
-    PAIRS(sized_##name, kind, 0, 1)                                                                          \
-    PAIRS(spread_##name, kind, 1, 1)
-PAIRS(plain_pairs, PLAIN, 0, 0)
-PAIRS(hinge_pairs, HINGE, 0, 0)
+    PAIRS(name, kind, 1, 0, 0)                                                                               \
+    PAIRS(sized_##name, kind, 0, 0, 1)                                                                       \
+    PAIRS(spread_##name, kind, 0, 1, 1)
+PAIRS(plain_pairs, PLAIN, 1, 0, 0)
+PAIRS(hinge_pairs, HINGE, 1, 0, 0)
 MEASURED_PAIRS(swapped_pairs, SWAPPED)
 MEASURED_PAIRS(mixed_pairs, MIXED)
 MEASURED_PAIRS(shared_pairs, SHARED)
 MEASURED_PAIRS(turned_pairs, TURNED)
 MEASURED_PAIRS(given_pairs, GIVEN)
 
-/* Add every pair whose upper row is one of the first top to its rows' gradients and hessians. grades lose what
- * they held. Returns the sum of the |lambda|, or 0 where they are not asked for. */
+/* Add every pair whose upper row is one of the first top to its rows' gradients and hessians. Returns the sum
+ * of the |lambda|, or 0 where they are not asked for. */
 static inline double add_pairs(int kind, int spread, int sized, int64_t n, int64_t top, double sigma,
-                               const Weighing *by, const double *scores, double *grades,
+                               const Weighing *by, const double *scores, const double *grades,
                                double *exponentials, double *gradients, double *hessians) {
-#define ADD(name) (spread ? spread_##name : sized ? sized_##name : name)
+#define ADD(name) (spread ? spread_##name : sized || by->shuffled ? sized_##name : name)
     return (kind == PLAIN    ? plain_pairs
             : kind == HINGE  ? hinge_pairs
             : kind == MIXED  ? ADD(mixed_pairs)

@@ -44,10 +44,14 @@ class _Pairwise(Bound):
 
     def __init__(self, objective, labels, weights, offsets, n_threads, share):
         super().__init__(objective, labels, weights, offsets, n_threads, share)
-        self.longest = int(np.diff(self.offsets).max(initial=0))
+        lengths = np.diff(self.offsets)
+        self.longest = int(lengths.max(initial=0))
         level = objective.truncation_level
         self.truncation = self.longest if level is None else min(int(level), self.longest)
-        self._longest_first = np.argsort(-np.diff(self.offsets), kind="stable").astype(np.int64)
+        long = 1 + 4 * len(labels) // max(len(lengths), 1)
+        self._queries = np.argsort(-(lengths // long), kind="stable").astype(
+            np.int64
+        )  # no thread ends with those
         numbers, records = lambdas.scratch_shapes(self.longest, n_threads)
         self._numbers, self._records = _aligned(numbers), np.empty(records)
 
@@ -58,7 +62,7 @@ class _Pairwise(Bound):
             self.pairs.grades,
             self.weights,
             self.offsets,
-            self._longest_first,
+            self._queries,
             scores,
             self.pairs.worth,
             self.pairs.apart,
@@ -758,6 +762,6 @@ class LambdaLoss(LambdaMART):
 
     def _worth_of_distances(self, measure, longest):
         discounts = measures.discounts(longest + 1, measure.discount)
-        apart = np.zeros(lambdas.LANES + lambdas.whole_chunks(longest) + 1)
-        apart[lambdas.LANES + 1 :][:longest] = self.mu * np.abs(np.diff(discounts))
+        apart = np.zeros(2 * lambdas.LANES + lambdas.whole_chunks(longest) + 1)
+        apart[2 * lambdas.LANES + 1 :][:longest] = self.mu * np.abs(np.diff(discounts))
         return apart
