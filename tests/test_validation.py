@@ -304,9 +304,12 @@ def test_memory_map_is_not_copied(tmp_path):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_float_frames_are_not_copied(dtype):
+def test_float_frames_are_neither_copied_nor_taken_apart(dtype, monkeypatch):
     X = pd.DataFrame(some_rows().astype(dtype))
-    assert np.shares_memory(rows_of(X), X.to_numpy())
+    ranker = Ranker()
+    check_rows(ranker, X, reset=True)
+    monkeypatch.setattr("ranktrees.validation._frame_columns", None)
+    assert np.shares_memory(check_rows(ranker, X, reset=False), X.to_numpy())
 
 
 @pytest.mark.parametrize(

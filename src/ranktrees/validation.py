@@ -753,6 +753,9 @@ def _read_rows(X, levels: dict[int, tuple] | None, estimator, name: str) -> tupl
     _require_two_dimensions(X, estimator, name)
     if sp.issparse(X):
         rows = _read_sparse(X, name)
+    elif not levels and _is_one_array(X):
+        _require_distinct(list(X.columns), name)
+        rows = X.to_numpy()
     elif (columns := _frame_columns(X)) is not None:
         _require_distinct([column_name for column_name, _ in columns], name)
         if levels is None:
@@ -939,10 +942,15 @@ def _is_number(value) -> bool:
 # ------------------------------------------------------------------------------------------------ data frames
 
 
+def _is_one_array(X) -> bool:
+    """Whether it is a pandas frame of one float dtype, whose columns take longer to look at than to score."""
+    return hasattr(X, "iloc") and set(X.dtypes) in ({np.dtype(np.float32)}, {np.dtype(np.float64)})
+
+
 def _frame_columns(X) -> list[tuple[Any, Any]] | None:
     """The (name, column) pairs of a pandas, polars or Arrow frame; None for anything else."""
     if hasattr(X, "iloc") and hasattr(X, "columns"):
-        return [(name, X.iloc[:, j]) for j, name in enumerate(X.columns)]
+        return list(X.items())
     if hasattr(X, "get_columns"):
         return [(column.name, column) for column in X.get_columns()]
     if hasattr(X, "column_names") and hasattr(X, "column"):
@@ -952,11 +960,8 @@ def _frame_columns(X) -> list[tuple[Any, Any]] | None:
 
 def _read_frame(X, columns: list[tuple[Any, Any]], levels: dict[int, tuple], name: str):
     dtypes = {getattr(column, "dtype", None) for _, column in columns}
-    if hasattr(X, "iloc"):
-        if len(dtypes) == 1 and dtypes <= {np.dtype(np.float32), np.dtype(np.float64)} and not levels:
-            return X.to_numpy()
-        if not levels and all(getattr(dtype, "fill_value", None) == 0 for dtype in dtypes):
-            return _read_sparse(X.sparse.to_coo(), name)
+    if hasattr(X, "iloc") and not levels and all(getattr(dtype, "fill_value", None) == 0 for dtype in dtypes):
+        return _read_sparse(X.sparse.to_coo(), name)
     values = [
         _read_column(column, levels.get(j), f"column {column_name!r} of {name}")
         for j, (column_name, column) in enumerate(columns)
