@@ -863,6 +863,22 @@ def test_a_ranker_without_ids_warns():
 
 
 @pytest.mark.parametrize(
+    ("given", "hint"),
+    [
+        ({}, "scikit-learn's searches .*enable_metadata_routing"),
+        ({"sample_weight": QID}, r"after y is sample_weight: .* fit\(X, y, qid=ids\)"),
+        (
+            {"X": pd.DataFrame(some_rows(), columns=["a", "qid", "b"])},
+            r"column 'qid' of X .* pass qid=X\['qid'\]",
+        ),
+    ],
+)
+def test_a_ranker_without_ids_says_where_they_may_be(given, hint):
+    with pytest.warns(MissingQueryWarning, match=hint):
+        check_fit(Ranker(), **({"X": some_rows(), "y": LABELS} | given))
+
+
+@pytest.mark.parametrize(
     "wrong",
     [
         {"X": some_rows(11, 2)},

@@ -1480,12 +1480,29 @@ def check_fit(
     if ranker and not data.qid_given and data.preferences is None:
         warnings.warn(
             f"{type(estimator).__name__} was fitted without query ids, so all {data.n_rows} rows were taken "
-            "for one query. Pass qid= (one id per row), or a y whose index has a level named 'qid'; a qid "
-            "of all zeros says that one query is meant.",
+            f"for one query. {_PASS_IDS}; a qid of all zeros says that one query is meant."
+            + _where_ids_may_be(X, sample_weight),
             MissingQueryWarning,
             stacklevel=3,
         )
     return data
+
+
+_PASS_IDS = (
+    "Pass qid= (one id per row), or a y whose index has a level named 'qid', which is the way through "
+    "scikit-learn's searches and cross-validation unless sklearn.set_config(enable_metadata_routing=True)"
+)
+
+
+def _where_ids_may_be(X, sample_weight) -> str:
+    """What a fit without query ids was given that looks as if it were them."""
+    hint = ""
+    if sample_weight is not None:
+        hint += " What comes after y is sample_weight: ids are only taken by name, as in fit(X, y, qid=ids)."
+    columns = [column for column, _ in _frame_columns(X) or []]
+    if "qid" in columns:
+        hint += " The column 'qid' of X is a feature like the others: pass qid=X['qid'], and X without it."
+    return hint
 
 
 def check_validation(
@@ -1657,8 +1674,7 @@ def check_score(
     if ranker and not data.qid_given and getattr(estimator, "_qid_given", False):
         raise ValueError(
             f"{method} needs qid=: {type(estimator).__name__} was fitted with query ids, and without them "
-            f"all {data.n_rows} rows would be taken for one query. Pass qid= (one id per row), or a y whose "
-            "index has a level named 'qid'."
+            f"all {data.n_rows} rows would be taken for one query. {_PASS_IDS}."
         )
     return data
 
