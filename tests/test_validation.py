@@ -642,6 +642,15 @@ def test_columns_of_dates_are_refused(frame):
     refused(lambda: rows_of(frame({"a": dates})), "column 'a' of X", "dates")
 
 
+def test_lazy_frames_are_to_be_collected():
+    refused(
+        lambda: rows_of(pl.DataFrame({"a": [1.0]}).lazy()),
+        "X is <LazyFrame>",
+        "pass X.collect()",
+        error=TypeError,
+    )
+
+
 def test_duplicate_column_names_are_refused():
     X = pd.DataFrame(some_rows(), columns=["a", "b", "a"])
     refused(lambda: rows_of(X), "duplicate", "'a'", "unique")

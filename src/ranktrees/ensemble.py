@@ -351,6 +351,10 @@ class Ensemble:
         return self.n_trees
 
     def __getitem__(self, t) -> Tree:
+        if isinstance(t, slice):
+            raise TypeError(
+                "an ensemble has a tree at each number; some of its trees are first(n), or after(n)"
+            )
         if not -self.n_trees <= t < self.n_trees:
             raise IndexError(f"tree {t} of an ensemble of {self.n_trees} trees")
         t %= self.n_trees

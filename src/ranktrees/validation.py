@@ -780,6 +780,10 @@ def _require_two_dimensions(X, estimator, name: str) -> None:
             f"{name} is a numpy.matrix, which is not supported; expected a 2D array: convert it with "
             f"np.asarray({name})."
         )
+    if hasattr(X, "collect"):
+        raise TypeError(
+            f"{name} is {_seen(X)}, which has no rows yet; expected a data frame: pass {name}.collect()."
+        )
     if X is None or np.isscalar(X):
         raise ValueError(
             f"Expected 2D array, got scalar array instead: {name} is {_seen(X)}; expected rows and "
@@ -885,7 +889,8 @@ def _without(values: np.ndarray, masked: np.ndarray) -> np.ndarray:
 def _words(column: str, value) -> ValueError:
     return ValueError(
         f"{column} holds {_seen(value)}, which could not be converted to float; expected numbers: replace "
-        "strings by numbers, or make it a category column of a data frame with .astype('category')."
+        "strings by numbers, or make it a category column of a data frame: .astype('category') in pandas, "
+        ".cast(pl.Categorical) in polars."
     )
 
 
