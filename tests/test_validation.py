@@ -887,6 +887,13 @@ def test_a_ranker_without_ids_says_where_they_may_be(given, hint):
         check_fit(Ranker(), **({"X": some_rows(), "y": LABELS} | given))
 
 
+def test_ids_in_the_place_of_weights_are_told_their_name():
+    names = [f"query {i}" for i in QID]
+    refused(
+        lambda: check_fit(Ranker(), some_rows(), LABELS, names), "sample_weight holds 'query 0'", "as qid="
+    )
+
+
 @pytest.mark.parametrize(
     "wrong",
     [

@@ -1267,7 +1267,12 @@ def _numbers(values, name: str, kind: str) -> np.ndarray:
         wrong = next(value for value in array.flat if not _is_number(value))
         raise ValueError(
             f"{name} holds {_seen(wrong)}, which could not be converted to float; expected one number per "
-            f"row as {kind}: map every word to a number first."
+            f"row as {kind}: "
+            + (
+                "query ids are passed by name, as qid=."
+                if kind == "weight"
+                else "map words to numbers first."
+            )
         )
     return _as_float(array, lambda _: name).astype(np.float64, copy=False)
 
