@@ -333,3 +333,7 @@ def test_what_cannot_be_scored():
         compare([1, 0], [1, 0], [1, 0, 2])
     with pytest.raises(ValueError, match="unknown measure"):
         compare([1, 0], [1, 0], [1, 0], measure="best")
+    with pytest.raises(
+        ValueError, match=r"at least two queries .* got 1: without qid= all rows are one query"
+    ):
+        compare([1, 0], [1, 0], [1, 0])

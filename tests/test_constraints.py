@@ -12,6 +12,7 @@ from ranktrees._core.dtypes import LEAF
 from ranktrees.constraints import (
     Constraints,
     categorical_mask,
+    index_of,
     interaction_sets,
     monotone_signs,
     number_of_features,
@@ -141,6 +142,7 @@ def test_interaction_sets():
     assert interaction_sets("pairwise", 1) == [{0}]
     assert interaction_sets([{0, 1}], 4) == [{0, 1}, {2, 3}]
     assert interaction_sets([[0, 1], (1, 2)], 3) == [{0, 1}, {1, 2}]
+    assert interaction_sets(["b", [0, "c"]], 3, ["a", "b", "c"]) == [{1}, {0, 2}]
     for bad in ([{0, 3}], [{-1}], [{"a"}], [{0.5}]):
         with pytest.raises(ValueError, match="interaction_cst"):
             interaction_sets(bad, 3)
@@ -314,6 +316,20 @@ def test_categorical_features_that_cannot_be_meant(given, message):
         categorical_mask(given, estimator(names="abcd"))
 
 
+@pytest.mark.parametrize(
+    ("names", "known"),
+    [
+        (["click", "price"], r"the nearest are \['click'\]"),
+        (["site"], r"X has \['site'\]\."),
+        ([str(j) for j in range(11)], r"X has \['0', .* '9'\], \.\.\."),
+        ([], "X has no feature names: pass indices, or a data frame"),
+    ],
+)
+def test_an_unknown_name_is_told_what_is_known(names, known):
+    with pytest.raises(ValueError, match=f"names 'clicks', which is not a feature of X; {known}"):
+        index_of("clicks", names, 11, "monotonic_cst")
+
+
 @pytest.mark.parametrize("given", [None, [0], [True, False, False, False]])
 def test_a_categorical_column_must_be_named(given):
     with pytest.raises(ValueError, match="leaves out column 2"):
@@ -327,6 +343,7 @@ def test_monotone_signs():
     signs = monotone_signs([1, 0, -1, 0], estimator(), none)
     assert (signs.dtype, signs.tolist()) == (np.int8, [1, 0, -1, 0])
     assert monotone_signs({"b": -1}, estimator(names="abcd"), none).tolist() == [0, -1, 0, 0]
+    assert monotone_signs({1: -1}, estimator(), none).tolist() == [0, -1, 0, 0]
 
 
 @pytest.mark.parametrize(
@@ -337,6 +354,8 @@ def test_monotone_signs():
         ([0.5, 0, 0, 0], "sign 0.5"),
         (["up", 0, 0, 0], "sign 'up'"),
         ({"x": 1}, "names 'x'"),
+        ({4: 1}, "index 4, but X has 4 features"),
+        ({"b": 1, 1: -1}, "feature 1 twice, as 'b' and as 1"),
         ([0, 0, 0, 1], "categorical"),
     ],
 )

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from ranktrees import HistGBRTRegressor, LambdaMARTRanker, RandomForestRanker, make_ranking
+from ranktrees import HistGBRTRegressor, LambdaMARTRanker, RandomForestRanker, make_ranking, query_scorer
 from ranktrees.comparing import per_query_table
 from ranktrees.measures import NDCG, as_measure
 from ranktrees.objectives import Custom, LambdaMART, QueryRMSE, SquaredError, as_objective, check_gradients
@@ -95,6 +95,32 @@ def test_what_functions_return_is_checked(returned, message):
 
     with pytest.raises(ValueError, match=message):
         LambdaMARTRanker(bad, max_iter=1).fit(X, Y, qid=QID)
+
+
+def test_functions_of_other_arguments_are_refused_by_name():
+    def like_lightgbm(y_true, y_pred):
+        return y_pred - y_true, np.ones(len(y_true))
+
+    with pytest.raises(
+        ValueError, match=r"of \(labels, scores, offsets\), got like_lightgbm\(y_true, y_pred\);"
+    ):
+        LambdaMARTRanker(like_lightgbm).fit(X, Y, qid=QID)
+    with pytest.raises(ValueError, match=r"loss must be a function of .* got best_label\(labels, scores\)"):
+        Custom(centred, best_label)
+    with pytest.raises(
+        ValueError, match=r"the labels and the scores of a query, got centred\(labels, scores, off"
+    ):
+        LambdaMARTRanker(measure=centred).fit(X, Y, qid=QID)
+    with pytest.raises(ValueError, match=r"\(estimator, X, y_true, .*; instead of a scorer pass the measure"):
+        LambdaMARTRanker(scoring=query_scorer("ndcg@5"), early_stopping=True).fit(X, Y, qid=QID)
+
+
+def test_a_measure_returns_one_number():
+    def like_lightgbm(y_true, y_pred):
+        return "ndcg", 1.0, True
+
+    with pytest.raises(ValueError, match=r"measure like_lightgbm returned \('ndcg', 1.0, True\) for a query"):
+        as_measure(like_lightgbm)(Y, Y, qid=QID)
 
 
 def test_what_functions_see_is_read_only():

@@ -88,6 +88,8 @@ def test_trees_can_be_looked_at():
     for t in (4, -5):
         with pytest.raises(IndexError):
             ensemble[t]
+    with pytest.raises(TypeError, match=r"some of its trees are first\(n\), or after\(n\)"):
+        ensemble[1:]
 
 
 def test_depth():

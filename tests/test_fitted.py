@@ -103,6 +103,10 @@ def test_an_ensemble_is_fitted_and_stays_so(rows, tmp_path):
     ]
     np.testing.assert_allclose(scores, expected, rtol=1e-12)
     assert not hasattr(ranker, "feature_names_in_")
+    with pytest.raises(
+        TypeError, match=r"ensemble is 'forest.rkt'; expected an Ensemble: .*Ensemble.load\(path\)"
+    ):
+        EnsembleRanker("forest.rkt").predict(X)
 
 
 def test_columns_are_compared(rows):

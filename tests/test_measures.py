@@ -734,6 +734,10 @@ def test_calls_that_make_no_sense():
         NDCG([0, 1])
     with pytest.raises(TypeError, match="needs both labels and scores"):
         NDCG(qid=[1, 2])
+    with pytest.raises(TypeError, match="a cutoff is written NDCG @ 5"):
+        NDCG(5)
+    with pytest.raises(TypeError, match=r"has no parameter 'k': .*; a cutoff is written NDCG @ k"):
+        NDCG(k=5)
     with pytest.raises(ValueError, match=r"ERR takes labels up to max_grade=4, .* use ERR\(max_grade=5\)"):
         ERR([5, 0], [1, 2])
 

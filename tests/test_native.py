@@ -343,6 +343,8 @@ def test_save_and_load(tmp_path):
     path.write_bytes(b"garbage")
     with pytest.raises(ValueError, match=r"model\.rkt: not a ranktrees model"):
         Ensemble.load(path)
+    with pytest.raises(FileNotFoundError, match=r"there is no folder '.*nowhere'; expected"):
+        ensemble.save(tmp_path / "nowhere" / "model.rkt")
     with pytest.raises(FileNotFoundError):
         Ensemble.load(tmp_path / "missing")
 

@@ -304,9 +304,12 @@ def test_memory_map_is_not_copied(tmp_path):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_float_frames_are_not_copied(dtype):
+def test_float_frames_are_neither_copied_nor_taken_apart(dtype, monkeypatch):
     X = pd.DataFrame(some_rows().astype(dtype))
-    assert np.shares_memory(rows_of(X), X.to_numpy())
+    ranker = Ranker()
+    check_rows(ranker, X, reset=True)
+    monkeypatch.setattr("ranktrees.validation._frame_columns", None)
+    assert np.shares_memory(check_rows(ranker, X, reset=False), X.to_numpy())
 
 
 @pytest.mark.parametrize(
@@ -639,6 +642,15 @@ def test_columns_of_dates_are_refused(frame):
     refused(lambda: rows_of(frame({"a": dates})), "column 'a' of X", "dates")
 
 
+def test_lazy_frames_are_to_be_collected():
+    refused(
+        lambda: rows_of(pl.DataFrame({"a": [1.0]}).lazy()),
+        "X is <LazyFrame>",
+        "pass X.collect()",
+        error=TypeError,
+    )
+
+
 def test_duplicate_column_names_are_refused():
     X = pd.DataFrame(some_rows(), columns=["a", "b", "a"])
     refused(lambda: rows_of(X), "duplicate", "'a'", "unique")
@@ -857,6 +869,29 @@ def test_a_ranker_without_ids_warns():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert check_fit(ranker, some_rows(), LABELS, ranker=False).n_queries == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "hint"),
+    [
+        ({}, "scikit-learn's searches .*enable_metadata_routing"),
+        ({"sample_weight": QID}, r"after y is sample_weight: .* fit\(X, y, qid=ids\)"),
+        (
+            {"X": pd.DataFrame(some_rows(), columns=["a", "qid", "b"])},
+            r"column 'qid' of X .* pass qid=X\['qid'\]",
+        ),
+    ],
+)
+def test_a_ranker_without_ids_says_where_they_may_be(given, hint):
+    with pytest.warns(MissingQueryWarning, match=hint):
+        check_fit(Ranker(), **({"X": some_rows(), "y": LABELS} | given))
+
+
+def test_ids_in_the_place_of_weights_are_told_their_name():
+    names = [f"query {i}" for i in QID]
+    refused(
+        lambda: check_fit(Ranker(), some_rows(), LABELS, names), "sample_weight holds 'query 0'", "as qid="
+    )
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from ranktrees.estimators import (
     RandomForestRanker,
 )
 from ranktrees.fitted import EnsembleRanker
+from ranktrees.inspection import contributions, tree_table
 from ranktrees.measures import as_measure
 from ranktrees.model_selection import (
     QueryKFold,
@@ -45,6 +46,7 @@ __all__ = [
     "as_measure",
     "compare",
     "compare_to_baseline",
+    "contributions",
     "dump_letor",
     "load_letor",
     "load_letor_folds",
@@ -57,4 +59,5 @@ __all__ = [
     "score_curves",
     "select_source_rows",
     "train_test_split_by_query",
+    "tree_table",
 ]

@@ -27,7 +27,7 @@ import numpy as np
 import ranktrees
 from ranktrees.callbacks import Checkpointing
 from ranktrees.ensemble import Ensemble
-from ranktrees.files import replace_file
+from ranktrees.files import replace_file, require_folder
 
 MAGIC = b"\x89RKC\r\n\x1a\n"
 HEAD = struct.Struct("<8sQQ")
@@ -147,11 +147,7 @@ class CheckpointFile:
 
     def _bytes(self):
         path = Path(self.path)
-        if not path.parent.is_dir():
-            raise FileNotFoundError(
-                f"checkpoint={os.fspath(path)!r}: there is no folder {os.fspath(path.parent)!r}; expected a "
-                "path in one that exists: make it first."
-            )
+        require_folder(path, "checkpoint")
         return path.read_bytes() if path.exists() else None
 
     def going_on(self, start, what_is_trained):

@@ -413,6 +413,7 @@ def _compare(values_a, values_b, measure, greater_is_better, *, test, confidence
     if n_queries < 2:
         raise ValueError(
             f"a comparison needs at least two queries where both rankers have a value, got {n_queries}"
+            + ": without qid= all rows are one query" * (len(counts) == 1 and measure is not None)
         )
     a, b = values_a[counts], values_b[counts]
     steps, step = _in_steps(a, b)

@@ -1,6 +1,7 @@
 """What a split may not do: which features a leaf may use, which way predictions must run, where NaN goes."""
 
 from collections.abc import Mapping
+from difflib import get_close_matches
 from itertools import combinations
 from numbers import Integral, Real
 
@@ -155,16 +156,9 @@ def categorical_mask(categorical_features, estimator):
                 "pass one boolean per feature."
             )
         chosen = wanted
-    elif wanted.dtype.kind in "iu":
-        if wanted.size and (wanted.min() < 0 or wanted.max() >= n_features):
-            raise ValueError(
-                f"categorical_features has the index {wanted[(wanted < 0) | (wanted >= n_features)][0]}, but "
-                f"X has {n_features} features; indices go from 0 to {n_features - 1}."
-            )
-        chosen[wanted] = True
-    elif wanted.size:
+    else:
         names = names_of(estimator)
-        chosen[[index_of(name, names, "categorical_features") for name in wanted.tolist()]] = True
+        chosen[[index_of(key, names, n_features, "categorical_features") for key in wanted.tolist()]] = True
     _refuse_unnamed(mask, chosen)
     return chosen if chosen.any() else None
 
@@ -182,31 +176,54 @@ def names_of(estimator):
     return list(getattr(estimator, "feature_names_in_", ()))
 
 
-def index_of(name, names, argument):
-    """The number of a feature."""
-    if name not in names:
-        raise ValueError(
-            f"{argument} names {name!r}, which is not a feature of X; "
-            + (f"X has {names[:10]}." if names else "X has no feature names: pass indices, or a data frame.")
-        )
-    return names.index(name)
+def index_of(key, names, n_features, argument):
+    """The number of a feature, from that or from its name."""
+    if isinstance(key, Integral) and not isinstance(key, bool):
+        if not 0 <= key < n_features:
+            raise ValueError(
+                f"{argument} has the index {key}, but X has {n_features} features; indices go from 0 to "
+                f"{n_features - 1}."
+            )
+        return int(key)
+    if key in names:
+        return names.index(key)
+    known = "X has no feature names: pass indices, or a data frame."
+    if names:
+        near = get_close_matches(str(key), names)
+        known = f"the nearest are {near}." if near else f"X has {names[:10]}{', ...' * (len(names) > 10)}."
+    raise ValueError(f"{argument} names {key!r}, which is not a feature of X; {known}")
+
+
+def refuse_repeated(entries, argument):
+    """Refuse two keys for one feature, among pairs of a feature and its key."""
+    seen = {}
+    for feature, key in entries:
+        if feature in seen:
+            raise ValueError(
+                f"{argument} has feature {feature} twice, as {seen[feature]!r} and as {key!r}; expected each "
+                "feature once."
+            )
+        seen[feature] = key
 
 
 def monotone_signs(monotonic_cst, estimator, is_categorical):
-    """int8[n_features] or None, from one sign per feature or a mapping from names."""
+    """int8[n_features] or None, from one sign per feature or a mapping from names or indices."""
     if monotonic_cst is None:
         return None
     n_features = estimator.n_features_in_
     if isinstance(monotonic_cst, Mapping):
         signs = np.zeros(n_features, np.int8)
-        for name, sign in monotonic_cst.items():
-            signs[index_of(name, names_of(estimator), "monotonic_cst")] = _sign(sign)
+        names = names_of(estimator)
+        entries = [(index_of(key, names, n_features, "monotonic_cst"), key) for key in monotonic_cst]
+        refuse_repeated(entries, "monotonic_cst")
+        for feature, key in entries:
+            signs[feature] = _sign(monotonic_cst[key])
     else:
         signs = np.array([_sign(sign) for sign in np.asarray(monotonic_cst).ravel().tolist()], np.int8)
     if signs.shape != (n_features,):
         raise ValueError(
             f"monotonic_cst has {len(signs)} signs, but X has {n_features} features; pass one of -1, 0, 1 "
-            "for each, or a dict from feature names."
+            "for each, or a dict from names or indices."
         )
     if (signs[is_categorical.astype(bool)] != 0).any():
         raise ValueError(
@@ -221,7 +238,7 @@ def _sign(sign):
     return int(sign)
 
 
-def interaction_sets(interaction_cst, n_features):
+def interaction_sets(interaction_cst, n_features, names=()):
     """List of sets of features, or None; features that no set names form one more."""
     if interaction_cst is None:
         return None
@@ -231,15 +248,8 @@ def interaction_sets(interaction_cst, n_features):
         return [set(pair) for pair in combinations(range(n_features), 2)] or [{0}]
     sets = []
     for members in interaction_cst:
-        try:
-            members = set(members)
-        except TypeError:
-            members = {members}
-        if not all(isinstance(member, Integral) and 0 <= member < n_features for member in members):
-            raise ValueError(
-                f"interaction_cst has the set {members!r}; expected indices of features, "
-                f"from 0 to {n_features - 1}."
-            )
-        sets.append(members)
+        if isinstance(members, str) or not hasattr(members, "__iter__"):
+            members = [members]
+        sets.append({index_of(key, names, n_features, "interaction_cst") for key in members})
     rest = set(range(n_features)).difference(*sets)
     return [*sets, rest] if rest else sets

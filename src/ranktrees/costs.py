@@ -25,11 +25,11 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Real
 
 import numpy as np
 
-from ranktrees.constraints import index_of
+from ranktrees.constraints import index_of, refuse_repeated
 from ranktrees.early_exit import check_early_exit, drop_rows, rows_dropped_last
 from ranktrees.plotting import axes_or_new
 
@@ -71,8 +71,8 @@ class FeatureCosts:
             unknown, or named twice; if features of a group differ in cost.
         """
         if isinstance(feature_costs, Mapping):
-            entries = [(_feature(key, n_features, names, "feature_costs"), key) for key in feature_costs]
-            _refuse_repeated(entries, "feature_costs")
+            entries = [(index_of(key, names, n_features, "feature_costs"), key) for key in feature_costs]
+            refuse_repeated(entries, "feature_costs")
             costs = np.zeros(n_features)
             for feature, key in entries:
                 costs[feature] = _cost(feature_costs[key], repr(key))
@@ -92,9 +92,9 @@ class FeatureCosts:
                     f"feature_groups has the entry {members!r}; expected sets of features that become free "
                     "together, such as [[0, 1], [5, 7, 8]] or [['bm25', 'bm25_title']]."
                 )
-            features = [(_feature(key, n_features, names, "feature_groups"), key) for key in members]
+            features = [(index_of(key, names, n_features, "feature_groups"), key) for key in members]
             entries += features
-            _refuse_repeated(entries, "feature_groups")
+            refuse_repeated(entries, "feature_groups")
             for feature, key in features:
                 if costs[feature] != costs[features[0][0]]:
                     raise ValueError(
@@ -117,28 +117,6 @@ class FeatureCosts:
         costs = np.zeros(len(ensemble) + 1)
         np.add.at(costs, 1 + tree[first], self.costs[groups])
         return np.cumsum(costs)
-
-
-def _feature(key, n_features, names, argument):
-    if isinstance(key, Integral) and not isinstance(key, bool):
-        if not 0 <= key < n_features:
-            raise ValueError(
-                f"{argument} has the index {key}, but X has {n_features} features; indices go from 0 to "
-                f"{n_features - 1}."
-            )
-        return int(key)
-    return index_of(key, names, argument)
-
-
-def _refuse_repeated(entries, argument):
-    seen = {}
-    for feature, key in entries:
-        if feature in seen:
-            raise ValueError(
-                f"{argument} has feature {feature} twice, as {seen[feature]!r} and as {key!r}; expected each "
-                "feature once."
-            )
-        seen[feature] = key
 
 
 def _cost(cost, of):

@@ -351,6 +351,10 @@ class Ensemble:
         return self.n_trees
 
     def __getitem__(self, t) -> Tree:
+        if isinstance(t, slice):
+            raise TypeError(
+                "an ensemble has a tree at each number; some of its trees are first(n), or after(n)"
+            )
         if not -self.n_trees <= t < self.n_trees:
             raise IndexError(f"tree {t} of an ensemble of {self.n_trees} trees")
         t %= self.n_trees
@@ -537,7 +541,7 @@ class Ensemble:
             is_same = np.equal.outer(categories[feature], spelt[feature])
             known = is_same.any(axis=1)
             goes_left = np.tile(split["missing_left"][here, None], len(known))
-            goes_left[:, known] = _unpack(bitsets[here])[:, is_same[known].argmax(axis=1)]
+            goes_left[:, known] = unpack(bitsets[here])[:, is_same[known].argmax(axis=1)]
             bitsets[here] = _pack(goes_left)
         return self._replace(bitsets=bitsets, categories=categories)
 
@@ -856,7 +860,7 @@ def _pack(bits):
     return np.packbits(full, axis=1, bitorder="little").view("<u4").astype(np.uint32)
 
 
-def _unpack(bitsets):
+def unpack(bitsets):
     return np.unpackbits(bitsets.astype("<u4").view(np.uint8), axis=1, bitorder="little").astype(bool)
 
 

@@ -208,7 +208,7 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
             usable,
             self.n_features_in_,
             monotone=monotone_signs(self.monotonic_cst, self, mapper.is_categorical),
-            interactions=interaction_sets(self.interaction_cst, self.n_features_in_),
+            interactions=interaction_sets(self.interaction_cst, self.n_features_in_, names_of(self)),
             missing=self.handle_missing,
             max_features=number_of_features(self.max_features, len(usable)),
         )
@@ -920,8 +920,8 @@ class HistGBRTRegressor(BoostedTrees, RegressorMixin, BaseEstimator):
     categorical_features : array-like, "from_dtype" or None, default="from_dtype"
         A boolean mask, indices or names; "from_dtype" takes the categorical columns of a data frame.
     monotonic_cst : array-like of int or dict, default=None
-        Per feature (or by name) 1: predictions rise with it, -1: they fall, 0: free.
-    interaction_cst : {"pairwise", "no_interactions"} or sequence of sets of int, default=None
+        Per feature (or by name or index) 1: predictions rise with it, -1: they fall, 0: free.
+    interaction_cst : {"pairwise", "no_interactions"} or sequence of sets of names or indices, default=None
         Which features may meet on a branch.
     handle_missing : {"learned", "left", "right", "three_way"}, default="learned"
         Where rows without a value go: to the side that is better, learned by each split; always to the left
@@ -1095,8 +1095,8 @@ class HistGBRTClassifier(BoostedTrees, ClassifierMixin, BaseEstimator):
     categorical_features : array-like, "from_dtype" or None, default="from_dtype"
         A boolean mask, indices or names; "from_dtype" takes the categorical columns of a data frame.
     monotonic_cst : array-like of int or dict, default=None
-        Per feature (or by name) 1: the odds rise with it, -1: they fall, 0: free.
-    interaction_cst : {"pairwise", "no_interactions"} or sequence of sets of int, default=None
+        Per feature (or by name or index) 1: the odds rise with it, -1: they fall, 0: free.
+    interaction_cst : {"pairwise", "no_interactions"} or sequence of sets of names or indices, default=None
         Which features may meet on a branch.
     handle_missing : {"learned", "left", "right", "three_way"}, default="learned"
         Where rows without a value go: to the side that is better, learned by each split; always to the left
@@ -1400,8 +1400,8 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
     categorical_features : array-like, "from_dtype" or None, default="from_dtype"
         A boolean mask, indices or names; "from_dtype" takes the categorical columns of a data frame.
     monotonic_cst : array-like of int or dict, default=None
-        Per feature (or by name) 1: scores rise with it, -1: they fall, 0: free.
-    interaction_cst : {"pairwise", "no_interactions"} or sequence of sets of int, default=None
+        Per feature (or by name or index) 1: scores rise with it, -1: they fall, 0: free.
+    interaction_cst : {"pairwise", "no_interactions"} or sequence of sets of names or indices, default=None
         Which features may meet on a branch.
     handle_missing : {"learned", "left", "right", "three_way"}, default="learned"
         Where rows without a value go: to the side that is better, learned by each split; always to the left
@@ -1845,8 +1845,8 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
     categorical_features : array-like, "from_dtype" or None, default="from_dtype"
         A boolean mask, indices or names; "from_dtype" takes the categorical columns of a data frame.
     monotonic_cst : array-like of int or dict, default=None
-        Per feature (or by name) 1: scores rise with it, -1: they fall, 0: free.
-    interaction_cst : {"pairwise", "no_interactions"} or sequence of sets of int, default=None
+        Per feature (or by name or index) 1: scores rise with it, -1: they fall, 0: free.
+    interaction_cst : {"pairwise", "no_interactions"} or sequence of sets of names or indices, default=None
         Which features may meet on a branch.
     handle_missing : {"learned", "left", "right", "three_way"}, default="learned"
         Where rows without a value go: to the side that is better, learned by each split; always to the left

@@ -630,11 +630,16 @@ class EnsembleRanker(FittedTrees, RegressorMixin, BaseEstimator):
 
     @property
     def ensemble_(self):
+        if not isinstance(self.ensemble, Ensemble):
+            raise TypeError(
+                f"ensemble is {self.ensemble!r}; expected an Ensemble: the ensemble_ of a fitted estimator, "
+                "or of a file Ensemble.load(path)."
+            )
         return self.ensemble
 
     @property
     def n_features_in_(self):
-        return self.ensemble.n_features
+        return self.ensemble_.n_features
 
     @property
     def feature_names_in_(self):

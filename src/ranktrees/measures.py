@@ -44,6 +44,7 @@ import math
 import operator
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from inspect import signature
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -368,6 +369,8 @@ class Measure:
             raise TypeError(
                 f"{self.name} has no parameter {', '.join(map(repr, unknown))}: "
                 f"it has {', '.join(self.defaults) or 'none'}"
+                + f"; a cutoff is written {self.name} @ k"
+                * ("k" in unknown and "at" in self.defaults)
             )
         for name, default in self.defaults.items():
             self.__dict__[name] = self._checked(name, parameters.get(name, default))
@@ -409,7 +412,10 @@ class Measure:
         if y_true is None and y_score is None and qid is None and sample_weight is None:
             return measure
         if y_true is None or y_score is None:
-            raise TypeError(f"{self.name}(y_true, y_score) needs both labels and scores")
+            raise TypeError(
+                f"{self.name}(y_true, y_score) needs both labels and scores"
+                + f"; a cutoff is written {self.name} @ {y_true}" * isinstance(y_true, Integral)
+            )
         labels, scores, offsets, weights = _grouped(measure, y_true, y_score, qid, sample_weight)
         value = measure.mean(labels, scores, offsets, weights)
         measure._warn_if_undefined(value)
@@ -1171,7 +1177,14 @@ class _OfFunction(Measure):
     lowest_label = -math.inf
 
     def of_query(self, labels, scores):
-        return float(self.function(labels, scores))
+        value = self.function(labels, scores)
+        try:
+            return float(value)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"the measure {self} returned {value!r} for a query; expected one number, higher is better, "
+                "or NaN where the query has none"
+            ) from error
 
     def __repr__(self):
         return _typed(self.function)
@@ -1280,6 +1293,11 @@ def as_measure(measure):
     if isinstance(measure, Measure):
         return measure
     if callable(measure) and not isinstance(measure, type):
+        if not takes(measure, 2):
+            raise ValueError(
+                "a measure that is a function is called with the labels and the scores of a query, got "
+                f"{_typed(measure)}{signature(measure)}; instead of a scorer pass the measure itself"
+            )
         return _OfFunction(function=measure)
     if not isinstance(measure, str):
         raise ValueError(
@@ -1295,6 +1313,32 @@ def as_measure(measure):
             f"unknown measure {measure!r}: write a name, one of {', '.join(_NAMES)}, "
             "with a cutoff if you like, as in 'ndcg@10'"
         ) from error
+
+
+def takes(function, n):
+    """Whether a function can be called with ``n`` arguments; some do not tell, and may be tried.
+
+    Parameters
+    ----------
+    function : callable
+    n : int
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> takes(lambda labels, scores: 0.0, 2), takes(lambda labels, scores: 0.0, 3), takes(max, 2)
+    (True, False, True)
+    """
+    try:
+        signature(function).bind(*range(n))
+    except TypeError:
+        return False
+    except ValueError:
+        return True
+    return True
 
 
 def _parsed(tree):

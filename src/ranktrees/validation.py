@@ -753,6 +753,9 @@ def _read_rows(X, levels: dict[int, tuple] | None, estimator, name: str) -> tupl
     _require_two_dimensions(X, estimator, name)
     if sp.issparse(X):
         rows = _read_sparse(X, name)
+    elif not levels and _is_one_array(X):
+        _require_distinct(list(X.columns), name)
+        rows = X.to_numpy()
     elif (columns := _frame_columns(X)) is not None:
         _require_distinct([column_name for column_name, _ in columns], name)
         if levels is None:
@@ -776,6 +779,10 @@ def _require_two_dimensions(X, estimator, name: str) -> None:
         raise TypeError(
             f"{name} is a numpy.matrix, which is not supported; expected a 2D array: convert it with "
             f"np.asarray({name})."
+        )
+    if hasattr(X, "collect"):
+        raise TypeError(
+            f"{name} is {_seen(X)}, which has no rows yet; expected a data frame: pass {name}.collect()."
         )
     if X is None or np.isscalar(X):
         raise ValueError(
@@ -882,7 +889,8 @@ def _without(values: np.ndarray, masked: np.ndarray) -> np.ndarray:
 def _words(column: str, value) -> ValueError:
     return ValueError(
         f"{column} holds {_seen(value)}, which could not be converted to float; expected numbers: replace "
-        "strings by numbers, or make it a category column of a data frame with .astype('category')."
+        "strings by numbers, or make it a category column of a data frame: .astype('category') in pandas, "
+        ".cast(pl.Categorical) in polars."
     )
 
 
@@ -939,10 +947,15 @@ def _is_number(value) -> bool:
 # ------------------------------------------------------------------------------------------------ data frames
 
 
+def _is_one_array(X) -> bool:
+    """Whether it is a pandas frame of one float dtype, whose columns take longer to look at than to score."""
+    return hasattr(X, "iloc") and set(X.dtypes) in ({np.dtype(np.float32)}, {np.dtype(np.float64)})
+
+
 def _frame_columns(X) -> list[tuple[Any, Any]] | None:
     """The (name, column) pairs of a pandas, polars or Arrow frame; None for anything else."""
     if hasattr(X, "iloc") and hasattr(X, "columns"):
-        return [(name, X.iloc[:, j]) for j, name in enumerate(X.columns)]
+        return list(X.items())
     if hasattr(X, "get_columns"):
         return [(column.name, column) for column in X.get_columns()]
     if hasattr(X, "column_names") and hasattr(X, "column"):
@@ -952,11 +965,8 @@ def _frame_columns(X) -> list[tuple[Any, Any]] | None:
 
 def _read_frame(X, columns: list[tuple[Any, Any]], levels: dict[int, tuple], name: str):
     dtypes = {getattr(column, "dtype", None) for _, column in columns}
-    if hasattr(X, "iloc"):
-        if len(dtypes) == 1 and dtypes <= {np.dtype(np.float32), np.dtype(np.float64)} and not levels:
-            return X.to_numpy()
-        if not levels and all(getattr(dtype, "fill_value", None) == 0 for dtype in dtypes):
-            return _read_sparse(X.sparse.to_coo(), name)
+    if hasattr(X, "iloc") and not levels and all(getattr(dtype, "fill_value", None) == 0 for dtype in dtypes):
+        return _read_sparse(X.sparse.to_coo(), name)
     values = [
         _read_column(column, levels.get(j), f"column {column_name!r} of {name}")
         for j, (column_name, column) in enumerate(columns)
@@ -1257,7 +1267,12 @@ def _numbers(values, name: str, kind: str) -> np.ndarray:
         wrong = next(value for value in array.flat if not _is_number(value))
         raise ValueError(
             f"{name} holds {_seen(wrong)}, which could not be converted to float; expected one number per "
-            f"row as {kind}: map every word to a number first."
+            f"row as {kind}: "
+            + (
+                "query ids are passed by name, as qid=."
+                if kind == "weight"
+                else "map words to numbers first."
+            )
         )
     return _as_float(array, lambda _: name).astype(np.float64, copy=False)
 
@@ -1475,12 +1490,29 @@ def check_fit(
     if ranker and not data.qid_given and data.preferences is None:
         warnings.warn(
             f"{type(estimator).__name__} was fitted without query ids, so all {data.n_rows} rows were taken "
-            "for one query. Pass qid= (one id per row), or a y whose index has a level named 'qid'; a qid "
-            "of all zeros says that one query is meant.",
+            f"for one query. {_PASS_IDS}; a qid of all zeros says that one query is meant."
+            + _where_ids_may_be(X, sample_weight),
             MissingQueryWarning,
             stacklevel=3,
         )
     return data
+
+
+_PASS_IDS = (
+    "Pass qid= (one id per row), or a y whose index has a level named 'qid', which is the way through "
+    "scikit-learn's searches and cross-validation unless sklearn.set_config(enable_metadata_routing=True)"
+)
+
+
+def _where_ids_may_be(X, sample_weight) -> str:
+    """What a fit without query ids was given that looks as if it were them."""
+    hint = ""
+    if sample_weight is not None:
+        hint += " What comes after y is sample_weight: ids are only taken by name, as in fit(X, y, qid=ids)."
+    columns = [column for column, _ in _frame_columns(X) or []]
+    if "qid" in columns:
+        hint += " The column 'qid' of X is a feature like the others: pass qid=X['qid'], and X without it."
+    return hint
 
 
 def check_validation(
@@ -1652,8 +1684,7 @@ def check_score(
     if ranker and not data.qid_given and getattr(estimator, "_qid_given", False):
         raise ValueError(
             f"{method} needs qid=: {type(estimator).__name__} was fitted with query ids, and without them "
-            f"all {data.n_rows} rows would be taken for one query. Pass qid= (one id per row), or a y whose "
-            "index has a level named 'qid'."
+            f"all {data.n_rows} rows would be taken for one query. {_PASS_IDS}."
         )
     return data
 

@@ -2,11 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from inspect import signature
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.utils import check_random_state
 
+from ranktrees.measures import takes
 from ranktrees.objectives.base import Bound, Objective
 from ranktrees.sharing import ALL
 
@@ -106,14 +108,23 @@ class Custom(Objective):
                 raise ValueError(
                     f"{parameter} must be a function of (labels, scores, offsets), got {value!r}"
                 )
+            if value is not None and not takes(value, 3):
+                raise ValueError(
+                    f"{parameter} must be a function of (labels, scores, offsets), got {_name(value)}"
+                    f"{signature(value)}; query q is the rows offsets[q]:offsets[q + 1]"
+                )
 
     @property
     def function_name(self):
         """What messages call the function."""
-        return getattr(self.function, "__name__", repr(self.function))
+        return _name(self.function)
 
     def bind(self, labels, weights, offsets, n_threads=1, share=ALL):
         return _Called(self, labels, weights, offsets, n_threads, share)
+
+
+def _name(function):
+    return getattr(function, "__name__", repr(function))
 
 
 class GradientCheck(NamedTuple):

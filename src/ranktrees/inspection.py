@@ -1,0 +1,268 @@
+"""What trees look like, as a table, and what each feature adds to a score."""
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.validation import check_is_fitted
+
+from ranktrees._core.scoring import node_depths
+from ranktrees.constraints import names_of
+from ranktrees.ensemble import unpack
+from ranktrees.fitted import own_model
+from ranktrees.validation import check_rows
+
+__all__ = ["contributions", "tree_table"]
+
+VALUES_AT_ONCE = 2**18  # of nodes, points and rows: what is at hand stays in the second cache
+
+
+def tree_table(model):
+    """The nodes of all trees of a model, a row each.
+
+    Parameters
+    ----------
+    model : estimator or Ensemble
+        A fitted estimator of trees of this library.
+
+    Returns
+    -------
+    DataFrame
+        ``tree`` and ``node`` count from 0, trees of ``init`` included; ``left`` and ``right`` are nodes of
+        the same tree, -1 in a leaf. ``feature`` is a name, or a number where there are no names. Rows go left
+        where it is at most ``cut``, or one of ``categories``; those without a value go to the side that
+        ``missing`` names. All of these are missing in a leaf. ``gain`` is that of the split, ``value`` what a
+        leaf adds to the score (of a forest: to the mean), ``count`` the rows that training saw there.
+
+    Raises
+    ------
+    ImportError
+        If pandas is not installed.
+    TypeError
+        If the model is not made of trees of this library.
+
+    Examples
+    --------
+    >>> from ranktrees import LambdaMARTRanker, make_ranking, tree_table
+    >>> X, y, qid = make_ranking(60, random_state=0, return_X_y_qid=True)
+    >>> ranker = LambdaMARTRanker(max_iter=5, max_leaf_nodes=4, random_state=0).fit(X, y, qid=qid)
+    >>> table = tree_table(ranker)
+    >>> table.shape  # 5 trees of 3 splits and 4 leaves
+    (35, 12)
+    >>> int(table.loc[table["tree"] == 0, "feature"].count())
+    3
+    """
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise ImportError("tree_table returns a pandas DataFrame: pip install pandas") from error
+    model = _own(model)
+    ensemble = model.ensemble_
+    nodes, sizes = ensemble.nodes, np.diff(ensemble.tree_offsets)
+    splits = nodes["feature"] >= 0
+    by_category = splits & (nodes["categories"] >= 0)
+    names = np.array(names_of(model) or range(ensemble.n_features), object)
+    columns = {
+        "tree": np.repeat(np.arange(len(sizes)), sizes),
+        "node": np.arange(len(nodes)) - np.repeat(ensemble.tree_offsets[:-1], sizes),
+        "depth": _depths(nodes, ensemble.tree_offsets),
+        "feature": np.where(splits, names[nodes["feature"]], None),
+        "cut": np.where(splits & ~by_category, nodes["cut"], np.nan),
+        "categories": _categories_left(model, nodes, by_category),
+        "missing": np.where(splits, np.where(nodes["missing_left"], "left", "right"), None),
+        "left": np.where(splits, nodes["left"], -1),
+        "right": np.where(splits, nodes["right"], -1),
+        "gain": np.where(splits, nodes["gain"], np.nan),
+        "value": nodes["value"],
+        "count": nodes["count"],
+    }
+    return pd.DataFrame(columns)
+
+
+def contributions(model, X):
+    r"""What each feature adds to the score of each row: Shapley values.
+
+    A score is the start that all rows have in common and what each feature adds to it,
+
+    .. math:: s(x) = s_0 + \sum_d \varphi_d(x), \qquad
+              \varphi_d = \sum_{S \not\ni d} \frac{|S|!\, (D - |S| - 1)!}{D!}
+              \big(v(S \cup d) - v(S)\big),
+
+    where :math:`v(S)` is the expected score of a row of which only the features :math:`S` are known: where a
+    split asks for another one, it goes both ways, with the shares of the training rows that did. The
+    difference of two rows' contributions says why one ranks above the other.
+
+    Parameters
+    ----------
+    model : estimator or Ensemble
+        A fitted estimator of trees of this library.
+    X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
+        As for its `predict`.
+
+    Returns
+    -------
+    contributions : ndarray of float64, shape (n_rows, n_features)
+    start : ndarray of float64, shape (n_rows,)
+        The same number for all rows, unless boosting started from a model that is not made of trees of this
+        library: then what that predicts is in it.
+
+    Raises
+    ------
+    TypeError
+        If the model is not made of trees of this library.
+    ValueError
+        If its trees do not know how many rows their nodes have seen.
+
+    See Also
+    --------
+    ranktrees.LambdaMARTRanker.feature_importances : what features are worth to the trees, over all rows.
+
+    Notes
+    -----
+    The sum is that of ``decision_function`` of a classifier, and the logarithm of what a Poisson loss
+    predicts; of all other models it is what `predict` says, up to rounding.
+
+    Along the path to a leaf of value :math:`v` each feature :math:`j` has a share :math:`z_j` of rows, and
+    :math:`o_j` is 1 if the row goes that way itself, else 0. The factor of the sum over sets is
+    :math:`\int_0^1 t^{|S|} (1 - t)^{D - |S| - 1} dt`, so the sum is an integral of a polynomial,
+
+    .. math:: \varphi_d = \sum_{leaves} v\,(o_d - z_d)
+              \int_0^1 \prod_{j \ne d} \big((1 - t)\, z_j + t\, o_j\big)\, dt,
+
+    which a Gauss-Legendre rule of half as many points as there are features on the path gives exactly; its
+    terms are products of numbers between 0 and 1. A row takes time in proportion to the nodes: some 25
+    microseconds for a tree of 31 leaves, after 1 ms for the first row.
+
+    References
+    ----------
+    Owen, *Multilinear extensions of games*, Management Science 18, 1972, for the integral; Lundberg et al.,
+    *From local explanations to global understanding with explainable AI for trees*, Nature Machine
+    Intelligence 2, 2020, for :math:`v`, which they call path-dependent.
+
+    Examples
+    --------
+    >>> from ranktrees import LambdaMARTRanker, contributions, make_ranking
+    >>> X, y, qid = make_ranking(60, random_state=0, return_X_y_qid=True)
+    >>> ranker = LambdaMARTRanker(max_iter=20, random_state=0).fit(X, y, qid=qid)
+    >>> parts, start = contributions(ranker, X[:100])
+    >>> parts.shape
+    (100, 50)
+    >>> bool(np.allclose(start + parts.sum(axis=1), ranker.predict(X[:100])))
+    True
+    """
+    model = _own(model)
+    ensemble = model.ensemble_
+    rows = check_rows(model, X, reset=False)
+    start = model._starting_scores(X)
+    start = np.full(rows.shape[0], ensemble.base) if start is None else np.array(start, np.float64)
+    scale = 1 / len(ensemble) if ensemble.average and len(ensemble) else 1.0
+    parts = np.zeros((ensemble.n_features, rows.shape[0]))
+    for number, tree in enumerate(ensemble):
+        if not (tree.nodes["count"] > 0).all():
+            raise ValueError(
+                f"tree {number} has nodes with a count of 0; expected the training rows of each: what "
+                "is not known of a row goes both ways by them."
+            )
+        start += scale * _add_tree(ensemble, tree.nodes, rows, scale, parts)
+    return np.ascontiguousarray(parts.T), start
+
+
+def _own(model):
+    own = own_model(model)
+    if own is None:
+        raise TypeError(
+            f"model is a {type(model).__name__}; expected an estimator of trees of ranktrees, or an Ensemble."
+        )
+    check_is_fitted(own)
+    return own
+
+
+def _depths(nodes, tree_offsets):
+    depths = np.empty(len(nodes), np.int32)
+    node_depths(nodes, tree_offsets, depths)
+    return depths
+
+
+def _categories_left(model, nodes, by_category):
+    """For each node the categories that go left, as they were called in training; None where it has a cut."""
+    ensemble, levels = model.ensemble_, getattr(model, "_category_levels", {})
+    found = np.full(len(nodes), None)
+    for i in np.flatnonzero(by_category):
+        feature = nodes["feature"][i]
+        values = ensemble.categories[feature]
+        left = values[unpack(ensemble.bitsets[nodes["categories"][i]][None])[0, : len(values)]]
+        called = levels.get(feature)
+        found[i] = tuple(left.tolist() if called is None else (called[int(code)] for code in left))
+    return found
+
+
+def _add_tree(ensemble, nodes, rows, scale, parts):
+    """Add what each feature contributes to the value of a tree, and return its expected value.
+
+    An edge has the number of the node that it leads to; the root's is one that all rows take.
+    """
+    n = len(nodes)
+    inner = np.flatnonzero(nodes["feature"] >= 0)
+    left, right = nodes["left"], nodes["right"]
+    parent = np.zeros(n, int)
+    parent[left[inner]] = parent[right[inner]] = inner
+    feature = nodes["feature"][parent]
+    feature[0] = -1
+    above = _same_feature_above(feature, parent)
+    depths = _depths(nodes, np.array([0, n]))
+    layers = [np.flatnonzero(depths == depth) for depth in range(1, depths.max() + 1)]
+
+    share = nodes["count"] / (nodes["count"][left[parent]] + nodes["count"][right[parent]])
+    share[0] = 1.0
+    reached, n_features = share.copy(), np.zeros(n, int)
+    for layer in layers:
+        reached[layer] *= reached[parent[layer]]
+        share[layer] *= share[above[layer]]
+        n_features[layer] = n_features[parent[layer]] + (above[layer] == 0)
+    leaf_value = np.where(nodes["feature"] < 0, nodes["value"], 0.0)
+    points, weights = np.polynomial.legendre.leggauss(max(1, -(-n_features.max() // 2)))
+    points, weights = (points[:, None] + 1) / 2, scale / 2 * weights
+    share = share[:, None, None]
+
+    at_once = max(1, VALUES_AT_ONCE // (n * len(points)))
+    for first in range(0, rows.shape[0], at_once):
+        some = rows[first : first + at_once]
+        goes = np.ones((n, some.shape[0]), bool)
+        goes[left[inner]] = _goes_left(ensemble, nodes[inner], some)
+        goes[right[inner]] = ~goes[left[inner]]
+        for layer in layers:
+            goes[layer] &= goes[above[layer]]
+        goes = goes[:, None, :]
+        factor = (1 - points) * share + points * goes
+        sums = np.ones_like(factor)
+        for layer in layers:
+            sums[layer] = sums[parent[layer]] * factor[layer] / factor[above[layer]]
+        sums *= leaf_value[:, None, None]
+        for layer in [*layers[-2::-1], np.zeros(1, int)]:
+            split = layer[nodes["feature"][layer] >= 0]
+            sums[split] = sums[left[split]] + sums[right[split]]
+        gap = (goes - share) / factor
+        of_edges = np.einsum("p,epr->er", weights, sums * (gap - gap[above]))
+        np.add.at(parts[:, first : first + at_once], feature[1:], of_edges[1:])
+    return reached @ leaf_value
+
+
+def _same_feature_above(feature, parent):
+    """The nearest edge above each that asks for the same feature; the root's where there is none."""
+    above = parent.copy()
+    while (other := (above > 0) & (feature[above] != feature)).any():
+        above[other] = parent[above[other]]
+    return above
+
+
+def _goes_left(ensemble, nodes, rows):
+    """bool[n_nodes, n_rows]: which rows each split sends left."""
+    used, column = np.unique(nodes["feature"], return_inverse=True)
+    values = rows[:, used]
+    values = (values.toarray() if sparse.issparse(values) else values).T.astype(np.float64)[column]
+    missing = np.isnan(values)
+    left = values <= nodes["cut"][:, None]
+    for i in np.flatnonzero(nodes["categories"] >= 0):
+        known = ensemble.categories[nodes["feature"][i]]
+        missing[i] = ~np.isin(values[i], known)
+        code = np.searchsorted(known, np.where(missing[i], -np.inf, values[i]))
+        left[i] = unpack(ensemble.bitsets[nodes["categories"][i]][None])[0, code]
+    return np.where(missing, nodes["missing_left"][:, None] > 0, left)

@@ -1,0 +1,40 @@
+"""Shapley values as they are defined: a sum over all sets of features."""
+
+from itertools import combinations
+from math import factorial
+
+import numpy as np
+
+from reference.scoring import goes_left
+
+
+def expected(ensemble, t, row, known, i=0):
+    """What tree t says of a row on average, where some features are known."""
+    nodes = ensemble.nodes[ensemble.tree_offsets[t] : ensemble.tree_offsets[t + 1]]
+    node = nodes[i]
+    if node["feature"] < 0:
+        return float(node["value"])
+    left, right = int(node["left"]), int(node["right"])
+    if node["feature"] in known:
+        side = left if goes_left(ensemble, node, float(row[node["feature"]])) else right
+        return expected(ensemble, t, row, known, side)
+    sides = [expected(ensemble, t, row, known, side) for side in (left, right)]
+    return np.average(sides, weights=nodes["count"][[left, right]])
+
+
+def contributions(ensemble, X):
+    n, n_trees = ensemble.n_features, ensemble.n_trees
+
+    def value(row, known):
+        total = sum(expected(ensemble, t, row, known) for t in range(n_trees))
+        return ensemble.base + (total / max(n_trees, 1) if ensemble.average else total)
+
+    parts = np.zeros((len(X), n))
+    for row, out in zip(X, parts, strict=True):
+        for feature in range(n):
+            others = [other for other in range(n) if other != feature]
+            for size in range(n):
+                weight = factorial(size) * factorial(n - size - 1) / factorial(n)
+                for known in combinations(others, size):
+                    out[feature] += weight * (value(row, {*known, feature}) - value(row, known))
+    return parts, np.array([value(row, ()) for row in X])

@@ -1,0 +1,157 @@
+"""Trees as a table, and what features add to scores."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import Ridge
+
+from ranktrees import (
+    Ensemble,
+    EnsembleRanker,
+    HistGBRTClassifier,
+    HistGBRTRegressor,
+    LambdaMARTRanker,
+    RandomForestRanker,
+    contributions,
+    make_ranking,
+    tree_table,
+)
+from reference import inspection as slow
+from reference import scoring as reference
+
+X, Y, QID = make_ranking(30, rows_per_query=15, n_features=8, random_state=0, return_X_y_qid=True)
+
+
+def random_ensemble(seed, **others):
+    ensemble = reference.random_ensemble(np.random.default_rng(seed), 3, 12, n_features=5, **others)
+    nodes = ensemble.nodes.copy()
+    nodes["count"] += 1
+    return ensemble._replace(nodes=nodes)
+
+
+def check_sums(model, rows, scores):
+    parts, start = contributions(model, rows)
+    assert parts.shape == (len(scores), model.n_features_in_)
+    np.testing.assert_allclose(start + parts.sum(axis=1), scores, rtol=1e-9, atol=1e-12)
+    return parts, start
+
+
+# ---- contributions -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_contributions_are_shapley_values(seed, dtype):
+    ensemble = random_ensemble(seed, average=seed % 2 == 1, base=0.25)
+    rows = reference.random_rows(np.random.default_rng(seed), ensemble, 6, dtype)
+    parts, start = contributions(ensemble, rows)
+    expected, expected_start = slow.contributions(ensemble, rows)
+    np.testing.assert_allclose(parts, expected, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(start, expected_start, rtol=1e-12)
+
+
+def test_rows_go_in_parts(monkeypatch):
+    ensemble = random_ensemble(7)
+    rows = reference.random_rows(np.random.default_rng(7), ensemble, 23)
+    parts, start = contributions(ensemble, rows)
+    monkeypatch.setattr("ranktrees.inspection.VALUES_AT_ONCE", 200)
+    for found, expected in zip(contributions(ensemble, rows), (parts, start), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        LambdaMARTRanker(max_iter=10, random_state=0),
+        LambdaMARTRanker(max_iter=5, init=RandomForestRanker(3, random_state=0), random_state=0),
+        LambdaMARTRanker(max_iter=5, init=Ridge(), random_state=0),
+        HistGBRTRegressor(max_iter=10, max_depth=1, random_state=0),
+        RandomForestRanker(3, random_state=0),
+    ],
+    ids=["lambdamart", "from a forest", "from another model", "stumps", "forest"],
+)
+def test_contributions_sum_to_scores(model):
+    model = model.fit(X, Y, qid=QID)
+    _, start = check_sums(model, X, model.predict(X))
+    check_sums(model, sp.csr_array(X), model.predict(sp.csr_array(X)))
+    assert (len(set(start)) == 1) != isinstance(getattr(model, "init_", None), Ridge)
+    assert (contributions(model, X[:3])[0] == contributions(model, X)[0][:3]).all()
+
+
+def test_contributions_are_of_the_score_before_a_link():
+    classifier = HistGBRTClassifier(max_iter=5, random_state=0).fit(X, Y > 1)
+    check_sums(classifier, X, classifier.decision_function(X))
+    counts = HistGBRTRegressor("poisson", max_iter=5, random_state=0).fit(X, Y)
+    check_sums(counts, X, np.log(counts.predict(X)))
+
+
+def test_what_trees_do_not_ask_for_adds_nothing():
+    constant = np.column_stack([X, np.ones(len(X))])
+    model = LambdaMARTRanker(max_iter=5, random_state=0).fit(constant, Y, qid=QID)
+    parts, _ = check_sums(model, constant, model.predict(constant))
+    assert (parts[:, -1] == 0).all()
+    leaf = LambdaMARTRanker(max_iter=2, min_samples_leaf=len(X), random_state=0).fit(X, Y, qid=QID)
+    assert (check_sums(leaf, X, leaf.predict(X))[0] == 0).all()
+
+
+def test_models_without_contributions_are_refused():
+    with pytest.raises(TypeError, match="model is a Ridge; expected an estimator of trees"):
+        contributions(Ridge(), X)
+    with pytest.raises(NotFittedError):
+        contributions(LambdaMARTRanker(), X)
+    nodes = reference.stump()
+    nodes["count"][2] = 0
+    with pytest.raises(ValueError, match="tree 0 has nodes with a count of 0"):
+        contributions(Ensemble.from_trees([nodes], n_features=1), [[0.0]])
+
+
+# ---- tables ------------------------------------------------------------------------------------------------
+
+
+def test_a_table_tells_the_nodes():
+    ensemble = random_ensemble(1)
+    table = tree_table(ensemble)
+    assert table.columns.tolist() == [
+        *("tree", "node", "depth", "feature", "cut", "categories", "missing", "left", "right"),
+        *("gain", "value", "count"),
+    ]
+    assert len(table) == len(ensemble.nodes)
+    for t, tree in enumerate(ensemble):
+        of_tree = table[table["tree"] == t].set_index("node")
+        assert of_tree["depth"].max() == tree.depth
+        for i, node in enumerate(tree.nodes):
+            told = of_tree.loc[i]
+            assert (told["value"], told["count"]) == (node["value"], node["count"])
+            if node["feature"] < 0:
+                assert told[["feature", "cut", "categories", "missing", "gain"]].isna().all()
+                assert (told["left"], told["right"]) == (-1, -1)
+                continue
+            assert told["feature"] == node["feature"]
+            assert (told["left"], told["right"], told["gain"]) == (node["left"], node["right"], node["gain"])
+            assert told["missing"] == ("left" if node["missing_left"] else "right")
+            if node["categories"] < 0:
+                assert told["cut"] == node["cut"]
+                assert told["categories"] is None
+            else:
+                values = ensemble.categories[node["feature"]]
+                assert np.isnan(told["cut"])
+                assert told["categories"] == tuple(
+                    value for value in values if reference.goes_left(ensemble, node, value)
+                )
+
+
+def test_a_table_calls_features_and_categories_by_their_names():
+    frame = pd.DataFrame(X[:, :2], columns=["a", "b"])
+    frame["site"] = pd.Categorical(np.where(Y > 1, "uk", "fr"))
+    ranker = LambdaMARTRanker(max_iter=2, max_features=1.0, random_state=0).fit(frame, Y, qid=QID)
+    table = tree_table(ranker)
+    root = table.iloc[0]
+    assert root["feature"] == "site"
+    assert root["categories"] in (("uk",), ("fr",))
+    assert set(table["feature"].dropna()) <= {"a", "b", "site"}
+    check_sums(ranker, frame, ranker.predict(frame))
+    pd.testing.assert_frame_equal(tree_table(EnsembleRanker.average([ranker])), table)
+    with pytest.raises(TypeError, match="model is a Ridge"):
+        tree_table(Ridge())
