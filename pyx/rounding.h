@@ -92,12 +92,14 @@ EACH_WIDTH(void, round_stretch_at_random,
             sums)) {
     const uint64_t key = portable_key(seed, stream);
     const int other_bits = sampled ? 0 : 32;
-    if (numbers)
-        for (int64_t i = 0; i < n; i++) {
-            const int64_t row = order ? (int64_t)order[i] : first + i;
-            sums[i] = row_sum_at_random(gradients[row], hessians[row], gradient_scale, hessian_scale, bits,
-                                        other_bits, key, numbers[row]);
-        }
+    if (numbers && !order)
+        for (int64_t i = 0; i < n; i++)
+            sums[i] = row_sum_at_random(gradients[first + i], hessians[first + i], gradient_scale, hessian_scale,
+                                        bits, other_bits, key, numbers[first + i]);
+    else if (numbers)
+        for (int64_t i = 0; i < n; i++)
+            sums[i] = row_sum_at_random(gradients[order[i]], hessians[order[i]], gradient_scale, hessian_scale, bits,
+                                        other_bits, key, numbers[order[i]]);
     else if (!order)
         for (int64_t i = 0; i < n; i++)
             sums[i] = row_sum_at_random(gradients[first + i], hessians[first + i], gradient_scale, hessian_scale,

@@ -2,11 +2,14 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from ranks import together
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.ensemble import GradientBoostingRegressor
 
 from ranktrees import HistGBRTRegressor, LambdaMARTRanker, RandomForestRanker, make_ranking, parallel
 from ranktrees.binning import BinMapper
+from ranktrees.communicator import training_with
 from ranktrees.constraints import Constraints
 from ranktrees.searching import MANY_FEATURES, CoarseToFine, DirectSearch, FullSearch, searches
 from reference import growing as slow
@@ -283,3 +286,29 @@ def test_bins_cannot_be_limited_where_there_are_none():
     for estimator in (HistGBRTRegressor, LambdaMARTRanker, RandomForestRanker):
         with pytest.raises(ValueError, match=r'max_bins=64 joins values, but split_search="exact"'):
             estimator(split_search="exact", max_bins=64).fit(X, y, qid=qid)
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"gradient_levels": None}, {"handle_missing": "right"}, {"max_features": 1.0}]
+)
+def test_ranks_send_numbers_of_rows_in_few_bytes(options, monkeypatch):
+    """Children of too few rows are found out, and other splits found, as in one process."""
+    X, y, qid = make_ranking(40, rows_per_query=20, random_state=0, return_X_y_qid=True)
+    X = np.where(np.random.default_rng(0).random(X.shape) < 0.1, np.nan, X)
+    own_part, widths = FullSearch.own_part, set()
+
+    def watched(search, lines, places, lanes):
+        widths.add(lines.itemsize)
+        return own_part(search, lines, places, lanes)
+
+    monkeypatch.setattr(FullSearch, "own_part", watched)
+    rules = {"max_iter": 5, "split_search": "full", "min_samples_leaf": 50, "random_state": 0}
+    ranker = LambdaMARTRanker(**rules | options)
+
+    def train(ranks):
+        own = np.minimum(qid % 5, 2) == ranks.rank  # the fourth has none
+        with training_with(ranks):
+            return clone(ranker).fit(X[own], y[own], qid=qid[own]).ensemble_.nodes.tobytes()
+
+    assert together(4, train) == 4 * [ranker.fit(X, y, qid=qid).ensemble_.nodes.tobytes()]
+    assert widths == {1, 2, 8}

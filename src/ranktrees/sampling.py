@@ -50,8 +50,8 @@ class RowSampler:
             queries = self._draw(n_queries, numbers, self.query_subsample, stream(iteration, QUERIES))
             drawn &= np.repeat(queries, np.diff(self.offsets))
         if self.subsample < 1.0:
-            numbers = self.share.row_numbers
-            drawn &= self._draw(len(drawn), numbers, self.subsample, stream(iteration, ROWS), among=drawn)
+            numbers, among = self.share.row_numbers, drawn if self.query_subsample < 1.0 else None
+            drawn &= self._draw(len(drawn), numbers, self.subsample, stream(iteration, ROWS), among)
         return np.flatnonzero(drawn).astype(np.uint32), np.flatnonzero(~drawn).astype(np.uint32)
 
     def _draw(self, n, numbers, share, number, among=None):

@@ -10,6 +10,7 @@ StreamingSearch  no lines: each leaf makes streaming histograms of its rows; tho
 All of them look at codes. A search is exact where the mapper has made a bin of each distinct value.
 """
 
+import itertools
 import math
 from functools import partial
 
@@ -17,6 +18,7 @@ import numpy as np
 
 from ranktrees import parallel
 from ranktrees._core import histogram, splitting, streaming
+from ranktrees._core.dtypes import BIN
 from ranktrees.binning import MOST_BINS
 from ranktrees.communicator import ALONE
 from ranktrees.packing import coarse_packing, full_packing
@@ -225,7 +227,7 @@ class Search:
         # One number per cell tells gradient and hessian, and rows are counted later: lines gain by it anyway,
         # and where a child needs a single row it has enough.
         self.counts_later = self.sets_apart and (some_apart or self.has_lines or min_samples_leaf == 1)
-        self.finder.begin(
+        self.rules = (
             rows.bits,
             rows.same,
             l2,
@@ -234,9 +236,8 @@ class Search:
             rows.hessian_unit,
             min_samples_leaf,
             max(1, min(math.ceil(min_hessian / rows.hessian_unit), 2**32 - 1)),
-            self.counts_later,
-            rows.sampled,
         )
+        self.finder.begin(*self.rules, self.counts_later, rows.sampled)
 
     def root(self, root):
         """Search the root, an array of one leaf."""
@@ -367,6 +368,11 @@ class StreamingSearch(Search):
         return np.concatenate(ranks.allgather(own)).reshape(len(ids), -1)
 
 
+def numbers_in(words, dtype, shape):
+    """The first numbers that lie side by side in words of eight bytes, as an array that looks at them."""
+    return words.view(dtype)[: math.prod(shape)].reshape(shape)
+
+
 def limits_of(sizes):
     """Where stretches begin that lie behind each other row by row, and where the last of each row ends."""
     ends = np.cumsum(sizes).reshape(sizes.shape)
@@ -381,18 +387,23 @@ class SearchOfLines(Search):
 
     def __init__(self, codes, mapper, packing, communicator, constraints, prices, order, sums, *sizes):
         super().__init__(codes, mapper, packing, communicator, constraints, prices, order, sums, *sizes)
-        n_threads, n_rows, n_leaves, n_together = sizes
-        self.packing = packing
+        _, n_rows, n_leaves, n_together = sizes
+        self.packing, self.order = packing, order
         if not communicator.alone:
             self.few_rows = 0
-        self.builder = histogram.Builder(
-            packing.bytes, packing.digits, packing.first_digit, packing.n_cells, order, sums, n_threads
-        )
+        self.builder = self.builder_of(order, sums)
         self.most_lines = n_rows // max(1, self.few_rows) + 1
         if n_leaves is not None:
             # where splits are sure, no more leaves are kept than are still to be split, and those being built
             n_kept = n_leaves // 2 + 1 + n_together if self.is_sure else n_leaves
             self.most_lines = min(self.most_lines, n_kept)
+
+    def builder_of(self, order, sums):
+        """What adds up sums of rows, in this order, to lines."""
+        packing = self.packing
+        return histogram.Builder(
+            packing.bytes, packing.digits, packing.first_digit, packing.n_cells, order, sums, self.n_threads
+        )
 
     def look_at(self, leaves):
         super().look_at(leaves)
@@ -449,8 +460,13 @@ class SearchOfLines(Search):
 
     def put_together(self, ids):
         """Lines that were built from rows become those of all ranks."""
-        if not self.communicator.alone:
-            places = self.leaves["histogram"][ids]
+        if self.communicator.alone:
+            return
+        places = self.leaves["histogram"][ids]
+        first, last = places[0], places[-1] + 1
+        if places.tolist() == list(range(first, last)):  # mostly: they need not be copied then
+            self.communicator.allreduce(self.lines[first:last])
+        else:
             self.lines[places] = self.communicator.allreduce(self.lines[places])
 
     def find_in_all_rows(self, ids, features):
@@ -480,12 +496,16 @@ class FullSearch(SearchOfLines):
 
     few_rows = FEW_ROWS
 
-    def __init__(self, codes, mapper, packing, communicator, *rest):
-        super().__init__(codes, mapper, packing, communicator, *rest)
+    def __init__(self, codes, mapper, packing, communicator, constraints, prices, order, sums, *sizes):
+        super().__init__(codes, mapper, packing, communicator, constraints, prices, order, sums, *sizes)
         # features are dealt to ranks so that each has about as many cells
-        shares = np.linspace(0, mapper.offsets[-1], communicator.size + 1)
-        self.first_features = np.searchsorted(mapper.offsets, shares)
-        self.first_cells = mapper.offsets[self.first_features]
+        self.offsets = mapper.offsets
+        shares = np.linspace(0, self.offsets[-1], communicator.size + 1)
+        self.first_features = np.searchsorted(self.offsets, shares)
+        self.first_cells = self.offsets[self.first_features]
+        self.own_cells = self.first_cells[communicator.rank :][:2]
+        if not communicator.alone:
+            self.counting_finder = self.make_finder(mapper, packing, prices, order, sums)
 
     def lanes_for(self, rows):
         return 1 if rows.same or self.counts_later else 2
@@ -495,11 +515,26 @@ class FullSearch(SearchOfLines):
         if self.communicator.alone:
             return
         places = self.leaves["histogram"][ids]
-        parts = np.split(self.lines[places], self.lanes * self.first_cells[1:-1], axis=1)
-        sums = np.concatenate([part.ravel() for part in parts])
-        own = self.communicator.reduce_scatter(sums, [part.size for part in parts])
-        first, last = self.lanes * self.first_cells[self.communicator.rank :][:2]
-        self.lines[places, first:last] = own.reshape(len(ids), last - first)
+        first, last = self.lanes * self.own_cells
+        self.lines[places, first:last] = self.own_part(self.lines, places, self.lanes)
+
+    def own_part(self, lines, places, lanes):
+        """The sums over all ranks of some lines, in the part that this rank looks at.
+
+        Numbers of less than eight bytes go side by side in words, and are added as they are: no sum may be
+        larger than they can be.
+        """
+        stretches = list(itertools.pairwise((lanes * self.first_cells).tolist()))
+        shapes = [(len(places), last - first) for first, last in stretches]
+        n_words = [-(-math.prod(shape) * lines.itemsize // 8) for shape in shapes]
+        words = np.zeros(sum(n_words), np.int64)
+        for part, shape, (first, last) in zip(
+            np.split(words, np.cumsum(n_words[:-1])), shapes, stretches, strict=True
+        ):
+            for row, place in zip(numbers_in(part, lines.dtype, shape), places, strict=True):
+                row[:] = lines[place, first:last]
+        own = self.communicator.reduce_scatter(words, n_words)
+        return numbers_in(own, lines.dtype, shapes[self.communicator.rank])
 
     def find(self, ids):
         """Search leaves that have lines."""
@@ -509,17 +544,64 @@ class FullSearch(SearchOfLines):
         if self.communicator.alone:
             self.finder.find(ids, n_threads)
             return
-        first, last = self.first_features[self.communicator.rank :][:2]
         for some, features in self.candidates(ids):
-            own = np.where((first <= features) & (features < last), features, -1)
-            found = self.finder.find_loosely(some, own, n_threads)
-            rows = [
-                np.frombuffer(theirs, np.uint8).reshape(len(some), -1)
-                for theirs in self.communicator.allgather(found.tobytes())
-            ]
-            self.finder.choose_among(some, np.concatenate(rows, axis=1).view(found.dtype))
+            self.choose_among(some, self.finder.find_loosely(some, self.own(features), n_threads))
             if self.counts_later and not self.rows.same:
-                self.verify(some, features)
+                small = self.too_small(some)
+                self.find_counting(some[small], features[small] if len(features) > 1 else features)
+
+    def own(self, features):
+        """The features that this rank looks at, and -1 for others."""
+        first, last = self.first_features[self.communicator.rank :][:2]
+        return np.where((first <= features) & (features < last), features, -1)
+
+    def choose_among(self, ids, found):
+        """The best split of each leaf among those that ranks have found, features rising."""
+        rows = [
+            np.frombuffer(theirs, np.uint8).reshape(len(ids), -1)
+            for theirs in self.communicator.allgather(found.tobytes())
+        ]
+        self.finder.choose_among(ids, np.concatenate(rows, axis=1).view(found.dtype))
+
+    def too_small(self, ids):
+        """Whether splits that were found loosely make a child of too few rows, which are counted now."""
+        counts = self.finder.count_left_of(ids, threads_for(self.n_threads, self.n_rows(ids)))
+        return self.finder.too_small(ids, self.communicator.allreduce(counts))
+
+    def find_counting(self, ids, features):
+        """Search leaves that have lines, by these and the numbers of rows in their cells.
+
+        Each rank gets the numbers of the features that it looks at, in as few bytes as a leaf's rows need.
+        """
+        if not len(ids):
+            return
+        leaves, bits, (first, last) = self.leaves[ids], self.rows.bits, self.own_cells
+        sums = self.lines[leaves["histogram"], first:last]
+        leaves["histogram"] = places = np.arange(len(ids), dtype=np.int32)
+        narrow = np.min_scalar_type(leaves["total"]["count"].max())
+        cells = np.empty((len(ids), self.offsets[-1]), BIN)
+        own = cells[:, first:last]
+        own["gradient"], own["hessian"] = sums >> bits, sums & ((1 << bits) - 1)
+        own["count"] = self.own_part(self.counts_of(leaves).astype(narrow), places, 1)
+        self.counting_finder.begin(*self.rules, False, self.rows.sampled)
+        self.counting_finder.look_at(leaves, cells.view(np.int64), 2)
+        n_threads = threads_for(self.n_threads, 4 * own.size)
+        self.choose_among(ids, self.counting_finder.find_loosely(places, self.own(features), n_threads))
+
+    def counts_of(self, leaves):
+        """int64[n_leaves, n_cells]: how many of this rank's rows are in each cell: lines of ones."""
+        ends = ("start", "stop"), ("quiet_start", "quiet_stop")
+        rows = [self.order[leaf[start] : leaf[stop]] for leaf in leaves for start, stop in ends]
+        stops = np.cumsum([len(stretch) for stretch in rows])[1::2]
+        leaves = leaves.copy()
+        leaves["start"][1:], leaves["stop"] = stops[:-1], stops
+        leaves["start"][0] = 0
+        rows = np.concatenate(rows)
+        ones, counts = np.ones(len(rows), np.int64), np.zeros((len(leaves), self.packing.n_cells), np.int64)
+        builder = self.builder_of(rows, ones)
+        builder.look_at(leaves, counts, 1)
+        builder.build(np.arange(len(leaves), dtype=np.int32), self.rows.bits, self.rows.same, self.n_threads)
+        return counts
 
     def find_directly(self, ids):
         """Search leaves from their rows."""

@@ -75,10 +75,10 @@ class MPICommunicator(Communicator):
         self._number = 0
         self._step = b""
         self._room = min(max(65536 // self.size, 256), 1024) // 8 * 8 - HEADER.size
-        self._own = np.zeros(HEADER.size + self._room, np.uint8)
+        self._own = bytearray(HEADER.size + self._room)
         self._all = np.zeros((self.size, len(self._own)), np.uint8)
-        self._own_header = self._own[: HEADER.size].view(np.int64)
         self._headers = self._all[:, : HEADER.size].view(np.int64)
+        self._places = self._headers[:, 1:]
         self._comm = comm
         self.at("start")
         duplicate, request = comm.Idup()
@@ -112,9 +112,9 @@ class MPICommunicator(Communicator):
         self.traffic["agreement bytes"] += len(self._own) * (self.size - 1)
         HEADER.pack_into(self._own, 0, len(message), state, self._number, CALLS.index(call), size, self._step)
         if len(message) <= self._room:
-            self._own[HEADER.size : HEADER.size + len(message)] = np.frombuffer(message, np.uint8)
-        self._wait(self._comm.Iallgather(self._own, self._all), for_others=True)
-        if not (self._headers[:, 1:] == self._own_header[1:]).all():
+            self._own[HEADER.size : HEADER.size + len(message)] = message
+        self._wait(self._comm.Iallgather([self._own, MPI.BYTE], [self._all, MPI.BYTE]), for_others=True)
+        if self._places.tobytes() != self._own[8 : HEADER.size] * self.size:
             self._explain(message, state)
 
     def _explain(self, message, state):
