@@ -600,7 +600,8 @@ class FullSearch(SearchOfLines):
         ones, counts = np.ones(len(rows), np.int64), np.zeros((len(leaves), self.packing.n_cells), np.int64)
         builder = self.builder_of(rows, ones)
         builder.look_at(leaves, counts, 1)
-        builder.build(np.arange(len(leaves), dtype=np.int32), self.rows.bits, self.rows.same, self.n_threads)
+        n_threads = threads_for(self.n_threads, len(rows) * self.packing.n_bytes)
+        builder.build(np.arange(len(leaves), dtype=np.int32), self.rows.bits, self.rows.same, n_threads)
         return counts
 
     def find_directly(self, ids):
