@@ -10,7 +10,7 @@ from sklearn.impute import IterativeImputer, MissingIndicator, SimpleImputer
 from sklearn.pipeline import make_pipeline, make_union
 
 from ranktrees import HistGBRTRegressor, LambdaMARTRanker, RandomForestRanker
-from ranktrees.validation import SKLEARN_VERSION
+from ranktrees.validation.values import SKLEARN_VERSION
 from reference import growing as slow
 
 SMALL = {"random_state": 0, "n_jobs": 1}

@@ -28,7 +28,8 @@ from sklearn.preprocessing import StandardScaler
 
 from ranktrees.measures import as_measure
 from ranktrees.model_selection import QueryKFold, QueryShuffleSplit, query_scorer, train_test_split_by_query
-from ranktrees.validation import SKLEARN_VERSION, check_fit, check_rows, check_score
+from ranktrees.validation import check_fit, check_rows, check_score
+from ranktrees.validation.values import SKLEARN_VERSION
 
 N_QUERIES, N_DOCUMENTS = 12, 6
 

@@ -308,7 +308,7 @@ def test_float_frames_are_neither_copied_nor_taken_apart(dtype, monkeypatch):
     X = pd.DataFrame(some_rows().astype(dtype))
     ranker = Ranker()
     check_rows(ranker, X, reset=True)
-    monkeypatch.setattr("ranktrees.validation._frame_columns", None)
+    monkeypatch.setattr("ranktrees.validation.rows.frame_columns", None)
     assert np.shares_memory(check_rows(ranker, X, reset=False), X.to_numpy())
 
 

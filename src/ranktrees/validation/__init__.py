@@ -1,0 +1,53 @@
+"""X, y, qid and weights -> checked arrays and query offsets: the only place that sees a qid.
+
+Above this package a user passes whatever holds rows, labels, weights and query ids. Below it there are arrays
+only: rows as they came, labels and weights sorted by query, and the offsets at which each query starts. Every
+refusal names the argument, says what was seen and what is expected, and tells what to do.
+
+    X        rows.py (frames.py, sparse.py, values.py)   --.
+    y        labels.py                                     >-- data.py: FitData
+    qid      queries.py                                  --'
+"""
+
+from ranktrees.validation.data import (
+    FitData,
+    MissingQueryWarning,
+    check_fit,
+    check_score,
+    check_validation,
+    only_pair,
+)
+from ranktrees.validation.frames import sorted_levels
+from ranktrees.validation.queries import (
+    find_queries,
+    hand_queries,
+    ids_of_queries,
+    qid_of,
+    query_of_rows,
+    query_offsets,
+    sizes_to_qid,
+)
+from ranktrees.validation.rows import category_columns, check_columns, check_rows
+from ranktrees.validation.state import is_fitted, unchanged_on_failure
+
+__all__ = [
+    "FitData",
+    "MissingQueryWarning",
+    "category_columns",
+    "check_columns",
+    "check_fit",
+    "check_rows",
+    "check_score",
+    "check_validation",
+    "find_queries",
+    "hand_queries",
+    "ids_of_queries",
+    "is_fitted",
+    "only_pair",
+    "qid_of",
+    "query_of_rows",
+    "query_offsets",
+    "sizes_to_qid",
+    "sorted_levels",
+    "unchanged_on_failure",
+]

@@ -1,0 +1,666 @@
+"""What is given to fit, eval_set and score -> `FitData`."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Hashable
+from copy import copy
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier
+from sklearn.utils.validation import _num_samples
+
+from ranktrees.batches import Batches
+from ranktrees.binning import no_codes
+from ranktrees.communicator import ALONE, Communicator
+from ranktrees.feedback import NOTHING, Feedback, Preferences
+from ranktrees.sharing import ALL, Share
+from ranktrees.spool import Spool
+from ranktrees.validation.frames import frame_columns
+from ranktrees.validation.labels import check_labels, check_weights, class_numbers
+from ranktrees.validation.queries import (
+    find_queries,
+    ids_in,
+    ids_of_queries,
+    qid_of,
+    runs_in,
+    sizes_to_qid,
+    sources_of,
+)
+from ranktrees.validation.rows import (
+    category_columns,
+    check_columns,
+    check_rows,
+    refuse_batches,
+    rows_of,
+    set_columns,
+)
+from ranktrees.validation.values import as_seen
+
+
+class MissingQueryWarning(UserWarning):
+    """A ranker was fitted without query ids, so all rows were taken for one query.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from ranktrees.validation import MissingQueryWarning
+    >>> warnings.simplefilter("error", MissingQueryWarning)  # refuse instead of warn
+    >>> warnings.simplefilter("default", MissingQueryWarning)
+    """
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FitData:
+    """Checked training (or validation, or test) data.
+
+    Labels and weights are in *internal order*: sorted by query, stably, queries in order of first appearance;
+    where ranks train together, in the order of their ids. `X` is never permuted: internal row `i` is row
+    `order[i]` of `X`. Arrays may share memory with the user's, so they are only to be read.
+
+    Attributes
+    ----------
+    X : ndarray, scipy sparse CSR or Spool of shape (n_rows, n_features), float32 or float64
+        The rows as `check_rows` returns them; those of a meta-estimator as they came; those of batches on
+        disk.
+    labels : ndarray of shape (n_rows,), float64, or None
+        Finite labels in internal order, contiguous; for a classifier 0 and 1, the places of `classes`. None
+        where there are `preferences` only.
+    weights : ndarray of shape (n_rows,), float64, or None
+        Finite weights >= 0, at least one of them positive, in internal order; None when none were given.
+    order : ndarray of shape (n_rows,), intp, or None
+        The input row of every internal row; None when the rows are grouped already.
+    offsets : ndarray of shape (n_queries + 1,), int64
+        Query `q` holds the internal rows `offsets[q]` to `offsets[q + 1]`, the latter excluded.
+    qid_given : bool
+        Whether the query ids came from the user; False when all rows were taken for one query.
+    classes : ndarray of shape (2,), or None
+        What the labels of a classifier are called, sorted.
+    share : Share
+        What part these rows are of those of all ranks.
+    preferences : Preferences, or None
+        What was said about pairs of rows.
+    positions : ndarray of shape (n_rows,), int64, or None
+        The rank at which each row was shown, from 1, in internal order.
+    """
+
+    X: Any
+    labels: np.ndarray | None
+    weights: np.ndarray | None
+    order: np.ndarray | None
+    offsets: np.ndarray
+    qid_given: bool
+    classes: np.ndarray | None = None
+    share: Share = ALL
+    preferences: Preferences | None = None
+    positions: np.ndarray | None = None
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows."""
+        return int(self.offsets[-1])
+
+    @property
+    def n_queries(self) -> int:
+        """The number of queries."""
+        return len(self.offsets) - 1
+
+    @property
+    def y(self) -> np.ndarray | None:
+        """The labels in the order of the rows of `X`, classes by their names."""
+        if self.labels is None:
+            return None
+        labels = self.as_given(self.labels)
+        return labels if self.classes is None else self.classes[labels.astype(np.intp)]
+
+    @property
+    def query_of_row(self) -> np.ndarray:
+        """The number of the query of every internal row, among those of all ranks."""
+        numbers = self.share.query_numbers
+        numbers = np.arange(self.n_queries) if numbers is None else numbers
+        return np.repeat(numbers, np.diff(self.offsets))
+
+    def gathered(self, codes: np.ndarray) -> tuple[FitData, np.ndarray]:
+        """The labels, weights, queries and codes of all ranks, in their common order, on each of them."""
+        share = self.share
+        if share.communicator.alone:
+            return self, codes
+        own = (share.row_numbers, share.query_numbers, np.diff(self.offsets))
+        heard = share.communicator.allgather((*own, self.labels, self.weights, np.asarray(codes.T)))
+        numbers, queries, sizes, labels, weights, columns = zip(*heard, strict=True)
+        rows, order = (np.argsort(np.concatenate(parts), kind="stable") for parts in (numbers, queries))
+        offsets = np.concatenate([[0], np.cumsum(np.concatenate(sizes)[order])]).astype(np.int64)
+        whole = FitData(
+            X=None,
+            labels=np.concatenate(labels)[rows],
+            weights=None if self.weights is None else np.concatenate(weights)[rows],
+            order=None,
+            offsets=offsets,
+            qid_given=self.qid_given,
+            classes=self.classes,
+            share=Share.alone(offsets),
+        )
+        every = no_codes(len(rows), codes.shape[1], codes.dtype)
+        np.take(np.concatenate(columns, axis=1), rows, axis=1, out=every.T)
+        return whole, every
+
+    @property
+    def feedback(self) -> dict[str, Any]:
+        """What there is beside labels."""
+        both = {"preferences": self.preferences, "positions": self.positions}
+        return {name: values for name, values in both.items() if values is not None}
+
+    def as_given(self, values: np.ndarray) -> np.ndarray:
+        """Values in internal order, brought into the order of the rows of `X`."""
+        if self.order is None:
+            return values
+        given = np.empty_like(values)
+        given[self.order] = values
+        return given
+
+
+class _QueryNumbers:
+    """One number for each query of all batches."""
+
+    def __init__(self):
+        self.number_of: dict[Hashable, int] = {}
+
+    def of(self, batch, n_rows: int, of_batch: str) -> np.ndarray | None:
+        """The numbers of the queries of a batch's rows; None if it brings no ids."""
+        ids = {f"qid{of_batch}": batch.qid}
+        holders = {f"y{of_batch}": batch.y, f"X{of_batch}": batch.X}
+        if find_queries(n_rows, ids, holders) is None:
+            return None
+        given = (values for values in (batch.qid, qid_of(batch.y), qid_of(batch.X)) if values is not None)
+        heads, lengths = runs_in(ids_in(next(given), n_rows, "qid"))
+        numbers = [self.number_of.setdefault(value, len(self.number_of)) for value in heads.tolist()]
+        return np.repeat(numbers, lengths)
+
+
+def _read_batches(estimator, batches: Batches, others: dict, name: str, reset: bool):
+    """Batches, checked one by one, as (rows on disk, labels, weights, numbers of queries).
+
+    Parameters
+    ----------
+    estimator : estimator
+        It stays as it is.
+    batches : Batches
+    others : dict
+        Other arguments, by their names: with batches none of them may be given.
+    name : str
+        What error messages call the batches.
+    reset : bool
+        Whether the columns are those of the first batch, or those of fit.
+    """
+    for argument, value in others.items():
+        if value is not None:
+            raise ValueError(
+                f"{argument} is given, but {name} is in batches, which bring their labels, queries and "
+                f"weights; leave out {argument}."
+            )
+    columns = copy(estimator)
+    queries = _QueryNumbers()
+    rows, labels, weights, qid = Spool(batches.folder), [], [], []
+    for number, batch in enumerate(batches):
+        of_batch = f" of batch {number}"
+        own_name = name + of_batch
+        check_columns(columns, batch.X, reset=reset and number == 0, name=own_name)
+        if levels := category_columns(batch.X):
+            raise ValueError(
+                f"column {min(levels)} of {own_name} is a category column, of which batches cannot tell all "
+                "levels; expected numbers: pass codes that all batches share, and name the column in "
+                "categorical_features."
+            )
+        part, _ = rows_of(batch.X, {}, estimator, own_name)
+        n_rows = part.shape[0]
+        if number == 0:
+            rows.head = batch.X[:0] if frame_columns(batch.X) is not None else np.empty((0, part.shape[1]))
+        rows.append(part)
+        labels.append(check_labels(batch.y, n_rows, "y" + of_batch, own_name, estimator))
+        weights.append(check_weights(batch.sample_weight, n_rows, -1, "sample_weight" + of_batch))
+        qid.append(queries.of(batch, n_rows, of_batch))
+    if not labels:
+        raise ValueError(
+            f"{name} is in no batches; expected at least one: where the source is a generator, which can be "
+            "gone through only once, pass the function that makes it."
+        )
+    return (
+        rows,
+        _joined(labels, "labels"),
+        _joined(weights, "sample_weight"),
+        _joined(qid, "qid"),
+    )
+
+
+def _joined(parts: list, what: str) -> np.ndarray | None:
+    """What all batches have of labels, weights or queries; None where they have none."""
+    lacking = [part is None for part in parts]
+    if all(lacking):
+        return None
+    if any(lacking):
+        raise ValueError(
+            f"batch {lacking.index(True)} has no {what}, but batch {lacking.index(False)} has; expected "
+            f"{what} in all batches, or in none."
+        )
+    kinds = {part.dtype.kind in "biufc" for part in parts}
+    return np.concatenate(parts if len(kinds) == 1 else [part.astype(object) for part in parts])
+
+
+def check_fit(
+    estimator,
+    X,
+    y,
+    sample_weight=None,
+    *,
+    qid=None,
+    groups=None,
+    group=None,
+    ranker: bool = True,
+    read_rows: bool = True,
+    communicator: Communicator | None = None,
+    feedback: Feedback = NOTHING,
+) -> FitData:
+    """Check everything that fit was given.
+
+    Query ids come from one of four places: `qid`, its synonym `groups`, the sizes `group`, or an index level
+    named "qid" of `y` or `X` (`qid_of`). More than one may be given as long as they agree.
+
+    Only when every check has passed are `n_features_in_`, `feature_names_in_`, `_category_levels` (columns
+    that are categorical by dtype, ``{column index: levels}``), `_qid_given` and, of a classifier, `classes_`
+    of the estimator set. With `warm_start` a classifier keeps the classes it has.
+
+    Parameters
+    ----------
+    estimator : estimator
+        The estimator that is being fitted.
+    X : array-like, sparse or data frame of shape (n_rows, n_features), or Batches
+        The rows, see `check_rows`. Batches bring all the others, and are read to disk.
+    y : array-like of shape (n_rows,)
+        Finite labels.
+    sample_weight : array-like of shape (n_rows,), default=None
+        Finite weights >= 0, one per row.
+    qid, groups : array-like of shape (n_rows,), default=None
+        Query ids, see `query_offsets`.
+    group : array-like of shape (n_queries,), default=None
+        Query sizes, see `sizes_to_qid`.
+    ranker : bool, default=True
+        Whether missing query ids deserve a `MissingQueryWarning`.
+    read_rows : bool, default=True
+        False for a meta-estimator, which leaves the rows to the estimator inside.
+    communicator : Communicator, default=None
+        The ranks that train together; None is a rank alone. Each passes whole queries of its own, or no rows.
+    feedback : Feedback, default=NOTHING
+        What was given beside labels. With pairs, `y` may be None, and nothing is said of missing query ids.
+
+    Returns
+    -------
+    data : FitData
+        The rows untouched, labels and weights in internal order, and the offsets of the queries.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For every input that cannot be meant; the message names the argument.
+
+    Examples
+    --------
+    >>> from sklearn.base import BaseEstimator
+    >>> from ranktrees.validation import check_fit
+    >>> data = check_fit(BaseEstimator(), [[1.0], [2.0], [3.0]], [0, 1, 2], qid=["b", "a", "b"])
+    >>> data.labels
+    array([0., 2., 1.])
+    >>> data.order, data.offsets
+    (array([0, 2, 1]), array([0, 2, 3]))
+    """
+    communicator = communicator or ALONE
+    if not read_rows:
+        refuse_batches(X, "X")
+    elif isinstance(X, Batches):
+        others = {"y": y, "sample_weight": sample_weight, "qid": qid, "groups": groups, "group": group}
+        X, y, sample_weight, qid = _read_batches(estimator, X, others, "X", reset=True)
+    classes = getattr(estimator, "classes_", None) if getattr(estimator, "warm_start", False) else None
+    if not communicator.alone and _n_rows_of(X) == 0:
+        rows, levels = _no_rows(X)
+        data = _without_rows(rows, classes, communicator, is_classifier(estimator))
+    else:
+        rows, levels = rows_of(X, None, estimator, "X") if read_rows else (X, {})
+        ids = {"qid": qid, "groups": groups}
+        data = _join(
+            estimator,
+            X,
+            rows,
+            y,
+            sample_weight,
+            ids,
+            {"group": group},
+            classes=classes,
+            communicator=communicator,
+            feedback=feedback,
+        )
+    if read_rows:
+        set_columns(estimator, X, rows, levels)
+    else:
+        check_columns(estimator, X, reset=True)
+    if data.classes is not None:
+        estimator.classes_ = data.classes
+    estimator._qid_given = data.qid_given
+    if ranker and not data.qid_given and data.preferences is None:
+        warnings.warn(
+            f"{type(estimator).__name__} was fitted without query ids, so all {data.n_rows} rows were taken "
+            f"for one query. {_PASS_IDS}; a qid of all zeros says that one query is meant."
+            + _where_ids_may_be(X, sample_weight),
+            MissingQueryWarning,
+            stacklevel=3,
+        )
+    return data
+
+
+_PASS_IDS = (
+    "Pass qid= (one id per row), or a y whose index has a level named 'qid', which is the way through "
+    "scikit-learn's searches and cross-validation unless sklearn.set_config(enable_metadata_routing=True)"
+)
+
+
+def _where_ids_may_be(X, sample_weight) -> str:
+    """What a fit without query ids was given that looks as if it were them."""
+    hint = ""
+    if sample_weight is not None:
+        hint += " What comes after y is sample_weight: ids are only taken by name, as in fit(X, y, qid=ids)."
+    columns = [column for column, _ in frame_columns(X) or []]
+    if "qid" in columns:
+        hint += " The column 'qid' of X is a feature like the others: pass qid=X['qid'], and X without it."
+    return hint
+
+
+def check_validation(
+    estimator,
+    X_val,
+    y_val,
+    sample_weight_val,
+    qid_val,
+    eval_set,
+    eval_group,
+    eval_qid,
+    train: FitData,
+    ranker: bool = True,
+    feedback: Feedback = NOTHING,
+) -> FitData | None:
+    """Check the validation data of fit, in our spelling or in LightGBM's.
+
+    Call it after `check_fit`, whose columns the validation rows must have.
+
+    Parameters
+    ----------
+    estimator : estimator
+        The estimator that is being fitted.
+    X_val, y_val, sample_weight_val, qid_val : array-like or None
+        Rows, labels, weights and query ids. An index level named "qid" of `y_val` or `X_val` gives the ids,
+        too.
+    eval_set : list of one (X, y) pair, or None
+        The same rows and labels as LightGBM and XGBoost take them.
+    eval_group : list of one array-like of shape (n_queries,), or None
+        The query sizes that go with `eval_set`.
+    eval_qid : list of one array-like of shape (n_rows,), or None
+        The query ids that go with `eval_set`.
+    train : FitData
+        What `check_fit` returned.
+    ranker : bool, default=True
+        Whether the estimator is a ranker. Both kinds need query ids for validation when they had some for
+        training.
+    feedback : Feedback, default=NOTHING
+        What was given beside labels. With pairs, `y_val` may be None.
+
+    Returns
+    -------
+    data : FitData or None
+        None when no validation data were given.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For every input that cannot be meant; the message names the argument.
+
+    Examples
+    --------
+    >>> from sklearn.base import BaseEstimator
+    >>> from ranktrees.validation import check_fit, check_validation
+    >>> ranker = BaseEstimator()
+    >>> train = check_fit(ranker, [[1.0], [2.0]], [0, 1], qid=[1, 1])
+    >>> check_validation(ranker, [[3.0]], [1], None, [2], None, None, None, train).n_queries
+    1
+    """
+    ours = {"X_val": X_val, "y_val": y_val, "sample_weight_val": sample_weight_val, "qid_val": qid_val}
+    theirs = {"eval_set": eval_set, "eval_group": eval_group, "eval_qid": eval_qid}
+    given = [name for name, value in ours.items() if value is not None] + feedback.given
+    eval_given = [name for name, value in theirs.items() if value is not None]
+    if not given and not eval_given:
+        return None
+    if given and eval_given:
+        raise ValueError(
+            f"{given[0]} and {eval_given[0]} are both given; expected one validation set: pass X_val, y_val "
+            "and qid_val, or eval_set with eval_group or eval_qid."
+        )
+    names = ("X_val", "y_val", "sample_weight_val")
+    qid_name, size_name, sizes = "qid_val", "group_val", None
+    if eval_given:
+        X_val, y_val = only_pair(eval_set)
+        qid_val = _only_entry(eval_qid, "eval_qid", "query ids")
+        sizes = _only_entry(eval_group, "eval_group", "query sizes")
+        names = ("X of eval_set", "y of eval_set", "sample_weight_val")
+        qid_name, size_name = "eval_qid", "eval_group"
+    elif X_val is None or (y_val is None and feedback.pairs is None and not isinstance(X_val, Batches)):
+        absent = "X_val" if X_val is None else "y_val"
+        raise ValueError(
+            f"{absent} is None but {given[0]} is given; expected both X_val and y_val: pass {absent}."
+        )
+    if isinstance(X_val, Batches):
+        others = dict(zip((*names[1:], qid_name), (y_val, sample_weight_val, qid_val), strict=True))
+        X_val, y_val, sample_weight_val, qid_val = _read_batches(
+            estimator, X_val, others | {size_name: sizes}, names[0], reset=False
+        )
+    communicator = train.share.communicator
+    if not communicator.alone and _n_rows_of(X_val) == 0:
+        return _without_rows(_no_rows(X_val)[0], train.classes, communicator, train.classes is not None)
+    rows = check_rows(estimator, X_val, reset=False, name=names[0])
+    ids = {qid_name: qid_val}
+    sizes = {size_name: sizes}
+    data = _join(
+        estimator,
+        X_val,
+        rows,
+        y_val,
+        sample_weight_val,
+        ids,
+        sizes,
+        names,
+        train.classes,
+        communicator,
+        feedback,
+    )
+    if train.qid_given and not data.qid_given:
+        wanted = "eval_qid=[qid] or eval_group=[sizes]" if eval_given else "qid_val="
+        raise ValueError(
+            "The validation set has no query ids but fit was given qid; expected one id per validation row: "
+            f"pass {wanted}, or labels whose index has a level named 'qid'."
+        )
+    return data
+
+
+def check_score(
+    estimator,
+    X,
+    y,
+    sample_weight=None,
+    *,
+    qid=None,
+    groups=None,
+    ranker: bool = True,
+    read_rows: bool = True,
+    method: str = "score",
+) -> FitData:
+    """Check everything that score, or another method that compares with labels, was given.
+
+    Parameters
+    ----------
+    estimator : estimator
+        The fitted estimator.
+    X, y, sample_weight, qid, groups
+        As in `check_fit`.
+    ranker : bool, default=True
+        Whether the score is a mean over queries, so that query ids are needed if fit had some.
+    read_rows : bool, default=True
+        False for a meta-estimator, which leaves the rows to the estimator inside.
+    method : str, default="score"
+        What error messages call it.
+
+    Returns
+    -------
+    data : FitData
+        `data.X` holds the rows in the order they came, ready for prediction; labels, weights and offsets are
+        in internal order, so scores must be taken as ``scores[data.order]`` unless `data.order` is None.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As in `check_fit`, and when a ranker was fitted with query ids but is scored without.
+
+    Examples
+    --------
+    >>> from sklearn.base import BaseEstimator
+    >>> from ranktrees.validation import check_fit, check_score
+    >>> ranker = BaseEstimator()
+    >>> train = check_fit(ranker, [[1.0], [2.0]], [0, 1], qid=[1, 1])
+    >>> check_score(ranker, [[1.0], [2.0]], [0, 1])
+    Traceback (most recent call last):
+        ...
+    ValueError: score needs qid=: BaseEstimator was fitted with query ids, ...
+    """
+    rows = check_rows(estimator, X, reset=False) if read_rows else X
+    ids = {"qid": qid, "groups": groups}
+    data = _join(estimator, X, rows, y, sample_weight, ids, {}, classes=getattr(estimator, "classes_", None))
+    if ranker and not data.qid_given and getattr(estimator, "_qid_given", False):
+        raise ValueError(
+            f"{method} needs qid=: {type(estimator).__name__} was fitted with query ids, and without them "
+            f"all {data.n_rows} rows would be taken for one query. {_PASS_IDS}."
+        )
+    return data
+
+
+def _join(
+    estimator,
+    X,
+    rows,
+    y,
+    sample_weight,
+    ids: dict,
+    sizes: dict,
+    names=("X", "y", "sample_weight"),
+    classes: np.ndarray | None = None,
+    communicator: Communicator | None = None,
+    feedback: Feedback = NOTHING,
+) -> FitData:
+    """Labels, weights and queries of the `rows` read from `X`; `classes` are those of a fitted classifier.
+
+    With a communicator they are numbered among those of all ranks: where there are others, by their ids.
+    """
+    X_name, y_name, weight_name = names
+    n_rows = _num_samples(rows)
+    labels = None
+    if y is not None or feedback.pairs is None:
+        labels = check_labels(y, n_rows, y_name, X_name, estimator)
+    if labels is not None and is_classifier(estimator):
+        if communicator is not None:
+            classes = _classes_of_all(np.unique(labels), classes, communicator)
+        classes, labels = class_numbers(labels, classes, y_name)
+    else:
+        classes = None
+    given = {name: values for name, values in sizes.items() if values is not None}
+    ids = ids | {name: sizes_to_qid(values, n_rows, name) for name, values in given.items()}
+    holders, by_id = {y_name: y, X_name: X}, communicator is not None and not communicator.alone
+    queries = find_queries(n_rows, ids, holders, by_id=by_id)
+    order, offsets = queries or (None, np.array([0, n_rows], np.int64))
+    share = ALL
+    if communicator is not None:
+        (name, source), *_ = [*sources_of(ids, holders).items(), ("qid", None)]
+        called = by_id and source is not None and name not in sizes  # sizes do not tell what they are called
+        names = ids_of_queries(source, order, offsets) if called else None
+        share = Share.among(communicator, offsets, names, name)
+    weights = check_weights(sample_weight, n_rows, len(offsets) - 1, weight_name)
+    if communicator is not None and any(communicator.allgather(weights is not None)) and weights is None:
+        weights = np.ones(n_rows)
+    if weights is not None and (communicator is None or communicator.alone) and not weights.any():
+        raise ValueError(
+            f"{weight_name}: every weight is zero; expected at least one weight above zero: leave it out."
+        )
+    if order is not None:
+        labels = None if labels is None else labels[order]
+        weights = None if weights is None else weights[order]
+    data = FitData(
+        X=rows,
+        labels=None if labels is None else np.ascontiguousarray(labels),
+        weights=None if weights is None else np.ascontiguousarray(weights),
+        order=order,
+        offsets=offsets,
+        qid_given=queries is not None,
+        classes=classes,
+        share=share,
+    )
+    return feedback.joined(data)
+
+
+def _n_rows_of(X) -> int | None:
+    shape = getattr(X, "shape", None)
+    return shape[0] if shape else None
+
+
+def _no_rows(X):
+    """(rows, category levels) of a rank that has none."""
+    return np.empty((0, X.shape[1])), category_columns(X) if frame_columns(X) is not None else {}
+
+
+def _without_rows(rows, classes, communicator, of_classes: bool) -> FitData:
+    """What a rank has that has no rows; it makes the same calls as those that do."""
+    if of_classes:
+        classes = _classes_of_all(np.empty(0), classes, communicator)
+    offsets = np.zeros(1, np.int64)
+    share = Share.among(communicator, offsets, [])
+    return FitData(rows, np.empty(0), _no_weights(communicator), None, offsets, share.named, classes, share)
+
+
+def _no_weights(communicator):
+    """The weights of no rows, where other ranks pass some; None where none does."""
+    return np.empty(0) if any(communicator.allgather(False)) else None
+
+
+def _classes_of_all(own: np.ndarray, classes: np.ndarray | None, communicator) -> np.ndarray | None:
+    """The classes that the labels of all ranks are of, if there are other ranks and they are not known."""
+    if communicator.alone or classes is not None:
+        return classes
+    return np.unique(np.concatenate([theirs for theirs in communicator.allgather(own) if len(theirs)]))
+
+
+def only_pair(eval_set):
+    """The (X, y) pair of `eval_set`, in a list or on its own."""
+    pairs = eval_set if isinstance(eval_set, list) else [eval_set]
+    if eval_set is not None and len(pairs) > 1:
+        raise ValueError(
+            f"eval_set has {len(pairs)} entries; expected one (X, y) pair: pass the one that early stopping "
+            "should watch."
+        )
+    if eval_set is None or len(pairs) == 0 or not isinstance(pairs[0], (tuple, list)) or len(pairs[0]) != 2:
+        seen = as_seen(eval_set if eval_set is None or len(pairs) == 0 else pairs[0])
+        raise ValueError(f"eval_set holds {seen}; expected one (X, y) pair: pass eval_set=[(X, y)].")
+    return pairs[0]
+
+
+def _only_entry(entries, name: str, what: str):
+    if entries is None:
+        return None
+    if not isinstance(entries, (list, tuple)) or len(entries) != 1 or not hasattr(entries[0], "__len__"):
+        raise ValueError(
+            f"{name} is {as_seen(entries)}; expected a list of one array of {what}, as eval_set is a list of "
+            f"one pair: pass {name}=[...]."
+        )
+    return entries[0]

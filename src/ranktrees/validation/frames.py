@@ -1,0 +1,115 @@
+"""Data frames: their columns, of numbers, of categories, and where nothing is there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ranktrees.validation.sparse import read_sparse
+from ranktrees.validation.values import as_float, is_missing
+
+
+def is_one_array(X) -> bool:
+    """Whether it is a pandas frame of one float dtype, whose columns take longer to look at than to score."""
+    return hasattr(X, "iloc") and set(X.dtypes) in ({np.dtype(np.float32)}, {np.dtype(np.float64)})
+
+
+def frame_columns(X) -> list[tuple[Any, Any]] | None:
+    """The (name, column) pairs of a pandas, polars or Arrow frame; None for anything else."""
+    if hasattr(X, "iloc") and hasattr(X, "columns"):
+        return list(X.items())
+    if hasattr(X, "get_columns"):
+        return [(column.name, column) for column in X.get_columns()]
+    if hasattr(X, "column_names") and hasattr(X, "column"):
+        return [(name, X.column(j)) for j, name in enumerate(X.column_names)]
+    return None
+
+
+def read_frame(X, columns: list[tuple[Any, Any]], levels: dict[int, tuple], name: str):
+    dtypes = {getattr(column, "dtype", None) for _, column in columns}
+    if hasattr(X, "iloc") and not levels and all(getattr(dtype, "fill_value", None) == 0 for dtype in dtypes):
+        return read_sparse(X.sparse.to_coo(), name)
+    values = [
+        _read_column(column, levels.get(j), f"column {column_name!r} of {name}")
+        for j, (column_name, column) in enumerate(columns)
+    ]
+    rows = np.empty((len(values[0]), len(values)), np.result_type(*values), order="F")
+    for j, column in enumerate(values):
+        rows[:, j] = column
+    return rows
+
+
+def _read_column(column, levels: tuple | None, named: str) -> np.ndarray:
+    if levels is not None:
+        code_of = {level: code for code, level in enumerate(levels)}
+        codes = [code_of.get(value, np.nan) for value in _values(column)]
+        return np.array(codes, np.float32)
+    if is_category(column):
+        raise ValueError(
+            f"{named} is a category column; expected numbers, as in fit: fit with the category column, or "
+            "pass numbers."
+        )
+    missing = missing_mask(column)
+    if missing is None or not missing.any():
+        return as_float(np.asarray(column), lambda _: named)
+    known = as_float(_without_missing(column), lambda _: named)
+    values = np.full(len(missing), np.nan, known.dtype)
+    values[~missing] = known
+    return values
+
+
+def _without_missing(column) -> np.ndarray:
+    drop = getattr(column, "dropna", None) or getattr(column, "drop_nulls", None) or column.drop_null
+    return np.asarray(drop())
+
+
+def missing_mask(column) -> np.ndarray | None:
+    """Where a column of a data frame library (or a masked array) has nulls; None if it cannot have any."""
+    if isinstance(column, np.ma.MaskedArray):
+        return np.ma.getmaskarray(column)
+    if isinstance(getattr(column, "dtype", None), np.dtype) and column.dtype != object:
+        return None
+    for method in ("isna", "is_null"):  # pandas; polars and Arrow
+        if hasattr(column, method):
+            return np.asarray(getattr(column, method)())
+    return None
+
+
+def is_category(column) -> bool:
+    dtype = getattr(column, "dtype", getattr(column, "type", None))
+    return type(dtype).__name__ in ("CategoricalDtype", "Categorical", "Enum", "DictionaryType")
+
+
+def _values(column) -> list:
+    if hasattr(column, "to_pylist"):  # np.asarray gives the nulls of an Arrow dictionary some level
+        return column.to_pylist()
+    return np.asarray(column, dtype=object).tolist()
+
+
+def levels_of(column) -> tuple:
+    """The distinct values of a column without the missing ones, sorted."""
+    return sorted_levels(value for value in set(_values(column)) if not is_missing(value))
+
+
+def sorted_levels(values) -> tuple:
+    """The distinct values in their order, which for mixed types is by the name of the type first.
+
+    Parameters
+    ----------
+    values : iterable of hashable values
+
+    Returns
+    -------
+    tuple
+
+    Examples
+    --------
+    >>> sorted_levels(["uk", "fr", "uk"])
+    ('fr', 'uk')
+    """
+    distinct = list(set(values))
+    try:
+        return tuple(sorted(distinct))
+    except TypeError:
+        return tuple(sorted(distinct, key=lambda value: (type(value).__name__, str(value))))

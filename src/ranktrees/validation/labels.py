@@ -1,0 +1,166 @@
+"""Labels and weights -> one finite number per row, or per query."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import is_classifier
+from sklearn.exceptions import DataConversionWarning
+
+from ranktrees.validation.frames import missing_mask
+from ranktrees.validation.values import as_float, as_seen, is_missing, is_number
+
+
+def check_labels(y, n_rows: int, name: str, rows_name: str, estimator) -> np.ndarray:
+    if y is None:
+        raise ValueError(
+            f"This {type(estimator).__name__} estimator requires y to be passed, but the target y is None: "
+            f"{name} is None; expected one label per row."
+        )
+    labels = _class_names(y, name) if is_classifier(estimator) else _numbers(y, name, "label")
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        warnings.warn(
+            f"A column-vector y was passed when a 1d array was expected. Please change the shape of {name} "
+            "to (n_rows,), for example using ravel().",
+            DataConversionWarning,
+            stacklevel=4,
+        )
+        labels = labels.ravel()
+    if labels.ndim != 1:
+        raise ValueError(
+            f"{name} should be a 1d array, got an array of shape {labels.shape} instead; expected one label "
+            "per row: fit one model per column of labels."
+        )
+    if len(labels) != n_rows:
+        raise ValueError(
+            f"{name} has length {len(labels)} but {rows_name} has {n_rows} rows: inconsistent numbers of "
+            "rows; expected one label per row: drop or add the others."
+        )
+    if labels.dtype.kind in "fc":
+        _require_finite(labels, name, "label")
+    return labels
+
+
+def _class_names(y, name: str) -> np.ndarray:
+    """The labels of a classifier as they are, of whatever shape."""
+    missing = missing_mask(y)
+    names = column_array(y, name)
+    if missing is None and names.dtype.kind in "OmM" and names.ndim:
+        missing = np.array([is_missing(value) for value in names.flat])
+    if missing is not None and missing.any():
+        raise _not_finite("NaN (missing)", name, "label", int(np.argmax(missing)))
+    return names
+
+
+def class_numbers(names: np.ndarray, classes: np.ndarray | None, name: str):
+    """The classes, sorted, and the place of each label among them; with `classes` None they are found."""
+    if names.dtype.kind == "f" and (names != np.floor(names)).any():
+        raise ValueError(
+            f"Unknown label type: {name} holds the fraction {names[names != np.floor(names)][0]:g}; "
+            "expected two classes: pass a condition such as y >= 2, or learn the numbers with "
+            "HistGBRTRegressor."
+        )
+    try:
+        seen, place = np.unique(names, return_inverse=True)
+    except TypeError as error:
+        raise ValueError(
+            f"{name} holds labels that cannot be sorted ({error}); expected two classes of one kind: map "
+            "them to words or numbers first."
+        ) from error
+    if classes is None:
+        if len(seen) > 2:
+            raise ValueError(
+                "Only binary classification is supported. The type of the target is multiclass: "
+                f"{name} holds {len(seen)} classes, such as "
+                f"{', '.join(as_seen(value) for value in seen[:3])}; "
+                "expected two: use OrdinalRanker(HistGBRTClassifier()) for grades, which have an order, or "
+                "scikit-learn's OneVsRestClassifier for other classes."
+            )
+        if len(seen) < 2:
+            raise ValueError(
+                f"{name} holds one class, {as_seen(seen[0])}; expected two classes: add rows of the other "
+                "one."
+            )
+        return seen, place.astype(np.float64)
+    number_of = {value: float(number) for number, value in enumerate(classes.tolist())}
+    unknown = [value for value in seen.tolist() if value not in number_of]
+    if unknown:
+        raise ValueError(
+            f"{name} holds the label {as_seen(unknown[0])}; expected the classes of fit, "
+            f"{' and '.join(as_seen(value) for value in classes)}: drop the other rows."
+        )
+    return classes, np.array([number_of[value] for value in seen.tolist()])[place]
+
+
+def check_weights(sample_weight, n_rows: int, n_queries: int, name: str) -> np.ndarray | None:
+    if sample_weight is None:
+        return None
+    weights = _numbers(sample_weight, name, "weight")
+    if weights.shape != (n_rows,):
+        hint = "drop or add the others."
+        if weights.shape == (n_queries,):
+            hint = (
+                f"one weight for each of the {n_queries} queries is spelt {name}=np.repeat(weights, sizes), "
+                "where sizes are the numbers of rows of the queries."
+            )
+        raise ValueError(
+            f"{name} has shape {weights.shape}; expected one weight per row, shape ({n_rows},): {hint}"
+        )
+    _require_finite(weights, name, "weight")
+    if (weights < 0).any():
+        row = int(np.argmax(weights < 0))
+        raise ValueError(
+            f"{name} holds the negative weight {weights[row]:g} in row {row}; expected weights >= 0: drop "
+            "such rows or give them weight 0."
+        )
+    return weights
+
+
+def _numbers(values, name: str, kind: str) -> np.ndarray:
+    """Labels or weights as float64, of whatever shape."""
+    missing = missing_mask(values)
+    if missing is not None and missing.any():
+        raise _not_finite(
+            "NaN (missing)", name, kind, int(np.argmax(missing.reshape(len(missing), -1).any(1)))
+        )
+    if sp.issparse(values):
+        raise ValueError(
+            f"{name} is sparse; expected a dense array of one {kind} per row: pass {name}.toarray()."
+        )
+    array = column_array(values, name)
+    if array.dtype.kind in "USTVO" and array.size and not all(map(is_number, array.flat)):
+        wrong = next(value for value in array.flat if not is_number(value))
+        raise ValueError(
+            f"{name} holds {as_seen(wrong)}, which could not be converted to float; expected one number per "
+            f"row as {kind}: "
+            + (
+                "query ids are passed by name, as qid=."
+                if kind == "weight"
+                else "map words to numbers first."
+            )
+        )
+    return as_float(array, lambda _: name).astype(np.float64, copy=False)
+
+
+def column_array(values, name: str = "group") -> np.ndarray:
+    try:
+        return np.asarray(values)
+    except ValueError as error:
+        raise ValueError(
+            f"{name} could not be turned into an array ({error}); expected one number per entry."
+        ) from error
+
+
+def _require_finite(values: np.ndarray, name: str, kind: str) -> None:
+    finite = np.isfinite(values)
+    if not finite.all():
+        row = int(np.argmin(finite))
+        raise _not_finite("NaN" if np.isnan(values[row]) else "infinity (inf)", name, kind, row)
+
+
+def _not_finite(what: str, name: str, kind: str, row: int) -> ValueError:
+    return ValueError(
+        f"Input {name} contains {what} in row {row}; expected a finite {kind} in every row: drop such rows."
+    )

@@ -1,0 +1,275 @@
+"""X -> rows: an array or a sparse matrix of finite or missing numbers; and what its columns are called."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils.validation import validate_data
+
+from ranktrees.batches import Batches
+from ranktrees.spool import Spool
+from ranktrees.validation.frames import frame_columns, is_category, is_one_array, levels_of, read_frame
+from ranktrees.validation.sparse import read_sparse
+from ranktrees.validation.values import SKLEARN_VERSION, as_float, as_seen
+
+
+def check_rows(estimator, X, *, reset: bool, name: str = "X"):
+    """Check the rows and bring them into one of the few forms the kernels read.
+
+    Float32 and float64 values stay as they are. Integers, booleans and half floats become float32 where that
+    is exact and float64 otherwise. NaN, masked entries and the nulls of data frames are missing values;
+    infinities are ordinary large values. Category columns of data frames become the codes 0, 1, ... of the
+    levels seen in fit, in sorted order; a level that was not seen is a missing value.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Its `n_features_in_`, `feature_names_in_` and `_category_levels` (``{column index: levels}``) are set
+        when `reset`, and compared otherwise.
+    X : array-like, scipy sparse or data frame of shape (n_rows, n_features)
+        The rows, which are never changed. Frames of pandas, polars and Arrow are taken.
+    reset : bool
+        True in fit, False in predict and score.
+    name : str, default="X"
+        What error messages call the rows.
+
+    Returns
+    -------
+    X : ndarray or scipy sparse CSR of shape (n_rows, n_features), float32 or float64, native byte order
+        The very same memory for float32 and float64 arrays of any layout (C, Fortran, strided, read-only,
+        memory mapped) and for canonical CSR; otherwise a new array. CSR has sorted indices without
+        duplicates.
+
+    Raises
+    ------
+    TypeError
+        For `numpy.matrix` and for objects that are no numbers.
+    ValueError
+        For rows that are not two-dimensional, empty, complex, dates or words, for integers that float64
+        cannot hold, for sparse structure that points outside the matrix, for duplicate column names, and,
+        unless `reset`, for columns other than those of fit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.base import BaseEstimator
+    >>> from ranktrees.validation import check_rows
+    >>> ranker = BaseEstimator()
+    >>> check_rows(ranker, [[1, 2], [3, 4]], reset=True).dtype
+    dtype('float32')
+    >>> ranker.n_features_in_
+    2
+    >>> check_rows(ranker, [[1.0, 2.0, 3.0]], reset=False)
+    Traceback (most recent call last):
+        ...
+    ValueError: X has 3 features, but BaseEstimator is expecting 2 features as input.
+    """
+    if reset:
+        rows, levels = rows_of(X, None, estimator, name)
+        set_columns(estimator, X, rows, levels)
+        return rows
+    check_columns(estimator, X, reset=False, name=name)
+    rows, _ = rows_of(X, getattr(estimator, "_category_levels", {}), estimator, name)
+    return rows
+
+
+def check_columns(estimator, X, *, reset: bool, name: str = "X") -> None:
+    """Check the number and the names of the columns of rows whose values another estimator reads.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Its `n_features_in_` and `feature_names_in_` are set when `reset`, and compared otherwise.
+    X : array-like, scipy sparse or data frame of shape (n_rows, n_features)
+        The rows.
+    reset : bool
+        True in fit.
+    name : str, default="X"
+        What error messages call the rows.
+
+    Raises
+    ------
+    ValueError
+        For rows that are not two-dimensional or empty, and, unless `reset`, for columns other than those of
+        fit.
+
+    Examples
+    --------
+    >>> from sklearn.base import BaseEstimator
+    >>> from ranktrees.validation import check_columns
+    >>> transformer = BaseEstimator()
+    >>> check_columns(transformer, [["a", 2], ["b", 4]], reset=True)
+    >>> transformer.n_features_in_
+    2
+    """
+    _require_two_dimensions(X, estimator, name)
+    if not reset and type(X) is np.ndarray and not hasattr(estimator, "feature_names_in_"):
+        expected = X.shape[1:] == (estimator.n_features_in_,)
+        if expected:  # scikit-learn would say so, too, but takes longer than scoring a row does
+            return
+    try:
+        validate_data(estimator, _named(X), reset=reset, skip_check_array=True)
+    except ValueError as error:
+        if name == "X":
+            raise
+        raise ValueError(f"{name} does not match the X of fit: {error}") from error
+
+
+def category_columns(X) -> dict[int, tuple]:
+    """The columns that are categorical by their dtype, and their levels.
+
+    Parameters
+    ----------
+    X : object
+        Anything; only data frames (pandas, polars, Arrow) have category columns.
+
+    Returns
+    -------
+    levels : dict of int to tuple
+        For every category column its index and the levels that occur in it, sorted.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from ranktrees.validation import category_columns
+    >>> X = pd.DataFrame({"clicks": [1, 2], "site": pd.Categorical(["uk", "fr"])})
+    >>> category_columns(X)
+    {1: ('fr', 'uk')}
+    """
+    columns = frame_columns(X) or []
+    return {j: levels_of(column) for j, (_, column) in enumerate(columns) if is_category(column)}
+
+
+def set_columns(estimator, X, rows, levels: dict[int, tuple]) -> None:
+    validate_data(estimator, _named(X), reset=True, skip_check_array=True)
+    estimator.n_features_in_ = rows.shape[1]
+    estimator._category_levels = levels
+
+
+def _named(X):
+    """What shows the column names of `X` to scikit-learn, which before 1.9 cannot read those of polars 2."""
+    X = X.head if isinstance(X, Spool) else X
+    if SKLEARN_VERSION < (1, 9) and hasattr(X, "get_columns") and not hasattr(X, "__dataframe__"):
+        return _Named(X)
+    return X
+
+
+class _Named:
+    """The dataframe interchange protocol, as far as scikit-learn follows it."""
+
+    def __init__(self, X):
+        self.shape = X.shape
+        self.column_names = lambda: X.columns
+
+    def __dataframe__(self):
+        return self
+
+
+def rows_of(X, levels: dict[int, tuple] | None, estimator, name: str) -> tuple[Any, dict[int, tuple]]:
+    """The rows as the kernels read them and the category levels; `levels` None says that this is a fit."""
+    if isinstance(X, Spool):
+        return X, {}
+    _require_two_dimensions(X, estimator, name)
+    if sp.issparse(X):
+        rows = read_sparse(X, name)
+    elif not levels and is_one_array(X):
+        _require_distinct(list(X.columns), name)
+        rows = X.to_numpy()
+    elif (columns := frame_columns(X)) is not None:
+        _require_distinct([column_name for column_name, _ in columns], name)
+        if levels is None:
+            levels = category_columns(X)
+        return read_frame(X, columns, levels, name), levels
+    else:
+        rows = _read_array(X, name)
+        _require_size(rows.shape, estimator, name, X)
+    if levels:
+        raise ValueError(
+            f"{name} is {as_seen(X)}; expected a data frame, since column {min(levels)} was a category "
+            "column in fit: pass a frame with the columns of fit."
+        )
+    return rows, {}
+
+
+def _require_two_dimensions(X, estimator, name: str) -> None:
+    """Refuse what is no matrix of at least one row and one column; lists are looked at once converted."""
+    refuse_batches(X, name)
+    if isinstance(X, np.matrix):
+        raise TypeError(
+            f"{name} is a numpy.matrix, which is not supported; expected a 2D array: convert it with "
+            f"np.asarray({name})."
+        )
+    if hasattr(X, "collect"):
+        raise TypeError(
+            f"{name} is {as_seen(X)}, which has no rows yet; expected a data frame: pass {name}.collect()."
+        )
+    if X is None or np.isscalar(X):
+        raise ValueError(
+            f"Expected 2D array, got scalar array instead: {name} is {as_seen(X)}; expected rows and "
+            f"columns.\n{_RESHAPE}"
+        )
+    shape = getattr(X, "shape", None)
+    if isinstance(X, (list, tuple)) and (len(X) == 0 or np.isscalar(X[0])):
+        shape = (len(X),)
+    if isinstance(shape, tuple):
+        _require_size(shape, estimator, name, X)
+
+
+def refuse_batches(X, name: str) -> None:
+    if isinstance(X, Batches):
+        raise TypeError(
+            f"{name} is in batches, which only the fit of an estimator of trees reads; expected rows: go "
+            "through them, as in [model.predict(batch.X) for batch in batches]."
+        )
+
+
+_RESHAPE = (
+    "Reshape your data either using array.reshape(-1, 1) if your data has a single feature or "
+    "array.reshape(1, -1) if it contains a single sample."
+)
+
+
+def _require_size(shape: tuple, estimator, name: str, X) -> None:
+    by = f" by {type(estimator).__name__}"
+    if len(shape) < 2:
+        seen = f"{len(shape)}D array" if len(shape) else "scalar array"
+        raise ValueError(f"Expected 2D array, got {seen} instead: {name} is {as_seen(X)}.\n{_RESHAPE}")
+    if len(shape) > 2:
+        raise ValueError(
+            f"Found array with dim {len(shape)}, while dim <= 2 is required{by}: {name} has shape {shape}; "
+            "expected one row per document and one column per feature: reshape it to (n_rows, n_features)."
+        )
+    for count, kind in zip(shape, ("sample(s)", "feature(s)"), strict=True):
+        if count == 0:
+            raise ValueError(
+                f"Found array with 0 {kind} (shape={shape}) while a minimum of 1 is required{by}: {name} is "
+                "empty."
+            )
+
+
+def _require_distinct(names: list, name: str) -> None:
+    if len(set(names)) < len(names):
+        twice = next(column for j, column in enumerate(names) if column in names[:j])
+        raise ValueError(
+            f"{name} has duplicate column names: {twice!r} occurs more than once; expected a unique name for "
+            "every column: rename or drop the others."
+        )
+
+
+def _read_array(X, name: str) -> np.ndarray:
+    masked = np.ma.getmaskarray(X) if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X) else None
+    try:
+        values = np.asarray(X)
+    except ValueError as error:
+        raise ValueError(
+            f"{name} could not be turned into an array ({error}); expected rows of equal length: pad or drop "
+            "the others."
+        ) from error
+    if values.ndim != 2:
+        return values  # the caller refuses it by its shape
+    rows = as_float(values, lambda j: f"column {j} of {name}", masked)
+    if masked is not None:
+        rows = np.where(masked, rows.dtype.type(np.nan), rows)
+    return rows

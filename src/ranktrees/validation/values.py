@@ -1,0 +1,121 @@
+"""Numbers of any kind -> floats that are the same numbers; what a message says was seen."""
+
+from __future__ import annotations
+
+import numbers
+
+import numpy as np
+import sklearn
+
+SKLEARN_VERSION = tuple(int(part) for part in sklearn.__version__.split(".")[:2])
+LARGEST_EXACT_FLOAT32 = 2**24
+LARGEST_EXACT_FLOAT64 = 2**53
+
+
+def is_missing(value) -> bool:
+    """Whether a value is None, NaN, NaT or NA: those that do not equal themselves."""
+    try:
+        return value is None or not bool(value == value)
+    except TypeError:  # pandas.NA has no truth value
+        return True
+
+
+def as_float(values: np.ndarray, named, masked: np.ndarray | None = None) -> np.ndarray:
+    """Numbers as float32 or float64, not copied if they are; `named(j)` is how a message calls column `j`."""
+    dtype = values.dtype
+    if dtype.kind == "f":
+        target = np.dtype(np.float32 if dtype.itemsize <= 4 else np.float64)
+        if dtype == target and values.flags.aligned:
+            return values
+        with np.errstate(over="ignore"):
+            return values.astype(target)
+    if dtype.kind in "biu":
+        return values.astype(_float_for_integers(values if masked is None else values[~masked], named))
+    if dtype.kind == "O":
+        return _objects_as_float(values if masked is None else _without(values, masked), named)
+    if dtype.kind == "c":
+        raise ValueError(
+            f"Complex data not supported: {named(0)} holds {dtype}; expected real numbers: pass the real and "
+            "the imaginary part as columns of their own."
+        )
+    if dtype.kind in "mM":
+        raise ValueError(
+            f"{named(0)} holds dates or durations (dtype {dtype}); expected numbers: convert it yourself, "
+            "for instance to days since a date."
+        )
+    raise _words(named(0), values.flat[0] if dtype.kind in "USTV" else dtype)
+
+
+def _without(values: np.ndarray, masked: np.ndarray) -> np.ndarray:
+    values = values.copy()
+    values[masked] = None
+    return values
+
+
+def _words(column: str, value) -> ValueError:
+    return ValueError(
+        f"{column} holds {as_seen(value)}, which could not be converted to float; expected numbers: replace "
+        "strings by numbers, or make it a category column of a data frame: .astype('category') in pandas, "
+        ".cast(pl.Categorical) in polars."
+    )
+
+
+def _float_for_integers(values: np.ndarray, named) -> type:
+    if values.dtype.kind == "b" or values.dtype.itemsize <= 2 or values.size == 0:
+        return np.float32
+    largest = max(abs(int(values.min())), abs(int(values.max())))
+    if largest > LARGEST_EXACT_FLOAT64:
+        beyond = (values > LARGEST_EXACT_FLOAT64) | (values < -LARGEST_EXACT_FLOAT64)
+        column = int(beyond.any(axis=0).argmax()) if values.ndim > 1 else 0
+        raise _imprecise(named(column), values.dtype, values[beyond][0])
+    return np.float32 if largest <= LARGEST_EXACT_FLOAT32 else np.float64
+
+
+def _imprecise(column: str, dtype, value) -> ValueError:
+    return ValueError(
+        f"{column} holds the integer {value} (dtype {dtype}), too large for the full precision of float64; "
+        "expected integers up to 2**53: subtract an offset, or pass identifiers as categories."
+    )
+
+
+def _objects_as_float(values: np.ndarray, named) -> np.ndarray:
+    columns = values.reshape(-1, values.shape[-1] if values.ndim > 1 else 1)
+    numbers_ = np.empty(columns.shape)
+    for j in range(columns.shape[1]):
+        word = next((value for value in columns[:, j] if isinstance(value, (str, bytes))), None)
+        if word is not None:
+            raise _words(named(j), word)
+        try:
+            numbers_[:, j] = columns[:, j]  # None becomes NaN
+        except (TypeError, ValueError, OverflowError) as error:
+            wrong = next(value for value in columns[:, j] if not is_number(value))
+            kind = TypeError if isinstance(error, TypeError) else ValueError
+            raise kind(
+                f"{named(j)} holds {as_seen(wrong)}; expected numbers: {str(error).rstrip('.')}."
+            ) from error
+        for i in np.flatnonzero(np.abs(numbers_[:, j]) >= LARGEST_EXACT_FLOAT64):
+            value = columns[i, j]
+            if isinstance(value, numbers.Integral) and abs(int(value)) > LARGEST_EXACT_FLOAT64:
+                raise _imprecise(named(j), "object", value)
+    return numbers_.reshape(values.shape)
+
+
+def is_number(value) -> bool:
+    if isinstance(value, (str, bytes)):
+        return False
+    try:
+        float(value)
+    except (TypeError, ValueError, OverflowError):
+        return value is None
+    return True
+
+
+def as_seen(value) -> str:
+    """How a message shows a value: short."""
+    if isinstance(value, (str, bytes, numbers.Number, np.generic, np.dtype, type(None))):
+        return repr(value.item() if isinstance(value, np.generic) else value)[:60]
+    shape = getattr(value, "shape", None)
+    kind = type(value).__name__
+    if isinstance(shape, tuple):
+        return f"<{kind} of shape {shape}>"
+    return f"<{kind} of length {len(value)}>" if hasattr(value, "__len__") else f"<{kind}>"
