@@ -1,0 +1,844 @@
+"""How estimators of trees are fitted: what boosting and forests share, and boosting from any start.
+
+A parameter is written once, as a field of the class that has it, from which `dataclasses` makes ``__init__``;
+classes derived from it say only what they change.
+"""
+
+import copy
+import os
+import warnings
+from collections.abc import Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone, is_classifier
+from sklearn.utils import check_random_state
+from sklearn.utils._indexing import _safe_indexing
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from ranktrees.batches import Batches
+from ranktrees.binning import MOST_BINS, BinMapper
+from ranktrees.boosting import Followed, boost
+from ranktrees.callbacks import Bar, EarlyStopping, Lines, ScikitLearnCallbacks
+from ranktrees.checkpoints import Checkpoint, CheckpointFile, what_is_trained
+from ranktrees.communicator import driver
+from ranktrees.constraints import (
+    Constraints,
+    categorical_mask,
+    interaction_sets,
+    monotone_signs,
+    names_of,
+    number_of_features,
+    usable_features,
+)
+from ranktrees.costs import FeatureCosts, Prices, used_features
+from ranktrees.ensemble import Ensemble
+from ranktrees.feedback import NOTHING
+from ranktrees.fitted import FittedTrees, own_model, respelt
+from ranktrees.growing import TreeGrower
+from ranktrees.measures import Measure, as_measure
+from ranktrees.model_selection import fitted_clone, folds_of_rows
+from ranktrees.objectives import Objective
+from ranktrees.parallel import effective_n_threads, threads_for
+from ranktrees.ranks import fit_on_ranks, refuse_disagreement, refuse_feedback, trained_together
+from ranktrees.refitting import refit_leaves
+from ranktrees.sampling import RowSampler, hold_out
+from ranktrees.searching import searches
+from ranktrees.spool import Spool, by_parts
+from ranktrees.streaming import mapper_of_values
+from ranktrees.validation import (
+    check_columns,
+    check_fit,
+    check_rows,
+    check_score,
+    check_validation,
+    is_fitted,
+    only_pair,
+)
+
+try:
+    from sklearn.callback import CallbackSupportMixin, with_callbacks
+except ImportError:  # scikit-learn before 1.9
+
+    class CallbackSupportMixin:
+        """Nothing to support yet."""
+
+    def with_callbacks(method):
+        """The method as it is."""
+        return method
+
+
+TREE_CONSTRAINTS = {
+    "max_leaf_nodes": [Interval(Integral, 2, None, closed="left"), None],
+    "max_depth": [Interval(Integral, 1, None, closed="left"), None],
+    "min_samples_leaf": [Interval(Integral, 1, None, closed="left")],
+    "max_bins": [Interval(Integral, 2, MOST_BINS, closed="both")],
+    "categorical_features": ["array-like", StrOptions({"from_dtype"}), None],
+    "monotonic_cst": ["array-like", dict, None],
+    "interaction_cst": [list, tuple, StrOptions({"pairwise", "no_interactions"}), None],
+    "handle_missing": [StrOptions({"learned", "left", "right", "three_way"})],
+    "feature_costs": ["array-like", Mapping, None],
+    "cost_weight": [Interval(Real, 0, None, closed="left")],
+    "feature_groups": ["array-like", None],
+    "warm_start": ["boolean"],
+    "checkpoint": [str, os.PathLike, None],
+    "checkpoint_every": [Interval(Integral, 1, None, closed="left")],
+    "verbose": ["verbose", StrOptions({"bar"})],
+    "random_state": ["random_state"],
+    "n_jobs": [Integral, None],
+}
+
+BOOSTING_CONSTRAINTS = {
+    **TREE_CONSTRAINTS,
+    "learning_rate": [Interval(Real, 0, None, closed="neither")],
+    "max_iter": [Interval(Integral, 1, None, closed="left")],
+    "l2_regularization": [Interval(Real, 0, None, closed="left")],
+    "max_features": [Interval(Real, 0, 1, closed="right")],
+    "split_search": [StrOptions({"auto", "full", "coarse_to_fine", "exact", "streaming"})],
+    "gradient_levels": [Interval(Integral, 1, 1 << 30, closed="both"), None],
+    "subsample": [Interval(Real, 0, 1, closed="right")],
+    "query_subsample": [Interval(Real, 0, 1, closed="right")],
+    "early_stopping": ["boolean", StrOptions({"auto"})],
+    "scoring": [str, Measure, callable, None],
+    "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+    "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
+    "tol": [Interval(Real, 0, None, closed="left")],
+    "init": [Interval(Real, None, None, closed="neither"), HasMethods(["predict"]), None],
+    "init_cv": ["cv_object", StrOptions({"oob"})],
+    "measure": [str, Measure, callable, None],
+}
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
+    """What the estimators that grow trees share."""
+
+    max_leaf_nodes: int | None = 31
+    max_depth: int | None = None
+    min_samples_leaf: int = 20
+    max_bins: int = 255
+    split_search: str = "auto"
+    categorical_features: Any = "from_dtype"
+    monotonic_cst: Any = None
+    interaction_cst: Any = None
+    handle_missing: str = "learned"
+    feature_costs: Any = None
+    cost_weight: float = 1.0
+    feature_groups: Any = None
+    warm_start: bool = False
+    checkpoint: str | os.PathLike | None = None
+    checkpoint_every: int = 10
+    verbose: int | str = 0
+    random_state: Any = None
+    n_jobs: int | None = None
+
+    __metadata_request__fit = {"qid": True, "groups": True}  # noqa: RUF012
+
+    def _bin(self, data, n_threads):
+        """(mapper, codes) of the training rows."""
+        exact = self.split_search == "exact"
+        if exact and self.max_bins != MOST_BINS:
+            raise ValueError(
+                f'max_bins={self.max_bins} joins values, but split_search="exact" looks at every one; leave '
+                f'max_bins at {MOST_BINS}, or use split_search="full".'
+            )
+        categorical, ranks = categorical_mask(self.categorical_features, self), data.share.communicator
+        if self.split_search == "streaming":
+            return mapper_of_values(data.X, data.order, data.weights, categorical, n_threads, ranks)
+        mapper = BinMapper.fit(
+            data.X,
+            max_bins=None if exact else self.max_bins,
+            weights=data.weights,
+            order=data.order,
+            categorical=categorical,
+            n_threads=n_threads,
+            communicator=ranks,
+        )
+        return mapper, mapper.encode(data.X, data.order, n_threads)
+
+    def _costs(self):
+        """FeatureCosts of what was passed, or None."""
+        if self.feature_costs is not None:
+            return FeatureCosts.of(
+                self.feature_costs, self.feature_groups, self.n_features_in_, names_of(self)
+            )
+        if self.feature_groups is not None:
+            raise ValueError(
+                "feature_groups says what becomes free together, but without feature_costs all is free: pass "
+                "them, too."
+            )
+        return None
+
+    def _prices(self, costs, used):
+        """What is to be paid for features, where some are in use already."""
+        if costs is None:
+            return Prices.none(self.n_features_in_)
+        return Prices(costs, self.cost_weight, used)
+
+    def _growers(self, mapper, codes, n_threads, prices, share, **rules):
+        """A function that makes a grower of trees on these codes, at the prices of the moment."""
+        usable = usable_features(mapper, codes, share.communicator)
+        constraints = partial(
+            Constraints,
+            usable,
+            self.n_features_in_,
+            monotone=monotone_signs(self.monotonic_cst, self, mapper.is_categorical),
+            interactions=interaction_sets(self.interaction_cst, self.n_features_in_, names_of(self)),
+            missing=self.handle_missing,
+            max_features=number_of_features(self.max_features, len(usable)),
+        )
+        n_jobs = effective_n_threads(self.n_jobs)
+        make_search = searches(
+            self.split_search, codes, mapper, constraints(), n_jobs, share.communicator, self.max_bins
+        )
+        return lambda: TreeGrower(
+            codes,
+            mapper,
+            constraints(),
+            prices.copy(),
+            make_search,
+            max_leaf_nodes=self.max_leaf_nodes,
+            max_depth=self.max_depth,
+            min_samples_leaf=self.min_samples_leaf,
+            n_threads=n_threads,
+            share=share,
+            **rules,
+        )
+
+    def _open_context(self, n_iterations, X, y):
+        """What scikit-learn's callbacks hang on; None before scikit-learn 1.9."""
+        if not hasattr(self, "_init_callback_context"):
+            return None
+        context = self._init_callback_context(max_subtasks=n_iterations)
+        return context.call_on_fit_task_begin(estimator=self, X=X, y=y)
+
+    def _close_context(self, context, X, y):
+        if context is not None:
+            context.call_on_fit_task_end(estimator=self, X=X, y=y)
+
+    @contextmanager
+    def _watching(self, n_iterations, context, attributes, X, data):
+        """What shows progress: by ``verbose``, on one rank, and by scikit-learn's callbacks."""
+        watchers = []
+        if data.share.communicator.rank > 0:
+            pass
+        elif self.verbose == "bar":
+            watchers.append(Bar(type(self).__name__, n_iterations))
+        elif self.verbose:
+            watchers.append(Lines(type(self).__name__, max(1, int(self.verbose))))
+        if context is not None:
+            watchers.append(ScikitLearnCallbacks(self, context, attributes, X, data))
+        try:
+            yield watchers
+        finally:
+            for watcher in watchers:
+                watcher.close()
+
+    def _no_trees(self, base=0.0, average=False):
+        return Ensemble.from_trees([], n_features=self.n_features_in_, base=base, average=average)
+
+    def _ensemble_of(self, mapper, before):
+        """A function that makes the model of the trees so far, put after those of ``before``."""
+
+        def ensemble_of(trees):
+            added = trees.ensemble(
+                n_features=self.n_features_in_,
+                categories=mapper.categories,
+                base=before.base,
+                average=before.average,
+            )
+            return before.extend(added)
+
+        return ensemble_of
+
+    def _earlier(self):
+        """The model to go on from, with ``warm_start``."""
+        return self.ensemble_ if self.warm_start and hasattr(self, "ensemble_") else None
+
+    def _refuse_fewer_trees(self, n_earlier, name):
+        if n_earlier > getattr(self, name):
+            raise ValueError(
+                f"{name}={getattr(self, name)} is less than the {n_earlier} trees that the model has; "
+                f"with warm_start=True raise {name} to add trees."
+            )
+
+    def _seed(self, file, communicator):
+        if file.found is not None:
+            return file.found.seed
+        if self._earlier() is not None:
+            return self._seed_
+        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        return communicator.bcast(seed)
+
+    def refit_leaves(self, X, y, sample_weight=None, *, qid=None, groups=None, decay=0.9):
+        r"""A copy whose leaves say what other rows say, on the same splits.
+
+        Tree by tree, each leaf that rows reach gets the value
+
+        .. math:: \mathit{decay} \cdot \mathit{old} + (1 - \mathit{decay}) \cdot \mathit{new},
+
+        where *new* is what training would have given it on these rows: a step at the scores of the trees
+        before, which are refitted already (see the guide, "Adapting a model to other queries"). What boosting
+        started from, ``init``, stays as it is.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
+        y : array-like of shape (n_rows,)
+            Labels. A pandas Series whose index has a level named "qid" brings the query ids along.
+        sample_weight : array-like of shape (n_rows,), default=None
+            Row weights >= 0.
+        qid, groups : array-like of shape (n_rows,), default=None
+            The query of each row, in any order; two names for the same thing.
+        decay : float, default=0.9
+            The share of the old values: 1 keeps them, 0 forgets them.
+
+        Returns
+        -------
+        refitted : estimator
+            A fitted estimator; this one stays as it is. What was followed in training, such as
+            ``train_score_`` and ``oob_score_``, tells of the old leaves and is not there. The model does not
+            depend on ``n_jobs``.
+
+        Raises
+        ------
+        ValueError
+            If ``decay`` is out of its range, with ``monotonic_cst``, which new values may violate, and as
+            `fit` and `score`.
+
+        References
+        ----------
+        LightGBM's ``Booster.refit``.
+
+        Examples
+        --------
+        >>> from ranktrees import LambdaMARTRanker, make_ranking
+        >>> X, y, qid = make_ranking(60, random_state=0, return_X_y_qid=True)
+        >>> ours, theirs = qid < 20, qid >= 20
+        >>> ranker = LambdaMARTRanker(random_state=0).fit(X[theirs], y[theirs], qid=qid[theirs])
+        >>> refitted = ranker.refit_leaves(X[ours], y[ours], qid=qid[ours], decay=0.5)
+        >>> bool((refitted.ensemble_.leaves(X) == ranker.ensemble_.leaves(X)).all())
+        True
+        >>> refitted.ensemble_ == ranker.ensemble_
+        False
+        """
+        check_is_fitted(self)
+        if not (isinstance(decay, Real) and 0 <= decay <= 1):
+            raise ValueError(f"decay={decay!r}: expected the share of the old values, from 0 to 1.")
+        if self.monotonic_cst is not None:
+            raise ValueError(
+                "refit_leaves cannot keep monotonic_cst: the new values of leaves do not know of each other. "
+                "Fit a model that starts from this one instead, with init=."
+            )
+        data = check_score(
+            self,
+            X,
+            y,
+            sample_weight,
+            qid=qid,
+            groups=groups,
+            ranker=self._wants_queries,
+            method="refit_leaves",
+        )
+        n_threads = effective_n_threads(self.n_jobs)
+        objective = self._objective()
+        objective.check_labels(data.labels)
+        bound = objective.bind(
+            data.labels, data.weights, data.offsets, threads_for(n_threads, 16 * data.n_rows)
+        )
+        before = self.ensemble_.first(self.n_init_trees_)
+        scores = before.predict(data.X, n_threads, start=self._starting_scores(X))
+        scores = scores if data.order is None else scores[data.order]
+        refitted = copy.copy(self)
+        refitted.ensemble_ = refit_leaves(
+            self.ensemble_,
+            Followed(None, bound, data, scores),
+            first=self.n_init_trees_,
+            **self._leaf_values_by(),
+            leaf_quantile=objective.leaf_quantile,
+            decay=decay,
+            n_threads=n_threads,
+        )
+        refitted._forget_scores()
+        return refitted
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class BoostedTrees(TreeEnsembleEstimator):
+    """Boosting: what the regressor, the classifier and the ranker share."""
+
+    learning_rate: float = 0.05
+    max_iter: int = 200
+    l2_regularization: float = 0.0
+    max_features: float = 0.5
+    gradient_levels: int | None = 2
+    early_stopping: bool | str = "auto"
+    scoring: str | Measure | None = "loss"
+    validation_fraction: float = 0.1
+    n_iter_no_change: int = 10
+    tol: float = 1e-7
+    subsample: float = 1.0
+    query_subsample: float = 1.0
+    init: Any = None
+    init_cv: Any = None
+    measure: str | Measure | None = None
+
+    @with_callbacks
+    def fit(
+        self,
+        X,
+        y=None,
+        sample_weight=None,
+        *,
+        qid=None,
+        groups=None,
+        group=None,
+        X_val=None,
+        y_val=None,
+        sample_weight_val=None,
+        qid_val=None,
+        eval_set=None,
+        eval_group=None,
+        eval_qid=None,
+    ):
+        """Grow the trees.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features), or Batches
+            NaN is a missing value. Float32 and float64 are read as they are, without a copy.
+            :class:`~ranktrees.datasets.Batches` bring labels, weights and queries: leave those out.
+        y : array-like of shape (n_rows,)
+            Labels: finite, any number of grades; a classifier's are two classes of any kind. A pandas Series
+            whose index has a level named "qid" brings the query ids along, also through scikit-learn's
+            splitters.
+        sample_weight : array-like of shape (n_rows,), default=None
+            Row weights >= 0; a query's weight is given to each of its rows. They multiply.
+        qid : array-like of shape (n_rows,), default=None
+            The query of each row: any hashable values, in any order.
+        groups : array-like of shape (n_rows,), default=None
+            The same under the name that scikit-learn's splitters know.
+        group : array-like of shape (n_queries,), default=None
+            Query sizes in row order, as LightGBM takes them.
+        X_val, y_val, sample_weight_val, qid_val : default=None
+            Rows to stop early on.
+        eval_set, eval_group, eval_qid : default=None
+            The same as LightGBM and XGBoost take them: lists of one entry.
+
+        Returns
+        -------
+        self : estimator
+            Fitted. A fit that fails leaves it as it was.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For every argument that cannot be meant; the message names it.
+        """
+        queries = {"qid": qid, "groups": groups, "group": group}
+        validation = X_val, y_val, sample_weight_val, qid_val, eval_set, eval_group, eval_qid
+        return self._check_and_fit(X, y, sample_weight, queries, validation)
+
+    def _check_and_fit(
+        self, X, y, sample_weight, queries, validation, feedback=NOTHING, feedback_val=NOTHING
+    ):
+        self._validate_params()
+        if (ranks := driver()) is not None:
+            held_out = validation if any(given is not None for given in validation) else None
+            refuse_feedback(feedback)
+            fit_on_ranks(self, ranks, X, y, sample_weight, held_out, **queries)
+            return self
+        context = self._open_context(self.max_iter, X, y)
+        with trained_together(self) as communicator:
+            if not communicator.alone:
+                refuse_feedback(feedback)
+            asks = {"ranker": self._wants_queries}
+            data = check_fit(
+                self,
+                X,
+                y,
+                sample_weight,
+                **queries,
+                **asks,
+                communicator=communicator,
+                feedback=feedback,
+            )
+            refuse_disagreement(self, data)
+            held_out = check_validation(self, *validation, data, **asks, feedback=feedback_val)
+            X_val, *_, eval_set, _, _ = validation
+            X_held_out = X_val if eval_set is None else only_pair(eval_set)[0]
+            self._fit(as_read(X, data), data, as_read(X_held_out, held_out), held_out, context)
+        self._close_context(context, X, y)
+        return self
+
+    def _fit(self, X, data, X_held_out, held_out, context):
+        n_threads = effective_n_threads(self.n_jobs)
+        earlier = self._earlier()
+        n_earlier = 0 if earlier is None else self._n_counted
+        ranks = data.share.communicator
+        file = CheckpointFile(self.checkpoint, self.checkpoint_every, ranks)
+        seed = self._seed(file, ranks)
+        objective = self._objective(seed)
+        if data.preferences is None:
+            objective.check_labels(data.share.some_of_all(data.labels))
+        self._refuse_fewer_trees(n_earlier, "max_iter")
+        whole = data
+        follow = self.early_stopping if self.early_stopping != "auto" else held_out is not None
+        if follow and held_out is None:
+            data, held_out = hold_out(data, self.validation_fraction, seed)
+            X_held_out = X
+        ranks.at("the cuts")
+        mapper, codes = self._bin(data, n_threads)
+        ranks.at("the start")
+        n_threads_bound = threads_for(n_threads, 16 * data.n_rows)
+        rows = data.labels, data.weights, data.offsets
+        bound = objective.bind(*rows, n_threads_bound, *data.share.others, **data.feedback)
+        if earlier is not None:
+            self._resume(bound)
+        start = self._start(X, data, bound) if earlier is None else self._start_of_before(data)
+        starting_scores = partial(_starting_scores, start, n_threads)
+        mapper_of_others, held_out_codes = mapper, None
+        if follow:
+            mapper_of_others, held_out_codes = mapper.for_others(held_out.X, held_out.order, n_threads)
+
+        def trained():
+            rows = {"the training rows": (data, codes, starting_scores(X, data, seen=True))}
+            if follow:
+                scores = starting_scores(X_held_out, held_out)
+                rows["the validation rows"] = held_out, held_out_codes, scores
+            return what_is_trained(self, mapper, start["ensemble_"], rows)
+
+        so_far = file.going_on(
+            Checkpoint(
+                ensemble=start["ensemble_"],
+                seed=seed,
+                train_scores=[] if earlier is None else self.train_score_[:n_earlier],
+                validation_scores=[] if earlier is None else self.validation_score_[:n_earlier],
+                learned=bound.learned,
+            ),
+            trained,
+        )
+        bound.resume(*so_far.learned)
+        start["ensemble_"] = before = so_far.ensemble
+        n_earlier = len(before) - start["n_init_trees_"]
+        file.refuse_fewer_trees(n_earlier, self.max_iter, "max_iter")
+        measure = self._measure_to_follow(data)
+        if measure is not None and measure.by_order and not data.share.named:
+            raise ValueError(
+                f"scoring={self.scoring!r} is a mean over queries, and without qid= all rows are one, which "
+                "cannot be dealt to ranks. Pass the query ids of each rank's rows."
+            )
+        train = Followed(measure, bound, data, starting_scores(X, data, seen=True), n_threads=n_threads)
+        validation, stopping = None, None
+        if follow:
+            rows = held_out.labels, held_out.weights, held_out.offsets
+            measure = self._measure_to_follow(held_out)
+            validation = Followed(
+                measure,
+                objective.bind(*rows, n_threads, *held_out.share.others, **held_out.feedback)
+                if measure is None
+                else None,
+                held_out,
+                starting_scores(X_held_out, held_out),
+                held_out_codes,
+                n_threads,
+                mapper_of_others,
+            )
+            stopping = EarlyStopping(self.n_iter_no_change, self.tol, so_far.validation_scores)
+        costs = self._costs()
+        grower = self._growers(
+            mapper,
+            codes,
+            n_threads,
+            self._prices(costs, used_features(before.nodes, self.n_features_in_)),
+            data.share,
+            l2_regularization=self.l2_regularization,
+            gradient_levels=self.gradient_levels,
+        )()
+        ensemble_of = self._ensemble_of(mapper, before)
+        attributes = partial(_fitted_attributes, start)
+        with self._watching(self.max_iter, context, attributes, X, whole) as watchers:
+            callbacks = watchers if stopping is None else [stopping, *watchers]
+            trees, train_scores, validation_scores = boost(
+                grower,
+                bound,
+                train,
+                learning_rate=self.learning_rate,
+                rounds=range(n_earlier, self.max_iter),
+                sampler=RowSampler(
+                    data.offsets,
+                    subsample=self.subsample,
+                    query_subsample=self.query_subsample,
+                    seed=seed,
+                    share=data.share,
+                ),
+                seed=seed,
+                step=self._step(data, n_threads),
+                leaf_quantile=objective.leaf_quantile,
+                validation=validation,
+                follow_train=follow or bool(self.verbose),
+                callbacks=file.followed_by(callbacks, so_far, lambda: bound.learned),
+                ensemble_of=ensemble_of,
+            )
+        train_scores = [*so_far.train_scores, *train_scores]
+        if len(train_scores) < n_earlier + len(trees):  # not followed from the first tree on
+            train_scores = []
+        validation_scores = [*so_far.validation_scores, *validation_scores]
+        self._seed_, self._fitted_costs = seed, costs
+        self._keep_of(bound)
+        self.train_score_, self.validation_score_ = np.array(train_scores), np.array(validation_scores)
+        self.n_iter_ = n_earlier + len(trees)
+        self.best_iteration_ = self.n_iter_ if stopping is None else stopping.best_iteration
+        n_kept = start["n_init_trees_"] + self.best_iteration_
+        vars(self).update(attributes(ensemble_of(trees).first(n_kept)))
+
+    def _start(self, X, data, bound):
+        """What boosting starts from, as fitted attributes; ``ensemble_`` has the trees of `init` already."""
+        start = {"init_": None, "n_init_trees_": 0, "init_scores_": None}
+        if self.init is None or isinstance(self.init, Real):
+            if self.init_cv is not None:
+                raise ValueError(
+                    f"init_cv={self.init_cv!r}, but init={self.init!r} is no model to be fitted."
+                )
+            base = bound.start() if self.init is None else float(self.init)
+            return start | {"ensemble_": self._no_trees(base)}
+        init, scores = self._fitted_init(X, data)
+        ensemble = self._no_trees()
+        if (own := own_model(init)) is not None:
+            check_columns(own, X, reset=False)
+            if own._link not in (None, self._link) and not self._is_ranker:
+                raise ValueError(
+                    f"init={own!r} has scores on another scale than its predictions; expected an init with "
+                    f"the loss of this {type(self).__name__}, or one whose predictions are its scores."
+                )
+            ensemble = Ensemble.joined([respelt(own, self._category_levels)])
+        if scores is not None:
+            start["init_scores_"] = np.full(data.X.shape[0], np.nan)
+            start["init_scores_"][slice(None) if data.order is None else data.order] = scores
+        return start | {"init_": init, "n_init_trees_": len(ensemble), "ensemble_": ensemble}
+
+    def _start_of_before(self, data):
+        """What boosting goes on from, with ``warm_start``."""
+        scores = self.init_scores_
+        if scores is not None:
+            same = len(scores) == data.X.shape[0]
+            if not same or np.isnan(scores if data.order is None else scores[data.order]).any():
+                raise ValueError(
+                    f"with warm_start and init_cv={self.init_cv!r} boosting goes on from what the "
+                    f"{len(scores)} rows of the first fit started from, and X holds others; expected the "
+                    "same rows, in the same order."
+                )
+        return {name: getattr(self, name) for name in ("init_", "n_init_trees_", "init_scores_", "ensemble_")}
+
+    def _fitted_init(self, X, data):
+        """(fitted init, what each training row starts from; None if that is what the former says of it)"""
+        name, cv = type(self.init).__name__, self.init_cv
+        if is_fitted(self.init):
+            if cv is not None:
+                raise ValueError(
+                    f"init is a fitted {name}, and init_cv={cv!r} asks for scores by models that have not "
+                    "seen the row; expected one that is fitted here: pass clone(init), or init_cv=None."
+                )
+            return self.init, None
+        if isinstance(X, Spool):
+            raise ValueError(
+                f"init is a {name} that is not fitted, but X is in batches, which only estimators of trees "
+                "read; expected one that is fitted: fit it first, and pass it."
+            )
+        if data.labels is None:
+            raise ValueError(
+                f"init is a {name} that is to be fitted here, but y is None; expected labels for it, too, or "
+                "one that is fitted already."
+            )
+        rows = X if data.order is None else _safe_indexing(X, data.order)
+        own = own_model(self.init)
+        asks = data.qid_given or (own is not None and own._wants_queries)  # of our own rows it need not warn
+        queries = data.query_of_row if asks else None
+        if not data.share.communicator.alone and (cv is not None or own is None):
+            raise ValueError(
+                f"init={self.init!r} would be fitted on each rank's own rows"
+                + ("" if cv is None else f", and init_cv={cv!r} on parts of them")
+                + ": ranks that train together need the same. Pass one that is fitted, or an estimator of "
+                "trees of this library without init_cv."
+            )
+        if cv == "oob":
+            return self._fitted_forest(rows, data, queries)
+        init = fitted_clone(self.init, rows, data.labels, data.weights, queries)
+        if cv is None:
+            return init, None
+        return init, self._out_of_fold(rows, data, queries)
+
+    def _out_of_fold(self, rows, data, queries):
+        as_they_came = np.arange(data.n_rows) if data.order is None else np.argsort(data.order)
+        folds = folds_of_rows(
+            self.init_cv,
+            _safe_indexing(rows, as_they_came),
+            data.labels[as_they_came],
+            data.query_of_row[as_they_came] if data.qid_given else None,
+            is_classifier(self),
+            "init_cv",
+        )
+        scores = np.empty(data.n_rows)
+        for fold in folds:
+            train, test = (as_they_came[part] for part in fold)
+            weights = None if data.weights is None else data.weights[train]
+            ids = None if queries is None else queries[train]
+            model = fitted_clone(self.init, _safe_indexing(rows, train), data.labels[train], weights, ids)
+            scores[test] = _scores_by(model, _safe_indexing(rows, test))
+        return scores
+
+    def _fitted_forest(self, rows, data, queries):
+        forest = self.init
+        if not isinstance(forest, TreeEnsembleEstimator) or not getattr(forest, "bootstrap", False):
+            raise ValueError(
+                f'init_cv="oob", but init={forest!r} leaves no rows out of bag; expected a '
+                "RandomForestRanker with bootstrap=True: pass one, or a number of folds as init_cv."
+            )
+        forest = clone(forest).set_params(oob_score=forest.oob_score or True)
+        forest = fitted_clone(forest, rows, data.labels, data.weights, queries)
+        scores = forest.oob_prediction_
+        if n_never := np.count_nonzero(np.isnan(scores)):
+            warnings.warn(
+                f"{n_never} of {len(scores)} rows were never out of bag: they start from the mean label. "
+                "Grow more trees, or draw fewer rows for each.",
+                UserWarning,
+                stacklevel=5,
+            )
+        return forest, np.where(np.isnan(scores), forest.ensemble_.base, scores)
+
+    @property
+    def _keeps_init(self):
+        return not isinstance(self.init, type) and is_fitted(self.init)
+
+    def __sklearn_clone__(self):
+        twin = super().__sklearn_clone__()
+        if self._keeps_init:
+            twin.init = self.init
+        return twin
+
+    def get_params(self, deep=True):
+        """Get parameters.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+            Whether to list those of ``init``, too, as ``init__<name>``, unless it is fitted.
+
+        Returns
+        -------
+        params : dict
+        """
+        return super().get_params(deep and not self._keeps_init)
+
+    def set_params(self, **params):
+        """Set parameters.
+
+        Parameters
+        ----------
+        **params : dict
+            By name; those of an ``init`` that is not fitted as ``init__<name>``.
+
+        Returns
+        -------
+        self : estimator
+
+        Raises
+        ------
+        ValueError
+            If ``init`` is fitted and one of its parameters is to be changed, which would have no effect.
+        """
+        inner = [name for name in params if name.startswith("init__")]
+        if inner and "init" not in params and hasattr(self.init, "fit") and self._keeps_init:
+            raise ValueError(
+                f"{inner[0]}={params[inner[0]]!r} has no effect: init is fitted, and stays as it is; "
+                "expected one that is fitted here: pass clone(init)."
+            )
+        return super().set_params(**params)
+
+    def _scoring(self):
+        return "loss" if self.scoring is None else self.scoring
+
+    def _measure_to_follow(self, data):
+        """The measure that these rows are followed by; None: the loss."""
+        return None if self._scoring() == "loss" else as_measure(self._scoring())
+
+    def _resume(self, bound):
+        """Give the objective back what `_keep_of` took from it."""
+
+    def _keep_of(self, bound):
+        """Take what the objective has learned beside trees, as fitted attributes."""
+
+    def _leaf_values_by(self):
+        """How the values of a tree's leaves follow from the gradients."""
+        return {"learning_rate": self.learning_rate, "l2_regularization": self.l2_regularization}
+
+    def _forget_scores(self):
+        self.train_score_, self.validation_score_ = np.empty(0), np.empty(0)
+
+    def _step(self, data, n_threads):
+        """What finds the weight of a new tree; None: it is ``learning_rate``."""
+
+    @property
+    def _link(self):
+        inverse = type(self._objective()).inverse_link
+        return None if inverse is Objective.inverse_link else inverse
+
+    def _starting_scores(self, X):
+        return _scores_of_foreign(self.init_, X)
+
+    def _foreign_init(self):
+        return _foreign(self.init_)
+
+
+def _fitted_attributes(start, ensemble):
+    return start | {"ensemble_": ensemble}
+
+
+def _starting_scores(start, n_threads, X, data, seen=False):
+    """float64[n_rows], in internal order: what the trees to come are added to.
+
+    Rows that the init has ``seen`` in its fit may start from what was said of them without.
+    """
+    ensemble, scores = start["ensemble_"], start["init_scores_"]
+    if seen and scores is not None:
+        ensemble = ensemble.after(start["n_init_trees_"])
+    else:
+        scores = _scores_of_foreign(start["init_"], X)
+    scores = by_parts(lambda rows, start: ensemble.predict(rows, n_threads, start=start), data.X, scores)
+    return scores if data.order is None else scores[data.order]
+
+
+def as_read(X, data):
+    """X as it came, for models of other kinds; what came in batches as it was read."""
+    return data.X if isinstance(X, Batches) else X
+
+
+def _foreign(init):
+    """The model not of trees of ours that boosting, or what it started from, started from; None without."""
+    own = own_model(init)
+    return init if own is None else own._foreign_init()
+
+
+def _scores_of_foreign(init, X):
+    foreign = _foreign(init)
+    return None if foreign is None else by_parts(lambda rows, _: _predicted(foreign, rows), X)
+
+
+def _scores_by(model, X):
+    own = own_model(model)
+    return _predicted(model, X) if own is None else own._scores(X, check_rows(own, X, reset=False))
+
+
+def _predicted(init, X):
+    scores = np.array(getattr(init, "decision_function", init.predict)(X), np.float64)
+    if scores.ndim != 1 or not np.isfinite(scores).all():
+        raise ValueError(
+            f"init gave scores of shape {scores.shape}, some of them perhaps not finite; "
+            "expected one finite score per row."
+        )
+    return scores
