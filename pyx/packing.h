@@ -1,4 +1,4 @@
-/* Codes to what they add to a byte: a stair whose steps are all as high as the feature's stride. */
+/* What codes add to a byte: a stair whose steps are all as high as the feature's stride. */
 #ifndef RANKTREES_PACKING_H
 #define RANKTREES_PACKING_H
 
@@ -6,52 +6,58 @@
 
 #include "simd.h"
 
-enum { PACKED = 256, MOST_STEPS = 255 }; /* rows packed together, while their codes stay in the cache */
-
-#if defined(__GNUC__)
-enum { LANES = 64 };
-typedef uint8_t lanes __attribute__((vector_size(LANES), aligned(1), may_alias));
+#if HAS_SIMD
+#include <immintrin.h>
 #endif
 
+enum {
+    PACKED = 256,  /* rows packed together, while their codes stay in the cache */
+    FEW_STEPS = 32 /* counted sooner than looked up, 64 codes at a time */
+};
+
 typedef struct {
-    int32_t n_steps, each; /* whether each code up to n_steps is a step */
-    uint8_t stride, firsts[MOST_STEPS]; /* the first code of each step */
+    const uint8_t *share; /* of each code; 0 behind the last */
+    int n_steps;
+    uint8_t stride, firsts[FEW_STEPS]; /* the first code of each step */
 } stair;
 
 static inline void build_stair(const uint8_t *share, int stride, stair *own) {
-    own->n_steps = 0;
-    own->each = 1;
+    own->share = share;
     own->stride = (uint8_t)stride;
+    own->n_steps = 0;
     for (int code = 1; code < 256; code++)
         if (share[code] == share[code - 1] + stride) {
-            own->each &= code == own->n_steps + 1;
-            own->firsts[own->n_steps++] = (uint8_t)code;
-        } else if (share[code] != 0) /* 0 is also behind the last code */
-            own->each = 0;
-    own->each &= own->n_steps > 0;
+            if (own->n_steps < FEW_STEPS)
+                own->firsts[own->n_steps] = (uint8_t)code;
+            own->n_steps++;
+        }
 }
 
+#if HAS_SIMD
+FOR_AVX512 static void count_steps(const uint8_t *codes, const stair *own, uint8_t *bytes) {
+    const __m512i stride = _mm512_set1_epi8((char)own->stride);
+    for (int i = 0; i < PACKED; i += 64) {
+        const __m512i some = _mm512_loadu_si512(codes + i);
+        __m512i sums = _mm512_loadu_si512(bytes + i);
+        for (int s = 0; s < own->n_steps; s++) {
+            const __mmask64 above = _mm512_cmpge_epu8_mask(some, _mm512_set1_epi8((char)own->firsts[s]));
+            sums = _mm512_mask_add_epi8(sums, above, sums, stride);
+        }
+        _mm512_storeu_si512(bytes + i, sums);
+    }
+}
+#endif
+
 /* Of PACKED codes. */
-EACH_WIDTH(void, add_steps, (const uint8_t *RESTRICT codes, const stair *own, uint8_t *RESTRICT bytes),
-           (codes, own, bytes)) {
-    if (own->each) {
-        for (int i = 0; i < PACKED; i++)
-            bytes[i] = (uint8_t)(bytes[i] + own->stride * codes[i]);
+static inline void add_shares(const uint8_t *codes, const stair *own, uint8_t *bytes) {
+#if HAS_SIMD
+    if (simd_level() == AVX512 && own->n_steps <= FEW_STEPS) {
+        count_steps(codes, own, bytes);
         return;
     }
-#if defined(__GNUC__)
-    for (int i = 0; i < PACKED; i += LANES) {
-        const lanes own_codes = *(const lanes *)(codes + i);
-        lanes sum = *(const lanes *)(bytes + i);
-        for (int s = 0; s < own->n_steps; s++)
-            sum += (lanes)(own_codes >= own->firsts[s]) & own->stride;
-        *(lanes *)(bytes + i) = sum;
-    }
-#else
-    for (int s = 0; s < own->n_steps; s++)
-        for (int i = 0; i < PACKED; i++)
-            bytes[i] = (uint8_t)(bytes[i] + (codes[i] >= own->firsts[s] ? own->stride : 0));
 #endif
+    for (int i = 0; i < PACKED; i++)
+        bytes[i] = (uint8_t)(bytes[i] + own->share[codes[i]]);
 }
 
 #endif

@@ -14,7 +14,7 @@ cdef extern from "packing.h" nogil:
         pass
 
     void build_stair(const uint8_t* share, int stride, stair* own)
-    void add_steps(const uint8_t* codes, const stair* own, uint8_t* bytes)
+    void add_shares(const uint8_t* codes, const stair* own, uint8_t* bytes)
 
 cdef enum:
     CODES = 256
@@ -80,7 +80,7 @@ cdef void pack_block(
         column = &codes[first, digits[d].feature]
         if n < PACKED:
             memcpy(rest, column, n)
-        add_steps(column if n == PACKED else rest, &stairs[d], own)
+        add_shares(column if n == PACKED else rest, &stairs[d], own)
         if d + 1 == digits.shape[0] or digits[d + 1].byte != digits[d].byte:
             for i in range(n):
                 bytes[first + i, digits[d].byte] = own[i]
