@@ -33,7 +33,6 @@ cdef extern from "keys.h" nogil:
     double number_of_double(uint64_t key)
     int32_t mark_of_float(const key_ruler* ruler, uint32_t key)
     int32_t mark_of_double(const key_ruler* ruler, uint64_t key)
-    int64_t append_float(int64_t n, const float* numbers, float* kept, int64_t* zeros)
     int64_t append_double(int64_t n, const double* numbers, double* kept, int64_t* zeros)
     void find_marks_float(int64_t n, const uint32_t* keys, const key_ruler* ruler, uint32_t* marks)
     void find_marks_double(int64_t n, const uint64_t* keys, const key_ruler* ruler, uint32_t* marks)
@@ -52,6 +51,22 @@ cdef extern from "keys.h" nogil:
     void make_finder_double(const double* edges, int64_t n, uint8_t missing, int bits, finder_double* finder)
     void encode_float(int64_t n, const float* numbers, const finder_float* finder, uint8_t* codes)
     void encode_double(int64_t n, const double* numbers, const finder_double* finder, uint8_t* codes)
+
+cdef extern from "taking.h" nogil:
+    enum:
+        TURNED
+
+    void turn_floats(const float** rows, int64_t n_columns, float* columns)
+    void turn_doubles(const double** rows, int64_t n_columns, double* columns)
+    int64_t append_floats(int64_t n, const float* numbers, float* kept, int64_t* zeros)
+    int64_t take_keys_float(
+        int64_t n, uint32_t* keys, uint32_t* weights, const key_ruler* ruler, const uint32_t* wanted,
+        uint32_t* taken, uint32_t* taken_weights,
+    )
+    int64_t take_keys_double(
+        int64_t n, uint64_t* keys, uint32_t* weights, const key_ruler* ruler, const uint32_t* wanted,
+        uint64_t* taken, uint32_t* taken_weights,
+    )
 
 ctypedef fused key_t:
     uint32_t
@@ -75,7 +90,7 @@ cdef enum:
     GROUP = 16           # columns laid out together: one cache line of float32
     AHEAD = 128          # rows ahead that are asked for, as no processor foresees strides of this kind
     CUTTING_BITS = 14    # a column is first parted at no more than 2^14 marks on either side of zero
-    MARK_WORDS = (2 << CUTTING_BITS >> 6) + 1
+    MARK_WORDS = (2 << CUTTING_BITS >> 5) + 1
 
 # A column has at most so many pieces, and one for each of its values.
 MOST_PIECES = (2 << CUTTING_BITS) + 1
@@ -158,7 +173,7 @@ cdef void gather_group(
             zeros = 0
             if weights == NULL:
                 if floating is float:
-                    to += append_float(n, column, values + to, &zeros)
+                    to += append_floats(n, column, values + to, &zeros)
                 else:
                     to += append_double(n, column, values + to, &zeros)
             else:
@@ -177,7 +192,7 @@ cdef inline void lay_out(
 ) noexcept nogil:
     """Copy some columns of at most BLOCK rows, of rows up to end, to block[column * BLOCK + row]."""
     cdef Py_ssize_t i, j, row, ahead
-    cdef const floating* values
+    cdef const floating* turned[TURNED]
     if X.strides[1] != sizeof(floating):
         for j in range(n_columns):
             for i in range(n_rows):
@@ -191,13 +206,15 @@ cdef inline void lay_out(
             row, ahead = rows[row], rows[ahead]
         prefetch_line(&X[ahead, first_column])
         prefetch_line(&X[ahead, first_column + n_columns - 1])
-        values = &X[row, first_column]
-        if n_columns == GROUP:
-            for j in range(GROUP):
-                block[j * BLOCK + i] = values[j]
-        else:
-            for j in range(n_columns):
-                block[j * BLOCK + i] = values[j]
+        turned[i % TURNED] = &X[row, first_column]
+        if i % TURNED == TURNED - 1:
+            if floating is float:
+                turn_floats(turned, n_columns, block + i - (TURNED - 1))
+            else:
+                turn_doubles(turned, n_columns, block + i - (TURNED - 1))
+    for i in range(n_rows - n_rows % TURNED, n_rows):
+        for j in range(n_columns):
+            block[j * BLOCK + i] = turned[i % TURNED][j]
 
 
 def count_sparse(
@@ -343,6 +360,16 @@ cdef inline void find_marks(
         find_marks_double(n, keys, ruler, marks)
 
 
+cdef inline int64_t take_keys(
+    int64_t n, key_t* keys, uint32_t* weights, const key_ruler* ruler, const uint32_t* wanted, key_t* taken,
+    uint32_t* taken_weights,
+) noexcept nogil:
+    if key_t is uint32_t:
+        return take_keys_float(n, keys, weights, ruler, wanted, taken, taken_weights)
+    else:
+        return take_keys_double(n, keys, weights, ruler, wanted, taken, taken_weights)
+
+
 cdef inline int32_t mark_of(const key_ruler* ruler, key_t key) noexcept nogil:
     if key_t is uint32_t:
         return mark_of_float(ruler, key)
@@ -428,29 +455,17 @@ cdef Py_ssize_t take_apart(
     Piece* pieces, Py_ssize_t* n_pieces, const uint8_t* doubtful, key_t* spare, uint32_t* spare_weights,
 ) noexcept nogil:
     """Put a piece for each value in the place of the doubtful ones; returns how many keys others have."""
-    cdef uint64_t taken_marks[MARK_WORDS]
-    cdef uint32_t marks[BLOCK]
+    cdef uint32_t wanted[MARK_WORDS]
     cdef uint32_t mark
-    cdef Py_ssize_t i, at, to, block, begin, end, n_kept, n_taken = 0, n_new = n_pieces[0]
+    cdef Py_ssize_t i, at, to, n_kept, n_taken, n_new = n_pieces[0]
     cdef key_t key
-    memset(taken_marks, 0, sizeof(taken_marks))
+    memset(wanted, 0, sizeof(wanted))
     for i in range(n_pieces[0]):
         if doubtful[i]:
             mark = mark_of(ruler, <key_t> pieces[i].low)
-            taken_marks[mark >> 6] |= <uint64_t> 1 << (mark & 63)
+            wanted[mark >> 5] |= <uint32_t> 1 << (mark & 31)
             n_new -= 1
-    for block in range((n + BLOCK - 1) // BLOCK):
-        begin = block * BLOCK
-        end = min(begin + BLOCK, n)
-        find_marks(keys + begin, end - begin, ruler, marks)
-        for i in range(begin, end):
-            mark = marks[i - begin]
-            spare[n_taken] = keys[i]
-            keys[i - n_taken] = keys[i]
-            if weights != NULL:
-                spare_weights[n_taken] = weights[i]
-                weights[i - n_taken] = weights[i]
-            n_taken += taken_marks[mark >> 6] >> (mark & 63) & 1
+    n_taken = take_keys(n, keys, weights, ruler, wanted, spare, spare_weights)
     n_kept = n - n_taken
     sort_keys(spare, spare_weights, n_taken, keys + n_kept, weights + n_kept if weights != NULL else NULL)
     for i in range(n_taken):

@@ -1,13 +1,23 @@
 """Codes to cells, and the cells of several features to one byte; see joint.h."""
 from cython.parallel cimport prange
 from libc.stdint cimport int64_t, uint8_t
-from libc.string cimport memset
+from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy, memset
 
 from records cimport Digit
 
+cdef extern from "packing.h" nogil:
+    enum:
+        PACKED
+
+    ctypedef struct stair:
+        pass
+
+    void build_stair(const uint8_t* share, int stride, stair* own)
+    void add_shares(const uint8_t* codes, const stair* own, uint8_t* bytes)
+
 cdef enum:
     CODES = 256
-    ROWS = 256  # packed together, while their codes stay in the cache
 
 
 def count_codes(const uint8_t[:, :] codes, int64_t[:, ::1] counts, int n_threads):
@@ -43,28 +53,34 @@ def pack(
     int n_threads,
 ):
     """Set each row's bytes."""
-    cdef int64_t n_rows = codes.shape[0], block
+    cdef int64_t n_rows = codes.shape[0], block, d
+    cdef stair* stairs = <stair*> malloc(digits.shape[0] * sizeof(stair))
+    if stairs == NULL:
+        raise MemoryError
+    for d in range(digits.shape[0]):
+        build_stair(&shares[d, 0], digits[d].stride, &stairs[d])
     for block in prange(
-        (n_rows + ROWS - 1) // ROWS, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1,
+        (n_rows + PACKED - 1) // PACKED, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1,
         schedule="static",
     ):
-        pack_block(codes, digits, shares, block * ROWS, min(n_rows, (block + 1) * ROWS), bytes)
+        pack_block(codes, digits, stairs, block * PACKED, min(n_rows, (block + 1) * PACKED), bytes)
+    free(stairs)
 
 
 cdef void pack_block(
-    const uint8_t[:, :] codes, const Digit[::1] digits, const uint8_t[:, ::1] shares,
-    int64_t first, int64_t last, uint8_t[:, ::1] bytes,
+    const uint8_t[:, :] codes, const Digit[::1] digits, const stair* stairs, int64_t first, int64_t last,
+    uint8_t[:, ::1] bytes,
 ) noexcept nogil:
-    cdef uint8_t[ROWS] own
+    cdef uint8_t[PACKED] own, rest
     cdef const uint8_t* column
-    cdef const uint8_t* share
     cdef int64_t d, i, n = last - first
     memset(own, 0, sizeof(own))
+    memset(rest, 0, sizeof(rest))
     for d in range(digits.shape[0]):
         column = &codes[first, digits[d].feature]
-        share = &shares[d, 0]
-        for i in range(n):
-            own[i] += share[column[i]]
+        if n < PACKED:
+            memcpy(rest, column, n)
+        add_shares(column if n == PACKED else rest, &stairs[d], own)
         if d + 1 == digits.shape[0] or digits[d + 1].byte != digits[d].byte:
             for i in range(n):
                 bytes[first + i, digits[d].byte] = own[i]

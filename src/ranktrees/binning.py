@@ -34,6 +34,7 @@ _EXACT_BITS = 53
 _VALUES_TO_CUT = 1 << 22
 _VALUES_TO_ENCODE = 1 << 25
 _FEWEST_COLUMNS = 8
+_BYTES_TOGETHER = 128  # of each row of a dense X: two cache lines, but no more than a quarter of it
 _COLUMNS_OF_A_LINE = 16
 _MOST_COLUMNS = 4096
 
@@ -481,7 +482,7 @@ class _Columns:
 
 def _agree(rows, n_features, weights, n_threads, communicator):
     """On which columns are taken at a time, and on the scale of weights: (where blocks begin, weights)."""
-    least_room = rows.n * max(rows.fewest_columns, n_threads)
+    least_room = rows.n * max(rows.fewest_columns(weights is not None), n_threads)
     largest_weight = None if weights is None else float(weights.max(initial=0.0))
     said = communicator.allgather((n_features, rows.n, least_room, largest_weight))
     widths, sizes, rooms, largest_weights = zip(*said, strict=True)
@@ -544,8 +545,14 @@ class _DenseRows:
         self.X = X
         self.n = X.shape[0] if order is None else len(order)
         self.on_disk = isinstance(X, Spool)
-        self.fewest_columns = 1 if self.on_disk else _FEWEST_COLUMNS
         self.places = list(X.places(order)) if self.on_disk else [(slice(None), order)]
+
+    def fewest_columns(self, weighted):
+        """How many columns are taken at a time, at least."""
+        if self.on_disk:
+            return 1
+        most = _BYTES_TOGETHER // (self.X.dtype.itemsize + 4 * weighted)
+        return max(_FEWEST_COLUMNS, min(most, self.X.shape[1] // 4))
 
     def most_values(self):
         """How many values each column may have."""
@@ -580,8 +587,6 @@ class _DenseRows:
 class _SparseRows:
     """How the columns of a sparse X are gathered, reading each row from where the last ones ended."""
 
-    fewest_columns = _FEWEST_COLUMNS
-
     def __init__(self, X, order):
         self.X = X
         self.cursors, self.ends = _row_limits(X, order)
@@ -591,6 +596,10 @@ class _SparseRows:
             raise ValueError(
                 f"X has column indices outside 0 to {X.shape[1] - 1}; rebuild the sparse matrix."
             )
+
+    def fewest_columns(self, weighted):
+        """How many columns are taken at a time, at least."""
+        return _FEWEST_COLUMNS
 
     def most_values(self):
         """How many values each column may have."""

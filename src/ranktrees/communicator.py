@@ -15,11 +15,13 @@ import re
 import threading
 from collections import Counter
 from contextlib import contextmanager
+from itertools import chain
 
 import numpy as np
 from joblib.parallel import get_active_backend
 
 OPERATIONS = ("sum", "max", "min")
+SUMMED = 1 << 12  # values that are Python's at a time
 
 
 class RankError(RuntimeError):
@@ -177,13 +179,12 @@ class Communicator:
 
     def exact_sum(self, values):
         """The sum of float64 values of all ranks, rounded once: the same for any order and any dealing."""
-        values = np.asarray(values, np.float64).tolist()
+        values = np.asarray(values, np.float64)
         if self.alone:
-            return math.fsum(values)
+            return _exact_sum(values)
         parts = []
-        while (part := math.fsum(values)) and math.isfinite(part):  # what one double does not hold, others do
+        while (part := _exact_sum(values, parts)) and math.isfinite(part):  # what one double does not hold
             parts.append(part)
-            values.append(-part)
         if not math.isfinite(part):
             parts.append(part)
         return math.fsum(number for parts in self.allgather(parts) for number in parts)
@@ -206,6 +207,12 @@ class Communicator:
 
     def _fail(self, text):
         raise NotImplementedError
+
+
+def _exact_sum(values, less=()):
+    """The sum of an array of float64, less some numbers, rounded once."""
+    parts = (values[first : first + SUMMED].tolist() for first in range(0, len(values), SUMMED))
+    return math.fsum(chain(chain.from_iterable(parts), (-number for number in less)))
 
 
 def disagreement(places):

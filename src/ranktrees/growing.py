@@ -21,6 +21,8 @@ from ranktrees.rounding import RoundedRows
 from ranktrees.sampling import FEATURES, ROUNDING, stream
 from ranktrees.sharing import ALL
 
+NUMBERED = 1 << 16  # rows that are numbered at a time
+
 
 class WholeLayers:
     """Hands out all leaves of a layer together, the best of them where only a few more may split."""
@@ -214,7 +216,12 @@ class TreeGrower:
         rows, n_rows = self.rows, len(self.order) if drawn is None else len(drawn)
         key = seed, stream(tree, ROUNDING)
         rows.round(gradients, hessians, self.n_threads, drawn, self.gradient_levels, key)
-        self.order[:n_rows] = np.arange(n_rows, dtype=np.uint32) if drawn is None else drawn
+        if drawn is None:
+            for first in range(0, n_rows, NUMBERED):
+                some = self.order[first : first + NUMBERED]
+                some[:] = np.arange(first, first + len(some), dtype=np.uint32)
+        else:
+            self.order[:n_rows] = drawn
         n_threads = threads_for(self.n_threads, n_rows)
         n_loud = self.parter.separate(n_rows, n_threads) if self.search.sets_apart else n_rows
         self.search.begin(rows, self.rules, (seed, stream(tree, FEATURES)), n_loud < n_rows)

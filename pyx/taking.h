@@ -1,0 +1,134 @@
+/* From rows to columns, and from columns what matters of them: registers are turned, and filled up. */
+#ifndef RANKTREES_TAKING_H
+#define RANKTREES_TAKING_H
+
+#include "keys.h"
+
+#if HAS_SIMD
+#include <immintrin.h>
+#endif
+
+enum { TURNED = 4 };
+
+/* The first columns of TURNED rows: columns[j * BLOCK + i] is rows[i][j]. */
+static inline void turn_floats(const float *const *rows, int64_t n_columns, float *columns) {
+    int64_t j = 0;
+#if HAS_SIMD
+    for (; j + TURNED <= n_columns; j += TURNED) {
+        __m128 a = _mm_loadu_ps(rows[0] + j), b = _mm_loadu_ps(rows[1] + j);
+        __m128 c = _mm_loadu_ps(rows[2] + j), d = _mm_loadu_ps(rows[3] + j);
+        _MM_TRANSPOSE4_PS(a, b, c, d);
+        _mm_storeu_ps(columns + j * BLOCK, a);
+        _mm_storeu_ps(columns + (j + 1) * BLOCK, b);
+        _mm_storeu_ps(columns + (j + 2) * BLOCK, c);
+        _mm_storeu_ps(columns + (j + 3) * BLOCK, d);
+    }
+#endif
+    for (; j < n_columns; j++)
+        for (int i = 0; i < TURNED; i++)
+            columns[j * BLOCK + i] = rows[i][j];
+}
+
+static inline void turn_doubles(const double *const *rows, int64_t n_columns, double *columns) {
+    int64_t j = 0;
+#if HAS_SIMD
+    for (; j + 2 <= n_columns; j += 2)
+        for (int i = 0; i < TURNED; i += 2) {
+            const __m128d a = _mm_loadu_pd(rows[i] + j), b = _mm_loadu_pd(rows[i + 1] + j);
+            _mm_storeu_pd(columns + j * BLOCK + i, _mm_unpacklo_pd(a, b));
+            _mm_storeu_pd(columns + (j + 1) * BLOCK + i, _mm_unpackhi_pd(a, b));
+        }
+#endif
+    for (; j < n_columns; j++)
+        for (int i = 0; i < TURNED; i++)
+            columns[j * BLOCK + i] = rows[i][j];
+}
+
+#if HAS_SIMD
+FOR_AVX512 static inline int put(__mmask16 which, __m512i numbers, void *to) {
+    const int n = __builtin_popcount(which);
+    _mm512_mask_storeu_epi32(to, (__mmask16)((1 << n) - 1), _mm512_maskz_compress_epi32(which, numbers));
+    return n;
+}
+
+FOR_AVX512 static int64_t append_sixteen(int64_t n, const float *numbers, float *kept, int64_t *zeros) {
+    int64_t n_kept = 0;
+    for (int64_t i = 0; i < n; i += 16) {
+        const __mmask16 there = n - i < 16 ? (__mmask16)((1 << (n - i)) - 1) : 0xffff;
+        const __m512 x = _mm512_maskz_loadu_ps(there, numbers + i);
+        const __mmask16 zero = _mm512_mask_cmp_ps_mask(there, x, _mm512_setzero_ps(), _CMP_EQ_OQ);
+        n_kept += put(_mm512_mask_cmp_ps_mask(there & ~zero, x, x, _CMP_ORD_Q), _mm512_castps_si512(x), kept + n_kept);
+        *zeros += __builtin_popcount(zero);
+    }
+    return n_kept;
+}
+
+FOR_AVX512 static int64_t take_sixteen(int64_t n, uint32_t *keys, const key_ruler *ruler, const uint32_t *wanted,
+                                       uint32_t *taken) {
+    const key_side below = ruler->sides[0], above = ruler->sides[1];
+    int64_t n_taken = 0;
+    for (int64_t i = 0; i < n; i += 16) {
+        const __mmask16 there = n - i < 16 ? (__mmask16)((1 << (n - i)) - 1) : 0xffff;
+        const __m512i key = _mm512_maskz_loadu_epi32(there, keys + i);
+        const __mmask16 negative = _mm512_cmplt_epu32_mask(key, _mm512_set1_epi32(INT32_MIN));
+#define OF_SIDE(field)                                                                                       \
+    _mm512_mask_mov_epi32(_mm512_set1_epi32((int)above.field), negative, _mm512_set1_epi32((int)below.field))
+        const __m512i steps = _mm512_srlv_epi32(_mm512_sub_epi32(key, OF_SIDE(low)), OF_SIDE(shift));
+        const __m512i mark = _mm512_add_epi32(OF_SIDE(first), steps);
+#undef OF_SIDE
+        const __m512i word = _mm512_mask_i32gather_epi32(key, there, _mm512_srli_epi32(mark, 5), wanted, 4);
+        const __m512i bit = _mm512_rolv_epi32(_mm512_set1_epi32(1), mark);
+        const __mmask16 take = _mm512_mask_test_epi32_mask(there, word, bit);
+        put(there & ~take, key, keys + i - n_taken);
+        n_taken += put(take, key, taken + n_taken);
+    }
+    return n_taken;
+}
+#endif
+
+/* Append the numbers that are neither missing nor zero to `kept`, and count the zeros. */
+static inline int64_t append_floats(int64_t n, const float *numbers, float *kept, int64_t *zeros) {
+#if HAS_SIMD
+    if (simd_level() == AVX512)
+        return append_sixteen(n, numbers, kept, zeros);
+#endif
+    return append_float(n, numbers, kept, zeros);
+}
+
+/* Whether the mark is wanted, a bit of a word. */
+INLINE int is_wanted(const uint32_t *wanted, uint32_t mark) { return wanted[mark >> 5] >> (mark & 31) & 1; }
+
+#define TAKE_EACH(name, KEY, find_marks)                                                                     \
+    static int64_t name(int64_t n, KEY *keys, uint32_t *weights, const key_ruler *ruler,                     \
+                        const uint32_t *wanted, KEY *taken, uint32_t *taken_weights) {                       \
+        uint32_t marks[BLOCK];                                                                               \
+        int64_t n_taken = 0;                                                                                 \
+        for (int64_t i = 0; i < n; i++) {                                                                    \
+            if (i % BLOCK == 0)                                                                              \
+                find_marks(n - i < BLOCK ? n - i : BLOCK, keys + i, ruler, marks);                           \
+            taken[n_taken] = keys[i];                                                                        \
+            keys[i - n_taken] = keys[i];                                                                     \
+            if (weights) {                                                                                   \
+                taken_weights[n_taken] = weights[i];                                                         \
+                weights[i - n_taken] = weights[i];                                                           \
+            }                                                                                                \
+            n_taken += is_wanted(wanted, marks[i % BLOCK]);                                                  \
+        }                                                                                                    \
+        return n_taken;                                                                                      \
+    }
+
+TAKE_EACH(take_each_float, uint32_t, find_marks_float)
+TAKE_EACH(take_keys_double, uint64_t, find_marks_double)
+#undef TAKE_EACH
+
+/* Take the keys at wanted marks, and their weights (or NULL); the others move up. Returns how many are taken. */
+static inline int64_t take_keys_float(int64_t n, uint32_t *keys, uint32_t *weights, const key_ruler *ruler,
+                                      const uint32_t *wanted, uint32_t *taken, uint32_t *taken_weights) {
+#if HAS_SIMD
+    if (simd_level() == AVX512 && !weights)
+        return take_sixteen(n, keys, ruler, wanted, taken);
+#endif
+    return take_each_float(n, keys, weights, ruler, wanted, taken, taken_weights);
+}
+
+#endif
