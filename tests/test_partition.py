@@ -23,7 +23,7 @@ class Case:
         edges = np.sort(rng.integers(0, n_rows + 1, n_leaves - 1))
         self.leaves = np.zeros(3 * n_leaves, LEAF)
         self.leaves["start"][:n_leaves], self.leaves["stop"][:n_leaves] = [0, *edges], [*edges, n_rows]
-        self.leaves["lower"], self.leaves["upper"] = -np.inf, np.inf
+        self.leaves["lower"], self.leaves["upper"], self.leaves["left"] = -np.inf, np.inf, -1
         for leaf in self.leaves[:n_leaves]:
             leaf["total"] = (int(rng.integers(-99, 99)), 70, leaf["stop"] - leaf["start"])
             split = leaf["split"]
@@ -153,6 +153,50 @@ def test_leaves_that_are_too_small_or_too_deep_may_not_split(min_samples_leaf, m
     leaves["split"]["feature"] = 0
     parter.split(np.zeros(1, np.int32), 1, 1)
     assert leaves["may_split"].tolist() == expected
+
+
+@pytest.mark.parametrize("missing", ["learned", "left", "right"])
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_rows_are_counted_and_stay_where_a_child_gets_too_few(n_threads, missing):
+    case = Case(1, 9000, [2, 40, 255], n_leaves=4)
+    case.leaves["split"]["missing_left"][:4] = missing == "left"
+    sizes = [
+        case.goes_left(leaf["split"], case.order[leaf["start"] : leaf["stop"]]) for leaf in case.leaves[:4]
+    ]
+    smaller = np.array([min(left.sum(), (~left).sum()) for left in sizes])
+    least = int(np.median(smaller)) + 1
+    some_missing = [
+        (case.codes[case.order[leaf["start"] : leaf["stop"]], leaf["split"]["feature"]] ==
+         case.n_bins[leaf["split"]["feature"]]).any()
+        for leaf in case.leaves[:4]
+    ]  # fmt: skip
+    offsets, leaves = slow.mapper_of(case.n_bins).offsets, case.leaves
+    parter = partition.Parter(case.codes, offsets, None, case.order, case.sums, least, None, missing)
+    parter.look_at(np.empty(1, LEAF))
+    parter.plant(0, 0, 0, 0, 0, *UNITS, counts_later=True)
+    parter.look_at(leaves)
+    ids, before = np.arange(4, dtype=np.int32), case.order.copy()
+    counts, _ = parter.part(ids, n_threads)
+    assert counts[:, 0].tolist() == [left.sum() for left in sizes]
+    assert (counts[:, 1] > 0).tolist() == some_missing
+    assert (case.order == before).all()
+    refused = parter.split(ids, 4, n_threads)
+    assert refused.tolist() == np.flatnonzero(smaller < least).tolist() != []
+    for i, leaf in enumerate(leaves[:4]):
+        rows = before[leaf["start"] : leaf["stop"]]
+        left = sizes[i] | (i in refused)
+        assert case.order[leaf["start"] : leaf["stop"]].tolist() == [*rows[left], *rows[~left]]
+        if i not in refused:
+            assert leaf["split"]["left"]["count"] == sizes[i].sum()
+            if not some_missing[i]:
+                most = 2 * sizes[i].sum() > len(rows)
+                assert leaf["split"]["missing_left"] == {"learned": most}.get(missing, missing == "left")
+    children = leaves[4:].copy()
+    kept = np.setdiff1d(ids, refused).astype(np.int32)
+    assert not len(parter.split(kept[::-1].copy(), 4, n_threads))
+    for k, i in enumerate(kept[::-1]):
+        again = leaves[4 + 2 * k : 6 + 2 * k]
+        assert again.tobytes() == children[2 * i : 2 * i + 2].tobytes()
 
 
 def test_no_leaves_no_work():
