@@ -35,6 +35,7 @@ cdef extern from "parting.h" nogil:
 
 cdef extern from "rounding.h" nogil:
     double exact_sum(const double* values, const uint32_t* rows, int64_t n) noexcept
+    double exact_sum_of_same(double value, int64_t n) noexcept
     double largest_of_rows(const double* values, const uint32_t* rows, int64_t n) noexcept
     int places_for(double largest, int64_t n) noexcept
     int64_t steps_of_rows(const double* values, const uint32_t* rows, int64_t n, int places) noexcept
@@ -564,6 +565,7 @@ def settle_leaves(
     const double[::1] hessians,         # IN
     double l2,
     int n_threads,
+    bint same=False,                    # IN   whether all hessians are the same
 ):
     """Set each leaf's value from its own rows: light rows count to the last bit where they are alone."""
     cdef int64_t k, n_rows
@@ -577,7 +579,10 @@ def settle_leaves(
             rows = &order[0] + leaves[k].start
             n_rows = leaves[k].stop - leaves[k].start
             gradient = exact_sum(&gradients[0], rows, n_rows)
-            hessian = exact_sum(&hessians[0], rows, n_rows)
+            if same and n_rows:
+                hessian = exact_sum_of_same(hessians[rows[0]], n_rows)
+            else:
+                hessian = exact_sum(&hessians[0], rows, n_rows)
             leaves[k].value = settled(&leaves[k], gradient, hessian, l2)
 
 
@@ -680,14 +685,35 @@ def add_values(
     double[::1] scores,                 # IN and OUT
     int n_threads,
 ):
-    """scores[row] += value of the row's leaf, for the rows the tree was grown from."""
-    cdef int64_t k, i
-    for k in prange(
-        leaves.shape[0], nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"
+    """scores[row] += value of the row's leaf, for the rows the tree was grown from, which rise in each leaf.
+
+    Each thread has a stretch of the rows of all leaves, so that they do not write side by side.
+    """
+    cdef int64_t n_rows = scores.shape[0], t
+    for t in prange(
+        n_threads, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="static"
     ):
-        if leaves[k].left < 0:
-            for i in range(leaves[k].start, leaves[k].stop):
-                scores[order[i]] += values[k]
+        add_stretch(leaves, values, order, n_rows * t // n_threads, n_rows * (t + 1) // n_threads, scores)
+
+
+cdef void add_stretch(
+    const Leaf[::1] leaves, const double[::1] values, const uint32_t[::1] order, int64_t first, int64_t last,
+    double[::1] scores,
+) noexcept nogil:
+    cdef int64_t k, i, stop, middle
+    for k in range(leaves.shape[0]):
+        if leaves[k].left >= 0:
+            continue
+        i, stop = leaves[k].start, leaves[k].stop
+        while i < stop:
+            middle = (i + stop) // 2
+            if order[middle] < first:
+                i = middle + 1
+            else:
+                stop = middle
+        while i < leaves[k].stop and order[i] < last:
+            scores[order[i]] += values[k]
+            i += 1
 
 
 def follow(

@@ -215,7 +215,7 @@ def test_add_values(n_threads):
     leaves["left"] = [1, 3, -1, -1, -1]
     leaves["start"], leaves["stop"] = [0, 0, 4, 0, 1], [6, 4, 6, 1, 4]
     values = np.array([99.0, 99.0, 1.0, 2.0, 3.0])
-    order = np.array([5, 0, 8, 2, 1, 7], np.uint32)
+    order = np.array([5, 0, 2, 8, 1, 7], np.uint32)
     scores = np.full(9, 0.5)
     partition.add_values(leaves, values, order, scores, n_threads)
     expected = np.full(9, 0.5)
@@ -281,3 +281,15 @@ def test_leaf_values_are_those_of_its_rows(n_threads):
     means = -gradients.reshape(3, 1000).sum(axis=1) / hessians.reshape(3, 1000).sum(axis=1)
     expected = [7.0, means[0], 7.0, means[1], min(means[2], -1.0)]
     assert leaves["value"] == pytest.approx(expected, rel=1e-10)
+
+
+@pytest.mark.parametrize("hessian", [0.0, 1e-300, 0.1, 1.0, 3e200])
+def test_hessians_that_are_the_same_need_not_be_read(hessian):
+    rng = np.random.default_rng(0)
+    gradients, order = rng.normal(size=1000), rng.permutation(1000).astype(np.uint32)
+    leaves = np.zeros((2, 4), LEAF)
+    leaves["left"], leaves["stop"], leaves["start"] = -1, [0, 1, 334, 1000], [0, 0, 1, 334]
+    leaves["lower"], leaves["upper"] = -np.inf, np.inf
+    for same in (False, True):
+        partition.settle_leaves(leaves[int(same)], order, gradients, np.full(1000, hessian), 0.0, 1, same)
+    assert leaves["value"][0].tolist() == leaves["value"][1].tolist()

@@ -180,7 +180,7 @@ class TreeGrower:
         most_leaves = max(1, n_rows // max(1, min_samples_leaf))
         self.n_leaves_allowed = min(most_leaves, max_leaf_nodes or most_leaves)
         max_depth = min(self.n_leaves_allowed - 1, max_depth or self.n_leaves_allowed)
-        self.order = np.empty(len(codes), np.uint32)
+        self.order, self.all_rows = np.empty(len(codes), np.uint32), np.arange(len(codes), dtype=np.uint32)
         buffers = (self.order, self.rows.sums)
         self.parter = partition.Parter(
             codes,
@@ -220,7 +220,7 @@ class TreeGrower:
         rows, n_rows = self.rows, len(self.order) if drawn is None else len(drawn)
         key = seed, stream(tree, ROUNDING)
         rows.round(gradients, hessians, self.n_threads, drawn, self.gradient_levels, key)
-        self.order[:n_rows] = np.arange(n_rows, dtype=np.uint32) if drawn is None else drawn
+        self.order[:n_rows] = self.all_rows if drawn is None else drawn
         n_threads = threads_for(self.n_threads, n_rows)
         n_loud = self.parter.separate(n_rows, n_threads) if self.search.sets_apart else n_rows
         self.search.begin(rows, self.rules, (seed, stream(tree, FEATURES)), n_loud < n_rows)
@@ -343,5 +343,11 @@ class TreeGrower:
             partition.settle_by_steps(leaves, largest, steps, self.l2_regularization)
             return
         partition.settle_leaves(
-            leaves, order, rows.gradients, rows.hessians, self.l2_regularization, n_threads
+            leaves,
+            order,
+            rows.gradients,
+            rows.hessians,
+            self.l2_regularization,
+            n_threads,
+            rows.same or rows.sampled,
         )
