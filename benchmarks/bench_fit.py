@@ -306,6 +306,7 @@ PARTS = {
     "lines of cells": [("searching.py", function) for function in ("root", "children", "take_over")],
     "scan": [("searching.py", "find")],
     "refinement": [("searching.py", "settle")],
+    "searching again": [("searching.py", "search_again")],
     "small leaves": [("searching.py", "find_directly")],
     "partition": [("growing.py", "_split")],
     "leaf values": [("growing.py", "_settle")],

@@ -20,24 +20,32 @@
 
 enum { PARTED_AHEAD = 32 };
 
-/* Codes up to last go left, and the code also where that is one; or else, for categories, those of left[]. */
+/* Codes up to last go left, and missing ones if they do; or else, for categories, those of left[]. */
 typedef struct {
-    int32_t last;     /* -1 for categories */
-    int32_t also;     /* -1 where there is none */
+    int32_t last;         /* -1 for categories */
+    int32_t missing;      /* the code of rows without a value */
+    int32_t missing_left; /* whether they go left */
     uint8_t left[256];
 } way;
 
-INLINE int64_t part_one_by_one(int is_long, int by_table, int with_sums, const uint8_t *column, const way *way,
-                               int64_t first, int64_t n, const uint32_t *RESTRICT rows,
-                               const int64_t *RESTRICT sums, uint32_t *RESTRICT row_scratch,
-                               int64_t *RESTRICT sum_scratch, int64_t n_left) {
-    const uint32_t last = (uint32_t)way->last, also = (uint32_t)way->also;
-    int64_t n_right = first - n_left;
+/* The rows on the left, and whether some of all had no value. */
+typedef struct {
+    int64_t n_left, lacking;
+} parted;
+
+INLINE parted part_one_by_one(int is_long, int by_table, int with_sums, const uint8_t *column, const way *way,
+                              int64_t first, int64_t n, const uint32_t *RESTRICT rows,
+                              const int64_t *RESTRICT sums, uint32_t *RESTRICT row_scratch,
+                              int64_t *RESTRICT sum_scratch, parted found) {
+    const uint32_t last = (uint32_t)way->last, missing = (uint32_t)way->missing;
+    const int missing_left = way->missing_left;
+    int64_t n_left = found.n_left, n_right = first - n_left, lacking = found.lacking;
     for (int64_t i = first; i < n; i++) {
         if (i + PARTED_AHEAD < n)
             prefetch_line(code_address(is_long, column, rows[i + PARTED_AHEAD]));
         const uint32_t code = code_at(is_long, column, rows[i]);
-        const int64_t goes = by_table ? way->left[code] : (code <= last) | (code == also);
+        const int lacks = code == missing;
+        const int64_t goes = by_table ? way->left[code] : (code <= last) | (lacks & missing_left);
         row_scratch[n_left] = rows[i];
         row_scratch[n - 1 - n_right] = rows[i];
         if (with_sums) {
@@ -46,8 +54,9 @@ INLINE int64_t part_one_by_one(int is_long, int by_table, int with_sums, const u
         }
         n_left += goes;
         n_right += 1 - goes;
+        lacking |= lacks;
     }
-    return n_left;
+    return (parted){n_left, lacking};
 }
 
 #if HAS_SIMD
@@ -80,20 +89,24 @@ FOR_AVX512 INLINE int put_sixteen(__mmask16 left, int with_sums, const uint32_t 
  * must be readable behind the last. */
 FOR_AVX512 static inline int64_t part_sixteen(int is_long, int with_sums, const uint8_t *column, const way *way,
                                               int64_t n, const uint32_t *rows, const int64_t *sums,
-                                              uint32_t *row_scratch, int64_t *sum_scratch, int64_t *n_left_out) {
-    const __m512i last = _mm512_set1_epi32(way->last), other = _mm512_set1_epi32(way->also);
+                                              uint32_t *row_scratch, int64_t *sum_scratch, parted *found) {
+    const __m512i last = _mm512_set1_epi32(way->last), missing = _mm512_set1_epi32(way->missing);
     const __m512i byte = _mm512_set1_epi32(255);
+    const __mmask16 missing_left = way->missing_left ? 0xffff : 0;
+    __mmask16 lacking = 0;
     int64_t i = 0, n_left = 0;
     for (; i + 16 <= n; i += 16) {
         const __m512i row = _mm512_loadu_si512(rows + i);
         const __m512i codes = is_long ? _mm512_i32gather_epi32(row, column, 4)
                                       : _mm512_and_si512(_mm512_i32gather_epi32(row, column, 1), byte);
-        const __mmask16 left = _mm512_cmple_epi32_mask(codes, last) | _mm512_cmpeq_epi32_mask(codes, other);
+        const __mmask16 lacks = _mm512_cmpeq_epi32_mask(codes, missing);
+        const __mmask16 left = _mm512_cmple_epi32_mask(codes, last) | (lacks & missing_left);
         const int64_t back = n - (i - n_left);
         n_left += put_sixteen(left, with_sums, rows + i, sums + i, row_scratch + n_left, sum_scratch + n_left,
                               row_scratch + back, sum_scratch + back);
+        lacking |= lacks;
     }
-    *n_left_out = n_left;
+    *found = (parted){n_left, lacking != 0};
     return i;
 }
 
@@ -130,22 +143,23 @@ static inline int64_t set_apart(int64_t n, const uint32_t *RESTRICT rows, const 
     return n_loud;
 }
 
-INLINE int64_t part_codes(int is_long, int with_sums, const uint8_t *column, const way *way, int64_t n,
-                          const uint32_t *rows, const int64_t *sums, uint32_t *row_scratch, int64_t *sum_scratch) {
-    int64_t first = 0, n_left = 0;
+INLINE parted part_codes(int is_long, int with_sums, const uint8_t *column, const way *way, int64_t n,
+                         const uint32_t *rows, const int64_t *sums, uint32_t *row_scratch, int64_t *sum_scratch) {
+    int64_t first = 0;
+    parted found = {0, 0};
     if (way->last < 0)
-        return part_one_by_one(is_long, 1, with_sums, column, way, 0, n, rows, sums, row_scratch, sum_scratch, 0);
+        return part_one_by_one(is_long, 1, with_sums, column, way, 0, n, rows, sums, row_scratch, sum_scratch,
+                               found);
 #if HAS_SIMD
     if (simd_level() == AVX512)
-        first = part_sixteen(is_long, with_sums, column, way, n, rows, sums, row_scratch, sum_scratch, &n_left);
+        first = part_sixteen(is_long, with_sums, column, way, n, rows, sums, row_scratch, sum_scratch, &found);
 #endif
     return part_one_by_one(is_long, 0, with_sums, column, way, first, n, rows, sums, row_scratch, sum_scratch,
-                           n_left);
+                           found);
 }
 
-/* The number of rows on the left. */
-static inline int64_t part(int is_long, const uint8_t *column, const way *way, int64_t n, const uint32_t *rows,
-                           const int64_t *sums, uint32_t *row_scratch, int64_t *sum_scratch) {
+static inline parted part(int is_long, const uint8_t *column, const way *way, int64_t n, const uint32_t *rows,
+                          const int64_t *sums, uint32_t *row_scratch, int64_t *sum_scratch) {
     if (is_long)
         return sums ? part_codes(1, 1, column, way, n, rows, sums, row_scratch, sum_scratch)
                     : part_codes(1, 0, column, way, n, rows, sums, row_scratch, sum_scratch);
@@ -153,27 +167,23 @@ static inline int64_t part(int is_long, const uint8_t *column, const way *way, i
                 : part_codes(0, 0, column, way, n, rows, sums, row_scratch, sum_scratch);
 }
 
-INLINE void count_codes(int is_long, const uint8_t *RESTRICT column, uint32_t code, uint32_t missing,
-                        const uint32_t *RESTRICT rows, int64_t n, int64_t *n_up_to, int64_t *n_missing) {
-    int64_t up_to = 0, lacking = 0;
+INLINE int64_t count_codes(int is_long, const uint8_t *RESTRICT column, uint32_t last, uint32_t also,
+                           const uint32_t *RESTRICT rows, int64_t n) {
+    int64_t n_left = 0;
     for (int64_t i = 0; i < n; i++) {
-        const uint32_t own = code_at(is_long, column, rows[i]);
-        up_to += own <= code;
-        lacking += own == missing;
+        const uint32_t code = code_at(is_long, column, rows[i]);
+        n_left += (code <= last) | (code == also);
     }
-    *n_up_to = up_to;
-    *n_missing = lacking;
+    return n_left;
 }
 
-/* How many of some rows have a code up to ``code``, and how many have the code ``missing``. */
-EACH_WIDTH(void, count_codes_of,
-           (int is_long, const uint8_t *RESTRICT column, uint32_t code, uint32_t missing,
-            const uint32_t *RESTRICT rows, int64_t n, int64_t *n_up_to, int64_t *n_missing),
-           (is_long, column, code, missing, rows, n, n_up_to, n_missing)) {
-    if (is_long)
-        count_codes(1, column, code, missing, rows, n, n_up_to, n_missing);
-    else
-        count_codes(0, column, code, missing, rows, n, n_up_to, n_missing);
+/* How many of some rows have a code up to ``last``, or the code ``also``; that is -1 where there is none. */
+EACH_WIDTH(int64_t, count_left,
+           (int is_long, const uint8_t *RESTRICT column, int32_t last, int32_t also, const uint32_t *RESTRICT rows,
+            int64_t n),
+           (is_long, column, last, also, rows, n)) {
+    return is_long ? count_codes(1, column, (uint32_t)last, (uint32_t)also, rows, n)
+                   : count_codes(0, column, (uint32_t)last, (uint32_t)also, rows, n);
 }
 
 EACH_WIDTH(void, take_rows,

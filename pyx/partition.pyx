@@ -15,9 +15,13 @@ from records cimport Leaf, Node, Split, best_value, bytes_of, chunk_of, shares_o
 cdef extern from "parting.h" nogil:
     ctypedef struct Way "way":
         int32_t last
-        int32_t also
+        int32_t missing
+        int32_t missing_left
         uint8_t left[256]
-    int64_t part(
+    ctypedef struct Parted "parted":
+        int64_t n_left
+        int64_t lacking
+    Parted part(
         int is_long, const uint8_t* column, const Way* way, int64_t n, const uint32_t* rows,
         const int64_t* sums, uint32_t* row_scratch, int64_t* sum_scratch,
     ) noexcept
@@ -31,6 +35,7 @@ cdef extern from "parting.h" nogil:
 
 cdef extern from "rounding.h" nogil:
     double exact_sum(const double* values, const uint32_t* rows, int64_t n) noexcept
+    double exact_sum_of_same(double value, int64_t n) noexcept
     double largest_of_rows(const double* values, const uint32_t* rows, int64_t n) noexcept
     int places_for(double largest, int64_t n) noexcept
     int64_t steps_of_rows(const double* values, const uint32_t* rows, int64_t n, int places) noexcept
@@ -55,7 +60,8 @@ cdef void find_way(const Split* split, int32_t n_bins, Way* way) noexcept nogil:
     """Which codes go left."""
     cdef int32_t code
     way.last = -1 if split.categorical else <int32_t>split.code
-    way.also = n_bins if split.missing_left else -1
+    way.missing = n_bins
+    way.missing_left = split.missing_left
     if split.categorical:
         for code in range(n_bins):
             way.left[code] = (split.categories[code >> 5] >> (code & 31)) & 1
@@ -67,8 +73,8 @@ cdef inline int64_t n_rows_of(const Leaf* leaf) noexcept nogil:
 
 
 cdef void found_children(
-    Leaf* leaf, Leaf* left, Leaf* right, int64_t n_left, int64_t n_quiet_left, int8_t monotone,
-    double l2, double gradient_unit, double hessian_unit,
+    const Leaf* leaf, Leaf* left, Leaf* right, int8_t monotone, double l2, double gradient_unit,
+    double hessian_unit,
 ) noexcept nogil:
     """The two children's records; a monotone split sets a wall between them, half-way.
 
@@ -78,11 +84,10 @@ cdef void found_children(
     memset(left, 0, sizeof(Leaf))
     memset(right, 0, sizeof(Leaf))
     left.start = leaf.start
-    left.stop = leaf.start + n_left
-    right.start = left.stop
+    left.stop = right.start = leaf.cut
     right.stop = leaf.stop
     left.quiet_start = leaf.quiet_start
-    left.quiet_stop = right.quiet_start = leaf.quiet_start + n_quiet_left
+    left.quiet_stop = right.quiet_start = leaf.quiet_cut
     right.quiet_stop = leaf.quiet_stop
     left.total = leaf.split.left
     right.total.gradient = leaf.total.gradient - left.total.gradient
@@ -120,6 +125,8 @@ cdef class Parter:
     min_samples_leaf : int, default=1
     max_depth : int, default=None
         Smaller leaves than twice the former and leaves as deep as the latter may not split.
+    missing : {"learned", "left", "right", "three_way"}, default="learned"
+        Where rows without a value go if there are none: they are kept to a side, or go with most.
     """
 
     cdef const uint8_t[:, :] columns
@@ -128,18 +135,24 @@ cdef class Parter:
     cdef const int8_t[::1] monotone
     cdef uint32_t[::1] order, row_scratch
     cdef int64_t[::1] sums, sum_scratch, n_left
+    cdef int64_t n_stretches
     cdef Leaf[::1] leaves
     cdef double l2, gradient_unit, hessian_unit
     cdef const double[::1] gradients, hessians
     cdef int64_t min_samples_leaf, max_depth
+    cdef int side_of_none  # -1: that of most
+    cdef bint counts_later
 
-    def __init__(self, codes, offsets, monotone, order, sums, min_samples_leaf=1, max_depth=None):
+    def __init__(
+        self, codes, offsets, monotone, order, sums, min_samples_leaf=1, max_depth=None, missing="learned"
+    ):
         self.columns, self.is_long = bytes_of(codes), codes.itemsize > 1
         self.offsets, self.monotone = offsets, monotone
         self.order, self.sums = order, sums
         self.gradients = self.hessians = None
         self.min_samples_leaf = min_samples_leaf
         self.max_depth = len(order) if max_depth is None else max_depth
+        self.side_of_none = {"left": 1, "right": 0}.get(missing, -1)
         self.row_scratch, self.sum_scratch = np.empty_like(order), np.empty_like(sums)
         self.n_left = np.empty(0, np.int64)
 
@@ -175,15 +188,17 @@ cdef class Parter:
 
     def plant(
         self, int64_t n_loud, int64_t n_rows, int64_t gradient, int64_t hessian, int64_t count, double l2,
-        double gradient_unit, double hessian_unit, gradients=None, hessians=None,
+        double gradient_unit, double hessian_unit, gradients=None, hessians=None, bint counts_later=False,
     ):
         """A new tree: the root has the first ``n_rows`` of the order, and no bounds; its total is given.
 
         After ``n_loud`` of them come the quiet ones. Where the ``gradients`` and ``hessians`` of all rows are
         given, leaves whose rows all want the same value may not split: nothing is gained by it.
+        ``counts_later``: whether splits are found without counting the rows that go left.
         """
         cdef Leaf root
         memset(&root, 0, sizeof(Leaf))
+        self.counts_later = counts_later
         self.l2, self.gradient_unit, self.hessian_unit = l2, gradient_unit, hessian_unit
         self.gradients, self.hessians = gradients, hessians
         root.stop = root.quiet_start = n_loud
@@ -210,17 +225,37 @@ cdef class Parter:
 
     cdef void find_ends(self, const Leaf* leaf, double* ends) noexcept nogil:
         """What the leaf's rows want at most, and minus what they want at least, until that differs."""
-        ends[0] = ends[1] = -INFINITY if self.gradients is not None else 1.0  # not known: not the same
-        if self.gradients is None:
-            return
-        self.widen(leaf.start, leaf.stop, ends)
-        self.widen(leaf.quiet_start, leaf.quiet_stop, ends)
+        ends[0] = ends[1] = -INFINITY
+        self.widen(&self.order[0], leaf.start, leaf.stop, ends)
+        self.widen(&self.order[0], leaf.quiet_start, leaf.quiet_stop, ends)
 
-    cdef void widen(self, int64_t start, int64_t stop, double* ends) noexcept nogil:
+    cdef void find_ends_of_sides(self, const Leaf* leaf, const int64_t* n_left, double* ends) noexcept nogil:
+        """The same of the rows on the left, and on the right, of a leaf that `part_all` has parted."""
+        cdef int64_t quiet, s, start, n_rows, first, stop
+        cdef int64_t n_stretches = self.n_stretches
+        ends[0] = ends[1] = ends[2] = ends[3] = -INFINITY
+        for quiet in range(2):
+            start = leaf.quiet_start if quiet else leaf.start
+            n_rows = (leaf.quiet_stop if quiet else leaf.stop) - start
+            if leaf.left >= 0:
+                first = leaf.quiet_cut if quiet else leaf.cut
+                self.widen(&self.order[0], start, first, ends)
+                self.widen(&self.order[0], first, start + n_rows, ends + 2)
+                continue
+            for s in range(n_stretches):
+                first = start + n_rows * s // n_stretches
+                stop = start + n_rows * (s + 1) // n_stretches
+                self.widen(&self.row_scratch[0], first, first + n_left[quiet * n_stretches + s], ends)
+                self.widen(&self.row_scratch[0], first + n_left[quiet * n_stretches + s], stop, ends + 2)
+
+    cdef void widen(self, const uint32_t* rows, int64_t start, int64_t stop, double* ends) noexcept nogil:
         cdef int64_t i, row
         cdef double own
+        if self.gradients is None:  # not known: not the same
+            ends[0] = ends[1] = 1.0
+            return
         for i in range(start, stop):
-            row = self.order[i]
+            row = rows[i]
             if self.gradients[row] == 0.0 and self.hessians[row] == 0.0:
                 continue
             own = self.gradients[row] / self.hessians[row]
@@ -247,104 +282,210 @@ cdef class Parter:
             if agree(ends[i, 0], ends[i, 1]):
                 self.leaves[ids[i]].may_split = 0
 
-    def split(self, const int32_t[::1] ids, int32_t first_child, int n_threads, int64_t values_per_thread=1):
+    def part(self, const int32_t[::1] ids, int n_threads, int64_t values_per_thread=1):
+        """The first step of `split`, for ranks: each leaf's rows are parted, beside where they are.
+
+        Returns
+        -------
+        counts : ndarray of int64, shape (n, 2)
+            How many of this rank's rows go left, and in how many stretches of them some have no value. Those
+            of all ranks add up.
+        ends : ndarray of float64, shape (n, 2, 2)
+            Of the rows that go left, and of the others: see `judge`.
+        """
+        cdef int64_t i
+        cdef int64_t[:, ::1] counts = self.part_all(ids, self.worth(ids, n_threads, values_per_thread))
+        cdef double[:, :, ::1] ends = np.empty((ids.shape[0], 2, 2))
+        for i in range(ids.shape[0]):
+            self.find_ends_of_sides(&self.leaves[ids[i]], self.n_left_of(i), &ends[i, 0, 0])
+        return counts.base, ends.base
+
+    def split(
+        self, const int32_t[::1] ids, int32_t first_child, int n_threads, int64_t values_per_thread=1,
+        const int64_t[:, ::1] counts=None,
+    ):
         """Part the rows of each leaf in ``ids``; its children are first_child + 2 i and + 1.
 
         Threads take a stretch of each leaf's rows, or, where they are many, one leaf each.
+
+        Parameters
+        ----------
+        counts : ndarray of int64, shape (n, 2), default=None
+            What `part` has just returned, added up over all ranks. None is a rank alone.
+
+        Returns
+        -------
+        refused : ndarray of int32
+            Leaves whose split was found without counting rows, and a child would get too few: they are not
+            split. The others are; where some are refused, they may come once more, and get other children.
         """
-        cdef int64_t n_ids = ids.shape[0], n_rows = 0, n_stretches, i
-        for i in range(n_ids):
-            n_rows += n_rows_of(&self.leaves[ids[i]])
-        n_threads = worth_threads(n_threads, ROW * n_rows, values_per_thread)
-        n_stretches = shares_of_each(n_ids, n_threads)
-        if n_stretches > 1:
-            self.split_together(ids, first_child, n_stretches)
-            return
-        for i in prange(
-            n_ids, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"
-        ):
-            self.split_one(ids[i], <int32_t>(first_child + 2 * i))
+        cdef int64_t i
+        if counts is None:
+            n_threads = self.worth(ids, n_threads, values_per_thread)
+            if self.n_stretches > 1:
+                counts = self.part_all(ids, n_threads)
+        if counts is not None:
+            self.take_all(ids, first_child, n_threads, counts)
+        else:
+            for i in prange(
+                ids.shape[0], nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1,
+                schedule="dynamic",
+            ):
+                self.split_one(ids[i], <int32_t>(first_child + 2 * i))
+        return self.not_split(ids)
 
     def split_layer(self, int32_t first, int32_t last, int n_threads, int64_t values_per_thread=1):
         """Part the rows of the leaves first to last - 1 that have a split; the number of nodes is returned.
 
         Their children are last, last + 1, ...
         """
-        cdef int64_t n_rows = 0
-        cdef int32_t k, n_nodes = last
+        cdef int64_t n_rows = 0, n_children = 0
+        cdef int32_t[::1] children = np.empty(last - first, np.int32)
+        cdef int32_t k
         for k in range(first, last):
+            children[k - first] = <int32_t>(last + n_children)
             if self.leaves[k].split.feature >= 0:
-                self.leaves[k].left = n_nodes
-                n_nodes += 2
+                n_children += 2
                 n_rows += n_rows_of(&self.leaves[k])
         n_threads = worth_threads(n_threads, ROW * n_rows, values_per_thread)
-        if last - first == 1 and n_nodes > last and n_threads > 1:
-            self.split_together(np.full(1, first, np.int32), last, n_threads)
-            return n_nodes
+        if last - first == 1 and n_children and n_threads > 1:
+            self.split(np.full(1, first, np.int32), last, n_threads)
+            return last + n_children
         for k in prange(
             first, last, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic",
             chunksize=chunk_of(last - first, n_threads),
         ):
             if self.leaves[k].split.feature >= 0:
-                self.split_one(k, self.leaves[k].left)
-        return n_nodes
+                self.split_one(k, children[k - first])
+        return last + n_children
+
+    cdef int worth(self, const int32_t[::1] ids, int n_threads, int64_t values_per_thread):
+        """How many threads parting these leaves is worth, and in how many stretches they part each."""
+        cdef int64_t n_ids = ids.shape[0], n_rows = 0, i
+        for i in range(n_ids):
+            n_rows += n_rows_of(&self.leaves[ids[i]])
+        n_threads = worth_threads(n_threads, ROW * n_rows, values_per_thread)
+        self.n_stretches = shares_of_each(n_ids, n_threads)
+        if 3 * n_ids * self.n_stretches > self.n_left.shape[0]:
+            self.n_left = np.empty(3 * n_ids * self.n_stretches, np.int64)
+        return n_threads
+
+    cdef int64_t* n_left_of(self, int64_t i) noexcept nogil:
+        """Of the i-th leaf, each by stretches: rows that go left, quiet ones, whether some have no value."""
+        return &self.n_left[3 * self.n_stretches * i]
+
+    cdef int64_t[:, ::1] part_all(self, const int32_t[::1] ids, int n_threads):
+        """Part all leaves that are not yet parted; returns what `part` does of them."""
+        cdef int64_t n_ids = ids.shape[0], n_stretches = self.n_stretches, task, i, s
+        cdef int64_t[:, ::1] counts = np.zeros((n_ids, 2), np.int64)
+        cdef int64_t* n_left
+        for task in prange(
+            n_ids * n_stretches, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1,
+            schedule="dynamic",
+        ):
+            i = task // n_stretches
+            if self.leaves[ids[i]].left < 0:
+                self.part_stretch(&self.leaves[ids[i]], task % n_stretches, n_stretches, self.n_left_of(i))
+        for i in range(n_ids):
+            n_left = self.n_left_of(i)
+            for s in range(n_stretches if self.leaves[ids[i]].left < 0 else 0):
+                counts[i, 0] += n_left[s] + n_left[n_stretches + s]
+                counts[i, 1] += n_left[2 * n_stretches + s]
+        return counts
+
+    cdef void take_all(
+        self, const int32_t[::1] ids, int32_t first_child, int n_threads, const int64_t[:, ::1] counts
+    ):
+        """Bring parted rows to where the children have them, if these have enough."""
+        cdef int64_t n_ids = ids.shape[0], n_stretches = self.n_stretches, task, i
+        cdef Leaf* leaf
+        with nogil, parallel(num_threads=n_threads):
+            for task in prange(n_ids * n_stretches, schedule="dynamic"):
+                i = task // n_stretches
+                leaf = &self.leaves[ids[i]]
+                if leaf.left < 0 and self.is_large_enough(leaf, counts[i, 0]):
+                    self.take_stretch(leaf, task % n_stretches, n_stretches, self.n_left_of(i))
+            for i in prange(n_ids, schedule="static"):
+                leaf = &self.leaves[ids[i]]
+                if leaf.left < 0 and self.is_large_enough(leaf, counts[i, 0]):
+                    self.settle(leaf, n_stretches, self.n_left_of(i), counts[i, 0], counts[i, 1])
+                    leaf.left = 0
+                if leaf.left >= 0:
+                    self.found(leaf, <int32_t>(first_child + 2 * i))
 
     cdef void split_one(self, int32_t parent, int32_t first_child) noexcept nogil:
-        cdef int64_t[2] n_left
-        self.part_stretch(&self.leaves[parent], 0, 1, n_left)
-        self.take_stretch(&self.leaves[parent], 0, 1, n_left)
-        self.found(parent, first_child, 1, n_left)
-
-    cdef void split_together(self, const int32_t[::1] ids, int32_t first_child, int64_t n_stretches):
-        cdef int64_t n_ids = ids.shape[0], n_tasks = n_ids * n_stretches, task, i
-        if 2 * n_tasks > self.n_left.shape[0]:
-            self.n_left = np.empty(2 * n_tasks, np.int64)
-        with nogil, parallel(num_threads=<int>n_stretches):
-            for task in prange(n_tasks, schedule="dynamic"):
-                i = task // n_stretches
-                self.part_stretch(
-                    &self.leaves[ids[i]], task % n_stretches, n_stretches, &self.n_left[2 * n_stretches * i]
-                )
-            for task in prange(n_tasks, schedule="dynamic"):
-                i = task // n_stretches
-                self.take_stretch(
-                    &self.leaves[ids[i]], task % n_stretches, n_stretches, &self.n_left[2 * n_stretches * i]
-                )
-            for i in prange(n_ids, schedule="static"):
-                self.found(
-                    ids[i], <int32_t>(first_child + 2 * i), n_stretches, &self.n_left[2 * n_stretches * i]
-                )
-
-    cdef void found(
-        self, int32_t parent, int32_t first_child, int64_t n_stretches, const int64_t* n_left
-    ) noexcept nogil:
-        """The children of a leaf whose rows are parted."""
+        cdef int64_t[3] n_left
         cdef Leaf* leaf = &self.leaves[parent]
-        cdef int64_t n_loud_left = 0, n_quiet_left = 0, s
+        if leaf.left < 0:
+            self.part_stretch(leaf, 0, 1, n_left)
+            if not self.is_large_enough(leaf, n_left[0] + n_left[1]):
+                return
+            self.take_stretch(leaf, 0, 1, n_left)
+            self.settle(leaf, 1, n_left, n_left[0] + n_left[1], n_left[2])
+        self.found(leaf, first_child)
+
+    cdef bint is_large_enough(self, const Leaf* leaf, int64_t n_left) noexcept nogil:
+        """Whether both children get rows enough, where that is not known yet."""
+        return not self.counts_later or min(n_left, leaf.total.count - n_left) >= self.min_samples_leaf
+
+    cdef void settle(
+        self, Leaf* leaf, int64_t n_stretches, const int64_t* n_left_of, int64_t n_left, bint lacking
+    ) noexcept nogil:
+        """What is known of a split once rows are parted: how many go left, here and of all ranks.
+
+        If no row is without a value, such ones will go with most, or to the side that they are kept to.
+        """
+        cdef int64_t s
+        leaf.cut, leaf.quiet_cut = leaf.start, leaf.quiet_start
         for s in range(n_stretches):
-            n_loud_left += n_left[s]
-            n_quiet_left += n_left[n_stretches + s]
+            leaf.cut += n_left_of[s]
+            leaf.quiet_cut += n_left_of[n_stretches + s]
+        if self.counts_later:
+            leaf.split.left.count = <uint32_t>n_left
+            if not lacking:
+                leaf.split.missing_left = (
+                    2 * n_left > leaf.total.count if self.side_of_none < 0 else self.side_of_none
+                )
+
+    cdef void found(self, Leaf* leaf, int32_t first_child) noexcept nogil:
+        """The children of a leaf whose rows are parted."""
+        cdef int32_t k
         leaf.left = first_child
         leaf.right = first_child + 1
         found_children(
-            leaf, &self.leaves[first_child], &self.leaves[first_child + 1], n_loud_left, n_quiet_left,
+            leaf, &self.leaves[first_child], &self.leaves[first_child + 1],
             self.monotone[leaf.split.feature] * leaf.split.order if self.monotone is not None else 0, self.l2,
             self.gradient_unit, self.hessian_unit,
         )
-        for s in range(first_child, first_child + 2):
-            self.leaves[s].may_split = self.may_split(&self.leaves[s])
+        for k in range(first_child, first_child + 2):
+            self.leaves[k].may_split = self.may_split(&self.leaves[k])
+
+    cdef object not_split(self, const int32_t[::1] ids):
+        cdef int64_t n = 0, i
+        cdef int32_t[::1] refused
+        for i in range(ids.shape[0]):
+            n += self.leaves[ids[i]].left < 0
+        refused = np.empty(n, np.int32)
+        if n:
+            n = 0
+            for i in range(ids.shape[0]):
+                if self.leaves[ids[i]].left < 0:
+                    refused[n] = ids[i]
+                    n += 1
+        return refused.base
 
     cdef void part_stretch(
         self, const Leaf* leaf, int64_t s, int64_t n_stretches, int64_t* n_left
     ) noexcept nogil:
-        """n_left: of each stretch, then of each stretch of the quiet rows."""
+        """n_left: of each stretch, of each stretch of the quiet rows, and which of them lack values."""
         cdef int64_t f = leaf.split.feature
+        cdef Parted loud, quiet
         cdef Way way
         find_way(&leaf.split, <int32_t>(self.offsets[f + 1] - self.offsets[f]) - 1, &way)
-        n_left[s] = self.part(f, &way, leaf.start, leaf.stop, s, n_stretches, True)
-        n_left[n_stretches + s] = self.part(
-            f, &way, leaf.quiet_start, leaf.quiet_stop, s, n_stretches, False
-        )
+        loud = self.part_rows(f, &way, leaf.start, leaf.stop, s, n_stretches, True)
+        quiet = self.part_rows(f, &way, leaf.quiet_start, leaf.quiet_stop, s, n_stretches, False)
+        n_left[s], n_left[n_stretches + s] = loud.n_left, quiet.n_left
+        n_left[2 * n_stretches + s] = loud.lacking | quiet.lacking
 
     cdef void take_stretch(
         self, const Leaf* leaf, int64_t s, int64_t n_stretches, const int64_t* n_left
@@ -352,12 +493,11 @@ cdef class Parter:
         self.take(leaf.start, leaf.stop, s, n_stretches, n_left, True)
         self.take(leaf.quiet_start, leaf.quiet_stop, s, n_stretches, n_left + n_stretches, False)
 
-    cdef int64_t part(
+    cdef Parted part_rows(
         self, int64_t feature, const Way* way, int64_t start, int64_t stop, int64_t stretch,
-        int64_t n_stretches,
-        bint with_sums,
+        int64_t n_stretches, bint with_sums,
     ) noexcept nogil:
-        """Part one stretch of order[start:stop] into the scratch; the number of its rows on the left."""
+        """Part one stretch of order[start:stop] into the scratch."""
         cdef int64_t first = start + (stop - start) * stretch // n_stretches
         cdef int64_t last = start + (stop - start) * (stretch + 1) // n_stretches
         return part(
@@ -425,6 +565,7 @@ def settle_leaves(
     const double[::1] hessians,         # IN
     double l2,
     int n_threads,
+    bint same=False,                    # IN   whether all hessians are the same
 ):
     """Set each leaf's value from its own rows: light rows count to the last bit where they are alone."""
     cdef int64_t k, n_rows
@@ -438,7 +579,10 @@ def settle_leaves(
             rows = &order[0] + leaves[k].start
             n_rows = leaves[k].stop - leaves[k].start
             gradient = exact_sum(&gradients[0], rows, n_rows)
-            hessian = exact_sum(&hessians[0], rows, n_rows)
+            if same and n_rows:
+                hessian = exact_sum_of_same(hessians[rows[0]], n_rows)
+            else:
+                hessian = exact_sum(&hessians[0], rows, n_rows)
             leaves[k].value = settled(&leaves[k], gradient, hessian, l2)
 
 
@@ -541,14 +685,35 @@ def add_values(
     double[::1] scores,                 # IN and OUT
     int n_threads,
 ):
-    """scores[row] += value of the row's leaf, for the rows the tree was grown from."""
-    cdef int64_t k, i
-    for k in prange(
-        leaves.shape[0], nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"
+    """scores[row] += value of the row's leaf, for the rows the tree was grown from, which rise in each leaf.
+
+    Each thread has a stretch of the rows of all leaves, so that they do not write side by side.
+    """
+    cdef int64_t n_rows = scores.shape[0], t
+    for t in prange(
+        n_threads, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="static"
     ):
-        if leaves[k].left < 0:
-            for i in range(leaves[k].start, leaves[k].stop):
-                scores[order[i]] += values[k]
+        add_stretch(leaves, values, order, n_rows * t // n_threads, n_rows * (t + 1) // n_threads, scores)
+
+
+cdef void add_stretch(
+    const Leaf[::1] leaves, const double[::1] values, const uint32_t[::1] order, int64_t first, int64_t last,
+    double[::1] scores,
+) noexcept nogil:
+    cdef int64_t k, i, stop, middle
+    for k in range(leaves.shape[0]):
+        if leaves[k].left >= 0:
+            continue
+        i, stop = leaves[k].start, leaves[k].stop
+        while i < stop:
+            middle = (i + stop) // 2
+            if order[middle] < first:
+                i = middle + 1
+            else:
+                stop = middle
+        while i < leaves[k].stop and order[i] < last:
+            scores[order[i]] += values[k]
+            i += 1
 
 
 def follow(
@@ -600,7 +765,9 @@ cdef void follow_some(
         if stop > start:
             f = leaves[k].split.feature
             find_way(&leaves[k].split, <int32_t>(offsets[f + 1] - offsets[f]) - 1, &way)
-            n_left = part(is_long, &columns[0, f], &way, stop - start, rows + start, NULL, scratch, NULL)
+            n_left = part(
+                is_long, &columns[0, f], &way, stop - start, rows + start, NULL, scratch, NULL
+            ).n_left
             take_rows(scratch, stop - start, n_left, rows + start, rows + start + n_left)
         ranges[2 * leaves[k].left] = start
         ranges[2 * leaves[k].left + 1] = ranges[2 * leaves[k].right] = start + n_left

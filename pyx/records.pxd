@@ -74,6 +74,8 @@ cdef struct Leaf:
     int64_t stop
     int64_t quiet_start
     int64_t quiet_stop
+    int64_t cut            # once it is split: where the rows of its left child end
+    int64_t quiet_cut
     Bin total
     double value
     double lower

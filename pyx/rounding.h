@@ -147,4 +147,10 @@ INLINE double exact_sum(const double *values, const uint32_t *rows, int64_t n) {
     return largest == 0 ? 0.0 : ldexp((double)steps_of_rows(values, rows, n, places), -places);
 }
 
+/* The same where all values are this one. */
+INLINE double exact_sum_of_same(double value, int64_t n) {
+    const int places = places_for(value, n);
+    return value == 0 ? 0.0 : ldexp((double)(n * rounded(value * ldexp(1.0, places))), -places);
+}
+
 #endif

@@ -67,9 +67,8 @@ cdef extern from "drawing.h" nogil:
     ) noexcept
 
 cdef extern from "parting.h" nogil:
-    void count_codes_of(
-        int is_long, const uint8_t* column, uint32_t code, uint32_t missing, const uint32_t* rows, int64_t n,
-        int64_t* n_up_to, int64_t* n_missing,
+    int64_t count_left(
+        int is_long, const uint8_t* column, int32_t last, int32_t also, const uint32_t* rows, int64_t n
     ) noexcept
 
 cdef extern from "few.h" nogil:
@@ -130,9 +129,9 @@ cdef enum:
     COLUMNS = 8  # of them, those that are filled together: 32 KiB of cells
     FEW_ROWS = 128  # up to here a leaf touches so few bins that they are worth remembering
     AHEAD = 16  # rows to fetch ahead
-    ROW = 3  # what refining with one row costs, beyond counting it, in steps of about a nanosecond
+    ROW = 4  # what refining with one row costs, in steps of about a nanosecond
     FEATURE = 32  # and scanning one feature of a coarse line
-    COUNTED = 16384  # rows to be counted that are worth a thread
+    COUNTED = 16384  # rows of a leaf that is searched again that are worth a thread
     PATIENCE = 4  # loose searches of a leaf that may go wrong
 
 # What rounding takes at most from a sum of a gain and a price.
@@ -597,14 +596,12 @@ cdef class Finder:
         """The best split of each leaf that has a line of all bins."""
         cdef int64_t n_shares = self.scan_lines(ids, self.all_features, n_threads)
         self.conclude_all(ids, n_shares)
-        if self.apart:
-            self.verify_all(ids, self.all_features, True, n_threads)
 
     def find_loosely(self, const int32_t[::1] ids, const int32_t[:, ::1] features, int n_threads):
         """SPLIT records, shape (n_ids, ...): the best of some features only, of leaves with lines of these.
 
         ``features`` are rising, but for some that are -1; one line per leaf, or one line for all. See
-        `choose_among`, and then `count_left_of`.
+        `choose_among`.
         """
         cdef int64_t n_shares = self.scan_lines(ids, features, n_threads)
         return self.found_records[: ids.shape[0] * n_shares].reshape(len(ids), n_shares)
@@ -694,7 +691,7 @@ cdef class Finder:
                     self.bounded, &rules, own,
                 )
                 if not exact and own.feature == f and cells[n_bins].count == 0:
-                    own.missing_left = rules.first_side  # see count_left
+                    own.missing_left = rules.first_side  # see n_left_of
         after_price(own, price, best)
 
     cdef void scan_three_ways(
@@ -822,11 +819,9 @@ cdef class Finder:
         """
         cdef int64_t i, n_ids = ids.shape[0], n_values = 0, n_parts
         cdef int64_t n_together = self.cells.shape[1] // (SHORTLIST * CELLS)
-        cdef Leaf* leaf
         cdef bint all_split = True
         for i in range(n_ids):
-            leaf = &self.leaves[ids[i]]
-            n_values += ROW * (leaf.stop - leaf.start) + leaf.total.count
+            n_values += ROW * (self.leaves[ids[i]].stop - self.leaves[ids[i]].start)
         n_threads = worth_threads(n_threads, n_values, values_per_thread)
         n_parts = min(shares_of_each(n_ids, n_threads), self.cells.shape[0])
         if n_parts > 1:
@@ -848,8 +843,6 @@ cdef class Finder:
         for k in range(SHORTLIST):
             self.scan_shortlisted(leaf, k, 1, thread, 0, &found[k])
         conclude(leaf, found, SHORTLIST, self.bounded, &self.rules)
-        if not self.same:
-            self.verify(leaf, leaf.shortlist, SHORTLIST, False, NULL, thread)
 
     cdef void refine_together(self, const int32_t[::1] ids, int64_t n_parts):
         cdef int64_t n_ids = ids.shape[0], task
@@ -866,8 +859,6 @@ cdef class Finder:
                     found + task,
                 )
         self.conclude_all(ids, SHORTLIST)
-        if not self.same:
-            self.verify_all(ids, None, False, <int>n_parts)
 
     cdef void fill_shortlist(
         self, const Leaf* leaf, int64_t part, int64_t n_parts, int thread, int place, int64_t slot
@@ -910,25 +901,87 @@ cdef class Finder:
         for t in range(n_parts):
             memset(&self.cells[place + t, first], 0, CELLS * sizeof(Bin))
 
-    cdef void verify(
-        self, Leaf* leaf, const int32_t* features, int64_t width, bint by_line, const int64_t* counts,
-        int thread,
-    ) noexcept nogil:
-        """Search again where a split found loosely makes a child of too few rows; they may be counted yet."""
-        if leaf.split.feature >= 0 and not self.is_confirmed(leaf, counts):
-            self.search_again(leaf, features, width, by_line, thread)
+    def verify(self, const int32_t[::1] ids, const int32_t[:, ::1] features, int n_threads):
+        """Search leaves again where splits found loosely, in some features, make a child of too few rows.
 
-    cdef bint is_confirmed(self, Leaf* leaf, const int64_t* counts) noexcept nogil:
-        cdef int64_t[2] own
+        ``features``: one line per leaf, or one line for all; they end at -1.
+        """
+        cdef int64_t i
+        for i in prange(
+            ids.shape[0], nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"
+        ):
+            self.verify_leaf(
+                &self.leaves[ids[i]], &features[i if features.shape[0] > 1 else 0, 0], features.shape[1],
+                threadid(),
+            )
+
+    cdef void verify_leaf(
+        self, Leaf* leaf, const int32_t* features, int64_t width, int thread
+    ) noexcept nogil:
+        if leaf.split.feature >= 0 and not self.is_confirmed(leaf):
+            self.search_leaf_again(leaf, features, width, False, thread)
+
+    cdef bint is_confirmed(self, const Leaf* leaf) noexcept nogil:
         cdef int64_t n_left
-        if counts == NULL:
-            self.count_stretch(leaf, 0, 1, own)
-            counts = own
-        n_left = self.n_left_by(leaf, counts[0], counts[1])
-        leaf.split.left.count = <uint32_t>n_left
+        if self.rules.min_samples_leaf <= 1.0:  # both children have rows that were not set apart
+            return True
+        n_left = self.n_left_of(leaf)
         return min(n_left, leaf.total.count - n_left) >= self.rules.min_samples_leaf
 
-    cdef void search_again(
+    cdef int64_t n_left_of(self, const Leaf* leaf) noexcept nogil:
+        """How many rows of this rank go left.
+
+        Rows without a value that were set apart go right, if no others told where they belong and they are
+        not kept to the left.
+        """
+        cdef int64_t f = leaf.split.feature
+        cdef int32_t also = -1
+        if leaf.split.missing_left:
+            also = <int32_t>(self.offsets[f + 1] - self.offsets[f]) - 1
+        return count_left(
+            self.is_long, &self.columns[0, f], <int32_t>leaf.split.code, also, &self.order[leaf.start],
+            leaf.stop - leaf.start,
+        ) + count_left(
+            self.is_long, &self.columns[0, f], <int32_t>leaf.split.code, also, &self.order[leaf.quiet_start],
+            leaf.quiet_stop - leaf.quiet_start,
+        )
+
+    def count_left_of(self, const int32_t[::1] ids, int n_threads):
+        """int64[n]: how many rows of this rank the splits of leaves send left."""
+        cdef int64_t[::1] counts = np.zeros(ids.shape[0], np.int64)
+        cdef int64_t i
+        for i in prange(
+            ids.shape[0], nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"
+        ):
+            if self.leaves[ids[i]].split.feature >= 0:
+                counts[i] = self.n_left_of(&self.leaves[ids[i]])
+        return counts.base
+
+    def search_again(self, const int32_t[::1] ids, features, int n_threads):
+        """The best splits of leaves, where those found loosely make children of too few rows.
+
+        ``features``: one line for all, or None for the shortlist of each.
+        """
+        cdef int64_t i, n_ids = ids.shape[0], n_rows = 0, width = SHORTLIST
+        cdef const int32_t[:, ::1] line
+        cdef const int32_t* own = NULL
+        cdef bint by_line
+        for i in range(n_ids):
+            n_rows += self.leaves[ids[i]].total.count
+        n_threads = worth_threads(n_threads, n_rows, COUNTED)
+        if features is not None:
+            line = features
+            own, width = &line[0, 0], line.shape[1]
+        for i in prange(
+            n_ids, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"
+        ):
+            by_line = own != NULL and self.leaves[ids[i]].histogram >= 0
+            self.search_leaf_again(
+                &self.leaves[ids[i]], own if own != NULL else self.leaves[ids[i]].shortlist, width, by_line,
+                threadid(),
+            )
+
+    cdef void search_leaf_again(
         self, Leaf* leaf, const int32_t* features, int64_t width, bint by_line, int thread
     ) noexcept nogil:
         """The best split whose children have rows enough, where the best one found loosely has not.
@@ -968,100 +1021,11 @@ cdef class Finder:
                 conclude(leaf, &found[0], 1, self.bounded, &self.rules)
                 return
             conclude(leaf, &found[1], 1, self.bounded, &self.rules)
-            if self.is_confirmed(leaf, NULL):
+            if self.is_confirmed(leaf):
                 return
         begin(leaf, self.bounded, &self.rules, &own)
         self.scan_rows(leaf, features, width, True, thread, &own)
         conclude(leaf, &own, 1, self.bounded, &self.rules)
-
-    cdef void verify_all(
-        self, const int32_t[::1] ids, const int32_t[:, ::1] features, bint by_line, int n_threads
-    ):
-        """``features``: one line per leaf, one line for all, or None for the shortlist of each.
-
-        ``by_line``: whether the leaves have lines of all bins.
-        """
-        cdef int64_t i, n_ids = ids.shape[0], n_rows = 0, width = SHORTLIST
-        cdef int64_t[:, ::1] counts
-        cdef const int32_t* own = NULL
-        cdef bint one_each = features is not None and features.shape[0] > 1, counted = False
-        for i in range(n_ids):
-            n_rows += self.leaves[ids[i]].total.count
-        n_threads = worth_threads(n_threads, n_rows, COUNTED)
-        if features is not None:
-            own, width = &features[0, 0], features.shape[1]
-        if shares_of_each(n_ids, n_threads) > 1:
-            counts, counted = self.count_left_of(ids, n_threads), True
-        for i in prange(
-            n_ids, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"
-        ):
-            self.verify(
-                &self.leaves[ids[i]],
-                own + one_each * i * width if own != NULL else self.leaves[ids[i]].shortlist, width, by_line,
-                &counts[i, 0] if counted else NULL, threadid(),
-            )
-
-    cdef int64_t n_left_by(self, Leaf* leaf, int64_t n_up_to, int64_t n_missing) noexcept nogil:
-        """The same, where the codes are counted; a leaf that lacks no value sends such rows with most.
-
-        Rows without a value that were set apart go right, if no others told where they belong and they are
-        not kept to the left.
-        """
-        if n_missing == 0:
-            leaf.split.missing_left = side_of_none(n_up_to, leaf, &self.rules)
-            return n_up_to
-        return n_up_to + n_missing if leaf.split.missing_left else n_up_to
-
-    cdef void count_stretch(
-        self, const Leaf* leaf, int64_t stretch, int64_t n_stretches, int64_t* counts
-    ) noexcept nogil:
-        """How many rows, of a stretch of either kind, have codes up to that of the split, and no value."""
-        cdef int64_t f = leaf.split.feature, quiet, start, n_rows, first
-        cdef int64_t[2] more
-        counts[0] = counts[1] = 0
-        for quiet in range(2):
-            start = leaf.quiet_start if quiet else leaf.start
-            n_rows = leaf.quiet_stop - start if quiet else leaf.stop - start
-            first = n_rows * stretch // n_stretches
-            count_codes_of(
-                self.is_long, &self.columns[0, f], leaf.split.code,
-                <uint32_t>(self.offsets[f + 1] - self.offsets[f]) - 1, &self.order[start + first],
-                n_rows * (stretch + 1) // n_stretches - first, &more[0], &more[1],
-            )
-            counts[0] += more[0]
-            counts[1] += more[1]
-
-    def count_left_of(self, const int32_t[::1] ids, int n_threads):
-        """int64[n, 2]: rows of this rank with codes up to that of the leaf's split, and without a value."""
-        cdef int64_t n_ids = ids.shape[0], n_shares = shares_of_each(n_ids, n_threads), task, i, k
-        cdef int64_t[:, :, ::1] counts = np.zeros((n_shares, n_ids, 2), np.int64)
-        for task in prange(
-            n_ids * n_shares, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1,
-            schedule="dynamic",
-        ):
-            i = task // n_shares
-            if self.leaves[ids[i]].split.feature >= 0:
-                self.count_stretch(
-                    &self.leaves[ids[i]], task % n_shares, n_shares, &counts[task % n_shares, i, 0]
-                )
-        for k in range(1, n_shares):
-            for i in range(n_ids):
-                counts[0, i, 0] += counts[k, i, 0]
-                counts[0, i, 1] += counts[k, i, 1]
-        return counts.base[0]
-
-    def too_small(self, const int32_t[::1] ids, const int64_t[:, ::1] counts):
-        """bool[n]: whether a split found loosely makes a child of too few rows, which are counted now."""
-        cdef uint8_t[::1] small = np.zeros(ids.shape[0], np.uint8)
-        cdef int64_t i, n_left
-        cdef Leaf* leaf
-        for i in range(ids.shape[0]):
-            leaf = &self.leaves[ids[i]]
-            if leaf.split.feature >= 0:
-                n_left = self.n_left_by(leaf, counts[i, 0], counts[i, 1])
-                leaf.split.left.count = <uint32_t>n_left
-                small[i] = min(n_left, leaf.total.count - n_left) < self.rules.min_samples_leaf
-        return small.base.astype(bool)
 
     def sums_of_shortlists(self, const int32_t[::1] ids, int n_threads):
         """int64[n, 4, 256]: the bins of each leaf's shortlist, filled with this rank's rows."""
@@ -1092,7 +1056,7 @@ cdef class Finder:
             )
 
     def scan_shortlists(self, const int32_t[::1] ids, const int64_t[:, :, ::1] sums):
-        """The best split of each leaf among its shortlist, by their bins; see `count_left_of`."""
+        """The best split of each leaf among its shortlist, by their bins."""
         cdef Split[SHORTLIST] found
         cdef Bin[CELLS] wide
         cdef Leaf* leaf
@@ -1165,8 +1129,6 @@ cdef class Finder:
                 )
         for i in range(n_ids):
             conclude(&self.leaves[ids[i]], found + i * n_shares, n_shares, self.bounded, &self.rules)
-        if self.apart:
-            self.verify_all(ids, features, False, n_threads)
 
     def find_drawn(
         self, int32_t first, int32_t last, const int32_t[::1] usable, int64_t n_drawn, uint64_t seed,
@@ -1211,7 +1173,7 @@ cdef class Finder:
             self.scan_rows(leaf, features + first, n, exact, thread, &found)
             conclude(leaf, &found, 1, self.bounded, &self.rules)
             if not exact:
-                self.verify(leaf, features + first, n, False, NULL, thread)
+                self.verify_leaf(leaf, features + first, n, thread)
             if leaf.split.feature >= 0:
                 return
             first += n
@@ -1444,7 +1406,7 @@ cdef class Finder:
         if three_way:
             self.join(&prefix, f, leaf, scanned, &sides[0], exact, best)
         elif not exact and best.feature == f and missing.count == 0:
-            best.missing_left = rules.first_side  # see count_left
+            best.missing_left = rules.first_side  # see n_left_of
 
     cdef void add_column(
         self, const Leaf* leaf, int64_t f, bint exact, int32_t n_bins, Bin* cells, uint64_t* touched,

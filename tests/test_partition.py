@@ -23,7 +23,7 @@ class Case:
         edges = np.sort(rng.integers(0, n_rows + 1, n_leaves - 1))
         self.leaves = np.zeros(3 * n_leaves, LEAF)
         self.leaves["start"][:n_leaves], self.leaves["stop"][:n_leaves] = [0, *edges], [*edges, n_rows]
-        self.leaves["lower"], self.leaves["upper"] = -np.inf, np.inf
+        self.leaves["lower"], self.leaves["upper"], self.leaves["left"] = -np.inf, np.inf, -1
         for leaf in self.leaves[:n_leaves]:
             leaf["total"] = (int(rng.integers(-99, 99)), 70, leaf["stop"] - leaf["start"])
             split = leaf["split"]
@@ -155,6 +155,50 @@ def test_leaves_that_are_too_small_or_too_deep_may_not_split(min_samples_leaf, m
     assert leaves["may_split"].tolist() == expected
 
 
+@pytest.mark.parametrize("missing", ["learned", "left", "right"])
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_rows_are_counted_and_stay_where_a_child_gets_too_few(n_threads, missing):
+    case = Case(1, 9000, [2, 40, 255], n_leaves=4)
+    case.leaves["split"]["missing_left"][:4] = missing == "left"
+    sizes = [
+        case.goes_left(leaf["split"], case.order[leaf["start"] : leaf["stop"]]) for leaf in case.leaves[:4]
+    ]
+    smaller = np.array([min(left.sum(), (~left).sum()) for left in sizes])
+    least = int(np.median(smaller)) + 1
+    some_missing = [
+        (case.codes[case.order[leaf["start"] : leaf["stop"]], leaf["split"]["feature"]] ==
+         case.n_bins[leaf["split"]["feature"]]).any()
+        for leaf in case.leaves[:4]
+    ]  # fmt: skip
+    offsets, leaves = slow.mapper_of(case.n_bins).offsets, case.leaves
+    parter = partition.Parter(case.codes, offsets, None, case.order, case.sums, least, None, missing)
+    parter.look_at(np.empty(1, LEAF))
+    parter.plant(0, 0, 0, 0, 0, *UNITS, counts_later=True)
+    parter.look_at(leaves)
+    ids, before = np.arange(4, dtype=np.int32), case.order.copy()
+    counts, _ = parter.part(ids, n_threads)
+    assert counts[:, 0].tolist() == [left.sum() for left in sizes]
+    assert (counts[:, 1] > 0).tolist() == some_missing
+    assert (case.order == before).all()
+    refused = parter.split(ids, 4, n_threads)
+    assert refused.tolist() == np.flatnonzero(smaller < least).tolist() != []
+    for i, leaf in enumerate(leaves[:4]):
+        rows = before[leaf["start"] : leaf["stop"]]
+        left = sizes[i] | (i in refused)
+        assert case.order[leaf["start"] : leaf["stop"]].tolist() == [*rows[left], *rows[~left]]
+        if i not in refused:
+            assert leaf["split"]["left"]["count"] == sizes[i].sum()
+            if not some_missing[i]:
+                most = 2 * sizes[i].sum() > len(rows)
+                assert leaf["split"]["missing_left"] == {"learned": most}.get(missing, missing == "left")
+    children = leaves[4:].copy()
+    kept = np.setdiff1d(ids, refused).astype(np.int32)
+    assert not len(parter.split(kept[::-1].copy(), 4, n_threads))
+    for k, i in enumerate(kept[::-1]):
+        again = leaves[4 + 2 * k : 6 + 2 * k]
+        assert again.tobytes() == children[2 * i : 2 * i + 2].tobytes()
+
+
 def test_no_leaves_no_work():
     case = Case(0, 3, [2])
     before = case.leaves.tobytes() + case.order.tobytes()
@@ -171,7 +215,7 @@ def test_add_values(n_threads):
     leaves["left"] = [1, 3, -1, -1, -1]
     leaves["start"], leaves["stop"] = [0, 0, 4, 0, 1], [6, 4, 6, 1, 4]
     values = np.array([99.0, 99.0, 1.0, 2.0, 3.0])
-    order = np.array([5, 0, 8, 2, 1, 7], np.uint32)
+    order = np.array([5, 0, 2, 8, 1, 7], np.uint32)
     scores = np.full(9, 0.5)
     partition.add_values(leaves, values, order, scores, n_threads)
     expected = np.full(9, 0.5)
@@ -237,3 +281,15 @@ def test_leaf_values_are_those_of_its_rows(n_threads):
     means = -gradients.reshape(3, 1000).sum(axis=1) / hessians.reshape(3, 1000).sum(axis=1)
     expected = [7.0, means[0], 7.0, means[1], min(means[2], -1.0)]
     assert leaves["value"] == pytest.approx(expected, rel=1e-10)
+
+
+@pytest.mark.parametrize("hessian", [0.0, 1e-300, 0.1, 1.0, 3e200])
+def test_hessians_that_are_the_same_need_not_be_read(hessian):
+    rng = np.random.default_rng(0)
+    gradients, order = rng.normal(size=1000), rng.permutation(1000).astype(np.uint32)
+    leaves = np.zeros((2, 4), LEAF)
+    leaves["left"], leaves["stop"], leaves["start"] = -1, [0, 1, 334, 1000], [0, 0, 1, 334]
+    leaves["lower"], leaves["upper"] = -np.inf, np.inf
+    for same in (False, True):
+        partition.settle_leaves(leaves[int(same)], order, gradients, np.full(1000, hessian), 0.0, 1, same)
+    assert leaves["value"][0].tolist() == leaves["value"][1].tolist()

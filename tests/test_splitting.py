@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from ranktrees._core.dtypes import BIN, LEAF
 from ranktrees._core.histogram import Builder
+from ranktrees._core.partition import Parter
 from ranktrees._core.splitting import Finder
 from ranktrees.packing import coarse_packing, full_packing
 from reference import growing as slow
@@ -98,7 +99,27 @@ class Case:
         self.finder.look_at(self.leaves, np.zeros((0, 0), np.int64), 1)
         self.leaves["shortlist"] = [*shortlist, *[-1] * (4 - len(shortlist))]
         self.finder.refine(self.ids, n_threads)
+        self.count(n_threads)
         return self.found()
+
+    def count(self, n_threads=1):
+        """Count the rows of children of splits found loosely; search again where one gets too few."""
+        rules, leaves = self.rules, np.concatenate([self.leaves, np.empty(2 * len(self.leaves), LEAF)])
+        parter = Parter(
+            slow.readable(self.codes), self.mapper.offsets, rules.monotone, self.order.copy(),
+            self.sums.copy(), rules.min_samples_leaf, None, rules.missing,
+        )  # fmt: skip
+        units = rules.l2, rules.gradient_unit, rules.hessian_unit
+        parter.look_at(np.empty(1, LEAF))
+        parter.plant(0, 0, 0, 0, 0, *units, counts_later=not self.same)
+        parter.look_at(leaves)
+        self.finder.look_at(leaves, np.zeros((0, 0), np.int64), 1)
+        leaves["left"] = -1
+        ids = self.ids[leaves["split"]["feature"][: len(self.leaves)] >= 0]
+        while len(refused := parter.split(ids, len(self.leaves), n_threads)):
+            self.finder.search_again(refused, None, n_threads)
+            ids = ids[leaves["split"]["feature"][ids] >= 0]
+        self.leaves["split"] = leaves["split"][: len(self.leaves)]
 
     def slowly(self, features=None):
         features = self.features if features is None else features
@@ -290,6 +311,7 @@ def test_many_leaves_at_once(n_threads):
     assert ranked == [(slowly_ranked(case, own, line) or (0.0,))[0] for own, line in alone]
     shortlists = leaves["shortlist"] = [[0, 1, -1, -1], [2, 3, 5, 6], [7, -1, -1, -1], [1, 3, 8, -1]]
     case.finder.refine(case.ids, n_threads)
+    case.count(n_threads)
     for leaf, (own, _), shortlist in zip(leaves, alone, shortlists, strict=True):
         agrees(leaf["split"], own.slowly([f for f in shortlist if f >= 0]), own)
 

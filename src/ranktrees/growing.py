@@ -3,10 +3,11 @@
     pop leaves > partition > histogram > split > push leaves
 
 A leaf enters the queue with its best split known, if it has one, and promises what that gains: else 0, and
-it stays a leaf. The queue is the policy: a whole layer at a time, or the best leaves. Where two
-splits were judged together, the first promises what both gain, and the child that the second is for promises
-infinity: its turn is next. Where a split makes features cheaper that others could use, all leaves are
-searched again: splits are always the best at the prices of the moment.
+it stays a leaf. If it turns out, when its rows are parted, that a child gets too few, it is searched again.
+The queue is the policy: a whole layer at a time, or the best leaves. Where two splits were judged together,
+the first promises what both gain, and the child that the second is for promises infinity: its turn is next.
+Where a split makes features cheaper that others could use, all leaves are searched again: splits are always
+the best at the prices of the moment.
 """
 
 from bisect import insort
@@ -88,9 +89,8 @@ class BestLeaves:
         return np.array([leaf for _, leaf in first], np.int32)
 
     def give_up(self, limit):
-        """The leaves that will never be handed out where only ``limit`` more may be."""
-        late, self.waiting = self.waiting[limit:], self.waiting[:limit]
-        return np.array([leaf for _, leaf in late], np.int32)
+        """The leaves that will not be handed out where only ``limit`` more may be, if promises are kept."""
+        return np.array([leaf for _, leaf in self.waiting[limit:]], np.int32)
 
 
 class Grown:
@@ -185,7 +185,13 @@ class TreeGrower:
         self.order = np.empty(len(codes), np.uint32)
         buffers = (self.order, self.rows.sums)
         self.parter = partition.Parter(
-            codes, mapper.offsets, constraints.monotone, *buffers, min_samples_leaf, max_depth
+            codes,
+            mapper.offsets,
+            constraints.monotone,
+            *buffers,
+            min_samples_leaf,
+            max_depth,
+            constraints.missing,
         )
         n_leaves = self.n_leaves_allowed if max_leaf_nodes else None
         n_together = most_together(self.n_leaves_allowed - 1)
@@ -235,8 +241,11 @@ class TreeGrower:
             rows.hessian_unit,
             gradients,
             hessians,
+            self.search.counts_later and not rows.same,
         )
-        self._judge(np.zeros(1, np.int32))
+        if not self.communicator.alone:
+            root = np.zeros(1, np.int32)
+            self.parter.judge(root, self.communicator.allreduce(self.parter.ends_of(root), "max"))
         self.constraints.plant()
         self.prices.plant(rows.total[1] * rows.hessian_unit)
         by_layers = self.search.by_layers and not self.max_leaf_nodes
@@ -259,10 +268,18 @@ class TreeGrower:
             queue.push(root)
         while len(parents := queue.pop(self.n_leaves_allowed - n_leaves)):
             parents = self.search.settle(parents)
+            while len(refused := self._split(parents, n_nodes)):
+                self.search.search_again(refused)
+                if self.search.is_sure:  # they promise less now, and others may come first
+                    queue.push(parents)
+                    parents = queue.pop(self.n_leaves_allowed - n_leaves)
+                else:
+                    parents = self.search.with_split(parents)
             if not len(parents):
                 continue
             cheaper = self.prices.pay(self.leaves, parents)
-            children = self._split(parents, n_nodes)
+            children = np.arange(n_nodes, n_nodes + 2 * len(parents), dtype=np.int32)
+            self.constraints.inherit(self.leaves, parents, children)
             n_nodes += len(children)
             n_leaves += len(parents)
             if n_leaves < self.n_leaves_allowed:
@@ -299,18 +316,23 @@ class TreeGrower:
         return np.flatnonzero((nodes["left"] < 0) & (nodes["may_split"] > 0)).astype(np.int32)
 
     def _split(self, parents, n_nodes):
-        self._make_room(n_nodes + 2 * len(parents))
-        self.parter.split(parents, n_nodes, self.n_threads, parallel.VALUES_PER_THREAD)
-        children = np.arange(n_nodes, n_nodes + 2 * len(parents), dtype=np.int32)
-        self._judge(children)
-        self.constraints.inherit(self.leaves, parents, children)
-        return children
+        """Split leaves, whose children are the next nodes.
 
-    def _judge(self, ids):
-        """Whether leaves may split, by the rows of all ranks."""
-        if not self.communicator.alone:
-            ends = self.communicator.allreduce(self.parter.ends_of(ids), "max")
-            self.parter.judge(ids, ends)
+        Those are returned of which a child would get too few rows; then all may be split once more.
+        """
+        self._make_room(n_nodes + 2 * len(parents))
+        threads = self.n_threads, parallel.VALUES_PER_THREAD
+        if self.communicator.alone or not len(parents):
+            return self.parter.split(parents, n_nodes, *threads)
+        counts, ends = self.parter.part(parents, *threads)
+        told = self.communicator.allgather(counts.tobytes() + ends.tobytes())
+        told = np.array([np.frombuffer(theirs, np.int64) for theirs in told])
+        counts = told[:, : counts.size].sum(axis=0).reshape(counts.shape)
+        ends = told[:, counts.size :].view(np.float64).max(axis=0)
+        refused = self.parter.split(parents, n_nodes, *threads, counts)
+        children = np.arange(n_nodes, n_nodes + 2 * len(parents), dtype=np.int32)
+        self.parter.judge(children, ends.reshape(-1, 2))
+        return refused
 
     def _settle(self, leaves, order):
         """Set the values of the leaves from the gradients themselves."""
@@ -328,5 +350,11 @@ class TreeGrower:
             partition.settle_by_steps(leaves, largest, steps, self.l2_regularization)
             return
         partition.settle_leaves(
-            leaves, order, rows.gradients, rows.hessians, self.l2_regularization, n_threads
+            leaves,
+            order,
+            rows.gradients,
+            rows.hessians,
+            self.l2_regularization,
+            n_threads,
+            rows.same or rows.sampled,
         )

@@ -156,7 +156,7 @@ class Search:
         The most that are split together then.
     """
 
-    is_sure = True  # a leaf that was found a split has one
+    is_sure = True  # leaves promise what they gain
     by_layers = False  # layers can be searched in one call each
     has_lines = False
 
@@ -224,9 +224,12 @@ class Search:
         """
         self.rows, self.key = rows, key
         l2, min_gain, min_samples_leaf, min_hessian = rules
+        self.min_samples_leaf = min_samples_leaf
         # One number per cell tells gradient and hessian, and rows are counted later: lines gain by it anyway,
-        # and where a child needs a single row it has enough.
-        self.counts_later = self.sets_apart and (some_apart or self.has_lines or min_samples_leaf == 1)
+        # and where a child needs a single row it has enough. Bins of a shortlist never tell it.
+        self.counts_later = not self.is_sure or (
+            self.sets_apart and (some_apart or self.has_lines or min_samples_leaf == 1)
+        )
         self.rules = (
             rows.bits,
             rows.same,
@@ -255,6 +258,10 @@ class Search:
         """The leaves about to be split, less those that turn out to have no split."""
         return ids
 
+    def search_again(self, ids):
+        """Search leaves whose split turns out to make a child of too few rows."""
+        self.finder.search_again(ids, self.constraints.usable[None, :], self.n_threads)
+
     def forget(self, ids):
         """These leaves will not be split."""
 
@@ -267,6 +274,13 @@ class Search:
         for some, features in self.constraints.candidates(self.leaves, ids, self.key):
             n_threads = threads_for(self.n_threads, self.n_rows(some) * features.shape[1])
             self.finder.find_directly(some, features, n_threads)
+            if self.must_be_sure:
+                self.finder.verify(some, features, n_threads)
+
+    @property
+    def must_be_sure(self):
+        """Whether rows are counted at once: without a split, a leaf draws features that may promise more."""
+        return self.constraints.draws_features and self.counts_later and not self.rows.same
 
 
 class DirectSearch(Search):
@@ -476,12 +490,6 @@ class SearchOfLines(Search):
             self.communicator.allreduce(cells.view(np.int64))
             self.finder.scan_filled(ids, features, cells)
 
-    def verify(self, ids, features):
-        """Count the rows that splits found loosely send left; search again where a child gets too few."""
-        counts = self.finder.count_left_of(ids, threads_for(self.n_threads, self.n_rows(ids)))
-        small = self.finder.too_small(ids, self.communicator.allreduce(counts))
-        self.find_in_all_rows(ids[small], features[small] if len(features) > 1 else features)
-
     def again(self, ids):
         has_line = self.leaves["histogram"][ids] >= 0
         self.find(ids[has_line])
@@ -546,9 +554,8 @@ class FullSearch(SearchOfLines):
             return
         for some, features in self.candidates(ids):
             self.choose_among(some, self.finder.find_loosely(some, self.own(features), n_threads))
-            if self.counts_later and not self.rows.same:
-                small = self.too_small(some)
-                self.find_counting(some[small], features[small] if len(features) > 1 else features)
+            if self.must_be_sure:
+                self.verify(some, features)
 
     def own(self, features):
         """The features that this rank looks at, and -1 for others."""
@@ -562,11 +569,6 @@ class FullSearch(SearchOfLines):
             for theirs in self.communicator.allgather(found.tobytes())
         ]
         self.finder.choose_among(ids, np.concatenate(rows, axis=1).view(found.dtype))
-
-    def too_small(self, ids):
-        """Whether splits that were found loosely make a child of too few rows, which are counted now."""
-        counts = self.finder.count_left_of(ids, threads_for(self.n_threads, self.n_rows(ids)))
-        return self.finder.too_small(ids, self.communicator.allreduce(counts))
 
     def find_counting(self, ids, features):
         """Search leaves that have lines, by these and the numbers of rows in their cells.
@@ -603,6 +605,23 @@ class FullSearch(SearchOfLines):
         n_threads = threads_for(self.n_threads, len(rows) * self.packing.n_bytes)
         builder.build(np.arange(len(leaves), dtype=np.int32), self.rows.bits, self.rows.same, n_threads)
         return counts
+
+    def verify(self, ids, features):
+        """Search leaves again where splits found loosely make a child of too few rows of all ranks."""
+        left = self.finder.count_left_of(ids, threads_for(self.n_threads, self.n_rows(ids)))
+        left = self.communicator.allreduce(left)
+        least = np.minimum(left, self.leaves["total"]["count"][ids] - left)
+        small = (least < self.min_samples_leaf) & (self.leaves["split"]["feature"][ids] >= 0)
+        self.find_counting(ids[small], features[small] if len(features) > 1 else features)
+
+    def search_again(self, ids):
+        if self.communicator.alone:
+            super().search_again(ids)
+            return
+        has_line = self.leaves["histogram"][ids] >= 0
+        for some, features in self.candidates(ids[has_line]):
+            self.find_counting(some, features)
+        self.find_directly(ids[~has_line])
 
     def find_directly(self, ids):
         """Search leaves from their rows."""
@@ -651,13 +670,21 @@ class CoarseToFine(SearchOfLines):
                 return ids
         else:
             self.refine_together(ids)
+        return self.with_split(ids)
+
+    def with_split(self, ids):
+        """Those of some leaves that have a split."""
         split = self.leaves["split"]["feature"][ids] >= 0
         self.forget(ids[~split])
         return ids[split]
+
+    def search_again(self, ids):
+        if self.communicator.alone:
+            self.finder.search_again(ids, None, self.n_threads)
+        else:
+            self.find_in_all_rows(ids, self.leaves["shortlist"][ids])
 
     def refine_together(self, ids):
         """The best split of each leaf among the features of its shortlist, over all bins."""
         sums = self.finder.sums_of_shortlists(ids, threads_for(self.n_threads, 4 * self.n_rows(ids)))
         self.finder.scan_shortlists(ids, self.communicator.allreduce(sums))
-        if not self.rows.same:
-            self.verify(ids, self.leaves["shortlist"][ids])
