@@ -1,9 +1,22 @@
-/* The features that a leaf looks at: drawn without repetition, then in rising order. */
+/* Rows drawn each on its own, and the features that a leaf looks at: without repetition, in rising order. */
 #ifndef RANKTREES_DRAWING_H
 #define RANKTREES_DRAWING_H
 
 #include "bins.h"
 #include "portable.h"
+#include "simd.h"
+
+/* Uniform numbers in [0, 1) by (key, number): of the rows first, first + 1 ..., or of those that have numbers. */
+EACH_WIDTH(void, draw_uniforms,
+           (uint64_t key, int64_t first, const int64_t *RESTRICT numbers, int64_t n, double *RESTRICT out),
+           (key, first, numbers, n, out)) {
+    if (numbers)
+        for (int64_t i = 0; i < n; i++)
+            out[i] = portable_uniform(portable_draw(key, (uint64_t)numbers[i]));
+    else
+        for (int64_t i = 0; i < n; i++)
+            out[i] = portable_uniform(portable_draw(key, (uint64_t)(first + i)));
+}
 
 /* Sort n items, all different and below 64 * n_words: each marks its bit. The marks are 0 before and afterwards. */
 static inline void sort_by_marks(int32_t *items, int64_t n, uint64_t *marks, int64_t n_words) {

@@ -1,25 +1,57 @@
 """Random draws that depend on nothing but (seed, stream, counter)."""
 import numpy as np
 
-from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
 from records cimport portable_key, portable_random, portable_shuffle, portable_uniform
 
 cdef extern from "drawing.h" nogil:
+    void draw_uniforms(uint64_t key, int64_t first, const int64_t* numbers, int64_t n, double* out) noexcept
     void draw_some(
         int32_t* line, int64_t first, int64_t last, int64_t n, uint64_t key, uint64_t leaf, uint64_t* marks,
         int64_t n_words,
     ) noexcept
 
+cdef enum:
+    DRAWN_TOGETHER = 1024
+
 
 def uniforms(uint64_t seed, uint64_t stream, double[::1] out, const int64_t[::1] numbers=None):
     """out[i] uniform in [0, 1), by (seed, stream, numbers[i]); without numbers by (seed, stream, i)."""
-    cdef int64_t i
     cdef const int64_t* own = &numbers[0] if numbers is not None and numbers.shape[0] else NULL
+    if out.shape[0]:
+        draw_uniforms(portable_key(seed, stream), 0, own, out.shape[0], &out[0])
+
+
+def draw_below(
+    uint64_t seed, uint64_t stream, double share,
+    const int64_t[::1] numbers,         # IN   of the rows, or None: 0, 1 ...
+    const uint8_t[::1] among,           # IN   which of them may be drawn, or None: all
+    uint32_t[::1] drawn,                # OUT  those whose uniform number is below the share, rising,
+    uint32_t[::1] left_out,             # OUT  and the others; both have room for all
+):
+    """How many are drawn."""
+    cdef int64_t n = drawn.shape[0], n_drawn = 0, n_left = 0, first, size, i, k
+    cdef const int64_t* own = &numbers[0] if numbers is not None and n else NULL
+    cdef const uint8_t* may = &among[0] if among is not None and n else NULL
+    cdef uint64_t key = portable_key(seed, stream)
+    cdef double[DRAWN_TOGETHER] uniforms
+    cdef int64_t is_drawn
     with nogil:
-        for i in range(out.shape[0]):
-            out[i] = portable_uniform(portable_random(seed, stream, own[i] if own != NULL else i))
+        for k in range((n + DRAWN_TOGETHER - 1) // DRAWN_TOGETHER):
+            first = k * DRAWN_TOGETHER
+            size = min(DRAWN_TOGETHER, n - first)
+            draw_uniforms(key, first, own + first if own != NULL else NULL, size, uniforms)
+            for i in range(size):  # both are written, and one of them counts: no branch to guess
+                is_drawn = uniforms[i] < share
+                if may != NULL:
+                    is_drawn &= may[first + i]
+                drawn[n_drawn] = first + i
+                left_out[n_left] = first + i
+                n_drawn += is_drawn
+                n_left += 1 - is_drawn
+    return n_drawn
 
 
 def draws(uint64_t seed, uint64_t stream, uint32_t[::1] times, int64_t n_draws):

@@ -39,28 +39,43 @@ class RowSampler:
         self.subsample = subsample
         self.query_subsample = query_subsample
         self.seed = seed
+        self._lists = np.empty(
+            (2, offsets[-1]), np.uint32
+        )  # made once: the system takes its time over new memory
 
     def draw(self, iteration):
-        """The rows drawn for a round, None if all are, and the rows left out; both rising, uint32."""
+        """The rows drawn for a round, None if all are, and the rows left out; both rising, uint32.
+
+        The next draw overwrites them.
+        """
         if self.subsample >= 1.0 and self.query_subsample >= 1.0:
             return None, np.empty(0, np.uint32)
-        drawn = np.ones(self.offsets[-1], bool)
+        among = None
         if self.query_subsample < 1.0:
-            n_queries, numbers = len(self.offsets) - 1, self.share.query_numbers
-            queries = self._draw(n_queries, numbers, self.query_subsample, stream(iteration, QUERIES))
-            drawn &= np.repeat(queries, np.diff(self.offsets))
-        if self.subsample < 1.0:
-            numbers, among = self.share.row_numbers, drawn if self.query_subsample < 1.0 else None
-            drawn &= self._draw(len(drawn), numbers, self.subsample, stream(iteration, ROWS), among)
-        return np.flatnonzero(drawn).astype(np.uint32), np.flatnonzero(~drawn).astype(np.uint32)
+            is_drawn, lists = (
+                np.zeros(len(self.offsets) - 1, bool),
+                np.empty((2, len(self.offsets) - 1), np.uint32),
+            )
+            number = stream(iteration, QUERIES)
+            is_drawn[self._draw(lists, self.share.query_numbers, self.query_subsample, number)[0]] = True
+            among = np.repeat(is_drawn, np.diff(self.offsets))
+        return self._draw(self._lists, self.share.row_numbers, self.subsample, stream(iteration, ROWS), among)
 
-    def _draw(self, n, numbers, share, number, among=None):
-        uniforms = np.empty(n)
-        sampling.uniforms(self.seed, number, uniforms, numbers)
-        if among is not None:
-            uniforms[~among] = 1.0
-        lowest = self.share.communicator.allreduce(np.array([uniforms.min(initial=1.0)]), "min")
-        return (uniforms < share) | (uniforms <= lowest)  # at least one
+    def _draw(self, lists, numbers, share, number, among=None):
+        drawn, left_out = lists
+        draw = self.seed, number, share, numbers, None if among is None else among.view(np.uint8)
+        n_drawn = sampling.draw_below(*draw, drawn, left_out)
+        if not self.share.communicator.allreduce(np.array([n_drawn]))[0]:  # at least one
+            n_drawn = self._draw_lowest(*draw, drawn, left_out)
+        return drawn[:n_drawn], left_out[: len(drawn) - n_drawn]
+
+    def _draw_lowest(self, seed, number, _, numbers, among, drawn, left_out):
+        uniforms = np.empty(len(drawn))
+        sampling.uniforms(seed, number, uniforms, numbers)
+        own = uniforms if among is None else uniforms[among.astype(bool)]
+        lowest = self.share.communicator.allreduce(np.array([own.min(initial=1.0)]), "min")
+        share = np.nextafter(lowest[0], 2.0)
+        return sampling.draw_below(seed, number, share, numbers, among, drawn, left_out)
 
 
 class Bootstrap:
