@@ -279,12 +279,16 @@ def timed(start, names, options):
     return per_tree, whole, refusals
 
 
+def chosen_among(libraries, options):
+    return [name for name in libraries if name == "ranktrees" or options.only in name]
+
+
 def speed(options, folder):
     """Time per tree, and of the whole fit."""
     save_rows(options, folder)
     for contest, libraries in CONTESTS.items():
         start = partial(process_of, fitting, contest, folder, options)
-        chosen = [name for name in libraries if name == "ranktrees" or options.only in name]
+        chosen = chosen_among(libraries, options)
         per_tree, whole, refusals = timed(start, chosen, options)
         print(f"| {contest} | ms per tree | ours / its | {options.trees} trees, s | ours / its |")
         print("|---|---|---|---|---|")
@@ -366,7 +370,7 @@ def memory(options, folder):
         start = partial(process_of, peaking, contest, folder, options)
         print(f"| {contest} | peak / float32 input | bytes per row |\n|---|---|---|")
         refusals = {}
-        for library in libraries:
+        for library in chosen_among(libraries, options):
             answers, refused = interleaved(start, [library], [])
             refusals |= refused
             for (peak,) in answers.values():
@@ -441,7 +445,7 @@ def main():
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--leaves", type=int, default=64)
     parser.add_argument("--trees", type=int, default=100)
-    parser.add_argument("--only", default="", help="ours, and libraries whose name has this in it (speed)")
+    parser.add_argument("--only", default="", help="ours, and libraries whose name has this in it (speed, memory)")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         globals()[options.what](options, Path(folder))
