@@ -445,7 +445,9 @@ def main():
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--leaves", type=int, default=64)
     parser.add_argument("--trees", type=int, default=100)
-    parser.add_argument("--only", default="", help="ours, and libraries with this in their name (speed, memory)")
+    parser.add_argument(
+        "--only", default="", help="ours, and libraries with this in their name (speed, memory)"
+    )
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         globals()[options.what](options, Path(folder))
