@@ -420,10 +420,19 @@ cdef void query_gradients(
 cdef double mean_swap(int64_t n, const double* worth, const double* apart, int64_t top) noexcept nogil:
     """What swapping two rows of a random order is worth on average; without worths, 1 where it counts."""
     cdef double below = 0.0, gaps = 0.0, swaps = 0.0
-    cdef int64_t rank
+    cdef int64_t rank, other
+    cdef bint falls = True
+    for rank in range(1, n if worth != NULL else 0):
+        falls &= worth[rank] <= worth[rank - 1]
     for rank in range(n - 1, -1, -1):
-        if rank < top:
-            swaps += n - 1 - rank if worth == NULL else (n - 1 - rank) * worth[rank] - below + gaps
+        if rank < top and worth == NULL:
+            swaps += n - 1 - rank
+        elif rank < top and falls:  # no need to look at every two ranks
+            swaps += (n - 1 - rank) * worth[rank] - below + gaps
+        elif rank < top:
+            swaps += gaps
+            for other in range(rank + 1, n):
+                swaps += fabs(worth[rank] - worth[other])
         if worth != NULL:
             below += worth[rank]
         if apart != NULL:

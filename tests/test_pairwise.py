@@ -41,6 +41,7 @@ COMPILED = [
     NDCG @ 3,
     NDCG(gain="linear", discount="letor") @ 4,
     DCG(discount=[1, 0.4, 0.2]),
+    DCG(discount=[0.4, 1, 0.2]),
     ERR,
     ERR @ 2,
     ERR(max_grade=3) @ 5,
@@ -316,9 +317,9 @@ def test_noise_is_drawn_by_seed_round_and_row():
         assert (gradients_of(other, scores, 7) != first).any()
 
 
-@pytest.mark.parametrize("measure", [AP, ERR @ 3, TopLabel()], ids=repr)
+@pytest.mark.parametrize("measure", [AP, ERR @ 3, DCG(discount=[0.4, 1, 0.2]), TopLabel()], ids=repr)
 def test_equal_scores_mean_any_order(measure):
-    """The mean of a few orders drawn at random, not the order of the file."""
+    """The mean of all orders, or of a few drawn at random, not the order of the file."""
     labels, offsets = np.array([3.0, 0, 0, 1, 0, 0, 2, 0]), np.array([0, 8])
     bound = LambdaMART(measure, None, delta="cut").bind(labels, None, offsets)
     got = np.mean([gradients_of(bound, np.zeros(8), iteration)[0] for iteration in range(60)], axis=0)
