@@ -1028,8 +1028,6 @@ def interruptible():
     signal.signal(signal.SIGINT, before)
 
 
-# what joblib says of trees of a forest that it had begun
-@pytest.mark.filterwarnings("ignore:.*still being processed:UserWarning", "ignore:.*but not used:UserWarning")
 @each
 def test_interrupt(cls, rows, interruptible):
     """Measured on a busy machine of two processors: at most 0.05 s."""

@@ -1,3 +1,4 @@
+import time
 import warnings
 
 import joblib
@@ -5,9 +6,10 @@ import numpy as np
 import pytest
 
 from ranktrees import RandomForestRanker, as_measure, make_ranking
+from ranktrees.communicator import ALONE
 from ranktrees.costs import Prices
 from ranktrees.ensemble import Ensemble
-from ranktrees.forest import grow_forest
+from ranktrees.forest import _dealt, grow_forest
 from ranktrees.sampling import Bootstrap
 from ranktrees.validation import FitData
 from reference import growing as slow
@@ -227,3 +229,17 @@ def test_odd_data_can_be_learned():
         scores = forest.predict(X)
         assert np.ptp(scores) == 0
         assert y.min() <= scores[0] <= y.max()
+
+
+def test_trees_that_are_begun_are_given_up_without_a_word():
+    """As after an interrupt: what joblib would advise is of no use to who fits a forest."""
+
+    def grow(trees):
+        work = (joblib.delayed(time.sleep)(0.05) for _ in trees)
+        return joblib.Parallel(n_jobs=2, prefer="threads", return_as="generator")(work)
+
+    trees = _dealt(ALONE, 2, grow, range(50))
+    next(trees)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        trees.close()

@@ -5,6 +5,7 @@ learning techniques using regression trees for web-search ranking*, 2010, chapte
 """
 
 import itertools
+import warnings
 
 import joblib
 import numpy as np
@@ -108,7 +109,16 @@ def _dealt(communicator, n_jobs, grow, trees):
     Between two exchanges a rank grows as many as threads of the rank that has most.
     """
     if communicator.alone:
-        yield from grow(trees)
+        results = grow(trees)
+        try:
+            for result in results:  # noqa: UP028 ("yield from" would close them itself)
+                yield result
+        finally:
+            with (
+                warnings.catch_warnings()
+            ):  # joblib warns of trees that it had begun, if the fit is interrupted
+                warnings.simplefilter("ignore", UserWarning)
+                results.close()
         return
     size = communicator.size
     most = int(communicator.allreduce(np.array([n_jobs]), "max")[0])
