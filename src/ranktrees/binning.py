@@ -34,7 +34,7 @@ _EXACT_BITS = 53
 _VALUES_TO_CUT = 1 << 22
 _VALUES_TO_ENCODE = 1 << 25
 _FEWEST_COLUMNS = 8
-_BYTES_TOGETHER = 128  # of each row of a dense X: two cache lines, but no more than an eighth of it
+_BYTES_TOGETHER = 128  # of each row of a dense X: two cache lines, but no more than a sixth of it
 _COLUMNS_OF_A_LINE = 16
 _MOST_COLUMNS = 4096
 
@@ -552,7 +552,7 @@ class _DenseRows:
         if self.on_disk:
             return 1
         most = _BYTES_TOGETHER // (self.X.dtype.itemsize + 4 * weighted)
-        return max(_FEWEST_COLUMNS, min(most, self.X.shape[1] // 8))
+        return max(_FEWEST_COLUMNS, min(most, self.X.shape[1] // 6))
 
     def most_values(self):
         """How many values each column may have."""
