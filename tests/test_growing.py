@@ -7,7 +7,7 @@ from ranktrees import parallel, searching
 from ranktrees._core.dtypes import LEAF
 from ranktrees.constraints import Constraints
 from ranktrees.costs import FeatureCosts, Prices
-from ranktrees.growing import BestLeaves, WholeLayers
+from ranktrees.growing import BestLeaves, WholeLayers, most_together
 from ranktrees.sampling import FEATURES, stream
 from reference import growing as slow
 
@@ -624,7 +624,7 @@ def gains_of(*gains):
 
 
 def test_best_leaves_first_and_the_oldest_of_equals():
-    queue = BestLeaves(gains_of(1.0, 3.0, 2.0, 3.0))
+    queue = BestLeaves(gains_of(1.0, 3.0, 2.0, 3.0), one_by_one=True)
     queue.push(np.array([0, 3], np.int32))
     queue.push(np.array([1, 2], np.int32))
     assert [queue.pop(9).tolist() for _ in range(5)] == [[1], [3], [2], [0], []]
@@ -633,11 +633,15 @@ def test_best_leaves_first_and_the_oldest_of_equals():
 def test_best_leaves_are_handed_out_together_where_many_may_still_be_split():
     queue = BestLeaves(gains_of(1.0, 3.0, 2.0, 3.0))
     queue.push(np.arange(4, dtype=np.int32))
-    assert queue.pop(23).tolist() == [1, 3]
+    assert queue.pop(4).tolist() == [1, 3]
     assert queue.pop(99).tolist() == [2, 0]
-    queue = BestLeaves(gains_of(1.0, 3.0), one_by_one=True)
-    queue.push(np.arange(2, dtype=np.int32))
-    assert [queue.pop(99).tolist() for _ in range(3)] == [[1], [0], []]
+
+
+@pytest.mark.parametrize("n", range(1, 40))
+def test_leaves_split_together_come_before_all_children_of_better_ones(n):
+    """The n-th best leaf has its turn even where both children of each better one promise more."""
+    n_splits = (n - 1) + 2 * (n - 1) + 1
+    assert most_together(n_splits) == most_together(n_splits + 2) == n
 
 
 def test_best_leaves_keep_to_the_limit():
@@ -659,7 +663,7 @@ def test_whole_layer_or_its_best():
 
 
 def test_best_leaves_give_up_those_whose_turn_never_comes():
-    queue = BestLeaves(gains_of(1.0, 3.0, 2.0, 3.0))
+    queue = BestLeaves(gains_of(1.0, 3.0, 2.0, 3.0), one_by_one=True)
     queue.push(np.arange(4, dtype=np.int32))
     assert queue.give_up(4).tolist() == []
     assert queue.give_up(2).tolist() == [2, 0]

@@ -24,6 +24,8 @@ from ranktrees.sharing import ALL
 
 NUMBERED = 1 << 16  # rows that are numbered at a time
 
+ONE_BY_ONE = 16  # leaves: trees of no more are grown a split at a time
+
 
 class WholeLayers:
     """Hands out all leaves of a layer together, the best of them where only a few more may split."""
@@ -52,21 +54,25 @@ class WholeLayers:
 
 
 def most_together(n_splits):
-    """How many of the best leaves are split together, where a tree may have so many splits more."""
-    return max(1, n_splits // 8)
+    """How many of the best leaves are split together, where a tree may have so many splits more.
+
+    The last of these, too, would have its turn if it promised less than all children of the others: with 2 of
+    each of n - 1 others, and those themselves, it is the split number 3 n - 2.
+    """
+    return (n_splits + 2) // 3
 
 
 class BestLeaves:
     """Hands out the leaves that promise most; of equal ones the oldest.
 
-    Several together, where many may still be split: these would be split anyway, one after the other, if not
-    nearly all the others would be children of the first of them.
+    Several together, where many may still be split: these would be split anyway, one after the other, but for
+    grandchildren of the first of them that promise more (see `most_together`).
 
     Parameters
     ----------
     promises : callable
     one_by_one : bool
-        Whether a split may change what others promise.
+        Whether a split may change what others promise, or the leaves are so few that each counts.
     """
 
     def __init__(self, promises, one_by_one=False):
@@ -258,7 +264,8 @@ class TreeGrower:
     def _grow_leaves(self):
         """Grow from the root as the queue hands out leaves; the number of nodes."""
         if self.max_leaf_nodes:
-            queue = BestLeaves(lambda: self.promises, one_by_one=not self.prices.all_free)
+            one_by_one = self.n_leaves_allowed <= ONE_BY_ONE or not self.prices.all_free
+            queue = BestLeaves(lambda: self.promises, one_by_one)
         else:
             queue = WholeLayers(lambda: self.promises)
         n_nodes, n_leaves = 1, 1
