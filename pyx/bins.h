@@ -80,4 +80,15 @@ EACH_WIDTH(int64_t, total_of, (int64_t n, const int64_t *RESTRICT sums), (n, sum
     return total;
 }
 
+EACH_WIDTH(void, add_line, (int64_t n, const int64_t *RESTRICT part, int64_t *RESTRICT whole), (n, part, whole)) {
+    for (int64_t i = 0; i < n; i++)
+        whole[i] += part[i];
+}
+
+EACH_WIDTH(void, subtract_line, (int64_t n, const int64_t *RESTRICT part, int64_t *RESTRICT whole),
+           (n, part, whole)) {
+    for (int64_t i = 0; i < n; i++)
+        whole[i] -= part[i];
+}
+
 #endif

@@ -12,6 +12,10 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 from records cimport Digit, Leaf, shares_of_each, worth_threads
 
+cdef extern from "bins.h" nogil:
+    void add_line(int64_t n, const int64_t* part, int64_t* whole) noexcept
+    void subtract_line(int64_t n, const int64_t* part, int64_t* whole) noexcept
+
 cdef extern from "joint.h" nogil:
     ctypedef struct place_in_byte:
         pass
@@ -27,8 +31,6 @@ cdef extern from "joint.h" nogil:
     void take_margins(
         int lanes, int64_t* table, const place_in_byte* digits, int64_t n_digits, int64_t* line
     ) noexcept
-    void add_line(int64_t n, const int64_t* part, int64_t* whole) noexcept
-    void subtract_line(int64_t n, const int64_t* part, int64_t* whole) noexcept
 
 
 cdef class Builder:

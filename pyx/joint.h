@@ -132,15 +132,4 @@ EACH_WIDTH(void, take_margins,
         margins_of_lanes(2, table, digits, n_digits, line);
 }
 
-EACH_WIDTH(void, add_line, (int64_t n, const int64_t *RESTRICT part, int64_t *RESTRICT whole), (n, part, whole)) {
-    for (int64_t i = 0; i < n; i++)
-        whole[i] += part[i];
-}
-
-EACH_WIDTH(void, subtract_line, (int64_t n, const int64_t *RESTRICT part, int64_t *RESTRICT whole),
-           (n, part, whole)) {
-    for (int64_t i = 0; i < n; i++)
-        whole[i] -= part[i];
-}
-
 #endif

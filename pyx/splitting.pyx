@@ -29,6 +29,7 @@ cdef extern from "bins.h" nogil:
         pass
     two_lanes widened(int64_t sum, int bits, int same)
     void widen_cells(int64_t n, const int64_t* sums, int bits, int same, two_lanes* wide)
+    void add_line(int64_t n, const int64_t* part, int64_t* whole) noexcept
 
 cdef extern from "gains.h" nogil:
     ctypedef struct Sums "sums":
@@ -133,6 +134,9 @@ cdef enum:
     FEATURE = 32  # and scanning one feature of a coarse line
     COUNTED = 16384  # rows of a leaf that is searched again that are worth a thread
     PATIENCE = 4  # loose searches of a leaf that may go wrong
+
+# The share of the best feature's gain between cells that others need to be looked at in all bins.
+cdef double WORTH_A_LOOK = 0.8
 
 # What rounding takes at most from a sum of a gain and a price.
 cdef double ROUNDING = 2.0 ** -50
@@ -521,6 +525,7 @@ cdef class Finder:
     cdef Bin[:, ::1] cells
     cdef uint64_t[:, ::1] touched
     cdef int64_t[:, ::1] columns_scratch
+    cdef int64_t[:, :, :, ::1] shortlists
     cdef double[:, ::1] scores
     cdef int32_t[:, ::1] drawn, others
     cdef uint64_t[:, ::1] marks
@@ -542,13 +547,14 @@ cdef class Finder:
         self.signs = &self.monotone[0] if self.bounded else NULL
         self.plain = plain and not self.bounded and not np.any(is_categorical)
         n_features = codes.shape[1]
-        n_cells = max(min(n_features, GROUP), SHORTLIST) * CELLS
+        n_cells = min(n_features, GROUP) * CELLS
         n_words = (np.diff(offsets).max(initial=0) + 4095) // 4096
         self.touched = np.zeros((n_threads, 65 * n_words), np.uint64)
         if self.is_long:
             n_cells = 4096 * n_words
         self.cells = np.zeros((n_threads, n_cells), BIN)
         self.columns_scratch = np.empty((n_threads, SHORTLIST * COPIES * CELLS), np.int64)
+        self.shortlists = np.empty((0, 0, SHORTLIST, CELLS), np.int64)
         self.scores = np.empty((2, n_features))
         self.drawn, self.others = np.empty((2, n_threads, n_features), np.int32)
         self.marks = np.zeros((n_threads, n_features // 64 + 1), np.uint64)
@@ -781,7 +787,7 @@ cdef class Finder:
                         &self.scores[i, 0])
 
     cdef void choose(self, Leaf* leaf, const int32_t* features, int64_t n, double* scores) noexcept nogil:
-        """Put the features of the best scores on the shortlist; of equal ones the lower."""
+        """Put the features of the best scores on the shortlist, those nearly as good; of equal ones the lower."""
         cdef double[SHORTLIST] best
         cdef int64_t k, j, n_best = 0
         begin(leaf, self.bounded, &self.rules, &leaf.split)
@@ -803,6 +809,8 @@ cdef class Finder:
             return
         leaf.split.feature = leaf.shortlist[0]
         leaf.split.gain = leaf.promise = best[0] - own_score(leaf, self.bounded, &self.rules)
+        while best[n_best - 1] < best[0] - (1.0 - WORTH_A_LOOK) * leaf.promise:
+            n_best -= 1
         for k in range(1, n_best):  # rising, for equal gains go to the lower feature
             j = k
             while j > 0 and leaf.shortlist[j - 1] > leaf.shortlist[j]:
@@ -823,10 +831,9 @@ cdef class Finder:
         for i in range(n_ids):
             n_values += ROW * (self.leaves[ids[i]].stop - self.leaves[ids[i]].start)
         n_threads = worth_threads(n_threads, n_values, values_per_thread)
-        n_parts = min(shares_of_each(n_ids, n_threads), self.cells.shape[0])
+        n_parts = shares_of_each(n_ids, n_threads)
         if n_parts > 1:
-            for i in range(0, n_ids, n_together):
-                self.refine_together(ids[i : i + n_together], n_parts)
+            self.refine_together(ids, n_parts)
         else:
             for i in prange(
                 n_ids, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"
@@ -837,69 +844,77 @@ cdef class Finder:
         return all_split
 
     cdef void refine_alone(self, Leaf* leaf, int thread) noexcept nogil:
-        cdef Split[SHORTLIST] found
-        cdef int64_t k
-        self.fill_shortlist(leaf, 0, 1, thread, thread, 0)
-        for k in range(SHORTLIST):
-            self.scan_shortlisted(leaf, k, 1, thread, 0, &found[k])
-        conclude(leaf, found, SHORTLIST, self.bounded, &self.rules)
+        """Where hessians differ, how many rows a child has is not known yet, and not asked."""
+        cdef Split best
+        begin(leaf, self.bounded, &self.rules, &best)
+        self.scan_rows(leaf, leaf.shortlist, SHORTLIST, self.same, thread, &best)
+        conclude(leaf, &best, 1, self.bounded, &self.rules)
 
     cdef void refine_together(self, const int32_t[::1] ids, int64_t n_parts):
-        cdef int64_t n_ids = ids.shape[0], task
-        cdef Split* found = self.room_for(n_ids * SHORTLIST)
+        cdef int64_t n_ids = ids.shape[0], task, i
+        cdef int64_t[:, :, :, ::1] parts = self.shortlists
+        if n_ids > parts.shape[0] or n_parts > parts.shape[1]:
+            parts = self.shortlists = np.empty((n_ids, n_parts, SHORTLIST, CELLS), np.int64)
         with nogil, parallel(num_threads=<int>n_parts):
             for task in prange(n_ids * n_parts, schedule="dynamic"):
-                self.fill_shortlist(
-                    &self.leaves[ids[task // n_parts]], task % n_parts, n_parts, threadid(),
-                    <int>(task % n_parts), task // n_parts,
+                self.sum_shortlist(
+                    &self.leaves[ids[task // n_parts]], task % n_parts, n_parts,
+                    &parts[task // n_parts, task % n_parts, 0, 0], threadid(),
                 )
-            for task in prange(n_ids * SHORTLIST, schedule="dynamic"):
-                self.scan_shortlisted(
-                    &self.leaves[ids[task // SHORTLIST]], task % SHORTLIST, n_parts, 0, task // SHORTLIST,
-                    found + task,
-                )
-        self.conclude_all(ids, SHORTLIST)
+            for i in prange(n_ids, schedule="dynamic"):
+                self.scan_shortlist(&self.leaves[ids[i]], &parts[i, 0, 0, 0], n_parts)
 
-    cdef void fill_shortlist(
-        self, const Leaf* leaf, int64_t part, int64_t n_parts, int thread, int place, int64_t slot
+    def sums_of_shortlists(self, const int32_t[::1] ids, int n_threads):
+        """int64[n, 4, 256]: the bins of each leaf's shortlist, filled with this rank's rows."""
+        cdef int64_t[:, :, ::1] sums = np.zeros((ids.shape[0], SHORTLIST, CELLS), np.int64)
+        cdef int64_t i
+        for i in prange(
+            ids.shape[0], nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"
+        ):
+            self.sum_shortlist(&self.leaves[ids[i]], 0, 1, &sums[i, 0, 0], threadid())
+        return sums.base
+
+    def scan_shortlists(self, const int32_t[::1] ids, int64_t[:, :, ::1] sums):
+        """The best split of each leaf among its shortlist, by their bins."""
+        cdef int64_t i
+        for i in range(ids.shape[0]):
+            self.scan_shortlist(&self.leaves[ids[i]], &sums[i, 0, 0], 1)
+
+    cdef void sum_shortlist(
+        self, const Leaf* leaf, int64_t part, int64_t n_parts, int64_t* sums, int thread
     ) noexcept nogil:
-        """Fill the bins of the shortlist with a part of the leaf's rows: cells[place], of that slot."""
+        """The bins of a leaf's shortlist, filled with a part of its rows."""
         cdef const uint8_t* columns[SHORTLIST]
         cdef int n_columns = 0, k
         cdef int64_t n_rows = leaf.stop - leaf.start
-        cdef int64_t start = leaf.start + n_rows * part // n_parts
+        cdef int64_t first = leaf.start + n_rows * part // n_parts
         cdef int64_t stop = leaf.start + n_rows * (part + 1) // n_parts
         while n_columns < SHORTLIST and leaf.shortlist[n_columns] >= 0:
             columns[n_columns] = &self.columns[0, leaf.shortlist[n_columns]]
             n_columns += 1
+        if first == stop:
+            memset(sums, 0, SHORTLIST * CELLS * sizeof(int64_t))
+            return
         sum_columns(
-            n_columns, columns, &self.order[start], &self.sums[start], stop - start,
+            n_columns, columns, &self.order[first], &self.sums[first], stop - first,
             n_rows < self.order.shape[0] // 8, &self.columns_scratch[thread, 0],
         )
         for k in range(n_columns):
-            widen_cells(
-                CELLS, &self.columns_scratch[thread, k * COPIES * CELLS], self.bits, self.same,
-                <two_lanes*>&self.cells[place, (SHORTLIST * slot + k) * CELLS],
+            memcpy(
+                sums + k * CELLS, &self.columns_scratch[thread, k * COPIES * CELLS], CELLS * sizeof(int64_t)
             )
 
-    cdef void scan_shortlisted(
-        self, const Leaf* leaf, int64_t k, int64_t n_parts, int place, int64_t slot, Split* best
-    ) noexcept nogil:
-        """The best split of one feature of the shortlist, whose bins were filled in parts and are zero again.
-
-        Where hessians differ, how many rows a child has is not known yet, and not asked.
-        """
-        cdef int64_t t, c, first = (SHORTLIST * slot + k) * CELLS
-        cdef Bin* cells = &self.cells[place, first]
-        begin(leaf, self.bounded, &self.rules, best)
-        if leaf.shortlist[k] < 0:
-            return
-        for t in range(1, n_parts):
-            for c in range(CELLS):
-                bin_add(cells + c, &self.cells[place + t, first + c])
-        self.scan(cells, leaf.shortlist[k], leaf, NULL, self.same, best)
-        for t in range(n_parts):
-            memset(&self.cells[place + t, first], 0, CELLS * sizeof(Bin))
+    cdef void scan_shortlist(self, Leaf* leaf, int64_t* parts, int64_t n_parts) noexcept nogil:
+        """The best split of a leaf among its shortlist, by bins that were filled in parts."""
+        cdef Split best
+        cdef int64_t k, t
+        begin(leaf, self.bounded, &self.rules, &best)
+        for k in range(SHORTLIST):
+            if leaf.shortlist[k] >= 0:
+                for t in range(1, n_parts):
+                    add_line(CELLS, parts + (t * SHORTLIST + k) * CELLS, parts + k * CELLS)
+                self.scan_sums(leaf, leaf.shortlist[k], parts + k * CELLS, self.same, &best)
+        conclude(leaf, &best, 1, self.bounded, &self.rules)
 
     def verify(self, const int32_t[::1] ids, const int32_t[:, ::1] features, int n_threads):
         """Search leaves again where splits found loosely, in some features, make a child of too few rows.
@@ -1026,49 +1041,6 @@ cdef class Finder:
         begin(leaf, self.bounded, &self.rules, &own)
         self.scan_rows(leaf, features, width, True, thread, &own)
         conclude(leaf, &own, 1, self.bounded, &self.rules)
-
-    def sums_of_shortlists(self, const int32_t[::1] ids, int n_threads):
-        """int64[n, 4, 256]: the bins of each leaf's shortlist, filled with this rank's rows."""
-        cdef int64_t[:, :, ::1] sums = np.zeros((ids.shape[0], SHORTLIST, CELLS), np.int64)
-        cdef int64_t i
-        for i in prange(
-            ids.shape[0], nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"
-        ):
-            self.sum_shortlist(&self.leaves[ids[i]], &sums[i, 0, 0], threadid())
-        return sums.base
-
-    cdef void sum_shortlist(self, const Leaf* leaf, int64_t* sums, int thread) noexcept nogil:
-        cdef const uint8_t* columns[SHORTLIST]
-        cdef int n_columns = 0, k
-        cdef int64_t n_rows = leaf.stop - leaf.start
-        while n_columns < SHORTLIST and leaf.shortlist[n_columns] >= 0:
-            columns[n_columns] = &self.columns[0, leaf.shortlist[n_columns]]
-            n_columns += 1
-        if n_rows == 0:
-            return
-        sum_columns(
-            n_columns, columns, &self.order[leaf.start], &self.sums[leaf.start], n_rows,
-            n_rows < self.order.shape[0] // 8, &self.columns_scratch[thread, 0],
-        )
-        for k in range(n_columns):
-            memcpy(
-                sums + k * CELLS, &self.columns_scratch[thread, k * COPIES * CELLS], CELLS * sizeof(int64_t)
-            )
-
-    def scan_shortlists(self, const int32_t[::1] ids, const int64_t[:, :, ::1] sums):
-        """The best split of each leaf among its shortlist, by their bins."""
-        cdef Split[SHORTLIST] found
-        cdef Bin[CELLS] wide
-        cdef Leaf* leaf
-        cdef int64_t i, k
-        for i in range(ids.shape[0]):
-            leaf = &self.leaves[ids[i]]
-            for k in range(SHORTLIST):
-                begin(leaf, self.bounded, &self.rules, &found[k])
-                if leaf.shortlist[k] >= 0:
-                    widen_cells(CELLS, &sums[i, k, 0], self.bits, self.same, <two_lanes*>wide)
-                    self.scan(wide, leaf.shortlist[k], leaf, NULL, self.same, &found[k])
-            conclude(leaf, found, SHORTLIST, self.bounded, &self.rules)
 
     def fill(self, const int32_t[::1] ids, const int32_t[:, ::1] features):
         """BIN records, shape (n, width, 256): the bins of some features, filled with all rows of this rank.
@@ -1275,12 +1247,7 @@ cdef class Finder:
     ) noexcept nogil:
         """Sum the rows of a leaf by the codes of a few features, one number per bin, and scan these."""
         cdef const uint8_t* columns[SHORTLIST]
-        cdef Bin[CELLS] wide
-        cdef int64_t* cells
-        cdef int32_t n_bins
-        cdef int64_t j, f, n_rows = leaf.stop - leaf.start
-        cdef Rules rules = self.rules_of(leaf, exact)
-        cdef Sums total = sums_of(leaf.total)
+        cdef int64_t j, n_rows = leaf.stop - leaf.start
         for j in range(width):
             columns[j] = &self.columns[0, features[j]]
         sum_columns(
@@ -1288,12 +1255,19 @@ cdef class Finder:
             n_rows < self.order.shape[0] // 8, &self.columns_scratch[thread, 0],
         )
         for j in range(width):
-            f = features[j]
-            cells = &self.columns_scratch[thread, j * COPIES * CELLS]
-            n_bins = <int32_t>(self.offsets[f + 1] - self.offsets[f]) - 1
-            if not self.plain or may_beat(cells, n_bins, self.bits, &total, &rules, best.gain):
-                widen_cells(n_bins + 1, cells, self.bits, self.same, <two_lanes*>wide)
-                self.scan(wide, f, leaf, NULL, exact, best)
+            self.scan_sums(leaf, features[j], &self.columns_scratch[thread, j * COPIES * CELLS], exact, best)
+
+    cdef void scan_sums(
+        self, const Leaf* leaf, int64_t f, const int64_t* sums, bint exact, Split* best
+    ) noexcept nogil:
+        """Try every split of one feature whose bins hold one number each."""
+        cdef Bin[CELLS] wide
+        cdef int32_t n_bins = <int32_t>(self.offsets[f + 1] - self.offsets[f]) - 1
+        cdef Rules rules = self.rules_of(leaf, exact)
+        cdef Sums total = sums_of(leaf.total)
+        if not self.plain or may_beat(sums, n_bins, self.bits, &total, &rules, best.gain):
+            widen_cells(n_bins + 1, sums, self.bits, self.same, <two_lanes*>wide)
+            self.scan(wide, f, leaf, NULL, exact, best)
 
     cdef void add_columns(
         self, const Leaf* leaf, const int32_t* features, int64_t width, Bin* cells, uint64_t* touched

@@ -81,8 +81,8 @@ class HistGBRTRegressor(BoostedTrees, RegressorMixin, BaseEstimator):
     max_iter : int, default=200
         The number of trees.
     max_leaf_nodes : int or None, default=31
-        Leaves per tree; trees grow best leaf first, or, where more than 15 may still be added, an eighth of
-        that at a time. None: layer by layer, without a limit.
+        Leaves per tree; trees grow best leaf first, or, where they may have more than 16, a third of those
+        still allowed at a time. None: layer by layer, without a limit.
     max_depth : int or None, default=None
     min_samples_leaf : int, default=20
         Rows per leaf, at least.
@@ -92,8 +92,8 @@ class HistGBRTRegressor(BoostedTrees, RegressorMixin, BaseEstimator):
     max_bins : int, default=255
         Bins per feature, at most 255; rows without a value have one more.
     split_search : {"auto", "full", "coarse_to_fine", "exact", "streaming"}, default="auto"
-        "full" looks at every bin. "coarse_to_fine" joins them to 16 cells a feature, picks the four features
-        that seem best, and looks at all bins of those: two to three times faster, with little or no
+        "full" looks at every bin. "coarse_to_fine" joins them to 16 cells a feature, picks up to four
+        features that seem best, and looks at all bins of those: two to three times faster, with little or no
         loss of accuracy (see the performance page). "auto" does so where there are 64 features or more, none
         of them categorical, and splits choose among an eighth of them at least. "exact" makes a bin of each
         distinct value, so that every cut half-way between two neighbours is tried: the reference for the
@@ -256,8 +256,8 @@ class HistGBRTClassifier(BoostedTrees, ClassifierMixin, BaseEstimator):
     max_iter : int, default=200
         The number of trees.
     max_leaf_nodes : int or None, default=31
-        Leaves per tree; trees grow best leaf first, or, where more than 15 may still be added, an eighth of
-        that at a time. None: layer by layer, without a limit.
+        Leaves per tree; trees grow best leaf first, or, where they may have more than 16, a third of those
+        still allowed at a time. None: layer by layer, without a limit.
     max_depth : int or None, default=None
     min_samples_leaf : int, default=20
         Rows per leaf, at least.
@@ -267,8 +267,8 @@ class HistGBRTClassifier(BoostedTrees, ClassifierMixin, BaseEstimator):
     max_bins : int, default=255
         Bins per feature, at most 255; rows without a value have one more.
     split_search : {"auto", "full", "coarse_to_fine", "exact", "streaming"}, default="auto"
-        "full" looks at every bin. "coarse_to_fine" joins them to 16 cells a feature, picks the four features
-        that seem best, and looks at all bins of those: two to three times faster, with little or no
+        "full" looks at every bin. "coarse_to_fine" joins them to 16 cells a feature, picks up to four
+        features that seem best, and looks at all bins of those: two to three times faster, with little or no
         loss of accuracy (see the performance page). "auto" does so where there are 64 features or more, none
         of them categorical, and splits choose among an eighth of them at least. "exact" makes a bin of each
         distinct value, so that every cut half-way between two neighbours is tried: the reference for the
@@ -560,8 +560,8 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
     max_iter : int, default=200
         The number of trees.
     max_leaf_nodes : int or None, default=31
-        Leaves per tree; trees grow best leaf first, or, where more than 15 may still be added, an eighth of
-        that at a time. None: layer by layer, without a limit.
+        Leaves per tree; trees grow best leaf first, or, where they may have more than 16, a third of those
+        still allowed at a time. None: layer by layer, without a limit.
     max_depth : int or None, default=None
     min_samples_leaf : int, default=20
         Rows per leaf, at least.
@@ -572,8 +572,8 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
     max_bins : int, default=255
         Bins per feature, at most 255; rows without a value have one more.
     split_search : {"auto", "full", "coarse_to_fine", "exact", "streaming"}, default="auto"
-        "full" looks at every bin. "coarse_to_fine" joins them to 16 cells a feature, picks the four features
-        that seem best, and looks at all bins of those: two to three times faster, with little or no
+        "full" looks at every bin. "coarse_to_fine" joins them to 16 cells a feature, picks up to four
+        features that seem best, and looks at all bins of those: two to three times faster, with little or no
         loss of accuracy (see the performance page). "auto" does so where there are 64 features or more, none
         of them categorical, and splits choose among an eighth of them at least. "exact" makes a bin of each
         distinct value, so that every cut half-way between two neighbours is tried: the reference for the

@@ -20,6 +20,7 @@ SMOOTHING = 10.0
 NOISE = 2.0**-40
 CELLS = 15  # of values, in a coarse search
 SHORTLIST = 4
+WORTH_A_LOOK = 0.8
 
 
 # ---- rounding ---------------------------------------------------------------------------------------
@@ -355,7 +356,11 @@ def rank(codes, bins, leaf, features, cells, rules, same):
         score = best_of_cells(bins, leaf, here, sign, rules, same) - prices[feature]
         scores.append((-score, int(feature)))
     scores = sorted(score for score in scores if -score[0] > own + (NOISE * own + rules.min_gain))[:SHORTLIST]
-    return (-scores[0][0] - own, sorted(feature for _, feature in scores)) if scores else None
+    if not scores:
+        return None
+    gain = -scores[0][0] - own
+    least = -scores[0][0] - (1.0 - WORTH_A_LOOK) * gain
+    return gain, sorted(feature for score, feature in scores if -score >= least)
 
 
 # ---- partition and growth ---------------------------------------------------------------------------
@@ -482,7 +487,7 @@ def grow(
         if not opened:
             break
         if max_leaf_nodes:
-            n_together = max(1, (most - n_leaves) // 8) if free else 1
+            n_together = (most - n_leaves + 2) // 3 if free and most > 16 else 1
             opened = sorted(opened, key=lambda i: (-nodes[i].promise, i))[:n_together]
         n_nodes, paid = len(nodes), []
         for i in opened:
