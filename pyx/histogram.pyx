@@ -231,7 +231,7 @@ cdef class Builder:
         n_shares = min(shares_of_each(n_ids, n_threads), self.n_blocks)
         for task in prange(
             n_ids * n_shares, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1,
-            schedule="static",
+            schedule="dynamic",
         ):
             i = task % n_ids
             if not self.pays_by_rows(&self.leaves[ids[i]], n_threads):
