@@ -135,7 +135,7 @@ def simulated(seed, logger, n_queries=200, n_sessions=20):
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_propensities_are_found_where_rows_are_shown_at_random(seed):
-    (X, _, _), log, _ = simulated(seed, "random")
+    (X, _, _), log, _ = simulated(seed, "random", n_sessions=40)
     ranker = LambdaMARTRanker(max_iter=30, bias_norm=0.0, random_state=0)
     ranker.fit(X[log.rows], log.target, qid=log.qid, position=log.position)
     errors = ranker.propensities_ / log.propensities
