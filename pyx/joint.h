@@ -16,6 +16,7 @@ enum {
     TABLE = 256,
     BLOCK = 8,          /* bytes */
     CHUNK = 512,        /* rows */
+    PART = 64,          /* rows of a chunk: while they are added up, some of the next chunk are fetched */
     STEP = CHUNK + 8,   /* not a power of two, which would fall into the same lines of the cache */
     FETCHED_AHEAD = 24  /* rows */
 };
@@ -63,24 +64,32 @@ INLINE uint64_t eight_bytes(const uint8_t *bytes) {
     return word;
 }
 
+/* Fetch the bytes from ``from`` to ``to`` of some rows. */
+INLINE void fetch_rows(const uint8_t *bytes, int64_t n_bytes, int64_t from, int64_t to, const uint32_t *rows, int64_t n) {
+    for (int64_t i = 0; i < n; i++) {
+        const uint8_t *row = bytes + rows[i] * n_bytes;
+        for (int64_t b = from; b < to; b += 64)
+            prefetch_line(row + b);
+        prefetch_line(row + to - 1);
+    }
+}
+
 /* Fill the tables of the blocks first..last-1 with n rows. Eight bytes behind the last row are read, too.
  * scratch: (last - first) * STEP words, then 2 * CHUNK more. */
 static void fill_tables(int lanes, const uint8_t *bytes, int64_t n_bytes, const uint32_t *rows,
                         const int64_t *sums, int64_t n, int bits, int same, int64_t first, int64_t last,
                         uint64_t *scratch, int64_t *tables) {
+    const int64_t from = first * BLOCK, to = last * BLOCK, n_parts = (last - first) * (CHUNK / PART);
     two_lanes *wide = (two_lanes *)(scratch + (last - first) * STEP);
-    memset(tables + first * BLOCK * TABLE * lanes, 0, (last - first) * BLOCK * TABLE * lanes * sizeof(int64_t));
+    memset(tables + from * TABLE * lanes, 0, (to - from) * TABLE * lanes * sizeof(int64_t));
     for (int64_t chunk = 0; chunk < n; chunk += CHUNK) {
         const int64_t m = n - chunk < CHUNK ? n - chunk : CHUNK;
+        const int64_t coming = n - chunk - m < CHUNK ? n - chunk - m : CHUNK;
         const uint32_t *row = rows + chunk;
-        const int64_t fetched = n - chunk < m + FETCHED_AHEAD ? n - chunk - FETCHED_AHEAD : m;
+        int64_t part = 0;
         for (int64_t i = 0; i < m; i++) {
-            if (i < fetched) {
-                const uint8_t *ahead = bytes + row[i + FETCHED_AHEAD] * n_bytes;
-                for (int64_t b = first * BLOCK; b < last * BLOCK; b += 64)
-                    prefetch_line(ahead + b);
-                prefetch_line(ahead + last * BLOCK - 1);
-            }
+            if (i + FETCHED_AHEAD < m)
+                fetch_rows(bytes, n_bytes, from, to, row + i + FETCHED_AHEAD, 1);
             const uint8_t *own = bytes + row[i] * n_bytes;
             for (int64_t b = first; b < last; b++)
                 scratch[(b - first) * STEP + i] = eight_bytes(own + b * BLOCK);
@@ -91,10 +100,14 @@ static void fill_tables(int lanes, const uint8_t *bytes, int64_t n_bytes, const 
             const uint64_t *block = scratch + (b - first) * STEP;
             int64_t *own = tables + b * BLOCK * TABLE * lanes;
             const int64_t used = n_bytes - b * BLOCK;
-            if (lanes == 1)
-                add_block(1, used, m, block, sums + chunk, own);
-            else
-                add_block(2, used, m, block, wide, own);
+            for (int64_t i = 0; i < m; i += PART, part++) {
+                const int64_t k = m - i < PART ? m - i : PART, fetched = coming * part / n_parts;
+                fetch_rows(bytes, n_bytes, from, to, row + m + fetched, coming * (part + 1) / n_parts - fetched);
+                if (lanes == 1)
+                    add_block(1, used, k, block + i, sums + chunk + i, own);
+                else
+                    add_block(2, used, k, block + i, wide + i, own);
+            }
         }
     }
 }
