@@ -23,14 +23,11 @@ cdef extern from "joint.h" nogil:
     enum: BLOCK
     enum: CHUNK
     enum: STEP
-    void fill_tables(
-        int lanes, const uint8_t* bytes, int64_t n_bytes, const uint32_t* rows, const int64_t* sums,
-        int64_t n,
-        int bits, int same, int64_t first, int64_t last, uint64_t* scratch, int64_t* tables,
-    ) noexcept
-    void take_margins(
-        int lanes, int64_t* table, const place_in_byte* digits, int64_t n_digits, int64_t* line
-    ) noexcept
+    void fill_line(
+        int lanes, const uint8_t* bytes, int64_t n_bytes, const place_in_byte* digits,
+        const int64_t* first_digit, const uint32_t* rows, const int64_t* sums, int64_t n, int bits, int same,
+        int64_t first, int64_t last, uint64_t* scratch, int64_t* tables, int64_t* line,
+    ) noexcept nogil
 
 
 cdef class Builder:
@@ -250,18 +247,11 @@ cdef class Builder:
         int thread, int64_t* line,
     ) noexcept nogil:
         """The cells of the blocks first..last-1, from the rows order[start:stop]."""
-        cdef int64_t byte
-        cdef int64_t* table = &self.tables[thread, 0]
-        fill_tables(
-            self.lanes, &self.bytes[0, 0], self.bytes.shape[1], &self.order[0] + start, &self.sums[0] + start,
-            stop - start, bits, same, first, last, &self.scratch[thread, 0], table,
+        fill_line(
+            self.lanes, &self.bytes[0, 0], self.bytes.shape[1], <const place_in_byte*>&self.digits[0],
+            &self.first_digit[0], &self.order[0] + start, &self.sums[0] + start, stop - start, bits, same,
+            first, last, &self.scratch[thread, 0], &self.tables[thread, 0], line,
         )
-        for byte in range(first * BLOCK, min(last * BLOCK, self.bytes.shape[1])):
-            take_margins(
-                self.lanes, table + byte * TABLE * self.lanes,
-                <const place_in_byte*>&self.digits[self.first_digit[byte]],
-                self.first_digit[byte + 1] - self.first_digit[byte], line,
-            )
 
     cdef void build_by_rows(self, const Leaf* leaf, int bits, bint same, int n_threads) noexcept:
         cdef int64_t n_rows = leaf.stop - leaf.start, width = self.n_cells * self.lanes, t, k, first

@@ -6,7 +6,8 @@
  *   line     the sums by the cells of every feature: the margins of the tables
  *
  * Eight bytes are a block. The blocks of a chunk of rows are first copied side by side: what follows then runs
- * through memory in order, and the eight tables of a block (16 or 32 KiB) stay in the nearest cache. */
+ * through memory in order, and the eight tables of a block (16 or 32 KiB) stay in the nearest cache; where one
+ * chunk is all, from the first zero to the margins. */
 #ifndef RANKTREES_JOINT_H
 #define RANKTREES_JOINT_H
 
@@ -74,44 +75,6 @@ INLINE void fetch_rows(const uint8_t *bytes, int64_t n_bytes, int64_t from, int6
     }
 }
 
-/* Fill the tables of the blocks first..last-1 with n rows. Eight bytes behind the last row are read, too.
- * scratch: (last - first) * STEP words, then 2 * CHUNK more. */
-static void fill_tables(int lanes, const uint8_t *bytes, int64_t n_bytes, const uint32_t *rows,
-                        const int64_t *sums, int64_t n, int bits, int same, int64_t first, int64_t last,
-                        uint64_t *scratch, int64_t *tables) {
-    const int64_t from = first * BLOCK, to = last * BLOCK, n_parts = (last - first) * (CHUNK / PART);
-    two_lanes *wide = (two_lanes *)(scratch + (last - first) * STEP);
-    memset(tables + from * TABLE * lanes, 0, (to - from) * TABLE * lanes * sizeof(int64_t));
-    for (int64_t chunk = 0; chunk < n; chunk += CHUNK) {
-        const int64_t m = n - chunk < CHUNK ? n - chunk : CHUNK;
-        const int64_t coming = n - chunk - m < CHUNK ? n - chunk - m : CHUNK;
-        const uint32_t *row = rows + chunk;
-        int64_t part = 0;
-        for (int64_t i = 0; i < m; i++) {
-            if (i + FETCHED_AHEAD < m)
-                fetch_rows(bytes, n_bytes, from, to, row + i + FETCHED_AHEAD, 1);
-            const uint8_t *own = bytes + row[i] * n_bytes;
-            for (int64_t b = first; b < last; b++)
-                scratch[(b - first) * STEP + i] = eight_bytes(own + b * BLOCK);
-        }
-        if (lanes == 2)
-            widen(m, sums + chunk, bits, same, wide);
-        for (int64_t b = first; b < last; b++) {
-            const uint64_t *block = scratch + (b - first) * STEP;
-            int64_t *own = tables + b * BLOCK * TABLE * lanes;
-            const int64_t used = n_bytes - b * BLOCK;
-            for (int64_t i = 0; i < m; i += PART, part++) {
-                const int64_t k = m - i < PART ? m - i : PART, fetched = coming * part / n_parts;
-                fetch_rows(bytes, n_bytes, from, to, row + m + fetched, coming * (part + 1) / n_parts - fetched);
-                if (lanes == 1)
-                    add_block(1, used, k, block + i, sums + chunk + i, own);
-                else
-                    add_block(2, used, k, block + i, wide + i, own);
-            }
-        }
-    }
-}
-
 /* The margins of one table: its digits from the last to the first, each summed out once it is known. */
 INLINE void margins_of_lanes(int lanes, int64_t *RESTRICT table, const place_in_byte *digits, int64_t n_digits,
                              int64_t *RESTRICT line) {
@@ -143,6 +106,49 @@ EACH_WIDTH(void, take_margins,
         margins_of_lanes(1, table, digits, n_digits, line);
     else
         margins_of_lanes(2, table, digits, n_digits, line);
+}
+
+/* Fill the cells of the blocks first..last-1 with n rows. Eight bytes behind the last row are read, too.
+ * scratch: (last - first) * STEP words, then 2 * CHUNK more; tables: one for each byte. */
+static void fill_line(int lanes, const uint8_t *bytes, int64_t n_bytes, const place_in_byte *digits,
+                      const int64_t *first_digit, const uint32_t *rows, const int64_t *sums, int64_t n, int bits,
+                      int same, int64_t first, int64_t last, uint64_t *scratch, int64_t *tables, int64_t *line) {
+    const int64_t from = first * BLOCK, to = last * BLOCK, n_parts = (last - first) * (CHUNK / PART);
+    two_lanes *wide = (two_lanes *)(scratch + (last - first) * STEP);
+    for (int64_t chunk = 0; chunk == 0 || chunk < n; chunk += CHUNK) {
+        const int64_t m = n - chunk < CHUNK ? n - chunk : CHUNK;
+        const int64_t coming = n - chunk - m < CHUNK ? n - chunk - m : CHUNK;
+        const uint32_t *row = rows + chunk;
+        int64_t part = 0;
+        for (int64_t i = 0; i < m; i++) {
+            if (i + FETCHED_AHEAD < m)
+                fetch_rows(bytes, n_bytes, from, to, row + i + FETCHED_AHEAD, 1);
+            const uint8_t *own = bytes + row[i] * n_bytes;
+            for (int64_t b = first; b < last; b++)
+                scratch[(b - first) * STEP + i] = eight_bytes(own + b * BLOCK);
+        }
+        if (lanes == 2)
+            widen(m, sums + chunk, bits, same, wide);
+        for (int64_t b = first; b < last; b++) {
+            const uint64_t *block = scratch + (b - first) * STEP;
+            int64_t *own = tables + b * BLOCK * TABLE * lanes;
+            const int64_t used = n_bytes - b * BLOCK < BLOCK ? n_bytes - b * BLOCK : BLOCK;
+            if (chunk == 0)
+                memset(own, 0, used * TABLE * lanes * sizeof *own);
+            for (int64_t i = 0; i < m; i += PART, part++) {
+                const int64_t k = m - i < PART ? m - i : PART, fetched = coming * part / n_parts;
+                fetch_rows(bytes, n_bytes, from, to, row + m + fetched, coming * (part + 1) / n_parts - fetched);
+                if (lanes == 1)
+                    add_block(1, used, k, block + i, sums + chunk + i, own);
+                else
+                    add_block(2, used, k, block + i, wide + i, own);
+            }
+            if (chunk + m == n)
+                for (int64_t byte = b * BLOCK; byte < b * BLOCK + used; byte++)
+                    take_margins(lanes, tables + byte * TABLE * lanes, digits + first_digit[byte],
+                                 first_digit[byte + 1] - first_digit[byte], line);
+        }
+    }
 }
 
 #endif
