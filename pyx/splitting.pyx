@@ -17,6 +17,7 @@ from libc.math cimport INFINITY, fabs
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
+from gains cimport Rules, Sums, hessian_of_rows, least_score, own_score_of, score_children
 from records cimport (
     Bin, Leaf, Split, best_value, bytes_of, chunk_of, portable_key, shares_of_each, worth_threads,
 )
@@ -30,28 +31,6 @@ cdef extern from "bins.h" nogil:
     two_lanes widened(int64_t sum, int bits, int same)
     void widen_cells(int64_t n, const int64_t* sums, int bits, int same, two_lanes* wide)
     void add_line(int64_t n, const int64_t* part, int64_t* whole) noexcept
-
-cdef extern from "gains.h" nogil:
-    ctypedef struct Sums "sums":
-        double gradient
-        double hessian
-        double count
-    ctypedef struct Rules "rules":
-        double l2
-        double min_gain
-        double gradient_unit
-        double hessian_unit
-        double min_samples_leaf
-        double min_hessian
-        int first_side
-        int last_side
-    double own_score_of(const Sums* total, const Rules* rule)
-    double least_score(double own_score, const Rules* rule)
-    double hessian_of_rows(const Sums* total, double share, const Rules* rule)
-    void score_children(
-        int32_t n, const double* gradients, const double* hessians, const double* counts,
-        const Sums* extra, const Sums* total, const Rules* rule, double* scores,
-    ) noexcept
 
 cdef extern from "columns.h" nogil:
     enum: COPIES
@@ -787,7 +766,7 @@ cdef class Finder:
                         &self.scores[i, 0])
 
     cdef void choose(self, Leaf* leaf, const int32_t* features, int64_t n, double* scores) noexcept nogil:
-        """Put the features of the best scores on the shortlist, those nearly as good; of equal ones the lower."""
+        """Put the best features on the shortlist, and those nearly as good; of equal ones the lower."""
         cdef double[SHORTLIST] best
         cdef int64_t k, j, n_best = 0
         begin(leaf, self.bounded, &self.rules, &leaf.split)
@@ -826,7 +805,6 @@ cdef class Finder:
         leaves have a split.
         """
         cdef int64_t i, n_ids = ids.shape[0], n_values = 0, n_parts
-        cdef int64_t n_together = self.cells.shape[1] // (SHORTLIST * CELLS)
         cdef bint all_split = True
         for i in range(n_ids):
             n_values += ROW * (self.leaves[ids[i]].stop - self.leaves[ids[i]].start)

@@ -16,15 +16,15 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from ranktrees.combining import FORMS, checked_interval, curve_of
 from ranktrees.measures import Measure, as_measure
+from ranktrees.meta import ScoredByMeasure, scores_by
 from ranktrees.model_selection import fitted_clone, folds_of_rows
 from ranktrees.parallel import effective_n_threads
-from ranktrees.transfer import _score
-from ranktrees.validation import check_columns, check_fit, check_score, is_fitted, unchanged_on_failure
+from ranktrees.validation import check_columns, check_fit, is_fitted, unchanged_on_failure
 
 __all__ = ["BlendRanker"]
 
 
-class BlendRanker(MetaEstimatorMixin, RegressorMixin, _BaseComposition):
+class BlendRanker(ScoredByMeasure, MetaEstimatorMixin, RegressorMixin, _BaseComposition):
     r"""Several rankers as one: the weighted sum of their scores, with the weights that suit a measure best.
 
     .. math:: s(x) = \sum_m w_m\, s_m(x)
@@ -230,7 +230,7 @@ class BlendRanker(MetaEstimatorMixin, RegressorMixin, _BaseComposition):
                 delayed(fitted_clone)(model, X, y, sample_weight, queries) for model in models
             )
         if isinstance(self.cv, str):
-            return np.column_stack([_score(model, X) for model in self.estimators_])
+            return np.column_stack([scores_by(model, X) for model in self.estimators_])
         folds = folds_of_rows(self.cv, X, y, queries, stratify=False)
         said = Parallel(n_jobs=self.n_jobs)(
             delayed(_scores_of_fold)(model, X, y, sample_weight, queries, *fold)
@@ -289,39 +289,10 @@ class BlendRanker(MetaEstimatorMixin, RegressorMixin, _BaseComposition):
         check_is_fitted(self)
         check_columns(self, X, reset=False)
         scores = [
-            _score(model, X) if weight else np.zeros(_num_samples(X))
+            scores_by(model, X) if weight else np.zeros(_num_samples(X))
             for model, weight in zip(self.estimators_, self.weights_, strict=True)
         ]
         return _blend(scores, self.weights_)
-
-    def score(self, X, y, sample_weight=None, *, qid=None, groups=None):
-        """The mean of `measure` over the queries.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
-        y : array-like of shape (n_rows,)
-            Labels. A pandas Series whose index has a level named "qid" brings the query ids along.
-        sample_weight : array-like of shape (n_rows,), default=None
-            A query weighs as much as its rows on average.
-        qid, groups : array-like of shape (n_rows,), default=None
-            The query of each row, in any order; two names for the same thing.
-
-        Returns
-        -------
-        score : float
-            Higher is better. NaN, with an ``UndefinedMetricWarning``, where no query counts.
-
-        Raises
-        ------
-        ValueError
-            If the model was fitted with query ids and none are given here.
-        """
-        check_is_fitted(self)
-        data = check_score(self, X, y, sample_weight, qid=qid, groups=groups, read_rows=False)
-        scores = self.predict(X)
-        scores = scores if data.order is None else scores[data.order]
-        return as_measure(self.measure).signed_mean(data.labels, scores, data.offsets, data.weights)
 
 
 def _blend(scores, weights):
@@ -341,4 +312,4 @@ def _scores_of_fold(estimator, X, y, sample_weight, queries, train, test):
         None if sample_weight is None else _safe_indexing(sample_weight, train),
         None if queries is None else queries[train],
     )
-    return _score(model, _safe_indexing(X, test))
+    return scores_by(model, _safe_indexing(X, test))

@@ -32,9 +32,10 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_parameter
 
 from ranktrees.estimators import LambdaMARTRanker
-from ranktrees.measures import Measure, as_measure, gains
+from ranktrees.measures import Measure, gains
+from ranktrees.meta import ScoredByMeasure
 from ranktrees.sampling import hold_out
-from ranktrees.validation import check_columns, check_fit, check_score, qid_of, unchanged_on_failure
+from ranktrees.validation import check_columns, check_fit, qid_of, unchanged_on_failure
 
 __all__ = ["OrdinalRanker", "class_probabilities", "least_squares_values", "nearest_rising"]
 
@@ -46,7 +47,7 @@ FORMULAS = {
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class OrdinalRanker(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
+class OrdinalRanker(ScoredByMeasure, MetaEstimatorMixin, RegressorMixin, BaseEstimator):
     r"""Ordinal classification as a way to rank (McRank): how likely is each grade?
 
     For each grade :math:`c` but the highest, a clone of the estimator learns the event :math:`y \le c`. What
@@ -294,35 +295,6 @@ class OrdinalRanker(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         for probability, value in zip(probabilities.T, self.values_, strict=True):
             scores += probability * value  # a dot product's rounding may depend on where a row stands
         return scores
-
-    def score(self, X, y, sample_weight=None, *, qid=None, groups=None):
-        """The mean of `measure` over the queries.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
-        y : array-like of shape (n_rows,)
-            Labels. A pandas Series whose index has a level named "qid" brings the query ids along.
-        sample_weight : array-like of shape (n_rows,), default=None
-            A query weighs as much as its rows on average.
-        qid, groups : array-like of shape (n_rows,), default=None
-            The query of each row, in any order; two names for the same thing.
-
-        Returns
-        -------
-        score : float
-            Higher is better. NaN, with an ``UndefinedMetricWarning``, where no query counts.
-
-        Raises
-        ------
-        ValueError
-            If the model was fitted with query ids and none are given here.
-        """
-        check_is_fitted(self)
-        data = check_score(self, X, y, sample_weight, qid=qid, groups=groups, read_rows=False)
-        scores = self.predict(X)
-        scores = scores if data.order is None else scores[data.order]
-        return as_measure(self.measure).signed_mean(data.labels, scores, data.offsets, data.weights)
 
 
 def _rows_of(X, data):

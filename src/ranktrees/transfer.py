@@ -25,6 +25,7 @@ from sklearn.utils.validation import (
 )
 
 from ranktrees.estimators import HistGBRTRegressor
+from ranktrees.meta import scores_by
 from ranktrees.model_selection import fitted_clone, folds_of_rows
 from ranktrees.validation import (
     check_columns,
@@ -318,7 +319,7 @@ class ModelFeatures(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         said = []
         wanted = self._wanted()
         if "score" in wanted:
-            score = _score(model, X)
+            score = scores_by(model, X)
         if set(wanted) != {"score"}:
             # a fold may lack a class that all rows have
             classes = self.estimator_.classes_
@@ -742,21 +743,11 @@ def _spelt(label):
     return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)
 
 
-def _score(model, X):
-    scores = np.asarray(model.predict(X))
-    if scores.shape != (_num_samples(X),) or scores.dtype.kind not in "fiub":
-        raise ValueError(
-            f"{type(model).__name__}.predict gave values of shape {scores.shape} and dtype {scores.dtype}; "
-            "expected one number per row: take a model that scores rows."
-        )
-    return scores.astype(np.float64)
-
-
 def _target_probabilities(classifier, X_source, X_target, train, test):
     X = _stacked(_safe_indexing(X_source, train), X_target)
     is_target = np.repeat([0, 1], [len(train), _num_samples(X_target)])
     model, rows = clone(classifier).fit(X, is_target), _safe_indexing(X_source, test)
-    found = model.predict_proba(rows)[:, 1] if hasattr(model, "predict_proba") else _score(model, rows)
+    found = model.predict_proba(rows)[:, 1] if hasattr(model, "predict_proba") else scores_by(model, rows)
     if not ((found >= 0) & (found <= 1)).all():
         raise ValueError(
             f"classifier={classifier!r} gave {found.min():g} to {found.max():g}; expected probabilities: "
