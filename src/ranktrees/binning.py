@@ -352,10 +352,10 @@ class BinMapper:
         n_features, n_rows = codes.shape
         edges = round_down(self._edges) if X.dtype == np.float32 else self._edges
         width = min(_FEATURES_TO_ENCODE, n_features)
-        finders = np.empty((width, _kernels.finder_words(X.dtype.itemsize)), dtype=np.uint64)
+        coders = np.empty((width, _kernels.coder_words(X.dtype.itemsize)), dtype=np.uint64)
         for feature in range(0, n_features, max(width, 1)):
-            known = finders[: n_features - feature]
-            _kernels.make_finders(edges, self._edge_offsets, self.missing_codes, feature, n_rows, known)
+            known = coders[: n_features - feature]
+            _kernels.make_coders(edges, self._edge_offsets, self.missing_codes, feature, n_rows, known)
             step = max(_VALUES_TO_ENCODE // len(known), 1)
             for first in range(0, n_rows, step):
                 _kernels.encode_dense(
@@ -566,7 +566,7 @@ class _DenseRows:
             columns.begin(last - first)
             parts = self.X.parts(first, last) if self.on_disk else [self.X[:, first:last]]
             for part, (places, own) in zip(parts, self.places, strict=True):
-                sizes, zero_mass = np.empty_like(columns.sizes), np.empty_like(columns.zero_mass)
+                sizes, zero_mass = np.empty((2, n_threads, last - first), dtype=np.int64)
                 _kernels.gather_dense(
                     part.astype(self.X.dtype, copy=False),
                     own,
@@ -577,10 +577,9 @@ class _DenseRows:
                     columns.weights,
                     sizes,
                     zero_mass,
-                    n_threads,
                 )
-                columns.sizes += sizes
-                columns.zero_mass += zero_mass
+                columns.sizes += sizes.sum(axis=0)
+                columns.zero_mass += zero_mass.sum(axis=0)
             yield columns
 
 
