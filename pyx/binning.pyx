@@ -98,10 +98,24 @@ cdef enum:
 MOST_PIECES = (2 << CUTTING_BITS) + 1
 
 # A run of the sorted values of a column: their mass, and the keys of the least and of the greatest.
-cdef struct Piece:
+cdef struct PieceFloat:
+    int64_t mass
+    uint32_t low
+    uint32_t high
+
+cdef struct PieceDouble:
     int64_t mass
     uint64_t low
     uint64_t high
+
+ctypedef fused piece_t:
+    PieceFloat
+    PieceDouble
+
+
+def piece_words(int itemsize):
+    """How many uint64 a piece takes up, for values of so many bytes."""
+    return (sizeof(PieceFloat) if itemsize == 4 else sizeof(PieceDouble)) // 8
 
 
 cdef inline int bits_for(Py_ssize_t n, int most) noexcept nogil:
@@ -308,7 +322,7 @@ def find_edges(
     const int64_t[::1] zero_mass,       # IN  mass of the zeros of a column
     const uint8_t[::1] is_categorical,  # IN
     int max_bins,                       # any number, as long as there is room for the cuts
-    uint64_t[:, ::1] spare_pieces,      # scratch [n_threads, 3 * (longest column + MOST_PIECES)]
+    uint64_t[:, ::1] spare_pieces,      # scratch [n_threads, piece_words * (longest column + MOST_PIECES)]
     uint8_t[:, ::1] doubtful,           # scratch [n_threads, longest column + MOST_PIECES]
     floating[:, ::1] spare,             # scratch [n_threads, longest column]
     uint32_t[:, ::1] spare_weights,     # scratch, the same, or None
@@ -326,7 +340,7 @@ def find_edges(
             &values[starts[j]],
             &value_weights[starts[j]] if weighted else NULL,
             sizes[j], zero_mass[j], is_categorical[j], max_bins,
-            <Piece*> &spare_pieces[threadid(), 0],
+            &spare_pieces[threadid(), 0],
             &doubtful[threadid(), 0],
             &spare[threadid(), 0],
             &spare_weights[threadid(), 0] if weighted else NULL,
@@ -336,36 +350,45 @@ def find_edges(
 
 cdef Py_ssize_t find_column_edges(
     floating* values, uint32_t* weights, Py_ssize_t n, int64_t zero_mass, bint is_categorical, int max_bins,
-    Piece* pieces, uint8_t* doubtful, floating* spare, uint32_t* spare_weights, double* edges,
+    uint64_t* pieces, uint8_t* doubtful, floating* spare, uint32_t* spare_weights, double* edges,
 ) noexcept nogil:
-    cdef Py_ssize_t lasts[MAX_BINS]
-    cdef Py_ssize_t n_pieces, i, last
     if floating is float:
-        n_pieces = share_keys[uint32_t](
-            <uint32_t*> values, weights, n, zero_mass, INT_MAX if is_categorical else max_bins,
-            pieces, doubtful, <uint32_t*> spare, spare_weights, lasts,
+        return find_edges_of_keys[uint32_t, PieceFloat](
+            <uint32_t*> values, weights, n, zero_mass, is_categorical, max_bins, <PieceFloat*> pieces, doubtful,
+            <uint32_t*> spare, spare_weights, edges,
         )
     else:
-        n_pieces = share_keys[uint64_t](
-            <uint64_t*> values, weights, n, zero_mass, INT_MAX if is_categorical else max_bins,
-            pieces, doubtful, <uint64_t*> spare, spare_weights, lasts,
+        return find_edges_of_keys[uint64_t, PieceDouble](
+            <uint64_t*> values, weights, n, zero_mass, is_categorical, max_bins, <PieceDouble*> pieces, doubtful,
+            <uint64_t*> spare, spare_weights, edges,
         )
+
+
+cdef Py_ssize_t find_edges_of_keys(
+    key_t* keys, uint32_t* weights, Py_ssize_t n, int64_t zero_mass, bint is_categorical, int max_bins,
+    piece_t* pieces, uint8_t* doubtful, key_t* spare, uint32_t* spare_weights, double* edges,
+) noexcept nogil:
+    cdef Py_ssize_t lasts[MAX_BINS]
+    cdef Py_ssize_t i, last, n_pieces = share_keys[key_t, piece_t](
+        keys, weights, n, zero_mass, INT_MAX if is_categorical else max_bins, pieces, doubtful,
+        spare, spare_weights, lasts,
+    )
     if is_categorical:
         for i in range(min(n_pieces, MAX_BINS)):
-            edges[i] = number_of(pieces[i].low, floating is float)
+            edges[i] = number_of[key_t](pieces[i].low)
         return n_pieces
     n = min(n_pieces, max_bins) - 1
     for i in range(n):
         last = lasts[i] if n_pieces > max_bins else i
-        edges[i] = cut_between(
-            number_of(pieces[last].high, floating is float),
-            number_of(pieces[last + 1].low, floating is float),
-        )
+        edges[i] = cut_between(number_of[key_t](pieces[last].high), number_of[key_t](pieces[last + 1].low))
     return max(n, 0)
 
 
-cdef inline double number_of(uint64_t key, bint is_float) noexcept nogil:
-    return number_of_float(<uint32_t> key) if is_float else number_of_double(key)
+cdef inline double number_of(key_t key) noexcept nogil:
+    if key_t is uint32_t:
+        return number_of_float(key)
+    else:
+        return number_of_double(key)
 
 
 cdef inline void make_keys(key_t* keys, Py_ssize_t n, key_ruler* ruler) noexcept nogil:
@@ -406,9 +429,9 @@ cdef inline double cut_between(double a, double b) noexcept nogil:
     return middle if a <= middle < b else a
 
 
-cdef Py_ssize_t share_keys(
+cdef inline Py_ssize_t share_keys(
     key_t* keys, uint32_t* weights, Py_ssize_t n, int64_t zero_mass, int max_bins,
-    Piece* pieces, uint8_t* doubtful, key_t* spare, uint32_t* spare_weights, Py_ssize_t* lasts,
+    piece_t* pieces, uint8_t* doubtful, key_t* spare, uint32_t* spare_weights, Py_ssize_t* lasts,
 ) noexcept nogil:
     """Make keys of the bits of numbers, part them into pieces, and share out max_bins bins over them; one each, if that is enough for all.
 
@@ -444,16 +467,16 @@ cdef void rule_for(const key_t* numbers, Py_ssize_t n, key_ruler* ruler) noexcep
 
 cdef Py_ssize_t count_pieces(
     key_t* keys, const uint32_t* weights, Py_ssize_t n, int64_t zero_mass, const key_ruler* ruler,
-    Py_ssize_t n_marks, Piece* pieces,
+    Py_ssize_t n_marks, piece_t* pieces,
 ) noexcept nogil:
     """Make keys of numbers, and pieces between the marks of the ruler that hold any, in order; how many."""
     cdef uint32_t marks[BLOCK]
     cdef Py_ssize_t i, block, begin, end, n_pieces = 0
-    cdef Piece* piece
-    cdef key_t key
+    cdef piece_t* piece
+    cdef key_t key, greatest = <key_t> -1
     for i in range(n_marks):
         pieces[i].mass = 0
-        pieces[i].low = <uint64_t> -1
+        pieces[i].low = greatest
         pieces[i].high = 0
     for block in range((n + BLOCK - 1) // BLOCK):
         begin = block * BLOCK
@@ -463,11 +486,11 @@ cdef Py_ssize_t count_pieces(
             key = keys[i]
             piece = &pieces[marks[i - begin]]
             piece.mass += 1 if weights == NULL else weights[i]
-            piece.low = min(piece.low, <uint64_t> key)
-            piece.high = max(piece.high, <uint64_t> key)
+            piece.low = min(piece.low, key)
+            piece.high = max(piece.high, key)
     piece = &pieces[ruler.sides[1].first - 1]
     piece.mass = zero_mass
-    piece.low = piece.high = <uint64_t> 1 << (8 * sizeof(key_t) - 1)
+    piece.low = piece.high = <key_t> 1 << (8 * sizeof(key_t) - 1)
     for i in range(n_marks):
         if pieces[i].mass > 0:
             pieces[n_pieces] = pieces[i]
@@ -475,7 +498,7 @@ cdef Py_ssize_t count_pieces(
     return n_pieces
 
 
-cdef bint doubt(const Piece* pieces, Py_ssize_t begin, Py_ssize_t end, uint8_t* doubtful) noexcept nogil:
+cdef bint doubt(const piece_t* pieces, Py_ssize_t begin, Py_ssize_t end, uint8_t* doubtful) noexcept nogil:
     """Doubt each of some pieces that holds more values than one; whether there is any."""
     cdef Py_ssize_t i
     cdef bint found = False
@@ -488,7 +511,7 @@ cdef bint doubt(const Piece* pieces, Py_ssize_t begin, Py_ssize_t end, uint8_t* 
 
 cdef Py_ssize_t take_apart(
     key_t* keys, uint32_t* weights, Py_ssize_t n, const key_ruler* ruler,
-    Piece* pieces, Py_ssize_t* n_pieces, const uint8_t* doubtful, key_t* spare, uint32_t* spare_weights,
+    piece_t* pieces, Py_ssize_t* n_pieces, const uint8_t* doubtful, key_t* spare, uint32_t* spare_weights,
 ) noexcept nogil:
     """Put a piece for each value in the place of the doubtful ones; returns how many keys others have."""
     cdef uint32_t wanted[MARK_WORDS]
@@ -528,7 +551,7 @@ cdef Py_ssize_t take_apart(
 
 
 cdef bint share_bins(
-    const Piece* pieces, Py_ssize_t n, int max_bins, Py_ssize_t reach, uint8_t* doubtful, Py_ssize_t* lasts,
+    const piece_t* pieces, Py_ssize_t n, int max_bins, Py_ssize_t reach, uint8_t* doubtful, Py_ssize_t* lasts,
 ) noexcept nogil:
     """Share out exactly max_bins bins over n > max_bins pieces; lasts[b] is the last piece of bin b.
 

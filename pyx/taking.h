@@ -77,10 +77,10 @@ static inline void turn_doubles(const double *const *rows, int64_t n_columns, do
 }
 
 #if HAS_SIMD
-FOR_AVX512 static inline int put(__mmask16 which, __m512i numbers, void *to) {
-    const int n = __builtin_popcount(which);
-    _mm512_mask_storeu_epi32(to, (__mmask16)((1 << n) - 1), _mm512_maskz_compress_epi32(which, numbers));
-    return n;
+/* Put some of the numbers that are there to where there is room for all of them; returns how many. */
+FOR_AVX512 static inline int put(__mmask16 which, __mmask16 there, __m512i numbers, void *to) {
+    _mm512_mask_storeu_epi32(to, there, _mm512_maskz_compress_epi32(which, numbers));
+    return __builtin_popcount(which);
 }
 
 FOR_AVX512 static int64_t append_sixteen(int64_t n, const float *numbers, float *kept, int64_t *zeros) {
@@ -89,7 +89,8 @@ FOR_AVX512 static int64_t append_sixteen(int64_t n, const float *numbers, float 
         const __mmask16 there = n - i < 16 ? (__mmask16)((1 << (n - i)) - 1) : 0xffff;
         const __m512 x = _mm512_maskz_loadu_ps(there, numbers + i);
         const __mmask16 zero = _mm512_mask_cmp_ps_mask(there, x, _mm512_setzero_ps(), _CMP_EQ_OQ);
-        n_kept += put(_mm512_mask_cmp_ps_mask(there & ~zero, x, x, _CMP_ORD_Q), _mm512_castps_si512(x), kept + n_kept);
+        const __mmask16 keep = _mm512_mask_cmp_ps_mask(there & ~zero, x, x, _CMP_ORD_Q);
+        n_kept += put(keep, there, _mm512_castps_si512(x), kept + n_kept);
         *zeros += __builtin_popcount(zero);
     }
     return n_kept;
@@ -112,8 +113,8 @@ FOR_AVX512 static int64_t take_sixteen(int64_t n, uint32_t *keys, const key_rule
         const __m512i word = _mm512_mask_i32gather_epi32(key, there, _mm512_srli_epi32(mark, 5), wanted, 4);
         const __m512i bit = _mm512_rolv_epi32(_mm512_set1_epi32(1), mark);
         const __mmask16 take = _mm512_mask_test_epi32_mask(there, word, bit);
-        put(there & ~take, key, keys + i - n_taken);
-        n_taken += put(take, key, taken + n_taken);
+        put(there & ~take, there, key, keys + i - n_taken);
+        n_taken += put(take, there, key, taken + n_taken);
     }
     return n_taken;
 }
