@@ -10,7 +10,7 @@ from cython.parallel cimport prange, threadid
 from libc.limits cimport INT_MAX
 from libc.math cimport fabs
 from libc.stdint cimport UINT32_MAX, int32_t, int64_t, uint8_t, uint32_t, uint64_t
-from libc.string cimport memcpy, memset
+from libc.string cimport memcpy, memmove, memset
 
 cdef extern from "bins.h" nogil:
     void prefetch_line(const void* address)
@@ -34,23 +34,24 @@ cdef extern from "keys.h" nogil:
     int32_t mark_of_float(const key_ruler* ruler, uint32_t key)
     int32_t mark_of_double(const key_ruler* ruler, uint64_t key)
     int64_t append_double(int64_t n, const double* numbers, double* kept, int64_t* zeros)
-    void find_marks_float(int64_t n, const uint32_t* keys, const key_ruler* ruler, uint32_t* marks)
-    void find_marks_double(int64_t n, const uint64_t* keys, const key_ruler* ruler, uint32_t* marks)
+    void make_and_mark_keys_float(int64_t n, uint32_t* keys, const key_ruler* ruler, uint32_t* marks)
+    void make_and_mark_keys_double(int64_t n, uint64_t* keys, const key_ruler* ruler, uint32_t* marks)
 
     void count_edges_below(
         int64_t n, const double* numbers, const double* edges, int64_t n_edges, uint32_t* found
     )
 
-    ctypedef struct finder_float:
+cdef extern from "coding.h" nogil:
+    ctypedef struct coder_float:
         pass
 
-    ctypedef struct finder_double:
+    ctypedef struct coder_double:
         pass
 
-    void make_finder_float(const float* edges, int64_t n, uint8_t missing, int bits, finder_float* finder)
-    void make_finder_double(const double* edges, int64_t n, uint8_t missing, int bits, finder_double* finder)
-    void encode_float(int64_t n, const float* numbers, const finder_float* finder, uint8_t* codes)
-    void encode_double(int64_t n, const double* numbers, const finder_double* finder, uint8_t* codes)
+    void make_coder_float(const float* cuts, int64_t n, uint8_t missing, int bits, coder_float* coder)
+    void make_coder_double(const double* cuts, int64_t n, uint8_t missing, int bits, coder_double* coder)
+    void encode_floats(int64_t n, const float* values, const coder_float* coder, uint8_t* codes)
+    void encode_doubles(int64_t n, const double* values, const coder_double* coder, uint8_t* codes)
 
 cdef extern from "taking.h" nogil:
     enum:
@@ -87,19 +88,34 @@ cdef enum:
     N_DIGIT_VALUES = 1 << DIGIT_BITS
     MAX_DIGITS = 6
     SHORT = 48           # so few values are sorted by insertion
-    GROUP = 16           # columns laid out together: one cache line of float32
-    AHEAD = 128          # rows ahead that are asked for, as no processor foresees strides of this kind
+    GROUP = 32           # columns laid out together: two cache lines of float32
+    AHEAD = 32           # rows ahead that are asked for, as no processor foresees strides of this kind
     CUTTING_BITS = 14    # a column is first parted at no more than 2^14 marks on either side of zero
+    SAMPLE = 2048
     MARK_WORDS = (2 << CUTTING_BITS >> 5) + 1
 
 # A column has at most so many pieces, and one for each of its values.
 MOST_PIECES = (2 << CUTTING_BITS) + 1
 
 # A run of the sorted values of a column: their mass, and the keys of the least and of the greatest.
-cdef struct Piece:
+cdef struct PieceFloat:
+    int64_t mass
+    uint32_t low
+    uint32_t high
+
+cdef struct PieceDouble:
     int64_t mass
     uint64_t low
     uint64_t high
+
+ctypedef fused piece_t:
+    PieceFloat
+    PieceDouble
+
+
+def piece_words(int itemsize):
+    """How many uint64 a piece takes up, for values of so many bytes."""
+    return (sizeof(PieceFloat) if itemsize == 4 else sizeof(PieceDouble)) // 8
 
 
 cdef inline int bits_for(Py_ssize_t n, int most) noexcept nogil:
@@ -117,22 +133,25 @@ def gather_dense(
     const Py_ssize_t[::1] order,        # IN, or None: row i is X[order[i]]
     const uint32_t[::1] weights,        # IN, or None: all one
     Py_ssize_t first,
-    const int64_t[::1] starts,          # IN  where the values of column first + j begin
+    const int64_t[::1] starts,          # IN  where the values of column first + j begin; there is room for all rows
     floating[::1] values,               # OUT values that are neither missing nor zero
     uint32_t[::1] value_weights,        # OUT their weights, or None
-    int64_t[::1] sizes,                 # OUT how many
-    int64_t[::1] zero_mass,             # OUT mass of the zeros
-    int n_threads,
+    int64_t[:, ::1] sizes,              # OUT [n_threads, n_columns] how many; one column's are the sum
+    int64_t[:, ::1] zero_mass,          # OUT the same, mass of the zeros
 ):
-    """Gather the columns first, first + 1, ... (one per size) of a dense X of any strides."""
-    cdef Py_ssize_t n_columns = sizes.shape[0], n_rows = X.shape[0] if order is None else order.shape[0]
+    """Gather the columns first, first + 1, ... (one per size) of a dense X of any strides.
+
+    Each thread takes its stretch of the rows, and then the columns are closed up.
+    """
+    cdef Py_ssize_t n_rows = X.shape[0] if order is None else order.shape[0]
+    cdef Py_ssize_t n_columns = sizes.shape[1], n_threads = sizes.shape[0], width = 1
+    cdef Py_ssize_t stretch, thread, j
     cdef const Py_ssize_t* rows = NULL
     cdef const uint32_t* row_weights = NULL
     cdef uint32_t* into_weights = NULL
-    cdef Py_ssize_t group = 1, task
+    sizes[:] = 0
+    zero_mass[:] = 0
     if n_rows == 0 or n_columns == 0:
-        sizes[:] = 0
-        zero_mass[:] = 0
         return
     if order is not None:
         rows = &order[0]
@@ -140,50 +159,65 @@ def gather_dense(
         row_weights = &weights[0]
         into_weights = &value_weights[0]
     if abs(X.strides[1]) < abs(X.strides[0]):
-        group = min(GROUP, (n_columns + n_threads - 1) // n_threads)
-    for task in prange(
-        (n_columns + group - 1) // group, nogil=True, schedule="dynamic", num_threads=n_threads,
-        use_threads_if=n_threads > 1,
-    ):
-        gather_group(
-            X, rows, n_rows, row_weights, first, task * group, min((task + 1) * group, n_columns),
-            &starts[0], &values[0], into_weights, &sizes[0], &zero_mass[0],
+        width = GROUP
+    stretch = (n_rows + n_threads * BLOCK - 1) // (n_threads * BLOCK) * BLOCK
+    for thread in prange(n_threads, nogil=True, schedule="static", num_threads=n_threads):
+        gather_stretch(
+            X, rows, thread * stretch, min((thread + 1) * stretch, n_rows), row_weights, first, n_columns, width,
+            &starts[0], &values[0], into_weights, &sizes[thread, 0], &zero_mass[thread, 0],
         )
+    if n_threads > 1:
+        for j in prange(n_columns, nogil=True, num_threads=n_threads):
+            close_up(
+                &values[starts[j]], into_weights + starts[j] if into_weights != NULL else NULL, stretch, sizes, j
+            )
 
 
-cdef void gather_group(
-    const floating[:, :] X, const Py_ssize_t* rows, Py_ssize_t n_rows, const uint32_t* weights,
-    Py_ssize_t first, Py_ssize_t begin, Py_ssize_t end, const int64_t* starts,
+cdef void close_up(
+    floating* values, uint32_t* weights, Py_ssize_t stretch, const int64_t[:, ::1] sizes, Py_ssize_t column,
+) noexcept nogil:
+    """Move what the stretches of rows left of a column together."""
+    cdef Py_ssize_t i, to = sizes[0, column]
+    for i in range(1, sizes.shape[0]):
+        memmove(values + to, values + i * stretch, sizes[i, column] * sizeof(floating))
+        if weights != NULL:
+            memmove(weights + to, weights + i * stretch, sizes[i, column] * sizeof(uint32_t))
+        to += sizes[i, column]
+
+
+cdef void gather_stretch(
+    const floating[:, :] X, const Py_ssize_t* rows, Py_ssize_t first_row, Py_ssize_t end, const uint32_t* weights,
+    Py_ssize_t first, Py_ssize_t n_columns, Py_ssize_t width, const int64_t* starts,
     floating* values, uint32_t* value_weights, int64_t* sizes, int64_t* zero_mass,
 ) noexcept nogil:
+    """Gather the columns of the rows first_row:end, `width` at a time, from where there is room for them all."""
     cdef floating block[GROUP * BLOCK]
     cdef const floating* column
-    cdef Py_ssize_t task, row, n, i, j, to
+    cdef Py_ssize_t group, begin, task, row, n, i, j, to
     cdef int64_t zeros
-    for j in range(begin, end):
-        sizes[j] = 0
-        zero_mass[j] = 0
-    for task in range((n_rows + BLOCK - 1) // BLOCK):
-        row = task * BLOCK
-        n = min(<Py_ssize_t> BLOCK, n_rows - row)
-        lay_out(X, rows, row, n, n_rows, first + begin, end - begin, block)
-        for j in range(begin, end):
-            column = block + (j - begin) * BLOCK
-            to = starts[j] + sizes[j]
-            zeros = 0
-            if weights == NULL:
-                if floating is float:
-                    to += append_floats(n, column, values + to, &zeros)
+    for group in range((n_columns + width - 1) // width):
+        begin = group * width
+        for task in range((end - first_row + BLOCK - 1) // BLOCK):
+            row = first_row + task * BLOCK
+            n = min(<Py_ssize_t> BLOCK, end - row)
+            lay_out(X, rows, row, n, end, first + begin, min(width, n_columns - begin), block)
+            for j in range(begin, min(begin + width, n_columns)):
+                column = block + (j - begin) * BLOCK
+                to = starts[j] + first_row + sizes[j]
+                zeros = 0
+                if weights == NULL:
+                    if floating is float:
+                        to += append_floats(n, column, values + to, &zeros)
+                    else:
+                        to += append_double(n, column, values + to, &zeros)
                 else:
-                    to += append_double(n, column, values + to, &zeros)
-            else:
-                for i in range(n):
-                    values[to] = column[i]
-                    value_weights[to] = weights[row + i]
-                    to += (fabs(column[i]) > 0) & (weights[row + i] > 0)
-                    zeros += weights[row + i] * <int64_t> (column[i] == 0)
-            sizes[j] = to - starts[j]
-            zero_mass[j] += zeros
+                    for i in range(n):
+                        values[to] = column[i]
+                        value_weights[to] = weights[row + i]
+                        to += (fabs(column[i]) > 0) & (weights[row + i] > 0)
+                        zeros += weights[row + i] * <int64_t> (column[i] == 0)
+                sizes[j] = to - starts[j] - first_row
+                zero_mass[j] += zeros
 
 
 cdef inline void lay_out(
@@ -203,7 +237,7 @@ cdef inline void lay_out(
         row = first_row + i
         ahead = min(row + AHEAD, end - 1)
         if rows != NULL:
-            row, ahead = rows[row], rows[ahead]
+            ahead, row = rows[ahead], rows[row]
         prefetch_line(&X[ahead, first_column])
         prefetch_line(&X[ahead, first_column + n_columns - 1])
         turned[i % TURNED] = &X[row, first_column]
@@ -288,7 +322,7 @@ def find_edges(
     const int64_t[::1] zero_mass,       # IN  mass of the zeros of a column
     const uint8_t[::1] is_categorical,  # IN
     int max_bins,                       # any number, as long as there is room for the cuts
-    uint64_t[:, ::1] spare_pieces,      # scratch [n_threads, 3 * (longest column + MOST_PIECES)]
+    uint64_t[:, ::1] spare_pieces,      # scratch [n_threads, piece_words * (longest column + MOST_PIECES)]
     uint8_t[:, ::1] doubtful,           # scratch [n_threads, longest column + MOST_PIECES]
     floating[:, ::1] spare,             # scratch [n_threads, longest column]
     uint32_t[:, ::1] spare_weights,     # scratch, the same, or None
@@ -306,7 +340,7 @@ def find_edges(
             &values[starts[j]],
             &value_weights[starts[j]] if weighted else NULL,
             sizes[j], zero_mass[j], is_categorical[j], max_bins,
-            <Piece*> &spare_pieces[threadid(), 0],
+            &spare_pieces[threadid(), 0],
             &doubtful[threadid(), 0],
             &spare[threadid(), 0],
             &spare_weights[threadid(), 0] if weighted else NULL,
@@ -316,48 +350,61 @@ def find_edges(
 
 cdef Py_ssize_t find_column_edges(
     floating* values, uint32_t* weights, Py_ssize_t n, int64_t zero_mass, bint is_categorical, int max_bins,
-    Piece* pieces, uint8_t* doubtful, floating* spare, uint32_t* spare_weights, double* edges,
+    uint64_t* pieces, uint8_t* doubtful, floating* spare, uint32_t* spare_weights, double* edges,
 ) noexcept nogil:
-    cdef Py_ssize_t lasts[MAX_BINS]
-    cdef key_ruler ruler
-    cdef Py_ssize_t n_pieces, i, last
     if floating is float:
-        make_keys_float(n, <uint32_t*> values, &ruler)
-        n_pieces = share_keys[uint32_t](
-            <uint32_t*> values, weights, n, zero_mass, &ruler, INT_MAX if is_categorical else max_bins,
-            pieces, doubtful, <uint32_t*> spare, spare_weights, lasts,
+        return find_edges_of_keys[uint32_t, PieceFloat](
+            <uint32_t*> values, weights, n, zero_mass, is_categorical, max_bins, <PieceFloat*> pieces, doubtful,
+            <uint32_t*> spare, spare_weights, edges,
         )
     else:
-        make_keys_double(n, <uint64_t*> values, &ruler)
-        n_pieces = share_keys[uint64_t](
-            <uint64_t*> values, weights, n, zero_mass, &ruler, INT_MAX if is_categorical else max_bins,
-            pieces, doubtful, <uint64_t*> spare, spare_weights, lasts,
+        return find_edges_of_keys[uint64_t, PieceDouble](
+            <uint64_t*> values, weights, n, zero_mass, is_categorical, max_bins, <PieceDouble*> pieces, doubtful,
+            <uint64_t*> spare, spare_weights, edges,
         )
+
+
+cdef Py_ssize_t find_edges_of_keys(
+    key_t* keys, uint32_t* weights, Py_ssize_t n, int64_t zero_mass, bint is_categorical, int max_bins,
+    piece_t* pieces, uint8_t* doubtful, key_t* spare, uint32_t* spare_weights, double* edges,
+) noexcept nogil:
+    cdef Py_ssize_t lasts[MAX_BINS]
+    cdef Py_ssize_t i, last, n_pieces = share_keys[key_t, piece_t](
+        keys, weights, n, zero_mass, INT_MAX if is_categorical else max_bins, pieces, doubtful,
+        spare, spare_weights, lasts,
+    )
     if is_categorical:
         for i in range(min(n_pieces, MAX_BINS)):
-            edges[i] = number_of(pieces[i].low, floating is float)
+            edges[i] = number_of[key_t](pieces[i].low)
         return n_pieces
     n = min(n_pieces, max_bins) - 1
     for i in range(n):
         last = lasts[i] if n_pieces > max_bins else i
-        edges[i] = cut_between(
-            number_of(pieces[last].high, floating is float),
-            number_of(pieces[last + 1].low, floating is float),
-        )
+        edges[i] = cut_between(number_of[key_t](pieces[last].high), number_of[key_t](pieces[last + 1].low))
     return max(n, 0)
 
 
-cdef inline double number_of(uint64_t key, bint is_float) noexcept nogil:
-    return number_of_float(<uint32_t> key) if is_float else number_of_double(key)
+cdef inline double number_of(key_t key) noexcept nogil:
+    if key_t is uint32_t:
+        return number_of_float(key)
+    else:
+        return number_of_double(key)
 
 
-cdef inline void find_marks(
-    const key_t* keys, Py_ssize_t n, const key_ruler* ruler, uint32_t* marks,
+cdef inline void make_keys(key_t* keys, Py_ssize_t n, key_ruler* ruler) noexcept nogil:
+    if key_t is uint32_t:
+        make_keys_float(n, keys, ruler)
+    else:
+        make_keys_double(n, keys, ruler)
+
+
+cdef inline void make_and_mark_keys(
+    key_t* keys, Py_ssize_t n, const key_ruler* ruler, uint32_t* marks,
 ) noexcept nogil:
     if key_t is uint32_t:
-        find_marks_float(n, keys, ruler, marks)
+        make_and_mark_keys_float(n, keys, ruler, marks)
     else:
-        find_marks_double(n, keys, ruler, marks)
+        make_and_mark_keys_double(n, keys, ruler, marks)
 
 
 cdef inline int64_t take_keys(
@@ -382,18 +429,21 @@ cdef inline double cut_between(double a, double b) noexcept nogil:
     return middle if a <= middle < b else a
 
 
-cdef Py_ssize_t share_keys(
-    key_t* keys, uint32_t* weights, Py_ssize_t n, int64_t zero_mass, key_ruler* ruler, int max_bins,
-    Piece* pieces, uint8_t* doubtful, key_t* spare, uint32_t* spare_weights, Py_ssize_t* lasts,
+cdef inline Py_ssize_t share_keys(
+    key_t* keys, uint32_t* weights, Py_ssize_t n, int64_t zero_mass, int max_bins,
+    piece_t* pieces, uint8_t* doubtful, key_t* spare, uint32_t* spare_weights, Py_ssize_t* lasts,
 ) noexcept nogil:
-    """Part the keys into pieces, and share out max_bins bins over them; one each, if that is enough for all.
+    """Make keys of the bits of numbers, part them into pieces, and share out max_bins bins over them; one each, if that is enough for all.
 
     Most values never need to be told apart: only a piece that may hold a heavy value, or the end of a bin, is
     taken apart. That may move other ends, and so put other pieces in doubt: more of them the next time.
     """
     cdef Py_ssize_t n_pieces, reach = 1
-    cdef int32_t n_marks = divide_ruler(ruler, bits_for(n, CUTTING_BITS))
-    n_pieces = count_pieces(keys, weights, n, zero_mass, ruler, n_marks, pieces)
+    cdef key_ruler ruler
+    cdef int32_t n_marks
+    rule_for(keys, n, &ruler)
+    n_marks = divide_ruler(&ruler, bits_for(n, CUTTING_BITS))
+    n_pieces = count_pieces(keys, weights, n, zero_mass, &ruler, n_marks, pieces)
     while True:
         memset(doubtful, 0, n_pieces)
         if not (
@@ -401,37 +451,46 @@ cdef Py_ssize_t share_keys(
             else share_bins(pieces, n_pieces, max_bins, reach, doubtful, lasts)
         ):
             break
-        n = take_apart(keys, weights, n, ruler, pieces, &n_pieces, doubtful, spare, spare_weights)
+        n = take_apart(keys, weights, n, &ruler, pieces, &n_pieces, doubtful, spare, spare_weights)
         reach = min(4 * reach, n_pieces)
     return n_pieces
 
 
+cdef void rule_for(const key_t* numbers, Py_ssize_t n, key_ruler* ruler) noexcept nogil:
+    """A ruler that reaches over some of the numbers: nearly all of them, but for a few of the ends."""
+    cdef key_t some[SAMPLE]
+    cdef Py_ssize_t i, n_some = min(n, <Py_ssize_t> SAMPLE)
+    for i in range(n_some):
+        some[i] = numbers[i * n // n_some]
+    make_keys(some, n_some, ruler)
+
+
 cdef Py_ssize_t count_pieces(
-    const key_t* keys, const uint32_t* weights, Py_ssize_t n, int64_t zero_mass, const key_ruler* ruler,
-    Py_ssize_t n_marks, Piece* pieces,
+    key_t* keys, const uint32_t* weights, Py_ssize_t n, int64_t zero_mass, const key_ruler* ruler,
+    Py_ssize_t n_marks, piece_t* pieces,
 ) noexcept nogil:
-    """The pieces between the marks of the ruler that hold a value, in order; returns how many."""
+    """Make keys of numbers, and pieces between the marks of the ruler that hold any, in order; how many."""
     cdef uint32_t marks[BLOCK]
     cdef Py_ssize_t i, block, begin, end, n_pieces = 0
-    cdef Piece* piece
-    cdef key_t key
+    cdef piece_t* piece
+    cdef key_t key, greatest = <key_t> -1
     for i in range(n_marks):
         pieces[i].mass = 0
-        pieces[i].low = <uint64_t> -1
+        pieces[i].low = greatest
         pieces[i].high = 0
     for block in range((n + BLOCK - 1) // BLOCK):
         begin = block * BLOCK
         end = min(begin + BLOCK, n)
-        find_marks(keys + begin, end - begin, ruler, marks)
+        make_and_mark_keys(keys + begin, end - begin, ruler, marks)
         for i in range(begin, end):
             key = keys[i]
             piece = &pieces[marks[i - begin]]
             piece.mass += 1 if weights == NULL else weights[i]
-            piece.low = min(piece.low, <uint64_t> key)
-            piece.high = max(piece.high, <uint64_t> key)
+            piece.low = min(piece.low, key)
+            piece.high = max(piece.high, key)
     piece = &pieces[ruler.sides[1].first - 1]
     piece.mass = zero_mass
-    piece.low = piece.high = <uint64_t> 1 << (8 * sizeof(key_t) - 1)
+    piece.low = piece.high = <key_t> 1 << (8 * sizeof(key_t) - 1)
     for i in range(n_marks):
         if pieces[i].mass > 0:
             pieces[n_pieces] = pieces[i]
@@ -439,7 +498,7 @@ cdef Py_ssize_t count_pieces(
     return n_pieces
 
 
-cdef bint doubt(const Piece* pieces, Py_ssize_t begin, Py_ssize_t end, uint8_t* doubtful) noexcept nogil:
+cdef bint doubt(const piece_t* pieces, Py_ssize_t begin, Py_ssize_t end, uint8_t* doubtful) noexcept nogil:
     """Doubt each of some pieces that holds more values than one; whether there is any."""
     cdef Py_ssize_t i
     cdef bint found = False
@@ -452,7 +511,7 @@ cdef bint doubt(const Piece* pieces, Py_ssize_t begin, Py_ssize_t end, uint8_t* 
 
 cdef Py_ssize_t take_apart(
     key_t* keys, uint32_t* weights, Py_ssize_t n, const key_ruler* ruler,
-    Piece* pieces, Py_ssize_t* n_pieces, const uint8_t* doubtful, key_t* spare, uint32_t* spare_weights,
+    piece_t* pieces, Py_ssize_t* n_pieces, const uint8_t* doubtful, key_t* spare, uint32_t* spare_weights,
 ) noexcept nogil:
     """Put a piece for each value in the place of the doubtful ones; returns how many keys others have."""
     cdef uint32_t wanted[MARK_WORDS]
@@ -492,7 +551,7 @@ cdef Py_ssize_t take_apart(
 
 
 cdef bint share_bins(
-    const Piece* pieces, Py_ssize_t n, int max_bins, Py_ssize_t reach, uint8_t* doubtful, Py_ssize_t* lasts,
+    const piece_t* pieces, Py_ssize_t n, int max_bins, Py_ssize_t reach, uint8_t* doubtful, Py_ssize_t* lasts,
 ) noexcept nogil:
     """Share out exactly max_bins bins over n > max_bins pieces; lasts[b] is the last piece of bin b.
 
@@ -775,41 +834,41 @@ cdef inline Py_ssize_t search_code(
     return code_of(x, count_below(edges, n_edges, x), edges if is_categorical else NULL, n_edges, missing)
 
 
-def finder_words(int itemsize):
-    """How many uint64 a finder takes up, for values of so many bytes."""
-    return ((sizeof(finder_float) if itemsize == 4 else sizeof(finder_double)) + 7) // 8
+def coder_words(int itemsize):
+    """How many uint64 a coder takes up, for values of so many bytes."""
+    return ((sizeof(coder_float) if itemsize == 4 else sizeof(coder_double)) + 7) // 8
 
 
-def make_finders(
+def make_coders(
     const floating[::1] edges,          # IN  cuts or categories of all features, rounded down to this type
     const int64_t[::1] edge_offsets,    # IN  where those of a feature begin
     const int32_t[::1] missing_codes,   # IN
     Py_ssize_t first,
     Py_ssize_t n_rows,                  # so many will be encoded
-    uint64_t[:, ::1] finders,           # OUT for the features first, first + 1, ...; see finder_words
+    uint64_t[:, ::1] coders,           # OUT for the features first, first + 1, ...; see coder_words
 ):
     """Prepare to find values among the edges of some features."""
     cdef Py_ssize_t j, f, begin
     cdef int bits = bits_for(n_rows, CODING_BITS)
-    for j in range(finders.shape[0]):
+    for j in range(coders.shape[0]):
         f = first + j
         begin = edge_offsets[f]
         if floating is float:
-            make_finder_float(
+            make_coder_float(
                 &edges[begin], edge_offsets[f + 1] - begin, <uint8_t> missing_codes[f], bits,
-                <finder_float*> &finders[j, 0],
+                <coder_float*> &coders[j, 0],
             )
         else:
-            make_finder_double(
+            make_coder_double(
                 &edges[begin], edge_offsets[f + 1] - begin, <uint8_t> missing_codes[f], bits,
-                <finder_double*> &finders[j, 0],
+                <coder_double*> &coders[j, 0],
             )
 
 
 def encode_dense(
     const floating[:, :] X,             # IN
     const Py_ssize_t[::1] order,        # IN, or None: row i is X[order[i]]
-    const uint64_t[:, ::1] finders,     # IN  of the features first_feature, first_feature + 1, ...
+    const uint64_t[:, ::1] coders,     # IN  of the features first_feature, first_feature + 1, ...
     const double[::1] categories,       # IN  exact edges of all features
     const int64_t[::1] edge_offsets,    # IN
     const uint8_t[::1] is_categorical,  # IN
@@ -832,13 +891,13 @@ def encode_dense(
         num_threads=n_threads, use_threads_if=n_threads > 1,
     ):
         encode_block(
-            X, rows, finders, &categories[0], &edge_offsets[0], &is_categorical[0], &missing_codes[0],
+            X, rows, coders, &categories[0], &edge_offsets[0], &is_categorical[0], &missing_codes[0],
             first_feature, first + block * BLOCK, last, codes,
         )
 
 
 cdef void encode_block(
-    const floating[:, :] X, const Py_ssize_t* rows, const uint64_t[:, ::1] finders, const double* categories,
+    const floating[:, :] X, const Py_ssize_t* rows, const uint64_t[:, ::1] coders, const double* categories,
     const int64_t* edge_offsets, const uint8_t* is_categorical, const int32_t* missing_codes,
     Py_ssize_t first_feature, Py_ssize_t first, Py_ssize_t end, uint8_t[:, ::1] codes,
 ) noexcept nogil:
@@ -846,18 +905,18 @@ cdef void encode_block(
     cdef const floating* values
     cdef Py_ssize_t i, j, f, group, begin, width, n_rows = min(<Py_ssize_t> BLOCK, end - first)
     cdef uint8_t* found
-    for group in range((finders.shape[0] + GROUP - 1) // GROUP):
+    for group in range((coders.shape[0] + GROUP - 1) // GROUP):
         begin = group * GROUP
-        width = min(<Py_ssize_t> GROUP, finders.shape[0] - begin)
+        width = min(<Py_ssize_t> GROUP, coders.shape[0] - begin)
         lay_out(X, rows, first, n_rows, end, first_feature + begin, width, block)
         for j in range(width):
             f = first_feature + begin + j
             values = block + j * BLOCK
             found = &codes[f, first]
             if floating is float:
-                encode_float(n_rows, values, <const finder_float*> &finders[begin + j, 0], found)
+                encode_floats(n_rows, values, <const coder_float*> &coders[begin + j, 0], found)
             else:
-                encode_double(n_rows, values, <const finder_double*> &finders[begin + j, 0], found)
+                encode_doubles(n_rows, values, <const coder_double*> &coders[begin + j, 0], found)
             if is_categorical[f]:
                 for i in range(n_rows):
                     found[i] = <uint8_t> code_of(

@@ -1,6 +1,6 @@
-/* How many of the cuts of a plane are below each value; see keys.h for how that is found in general.
+/* How many of some cuts are below each value; see keys.h for how that is found in general.
  *
- * With AVX-512 the cuts of a plane fit into registers. They are searched from the middle, all values in step:
+ * With AVX-512 the cuts of a feature fit into registers. They are searched from the middle, all values in step:
  *
  *   pivots     | - | 1 | 2 3 | 4 5 6 7 | 8 . . . 15 |     register 0: below pivot i are the pivots 2 i and 2 i + 1
  *              | 16 . . . 31 |                            register 1
@@ -16,31 +16,35 @@
 #include <immintrin.h>
 #endif
 
-enum { MISSING = 255, MARK_BITS = 8, FEWEST_LEVELS = 4, MOST_LEVELS = 8 };
+enum { FEWEST_LEVELS = 4, MOST_LEVELS = 8 };
 
 typedef union {
     finder_float by_keys;
     struct {
         int levels;
+        uint8_t missing;
         float pivots[1 << MOST_LEVELS];
     } in_registers;
 } coder_float;
 
 typedef finder_double coder_double;
 
-static void make_coder_double(const double *cuts, int64_t n, coder_double *coder) {
-    make_finder_double(cuts, n, MISSING, MARK_BITS, coder);
+/* Of n rising cuts, n < 256; `missing` is the code of NaN, and `bits` how finely cuts that registers do not hold
+ * are looked up. */
+static void make_coder_double(const double *cuts, int64_t n, uint8_t missing, int bits, coder_double *coder) {
+    make_finder_double(cuts, n, missing, bits, coder);
 }
 
-static void make_coder_float(const float *cuts, int64_t n, coder_float *coder) {
+static void make_coder_float(const float *cuts, int64_t n, uint8_t missing, int bits, coder_float *coder) {
     if (simd_level() != AVX512) {
-        make_finder_float(cuts, n, MISSING, MARK_BITS, &coder->by_keys);
+        make_finder_float(cuts, n, missing, bits, &coder->by_keys);
         return;
     }
     int levels = FEWEST_LEVELS;
     while (n >> levels)
         levels++;
     coder->in_registers.levels = levels;
+    coder->in_registers.missing = missing;
     coder->in_registers.pivots[0] = 0;
     for (int level = 0; level < levels; level++)
         for (int i = 0; i < 1 << level; i++) {
@@ -64,13 +68,16 @@ FOR_AVX512 INLINE __m512 pivots_of_8(const __m512 *pivots, __m512i at) {
                                 pivots_of_4(pivots + 4, at));
 }
 
-FOR_AVX512 INLINE void encode_in_registers(int levels, int64_t n, const float *values, const float *pivots,
+FOR_AVX512 INLINE void encode_in_registers(int levels, int64_t n, const float *values, const coder_float *coder,
                                            uint8_t *codes) {
+    const float *pivots = coder->in_registers.pivots;
+    const __m512i missing = _mm512_set1_epi32(coder->in_registers.missing + (1 << levels));
     __m512 all[1 << (MOST_LEVELS - 4)];
     for (int r = 0; r < 1 << (levels - 4); r++)
         all[r] = _mm512_loadu_ps(pivots + 16 * r);
     for (int64_t i = 0; i < n; i += 16) {
-        const __m512 x = _mm512_loadu_ps(values + i);
+        const __mmask16 there = n - i < 16 ? (__mmask16)((1 << (n - i)) - 1) : 0xffff;
+        const __m512 x = _mm512_maskz_loadu_ps(there, values + i);
         const __m512i one = _mm512_set1_epi32(1);
         __m512i at = one;
         for (int level = 0; level < levels; level++) {
@@ -83,26 +90,24 @@ FOR_AVX512 INLINE void encode_in_registers(int levels, int64_t n, const float *v
             at = _mm512_add_epi32(at, at);
             at = _mm512_mask_add_epi32(at, is_above, at, one);
         }
-        at = _mm512_mask_mov_epi32(at, _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q),
-                                   _mm512_set1_epi32(MISSING + (1 << levels)));
+        at = _mm512_mask_mov_epi32(at, _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q), missing);
         at = _mm512_sub_epi32(at, _mm512_set1_epi32(1 << levels));
-        _mm_storeu_si128((__m128i *)(codes + i), _mm512_cvtepi32_epi8(at));
+        _mm_mask_storeu_epi8(codes + i, there, _mm512_cvtepi32_epi8(at));
     }
 }
 
 FOR_AVX512 static void encode_sixteen(int64_t n, const float *values, const coder_float *coder, uint8_t *codes) {
-    const float *pivots = coder->in_registers.pivots;
     switch (coder->in_registers.levels) {
-    case 4: encode_in_registers(4, n, values, pivots, codes); break;
-    case 5: encode_in_registers(5, n, values, pivots, codes); break;
-    case 6: encode_in_registers(6, n, values, pivots, codes); break;
-    case 7: encode_in_registers(7, n, values, pivots, codes); break;
-    default: encode_in_registers(8, n, values, pivots, codes);
+    case 4: encode_in_registers(4, n, values, coder, codes); break;
+    case 5: encode_in_registers(5, n, values, coder, codes); break;
+    case 6: encode_in_registers(6, n, values, coder, codes); break;
+    case 7: encode_in_registers(7, n, values, coder, codes); break;
+    default: encode_in_registers(8, n, values, coder, codes);
     }
 }
 #endif
 
-/* Codes of n values; up to 15 more may be read and written. */
+/* Codes of at most BLOCK values. */
 static inline void encode_floats(int64_t n, const float *values, const coder_float *coder, uint8_t *codes) {
 #if HAS_SIMD
     if (simd_level() == AVX512) {

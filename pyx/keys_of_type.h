@@ -18,10 +18,18 @@ INLINE REAL OF(number_of)(KEY key) {
     return x;
 }
 
-/* The mark of a key that is not off the ruler. */
+/* The mark of a key, which is that of an end of its side where it is off the ruler. */
+INLINE KEY OF(mark_on)(const key_side below, const key_side above, KEY key) {
+    const KEY low = (KEY)(key < SIGN ? below.low : above.low);
+    const KEY high = (KEY)(key < SIGN ? below.high : above.high);
+    const KEY first = (KEY)(key < SIGN ? below.first : above.first);
+    const KEY shift = (KEY)(key < SIGN ? below.shift : above.shift);
+    const KEY at_least = key < low ? low : key, held = at_least > high ? high : at_least;
+    return first + ((held - low) >> shift);
+}
+
 INLINE int32_t OF(mark_of)(const key_ruler *ruler, KEY key) {
-    const key_side *side = &ruler->sides[key >= SIGN];
-    return side->first + (int32_t)((key - (KEY)side->low) >> side->shift);
+    return (int32_t)OF(mark_on)(ruler->sides[0], ruler->sides[1], key);
 }
 
 /* Turn the bits of numbers (no NaN) into their keys, and let the ruler reach over them. */
@@ -57,16 +65,22 @@ EACH_WIDTH_OF_TYPE(int64_t, OF(append),
     return n_kept;
 }
 
-/* The marks of keys that are not off the ruler. */
 EACH_WIDTH_OF_TYPE(void, OF(find_marks),
                    (int64_t n, const KEY *RESTRICT keys, const key_ruler *ruler, uint32_t *RESTRICT marks),
                    (n, keys, ruler, marks)) {
     const key_side below = ruler->sides[0], above = ruler->sides[1];
+    for (int64_t i = 0; i < n; i++)
+        marks[i] = (uint32_t)OF(mark_on)(below, above, keys[i]);
+}
+
+/* Turn the bits of numbers (no NaN) into their keys, and find the marks of those. */
+EACH_WIDTH_OF_TYPE(void, OF(make_and_mark_keys),
+                   (int64_t n, KEY *RESTRICT keys, const key_ruler *ruler, uint32_t *RESTRICT marks),
+                   (n, keys, ruler, marks)) {
+    const key_side below = ruler->sides[0], above = ruler->sides[1];
     for (int64_t i = 0; i < n; i++) {
-        const KEY low = (KEY)(keys[i] < SIGN ? below.low : above.low);
-        const KEY first = (KEY)(keys[i] < SIGN ? below.first : above.first);
-        const KEY shift = (KEY)(keys[i] < SIGN ? below.shift : above.shift);
-        marks[i] = (uint32_t)(first + ((keys[i] - low) >> shift));
+        keys[i] = OF(key_of_bits)(keys[i]);
+        marks[i] = (uint32_t)OF(mark_on)(below, above, keys[i]);
     }
 }
 
@@ -110,13 +124,8 @@ EACH_WIDTH_OF_TYPE(void, OF(encode),
     uint32_t found[BLOCK];
     for (int64_t i = 0; i < n; i++) {
         const KEY key = OF(key_of)(numbers[i]);
-        const KEY low = (KEY)(key < SIGN ? below.low : above.low);
-        const KEY high = (KEY)(key < SIGN ? below.high : above.high);
-        const KEY first = (KEY)(key < SIGN ? below.first : above.first);
-        const KEY shift = (KEY)(key < SIGN ? below.shift : above.shift);
-        const KEY at_least = key < low ? low : key, held = at_least > high ? high : at_least;
         keys[i] = key;
-        found[i] = (uint32_t)(numbers[i] == numbers[i] ? first + ((held - low) >> shift) : unknown);
+        found[i] = (uint32_t)(numbers[i] == numbers[i] ? OF(mark_on)(below, above, key) : unknown);
     }
     if (finder->depth <= 1) {
         for (int64_t i = 0; i < n; i++) {

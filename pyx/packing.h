@@ -11,8 +11,8 @@
 #endif
 
 enum {
-    PACKED = 256,  /* rows packed together, while their codes stay in the cache */
-    FEW_STEPS = 32 /* counted sooner than looked up, 64 codes at a time */
+    PACKED = 512,  /* rows packed together: their codes are read in runs, and their bytes stay in the cache */
+    FEW_STEPS = 32 /* counted sooner than looked up, 256 codes at a time */
 };
 
 typedef struct {
@@ -36,14 +36,19 @@ static inline void build_stair(const uint8_t *share, int stride, stair *own) {
 #if HAS_SIMD
 FOR_AVX512 static void count_steps(const uint8_t *codes, const stair *own, uint8_t *bytes) {
     const __m512i stride = _mm512_set1_epi8((char)own->stride);
-    for (int i = 0; i < PACKED; i += 64) {
-        const __m512i some = _mm512_loadu_si512(codes + i);
-        __m512i sums = _mm512_loadu_si512(bytes + i);
-        for (int s = 0; s < own->n_steps; s++) {
-            const __mmask64 above = _mm512_cmpge_epu8_mask(some, _mm512_set1_epi8((char)own->firsts[s]));
-            sums = _mm512_mask_add_epi8(sums, above, sums, stride);
+    for (int i = 0; i < PACKED; i += 256) {
+        __m512i some[4], sums[4];
+        for (int r = 0; r < 4; r++) {
+            some[r] = _mm512_loadu_si512(codes + i + 64 * r);
+            sums[r] = _mm512_loadu_si512(bytes + i + 64 * r);
         }
-        _mm512_storeu_si512(bytes + i, sums);
+        for (int s = 0; s < own->n_steps; s++) {
+            const __m512i first = _mm512_set1_epi8((char)own->firsts[s]);
+            for (int r = 0; r < 4; r++)
+                sums[r] = _mm512_mask_add_epi8(sums[r], _mm512_cmpge_epu8_mask(some[r], first), sums[r], stride);
+        }
+        for (int r = 0; r < 4; r++)
+            _mm512_storeu_si512(bytes + i + 64 * r, sums[r]);
     }
 }
 #endif

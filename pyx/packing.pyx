@@ -1,6 +1,6 @@
 """Codes to cells, and the cells of several features to one byte; see joint.h."""
 from cython.parallel cimport prange
-from libc.stdint cimport int64_t, uint8_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
@@ -18,6 +18,7 @@ cdef extern from "packing.h" nogil:
 
 cdef enum:
     CODES = 256
+    TABLES = 8
 
 
 def count_codes(const uint8_t[:, :] codes, int64_t[:, ::1] counts, int n_threads):
@@ -32,17 +33,18 @@ def count_codes(const uint8_t[:, :] codes, int64_t[:, ::1] counts, int n_threads
 
 
 cdef void count_column(const uint8_t* column, int64_t n_rows, int64_t* counts) noexcept nogil:
-    cdef int64_t[CODES] odd
-    cdef int64_t i
-    memset(odd, 0, sizeof(odd))
-    memset(counts, 0, sizeof(odd))
-    for i in range(0, n_rows - 1, 2):  # two tables, so that a run of one code does not wait for itself
-        counts[column[i]] += 1
-        odd[column[i + 1]] += 1
-    if n_rows & 1:
-        counts[column[n_rows - 1]] += 1
+    cdef uint32_t[TABLES][CODES] tables  # several, so that a run of one code does not wait for itself
+    cdef int64_t i, k
+    memset(tables, 0, sizeof(tables))
+    for i in range(n_rows // TABLES):
+        for k in range(TABLES):
+            tables[k][column[i * TABLES + k]] += 1
+    for i in range(n_rows // TABLES * TABLES, n_rows):
+        tables[0][column[i]] += 1
     for i in range(CODES):
-        counts[i] += odd[i]
+        counts[i] = 0
+        for k in range(TABLES):
+            counts[i] += tables[k][i]
 
 
 def pack(

@@ -20,16 +20,14 @@ from libc.string cimport memcpy, memset
 from records cimport Column, Group, Node, Plan, Plane
 
 cdef extern from "coding.h" nogil:
-    enum:
-        MISSING
     ctypedef struct coder_float:
         pass
 
     ctypedef struct coder_double:
         pass
 
-    void make_coder_float(const float *cuts, int64_t n, coder_float *coder)
-    void make_coder_double(const double *cuts, int64_t n, coder_double *coder)
+    void make_coder_float(const float *cuts, int64_t n, uint8_t missing, int bits, coder_float *coder)
+    void make_coder_double(const double *cuts, int64_t n, uint8_t missing, int bits, coder_double *coder)
     void encode_floats(int64_t n, const float *values, const coder_float *coder, uint8_t *codes)
     void encode_doubles(int64_t n, const double *values, const coder_double *coder, uint8_t *codes)
 
@@ -83,6 +81,8 @@ cdef enum:
     UNITS_PASSED = 1 << 12     # ... while so many units pass over them
     ALIGNMENT = 64
     MOST_CATEGORIES = 256
+    MISSING = 255
+    MARK_BITS = 8
     NEVER = 1 << 12
 
 ROWS_PER_BLOCK = BLOCK_ROWS
@@ -483,12 +483,12 @@ def make_coders(
     for i in range(coders.shape[0]):
         if floating is float:
             make_coder_float(
-                &cuts[offsets[i]], offsets[i + 1] - offsets[i],
+                &cuts[offsets[i]], offsets[i + 1] - offsets[i], MISSING, MARK_BITS,
                 <coder_float *> &coders[i, 0],
             )
         else:
             make_coder_double(
-                &cuts[offsets[i]], offsets[i + 1] - offsets[i],
+                &cuts[offsets[i]], offsets[i + 1] - offsets[i], MISSING, MARK_BITS,
                 <coder_double *> &coders[i, 0],
             )
 

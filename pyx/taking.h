@@ -8,21 +8,53 @@
 #include <immintrin.h>
 #endif
 
-enum { TURNED = 4 };
+enum { TURNED = 16 };
+
+#if HAS_SIMD
+/* Four numbers of every fourth row. */
+FOR_AVX512 INLINE __m512 four_of_four(const float *const *rows, int64_t j) {
+    __m512 fours = _mm512_castps128_ps512(_mm_loadu_ps(rows[0] + j));
+    fours = _mm512_insertf32x4(fours, _mm_loadu_ps(rows[4] + j), 1);
+    fours = _mm512_insertf32x4(fours, _mm_loadu_ps(rows[8] + j), 2);
+    return _mm512_insertf32x4(fours, _mm_loadu_ps(rows[12] + j), 3);
+}
+
+FOR_AVX512 static int64_t turn_by_sixteen(const float *const *rows, int64_t n_columns, float *columns) {
+    int64_t j = 0;
+    for (; j + 4 <= n_columns; j += 4) {
+        const __m512 a = four_of_four(rows, j), b = four_of_four(rows + 1, j);
+        const __m512 c = four_of_four(rows + 2, j), d = four_of_four(rows + 3, j);
+        const __m512d ab = _mm512_castps_pd(_mm512_unpacklo_ps(a, b)), cd = _mm512_castps_pd(_mm512_unpacklo_ps(c, d));
+        const __m512d AB = _mm512_castps_pd(_mm512_unpackhi_ps(a, b)), CD = _mm512_castps_pd(_mm512_unpackhi_ps(c, d));
+        _mm512_storeu_pd(columns + j * BLOCK, _mm512_unpacklo_pd(ab, cd));
+        _mm512_storeu_pd(columns + (j + 1) * BLOCK, _mm512_unpackhi_pd(ab, cd));
+        _mm512_storeu_pd(columns + (j + 2) * BLOCK, _mm512_unpacklo_pd(AB, CD));
+        _mm512_storeu_pd(columns + (j + 3) * BLOCK, _mm512_unpackhi_pd(AB, CD));
+    }
+    return j;
+}
+
+static int64_t turn_by_four(const float *const *rows, int64_t n_columns, float *columns) {
+    int64_t j = 0;
+    for (; j + 4 <= n_columns; j += 4)
+        for (int i = 0; i < TURNED; i += 4) {
+            __m128 a = _mm_loadu_ps(rows[i] + j), b = _mm_loadu_ps(rows[i + 1] + j);
+            __m128 c = _mm_loadu_ps(rows[i + 2] + j), d = _mm_loadu_ps(rows[i + 3] + j);
+            _MM_TRANSPOSE4_PS(a, b, c, d);
+            _mm_storeu_ps(columns + j * BLOCK + i, a);
+            _mm_storeu_ps(columns + (j + 1) * BLOCK + i, b);
+            _mm_storeu_ps(columns + (j + 2) * BLOCK + i, c);
+            _mm_storeu_ps(columns + (j + 3) * BLOCK + i, d);
+        }
+    return j;
+}
+#endif
 
 /* The first columns of TURNED rows: columns[j * BLOCK + i] is rows[i][j]. */
 static inline void turn_floats(const float *const *rows, int64_t n_columns, float *columns) {
     int64_t j = 0;
 #if HAS_SIMD
-    for (; j + TURNED <= n_columns; j += TURNED) {
-        __m128 a = _mm_loadu_ps(rows[0] + j), b = _mm_loadu_ps(rows[1] + j);
-        __m128 c = _mm_loadu_ps(rows[2] + j), d = _mm_loadu_ps(rows[3] + j);
-        _MM_TRANSPOSE4_PS(a, b, c, d);
-        _mm_storeu_ps(columns + j * BLOCK, a);
-        _mm_storeu_ps(columns + (j + 1) * BLOCK, b);
-        _mm_storeu_ps(columns + (j + 2) * BLOCK, c);
-        _mm_storeu_ps(columns + (j + 3) * BLOCK, d);
-    }
+    j = simd_level() == AVX512 ? turn_by_sixteen(rows, n_columns, columns) : turn_by_four(rows, n_columns, columns);
 #endif
     for (; j < n_columns; j++)
         for (int i = 0; i < TURNED; i++)
@@ -45,10 +77,10 @@ static inline void turn_doubles(const double *const *rows, int64_t n_columns, do
 }
 
 #if HAS_SIMD
-FOR_AVX512 static inline int put(__mmask16 which, __m512i numbers, void *to) {
-    const int n = __builtin_popcount(which);
-    _mm512_mask_storeu_epi32(to, (__mmask16)((1 << n) - 1), _mm512_maskz_compress_epi32(which, numbers));
-    return n;
+/* Put some of the numbers that are there to where there is room for all of them; returns how many. */
+FOR_AVX512 static inline int put(__mmask16 which, __mmask16 there, __m512i numbers, void *to) {
+    _mm512_mask_storeu_epi32(to, there, _mm512_maskz_compress_epi32(which, numbers));
+    return __builtin_popcount(which);
 }
 
 FOR_AVX512 static int64_t append_sixteen(int64_t n, const float *numbers, float *kept, int64_t *zeros) {
@@ -57,7 +89,8 @@ FOR_AVX512 static int64_t append_sixteen(int64_t n, const float *numbers, float 
         const __mmask16 there = n - i < 16 ? (__mmask16)((1 << (n - i)) - 1) : 0xffff;
         const __m512 x = _mm512_maskz_loadu_ps(there, numbers + i);
         const __mmask16 zero = _mm512_mask_cmp_ps_mask(there, x, _mm512_setzero_ps(), _CMP_EQ_OQ);
-        n_kept += put(_mm512_mask_cmp_ps_mask(there & ~zero, x, x, _CMP_ORD_Q), _mm512_castps_si512(x), kept + n_kept);
+        const __mmask16 keep = _mm512_mask_cmp_ps_mask(there & ~zero, x, x, _CMP_ORD_Q);
+        n_kept += put(keep, there, _mm512_castps_si512(x), kept + n_kept);
         *zeros += __builtin_popcount(zero);
     }
     return n_kept;
@@ -73,14 +106,15 @@ FOR_AVX512 static int64_t take_sixteen(int64_t n, uint32_t *keys, const key_rule
         const __mmask16 negative = _mm512_cmplt_epu32_mask(key, _mm512_set1_epi32(INT32_MIN));
 #define OF_SIDE(field)                                                                                       \
     _mm512_mask_mov_epi32(_mm512_set1_epi32((int)above.field), negative, _mm512_set1_epi32((int)below.field))
-        const __m512i steps = _mm512_srlv_epi32(_mm512_sub_epi32(key, OF_SIDE(low)), OF_SIDE(shift));
+        const __m512i held = _mm512_min_epu32(_mm512_max_epu32(key, OF_SIDE(low)), OF_SIDE(high));
+        const __m512i steps = _mm512_srlv_epi32(_mm512_sub_epi32(held, OF_SIDE(low)), OF_SIDE(shift));
         const __m512i mark = _mm512_add_epi32(OF_SIDE(first), steps);
 #undef OF_SIDE
         const __m512i word = _mm512_mask_i32gather_epi32(key, there, _mm512_srli_epi32(mark, 5), wanted, 4);
         const __m512i bit = _mm512_rolv_epi32(_mm512_set1_epi32(1), mark);
         const __mmask16 take = _mm512_mask_test_epi32_mask(there, word, bit);
-        put(there & ~take, key, keys + i - n_taken);
-        n_taken += put(take, key, taken + n_taken);
+        put(there & ~take, there, key, keys + i - n_taken);
+        n_taken += put(take, there, key, taken + n_taken);
     }
     return n_taken;
 }

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ranks import together
 from scipy import sparse
+from widths import outputs_of
 
 from ranktrees.binning import BinMapper
 from reference import binning as slow
@@ -374,6 +375,37 @@ def test_layout_and_threads_do_not_matter(web, weighted, max_bins):
             assert same(mapper, other)
             np.testing.assert_array_equal(mapper.categories[2], other.categories[2])
             np.testing.assert_array_equal(mapper.encode(X, order=order, n_threads=n_threads), codes)
+
+
+def test_the_width_of_registers_does_not_matter():
+    program = """if True:
+        import numpy as np
+        from ranktrees.binning import BinMapper
+
+        rng = np.random.default_rng(0)
+        X = np.exp(3 * rng.normal(size=(1234, 75))) * rng.choice([1, -1, 0, np.nan, np.inf], (1234, 75))
+        X[:, ::3] = np.round(X[:, ::3])
+        X[:, ::5] = np.clip(X[:, ::5], -20, 20)
+        order, weights = rng.permutation(1234)[:1201], rng.integers(0, 5, 1234)
+        for rows in (X, X.astype(np.float32)):
+            for n_threads in (1, 3):
+                for max_bins in (5, 100, 255):
+                    mapper = BinMapper.fit(rows, max_bins=max_bins, n_threads=n_threads)
+                    print(mapper.cuts, mapper.encode(rows, order, n_threads).tobytes().hex())
+                print(BinMapper.fit(rows, weights=weights, n_threads=n_threads).cuts)
+    """
+    assert len(outputs_of(program)) == 1
+
+
+def test_no_value_is_off_the_ruler_of_a_sample():
+    """Cuts are exact where nearly all rows are alike and the others are not."""
+    for outliers in ([-3.5, 1e-30], [1e30, -1e30, np.inf], np.arange(1.0, 9.0)):
+        values = np.append(np.full(30_000, 2.0), outliers)
+        for dtype in (np.float32, np.float64):
+            held = np.random.default_rng(0).permutation(values.astype(dtype))
+            np.testing.assert_array_equal(BinMapper.fit(column(held, dtype)).cuts[0], slow.cuts(held, 255))
+            cuts = BinMapper.fit(column(held, dtype), max_bins=3).cuts[0]
+            np.testing.assert_array_equal(cuts, slow.cuts(held, 3))
 
 
 @pytest.mark.parametrize("shape", [(0, 0), (0, 3), (5, 0), (1, 1), (700, 3)])

@@ -3,6 +3,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from ranks import together
+from widths import outputs_of
 
 from ranktrees import parallel
 from ranktrees._core import packing as kernels
@@ -89,7 +90,7 @@ def test_a_heavy_bin_is_alone():
     assert [(cells == cells[heavy]).sum() for heavy in (30, 31, 70)] == [1, 1, 1]
 
 
-@pytest.mark.parametrize("n_rows", [1, 2, 7, 1000])
+@pytest.mark.parametrize("n_rows", [1, 7, 8, 1001])
 def test_counts_codes(n_rows):
     codes = slow.random_codes(np.random.default_rng(n_rows), n_rows, [255, 1, 7, 40], 0.3)
     for n_threads in (1, 3):
@@ -132,7 +133,7 @@ def some_features(rng, n_features):
 @settings(deadline=None, max_examples=60)
 @given(
     seed=st.integers(0, 2**32 - 1),
-    n_rows=st.sampled_from([1, 2, 50, 255, 256, 257, 600]),
+    n_rows=st.sampled_from([1, 2, 50, 511, 512, 513, 1100]),
     n_bins=st.lists(st.sampled_from([1, 2, 3, 15, 16, 17, 40, 254, 255]), min_size=1, max_size=30),
     missing=st.sampled_from([0.0, 0.2]),
     n_threads=st.integers(1, 3),
@@ -155,6 +156,22 @@ def test_bytes_tell_every_features_cell(seed, n_rows, n_bins, missing, n_threads
         own = cells[feature][codes[:, feature]]
         expected = coarse.places[feature] + np.where(own < 0, 15, own)
         assert (unpacked(coarse)[:, feature] == expected).all()
+
+
+def test_the_width_of_registers_does_not_matter():
+    program = """if True:
+        import numpy as np
+        from ranktrees.packing import coarse_packing, full_packing
+        from reference import growing as slow
+
+        n_bins = [1, 2, 3, 15, 16, 31, 32, 33, 34, 40, 254, 255]
+        mapper = slow.mapper_of(n_bins)
+        for n_rows in (1, 511, 512, 513, 1300):
+            codes = slow.random_codes(np.random.default_rng(n_rows), n_rows, n_bins, 0.1)
+            for make in (full_packing, coarse_packing):
+                print(make(codes, mapper, np.arange(len(n_bins))).bytes.tobytes().hex())
+    """
+    assert len(outputs_of(program)) == 1
 
 
 @pytest.mark.parametrize("make", [full_packing, coarse_packing])
