@@ -14,6 +14,7 @@ DIVERGED = (
 )
 
 MOST_STEPS = 50  # bits: more do not survive the rounding
+MOST_SHIFT = 0.5 - 2.0**-33  # of a value that is rounded at random
 EXACT = 53  # bits: of more, a double does not hold a sum
 
 # With few levels, the largest hessian counts as at least so many mean ones: where all are the same, many rows
@@ -43,6 +44,8 @@ class RoundedRows:
         Whether all hessians are the same, and few steps are kept; then the hessian of a sum estimates that.
     gradient_unit, hessian_unit : float
         What one step is worth.
+    most_steps : int
+        No row's gradient has more.
     total : tuple of two int
         The sums over the tree's rows, of all ranks.
     count : int
@@ -91,6 +94,7 @@ class RoundedRows:
         if not self.same:
             hessian_scale = self._scale(hessians, largest_hessian, 32, levels, n_threads, MEAN_HESSIANS)
         self.gradient_unit = 1.0 / gradient_scale
+        self.most_steps = round(largest_gradient * gradient_scale + MOST_SHIFT)
         self.hessian_unit = float(largest_hessian) if self.same else 1.0 / hessian_scale
         largest_sum = n_rows * largest_gradient
         if not math.isfinite(largest_sum * (largest_sum / self.hessian_unit)):

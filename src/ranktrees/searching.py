@@ -10,14 +10,13 @@ StreamingSearch  no lines: each leaf makes streaming histograms of its rows; tho
 All of them look at codes. A search is exact where the mapper has made a bin of each distinct value.
 """
 
-import itertools
 import math
 from functools import partial
 
 import numpy as np
 
 from ranktrees import parallel
-from ranktrees._core import histogram, splitting, streaming
+from ranktrees._core import histogram, splitting, streaming, words
 from ranktrees._core.dtypes import BIN
 from ranktrees.binning import MOST_BINS
 from ranktrees.communicator import ALONE
@@ -382,11 +381,6 @@ class StreamingSearch(Search):
         return np.concatenate(ranks.allgather(own)).reshape(len(ids), -1)
 
 
-def numbers_in(words, dtype, shape):
-    """The first numbers that lie side by side in words of eight bytes, as an array that looks at them."""
-    return words.view(dtype)[: math.prod(shape)].reshape(shape)
-
-
 def limits_of(sizes):
     """Where stretches begin that lie behind each other row by row, and where the last of each row ends."""
     ends = np.cumsum(sizes).reshape(sizes.shape)
@@ -405,6 +399,7 @@ class SearchOfLines(Search):
         self.packing, self.order = packing, order
         if not communicator.alone:
             self.few_rows = 0
+        self.words = words.Words()
         self.builder = self.builder_of(order, sums)
         self.most_lines = n_rows // max(1, self.few_rows) + 1
         if n_leaves is not None:
@@ -422,6 +417,7 @@ class SearchOfLines(Search):
     def look_at(self, leaves):
         super().look_at(leaves)
         self.builder.look_at(leaves, self.lines, self.lanes)
+        self.words.look_at(leaves)
 
     def begin(self, rows, rules, key, some_apart):
         super().begin(rows, rules, key, some_apart)
@@ -432,6 +428,7 @@ class SearchOfLines(Search):
             self.lines, self.lanes = np.zeros((n_lines + 1, width), np.int64), lanes
             self.look_at(self.leaves)
         self.builder.begin()
+        self.words.begin(rows.bits, rows.most_steps)
 
     def lanes_for(self, rows):
         """Numbers per cell."""
@@ -476,19 +473,20 @@ class SearchOfLines(Search):
         """Lines that were built from rows become those of all ranks."""
         if self.communicator.alone:
             return
-        places = self.leaves["histogram"][ids]
-        first, last = places[0], places[-1] + 1
-        if places.tolist() == list(range(first, last)):  # mostly: they need not be copied then
-            self.communicator.allreduce(self.lines[first:last])
-        else:
-            self.lines[places] = self.communicator.allreduce(self.lines[places])
+        self.add_up(ids, self.lines, self.leaves["histogram"][ids], 1)
 
     def find_in_all_rows(self, ids, features):
         """Search leaves by bins that all ranks fill with all their rows."""
         if len(ids):
             cells = self.finder.fill(ids, features)
-            self.communicator.allreduce(cells.view(np.int64))
+            self.add_up(ids, cells.view(np.int64).reshape(len(ids), -1), np.arange(len(ids), dtype=np.int32), 2)
             self.finder.scan_filled(ids, features, cells)
+
+    def add_up(self, ids, lines, places, lanes):
+        """Some lines of leaves become the sums of those of all ranks."""
+        n_cells = lines.shape[1] // lanes
+        sums, _ = self.words.pack(ids, lines, places, lanes, np.array([0, n_cells]))
+        self.words.unpack(self.communicator.allreduce(sums), ids, lines, places, lanes, 0, n_cells)
 
     def again(self, ids):
         has_line = self.leaves["histogram"][ids] >= 0
@@ -522,27 +520,13 @@ class FullSearch(SearchOfLines):
         """Lines that were built from rows become those of all ranks, in the part that this rank looks at."""
         if self.communicator.alone:
             return
-        places = self.leaves["histogram"][ids]
-        first, last = self.lanes * self.own_cells
-        self.lines[places, first:last] = self.own_part(self.lines, places, self.lanes)
+        self.add_up_own(self.words, ids, self.lines, self.leaves["histogram"][ids], self.lanes)
 
-    def own_part(self, lines, places, lanes):
-        """The sums over all ranks of some lines, in the part that this rank looks at.
-
-        Numbers of less than eight bytes go side by side in words, and are added as they are: no sum may be
-        larger than they can be.
-        """
-        stretches = list(itertools.pairwise((lanes * self.first_cells).tolist()))
-        shapes = [(len(places), last - first) for first, last in stretches]
-        n_words = [-(-math.prod(shape) * lines.itemsize // 8) for shape in shapes]
-        words = np.zeros(sum(n_words), np.int64)
-        for part, shape, (first, last) in zip(
-            np.split(words, np.cumsum(n_words[:-1])), shapes, stretches, strict=True
-        ):
-            for row, place in zip(numbers_in(part, lines.dtype, shape), places, strict=True):
-                row[:] = lines[place, first:last]
-        own = self.communicator.reduce_scatter(words, n_words)
-        return numbers_in(own, lines.dtype, shapes[self.communicator.rank])
+    def add_up_own(self, own_words, ids, lines, places, lanes):
+        """Some lines of leaves become the sums of all ranks, in the part that this rank looks at."""
+        sums, counts = own_words.pack(ids, lines, places, lanes, self.first_cells)
+        sums = self.communicator.reduce_scatter(sums, counts.tolist())
+        own_words.unpack(sums, ids, lines, places, lanes, *self.own_cells)
 
     def find(self, ids):
         """Search leaves that have lines."""
@@ -573,37 +557,42 @@ class FullSearch(SearchOfLines):
     def find_counting(self, ids, features):
         """Search leaves that have lines, by these and the numbers of rows in their cells.
 
-        Each rank gets the numbers of the features that it looks at, in as few bytes as a leaf's rows need.
+        Each rank gets the numbers of the features that it looks at.
         """
         if not len(ids):
             return
         leaves, bits, (first, last) = self.leaves[ids], self.rows.bits, self.own_cells
         sums = self.lines[leaves["histogram"], first:last]
         leaves["histogram"] = places = np.arange(len(ids), dtype=np.int32)
-        narrow = np.min_scalar_type(leaves["total"]["count"].max())
         cells = np.empty((len(ids), self.offsets[-1]), BIN)
         own = cells[:, first:last]
         own["gradient"], own["hessian"] = sums >> bits, sums & ((1 << bits) - 1)
-        own["count"] = self.own_part(self.counts_of(leaves).astype(narrow), places, 1)
+        own["count"] = self.counts_of(leaves)[:, first:last]
         self.counting_finder.begin(*self.rules, False, self.rows.sampled)
         self.counting_finder.look_at(leaves, cells.view(np.int64), 2)
         n_threads = threads_for(self.n_threads, 4 * own.size)
         self.choose_among(ids, self.counting_finder.find_loosely(places, self.own(features), n_threads))
 
     def counts_of(self, leaves):
-        """int64[n_leaves, n_cells]: how many of this rank's rows are in each cell: lines of ones."""
+        """int64[n_leaves, n_cells]: how many rows are in each cell that this rank looks at: lines of ones."""
         ends = ("start", "stop"), ("quiet_start", "quiet_stop")
         rows = [self.order[leaf[start] : leaf[stop]] for leaf in leaves for start, stop in ends]
         stops = np.cumsum([len(stretch) for stretch in rows])[1::2]
         leaves = leaves.copy()
         leaves["start"][1:], leaves["stop"] = stops[:-1], stops
         leaves["start"][0] = 0
+        leaves["total"]["hessian"] = leaves["total"]["count"]
         rows = np.concatenate(rows)
         ones, counts = np.ones(len(rows), np.int64), np.zeros((len(leaves), self.packing.n_cells), np.int64)
         builder = self.builder_of(rows, ones)
         builder.look_at(leaves, counts, 1)
         n_threads = threads_for(self.n_threads, len(rows) * self.packing.n_bytes)
-        builder.build(np.arange(len(leaves), dtype=np.int32), self.rows.bits, self.rows.same, n_threads)
+        ids = np.arange(len(leaves), dtype=np.int32)
+        builder.build(ids, self.rows.bits, self.rows.same, n_threads)
+        counting_words = words.Words()
+        counting_words.begin(self.rows.bits, 0)
+        counting_words.look_at(leaves)
+        self.add_up_own(counting_words, ids, counts, ids, 1)
         return counts
 
     def verify(self, ids, features):
@@ -687,4 +676,5 @@ class CoarseToFine(SearchOfLines):
     def refine_together(self, ids):
         """The best split of each leaf among the features of its shortlist, over all bins."""
         sums = self.finder.sums_of_shortlists(ids, threads_for(self.n_threads, 4 * self.n_rows(ids)))
-        self.finder.scan_shortlists(ids, self.communicator.allreduce(sums))
+        self.add_up(ids, sums.reshape(len(ids), -1), np.arange(len(ids), dtype=np.int32), 1)
+        self.finder.scan_shortlists(ids, sums)
