@@ -52,7 +52,7 @@ cdef class Words:
         self.bits, self.most_steps = bits, min(most_steps, 2**WORD // 2**HALF)
 
     cdef Field field(self, const Leaf* leaf, int lanes, int lane) noexcept nogil:
-        """How the sums of a leaf lie in words: a gradient and a hessian, a gradient, or a count and a hessian."""
+        """How the sums of a leaf lie in words: gradient and hessian, or the one and count and hessian."""
         cdef Field field
         cdef int high = bit_length(leaf.total.count if lane else leaf.total.count * self.most_steps)
         field.bits = self.bits if lanes == 1 else HALF * lane
