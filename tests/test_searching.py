@@ -7,7 +7,13 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.ensemble import GradientBoostingRegressor
 
-from ranktrees import HistGBRTRegressor, LambdaMARTRanker, RandomForestRanker, make_ranking, parallel
+from ranktrees import (
+    HistGBRTRegressor,
+    LambdaMARTRanker,
+    RandomForestRanker,
+    make_ranking,
+    parallel,
+)
 from ranktrees.binning import BinMapper
 from ranktrees.communicator import training_with
 from ranktrees.constraints import Constraints
@@ -315,6 +321,5 @@ def test_ranks_send_sums_and_numbers_of_rows_in_few_bits(options, most, monkeypa
             return clone(ranker).fit(X[own], y[own], qid=qid[own]).ensemble_.nodes.tobytes()
 
     assert together(4, train) == 4 * [ranker.fit(X, y, qid=qid).ensemble_.nodes.tobytes()]
-    print(bytes_of_cell)
     assert max(bytes_of_cell[True]) <= 1.01 * most
     assert max(bytes_of_cell[False]) <= 2
