@@ -14,10 +14,9 @@ from ranktrees.over_ranks import CoarseOverRanks, FullOverRanks, LinesOverRanks
 
 from . import sets
 
-CALLS = ("reduce_scatter", "allreduce", "allgather", "alltoall")
+CALLS = ("reduce_scatter", "allreduce", "allgather", "stack", "alltoall")
 N_REPEATS = 3
 CELLS = 256  # of a feature whose bins are filled, in as many places
-SHORTLIST = 4
 WORD = 64  # bits
 SENT = np.dtype(
     [
@@ -111,7 +110,9 @@ def computing_sums():
         return grown
 
     def settle(search, ids):
-        found.append(2 * bytes_of(search, packed_of(search, search.leaves[ids]), [0, SHORTLIST * CELLS]))
+        leaves = search.leaves[ids]
+        bits = np.repeat(packed_of(search, leaves), (leaves["shortlist"] >= 0).sum(axis=1))
+        found.append(2 * bytes_of(search, bits, [0, CELLS]))
         return plain[CoarseOverRanks, "settle"](search, ids)
 
     def find_in_all_rows(search, ids, features):

@@ -141,7 +141,9 @@ class CoarseOverRanks(LinesOverRanks, CoarseToFine):
 
     def settle(self, ids):
         sums = self.finder.sums_of_shortlists(ids, threads_for(self.n_threads, 4 * self.n_rows(ids)))
-        self.add_up(ids, sums.reshape(len(ids), -1), numbered(ids), 1)
+        of_leaf, feature = np.nonzero(self.leaves["shortlist"][ids] >= 0)
+        places = (sums.shape[1] * of_leaf + feature).astype(np.int32)
+        self.add_up(ids[of_leaf], sums.reshape(-1, sums.shape[2]), places, 1)
         self.finder.scan_shortlists(ids, sums)
         return self.with_split(ids)
 
@@ -289,15 +291,7 @@ class ParterOverRanks(partition.Parter):
     def split(self, ids, first_child, *threads):
         if not len(ids):
             return ids
-        counts, ends = self.part(ids, *threads)
-        told = self.communicator.allgather(counts.tobytes() + ends.tobytes())
-        told = np.array([np.frombuffer(theirs, np.int64) for theirs in told])
-        counts = told[:, : counts.size].sum(axis=0).reshape(counts.shape)
-        ends = told[:, counts.size :].view(np.float64).max(axis=0)
-        refused = super().split(ids, first_child, *threads, counts)
-        children = np.arange(first_child, first_child + 2 * len(ids), dtype=np.int32)
-        self.judge(children, ends.reshape(-1, 2))
-        return refused
+        return super().split(ids, first_child, *threads, self.communicator.stack(self.part(ids, *threads)))
 
 
 def settle_over_ranks(communicator, leaves, order, rows, l2, n_threads):
