@@ -661,8 +661,9 @@ def steps_of_leaves(
 
 def settle_by_steps(
     Leaf[::1] leaves,                   # IN and OUT  the value of those that were not split
-    const double[:, ::1] largest,       # IN   of gradients and of hessians, over all ranks
+    const double[:, ::1] largest,       # IN   of gradients and, if these differ, of hessians, over all ranks
     const int64_t[:, ::1] steps,        # IN   their sums
+    double hessian,                     # IN   of each row, if these are the same
     double l2,
 ):
     """Set each leaf's value from its sums over ranks: the third."""
@@ -670,7 +671,8 @@ def settle_by_steps(
     cdef double[2] sums
     for k in range(leaves.shape[0]):
         if leaves[k].left < 0:
-            for i in range(2):
+            sums[1] = exact_sum_of_same(hessian, leaves[k].total.count)
+            for i in range(largest.shape[0]):
                 sums[i] = 0.0
                 if largest[i, k] > 0:
                     sums[i] = ldexp(<double>steps[i, k], -places_for(largest[i, k], leaves[k].total.count))

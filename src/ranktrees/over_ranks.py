@@ -308,12 +308,12 @@ def settle_over_ranks(communicator, leaves, order, rows, l2, n_threads):
     l2 : float
     n_threads : int
     """
-    values = rows.gradients, rows.hessians
-    largest, steps = np.empty((2, len(leaves))), np.empty((2, len(leaves)), np.int64)
-    for k in range(2):
-        partition.largest_of_leaves(leaves, order, values[k], largest[k], n_threads)
+    values = (rows.gradients,) if rows.same or rows.sampled else (rows.gradients, rows.hessians)
+    largest, steps = np.empty((len(values), len(leaves))), np.empty((len(values), len(leaves)), np.int64)
+    for own, side in zip(largest, values, strict=True):
+        partition.largest_of_leaves(leaves, order, side, own, n_threads)
     communicator.allreduce(largest, "max")
-    for k in range(2):
-        partition.steps_of_leaves(leaves, order, values[k], largest[k], steps[k], n_threads)
+    for own, most, side in zip(steps, largest, values, strict=True):
+        partition.steps_of_leaves(leaves, order, side, most, own, n_threads)
     communicator.allreduce(steps)
-    partition.settle_by_steps(leaves, largest, steps, l2)
+    partition.settle_by_steps(leaves, largest, steps, rows.largest_hessian, l2)

@@ -46,6 +46,8 @@ class RoundedRows:
         What one step is worth.
     most_steps : int
         No row's gradient has more.
+    largest_hessian : float
+        Of all rows of all ranks.
     total : tuple of two int
         The sums over the tree's rows, of all ranks.
     count : int
@@ -83,6 +85,7 @@ class RoundedRows:
         n_threads = threads_for(n_threads, len(gradients))
         self.gradients, self.hessians = gradients, hessians
         largest_gradient, largest_hessian, same = self._largest(n_threads)
+        self.largest_hessian = largest_hessian
         if not (math.isfinite(largest_gradient) and math.isfinite(MEAN_HESSIANS * largest_hessian)):
             raise ValueError(DIVERGED)
         same = same and largest_hessian > 0
