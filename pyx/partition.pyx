@@ -44,6 +44,7 @@ cdef enum:
     ROW = 2  # what parting one row costs, in steps of about a nanosecond
     MOST_STRETCHES = 256
     FOLLOWED = 16384  # rows that go down a tree together
+    TOLD = 6  # numbers of a leaf that is parted
 
 
 # Values of rows that differ by less are the same but for what computing them rounds.
@@ -108,6 +109,17 @@ cdef void found_children(
             left.upper = right.lower = wall
         else:
             left.lower = right.upper = wall
+
+
+cdef int64_t[:, ::1] counts_of(const int64_t[:, :, ::1] told):
+    """What `Parter.part` counted, added up over ranks."""
+    cdef int64_t[:, ::1] counts = np.zeros((told.shape[1], 2), np.int64)
+    cdef int64_t rank, i
+    for rank in range(told.shape[0]):
+        for i in range(told.shape[1]):
+            counts[i, 0] += told[rank, i, 0]
+            counts[i, 1] += told[rank, i, 1]
+    return counts
 
 
 cdef class Parter:
@@ -276,33 +288,32 @@ cdef class Parter:
         """Leaves may not split whose rows all want the same, on all ranks."""
         cdef int64_t i
         for i in range(ids.shape[0]):
-            self.leaves[ids[i]].may_split = self.may_split_by_size(
-                &self.leaves[ids[i]], self.leaves[ids[i]].total.count
-            )
-            if agree(ends[i, 0], ends[i, 1]):
-                self.leaves[ids[i]].may_split = 0
+            self.judge_leaf(&self.leaves[ids[i]], &ends[i, 0])
+
+    cdef void judge_leaf(self, Leaf* leaf, const double* ends) noexcept nogil:
+        leaf.may_split = 0 if agree(ends[0], ends[1]) else self.may_split_by_size(leaf, leaf.total.count)
 
     def part(self, const int32_t[::1] ids, int n_threads, int64_t values_per_thread=1):
         """The first step of `split`, for ranks: each leaf's rows are parted, beside where they are.
 
         Returns
         -------
-        counts : ndarray of int64, shape (n, 2)
-            How many of this rank's rows go left, and in how many stretches of them some have no value. Those
-            of all ranks add up.
-        ends : ndarray of float64, shape (n, 2, 2)
-            Of the rows that go left, and of the others: see `judge`.
+        told : ndarray of int64, shape (n, 6)
+            What ranks tell each other of a leaf: how many of this one's rows go left, and in how many
+            stretches of them some have no value; then, as float64, of the rows that go left and of the others
+            what `judge` takes.
         """
         cdef int64_t i
         cdef int64_t[:, ::1] counts = self.part_all(ids, self.worth(ids, n_threads, values_per_thread))
-        cdef double[:, :, ::1] ends = np.empty((ids.shape[0], 2, 2))
+        cdef int64_t[:, ::1] told = np.empty((ids.shape[0], TOLD), np.int64)
         for i in range(ids.shape[0]):
-            self.find_ends_of_sides(&self.leaves[ids[i]], self.n_left_of(i), &ends[i, 0, 0])
-        return counts.base, ends.base
+            told[i, 0], told[i, 1] = counts[i, 0], counts[i, 1]
+            self.find_ends_of_sides(&self.leaves[ids[i]], self.n_left_of(i), <double*>&told[i, 2])
+        return told.base
 
     def split(
         self, const int32_t[::1] ids, int32_t first_child, int n_threads, int64_t values_per_thread=1,
-        const int64_t[:, ::1] counts=None,
+        const int64_t[:, :, ::1] told=None,
     ):
         """Part the rows of each leaf in ``ids``; its children are first_child + 2 i and + 1.
 
@@ -310,8 +321,8 @@ cdef class Parter:
 
         Parameters
         ----------
-        counts : ndarray of int64, shape (n, 2), default=None
-            What `part` has just returned, added up over all ranks. None is a rank alone.
+        told : ndarray of int64, shape (n_ranks, n, 6), default=None
+            What `part` has just returned on each rank. None is a rank alone.
 
         Returns
         -------
@@ -320,12 +331,13 @@ cdef class Parter:
             split. The others are; where some are refused, they may come once more, and get other children.
         """
         cdef int64_t i
-        if counts is None:
-            n_threads = self.worth(ids, n_threads, values_per_thread)
-            if self.n_stretches > 1:
-                counts = self.part_all(ids, n_threads)
-        if counts is not None:
-            self.take_all(ids, first_child, n_threads, counts)
+        if told is not None:
+            self.take_all(ids, first_child, n_threads, counts_of(told))
+            self.judge_sides(ids, told)
+            return self.not_split(ids)
+        n_threads = self.worth(ids, n_threads, values_per_thread)
+        if self.n_stretches > 1:
+            self.take_all(ids, first_child, n_threads, self.part_all(ids, n_threads))
         else:
             for i in prange(
                 ids.shape[0], nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1,
@@ -333,6 +345,22 @@ cdef class Parter:
             ):
                 self.split_one(ids[i], <int32_t>(first_child + 2 * i))
         return self.not_split(ids)
+
+    cdef void judge_sides(self, const int32_t[::1] ids, const int64_t[:, :, ::1] told) noexcept:
+        cdef int64_t i, rank
+        cdef int k
+        cdef double[4] ends
+        cdef const double* theirs
+        for i in range(ids.shape[0]):
+            if self.leaves[ids[i]].left < 0:
+                continue
+            ends[0] = ends[1] = ends[2] = ends[3] = -INFINITY
+            for rank in range(told.shape[0]):
+                theirs = <const double*>&told[rank, i, 2]
+                for k in range(4):
+                    ends[k] = max(ends[k], theirs[k])
+            self.judge_leaf(&self.leaves[self.leaves[ids[i]].left], ends)
+            self.judge_leaf(&self.leaves[self.leaves[ids[i]].right], ends + 2)
 
     def split_layer(self, int32_t first, int32_t last, int n_threads, int64_t values_per_thread=1):
         """Part the rows of the leaves first to last - 1 that have a split; the number of nodes is returned.
@@ -633,8 +661,9 @@ def steps_of_leaves(
 
 def settle_by_steps(
     Leaf[::1] leaves,                   # IN and OUT  the value of those that were not split
-    const double[:, ::1] largest,       # IN   of gradients and of hessians, over all ranks
+    const double[:, ::1] largest,       # IN   of gradients and, if these differ, of hessians, over all ranks
     const int64_t[:, ::1] steps,        # IN   their sums
+    double hessian,                     # IN   of each row, if these are the same
     double l2,
 ):
     """Set each leaf's value from its sums over ranks: the third."""
@@ -642,7 +671,8 @@ def settle_by_steps(
     cdef double[2] sums
     for k in range(leaves.shape[0]):
         if leaves[k].left < 0:
-            for i in range(2):
+            sums[1] = exact_sum_of_same(hessian, leaves[k].total.count)
+            for i in range(largest.shape[0]):
                 sums[i] = 0.0
                 if largest[i, k] > 0:
                     sums[i] = ldexp(<double>steps[i, k], -places_for(largest[i, k], leaves[k].total.count))

@@ -34,6 +34,12 @@ def test_sums_and_extremes_are_put_together_in_place(size):
     assert together(size, all_three) == [[[n, -n], [last, 0], [0, -last]]] * size
 
 
+@pytest.mark.parametrize("size", [1, 3])
+def test_arrays_of_all_are_stacked(size):
+    stacked = together(size, lambda ranks: ranks.stack(np.full((2, 1), ranks.rank)).tolist())
+    assert stacked == size * [[[[rank], [rank]] for rank in range(size)]]
+
+
 def test_what_one_passes_all_get():
     assert together(3, lambda ranks: ranks.bcast(ranks.rank * 10, root=2)) == [20] * 3
 

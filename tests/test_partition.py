@@ -176,9 +176,9 @@ def test_rows_are_counted_and_stay_where_a_child_gets_too_few(n_threads, missing
     parter.plant(0, 0, 0, 0, 0, *UNITS, counts_later=True)
     parter.look_at(leaves)
     ids, before = np.arange(4, dtype=np.int32), case.order.copy()
-    counts, _ = parter.part(ids, n_threads)
-    assert counts[:, 0].tolist() == [left.sum() for left in sizes]
-    assert (counts[:, 1] > 0).tolist() == some_missing
+    told = parter.part(ids, n_threads)
+    assert told[:, 0].tolist() == [left.sum() for left in sizes]
+    assert (told[:, 1] > 0).tolist() == some_missing
     assert (case.order == before).all()
     refused = parter.split(ids, 4, n_threads)
     assert refused.tolist() == np.flatnonzero(smaller < least).tolist() != []

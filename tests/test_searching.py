@@ -7,10 +7,17 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.ensemble import GradientBoostingRegressor
 
-from ranktrees import HistGBRTRegressor, LambdaMARTRanker, RandomForestRanker, make_ranking, parallel
+from ranktrees import (
+    HistGBRTRegressor,
+    LambdaMARTRanker,
+    RandomForestRanker,
+    make_ranking,
+    parallel,
+)
 from ranktrees.binning import BinMapper
 from ranktrees.communicator import training_with
 from ranktrees.constraints import Constraints
+from ranktrees.over_ranks import FullOverRanks
 from ranktrees.searching import MANY_FEATURES, CoarseToFine, DirectSearch, FullSearch, searches
 from reference import growing as slow
 
@@ -289,19 +296,22 @@ def test_bins_cannot_be_limited_where_there_are_none():
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"gradient_levels": None}, {"handle_missing": "right"}, {"max_features": 1.0}]
+    ("options", "most"),
+    [({}, 4), ({"gradient_levels": None}, 8), ({"handle_missing": "right"}, 4), ({"max_features": 1.0}, 4)],
 )
-def test_ranks_send_numbers_of_rows_in_few_bytes(options, monkeypatch):
+def test_ranks_send_sums_and_numbers_of_rows_in_few_bits(options, most, monkeypatch):
     """Children of too few rows are found out, and other splits found, as in one process."""
     X, y, qid = make_ranking(40, rows_per_query=20, random_state=0, return_X_y_qid=True)
     X = np.where(np.random.default_rng(0).random(X.shape) < 0.1, np.nan, X)
-    own_part, widths = FullSearch.own_part, set()
+    add_up_own, bytes_of_cell = FullOverRanks.add_up_own, {True: set(), False: set()}
 
-    def watched(search, lines, places, lanes):
-        widths.add(lines.itemsize)
-        return own_part(search, lines, places, lanes)
+    def watched(search, own_words, ids, lines, places, lanes):
+        before = search.communicator.traffic["bytes"]
+        add_up_own(search, own_words, ids, lines, places, lanes)
+        sent = search.communicator.traffic["bytes"] - before
+        bytes_of_cell[own_words is search.words].add(sent / (3 / 4) / (len(ids) * search.packing.n_cells))
 
-    monkeypatch.setattr(FullSearch, "own_part", watched)
+    monkeypatch.setattr(FullOverRanks, "add_up_own", watched)
     rules = {"max_iter": 5, "split_search": "full", "min_samples_leaf": 50, "random_state": 0}
     ranker = LambdaMARTRanker(**rules | options)
 
@@ -311,4 +321,5 @@ def test_ranks_send_numbers_of_rows_in_few_bytes(options, monkeypatch):
             return clone(ranker).fit(X[own], y[own], qid=qid[own]).ensemble_.nodes.tobytes()
 
     assert together(4, train) == 4 * [ranker.fit(X, y, qid=qid).ensemble_.nodes.tobytes()]
-    assert widths == {1, 2, 8}
+    assert max(bytes_of_cell[True]) <= 1.01 * most
+    assert max(bytes_of_cell[False]) <= 2

@@ -9,18 +9,22 @@ import numpy as np
 from sklearn.base import clone
 
 from ranktrees.communicator import ALONE, driver, training_with
+from ranktrees.growing import TreeGrower
+from ranktrees.over_ranks import CoarseOverRanks, FullOverRanks, LinesOverRanks
 
 from . import sets
 
-CALLS = ("reduce_scatter", "allreduce", "allgather", "alltoall")
+CALLS = ("reduce_scatter", "allreduce", "allgather", "stack", "alltoall")
 N_REPEATS = 3
+CELLS = 256  # of a feature whose bins are filled, in as many places
+WORD = 64  # bits
 SENT = np.dtype(
     [
         ("bytes", np.float64, (len(CALLS),)),
         ("messages", np.float64, (len(CALLS),)),
         ("meetings", np.float64),
+        ("computed", np.float64),
         ("lines", np.float64),
-        ("splits", np.float64),
     ]
 )
 
@@ -71,22 +75,102 @@ def counted(communicator, rows, model, n_trees):
     -------
     sent : ndarray of SENT, shape ()
         The mean of these trees: "bytes", "messages" and "meetings" of this rank, histograms that are put
-        together ("lines"), and "splits".
+        together ("lines"), and the bytes of sums "computed" from the leaves.
     """
-    models, traffic = _one_and_many(model, n_trees), []
+    models, traffic, computed = _one_and_many(model, n_trees), [], []
     with training_with(communicator):
         for each in models:
-            with by_call(communicator) as calls:
+            with by_call(communicator) as calls, computing_sums() as n_bytes:
                 each.fit(rows.X, rows.y, qid=rows.qid)
             traffic.append(calls)
+            computed.append(sum(n_bytes))
     one, many = traffic
     sent = np.zeros((), SENT)
     for place, call in enumerate(CALLS):
         for field in ("bytes", "messages"):
             sent[field][place] = (many[call][field] - one[call][field]) / n_trees
         sent["meetings"] += (many[call]["agreements"] - one[call]["agreements"]) / n_trees
-    sent["lines"], sent["splits"] = np.mean([sizes(tree, model) for tree in _trees(models[1])[1:]], axis=0)
+    sent["computed"] = (computed[1] - computed[0]) / n_trees
+    sent["lines"] = np.mean([n_lines(tree, model) for tree in _trees(models[1])[1:]])
     return sent
+
+
+@contextmanager
+def computing_sums():
+    """The bytes of each kind of sum that a rank sends inside, computed from leaves of trees.
+
+    A tree's lines follow from the tree when it is grown. Whose shortlists are looked at, and which leaves are
+    searched again, does not, so that is watched.
+    """
+    found = []
+
+    def grow(grower, *args, **more):
+        grown = plain[TreeGrower, "grow"](grower, *args, **more)
+        found.append(bytes_of_lines(grower.search, grown.leaves))
+        return grown
+
+    def settle(search, ids):
+        leaves = search.leaves[ids]
+        bits = np.repeat(packed_of(search, leaves), (leaves["shortlist"] >= 0).sum(axis=1))
+        found.append(2 * bytes_of(search, bits, [0, CELLS]))
+        return plain[CoarseOverRanks, "settle"](search, ids)
+
+    def find_in_all_rows(search, ids, features):
+        cells = [0, CELLS * features.shape[1]]
+        found.append(2 * bytes_of(search, bins_of(search, search.leaves[ids]), cells))
+        return plain[LinesOverRanks, "find_in_all_rows"](search, ids, features)
+
+    def find_counting(search, ids, features):
+        bits = [1 + int(count).bit_length() for count in search.leaves["total"]["count"][ids]]
+        found.append(bytes_of(search, bits, search.first_cells))
+        return plain[FullOverRanks, "find_counting"](search, ids, features)
+
+    watched = {
+        (TreeGrower, "grow"): grow,
+        (CoarseOverRanks, "settle"): settle,
+        (LinesOverRanks, "find_in_all_rows"): find_in_all_rows,
+        (FullOverRanks, "find_counting"): find_counting,
+    }
+    plain = {place: getattr(*place) for place in watched}
+    for place, function in watched.items():
+        setattr(*place, function)
+    try:
+        yield found
+    finally:
+        for place, function in plain.items():
+            setattr(*place, function)
+
+
+def bytes_of_lines(search, leaves):
+    """Of the lines of the root and of the smaller of two children."""
+    inner = np.flatnonzero(leaves["left"] >= 0)
+    left, right = leaves[leaves["left"][inner]], leaves[leaves["right"][inner]]
+    smaller = np.where(left["total"]["hessian"] > right["total"]["hessian"], right, left)
+    goes_on = (left["may_split"] > 0) | (right["may_split"] > 0)
+    with_line = np.concatenate([leaves[:1], smaller[goes_on]])
+    if isinstance(search, FullOverRanks):
+        return bytes_of(search, packed_of(search, with_line), search.first_cells)
+    return 2 * bytes_of(search, packed_of(search, with_line), [0, search.packing.n_cells])
+
+
+def packed_of(search, leaves):
+    """The bits of a gradient and a hessian of each leaf, with a sign."""
+    totals, most = leaves["total"], search.rows.most_steps
+    return [1 + (int(c) * most).bit_length() + int(h).bit_length() for c, h in totals[["count", "hessian"]]]
+
+
+def bins_of(search, leaves):
+    """The bits of a gradient, and of a hessian with a number of rows, both with a sign."""
+    totals, most = leaves["total"], search.rows.most_steps
+    alone = [1 + (int(c) * most).bit_length() for c in totals["count"]]
+    return alone + [1 + int(c).bit_length() + int(h).bit_length() for c, h in totals[["count", "hessian"]]]
+
+
+def bytes_of(search, bits, ends):
+    """Of sums of so many bits, as many in a word as fit: what a rank sends if each gets a part."""
+    size = search.communicator.size
+    words = sum(-(-int(n) // max(1, WORD // width)) for width in bits for n in np.diff(ends))
+    return 8 * words * (size - 1) / size
 
 
 def computing(communicator, rows, model, n_trees):
@@ -124,15 +208,15 @@ def _trees(model):
     return np.split(ensemble.nodes, ensemble.tree_offsets[1:-1])
 
 
-def sizes(nodes, model):
-    """(histograms that ranks put together, splits) of a tree: by the root, and by a child of each split."""
+def n_lines(nodes, model):
+    """Histograms that are put together for a tree: of the root, and of a child of each split."""
     depth = np.zeros(len(nodes), int)
     splits = np.flatnonzero(nodes["feature"] >= 0)
     for node in splits:
         depth[nodes["left"][node]] = depth[nodes["right"][node]] = depth[node] + 1
     larger = np.maximum(nodes["count"][nodes["left"][splits]], nodes["count"][nodes["right"][splits]])
     goes_on = (depth[splits] + 1 < model.max_depth) & (larger >= 2 * model.min_samples_leaf)
-    return 1 + np.count_nonzero(goes_on), len(splits)
+    return 1 + np.count_nonzero(goes_on)
 
 
 def on_threads(n_threads, rows, model, n_trees):

@@ -109,7 +109,7 @@ def ms_of(n_ranks, n_rows, work, sent, link, wider):
     of_calls = dict(zip(growth.CALLS, sent["bytes"], strict=True))
     n_bytes = (
         wider * (of_calls["reduce_scatter"] + of_calls["allreduce"]) * 2 * others / n_ranks
-        + of_calls["allgather"] * others
+        + (of_calls["allgather"] + of_calls["stack"]) * others
         + sent["meetings"] * MEETING * others
     )
     n_steps = (sent["messages"].sum() + sent["meetings"]) * math.log2(n_ranks)

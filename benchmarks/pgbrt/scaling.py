@@ -26,15 +26,13 @@ RANKS = (1, 2, 4)  # whose computing is taken, on any number of processors
 DIVIDED = N_QUERIES[1]  # the queries of that
 N_FEATURES = (68, 136, 272)
 SHAPE = sets.SHAPES["mslr"]
-CELLS = 16  # of a feature, in a coarse search
-SHORTLIST = 4 * 256  # bins of the features that a coarse search looks at again
 KB = 1000
 
 
-def model_of(loss, search):
-    """Boosting by trees of depth 5."""
-    rules = (SEARCHES | OTHERS)[search]
-    return LOSSES[loss](split_search=search, max_depth=DEPTH, random_state=0, **LAYERS, **rules)
+def model_of(loss, search, levels=None):
+    """Boosting by trees of depth 5, on gradients of all steps, or of so few levels."""
+    rules = LAYERS | (SEARCHES | OTHERS)[search] | {"gradient_levels": levels}
+    return LOSSES[loss](split_search=search, max_depth=DEPTH, random_state=0, **rules)
 
 
 def counts():
@@ -56,14 +54,14 @@ def ms_of(lab, loss, search, n_queries, *, threads=1, ranks=1):
     return float(kept(lab.folder, ("ms", loss, search, n_queries, *n_fits, threads, ranks), make))
 
 
-def sent_of(lab, loss, search, n_queries, n_features=SHAPE.n_features):
+def sent_of(lab, loss, search, n_queries, n_features=SHAPE.n_features, levels=None):
     """The `growth.SENT` of one of two ranks."""
 
     def make():
         rows = _rows(n_queries, n_features)
-        return growth.on_ranks(2, growth.counted, rows, model_of(loss, search), N_COUNTED)[0]
+        return growth.on_ranks(2, growth.counted, rows, model_of(loss, search, levels), N_COUNTED)[0]
 
-    return kept(lab.folder, ("sent", loss, search, n_queries, n_features, N_COUNTED), make)
+    return kept(lab.folder, ("sent", loss, search, n_queries, n_features, levels, N_COUNTED), make)
 
 
 def computing_of(lab, loss, search, n_queries, ranks):
@@ -113,24 +111,27 @@ def division(lab):
 
 def traffic(lab):
     """After section 5: KB that a rank sends for a tree on two ranks: counted, and computed from the tree."""
-    shapes = [(n, SHAPE.n_features) for n in N_QUERIES]
-    shapes += [(N_QUERIES[0], n) for n in N_FEATURES if n != SHAPE.n_features]
+    shapes = [(n, SHAPE.n_features, False) for n in N_QUERIES]
+    shapes += [(N_QUERIES[0], n, False) for n in N_FEATURES if n != SHAPE.n_features]
+    shapes += [(n, SHAPE.n_features, True) for n in N_QUERIES]
     rows = []
     for search in lab.searches:
-        for loss in LOSSES:
-            for n_queries, n_features in shapes:
-                sent = sent_of(lab, loss, search, n_queries, n_features)
+        for loss, kind in LOSSES.items():
+            for n_queries, n_features, few in shapes:
+                levels = kind().gradient_levels if few else None
+                sent = sent_of(lab, loss, search, n_queries, n_features, levels)
                 cells = cells_of(n_queries, n_features)
                 kb = sent["bytes"] / KB
                 lightgbm = sent["lines"] * cells * 16 / 2 / KB
                 rows.append(
                     [
                         f"{loss}, {search}",
+                        f"{levels or 'all'}",
                         f"{n_queries * SHAPE.rows_per_query}",
                         f"{n_features}",
                         f"{sent['lines']:.1f}",
                         *(f"{one:.1f}" for one in kb[: len(growth.CALLS) - 1]),
-                        f"{computed(search, sent, cells, n_features) / KB:.1f}" if search in SEARCHES else "",
+                        f"{sent['computed'] / KB:.1f}" if search in SEARCHES else "",
                         f"{sent['messages'].sum():.0f}",
                         f"{lightgbm:.0f}",
                         f"{kb.sum() / lightgbm:.2f}",
@@ -138,11 +139,12 @@ def traffic(lab):
                 )
     head = [
         "on 2 ranks",
+        "levels",
         "rows",
         "features",
         "histograms",
         *growth.CALLS[:-1],
-        "of these, histograms as computed",
+        "of these, sums as computed",
     ]
     return [table([*head, "messages", "LightGBM, computed", "ours / its"], rows)]
 
@@ -150,17 +152,6 @@ def traffic(lab):
 def cells_of(n_queries, n_features):
     """Bins of all features, with one each for missing values: distinct values, at most 255."""
     return sum(min(255, len(np.unique(column))) + 1 for column in _rows(n_queries, n_features).X.T)
-
-
-def computed(search, sent, cells, n_features):
-    """Bytes of histograms that a rank of two sends for a tree, from its splits: 8 a cell.
-
-    A full search needs the sums of half of the cells on each rank, a coarse one those of all on both, and
-    then of all bins of the shortlist of each split.
-    """
-    if search == "coarse_to_fine":
-        return 8 * (sent["lines"] * CELLS * n_features + sent["splits"] * SHORTLIST)
-    return 8 * sent["lines"] * cells / 2
 
 
 PARTS = {"figure 3": figure_3, "division": division, "traffic": traffic}

@@ -120,6 +120,20 @@ class Communicator:
         self._count(array.nbytes * (self.size - 1) / self.size)
         return self._reduce_scatter(array, counts)
 
+    def stack(self, array):
+        """What all ranks have in ``array``, in the order of ranks.
+
+        Parameters
+        ----------
+        array : ndarray
+            Of the same shape and type on all ranks.
+
+        Returns
+        -------
+        arrays : ndarray, shape (size, *array.shape)
+        """
+        return array[None] if self.alone else self._stack(array)
+
     def allgather(self, value):
         """What each rank passes, in the order of ranks: anything that can be pickled."""
         return [value] if self.alone else self._allgather(value)
@@ -201,6 +215,9 @@ class Communicator:
 
     def _allgather(self, value):
         raise NotImplementedError
+
+    def _stack(self, array):
+        return np.stack(self._allgather(array))
 
     def _alltoall(self, values):
         raise NotImplementedError

@@ -31,6 +31,7 @@ from ranktrees.objectives import BY_NAME, Objective, as_objective
 from ranktrees.parallel import effective_n_threads
 from ranktrees.ranks import fit_on_ranks, refuse_disagreement, trained_together
 from ranktrees.sampling import Bootstrap
+from ranktrees.sharing import gathered
 from ranktrees.validation import (
     FitData,
     check_fit,
@@ -1188,7 +1189,7 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
             )
         ranks.at("the cuts")
         mapper, own_codes = self._bin(data, n_threads)
-        own, (data, codes) = data, data.gathered(own_codes)
+        own, (data, codes) = data, gathered(data, own_codes)
         if earlier is None:
             mean = self._objective().bind(data.labels, data.weights, data.offsets).start()
             earlier = self._no_trees(mean, average=True)

@@ -11,12 +11,14 @@ the best at the prices of the moment.
 """
 
 from bisect import insort
+from functools import partial
 
 import numpy as np
 
 from ranktrees import parallel
 from ranktrees._core import partition
 from ranktrees._core.dtypes import LEAF, NODE
+from ranktrees.over_ranks import ParterOverRanks, settle_over_ranks
 from ranktrees.parallel import threads_for
 from ranktrees.rounding import RoundedRows
 from ranktrees.sampling import FEATURES, ROUNDING, stream
@@ -190,7 +192,9 @@ class TreeGrower:
         max_depth = min(self.n_leaves_allowed - 1, max_depth or self.n_leaves_allowed)
         self.order = np.empty(len(codes), np.uint32)
         buffers = (self.order, self.rows.sums)
-        self.parter = partition.Parter(
+        alone = self.communicator.alone
+        make_parter = partition.Parter if alone else partial(ParterOverRanks, self.communicator)
+        self.parter = make_parter(
             codes,
             mapper.offsets,
             constraints.monotone,
@@ -249,9 +253,6 @@ class TreeGrower:
             hessians,
             self.search.counts_later and not rows.same,
         )
-        if not self.communicator.alone:
-            root = np.zeros(1, np.int32)
-            self.parter.judge(root, self.communicator.allreduce(self.parter.ends_of(root), "max"))
         self.constraints.plant()
         self.prices.plant(rows.total[1] * rows.hessian_unit)
         by_layers = self.search.by_layers and not self.max_leaf_nodes
@@ -328,33 +329,14 @@ class TreeGrower:
         Those are returned of which a child would get too few rows; then all may be split once more.
         """
         self._make_room(n_nodes + 2 * len(parents))
-        threads = self.n_threads, parallel.VALUES_PER_THREAD
-        if self.communicator.alone or not len(parents):
-            return self.parter.split(parents, n_nodes, *threads)
-        counts, ends = self.parter.part(parents, *threads)
-        told = self.communicator.allgather(counts.tobytes() + ends.tobytes())
-        told = np.array([np.frombuffer(theirs, np.int64) for theirs in told])
-        counts = told[:, : counts.size].sum(axis=0).reshape(counts.shape)
-        ends = told[:, counts.size :].view(np.float64).max(axis=0)
-        refused = self.parter.split(parents, n_nodes, *threads, counts)
-        children = np.arange(n_nodes, n_nodes + 2 * len(parents), dtype=np.int32)
-        self.parter.judge(children, ends.reshape(-1, 2))
-        return refused
+        return self.parter.split(parents, n_nodes, self.n_threads, parallel.VALUES_PER_THREAD)
 
     def _settle(self, leaves, order):
         """Set the values of the leaves from the gradients themselves."""
         rows = self.rows
         n_threads = threads_for(self.n_threads, 4 * len(order))
         if not self.communicator.alone:
-            values = rows.gradients, rows.hessians
-            largest, steps = np.empty((2, len(leaves))), np.empty((2, len(leaves)), np.int64)
-            for k in range(2):
-                partition.largest_of_leaves(leaves, order, values[k], largest[k], n_threads)
-            self.communicator.allreduce(largest, "max")
-            for k in range(2):
-                partition.steps_of_leaves(leaves, order, values[k], largest[k], steps[k], n_threads)
-            self.communicator.allreduce(steps)
-            partition.settle_by_steps(leaves, largest, steps, self.l2_regularization)
+            settle_over_ranks(self.communicator, leaves, order, rows, self.l2_regularization, n_threads)
             return
         partition.settle_leaves(
             leaves,

@@ -14,6 +14,7 @@ DIVERGED = (
 )
 
 MOST_STEPS = 50  # bits: more do not survive the rounding
+MOST_SHIFT = 0.5 - 2.0**-33  # of a value that is rounded at random
 EXACT = 53  # bits: of more, a double does not hold a sum
 
 # With few levels, the largest hessian counts as at least so many mean ones: where all are the same, many rows
@@ -43,6 +44,10 @@ class RoundedRows:
         Whether all hessians are the same, and few steps are kept; then the hessian of a sum estimates that.
     gradient_unit, hessian_unit : float
         What one step is worth.
+    most_steps : int
+        No row's gradient has more.
+    largest_hessian : float
+        Of all rows of all ranks.
     total : tuple of two int
         The sums over the tree's rows, of all ranks.
     count : int
@@ -80,17 +85,18 @@ class RoundedRows:
         n_threads = threads_for(n_threads, len(gradients))
         self.gradients, self.hessians = gradients, hessians
         largest_gradient, largest_hessian, same = self._largest(n_threads)
+        self.largest_hessian = largest_hessian
         if not (math.isfinite(largest_gradient) and math.isfinite(MEAN_HESSIANS * largest_hessian)):
             raise ValueError(DIVERGED)
         same = same and largest_hessian > 0
         self.same, self.sampled = same and levels is None, same and levels is not None
         self.bits = n_rows.bit_length() if self.same else 32
         room = min(63 - self.bits, EXACT)
-        gradient_scale = self._scale(gradients, largest_gradient, room, levels, n_threads)
-        hessian_scale = 1.0
-        if not self.same:
-            hessian_scale = self._scale(hessians, largest_hessian, 32, levels, n_threads, MEAN_HESSIANS)
+        sides = [(gradients, largest_gradient, room, 0), (hessians, largest_hessian, 32, MEAN_HESSIANS)]
+        gradient_scale, *other = self._scales(sides[: 2 - self.same], levels, n_threads)
+        hessian_scale = 1.0 if self.same else other[0]
         self.gradient_unit = 1.0 / gradient_scale
+        self.most_steps = round(largest_gradient * gradient_scale + MOST_SHIFT)
         self.hessian_unit = float(largest_hessian) if self.same else 1.0 / hessian_scale
         largest_sum = n_rows * largest_gradient
         if not math.isfinite(largest_sum * (largest_sum / self.hessian_unit)):
@@ -126,16 +132,25 @@ class RoundedRows:
         gradient, hessian, minus_least = self.share.communicator.allreduce(ends, "max").tolist()
         return gradient, hessian, -minus_least == hessian
 
-    def _scale(self, values, largest, room, levels, n_threads, means=0):
-        """How many steps 1.0 has.
+    def _scales(self, sides, levels, n_threads):
+        """How many steps 1.0 has, for each of some (values, largest, room, means).
 
         As many as leave the sum below 2^room, or give the largest value ``levels``, or so many mean ones.
         """
-        exponent, n_rows = math.frexp(largest)[1], self.n_rows_of_all
-        places = min(30 - exponent, 1000)
-        steps = np.array([rounding.total(values, math.ldexp(1.0, places), n_threads)])
-        steps = int(self.share.communicator.allreduce(steps)[0])
-        mean = math.ldexp(steps / n_rows, -places)
-        more = (2**room - 1 - n_rows) / (steps + n_rows)  # a row may be rounded up by one step
-        scale = math.ldexp(1.0, min(places + math.frexp(more)[1] - 1, MOST_STEPS - exponent, 1000))
-        return scale if levels is None or largest == 0 else min(scale, levels / max(largest, means * mean))
+        n_rows, scales = self.n_rows_of_all, []
+        exponents = [math.frexp(largest)[1] for _, largest, _, _ in sides]
+        places = [min(30 - exponent, 1000) for exponent in exponents]
+        steps = [
+            rounding.total(values, math.ldexp(1.0, own), n_threads)
+            for (values, _, _, _), own in zip(sides, places, strict=True)
+        ]
+        steps = self.share.communicator.allreduce(np.array(steps)).tolist()
+        for (_, largest, room, means), exponent, own, total in zip(
+            sides, exponents, places, steps, strict=True
+        ):
+            mean = math.ldexp(total / n_rows, -own)
+            more = (2**room - 1 - n_rows) / (total + n_rows)  # a row may be rounded up by one step
+            scale = math.ldexp(1.0, min(own + math.frexp(more)[1] - 1, MOST_STEPS - exponent, 1000))
+            few = levels is not None and largest > 0
+            scales.append(min(scale, levels / max(largest, means * mean)) if few else scale)
+        return scales

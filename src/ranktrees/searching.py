@@ -5,12 +5,12 @@ CoarseToFine   lines of 16 cells a feature, by which the few best features of a 
                best split over all bins is found, from the leaf's rows, when the leaf is split
 DirectSearch   no lines: for leaves that differ in the features they may use, and for features of more than
                255 bins, in which most leaves touch few bins
-StreamingSearch  no lines: each leaf makes streaming histograms of its rows; those of several ranks are merged
+StreamingSearch  no lines: each leaf makes streaming histograms of its rows
 
-All of them look at codes. A search is exact where the mapper has made a bin of each distinct value.
+All of them look at codes. A search is exact where the mapper has made a bin of each distinct value. They see
+all rows; where ranks have some each, `ranktrees.over_ranks` derives from them.
 """
 
-import itertools
 import math
 from functools import partial
 
@@ -18,7 +18,6 @@ import numpy as np
 
 from ranktrees import parallel
 from ranktrees._core import histogram, splitting, streaming
-from ranktrees._core.dtypes import BIN
 from ranktrees.binning import MOST_BINS
 from ranktrees.communicator import ALONE
 from ranktrees.packing import coarse_packing, full_packing
@@ -41,9 +40,6 @@ RANKED_TOGETHER = 4096  # leaves: each takes a number per feature meanwhile
 # The rows of a streaming search are dealt to so many workers, in stretches: each makes histograms of its own,
 # which are merged. What one worker alone finds differs from what several find together.
 SHARDS = 1
-
-# Ranks build so many histograms before they exchange them: of 255 centroids, 133 MB.
-MERGED_TOGETHER = 1 << 14
 
 
 def searches(split_search, codes, mapper, constraints, n_threads, ranks=ALONE, max_bins=MOST_BINS):
@@ -103,16 +99,20 @@ def searches(split_search, codes, mapper, constraints, n_threads, ranks=ALONE, m
             "cannot exchange them all. Use another split_search, or train in one process."
         )
     if not len(constraints.usable):
-        kind, packing = DirectSearch, None
+        kind, own = DirectSearch, None
     elif split_search == "streaming":
-        return partial(StreamingSearch, codes, mapper, max_bins, ranks)
+        kind, own = StreamingSearch, max_bins
     elif split_search == "coarse_to_fine":
-        kind, packing = CoarseToFine, coarse_packing(codes, mapper, constraints.usable, n_threads, ranks)
+        kind, own = CoarseToFine, coarse_packing(codes, mapper, constraints.usable, n_threads, ranks)
     elif (constraints.draws_features and ranks.alone) or codes.itemsize > 1:
-        kind, packing = DirectSearch, None
+        kind, own = DirectSearch, None
     else:
-        kind, packing = FullSearch, full_packing(codes, mapper, constraints.usable, n_threads, ranks)
-    return partial(kind, codes, mapper, packing, ranks)
+        kind, own = FullSearch, full_packing(codes, mapper, constraints.usable, n_threads, ranks)
+    if not ranks.alone:
+        from ranktrees.over_ranks import search_over_ranks  # over_ranks derives from what is here
+
+        kind = search_over_ranks(kind, ranks)
+    return partial(kind, codes, mapper, own)
 
 
 def _check_streaming(categorical, three_way, monotone):
@@ -138,9 +138,6 @@ class Search:
     mapper : BinMapper
     packing : Packing or None
         Of the cells that lines have.
-    communicator : Communicator
-        The ranks that search together, each with rows of its own: sums over rows are put together, and what
-        follows from them is the same on all.
     constraints : Constraints
     prices : Prices
     order : ndarray of uint32, shape (n_rows,)
@@ -149,7 +146,7 @@ class Search:
         Their gradients, side by side with them.
     n_threads : int
     n_rows : int
-        Of all ranks.
+        Of all ranks, where they search together.
     n_leaves : int or None
         The most a tree has, if that is known.
     n_together : int
@@ -165,7 +162,6 @@ class Search:
         codes,
         mapper,
         packing,
-        communicator,
         constraints,
         prices,
         order,
@@ -176,7 +172,6 @@ class Search:
         n_together,
     ):
         self.codes = codes
-        self.communicator = communicator
         self.constraints = constraints
         self.n_threads = n_threads
         self.plain = constraints.missing == "learned" and prices.all_free
@@ -304,10 +299,7 @@ class DirectSearch(Search):
 
 
 class StreamingSearch(Search):
-    """Every leaf is searched by streaming histograms of its rows, of ``max_bins`` centroids each.
-
-    Of several ranks each has histograms of its own rows, which one of them merges in the order of ranks.
-    """
+    """Every leaf is searched by streaming histograms of its rows, of ``max_bins`` centroids each."""
 
     def __init__(self, codes, mapper, max_bins, *rest):
         self.max_bins = max_bins
@@ -328,70 +320,6 @@ class StreamingSearch(Search):
             prices.of_features,
         )
 
-    def find_directly(self, ids):
-        """Search leaves from their rows."""
-        if self.communicator.alone:
-            super().find_directly(ids)
-            return
-        for some, features in self.constraints.candidates(self.leaves, ids, self.key):
-            step = max(1, MERGED_TOGETHER // features.shape[1])
-            for first in range(0, len(some), step):
-                batch = slice(first, first + step)
-                self.find_together(some[batch], features[batch] if len(features) > 1 else features)
-
-    def find_together(self, ids, features):
-        """Search leaves by histograms of all ranks, each of which looks at some leaves and features."""
-        n_threads = threads_for(self.n_threads, self.n_rows(ids) * features.shape[1])
-        offers = self.offers(ids, features, n_threads)
-        while len(ids):
-            gains = np.where(offers["feature"] >= 0, offers["gain"], -np.inf)
-            best = np.arange(len(ids)), gains.argmax(axis=1)
-            chosen = offers[best]
-            sides = self.communicator.allreduce(self.finder.sides(ids, chosen, n_threads))
-            offers["feature"][best] = -1
-            again = ~self.finder.judge(ids, chosen, sides)
-            ids, offers = ids[again], offers[again]
-
-    def offers(self, ids, features, n_threads):
-        """OFFER records, shape (n_ids, n_candidates): the best cut of each feature.
-
-        rank 0   histograms of leaf 0, leaf 1   --.--> merges those of leaf 0   --.--> all offers
-                                                   X                               X
-        rank 1   histograms of leaf 0, leaf 1   --'--> merges those of leaf 1   --'--> all offers
-        """
-        ranks = self.communicator
-        centroids, sizes, lacking = self.finder.histograms(ids, features, n_threads)
-        tasks = len(sizes) * np.arange(ranks.size + 1) // ranks.size
-        used = np.arange(self.max_bins) < sizes[:, None]
-        heard = ranks.alltoall(
-            [
-                (centroids[dealt][used[dealt]], sizes[dealt], lacking[dealt])
-                for dealt in map(slice, tasks[:-1], tasks[1:])
-            ]
-        )
-        centroids, sizes, lacking = zip(*heard, strict=True)
-        own = self.finder.offers_of(
-            ids,
-            features,
-            tasks[ranks.rank],
-            np.concatenate(centroids),
-            limits_of(np.array(sizes)),
-            np.sum(lacking, axis=0),
-            n_threads,
-        )
-        return np.concatenate(ranks.allgather(own)).reshape(len(ids), -1)
-
-
-def numbers_in(words, dtype, shape):
-    """The first numbers that lie side by side in words of eight bytes, as an array that looks at them."""
-    return words.view(dtype)[: math.prod(shape)].reshape(shape)
-
-
-def limits_of(sizes):
-    """Where stretches begin that lie behind each other row by row, and where the last of each row ends."""
-    ends = np.cumsum(sizes).reshape(sizes.shape)
-    return np.column_stack([ends[:, :1] - sizes[:, :1], ends])
-
 
 class SearchOfLines(Search):
     """What the searches share that keep a line of cells for each leaf."""
@@ -399,12 +327,10 @@ class SearchOfLines(Search):
     has_lines = True
     few_rows = 0  # leaves of fewer rows have no line
 
-    def __init__(self, codes, mapper, packing, communicator, constraints, prices, order, sums, *sizes):
-        super().__init__(codes, mapper, packing, communicator, constraints, prices, order, sums, *sizes)
+    def __init__(self, codes, mapper, packing, constraints, prices, order, sums, *sizes):
+        super().__init__(codes, mapper, packing, constraints, prices, order, sums, *sizes)
         _, n_rows, n_leaves, n_together = sizes
-        self.packing, self.order = packing, order
-        if not communicator.alone:
-            self.few_rows = 0
+        self.packing = packing
         self.builder = self.builder_of(order, sums)
         self.most_lines = n_rows // max(1, self.few_rows) + 1
         if n_leaves is not None:
@@ -454,41 +380,18 @@ class SearchOfLines(Search):
 
     def take_over(self, parents, children):
         """Lines for the children that may split: (those that have one, those that find none)."""
-        if self.communicator.alone:
-            return self.builder.take_over(
-                parents,
-                children,
-                self.few_rows,
-                self.rows.bits,
-                self.rows.same,
-                self.n_threads,
-                parallel.VALUES_PER_THREAD,
-            )
-        built, siblings = self.builder.hand_over(parents, children, self.few_rows, False)
-        if len(built):
-            n_threads = threads_for(self.n_threads, self.n_rows(built) * self.packing.n_bytes)
-            self.builder.build(built, self.rows.bits, self.rows.same, n_threads)
-            self.put_together(built)
-            self.builder.subtract(built, siblings)
-        return self.builder.sorted_out(children)
+        return self.builder.take_over(
+            parents,
+            children,
+            self.few_rows,
+            self.rows.bits,
+            self.rows.same,
+            self.n_threads,
+            parallel.VALUES_PER_THREAD,
+        )
 
     def put_together(self, ids):
-        """Lines that were built from rows become those of all ranks."""
-        if self.communicator.alone:
-            return
-        places = self.leaves["histogram"][ids]
-        first, last = places[0], places[-1] + 1
-        if places.tolist() == list(range(first, last)):  # mostly: they need not be copied then
-            self.communicator.allreduce(self.lines[first:last])
-        else:
-            self.lines[places] = self.communicator.allreduce(self.lines[places])
-
-    def find_in_all_rows(self, ids, features):
-        """Search leaves by bins that all ranks fill with all their rows."""
-        if len(ids):
-            cells = self.finder.fill(ids, features)
-            self.communicator.allreduce(cells.view(np.int64))
-            self.finder.scan_filled(ids, features, cells)
+        """Lines have been built from rows: those of all ranks, where there are others."""
 
     def again(self, ids):
         has_line = self.leaves["histogram"][ids] >= 0
@@ -504,142 +407,14 @@ class FullSearch(SearchOfLines):
 
     few_rows = FEW_ROWS
 
-    def __init__(self, codes, mapper, packing, communicator, constraints, prices, order, sums, *sizes):
-        super().__init__(codes, mapper, packing, communicator, constraints, prices, order, sums, *sizes)
-        # features are dealt to ranks so that each has about as many cells
-        self.offsets = mapper.offsets
-        shares = np.linspace(0, self.offsets[-1], communicator.size + 1)
-        self.first_features = np.searchsorted(self.offsets, shares)
-        self.first_cells = self.offsets[self.first_features]
-        self.own_cells = self.first_cells[communicator.rank :][:2]
-        if not communicator.alone:
-            self.counting_finder = self.make_finder(mapper, packing, prices, order, sums)
-
     def lanes_for(self, rows):
         return 1 if rows.same or self.counts_later else 2
-
-    def put_together(self, ids):
-        """Lines that were built from rows become those of all ranks, in the part that this rank looks at."""
-        if self.communicator.alone:
-            return
-        places = self.leaves["histogram"][ids]
-        first, last = self.lanes * self.own_cells
-        self.lines[places, first:last] = self.own_part(self.lines, places, self.lanes)
-
-    def own_part(self, lines, places, lanes):
-        """The sums over all ranks of some lines, in the part that this rank looks at.
-
-        Numbers of less than eight bytes go side by side in words, and are added as they are: no sum may be
-        larger than they can be.
-        """
-        stretches = list(itertools.pairwise((lanes * self.first_cells).tolist()))
-        shapes = [(len(places), last - first) for first, last in stretches]
-        n_words = [-(-math.prod(shape) * lines.itemsize // 8) for shape in shapes]
-        words = np.zeros(sum(n_words), np.int64)
-        for part, shape, (first, last) in zip(
-            np.split(words, np.cumsum(n_words[:-1])), shapes, stretches, strict=True
-        ):
-            for row, place in zip(numbers_in(part, lines.dtype, shape), places, strict=True):
-                row[:] = lines[place, first:last]
-        own = self.communicator.reduce_scatter(words, n_words)
-        return numbers_in(own, lines.dtype, shapes[self.communicator.rank])
 
     def find(self, ids):
         """Search leaves that have lines."""
         if not len(ids):
             return
-        n_threads = threads_for(self.n_threads, 4 * len(ids) * self.lines.shape[1])
-        if self.communicator.alone:
-            self.finder.find(ids, n_threads)
-            return
-        for some, features in self.candidates(ids):
-            self.choose_among(some, self.finder.find_loosely(some, self.own(features), n_threads))
-            if self.must_be_sure:
-                self.verify(some, features)
-
-    def own(self, features):
-        """The features that this rank looks at, and -1 for others."""
-        first, last = self.first_features[self.communicator.rank :][:2]
-        return np.where((first <= features) & (features < last), features, -1)
-
-    def choose_among(self, ids, found):
-        """The best split of each leaf among those that ranks have found, features rising."""
-        rows = [
-            np.frombuffer(theirs, np.uint8).reshape(len(ids), -1)
-            for theirs in self.communicator.allgather(found.tobytes())
-        ]
-        self.finder.choose_among(ids, np.concatenate(rows, axis=1).view(found.dtype))
-
-    def find_counting(self, ids, features):
-        """Search leaves that have lines, by these and the numbers of rows in their cells.
-
-        Each rank gets the numbers of the features that it looks at, in as few bytes as a leaf's rows need.
-        """
-        if not len(ids):
-            return
-        leaves, bits, (first, last) = self.leaves[ids], self.rows.bits, self.own_cells
-        sums = self.lines[leaves["histogram"], first:last]
-        leaves["histogram"] = places = np.arange(len(ids), dtype=np.int32)
-        narrow = np.min_scalar_type(leaves["total"]["count"].max())
-        cells = np.empty((len(ids), self.offsets[-1]), BIN)
-        own = cells[:, first:last]
-        own["gradient"], own["hessian"] = sums >> bits, sums & ((1 << bits) - 1)
-        own["count"] = self.own_part(self.counts_of(leaves).astype(narrow), places, 1)
-        self.counting_finder.begin(*self.rules, False, self.rows.sampled)
-        self.counting_finder.look_at(leaves, cells.view(np.int64), 2)
-        n_threads = threads_for(self.n_threads, 4 * own.size)
-        self.choose_among(ids, self.counting_finder.find_loosely(places, self.own(features), n_threads))
-
-    def counts_of(self, leaves):
-        """int64[n_leaves, n_cells]: how many of this rank's rows are in each cell: lines of ones."""
-        ends = ("start", "stop"), ("quiet_start", "quiet_stop")
-        rows = [self.order[leaf[start] : leaf[stop]] for leaf in leaves for start, stop in ends]
-        stops = np.cumsum([len(stretch) for stretch in rows])[1::2]
-        leaves = leaves.copy()
-        leaves["start"][1:], leaves["stop"] = stops[:-1], stops
-        leaves["start"][0] = 0
-        rows = np.concatenate(rows)
-        ones, counts = np.ones(len(rows), np.int64), np.zeros((len(leaves), self.packing.n_cells), np.int64)
-        builder = self.builder_of(rows, ones)
-        builder.look_at(leaves, counts, 1)
-        n_threads = threads_for(self.n_threads, len(rows) * self.packing.n_bytes)
-        builder.build(np.arange(len(leaves), dtype=np.int32), self.rows.bits, self.rows.same, n_threads)
-        return counts
-
-    def verify(self, ids, features):
-        """Search leaves again where splits found loosely make a child of too few rows of all ranks."""
-        left = self.finder.count_left_of(ids, threads_for(self.n_threads, self.n_rows(ids)))
-        left = self.communicator.allreduce(left)
-        least = np.minimum(left, self.leaves["total"]["count"][ids] - left)
-        small = (least < self.min_samples_leaf) & (self.leaves["split"]["feature"][ids] >= 0)
-        self.find_counting(ids[small], features[small] if len(features) > 1 else features)
-
-    def search_again(self, ids):
-        if self.communicator.alone:
-            super().search_again(ids)
-            return
-        has_line = self.leaves["histogram"][ids] >= 0
-        for some, features in self.candidates(ids[has_line]):
-            self.find_counting(some, features)
-        self.find_directly(ids[~has_line])
-
-    def find_directly(self, ids):
-        """Search leaves from their rows."""
-        if self.communicator.alone:
-            super().find_directly(ids)
-            return
-        for some, features in self.candidates(ids):
-            self.find_in_all_rows(some, features)
-
-    def candidates(self, ids):
-        """Leaves and their features, as `Constraints.candidates`; for some there is only one."""
-        for some, features in self.constraints.candidates(self.leaves, ids, self.key):
-            only = self.leaves["only"][some]
-            if (only >= 0).any():
-                features = np.broadcast_to(features, (len(some), features.shape[1])).copy()
-                features[only >= 0] = -1
-                features[only >= 0, 0] = only[only >= 0]
-            yield some, features
+        self.finder.find(ids, threads_for(self.n_threads, 4 * len(ids) * self.lines.shape[1]))
 
 
 class CoarseToFine(SearchOfLines):
@@ -665,11 +440,8 @@ class CoarseToFine(SearchOfLines):
             self.builder.take_back(ids[k : k + 1])
 
     def settle(self, ids):
-        if self.communicator.alone:
-            if self.finder.refine(ids, self.n_threads, parallel.VALUES_PER_THREAD):
-                return ids
-        else:
-            self.refine_together(ids)
+        if self.finder.refine(ids, self.n_threads, parallel.VALUES_PER_THREAD):
+            return ids
         return self.with_split(ids)
 
     def with_split(self, ids):
@@ -679,12 +451,4 @@ class CoarseToFine(SearchOfLines):
         return ids[split]
 
     def search_again(self, ids):
-        if self.communicator.alone:
-            self.finder.search_again(ids, None, self.n_threads)
-        else:
-            self.find_in_all_rows(ids, self.leaves["shortlist"][ids])
-
-    def refine_together(self, ids):
-        """The best split of each leaf among the features of its shortlist, over all bins."""
-        sums = self.finder.sums_of_shortlists(ids, threads_for(self.n_threads, 4 * self.n_rows(ids)))
-        self.finder.scan_shortlists(ids, self.communicator.allreduce(sums))
+        self.finder.search_again(ids, None, self.n_threads)

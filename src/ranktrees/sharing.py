@@ -15,6 +15,7 @@ from typing import Any
 import joblib
 import numpy as np
 
+from ranktrees.binning import no_codes
 from ranktrees.communicator import ALONE, Communicator
 
 SAME_ROWS = (
@@ -163,6 +164,42 @@ def deal(data, size):
     first = np.searchsorted(middles, data.n_rows * np.arange(size + 1) / size)
     order = np.arange(data.n_rows) if data.order is None else data.order
     return [order[start:stop] for start, stop in pairwise(ends[first])]
+
+
+def gathered(data, codes):
+    """The labels, weights, queries and codes of all ranks, in their common order, on each of them.
+
+    Parameters
+    ----------
+    data : FitData
+        Of this rank.
+    codes : ndarray of uint8 or uint32, shape (n_rows, n_features), feature by feature
+
+    Returns
+    -------
+    data : FitData
+    codes : ndarray
+    """
+    share = data.share
+    if share.communicator.alone:
+        return data, codes
+    own = (share.row_numbers, share.query_numbers, np.diff(data.offsets))
+    heard = share.communicator.allgather((*own, data.labels, data.weights, np.asarray(codes.T)))
+    numbers, queries, sizes, labels, weights, columns = zip(*heard, strict=True)
+    rows, order = (np.argsort(np.concatenate(parts), kind="stable") for parts in (numbers, queries))
+    offsets = np.concatenate([[0], np.cumsum(np.concatenate(sizes)[order])]).astype(np.int64)
+    whole = replace(
+        data,
+        X=None,
+        labels=np.concatenate(labels)[rows],
+        weights=None if data.weights is None else np.concatenate(weights)[rows],
+        order=None,
+        offsets=offsets,
+        share=Share.alone(offsets),
+    )
+    every = no_codes(len(rows), codes.shape[1], codes.dtype)
+    np.take(np.concatenate(columns, axis=1), rows, axis=1, out=every.T)
+    return whole, every
 
 
 # Not known how many, and all here.

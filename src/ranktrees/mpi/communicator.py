@@ -21,7 +21,7 @@ from mpi4py import MPI
 from ranktrees.communicator import Communicator, RankError, disagreement
 
 GOING, FAILED, LEFT = range(3)
-CALLS = ("allgather", "alltoall", "reduce_scatter", "sum", "max", "min", "fail", "leave")
+CALLS = ("allgather", "stack", "alltoall", "reduce_scatter", "sum", "max", "min", "fail", "leave")
 OPERATIONS = {"sum": (MPI.SUM, np.add), "max": (MPI.MAX, np.maximum), "min": (MPI.MIN, np.minimum)}
 HEADER = struct.Struct("<5q88s")
 ROLL_CALL = 77
@@ -176,6 +176,15 @@ class MPICommunicator(Communicator):
         self._count(len(message) * (self.size - 1))
         self._agree("allgather", 0, message)
         return [pickle.loads(text) for text in self._messages(self._headers[:, 0].copy(), message)]
+
+    def _stack(self, array):
+        self._count(array.nbytes * (self.size - 1))
+        self._agree("stack", array.size, self._bytes_if_short(array))
+        if array.nbytes <= self._room:
+            return self._short(array).copy().reshape(self.size, *array.shape)
+        arrays = np.empty((self.size, *array.shape), array.dtype)
+        self._wait(self._comm.Iallgatherv(array, arrays))
+        return arrays
 
     def _alltoall(self, values):
         messages = [pickle.dumps(value, pickle.HIGHEST_PROTOCOL) for value in values]

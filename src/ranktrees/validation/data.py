@@ -13,7 +13,6 @@ from sklearn.base import is_classifier
 from sklearn.utils.validation import _num_samples
 
 from ranktrees.batches import Batches
-from ranktrees.binning import no_codes
 from ranktrees.communicator import ALONE, Communicator
 from ranktrees.feedback import NOTHING, Feedback, Preferences
 from ranktrees.sharing import ALL, Share
@@ -121,30 +120,6 @@ class FitData:
         numbers = self.share.query_numbers
         numbers = np.arange(self.n_queries) if numbers is None else numbers
         return np.repeat(numbers, np.diff(self.offsets))
-
-    def gathered(self, codes: np.ndarray) -> tuple[FitData, np.ndarray]:
-        """The labels, weights, queries and codes of all ranks, in their common order, on each of them."""
-        share = self.share
-        if share.communicator.alone:
-            return self, codes
-        own = (share.row_numbers, share.query_numbers, np.diff(self.offsets))
-        heard = share.communicator.allgather((*own, self.labels, self.weights, np.asarray(codes.T)))
-        numbers, queries, sizes, labels, weights, columns = zip(*heard, strict=True)
-        rows, order = (np.argsort(np.concatenate(parts), kind="stable") for parts in (numbers, queries))
-        offsets = np.concatenate([[0], np.cumsum(np.concatenate(sizes)[order])]).astype(np.int64)
-        whole = FitData(
-            X=None,
-            labels=np.concatenate(labels)[rows],
-            weights=None if self.weights is None else np.concatenate(weights)[rows],
-            order=None,
-            offsets=offsets,
-            qid_given=self.qid_given,
-            classes=self.classes,
-            share=Share.alone(offsets),
-        )
-        every = no_codes(len(rows), codes.shape[1], codes.dtype)
-        np.take(np.concatenate(columns, axis=1), rows, axis=1, out=every.T)
-        return whole, every
 
     @property
     def feedback(self) -> dict[str, Any]:

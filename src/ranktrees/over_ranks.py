@@ -1,0 +1,319 @@
+"""Grow a tree over ranks, each of which has some of the rows: what they tell each other on the way.
+
+FullOverRanks        each gets the sums of all rows in its part of the features, and tells its best splits
+CoarseOverRanks      all get the sums of all cells, and then of all bins of the few best features
+StreamingOverRanks   each has histograms of its own rows, which one of them merges in the order of ranks
+ParterOverRanks      how many rows go left, and whether those of a side all want the same
+settle_over_ranks    the values of leaves
+
+What follows from sums over all rows is the same on all ranks.
+"""
+
+from contextlib import contextmanager
+from functools import partial
+
+import numpy as np
+
+from ranktrees._core import partition, words
+from ranktrees._core.dtypes import BIN
+from ranktrees.parallel import threads_for
+from ranktrees.searching import CoarseToFine, FullSearch, SearchOfLines, StreamingSearch
+
+# So many streaming histograms are built before they are exchanged: of 255 centroids, 133 MB.
+MERGED_TOGETHER = 1 << 14
+
+
+def search_over_ranks(kind, communicator):
+    """What a kind of search is over ranks; it takes the same."""
+    kinds = {FullSearch: FullOverRanks, CoarseToFine: CoarseOverRanks, StreamingSearch: StreamingOverRanks}
+    return partial(kinds[kind], communicator) if kind in kinds else kind
+
+
+class StreamingOverRanks(StreamingSearch):
+    """Every leaf is searched by streaming histograms, merged in the order of ranks."""
+
+    def __init__(self, communicator, *args):
+        self.communicator = communicator
+        super().__init__(*args)
+
+    def find_directly(self, ids):
+        for some, features in self.constraints.candidates(self.leaves, ids, self.key):
+            step = max(1, MERGED_TOGETHER // features.shape[1])
+            for first in range(0, len(some), step):
+                batch = slice(first, first + step)
+                self.find_together(some[batch], features[batch] if len(features) > 1 else features)
+
+    def find_together(self, ids, features):
+        """Search leaves by histograms of all ranks, each of which looks at some leaves and features."""
+        n_threads = threads_for(self.n_threads, self.n_rows(ids) * features.shape[1])
+        offers = self.offers(ids, features, n_threads)
+        while len(ids):
+            gains = np.where(offers["feature"] >= 0, offers["gain"], -np.inf)
+            best = np.arange(len(ids)), gains.argmax(axis=1)
+            chosen = offers[best]
+            sides = self.communicator.allreduce(self.finder.sides(ids, chosen, n_threads))
+            offers["feature"][best] = -1
+            again = ~self.finder.judge(ids, chosen, sides)
+            ids, offers = ids[again], offers[again]
+
+    def offers(self, ids, features, n_threads):
+        """OFFER records, shape (n_ids, n_candidates): the best cut of each feature.
+
+        rank 0   histograms of leaf 0, leaf 1   --.--> merges those of leaf 0   --.--> all offers
+                                                   X                               X
+        rank 1   histograms of leaf 0, leaf 1   --'--> merges those of leaf 1   --'--> all offers
+        """
+        ranks = self.communicator
+        centroids, sizes, lacking = self.finder.histograms(ids, features, n_threads)
+        tasks = len(sizes) * np.arange(ranks.size + 1) // ranks.size
+        used = np.arange(self.max_bins) < sizes[:, None]
+        heard = ranks.alltoall(
+            [
+                (centroids[dealt][used[dealt]], sizes[dealt], lacking[dealt])
+                for dealt in map(slice, tasks[:-1], tasks[1:])
+            ]
+        )
+        centroids, sizes, lacking = zip(*heard, strict=True)
+        own = self.finder.offers_of(
+            ids,
+            features,
+            tasks[ranks.rank],
+            np.concatenate(centroids),
+            limits_of(np.array(sizes)),
+            np.sum(lacking, axis=0),
+            n_threads,
+        )
+        return np.concatenate(ranks.allgather(own)).reshape(len(ids), -1)
+
+
+def limits_of(sizes):
+    """Where stretches begin that lie behind each other row by row, and where the last of each row ends."""
+    ends = np.cumsum(sizes).reshape(sizes.shape)
+    return np.column_stack([ends[:, :1] - sizes[:, :1], ends])
+
+
+class LinesOverRanks(SearchOfLines):
+    """What the searches share that keep lines: a rank's, built from its own rows, become those of all."""
+
+    few_rows = 0  # it may be that only this rank has few
+
+    def __init__(self, communicator, *args):
+        self.communicator = communicator
+        self.words = words.Words()
+        super().__init__(*args)
+
+    def look_at(self, leaves):
+        super().look_at(leaves)
+        self.words.look_at(leaves)
+
+    def begin(self, rows, *rest):
+        super().begin(rows, *rest)
+        self.words.begin(rows.bits, rows.most_steps)
+
+    def take_over(self, parents, children):
+        built, siblings = self.builder.hand_over(parents, children, self.few_rows, False)
+        if len(built):
+            n_threads = threads_for(self.n_threads, self.n_rows(built) * self.packing.n_bytes)
+            self.builder.build(built, self.rows.bits, self.rows.same, n_threads)
+            self.put_together(built)
+            self.builder.subtract(built, siblings)
+        return self.builder.sorted_out(children)
+
+    def find_in_all_rows(self, ids, features):
+        """Search leaves by bins that all ranks fill with all their rows."""
+        if len(ids):
+            cells = self.finder.fill(ids, features)
+            self.add_up(ids, cells.view(np.int64).reshape(len(ids), -1), numbered(ids), 2)
+            self.finder.scan_filled(ids, features, cells)
+
+    def add_up(self, ids, lines, places, lanes):
+        """Some lines of leaves become the sums of those of all ranks."""
+        n_cells = lines.shape[1] // lanes
+        sums, _ = self.words.pack(ids, lines, places, lanes, np.array([0, n_cells]))
+        self.words.unpack(self.communicator.allreduce(sums), ids, lines, places, lanes, 0, n_cells)
+
+
+class CoarseOverRanks(LinesOverRanks, CoarseToFine):
+    """Cells pick the features, bins the split, of all ranks."""
+
+    def put_together(self, ids):
+        self.add_up(ids, self.lines, self.leaves["histogram"][ids], 1)
+
+    def settle(self, ids):
+        sums = self.finder.sums_of_shortlists(ids, threads_for(self.n_threads, 4 * self.n_rows(ids)))
+        of_leaf, feature = np.nonzero(self.leaves["shortlist"][ids] >= 0)
+        places = (sums.shape[1] * of_leaf + feature).astype(np.int32)
+        self.add_up(ids[of_leaf], sums.reshape(-1, sums.shape[2]), places, 1)
+        self.finder.scan_shortlists(ids, sums)
+        return self.with_split(ids)
+
+    def search_again(self, ids):
+        self.find_in_all_rows(ids, self.leaves["shortlist"][ids])
+
+
+class FullOverRanks(LinesOverRanks, FullSearch):
+    """Every bin is a candidate, of the features that are this rank's part.
+
+    Features are dealt to ranks so that each has about as many cells.
+    """
+
+    few_rows = 0
+
+    def __init__(self, communicator, codes, mapper, packing, constraints, prices, order, *rest):
+        super().__init__(communicator, codes, mapper, packing, constraints, prices, order, *rest)
+        self.order = order
+        shares = np.linspace(0, mapper.offsets[-1], communicator.size + 1)
+        first_features = np.searchsorted(mapper.offsets, shares)
+        self.first_cells = mapper.offsets[first_features]
+        self.own_features = slice(*first_features[communicator.rank :][:2].tolist())
+        self.own_cells = slice(*self.first_cells[communicator.rank :][:2].tolist())
+
+    def put_together(self, ids):
+        self.add_up_own(self.words, ids, self.lines, self.leaves["histogram"][ids], self.lanes)
+
+    def add_up_own(self, own_words, ids, lines, places, lanes):
+        """Some lines of leaves become the sums of all ranks, in the part that this rank looks at."""
+        sums, n_words = own_words.pack(ids, lines, places, lanes, self.first_cells)
+        sums = self.communicator.reduce_scatter(sums, n_words.tolist())
+        own_words.unpack(sums, ids, lines, places, lanes, self.own_cells.start, self.own_cells.stop)
+
+    def find(self, ids):
+        n_threads = threads_for(self.n_threads, 4 * len(ids) * self.lines.shape[1])
+        for some, features in self.candidates(ids):
+            self.choose_among(some, self.finder.find_loosely(some, self.own(features), n_threads))
+            if self.must_be_sure:
+                self.verify(some, features)
+
+    def own(self, features):
+        """The features that this rank looks at, and -1 for others."""
+        own = self.own_features
+        return np.where((own.start <= features) & (features < own.stop), features, -1)
+
+    def choose_among(self, ids, found):
+        """The best split of each leaf among those that ranks have found, features rising."""
+        rows = [
+            np.frombuffer(theirs, np.uint8).reshape(len(ids), -1)
+            for theirs in self.communicator.allgather(found.tobytes())
+        ]
+        self.finder.choose_among(ids, np.concatenate(rows, axis=1).view(found.dtype))
+
+    def verify(self, ids, features):
+        """Search leaves again where splits found loosely make a child of too few rows of all ranks."""
+        left = self.finder.count_left_of(ids, threads_for(self.n_threads, self.n_rows(ids)))
+        left = self.communicator.allreduce(left)
+        least = np.minimum(left, self.leaves["total"]["count"][ids] - left)
+        small = (least < self.min_samples_leaf) & (self.leaves["split"]["feature"][ids] >= 0)
+        self.find_counting(ids[small], features[small] if len(features) > 1 else features)
+
+    def search_again(self, ids):
+        has_line = self.leaves["histogram"][ids] >= 0
+        for some, features in self.candidates(ids[has_line]):
+            self.find_counting(some, features)
+        self.find_directly(ids[~has_line])
+
+    def find_directly(self, ids):
+        for some, features in self.candidates(ids):
+            self.find_in_all_rows(some, features)
+
+    def find_counting(self, ids, features):
+        """Search leaves that have lines, by these and the numbers of rows in their cells."""
+        if not len(ids):
+            return
+        leaves, bits = self.leaves[ids], self.rows.bits
+        sums = self.lines[leaves["histogram"], self.own_cells]
+        leaves["histogram"] = places = numbered(ids)
+        cells = np.empty((len(ids), self.packing.n_cells), BIN)
+        own = cells[:, self.own_cells]
+        own["gradient"], own["hessian"] = sums >> bits, sums & ((1 << bits) - 1)
+        own["count"] = self.counts_of(leaves)[:, self.own_cells]
+        with self.counting(leaves, cells.view(np.int64)):
+            n_threads = threads_for(self.n_threads, 4 * own.size)
+            found = self.finder.find_loosely(places, self.own(features), n_threads)
+        self.choose_among(ids, found)
+
+    def counts_of(self, leaves):
+        """int64[n_leaves, n_cells]: how many rows are in each cell that this rank looks at: lines of ones."""
+        ends = ("start", "stop"), ("quiet_start", "quiet_stop")
+        rows = [self.order[leaf[start] : leaf[stop]] for leaf in leaves for start, stop in ends]
+        stops = np.cumsum([len(stretch) for stretch in rows])[1::2]
+        leaves = leaves.copy()
+        leaves["start"][1:], leaves["stop"] = stops[:-1], stops
+        leaves["start"][0] = 0
+        leaves["total"]["hessian"] = leaves["total"]["count"]
+        rows = np.concatenate(rows)
+        ones, counts = np.ones(len(rows), np.int64), np.zeros((len(leaves), self.packing.n_cells), np.int64)
+        builder, own_words, ids = self.builder_of(rows, ones), words.Words(), leaves["histogram"].copy()
+        builder.look_at(leaves, counts, 1)
+        own_words.look_at(leaves)
+        own_words.begin(self.rows.bits, 0)
+        n_threads = threads_for(self.n_threads, len(rows) * self.packing.n_bytes)
+        builder.build(ids, self.rows.bits, self.rows.same, n_threads)
+        self.add_up_own(own_words, ids, counts, ids, 1)
+        return counts
+
+    @contextmanager
+    def counting(self, leaves, lines):
+        """The finder looks at bins that tell the number of rows."""
+        self.finder.begin(*self.rules, False, self.rows.sampled)
+        self.finder.look_at(leaves, lines, 2)
+        yield
+        self.finder.begin(*self.rules, self.counts_later, self.rows.sampled)
+        self.finder.look_at(self.leaves, self.lines, self.lanes)
+
+    def candidates(self, ids):
+        """Leaves and their features, as `Constraints.candidates`; for some there is only one."""
+        for some, features in self.constraints.candidates(self.leaves, ids, self.key):
+            only = self.leaves["only"][some]
+            if (only >= 0).any():
+                features = np.broadcast_to(features, (len(some), features.shape[1])).copy()
+                features[only >= 0] = -1
+                features[only >= 0, 0] = only[only >= 0]
+            yield some, features
+
+
+def numbered(ids):
+    """int32[n_ids]: 0, 1, ..."""
+    return np.arange(len(ids), dtype=np.int32)
+
+
+class ParterOverRanks(partition.Parter):
+    """Splits leaves: each rank parts its own rows, and all know how many there are."""
+
+    def __init__(self, communicator, *args):
+        self.communicator = communicator
+        super().__init__(*args)
+
+    def plant(self, *args):
+        super().plant(*args)
+        root = np.zeros(1, np.int32)
+        self.judge(root, self.communicator.allreduce(self.ends_of(root), "max"))
+
+    def split(self, ids, first_child, *threads):
+        if not len(ids):
+            return ids
+        return super().split(ids, first_child, *threads, self.communicator.stack(self.part(ids, *threads)))
+
+
+def settle_over_ranks(communicator, leaves, order, rows, l2, n_threads):
+    """Set the values of leaves from the gradients of all ranks.
+
+    Parameters
+    ----------
+    communicator : Communicator
+    leaves : ndarray of LEAF
+        Of a grown tree.
+    order : ndarray of uint32
+        The rows of this rank, leaf by leaf.
+    rows : RoundedRows
+    l2 : float
+    n_threads : int
+    """
+    values = (rows.gradients,) if rows.same or rows.sampled else (rows.gradients, rows.hessians)
+    largest, steps = np.empty((len(values), len(leaves))), np.empty((len(values), len(leaves)), np.int64)
+    for own, side in zip(largest, values, strict=True):
+        partition.largest_of_leaves(leaves, order, side, own, n_threads)
+    communicator.allreduce(largest, "max")
+    for own, most, side in zip(steps, largest, values, strict=True):
+        partition.steps_of_leaves(leaves, order, side, most, own, n_threads)
+    communicator.allreduce(steps)
+    partition.settle_by_steps(leaves, largest, steps, rows.largest_hessian, l2)

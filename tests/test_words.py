@@ -1,0 +1,104 @@
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from ranktrees._core.dtypes import BIN, LEAF
+from ranktrees._core.words import Words
+from reference import words as slow
+from widths import outputs_of
+
+
+def leaves_of(totals):
+    leaves = np.zeros(len(totals), LEAF)
+    for leaf, (count, hessian) in zip(leaves, totals, strict=True):
+        leaf["total"]["count"], leaf["total"]["hessian"] = count, hessian
+    return leaves
+
+
+def shares(rng, whole, shape):
+    """Numbers whose sum over ranks and cells is at most that in size; one cell of one rank may have all."""
+    parts = rng.dirichlet(np.full(np.prod(shape), 0.05)).reshape(shape)
+    return np.floor(whole * parts).astype(np.int64)
+
+
+def lines_of_ranks(rng, leaves, n_cells, lanes, bits, most_steps, n_ranks=3):
+    lines = np.zeros((n_ranks, len(leaves), n_cells, lanes), np.int64)
+    for k, total in enumerate(leaves["total"]):
+        shape = n_ranks, n_cells
+        sign = rng.choice([-1, 1], (1, n_cells)) if k % 2 else rng.choice([-1, 1], shape)
+        gradient = sign * shares(rng, min(int(total["count"]) * most_steps, 2**30), shape)
+        hessian, count = shares(rng, int(total["hessian"]), shape), shares(rng, int(total["count"]), shape)
+        if lanes == 1:
+            lines[:, k, :, 0] = (gradient << bits) + hessian
+        else:
+            cells = np.zeros(shape, BIN)
+            cells["gradient"], cells["hessian"], cells["count"] = gradient, hessian, count
+            lines[:, k] = cells.view(np.int64).reshape(*shape, 2)
+    return lines.reshape(n_ranks, len(leaves), n_cells * lanes)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    seed=st.integers(0, 2**32),
+    totals=st.lists(st.tuples(st.integers(1, 2**20), st.integers(0, 2**21)), max_size=4),
+    ends=st.lists(st.integers(0, 70), min_size=1, max_size=3).map(sorted),
+    lanes=st.sampled_from([1, 2]),
+    most_steps=st.sampled_from([0, 1, 2, 4, 1000, 2**50]),
+)
+@example(0, [(1, 0)], [0, 0], 1, 0)
+@example(1, [(1, 1), (2**30 - 1, 2**32 - 1)], [1], 1, 2**53)
+def test_the_words_of_all_ranks_add_up_to_the_sums_of_all(seed, totals, ends, lanes, most_steps):
+    rng, bits, ends = np.random.default_rng(seed), 32, np.array([0, *ends])
+    leaves = leaves_of(totals)
+    lines = lines_of_ranks(rng, leaves, ends[-1], lanes, bits, most_steps)
+    words, ids = Words(), np.arange(len(leaves), dtype=np.int32)
+    words.look_at(leaves)
+    words.begin(bits, most_steps)
+    packed = [words.pack(ids, own, ids, lanes, ends) for own in lines]
+    for own, (found, n_words) in zip(lines, packed, strict=True):
+        expected = slow.pack(leaves, own, lanes, ends, bits, most_steps)
+        assert (found.tolist(), n_words.tolist()) == expected
+    total, put_together = np.sum([found for found, _ in packed], axis=0), np.empty_like(lines[0])
+    stops = np.cumsum(n_words)
+    for part, n, first, last in zip(np.split(total, stops[:-1]), n_words, ends[:-1], ends[1:], strict=True):
+        assert len(part) == n
+        words.unpack(part, ids, put_together, ids, lanes, first, last)
+    assert put_together.tolist() == lines.sum(axis=0).tolist()
+
+
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_the_largest_sums_have_room(sign):
+    leaves, ids = leaves_of([(5, 7)]), np.zeros(1, np.int32)
+    words = Words()
+    words.look_at(leaves)
+    words.begin(32, 3)
+    line = np.full((1, 30), (sign * 15 << 32) + 7)
+    found, _ = words.pack(ids, line, ids, 1, np.array([0, 30]))
+    assert len(found) == 4  # a sign, four bits and three, eight times
+    back = np.zeros_like(line)
+    words.unpack(found, ids, back, ids, 1, 0, 30)
+    assert back.tolist() == line.tolist()
+
+
+def test_the_width_of_registers_does_not_show():
+    program = """
+import numpy as np
+from ranktrees._core.dtypes import LEAF
+from ranktrees._core.words import Words
+leaves = np.zeros(3, LEAF)
+leaves["total"]["count"] = 1000, 200, 9
+leaves["total"]["hessian"] = 800, 90, 3
+ids, words = np.arange(3, dtype=np.int32), Words()
+words.look_at(leaves)
+words.begin(32, 4)
+rng = np.random.default_rng(0)
+lines = (rng.integers(-36, 37, (3, 400)) << 32) + rng.integers(0, 4, (3, 400))
+for lanes in (1, 2):
+    found, n_words = words.pack(ids, lines, ids, lanes, np.array([0, 77, 400 // lanes]))
+    back = np.zeros_like(lines)
+    print(found.tolist(), n_words)
+    words.unpack(found[n_words[0]:], ids, back, ids, lanes, 77, 400 // lanes)
+    print(back.tolist())
+"""
+    assert len(outputs_of(program)) == 1
