@@ -188,10 +188,11 @@ INLINE void add_chunk(int kind, int ranked, int spread, int sized, int rows, int
         if (kind != HINGE)
             divide(rows, ranked ? lower : 1.0, divisors, parts);
         for (int r = 0; r < rows; r++) {
-            const double weight = weight_of_pair(
+            const double own = weight_of_pair(
                 kind, block->grades[r] - grade, block->worth[r] - swap, block->risen[r] - turned,
                 kind == MIXED ? apart[j - i - r] : 0.0, block->shares[r],
                 kind == GIVEN ? deltas[(i + r) * width + j] : 0.0);
+            const double weight = crossed ? own * is_below[j - i - r] : own;
             double lambda, curvature;
             if (kind == HINGE)
                 lambda = hinge_of_pair(grade > EMPTY_GRADE ? weight : 0.0, sigma, block->scores[r] - score,
@@ -201,10 +202,6 @@ INLINE void add_chunk(int kind, int ranked, int spread, int sized, int rows, int
             else
                 lambda = lambda_of_pair(weight, lower * parts[r], block->exponentials[r] * parts[r],
                                         spread ? gaps[r] : 1.0, &curvature);
-            if (crossed) {
-                lambda *= is_below[j - i - r];
-                curvature *= is_below[j - i - r];
-            }
             block->gradients[r][lane] += lambda;
             block->hessians[r][lane] += curvature;
             gradient = r ? gradient + lambda : lambda;
