@@ -91,7 +91,7 @@ cdef enum:
     GROUP = 32           # columns laid out together: two cache lines of float32
     AHEAD = 32           # rows ahead that are asked for, as no processor foresees strides of this kind
     CUTTING_BITS = 14    # a column is first parted at no more than 2^14 marks on either side of zero
-    SAMPLE = 2048
+    SAMPLE = 2048        # numbers that tell where a column's marks begin and end
     MARK_WORDS = (2 << CUTTING_BITS >> 5) + 1
 
 # A column has at most so many pieces, and one for each of its values.
@@ -133,7 +133,7 @@ def gather_dense(
     const Py_ssize_t[::1] order,        # IN, or None: row i is X[order[i]]
     const uint32_t[::1] weights,        # IN, or None: all one
     Py_ssize_t first,
-    const int64_t[::1] starts,          # IN  where the values of column first + j begin; there is room for all rows
+    const int64_t[::1] starts,          # IN  where the values of column first + j begin, with room for all
     floating[::1] values,               # OUT values that are neither missing nor zero
     uint32_t[::1] value_weights,        # OUT their weights, or None
     int64_t[:, ::1] sizes,              # OUT [n_threads, n_columns] how many; one column's are the sum
@@ -161,15 +161,18 @@ def gather_dense(
     if abs(X.strides[1]) < abs(X.strides[0]):
         width = GROUP
     stretch = (n_rows + n_threads * BLOCK - 1) // (n_threads * BLOCK) * BLOCK
-    for thread in prange(n_threads, nogil=True, schedule="static", num_threads=n_threads):
+    for thread in prange(
+        n_threads, nogil=True, schedule="static", num_threads=n_threads, use_threads_if=n_threads > 1,
+    ):
         gather_stretch(
-            X, rows, thread * stretch, min((thread + 1) * stretch, n_rows), row_weights, first, n_columns, width,
-            &starts[0], &values[0], into_weights, &sizes[thread, 0], &zero_mass[thread, 0],
+            X, rows, thread * stretch, min((thread + 1) * stretch, n_rows), row_weights, first, n_columns,
+            width, &starts[0], &values[0], into_weights, &sizes[thread, 0], &zero_mass[thread, 0],
         )
     if n_threads > 1:
         for j in prange(n_columns, nogil=True, num_threads=n_threads):
             close_up(
-                &values[starts[j]], into_weights + starts[j] if into_weights != NULL else NULL, stretch, sizes, j
+                &values[starts[j]], into_weights + starts[j] if into_weights != NULL else NULL, stretch,
+                sizes, j,
             )
 
 
@@ -186,11 +189,11 @@ cdef void close_up(
 
 
 cdef void gather_stretch(
-    const floating[:, :] X, const Py_ssize_t* rows, Py_ssize_t first_row, Py_ssize_t end, const uint32_t* weights,
-    Py_ssize_t first, Py_ssize_t n_columns, Py_ssize_t width, const int64_t* starts,
+    const floating[:, :] X, const Py_ssize_t* rows, Py_ssize_t first_row, Py_ssize_t end,
+    const uint32_t* weights, Py_ssize_t first, Py_ssize_t n_columns, Py_ssize_t width, const int64_t* starts,
     floating* values, uint32_t* value_weights, int64_t* sizes, int64_t* zero_mass,
 ) noexcept nogil:
-    """Gather the columns of the rows first_row:end, `width` at a time, from where there is room for them all."""
+    """Gather the columns of the rows first_row:end, `width` at a time, to where all have room."""
     cdef floating block[GROUP * BLOCK]
     cdef const floating* column
     cdef Py_ssize_t group, begin, task, row, n, i, j, to
@@ -354,13 +357,13 @@ cdef Py_ssize_t find_column_edges(
 ) noexcept nogil:
     if floating is float:
         return find_edges_of_keys[uint32_t, PieceFloat](
-            <uint32_t*> values, weights, n, zero_mass, is_categorical, max_bins, <PieceFloat*> pieces, doubtful,
-            <uint32_t*> spare, spare_weights, edges,
+            <uint32_t*> values, weights, n, zero_mass, is_categorical, max_bins, <PieceFloat*> pieces,
+            doubtful, <uint32_t*> spare, spare_weights, edges,
         )
     else:
         return find_edges_of_keys[uint64_t, PieceDouble](
-            <uint64_t*> values, weights, n, zero_mass, is_categorical, max_bins, <PieceDouble*> pieces, doubtful,
-            <uint64_t*> spare, spare_weights, edges,
+            <uint64_t*> values, weights, n, zero_mass, is_categorical, max_bins, <PieceDouble*> pieces,
+            doubtful, <uint64_t*> spare, spare_weights, edges,
         )
 
 
@@ -433,10 +436,11 @@ cdef inline Py_ssize_t share_keys(
     key_t* keys, uint32_t* weights, Py_ssize_t n, int64_t zero_mass, int max_bins,
     piece_t* pieces, uint8_t* doubtful, key_t* spare, uint32_t* spare_weights, Py_ssize_t* lasts,
 ) noexcept nogil:
-    """Make keys of the bits of numbers, part them into pieces, and share out max_bins bins over them; one each, if that is enough for all.
+    """Make keys of numbers, part them into pieces, and share out max_bins bins over those.
 
-    Most values never need to be told apart: only a piece that may hold a heavy value, or the end of a bin, is
-    taken apart. That may move other ends, and so put other pieces in doubt: more of them the next time.
+    Each piece gets one, if that is enough for all. Most values never need to be told apart: only a piece that
+    may hold a heavy value, or the end of a bin, is taken apart. That may move other ends, and so put other
+    pieces in doubt: more of them the next time.
     """
     cdef Py_ssize_t n_pieces, reach = 1
     cdef key_ruler ruler
@@ -457,7 +461,7 @@ cdef inline Py_ssize_t share_keys(
 
 
 cdef void rule_for(const key_t* numbers, Py_ssize_t n, key_ruler* ruler) noexcept nogil:
-    """A ruler that reaches over some of the numbers: nearly all of them, but for a few of the ends."""
+    """A ruler that reaches over a sample of the numbers; the others have its first or last mark."""
     cdef key_t some[SAMPLE]
     cdef Py_ssize_t i, n_some = min(n, <Py_ssize_t> SAMPLE)
     for i in range(n_some):

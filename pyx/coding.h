@@ -29,8 +29,8 @@ typedef union {
 
 typedef finder_double coder_double;
 
-/* Of n rising cuts, n < 256; `missing` is the code of NaN, and `bits` how finely cuts that registers do not hold
- * are looked up. */
+/* Of n rising cuts, n < 256; `missing` is the code of NaN, and `bits` how finely cuts are looked up that
+ * registers do not hold. */
 static void make_coder_double(const double *cuts, int64_t n, uint8_t missing, int bits, coder_double *coder) {
     make_finder_double(cuts, n, missing, bits, coder);
 }
@@ -68,8 +68,8 @@ FOR_AVX512 INLINE __m512 pivots_of_8(const __m512 *pivots, __m512i at) {
                                 pivots_of_4(pivots + 4, at));
 }
 
-FOR_AVX512 INLINE void encode_in_registers(int levels, int64_t n, const float *values, const coder_float *coder,
-                                           uint8_t *codes) {
+FOR_AVX512 INLINE void encode_in_registers(int levels, int64_t n, const float *values,
+                                           const coder_float *coder, uint8_t *codes) {
     const float *pivots = coder->in_registers.pivots;
     const __m512i missing = _mm512_set1_epi32(coder->in_registers.missing + (1 << levels));
     __m512 all[1 << (MOST_LEVELS - 4)];

@@ -45,7 +45,8 @@ FOR_AVX512 static void count_steps(const uint8_t *codes, const stair *own, uint8
         for (int s = 0; s < own->n_steps; s++) {
             const __m512i first = _mm512_set1_epi8((char)own->firsts[s]);
             for (int r = 0; r < 4; r++)
-                sums[r] = _mm512_mask_add_epi8(sums[r], _mm512_cmpge_epu8_mask(some[r], first), sums[r], stride);
+                sums[r] = _mm512_mask_add_epi8(sums[r], _mm512_cmpge_epu8_mask(some[r], first), sums[r],
+                                               stride);
         }
         for (int r = 0; r < 4; r++)
             _mm512_storeu_si512(bytes + i + 64 * r, sums[r]);

@@ -24,8 +24,10 @@ FOR_AVX512 static int64_t turn_by_sixteen(const float *const *rows, int64_t n_co
     for (; j + 4 <= n_columns; j += 4) {
         const __m512 a = four_of_four(rows, j), b = four_of_four(rows + 1, j);
         const __m512 c = four_of_four(rows + 2, j), d = four_of_four(rows + 3, j);
-        const __m512d ab = _mm512_castps_pd(_mm512_unpacklo_ps(a, b)), cd = _mm512_castps_pd(_mm512_unpacklo_ps(c, d));
-        const __m512d AB = _mm512_castps_pd(_mm512_unpackhi_ps(a, b)), CD = _mm512_castps_pd(_mm512_unpackhi_ps(c, d));
+        const __m512d ab = _mm512_castps_pd(_mm512_unpacklo_ps(a, b));
+        const __m512d cd = _mm512_castps_pd(_mm512_unpacklo_ps(c, d));
+        const __m512d AB = _mm512_castps_pd(_mm512_unpackhi_ps(a, b));
+        const __m512d CD = _mm512_castps_pd(_mm512_unpackhi_ps(c, d));
         _mm512_storeu_pd(columns + j * BLOCK, _mm512_unpacklo_pd(ab, cd));
         _mm512_storeu_pd(columns + (j + 1) * BLOCK, _mm512_unpackhi_pd(ab, cd));
         _mm512_storeu_pd(columns + (j + 2) * BLOCK, _mm512_unpacklo_pd(AB, CD));
@@ -54,7 +56,7 @@ static int64_t turn_by_four(const float *const *rows, int64_t n_columns, float *
 static inline void turn_floats(const float *const *rows, int64_t n_columns, float *columns) {
     int64_t j = 0;
 #if HAS_SIMD
-    j = simd_level() == AVX512 ? turn_by_sixteen(rows, n_columns, columns) : turn_by_four(rows, n_columns, columns);
+    j = (simd_level() == AVX512 ? turn_by_sixteen : turn_by_four)(rows, n_columns, columns);
 #endif
     for (; j < n_columns; j++)
         for (int i = 0; i < TURNED; i++)

@@ -3,12 +3,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from ranks import together
-from widths import outputs_of
 
 from ranktrees import parallel
 from ranktrees._core import packing as kernels
 from ranktrees.packing import Packing, coarse_cells, coarse_packing, full_packing, share_bytes
 from reference import growing as slow
+from widths import outputs_of
 
 # ---- which features share a byte --------------------------------------------------------------------
 
