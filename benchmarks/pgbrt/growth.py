@@ -111,13 +111,11 @@ def computing_sums():
 
     def settle(search, ids):
         leaves = search.leaves[ids]
-        bits = np.repeat(packed_of(search, leaves), (leaves["shortlist"] >= 0).sum(axis=1))
-        found.append(2 * bytes_of(search, bits, [0, CELLS]))
+        found.append(bytes_of_bins(search, [packed_of(search, leaves)], leaves["shortlist"]))
         return plain[CoarseOverRanks, "settle"](search, ids)
 
     def find_in_all_rows(search, ids, features):
-        cells = [0, CELLS * features.shape[1]]
-        found.append(2 * bytes_of(search, bins_of(search, search.leaves[ids]), cells))
+        found.append(bytes_of_bins(search, bins_of(search, search.leaves[ids]), features))
         return plain[LinesOverRanks, "find_in_all_rows"](search, ids, features)
 
     def find_counting(search, ids, features):
@@ -162,8 +160,14 @@ def packed_of(search, leaves):
 def bins_of(search, leaves):
     """The bits of a gradient, and of a hessian with a number of rows, both with a sign."""
     totals, most = leaves["total"], search.rows.most_steps
-    alone = [1 + (int(c) * most).bit_length() for c in totals["count"]]
-    return alone + [1 + int(c).bit_length() + int(h).bit_length() for c, h in totals[["count", "hessian"]]]
+    beside = [1 + int(c).bit_length() + int(h).bit_length() for c, h in totals[["count", "hessian"]]]
+    return [1 + (int(c) * most).bit_length() for c in totals["count"]], beside
+
+
+def bytes_of_bins(search, numbers, features):
+    """Of the bins of some features of leaves, where each rank gets them all."""
+    n_features = (features >= 0).sum(axis=1)
+    return 2 * sum(bytes_of(search, np.repeat(bits, n_features), [0, CELLS]) for bits in numbers)
 
 
 def bytes_of(search, bits, ends):

@@ -123,8 +123,15 @@ class LinesOverRanks(SearchOfLines):
         """Search leaves by bins that all ranks fill with all their rows."""
         if len(ids):
             cells = self.finder.fill(ids, features)
-            self.add_up(ids, cells.view(np.int64).reshape(len(ids), -1), numbered(ids), 2)
+            self.add_up_bins(ids, features, cells.view(np.int64), 2)
             self.finder.scan_filled(ids, features, cells)
+
+    def add_up_bins(self, ids, features, bins, lanes):
+        """Bins of some features, which end at -1, become the sums of those of all ranks."""
+        width = features.shape[1]
+        of_leaf, feature = np.nonzero(np.broadcast_to(features, (len(ids), width)) >= 0)
+        places = (width * of_leaf + feature).astype(np.int32)
+        self.add_up(ids[of_leaf], bins.reshape(len(ids) * width, -1), places, lanes)
 
     def add_up(self, ids, lines, places, lanes):
         """Some lines of leaves become the sums of those of all ranks."""
@@ -141,9 +148,7 @@ class CoarseOverRanks(LinesOverRanks, CoarseToFine):
 
     def settle(self, ids):
         sums = self.finder.sums_of_shortlists(ids, threads_for(self.n_threads, 4 * self.n_rows(ids)))
-        of_leaf, feature = np.nonzero(self.leaves["shortlist"][ids] >= 0)
-        places = (sums.shape[1] * of_leaf + feature).astype(np.int32)
-        self.add_up(ids[of_leaf], sums.reshape(-1, sums.shape[2]), places, 1)
+        self.add_up_bins(ids, self.leaves["shortlist"][ids], sums, 1)
         self.finder.scan_shortlists(ids, sums)
         return self.with_split(ids)
 
