@@ -53,16 +53,6 @@ INLINE void add_block(int lanes, int64_t n_bytes, int64_t n, const uint64_t *wor
     }
 }
 
-/* The first byte is the lowest. */
-INLINE uint64_t eight_bytes(const uint8_t *bytes) {
-    uint64_t word;
-    memcpy(&word, bytes, sizeof word);
-#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-    word = __builtin_bswap64(word);
-#endif
-    return word;
-}
-
 /* Fill the tables of the blocks first..last-1 with n rows. Eight bytes behind the last row are read, too.
  * scratch: (last - first) * STEP words, then 2 * CHUNK more. */
 static void fill_tables(int lanes, const uint8_t *bytes, int64_t n_bytes, const uint32_t *rows,

@@ -22,8 +22,6 @@ from ranktrees.rounding import RoundedRows
 from ranktrees.sampling import FEATURES, ROUNDING, stream
 from ranktrees.sharing import ALL
 
-NUMBERED = 1 << 16  # rows that are numbered at a time
-
 
 class WholeLayers:
     """Hands out all leaves of a layer together, the best of them where only a few more may split."""
@@ -182,8 +180,7 @@ class TreeGrower:
         most_leaves = max(1, n_rows // max(1, min_samples_leaf))
         self.n_leaves_allowed = min(most_leaves, max_leaf_nodes or most_leaves)
         max_depth = min(self.n_leaves_allowed - 1, max_depth or self.n_leaves_allowed)
-        self.order = np.empty(len(codes), np.uint32)
-        buffers = (self.order, self.rows.sums)
+        buffers = self.rows.order, self.rows.sums
         self.parter = partition.Parter(
             codes,
             mapper.offsets,
@@ -219,20 +216,15 @@ class TreeGrower:
         grown : Grown
             Views that the next tree overwrites.
         """
-        rows, n_rows = self.rows, len(self.order) if drawn is None else len(drawn)
+        rows, n_rows = self.rows, len(gradients) if drawn is None else len(drawn)
         key = seed, stream(tree, ROUNDING)
-        rows.round(gradients, hessians, self.n_threads, drawn, self.gradient_levels, key)
-        if drawn is None:
-            for first in range(0, n_rows, NUMBERED):
-                some = self.order[first : first + NUMBERED]
-                some[:] = np.arange(first, first + len(some), dtype=np.uint32)
-        else:
-            self.order[:n_rows] = drawn
+        rows.round(
+            gradients, hessians, self.n_threads, drawn, self.gradient_levels, key, self.search.sets_apart
+        )
         n_threads = threads_for(self.n_threads, n_rows)
-        n_loud = self.parter.separate(n_rows, n_threads) if self.search.sets_apart else n_rows
-        self.search.begin(rows, self.rules, (seed, stream(tree, FEATURES)), n_loud < n_rows)
+        self.search.begin(rows, self.rules, (seed, stream(tree, FEATURES)), rows.n_loud < n_rows)
         self.parter.plant(
-            n_loud,
+            rows.n_loud,
             n_rows,
             *rows.total,
             rows.count,
