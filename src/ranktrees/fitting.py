@@ -496,8 +496,9 @@ class BoostedTrees(TreeEnsembleEstimator):
         mapper, codes = self._bin(data, n_threads)
         ranks.at("the start")
         n_threads_bound = threads_for(n_threads, 16 * data.n_rows)
-        rows = data.labels, data.weights, data.offsets
-        bound = objective.bind(*rows, n_threads_bound, *data.share.others, **data.feedback)
+        bound = objective.bind(
+            data.labels, data.weights, data.offsets, n_threads_bound, *data.share.others, **data.feedback
+        )
         if earlier is not None:
             self._resume(bound)
         start = self._start(X, data, bound) if earlier is None else self._start_of_before(data)

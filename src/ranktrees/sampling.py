@@ -159,7 +159,7 @@ def _keep(data, offsets, units, units_of_all):
     offsets = np.concatenate([[0], np.cumsum(queries)]).astype(np.int64)
     return replace(
         data,
-        labels=None if data.labels is None else data.labels[rows],
+        narrow_labels=None if data.narrow_labels is None else data.narrow_labels[rows],
         weights=None if data.weights is None else data.weights[rows],
         preferences=None if data.preferences is None else data.preferences.among(rows, data.n_rows),
         positions=None if data.positions is None else data.positions[rows],
