@@ -162,8 +162,8 @@ cdef class Parter:
     ):
         """A new tree: the root has the first ``n_rows`` of the order, and no bounds; its total is given.
 
-        After ``n_loud`` of them come the quiet ones. Where the ``gradients`` and ``hessians`` of all rows are
-        given, leaves whose rows all want the same value may not split: nothing is gained by it.
+        After ``n_loud`` of them come the quiet ones. Where the ``gradients`` and ``hessians`` of all rows (one
+        may do for all) are given, leaves whose rows all want the same value may not split: nothing is gained by it.
         ``counts_later``: whether splits are found without counting the rows that go left.
         """
         cdef Leaf root
@@ -219,16 +219,16 @@ cdef class Parter:
                 self.widen(&self.row_scratch[0], first + n_left[quiet * n_stretches + s], stop, ends + 2)
 
     cdef void widen(self, const uint32_t* rows, int64_t start, int64_t stop, double* ends) noexcept nogil:
-        cdef int64_t i, row
+        cdef int64_t i, row, each = self.hessians is not None and self.hessians.shape[0] > 1
         cdef double own
         if self.gradients is None:  # not known: not the same
             ends[0] = ends[1] = 1.0
             return
         for i in range(start, stop):
             row = rows[i]
-            if self.gradients[row] == 0.0 and self.hessians[row] == 0.0:
+            if self.gradients[row] == 0.0 and self.hessians[each * row] == 0.0:
                 continue
-            own = self.gradients[row] / self.hessians[row]
+            own = self.gradients[row] / self.hessians[each * row]
             ends[0] = max(ends[0], own)
             ends[1] = max(ends[1], -own)
             if not agree(ends[0], ends[1]):
@@ -522,7 +522,7 @@ def settle_leaves(
     Leaf[::1] leaves,                   # IN and OUT  the value of those that were not split
     const uint32_t[::1] order,          # IN
     const double[::1] gradients,        # IN
-    const double[::1] hessians,         # IN
+    const double[::1] hessians,         # IN   of which the first will do where they are the same
     double l2,
     int n_threads,
     bint same=False,                    # IN   whether all hessians are the same
@@ -540,7 +540,7 @@ def settle_leaves(
             n_rows = leaves[k].stop - leaves[k].start
             gradient = exact_sum(&gradients[0], rows, n_rows)
             if same and n_rows:
-                hessian = exact_sum_of_same(hessians[rows[0]], n_rows)
+                hessian = exact_sum_of_same(hessians[0], n_rows)
             else:
                 hessian = exact_sum(&hessians[0], rows, n_rows)
             leaves[k].value = settled(&leaves[k], gradient, hessian, l2)

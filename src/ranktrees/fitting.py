@@ -552,7 +552,7 @@ class BoostedTrees(TreeEnsembleEstimator):
             )
             stopping = EarlyStopping(self.n_iter_no_change, self.tol, so_far.validation_scores)
         costs = self._costs()
-        grower = self._growers(
+        make_grower = self._growers(
             mapper,
             codes,
             n_threads,
@@ -560,13 +560,13 @@ class BoostedTrees(TreeEnsembleEstimator):
             data.share,
             l2_regularization=self.l2_regularization,
             gradient_levels=self.gradient_levels,
-        )()
+        )
         ensemble_of = self._ensemble_of(mapper, before)
         attributes = partial(_fitted_attributes, start)
         with self._watching(self.max_iter, context, attributes, X, whole) as watchers:
             callbacks = watchers if stopping is None else [stopping, *watchers]
             trees, train_scores, validation_scores = boost(
-                grower,
+                make_grower,
                 bound,
                 train,
                 learning_rate=self.learning_rate,

@@ -68,6 +68,7 @@ class RoundedRows:
         Parameters
         ----------
         gradients, hessians : ndarray of float64, shape (n_rows,)
+            There may be one hessian only, that of all rows.
         n_threads : int
         drawn : ndarray of uint32, default=None
             The rows of the tree, rising; None is all.
@@ -143,7 +144,8 @@ class RoundedRows:
         """
         exponent, n_rows = math.frexp(largest)[1], self.n_rows_of_all
         places = min(30 - exponent, 1000)
-        steps = np.array([rounding.total(values, math.ldexp(1.0, places), n_threads)])
+        times = len(self.gradients) // max(1, len(values))  # one hessian is that of all rows
+        steps = np.array([times * rounding.total(values, math.ldexp(1.0, places), n_threads)])
         steps = int(self.share.communicator.allreduce(steps)[0])
         mean = math.ldexp(steps / n_rows, -places)
         more = (2**room - 1 - n_rows) / (steps + n_rows)  # a row may be rounded up by one step

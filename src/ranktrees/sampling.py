@@ -39,17 +39,16 @@ class RowSampler:
         self.subsample = subsample
         self.query_subsample = query_subsample
         self.seed = seed
-        self._lists = np.empty(
-            (2, offsets[-1]), np.uint32
-        )  # made once: the system takes its time over new memory
+        n_drawn_from = offsets[-1] if min(subsample, query_subsample) < 1.0 else 0
+        self._lists = np.empty((2, n_drawn_from), np.uint32)  # once: the system takes its time over new memory
 
     def draw(self, iteration):
         """The rows drawn for a round, None if all are, and the rows left out; both rising, uint32.
 
         The next draw overwrites them.
         """
-        if self.subsample >= 1.0 and self.query_subsample >= 1.0:
-            return None, np.empty(0, np.uint32)
+        if not self._lists.size:
+            return None, self._lists[1]
         among = None
         if self.query_subsample < 1.0:
             is_drawn, lists = (

@@ -222,8 +222,8 @@ class _MeasuredByFormula(_Measured):
 
     def _shared(self, values, of_queries):
         """Each row's value over that of its query; where that is 0, the value."""
-        of_queries = np.where(of_queries == 0, 1.0, of_queries)
-        return values / np.repeat(of_queries, np.diff(self.offsets))
+        shares = np.repeat(np.where(of_queries == 0, 1.0, of_queries), np.diff(self.offsets))
+        return np.divide(values, shares, out=shares)
 
 
 class _Clicked(_MeasuredByFormula):
