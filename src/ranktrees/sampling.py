@@ -39,15 +39,16 @@ class RowSampler:
         self.subsample = subsample
         self.query_subsample = query_subsample
         self.seed = seed
-        n_drawn_from = offsets[-1] if min(subsample, query_subsample) < 1.0 else 0
-        self._lists = np.empty((2, n_drawn_from), np.uint32)  # once: the system takes its time over new memory
+        self.takes_all = subsample >= 1.0 and query_subsample >= 1.0
+        n_rows = 0 if self.takes_all else offsets[-1]
+        self._lists = np.empty((2, n_rows), np.uint32)  # once: the system takes its time over new memory
 
     def draw(self, iteration):
         """The rows drawn for a round, None if all are, and the rows left out; both rising, uint32.
 
         The next draw overwrites them.
         """
-        if not self._lists.size:
+        if self.takes_all:
             return None, self._lists[1]
         among = None
         if self.query_subsample < 1.0:
