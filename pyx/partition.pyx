@@ -162,8 +162,9 @@ cdef class Parter:
     ):
         """A new tree: the root has the first ``n_rows`` of the order, and no bounds; its total is given.
 
-        After ``n_loud`` of them come the quiet ones. Where the ``gradients`` and ``hessians`` of all rows (one
-        may do for all) are given, leaves whose rows all want the same value may not split: nothing is gained by it.
+        After ``n_loud`` of them come the quiet ones. Where the ``gradients`` of all rows and their
+        ``hessians``, or the one that all have, are given, leaves whose rows all want the same value may not
+        split: nothing is gained by it.
         ``counts_later``: whether splits are found without counting the rows that go left.
         """
         cdef Leaf root
@@ -647,7 +648,8 @@ def add_values(
 ):
     """scores[row] += value of the row's leaf, for the rows the tree was grown from.
 
-    In each leaf those before ``quiet_start`` rise, and the others. Each thread has a stretch of the rows of all leaves, so that they do not write side by side.
+    In each leaf those before ``quiet_start`` rise, and the others. Each thread has a stretch of the rows of
+    all leaves, so that they do not write side by side.
     """
     cdef int64_t n_rows = scores.shape[0], t
     for t in prange(

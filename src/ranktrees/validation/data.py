@@ -117,9 +117,9 @@ class FitData:
     @property
     def y(self) -> np.ndarray | None:
         """The labels in the order of the rows of `X`, classes by their names."""
-        if self.narrow_labels is None:
+        if (labels := self.labels) is None:
             return None
-        labels = self.as_given(self.labels)
+        labels = self.as_given(labels)
         return labels if self.classes is None else self.classes[labels.astype(np.intp)]
 
     @property
