@@ -607,9 +607,9 @@ def test_where_all_hessians_are_one_it_need_be_written_once(loss):
     gradients, hessians = np.empty((2, 50)), (np.full(50, 7.0), np.full(1, 7.0))
     bound = as_objective(loss).bind(labels, None, offsets)
     assert bound.one_hessian
-    for own, given in zip(gradients, hessians, strict=True):
-        bound.gradients(scores, own, given)
-        assert (given == 1.0).all()
+    for own, written in zip(gradients, hessians, strict=True):
+        bound.gradients(scores, own, written)
+        assert (written == 1.0).all()
     assert (gradients[0] == gradients[1]).all()
     assert not as_objective(loss).bind(labels, np.ones(50), offsets).one_hessian
     assert not as_objective("poisson").bind(np.ones(50), None, offsets).one_hessian
