@@ -188,7 +188,8 @@ def ready(contest, library, folder, options):
     options = argparse.Namespace(**options)
     fit = CONTESTS[contest][library]
     X, y, qid = (np.asarray(np.load(f"{folder}/{part}.npy", mmap_mode="c")) for part in ("X", "y", "qid"))
-    X.max()  # so that all pages are there
+    for part in (X, y, qid):
+        part.max()  # so that all pages are there
     few = np.flatnonzero(qid < 20)
     fit(X[few], y[few], qid[few], options, 1)  # imports, thread pools
 
@@ -305,8 +306,8 @@ def speed(options, folder):
 # Which functions call which kernels: what they take themselves is the kernel's time.
 PARTS = {
     "gradients": [(f"{kind}.py", "gradients") for kind in ("pointwise", "pairwise", "listwise")],
-    "rounding": [("rounding.py", "round"), ("rounding.py", "_places")],
-    "rows set apart, and back": [("growing.py", "grow")],
+    "rounding, and setting apart": [("rounding.py", name) for name in ("round", "_largest", "_scale")],
+    "rows brought back": [("growing.py", "grow")],
     "lines of cells": [("searching.py", function) for function in ("root", "children", "take_over")],
     "scan": [("searching.py", "find")],
     "refinement": [("searching.py", "settle")],

@@ -46,6 +46,16 @@ INLINE int lowest_bit(uint64_t bits) {
 }
 #endif
 
+/* The first byte is the lowest. */
+INLINE uint64_t eight_bytes(const uint8_t *bytes) {
+    uint64_t word;
+    memcpy(&word, bytes, sizeof word);
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    word = __builtin_bswap64(word);
+#endif
+    return word;
+}
+
 /* One lane to two. The count of a sum of several rows is known only where all hessians are the same; a row's
  * own is 1. */
 INLINE two_lanes widened(int64_t sum, int bits, int same) {

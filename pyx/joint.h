@@ -55,16 +55,6 @@ INLINE void add_block(int lanes, int64_t n_bytes, int64_t n, const uint64_t *wor
     }
 }
 
-/* The first byte is the lowest. */
-INLINE uint64_t eight_bytes(const uint8_t *bytes) {
-    uint64_t word;
-    memcpy(&word, bytes, sizeof word);
-#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-    word = __builtin_bswap64(word);
-#endif
-    return word;
-}
-
 /* Fetch the bytes from ``from`` to ``to`` of some rows. */
 INLINE void fetch_rows(const uint8_t *bytes, int64_t n_bytes, int64_t from, int64_t to, const uint32_t *rows, int64_t n) {
     for (int64_t i = 0; i < n; i++) {

@@ -51,17 +51,20 @@ def squared_gradients(
     const double[::1] weights,   # IN   or None
     const double[::1] scores,    # IN
     double[::1] gradients,       # OUT
-    double[::1] hessians,        # OUT
+    double[::1] hessians,        # OUT  or one, that of all rows
     int n_threads,
 ):
     """loss = (score - label)^2 / 2."""
     cdef int64_t n = scores.shape[0], i
-    cdef bint weighted = weights is not None
+    cdef bint weighted = weights is not None, each = hessians.shape[0] == n
     cdef double weight
+    if not each:
+        hessians[0] = 1.0
     for i in prange(n, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="static"):
         weight = weights[i] if weighted else 1.0
         gradients[i] = weight * (scores[i] - labels[i])
-        hessians[i] = weight
+        if each:
+            hessians[i] = weight
 
 
 def squared_losses(
@@ -88,17 +91,20 @@ def sloped_gradients(
     double below,                # slope where the score is below the label, a negative number
     double above,                # slope where the score is above the label
     double[::1] gradients,       # OUT
-    double[::1] hessians,        # OUT
+    double[::1] hessians,        # OUT  or one, that of all rows
     int n_threads,
 ):
     """loss = slope * (score - label): two straight lines that meet at the label."""
     cdef int64_t n = scores.shape[0], i
-    cdef bint weighted = weights is not None
+    cdef bint weighted = weights is not None, each = hessians.shape[0] == n
     cdef double weight
+    if not each:
+        hessians[0] = 1.0
     for i in prange(n, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="static"):
         weight = weights[i] if weighted else 1.0
         gradients[i] = weight * (above if scores[i] > labels[i] else below if scores[i] < labels[i] else 0.0)
-        hessians[i] = weight
+        if each:
+            hessians[i] = weight
 
 
 def sloped_losses(

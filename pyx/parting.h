@@ -109,39 +109,7 @@ FOR_AVX512 static inline int64_t part_sixteen(int is_long, int with_sums, const 
     *found = (parted){n_left, lacking != 0};
     return i;
 }
-
-FOR_AVX512 static inline int64_t set_sixteen_apart(int64_t n, const uint32_t *rows, const int64_t *sums,
-                                            uint32_t *row_scratch, int64_t *sum_scratch, int64_t *n_loud_out) {
-    int64_t i = 0, n_loud = 0;
-    for (; i + 16 <= n; i += 16) {
-        const __m512i low = _mm512_loadu_si512(sums + i), high = _mm512_loadu_si512(sums + i + 8);
-        const __mmask16 loud =
-            (__mmask16)(_mm512_test_epi64_mask(low, low) | _mm512_test_epi64_mask(high, high) << 8);
-        const int64_t back = n - (i - n_loud);
-        n_loud += put_sixteen(loud, 1, rows + i, sums + i, row_scratch + n_loud, sum_scratch + n_loud,
-                              row_scratch + back, sum_scratch + back);
-    }
-    *n_loud_out = n_loud;
-    return i;
-}
 #endif
-
-/* Rows whose sums are zero go to the right; the number of the others. */
-static inline int64_t set_apart(int64_t n, const uint32_t *RESTRICT rows, const int64_t *RESTRICT sums,
-                                uint32_t *RESTRICT row_scratch, int64_t *RESTRICT sum_scratch) {
-    int64_t first = 0, n_loud = 0;
-#if HAS_SIMD
-    if (simd_level() == AVX512)
-        first = set_sixteen_apart(n, rows, sums, row_scratch, sum_scratch, &n_loud);
-#endif
-    for (int64_t i = first; i < n; i++) {
-        const int64_t back = n - 1 - (i - n_loud);
-        row_scratch[n_loud] = row_scratch[back] = rows[i];
-        sum_scratch[n_loud] = sum_scratch[back] = sums[i];
-        n_loud += sums[i] != 0;
-    }
-    return n_loud;
-}
 
 INLINE parted part_codes(int is_long, int with_sums, const uint8_t *column, const way *way, int64_t n,
                          const uint32_t *rows, const int64_t *sums, uint32_t *row_scratch, int64_t *sum_scratch) {

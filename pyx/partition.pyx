@@ -25,9 +25,6 @@ cdef extern from "parting.h" nogil:
         int is_long, const uint8_t* column, const Way* way, int64_t n, const uint32_t* rows,
         const int64_t* sums, uint32_t* row_scratch, int64_t* sum_scratch,
     ) noexcept
-    int64_t set_apart(
-        int64_t n, const uint32_t* rows, const int64_t* sums, uint32_t* row_scratch, int64_t* sum_scratch
-    ) noexcept
     void take_rows(
         const uint32_t* scratch, int64_t n, int64_t n_left, uint32_t* left, uint32_t* right
     ) noexcept
@@ -42,7 +39,6 @@ cdef extern from "rounding.h" nogil:
 
 cdef enum:
     ROW = 2  # what parting one row costs, in steps of about a nanosecond
-    MOST_STRETCHES = 256
     FOLLOWED = 16384  # rows that go down a tree together
     TOLD = 6  # numbers of a leaf that is parted
 
@@ -172,40 +168,15 @@ cdef class Parter:
         """The leaves."""
         self.leaves = leaves
 
-    def separate(self, int64_t n_rows, int n_threads=1):
-        """Set the rows apart, of the first ``n_rows``, whose sums are zero; the number of the others.
-
-        They tell nothing of where to split. Both parts stay in order, the others first. Where they are few it
-        does not pay, and all stay together.
-        """
-        cdef int64_t n_stretches = min(n_threads, MOST_STRETCHES), s, first, n_loud = 0
-        cdef int64_t[MOST_STRETCHES] n_left
-        for s in prange(
-            n_stretches, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="static"
-        ):
-            first = n_rows * s // n_stretches
-            n_left[s] = set_apart(
-                n_rows * (s + 1) // n_stretches - first, &self.order[first], &self.sums[first],
-                &self.row_scratch[first], &self.sum_scratch[first],
-            )
-        for s in range(n_stretches):
-            n_loud += n_left[s]
-        if n_loud > n_rows - n_rows // 8:
-            return n_rows
-        for s in prange(
-            n_stretches, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="static"
-        ):
-            self.take(0, n_rows, s, n_stretches, n_left, True)
-        return n_loud
-
     def plant(
         self, int64_t n_loud, int64_t n_rows, int64_t gradient, int64_t hessian, int64_t count, double l2,
         double gradient_unit, double hessian_unit, gradients=None, hessians=None, bint counts_later=False,
     ):
         """A new tree: the root has the first ``n_rows`` of the order, and no bounds; its total is given.
 
-        After ``n_loud`` of them come the quiet ones. Where the ``gradients`` and ``hessians`` of all rows are
-        given, leaves whose rows all want the same value may not split: nothing is gained by it.
+        After ``n_loud`` of them come the quiet ones. Where the ``gradients`` of all rows and their
+        ``hessians``, or the one that all have, are given, leaves whose rows all want the same value may not
+        split: nothing is gained by it.
         ``counts_later``: whether splits are found without counting the rows that go left.
         """
         cdef Leaf root
@@ -261,16 +232,16 @@ cdef class Parter:
                 self.widen(&self.row_scratch[0], first + n_left[quiet * n_stretches + s], stop, ends + 2)
 
     cdef void widen(self, const uint32_t* rows, int64_t start, int64_t stop, double* ends) noexcept nogil:
-        cdef int64_t i, row
+        cdef int64_t i, row, each = self.hessians is not None and self.hessians.shape[0] > 1
         cdef double own
         if self.gradients is None:  # not known: not the same
             ends[0] = ends[1] = 1.0
             return
         for i in range(start, stop):
             row = rows[i]
-            if self.gradients[row] == 0.0 and self.hessians[row] == 0.0:
+            if self.gradients[row] == 0.0 and self.hessians[each * row] == 0.0:
                 continue
-            own = self.gradients[row] / self.hessians[row]
+            own = self.gradients[row] / self.hessians[each * row]
             ends[0] = max(ends[0], own)
             ends[1] = max(ends[1], -own)
             if not agree(ends[0], ends[1]):
@@ -551,46 +522,36 @@ cdef class Parter:
             take_sums(&self.sum_scratch[first], n_rows, n_left[stretch], &self.sums[left], &self.sums[right])
 
     def finish(self, Leaf[::1] leaves, int n_threads=1):
-        """Bring the quiet rows back among the others; returns the tree's rows, leaf by leaf and rising."""
+        """Bring each leaf's quiet rows behind its others; returns the tree's rows, leaf by leaf.
+
+        A leaf's are then order[start:stop], of which the quiet ones order[quiet_start:quiet_stop].
+        """
         cdef int64_t n_loud = leaves[0].stop, n_rows = leaves[0].quiet_stop, k
-        if n_loud == n_rows:
-            return np.asarray(self.order)[:n_rows]
         for k in prange(
             leaves.shape[0], nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1,
             schedule="dynamic",
         ):
-            if leaves[k].left < 0:
-                merge(
-                    &self.order[0], leaves[k].start, leaves[k].stop, leaves[k].quiet_start,
-                    leaves[k].quiet_stop, &self.row_scratch[leaves[k].start + leaves[k].quiet_start - n_loud],
-                )
-            leaves[k].start += leaves[k].quiet_start - n_loud
-            leaves[k].stop += leaves[k].quiet_stop - n_loud
-            leaves[k].quiet_start = leaves[k].quiet_stop = n_rows
+            self.join(&leaves[k], n_loud)
         return np.asarray(self.row_scratch)[:n_rows]
 
-
-cdef void merge(
-    const uint32_t* order, int64_t i, int64_t stop, int64_t j, int64_t other_stop, uint32_t* out
-) noexcept nogil:
-    """order[i:stop] and order[j:other_stop], both rising, into one."""
-    cdef int64_t k = 0
-    cdef bint first
-    while i < stop and j < other_stop:
-        first = order[i] < order[j]
-        out[k] = order[i] if first else order[j]
-        i += first
-        j += not first
-        k += 1
-    memcpy(out + k, order + i, (stop - i) * sizeof(uint32_t))
-    memcpy(out + k + stop - i, order + j, (other_stop - j) * sizeof(uint32_t))
+    cdef void join(self, Leaf* leaf, int64_t n_loud) noexcept nogil:
+        cdef int64_t n_own = leaf.stop - leaf.start, n_quiet = leaf.quiet_stop - leaf.quiet_start
+        cdef int64_t start = leaf.start + leaf.quiet_start - n_loud
+        if leaf.left < 0:
+            memcpy(&self.row_scratch[0] + start, &self.order[0] + leaf.start, n_own * sizeof(uint32_t))
+            memcpy(
+                &self.row_scratch[0] + start + n_own, &self.order[0] + leaf.quiet_start,
+                n_quiet * sizeof(uint32_t),
+            )
+        leaf.start, leaf.quiet_start, leaf.quiet_stop = start, start + n_own, start + n_own + n_quiet
+        leaf.stop = leaf.quiet_stop
 
 
 def settle_leaves(
     Leaf[::1] leaves,                   # IN and OUT  the value of those that were not split
     const uint32_t[::1] order,          # IN
     const double[::1] gradients,        # IN
-    const double[::1] hessians,         # IN
+    const double[::1] hessians,         # IN   of which the first will do where they are the same
     double l2,
     int n_threads,
     bint same=False,                    # IN   whether all hessians are the same
@@ -608,7 +569,7 @@ def settle_leaves(
             n_rows = leaves[k].stop - leaves[k].start
             gradient = exact_sum(&gradients[0], rows, n_rows)
             if same and n_rows:
-                hessian = exact_sum_of_same(hessians[rows[0]], n_rows)
+                hessian = exact_sum_of_same(hessians[0], n_rows)
             else:
                 hessian = exact_sum(&hessians[0], rows, n_rows)
             leaves[k].value = settled(&leaves[k], gradient, hessian, l2)
@@ -715,9 +676,10 @@ def add_values(
     double[::1] scores,                 # IN and OUT
     int n_threads,
 ):
-    """scores[row] += value of the row's leaf, for the rows the tree was grown from, which rise in each leaf.
+    """scores[row] += value of the row's leaf, for the rows the tree was grown from.
 
-    Each thread has a stretch of the rows of all leaves, so that they do not write side by side.
+    In each leaf those before ``quiet_start`` rise, and the others. Each thread has a stretch of the rows of
+    all leaves, so that they do not write side by side.
     """
     cdef int64_t n_rows = scores.shape[0], t
     for t in prange(
@@ -730,20 +692,28 @@ cdef void add_stretch(
     const Leaf[::1] leaves, const double[::1] values, const uint32_t[::1] order, int64_t first, int64_t last,
     double[::1] scores,
 ) noexcept nogil:
-    cdef int64_t k, i, stop, middle
+    cdef int64_t k
     for k in range(leaves.shape[0]):
-        if leaves[k].left >= 0:
-            continue
-        i, stop = leaves[k].start, leaves[k].stop
-        while i < stop:
-            middle = (i + stop) // 2
-            if order[middle] < first:
-                i = middle + 1
-            else:
-                stop = middle
-        while i < leaves[k].stop and order[i] < last:
-            scores[order[i]] += values[k]
-            i += 1
+        if leaves[k].left < 0:
+            add_rising(order, leaves[k].start, leaves[k].quiet_start, values[k], first, last, scores)
+            add_rising(order, leaves[k].quiet_start, leaves[k].stop, values[k], first, last, scores)
+
+
+cdef void add_rising(
+    const uint32_t[::1] order, int64_t i, int64_t end, double value, int64_t first, int64_t last,
+    double[::1] scores,
+) noexcept nogil:
+    """Those of the rows order[i:end], which rise, that are from first to last - 1."""
+    cdef int64_t stop = end, middle
+    while i < stop:
+        middle = (i + stop) // 2
+        if order[middle] < first:
+            i = middle + 1
+        else:
+            stop = middle
+    while i < end and order[i] < last:
+        scores[order[i]] += value
+        i += 1
 
 
 def follow(

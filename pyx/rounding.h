@@ -10,8 +10,11 @@
 #include <math.h>
 #include <stdint.h>
 
+#include "bins.h"
 #include "portable.h"
 #include "simd.h"
+
+enum { ROWS_TOGETHER = 512 };
 
 /* Adding it rounds |x| < 2^51 half to even and leaves the integer in the lower bits. */
 #define TO_INTEGER 0x1.8p52
@@ -43,6 +46,16 @@ EACH_WIDTH(int64_t, total_steps, (int64_t n, const double *RESTRICT values, doub
     return sum;
 }
 
+/* What is rounded, and to what steps. */
+typedef struct {
+    const double *gradients, *hessians; /* of all rows; hessians are NULL where all are the same */
+    double hessian;                     /* which is that */
+    double gradient_scale, hessian_scale;
+    int bits, at_random;
+    uint64_t key;           /* of the draws, */
+    const int64_t *numbers; /* by the numbers of rows; NULL: 0, 1, ... */
+} unrounded;
+
 /* One row: a positive hessian stays positive. */
 INLINE int64_t row_sum(double gradient, double hessian, double gradient_scale, double hessian_scale, int bits) {
     int64_t steps = rounded(hessian * hessian_scale);
@@ -50,64 +63,106 @@ INLINE int64_t row_sum(double gradient, double hessian, double gradient_scale, d
     return (int64_t)((uint64_t)rounded(gradient * gradient_scale) << bits) + steps;
 }
 
-/* The rows of ``order``, or all where it is NULL. Where all hessians are the same they are not looked at:
- * a row's is one step, and so the hessian of a sum is its number of rows. */
-EACH_WIDTH(void, round_stretch,
-           (int64_t n, const uint32_t *RESTRICT order, const double *RESTRICT gradients,
-            const double *RESTRICT hessians, double gradient_scale, double hessian_scale, int bits, int same,
-            int64_t *RESTRICT sums),
-           (n, order, gradients, hessians, gradient_scale, hessian_scale, bits, same, sums)) {
-    if (same && !order)
-        for (int64_t i = 0; i < n; i++)
-            sums[i] = row_sum(gradients[i], 1.0, gradient_scale, 1.0, bits);
-    else if (same)
-        for (int64_t i = 0; i < n; i++)
-            sums[i] = row_sum(gradients[order[i]], 1.0, gradient_scale, 1.0, bits);
-    else if (!order)
-        for (int64_t i = 0; i < n; i++)
-            sums[i] = row_sum(gradients[i], hessians[i], gradient_scale, hessian_scale, bits);
-    else
-        for (int64_t i = 0; i < n; i++)
-            sums[i] = row_sum(gradients[order[i]], hessians[order[i]], gradient_scale, hessian_scale, bits);
-}
-
 /* The same, rounded up or down at random with the odds that make it right on average: the row's own draw decides,
  * and whole steps stay what they are. Where rows are sampled, one draw rounds both |gradient| and hessian, so that as
  * many rows as can be become nothing. */
 INLINE int64_t row_sum_at_random(double gradient, double hessian, double gradient_scale, double hessian_scale,
-                                 int bits, int other_bits, uint64_t key, int64_t row) {
+                                 int bits, int sampled, uint64_t key, int64_t row) {
     const uint64_t random = portable_draw(key, (uint64_t)row);
     const double shift = ((double)((int64_t)random >> 32) + 0.5) * 0x1p-32; /* between -1/2 and 1/2 */
-    const double other = ((double)((int64_t)(random << other_bits) >> 32) + 0.5) * 0x1p-32;
+    const double other = sampled ? shift : ((double)((int64_t)(random << 32) >> 32) + 0.5) * 0x1p-32;
     const double scaled = gradient * gradient_scale;
     const int64_t negative = -(int64_t)(scaled < 0), size = rounded(fabs(scaled) + shift);
     return (int64_t)((uint64_t)((size ^ negative) - negative) << bits) + rounded(hessian * hessian_scale + other);
 }
 
-EACH_WIDTH(void, round_stretch_at_random,
-           (int64_t n, int64_t first, const uint32_t *RESTRICT order, const int64_t *RESTRICT numbers,
-            const double *RESTRICT gradients, const double *RESTRICT hessians, double gradient_scale,
-            double hessian_scale, int bits, int sampled, uint64_t seed, uint64_t stream, int64_t *RESTRICT sums),
-           (n, first, order, numbers, gradients, hessians, gradient_scale, hessian_scale, bits, sampled, seed, stream,
-            sums)) {
-    const uint64_t key = portable_key(seed, stream);
-    const int other_bits = sampled ? 0 : 32;
-    if (numbers && !order)
-        for (int64_t i = 0; i < n; i++)
-            sums[i] = row_sum_at_random(gradients[first + i], hessians[first + i], gradient_scale, hessian_scale,
-                                        bits, other_bits, key, numbers[first + i]);
-    else if (numbers)
-        for (int64_t i = 0; i < n; i++)
-            sums[i] = row_sum_at_random(gradients[order[i]], hessians[order[i]], gradient_scale, hessian_scale, bits,
-                                        other_bits, key, numbers[order[i]]);
-    else if (!order)
-        for (int64_t i = 0; i < n; i++)
-            sums[i] = row_sum_at_random(gradients[first + i], hessians[first + i], gradient_scale, hessian_scale,
-                                        bits, other_bits, key, first + i);
+INLINE void round_each(int listed, int numbered, int one_hessian, int64_t n, int64_t first,
+                       const uint32_t *RESTRICT rows, const unrounded *of, int64_t *RESTRICT sums) {
+    const double *RESTRICT gradients = of->gradients, *RESTRICT hessians = of->hessians;
+    const double hessian = of->hessian, gradient_scale = of->gradient_scale, hessian_scale = of->hessian_scale;
+    const int64_t *RESTRICT numbers = of->numbers;
+    const int bits = of->bits;
+    const uint64_t key = of->key;
+    if (of->at_random)
+        for (int64_t i = 0; i < n; i++) {
+            const int64_t row = listed ? rows[i] : first + i;
+            sums[i] = row_sum_at_random(gradients[row], one_hessian ? hessian : hessians[row], gradient_scale,
+                                        hessian_scale, bits, one_hessian, key, numbered ? numbers[row] : row);
+        }
     else
-        for (int64_t i = 0; i < n; i++)
-            sums[i] = row_sum_at_random(gradients[order[i]], hessians[order[i]], gradient_scale, hessian_scale, bits,
-                                        other_bits, key, order[i]);
+        for (int64_t i = 0; i < n; i++) {
+            const int64_t row = listed ? rows[i] : first + i;
+            sums[i] = row_sum(gradients[row], one_hessian ? hessian : hessians[row], gradient_scale, hessian_scale,
+                              bits);
+        }
+}
+
+/* What does not change from row to row the compiler knows. */
+INLINE void round_any(int64_t n, int64_t first, const uint32_t *rows, const unrounded *of, int64_t *sums) {
+    switch ((rows != NULL) + 2 * (of->numbers != NULL) + 4 * (of->hessians == NULL)) {
+    case 0: round_each(0, 0, 0, n, first, rows, of, sums); break;
+    case 1: round_each(1, 0, 0, n, first, rows, of, sums); break;
+    case 2: round_each(0, 1, 0, n, first, rows, of, sums); break;
+    case 3: round_each(1, 1, 0, n, first, rows, of, sums); break;
+    case 4: round_each(0, 0, 1, n, first, rows, of, sums); break;
+    case 5: round_each(1, 0, 1, n, first, rows, of, sums); break;
+    case 6: round_each(0, 1, 1, n, first, rows, of, sums); break;
+    default: round_each(1, 1, 1, n, first, rows, of, sums);
+    }
+}
+
+/* The rows listed or, where ``rows`` is NULL, from ``first`` on. */
+EACH_WIDTH(void, round_stretch,
+           (int64_t n, int64_t first, const uint32_t *rows, const unrounded *of, int64_t *sums),
+           (n, first, rows, of, sums)) {
+    round_any(n, first, rows, of, sums);
+}
+
+/* A bit for each of ROWS_TOGETHER rows, whether its sum is not 0. */
+EACH_WIDTH(int64_t, mark_loud, (const int64_t *RESTRICT sums, uint64_t *RESTRICT loud), (sums, loud)) {
+    uint8_t is_loud[ROWS_TOGETHER];
+    int64_t n_loud = 0;
+    for (int i = 0; i < ROWS_TOGETHER; i++)
+        is_loud[i] = sums[i] != 0;
+    for (int i = 0; i < ROWS_TOGETHER; i++)
+        n_loud += is_loud[i];
+    for (int i = 0; i < ROWS_TOGETHER; i += 64) {
+        loud[i / 64] = 0;
+        for (int k = 0; k < 64; k += 8) /* of eight bytes, the lowest bits side by side */
+            loud[i / 64] |= (eight_bytes(is_loud + i + k) * 0x0102040810204080ULL >> 56) << k;
+    }
+    return n_loud;
+}
+
+/* Which of them do not round to nothing; their number. */
+static inline int64_t find_loud(int64_t n, int64_t first, const uint32_t *rows, const unrounded *of, uint64_t *loud) {
+    int64_t sums[ROWS_TOGETHER] = {0}, n_loud = 0;
+    for (int64_t i = 0; i < n; i += ROWS_TOGETHER) {
+        const int64_t some = n - i < ROWS_TOGETHER ? n - i : ROWS_TOGETHER;
+        memset(sums + some, 0, (ROWS_TOGETHER - some) * sizeof *sums);
+        round_stretch(some, first + i, rows ? rows + i : NULL, of, sums);
+        n_loud += mark_loud(sums, loud + i / 64);
+    }
+    return n_loud;
+}
+
+INLINE uint32_t *list_bits(uint64_t bits, int64_t first, const uint32_t *rows, uint32_t *place) {
+    for (; bits; bits &= bits - 1) {
+        const int64_t i = lowest_bit(bits);
+        *place++ = rows ? rows[i] : (uint32_t)(first + i);
+    }
+    return place;
+}
+
+/* Lists rows: loud ones, or all where that is NULL, at ``front``, the others at ``back``. */
+EACH_WIDTH(void, list_apart,
+           (int64_t n, int64_t first, const uint32_t *rows, const uint64_t *loud, uint32_t *front, uint32_t *back),
+           (n, first, rows, loud, front, back)) {
+    for (int64_t i = 0; i < n; i += 64) {
+        const uint64_t all = n - i < 64 ? ((uint64_t)1 << (n - i)) - 1 : ~(uint64_t)0, own = loud ? loud[i / 64] : all;
+        front = list_bits(own & all, first + i, rows ? rows + i : NULL, front);
+        back = list_bits(all & ~own, first + i, rows ? rows + i : NULL, back);
+    }
 }
 
 /* The sum of values[row] over some rows, the same in any order: integers on the scale of the largest of them,

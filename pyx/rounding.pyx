@@ -5,15 +5,27 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 cdef extern from "rounding.h" nogil:
     uint64_t largest_bits(int64_t n, const double* values, uint64_t* different) noexcept
     int64_t total_steps(int64_t n, const double* values, double scale) noexcept
+    enum: ROWS_TOGETHER
+    ctypedef struct Unrounded "unrounded":
+        const double* gradients
+        const double* hessians
+        double hessian
+        double gradient_scale
+        double hessian_scale
+        int bits
+        int at_random
+        uint64_t key
+        const int64_t* numbers
     void round_stretch(
-        int64_t n, const uint32_t* order, const double* gradients, const double* hessians,
-        double gradient_scale, double hessian_scale, int bits, int same, int64_t* sums,
+        int64_t n, int64_t first, const uint32_t* rows, const Unrounded* of, int64_t* sums
     ) noexcept
-    void round_stretch_at_random(
-        int64_t n, int64_t first, const uint32_t* order, const int64_t* numbers, const double* gradients,
-        const double* hessians, double gradient_scale, double hessian_scale, int bits, int sampled,
-        uint64_t seed, uint64_t stream, int64_t* sums,
+    int64_t find_loud(
+        int64_t n, int64_t first, const uint32_t* rows, const Unrounded* of, uint64_t* loud
     ) noexcept
+    void list_apart(
+        int64_t n, int64_t first, const uint32_t* rows, const uint64_t* loud, uint32_t* front, uint32_t* back
+    ) noexcept
+    uint64_t portable_key(uint64_t seed, uint64_t stream)
     double portable_from_bits(uint64_t bits)
 
 cdef extern from "bins.h" nogil:
@@ -21,6 +33,8 @@ cdef extern from "bins.h" nogil:
 
 cdef enum:
     MOST_STRETCHES = 256
+
+CHUNK = ROWS_TOGETHER  # rows: so many more have bits of their own
 
 
 def largest(const double[::1] values, int n_threads):
@@ -58,45 +72,76 @@ def total(const double[::1] values, double scale, int n_threads):
 
 
 def round_rows(
-    const uint32_t[::1] order,     # IN   the rows of the tree, or None for all
-    const double[::1] gradients,   # IN
-    const double[::1] hessians,    # IN
+    const uint32_t[::1] drawn,     # IN   the rows of the tree, or None for all
+    const double[::1] gradients,   # IN   of all rows
+    const double[::1] hessians,    # IN   or None where all are the same
+    double hessian,                # which is that
     double gradient_scale,
     double hessian_scale,
     int bits,
-    bint same,
-    bint at_random,                # up or down, by (seed, stream, number of the row)
-    bint sampled,                  # both by one draw
+    bint at_random,                # up or down, by (seed, stream, number of the row); both by one draw where
+                                   # all hessians are the same
     uint64_t seed,
     uint64_t stream,
     const int64_t[::1] numbers,    # IN   of the rows, or None: 0, 1, ...
-    int64_t[::1] sums,             # OUT  one per row of the tree, in the order of ``order``
+    uint64_t[::1] loud,            # OUT  a bit for each row of the tree; None sets no rows apart
+    uint32_t[::1] order,           # OUT  the rows of the tree, those apart behind the others
+    int64_t[::1] sums,             # OUT  of the others, side by side with them
     int n_threads,
 ):
-    """Each row's gradient and hessian in one integer; returns their total as (gradient, hessian)."""
-    cdef int64_t n = sums.shape[0], n_stretches = min(n_threads, MOST_STRETCHES), s, first, all_rows = 0
-    cdef int64_t[MOST_STRETCHES] totals
-    cdef const uint32_t* rows
-    cdef const int64_t* own_numbers = &numbers[0] if numbers is not None and numbers.shape[0] else NULL
+    """Each row's gradient and hessian in one integer.
+
+    Rows of which nothing is left are set apart, unless they are few. Both parts stay in order.
+
+    Returns
+    -------
+    gradient, hessian : int
+        Their total.
+    n_loud : int
+        The number of rows that are not set apart.
+    """
+    cdef int64_t n = order.shape[0], n_chunks = (n + ROWS_TOGETHER - 1) // ROWS_TOGETHER
+    cdef int64_t n_stretches = min(n_threads, MOST_STRETCHES), s, total = 0, all_rows = 0
+    cdef int64_t[MOST_STRETCHES] first, size, n_loud, totals
+    cdef int64_t[MOST_STRETCHES + 1] front
+    cdef const uint32_t* rows = &drawn[0] if drawn is not None and n else NULL
+    cdef bint apart = loud is not None
+    cdef Unrounded of
     if n == 0:
-        return 0, 0
+        return 0, 0, 0
+    of.gradients, of.hessians = &gradients[0], &hessians[0] if hessians is not None else NULL
+    of.hessian, of.gradient_scale, of.hessian_scale = hessian, gradient_scale, hessian_scale
+    of.bits, of.at_random, of.key = bits, at_random, portable_key(seed, stream)
+    of.numbers = &numbers[0] if numbers is not None else NULL
+    for s in range(n_stretches):
+        first[s] = n_chunks * s // n_stretches * ROWS_TOGETHER
+        size[s] = min(n_chunks * (s + 1) // n_stretches * ROWS_TOGETHER, n) - first[s]
+    if apart:
+        for s in prange(
+            n_stretches, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="static"
+        ):
+            n_loud[s] = find_loud(
+                size[s], first[s], rows + first[s] if rows else NULL, &of, &loud[first[s] // 64]
+            )
+            total += n_loud[s]
+    apart = apart and total <= n - n // 8
+    total = total if apart else n
+    front[0] = 0
+    for s in range(n_stretches):
+        n_loud[s] = n_loud[s] if apart else size[s]
+        front[s + 1] = front[s] + n_loud[s]
     for s in prange(
         n_stretches, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="static"
     ):
-        first = n * s // n_stretches
-        rows = &order[first] if order is not None else NULL
-        if at_random:
-            round_stretch_at_random(
-                n * (s + 1) // n_stretches - first, first, rows, own_numbers, &gradients[0], &hessians[0],
-                gradient_scale, hessian_scale, bits, sampled, seed, stream, &sums[first],
-            )
+        list_apart(
+            size[s], first[s], rows + first[s] if rows else NULL, &loud[first[s] // 64] if apart else NULL,
+            &order[0] + front[s], &order[0] + total + first[s] - front[s],
+        )
+        if apart:
+            round_stretch(n_loud[s], 0, &order[0] + front[s], &of, &sums[0] + front[s])
         else:
-            round_stretch(
-                n * (s + 1) // n_stretches - first, rows, &gradients[0 if order is not None else first],
-                &hessians[0 if order is not None else first], gradient_scale, hessian_scale, bits, same,
-                &sums[first],
-            )
-        totals[s] = total_of(n * (s + 1) // n_stretches - first, &sums[first])
+            round_stretch(size[s], first[s], rows + first[s] if rows else NULL, &of, &sums[first[s]])
+        totals[s] = total_of(n_loud[s], &sums[0] + front[s])
     for s in range(n_stretches):
         all_rows += totals[s]
-    return all_rows >> bits, all_rows & ((<int64_t>1 << bits) - 1)
+    return all_rows >> bits, all_rows & ((<int64_t>1 << bits) - 1), total

@@ -51,7 +51,7 @@ class World:
         sampler = RowSampler(self.data.offsets, subsample=subsample, seed=5)
         settings = {"learning_rate": 0.3, "rounds": range(n_rounds), "sampler": sampler, "seed": 5}
         settings |= {"leaf_quantile": self.objective.leaf_quantile, "ensemble_of": self.ensemble_of}
-        return train, *boost(self.grower, self.bound, train, **settings | options)
+        return train, *boost(lambda: self.grower, self.bound, train, **settings | options)
 
     def ensemble_of(self, trees):
         nodes, bit_sets = zip(*trees, strict=True) if trees else ((), ())

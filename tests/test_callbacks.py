@@ -86,7 +86,7 @@ def boosted(callbacks, *, n_rounds=6, first=0, follow_train=False, validate=Fals
     data = FitData(X, X[:, 0] + rng.normal(size=60), None, None, np.array([0, 60]), False)
     bound = as_objective("squared_error").bind(data.labels, None, data.offsets)
     return boost(
-        slow.grower_of(codes, mapper, max_leaf_nodes=4),
+        lambda: slow.grower_of(codes, mapper, max_leaf_nodes=4),
         bound,
         Followed(None, bound, data, np.zeros(60)),
         learning_rate=0.3,

@@ -222,9 +222,22 @@ def test_rows_set_apart_do_not_show(split_search, max_features, min_samples_leaf
         for tree in range(3):
             grown = grower.grow(gradients, hessians, tree=tree)
             trees.append(slow.tree_bytes(grown, grower.mapper))
-            n_apart.append((grower.rows.sums == 0).sum() if not apart else 0)
+            n_apart.append(3000 - grower.rows.n_loud if apart else (grower.rows.sums == 0).sum())
     assert trees[:3] == trees[3:]
-    assert min(n_apart[3:]) > 1000
+    assert min(n_apart) > 1000
+
+
+@pytest.mark.parametrize("levels", [None, 2])
+def test_one_hessian_may_do_for_all(levels):
+    n_bins = [40, 9, 100]
+    codes, gradients, _ = data_of(0, 3000, n_bins, kind="plain")
+    mapper = slow.mapper_of(n_bins)
+    for hessian in (1.0, 0.3):
+        grower = slow.grower_of(codes, mapper, max_leaf_nodes=30, gradient_levels=levels)
+        trees = {
+            slow.tree_bytes(grower.grow(gradients, np.full(n, hessian), seed=3), mapper) for n in (1, 3000)
+        }
+        assert len(trees) == 1
 
 
 @pytest.mark.parametrize("seed", range(20))

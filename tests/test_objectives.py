@@ -598,3 +598,18 @@ def test_scores_that_are_not_numbers_are_passed_on():
     for objective in PAIRWISE:
         gradients, _ = gradients_of(objective.bind(labels, None, offsets), scores)
         assert np.isnan(gradients).any()
+
+
+@pytest.mark.parametrize("loss", ["squared_error", "absolute_error", "quantile"])
+def test_where_all_hessians_are_one_it_need_be_written_once(loss):
+    rng = np.random.default_rng(0)
+    labels, scores, offsets = rng.normal(size=50), rng.normal(size=50), np.array([0, 50])
+    gradients, hessians = np.empty((2, 50)), (np.full(50, 7.0), np.full(1, 7.0))
+    bound = as_objective(loss).bind(labels, None, offsets)
+    assert bound.one_hessian
+    for own, written in zip(gradients, hessians, strict=True):
+        bound.gradients(scores, own, written)
+        assert (written == 1.0).all()
+    assert (gradients[0] == gradients[1]).all()
+    assert not as_objective(loss).bind(labels, np.ones(50), offsets).one_hessian
+    assert not as_objective("poisson").bind(np.ones(50), None, offsets).one_hessian

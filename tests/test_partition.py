@@ -214,8 +214,9 @@ def test_add_values(n_threads):
     leaves = np.zeros(5, LEAF)
     leaves["left"] = [1, 3, -1, -1, -1]
     leaves["start"], leaves["stop"] = [0, 0, 4, 0, 1], [6, 4, 6, 1, 4]
+    leaves["quiet_start"] = [3, 2, 6, 0, 3]
     values = np.array([99.0, 99.0, 1.0, 2.0, 3.0])
-    order = np.array([5, 0, 2, 8, 1, 7], np.uint32)
+    order = np.array([5, 2, 8, 0, 1, 7], np.uint32)
     scores = np.full(9, 0.5)
     partition.add_values(leaves, values, order, scores, n_threads)
     expected = np.full(9, 0.5)

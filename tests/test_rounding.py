@@ -213,6 +213,32 @@ def test_a_draw_is_the_row_s_own(every_thread):
     assert (other.sums != whole).mean() > 0.3
 
 
+@pytest.mark.parametrize("n_rows", [1, 63, 64, 65, 512, 5000])
+@pytest.mark.parametrize("same", [False, True])
+@pytest.mark.parametrize("levels", [None, 2])
+def test_rows_that_round_to_nothing_are_set_apart(every_thread, n_rows, same, levels):
+    rng = np.random.default_rng(n_rows)
+    gradients = rng.normal(size=n_rows) ** 5 * (rng.random(n_rows) < 0.7)
+    hessians = np.ones(n_rows) if same else abs(gradients)
+    whole = RoundedRows(n_rows).round(gradients, hessians, 1, None, levels, (1, 2))
+    for drawn in (None, np.flatnonzero(rng.random(n_rows) < 0.6).astype(np.uint32)):
+        drawn_or_all = np.arange(n_rows) if drawn is None else drawn
+        sums = whole.sums[drawn_or_all]
+        loud = sums != 0
+        if loud.sum() > len(loud) - len(loud) // 8:
+            loud[:] = True
+        for n_threads in (1, 2, 3):
+            rows = RoundedRows(n_rows)
+            rows.sums[:] = -7
+            rows.round(gradients, hessians, n_threads, drawn, levels, (1, 2), apart=True)
+            assert rows.n_loud == loud.sum()
+            assert rows.order[: len(loud)].tolist() == [*drawn_or_all[loud], *drawn_or_all[~loud]]
+            assert rows.sums.tolist() == [*sums[loud], *[-7] * (n_rows - rows.n_loud)]
+            assert rows.total == (sums.sum() >> rows.bits, sums.sum() & ((1 << rows.bits) - 1))
+    if n_rows == 5000 and not (same and levels is None):
+        assert rows.n_loud < 0.8 * len(drawn)
+
+
 def test_too_many_rows_are_refused():
     with pytest.raises(ValueError, match="at most"):
         RoundedRows(1 << 30)

@@ -1036,3 +1036,21 @@ def test_score_needs_ids_if_fit_had_some():
     refused(lambda: check_score(ranker, X_VAL, None), "requires y to be passed")
     check_fit(ranker, some_rows(), LABELS, ranker=False)
     assert check_score(ranker, X_VAL, Y_VAL).n_queries == 1
+
+
+@pytest.mark.parametrize(
+    ("labels", "kept"),
+    [
+        ([0, 4, 255], np.uint8),
+        ([0, 256], np.float32),
+        ([-1, 2], np.float32),
+        ([0.5, 3.0], np.float32),
+        ([0.1, 3.0], np.float64),
+        ([2**24 + 1], np.float64),
+    ],
+)
+def test_labels_are_kept_in_as_few_bytes_as_hold_them(labels, kept):
+    data = check_fit(BaseEstimator(), np.zeros((len(labels), 1)), labels, ranker=False)
+    assert data.narrow_labels.dtype == kept
+    assert data.labels.dtype == np.float64
+    assert data.labels.tolist() == labels

@@ -49,7 +49,7 @@ def follow(grown, values, mapper, codes, rows, scores, n_threads):
 
 
 def boost(
-    grower,
+    make_grower,
     bound,
     train,
     *,
@@ -68,7 +68,8 @@ def boost(
 
     Parameters
     ----------
-    grower : TreeGrower
+    make_grower : callable
+        Makes the TreeGrower.
     bound : bound objective
         Gives ``gradients(scores, gradients, hessians, iteration)``.
     train : Followed
@@ -96,8 +97,10 @@ def boost(
     trees : Trees
     train_scores, validation_scores : lists of float
     """
-    n_threads, mapper, scores = grower.n_threads, grower.mapper, train.scores
-    gradients, hessians = np.empty(len(scores)), np.empty(len(scores))
+    scores = train.scores
+    gradients, hessians = np.empty(len(scores)), np.empty(1 if bound.one_hessian else len(scores))
+    grower = make_grower()  # after these: its smaller buffers would break up the room that others left
+    n_threads, mapper = grower.n_threads, grower.mapper
     held_out = np.arange(0 if validation is None else len(validation.scores), dtype=np.uint32)
     trees, train_scores, validation_scores = Trees(len(rounds)), [], []
     for iteration in rounds:

@@ -496,8 +496,9 @@ class BoostedTrees(TreeEnsembleEstimator):
         mapper, codes = self._bin(data, n_threads)
         ranks.at("the start")
         n_threads_bound = threads_for(n_threads, 16 * data.n_rows)
-        rows = data.labels, data.weights, data.offsets
-        bound = objective.bind(*rows, n_threads_bound, *data.share.others, **data.feedback)
+        bound = objective.bind(
+            data.labels, data.weights, data.offsets, n_threads_bound, *data.share.others, **data.feedback
+        )
         if earlier is not None:
             self._resume(bound)
         start = self._start(X, data, bound) if earlier is None else self._start_of_before(data)
@@ -551,7 +552,7 @@ class BoostedTrees(TreeEnsembleEstimator):
             )
             stopping = EarlyStopping(self.n_iter_no_change, self.tol, so_far.validation_scores)
         costs = self._costs()
-        grower = self._growers(
+        make_grower = self._growers(
             mapper,
             codes,
             n_threads,
@@ -559,13 +560,13 @@ class BoostedTrees(TreeEnsembleEstimator):
             data.share,
             l2_regularization=self.l2_regularization,
             gradient_levels=self.gradient_levels,
-        )()
+        )
         ensemble_of = self._ensemble_of(mapper, before)
         attributes = partial(_fitted_attributes, start)
         with self._watching(self.max_iter, context, attributes, X, whole) as watchers:
             callbacks = watchers if stopping is None else [stopping, *watchers]
             trees, train_scores, validation_scores = boost(
-                grower,
+                make_grower,
                 bound,
                 train,
                 learning_rate=self.learning_rate,

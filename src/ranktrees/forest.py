@@ -73,7 +73,7 @@ def grow_forest(
     """
     stopping = []  # holds something when no more trees are wanted
     idle = []  # growers: as many are made as trees grow at the same time
-    grown, sums, counts = Trees(len(trees)), np.zeros(len(data.labels)), np.zeros(len(data.labels), np.int64)
+    grown, sums, counts = Trees(len(trees)), np.zeros(data.n_rows), np.zeros(data.n_rows, np.int64)
     used = used_in_stage.copy()
     for _, stage in itertools.groupby(trees, lambda tree: tree // stage_size):
         results = _dealt(

@@ -24,8 +24,6 @@ from ranktrees.rounding import RoundedRows
 from ranktrees.sampling import FEATURES, ROUNDING, stream
 from ranktrees.sharing import ALL
 
-NUMBERED = 1 << 16  # rows that are numbered at a time
-
 ONE_BY_ONE = 16  # leaves: trees of no more are grown a split at a time
 
 
@@ -190,8 +188,7 @@ class TreeGrower:
         most_leaves = max(1, n_rows // max(1, min_samples_leaf))
         self.n_leaves_allowed = min(most_leaves, max_leaf_nodes or most_leaves)
         max_depth = min(self.n_leaves_allowed - 1, max_depth or self.n_leaves_allowed)
-        self.order = np.empty(len(codes), np.uint32)
-        buffers = (self.order, self.rows.sums)
+        buffers = self.rows.order, self.rows.sums
         alone = self.communicator.alone
         make_parter = partition.Parter if alone else partial(ParterOverRanks, self.communicator)
         self.parter = make_parter(
@@ -219,6 +216,7 @@ class TreeGrower:
         Parameters
         ----------
         gradients, hessians : ndarray of float64, shape (n_rows,)
+            There may be one hessian only, that of all rows, where there are no other ranks.
         drawn : ndarray of uint32, default=None
             The rows to grow from, rising; None is all.
         seed, tree : int
@@ -229,20 +227,15 @@ class TreeGrower:
         grown : Grown
             Views that the next tree overwrites.
         """
-        rows, n_rows = self.rows, len(self.order) if drawn is None else len(drawn)
+        rows, n_rows = self.rows, len(gradients) if drawn is None else len(drawn)
         key = seed, stream(tree, ROUNDING)
-        rows.round(gradients, hessians, self.n_threads, drawn, self.gradient_levels, key)
-        if drawn is None:
-            for first in range(0, n_rows, NUMBERED):
-                some = self.order[first : first + NUMBERED]
-                some[:] = np.arange(first, first + len(some), dtype=np.uint32)
-        else:
-            self.order[:n_rows] = drawn
+        rows.round(
+            gradients, hessians, self.n_threads, drawn, self.gradient_levels, key, self.search.sets_apart
+        )
         n_threads = threads_for(self.n_threads, n_rows)
-        n_loud = self.parter.separate(n_rows, n_threads) if self.search.sets_apart else n_rows
-        self.search.begin(rows, self.rules, (seed, stream(tree, FEATURES)), n_loud < n_rows)
+        self.search.begin(rows, self.rules, (seed, stream(tree, FEATURES)), rows.n_loud < n_rows)
         self.parter.plant(
-            n_loud,
+            rows.n_loud,
             n_rows,
             *rows.total,
             rows.count,

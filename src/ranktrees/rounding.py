@@ -25,7 +25,7 @@ MEAN_HESSIANS = 8
 class RoundedRows:
     """The gradients of one round as integers, and what one integer step is worth.
 
-    ``sums[i]`` holds the gradient and the hessian of the i-th row of the tree in one integer, so that one
+    ``sums[i]`` holds the gradient and the hessian of ``order[i]`` in one integer, so that one
     addition adds both, in any order: over threads, over shards, and for ``parent - child``. Where all
     hessians are the same, a row's is one step, and the gradients keep all bits that the number of rows
     leaves. Otherwise both halves have 32: a mean gradient of 200,000 rows has thousands of steps, one of
@@ -34,8 +34,13 @@ class RoundedRows:
 
     Attributes
     ----------
+    order : ndarray of uint32, shape (n_rows,)
+        The rows of the tree; of fewer rows, the first of them. They rise, but for those set apart, which come
+        last and rise, too.
     sums : ndarray of int64, shape (n_rows,)
-        In the order of the tree's rows; of fewer rows, the first of them.
+        In this order. Of rows set apart there are none: that memory is never touched.
+    n_loud : int
+        The number of this rank's rows that are not set apart.
     bits : int
         Of the hessian, the lower part.
     same : bool
@@ -59,22 +64,27 @@ class RoundedRows:
         self.n_rows_of_all = n_rows if share.communicator.alone else share.n_rows
         if self.n_rows_of_all >= 1 << 30:
             raise ValueError(f"X has {self.n_rows_of_all} rows; at most 2**30 - 1 can be trained on.")
-        self.sums = np.empty(n_rows, np.int64)
+        self.order, self.sums = np.empty(n_rows, np.uint32), np.empty(n_rows, np.int64)
+        self.loud = np.empty(-(-n_rows // rounding.CHUNK) * (rounding.CHUNK // 64), np.uint64)
 
-    def round(self, gradients, hessians, n_threads, order=None, levels=None, key=(0, 0)):
+    def round(self, gradients, hessians, n_threads, drawn=None, levels=None, key=(0, 0), apart=False):
         """Round float64 gradients and hessians (>= 0) of all rows, and keep those of the tree's rows.
 
         Parameters
         ----------
         gradients, hessians : ndarray of float64, shape (n_rows,)
+            There may be one hessian only, that of all rows.
         n_threads : int
-        order : ndarray of uint32, default=None
-            The rows of the tree; None is all.
+        drawn : ndarray of uint32, default=None
+            The rows of the tree, rising; None is all.
         levels : int, default=None
             Keep so few steps below the largest gradient, and below the largest hessian or 8 mean ones; round
             up or down at random, right on average.
         key : (int, int), default=(0, 0)
             Of these draws: the fit's seed, and a stream of the round.
+        apart : bool, default=False
+            Whether rows that round to nothing are set apart: they tell nothing of where to split. Where they
+            are few it does not pay, and all stay together.
 
         Raises
         ------
@@ -101,20 +111,21 @@ class RoundedRows:
         largest_sum = n_rows * largest_gradient
         if not math.isfinite(largest_sum * (largest_sum / self.hessian_unit)):
             raise ValueError(DIVERGED)
-        n_drawn = len(gradients) if order is None else len(order)
-        total = rounding.round_rows(
-            order,
+        n_drawn = len(gradients) if drawn is None else len(drawn)
+        *total, self.n_loud = rounding.round_rows(
+            drawn,
             gradients,
-            hessians,
+            None if same else hessians,
+            1.0 if self.same else largest_hessian,
             gradient_scale,
             hessian_scale,
             self.bits,
-            self.same,
             levels is not None,
-            self.sampled,
             *key,
             self.share.row_numbers,
-            self.sums[:n_drawn],
+            self.loud if apart and not self.same else None,
+            self.order[:n_drawn],
+            self.sums,
             n_threads,
         )
         *total, self.count = communicator.allreduce(np.array([*total, n_drawn])).tolist()
@@ -137,12 +148,13 @@ class RoundedRows:
 
         As many as leave the sum below 2^room, or give the largest value ``levels``, or so many mean ones.
         """
-        n_rows, scales = self.n_rows_of_all, []
+        n_own, n_rows, scales = len(self.gradients), self.n_rows_of_all, []
         exponents = [math.frexp(largest)[1] for _, largest, _, _ in sides]
         places = [min(30 - exponent, 1000) for exponent in exponents]
+        times = [n_own // max(1, len(values)) for values, *_ in sides]  # one hessian is that of all rows
         steps = [
-            rounding.total(values, math.ldexp(1.0, own), n_threads)
-            for (values, _, _, _), own in zip(sides, places, strict=True)
+            many * rounding.total(values, math.ldexp(1.0, own), n_threads)
+            for many, (values, *_), own in zip(times, sides, places, strict=True)
         ]
         steps = self.share.communicator.allreduce(np.array(steps)).tolist()
         for (_, largest, room, means), exponent, own, total in zip(

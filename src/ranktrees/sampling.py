@@ -39,17 +39,17 @@ class RowSampler:
         self.subsample = subsample
         self.query_subsample = query_subsample
         self.seed = seed
-        self._lists = np.empty(
-            (2, offsets[-1]), np.uint32
-        )  # made once: the system takes its time over new memory
+        self.takes_all = subsample >= 1.0 and query_subsample >= 1.0
+        n_rows = 0 if self.takes_all else offsets[-1]
+        self._lists = np.empty((2, n_rows), np.uint32)  # once: the system takes its time over new memory
 
     def draw(self, iteration):
         """The rows drawn for a round, None if all are, and the rows left out; both rising, uint32.
 
         The next draw overwrites them.
         """
-        if self.subsample >= 1.0 and self.query_subsample >= 1.0:
-            return None, np.empty(0, np.uint32)
+        if self.takes_all:
+            return None, self._lists[1]
         among = None
         if self.query_subsample < 1.0:
             is_drawn, lists = (
@@ -159,7 +159,7 @@ def _keep(data, offsets, units, units_of_all):
     offsets = np.concatenate([[0], np.cumsum(queries)]).astype(np.int64)
     return replace(
         data,
-        labels=None if data.labels is None else data.labels[rows],
+        narrow_labels=None if data.narrow_labels is None else data.narrow_labels[rows],
         weights=None if data.weights is None else data.weights[rows],
         preferences=None if data.preferences is None else data.preferences.among(rows, data.n_rows),
         positions=None if data.positions is None else data.positions[rows],

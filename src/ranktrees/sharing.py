@@ -184,14 +184,14 @@ def gathered(data, codes):
     if share.communicator.alone:
         return data, codes
     own = (share.row_numbers, share.query_numbers, np.diff(data.offsets))
-    heard = share.communicator.allgather((*own, data.labels, data.weights, np.asarray(codes.T)))
+    heard = share.communicator.allgather((*own, data.narrow_labels, data.weights, np.asarray(codes.T)))
     numbers, queries, sizes, labels, weights, columns = zip(*heard, strict=True)
     rows, order = (np.argsort(np.concatenate(parts), kind="stable") for parts in (numbers, queries))
     offsets = np.concatenate([[0], np.cumsum(np.concatenate(sizes)[order])]).astype(np.int64)
     whole = replace(
         data,
         X=None,
-        labels=np.concatenate(labels)[rows],
+        narrow_labels=np.concatenate(labels)[rows],
         weights=None if data.weights is None else np.concatenate(weights)[rows],
         order=None,
         offsets=offsets,

@@ -534,7 +534,9 @@ def agrees(grown, nodes, codes, mapper):
         inside = grown.order[leaf["start"] : leaf["stop"]]
         if not node.children:
             assert leaf["left"] == leaf["right"] == -1
-            assert inside.tolist() == node.rows.tolist()  # a stable partition keeps rows rising
+            assert sorted(inside.tolist()) == node.rows.tolist()
+            for first, last in (("start", "quiet_start"), ("quiet_start", "stop")):  # each parted stably
+                assert (np.diff(grown.order[leaf[first] : leaf[last]].astype(int)) > 0).all()
             continue
         assert (leaf["left"], leaf["right"]) == node.children
         assert sorted(inside.tolist()) == node.rows.tolist()
@@ -643,4 +645,6 @@ def grown_on(codes, mapper, gradients, hessians=None, *, rows=None, seed=0, tree
 def tree_bytes(grown, mapper):
     """What must not depend on how the tree was grown."""
     nodes, bit_sets = grown.tree(grown.values, mapper)
-    return nodes.tobytes() + bit_sets.tobytes() + grown.order.tobytes()
+    leaves = grown.leaves[grown.is_leaf]
+    rows = [np.sort(grown.order[leaf["start"] : leaf["stop"]]).tobytes() for leaf in leaves]
+    return b"".join([nodes.tobytes(), bit_sets.tobytes(), *rows])

@@ -123,10 +123,11 @@ class Bound:
         self.offsets = np.ascontiguousarray(offsets, dtype=np.int64)
         self.n_threads = n_threads
         self.share = share
-        self.total_weight = self._sum(np.ones(len(self.labels)) if weights is None else self.weights)
+        self.total_weight = self._sum([len(self.labels)] if weights is None else self.weights)
         if not self.total_weight > 0:
             raise ValueError("sample_weight has no positive entry: at least one row must weigh something")
 
+    one_hessian = False  # whether `gradients` can write one hessian, that of all rows
     learned: Sequence[np.ndarray] = ()  # beside trees, for who goes on from here: what `resume` takes
 
     def resume(self, *learned):
@@ -150,7 +151,7 @@ class Bound:
         scores : ndarray of shape (n,), float64
             Scores of the rows so far.
         gradients, hessians : ndarray of shape (n,), float64
-            Written; hessians are >= 0.
+            Written; hessians are >= 0. Where the bound has ``one_hessian``, these may have shape (1,).
         iteration : int, default=0
             The number of the round. Objectives that draw at random draw anew in each.
         """

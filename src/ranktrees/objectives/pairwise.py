@@ -14,6 +14,7 @@ from ranktrees._core import preferences as kernels
 from ranktrees.objectives.base import Bound, Objective, number_in
 from ranktrees.sampling import stream_of_objective
 from ranktrees.sharing import ALL
+from ranktrees.validation.values import narrowed
 
 UNDECIDED_ORDERS = 16  # drawn of a query whose scores are all equal, where the expectation is not known
 
@@ -55,6 +56,15 @@ class _Pairwise(Bound):
         numbers, records = lambdas.scratch_shapes(self.longest, n_threads)
         self._numbers, self._records = _aligned(numbers), np.empty(records)
 
+    @property
+    def labels(self):
+        """Which are asked for seldom."""
+        return self._labels.astype(np.float64, copy=False)
+
+    @labels.setter
+    def labels(self, labels):
+        self._labels = narrowed(labels)
+
     def gradients(self, scores, gradients, hessians, iteration=0):
         of = self.objective
         lambdas.gradients(
@@ -76,7 +86,7 @@ class _Pairwise(Bound):
             of.seed,
             stream_of_objective(iteration),
             self.share.first_rows,
-            self.share.n_rows or len(self.labels),
+            self.share.n_rows or len(scores),
             *self.factors,
             self._numbers,
             self._records,
@@ -212,8 +222,8 @@ class _MeasuredByFormula(_Measured):
 
     def _shared(self, values, of_queries):
         """Each row's value over that of its query; where that is 0, the value."""
-        of_queries = np.where(of_queries == 0, 1.0, of_queries)
-        return values / np.repeat(of_queries, np.diff(self.offsets))
+        shares = np.repeat(np.where(of_queries == 0, 1.0, of_queries), np.diff(self.offsets))
+        return np.divide(values, shares, out=shares)
 
 
 class _Clicked(_MeasuredByFormula):
@@ -287,7 +297,7 @@ class _MeasuredBySwapping(_Measured):
         self.grades = _order_of(self.labels)
 
     def gradients(self, scores, gradients, hessians, iteration=0):
-        of = self.objective
+        of, labels = self.objective, self.labels
         first_rows = self.offsets if self.share.first_rows is None else self.share.first_rows
         for (start, stop), first in zip(pairwise(self.offsets.tolist()), first_rows.tolist(), strict=False):
             rows = slice(start, stop)
@@ -299,7 +309,7 @@ class _MeasuredBySwapping(_Measured):
                 self.grades[rows],
                 None if self.weights is None else self.weights[rows],
                 scores[rows],
-                self._deltas(first, scores[rows], self.labels[rows], undecided, iteration),
+                self._deltas(first, scores[rows], labels[rows], undecided, iteration),
                 float(of.sigma),
                 of.score_gap_norm and not undecided,
                 lambdas.Norm[of.query_norm.upper()],
@@ -317,7 +327,7 @@ class _MeasuredBySwapping(_Measured):
         noise, keys = 1.0 if undecided else of.noise / of.sigma, scores
         for k in range(n_orders):
             if drawn:
-                keys, number = np.empty(n), k * (self.share.n_rows or len(self.labels)) + first
+                keys, number = np.empty(n), k * (self.share.n_rows or self.offsets[-1]) + first
                 lambdas.noisy(scores, noise, of.seed, stream_of_objective(iteration), number, keys)
             swaps, order = np.abs(of.measure.deltas(labels, keys)), np.argsort(-keys, kind="stable")
             below = order[self.truncation :]

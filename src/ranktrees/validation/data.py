@@ -36,7 +36,7 @@ from ranktrees.validation.rows import (
     rows_of,
     set_columns,
 )
-from ranktrees.validation.values import as_seen
+from ranktrees.validation.values import as_seen, narrowed
 
 
 class MissingQueryWarning(UserWarning):
@@ -64,9 +64,8 @@ class FitData:
     X : ndarray, scipy sparse CSR or Spool of shape (n_rows, n_features), float32 or float64
         The rows as `check_rows` returns them; those of a meta-estimator as they came; those of batches on
         disk.
-    labels : ndarray of shape (n_rows,), float64, or None
-        Finite labels in internal order, contiguous; for a classifier 0 and 1, the places of `classes`. None
-        where there are `preferences` only.
+    narrow_labels : ndarray of shape (n_rows,), or None
+        The `labels` as they are kept, in as few bytes as hold them.
     weights : ndarray of shape (n_rows,), float64, or None
         Finite weights >= 0, at least one of them positive, in internal order; None when none were given.
     order : ndarray of shape (n_rows,), intp, or None
@@ -86,7 +85,7 @@ class FitData:
     """
 
     X: Any
-    labels: np.ndarray | None
+    narrow_labels: np.ndarray | None
     weights: np.ndarray | None
     order: np.ndarray | None
     offsets: np.ndarray
@@ -107,11 +106,19 @@ class FitData:
         return len(self.offsets) - 1
 
     @property
+    def labels(self) -> np.ndarray | None:
+        """Finite labels in internal order, float64; for a classifier 0 and 1, the places of `classes`.
+
+        None where there are `preferences` only.
+        """
+        return None if self.narrow_labels is None else self.narrow_labels.astype(np.float64, copy=False)
+
+    @property
     def y(self) -> np.ndarray | None:
         """The labels in the order of the rows of `X`, classes by their names."""
-        if self.labels is None:
+        if (labels := self.labels) is None:
             return None
-        labels = self.as_given(self.labels)
+        labels = self.as_given(labels)
         return labels if self.classes is None else self.classes[labels.astype(np.intp)]
 
     @property
@@ -574,7 +581,7 @@ def _join(
         weights = None if weights is None else weights[order]
     data = FitData(
         X=rows,
-        labels=None if labels is None else np.ascontiguousarray(labels),
+        narrow_labels=None if labels is None else narrowed(labels),
         weights=None if weights is None else np.ascontiguousarray(weights),
         order=order,
         offsets=offsets,

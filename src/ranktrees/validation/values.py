@@ -46,6 +46,15 @@ def as_float(values: np.ndarray, named, masked: np.ndarray | None = None) -> np.
     raise _words(named(0), values.flat[0] if dtype.kind in "USTV" else dtype)
 
 
+def narrowed(values: np.ndarray) -> np.ndarray:
+    """The same numbers in as few bytes as hold them: grades take one."""
+    with np.errstate(all="ignore"):
+        for dtype in (np.uint8, np.float32):
+            if np.array_equal(narrow := values.astype(dtype), values):
+                return narrow
+    return np.ascontiguousarray(values)
+
+
 def _without(values: np.ndarray, masked: np.ndarray) -> np.ndarray:
     values = values.copy()
     values[masked] = None
