@@ -16,7 +16,7 @@ random.
 """
 from cython.parallel cimport prange, threadid
 from libc.math cimport INFINITY, fabs
-from libc.stdint cimport int16_t, int64_t, uint64_t
+from libc.stdint cimport int16_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memset
 
 from records cimport portable_exp, portable_log2
@@ -61,7 +61,7 @@ cpdef enum Norm:  # what multiplies a query's gradients and hessians; S is the s
     UNIT  # 1 / S
 
 cdef enum:
-    N_COLUMNS = 9  # scores, grades, exponentials, gradients, hessians, keys, worth, risen, shares
+    N_COLUMNS = 10  # scores, grades, exponentials, gradients, hessians, keys, worth, risen, shares; grades
     UNDECIDED_ORDERS = 16
 
 cdef double LN_2 = 0.6931471805599453
@@ -161,6 +161,12 @@ cdef inline bint all_equal(const double* values, int64_t n) noexcept nogil:
         if values[i] != values[0]:
             return False
     return True
+
+
+cdef inline void look_up(const double* line, const uint8_t* labels, int64_t n, double* out) noexcept nogil:
+    cdef int64_t i
+    for i in range(n):
+        out[i] = line[labels[i]]
 
 
 def ideals(
@@ -489,6 +495,8 @@ cdef void undecided_gradients(
 def gradients(
     int pairs,                     # IN   of `Pairs`
     const double[::1] grades,      # IN   >= 0; only pairs of different ones count; over the measure's divisor
+    const uint8_t[::1] labels,     # IN   where grades are None: labels,
+    const double[:, ::1] table,    # IN   and the grade of each, in each query
     const double[::1] weights,     # IN   or None
     const int64_t[::1] offsets,    # IN   query q is the rows offsets[q]:offsets[q + 1]
     const int64_t[::1] queries,    # IN   all of them, in the order in which they are taken up
@@ -522,7 +530,8 @@ def gradients(
     cdef const double* worths = &worth[0] if worth is not None else NULL
     cdef const double* gaps = &apart[2 * LANES] if apart is not None else NULL
     cdef const double* row_weights = &weights[0] if weights is not None else NULL
-    cdef bint undecided, of_clicks = clicked is not None
+    cdef const double* query_grades
+    cdef bint undecided, by_label = grades is None, of_clicks = clicked is not None
     cdef int thread
     cdef Clicks clicks
     cdef Task task
@@ -552,7 +561,12 @@ def gradients(
         start = offsets[q]
         n = offsets[q + 1] - start
         thread = threadid()
-        if all_equal(&grades[start], n):
+        if by_label:
+            look_up(&table[q, 0], &labels[start], n, &numbers[thread, N_COLUMNS - 1, 0])
+            query_grades = &numbers[thread, N_COLUMNS - 1, 0]
+        else:
+            query_grades = &grades[start]
+        if all_equal(query_grades, n):
             memset(&out_gradients[start], 0, n * sizeof(double))
             memset(&out_hessians[start], 0, n * sizeof(double))
             continue
@@ -560,12 +574,12 @@ def gradients(
         if undecided and task.pairs < ERR and not of_clicks:
             undecided_gradients(
                 &task, n, row_weights + start if row_weights != NULL else NULL, worths, gaps,
-                sort_query(&grades[start], n, records, thread),
+                sort_query(query_grades, n, records, thread),
                 &out_gradients[start], &out_hessians[start],
             )
         else:
             query_gradients(
-                &task, n, start, first_rows[q] if first_rows is not None else start, &grades[start],
+                &task, n, start, first_rows[q] if first_rows is not None else start, query_grades,
                 row_weights + start if row_weights != NULL else NULL,
                 &scores[start], worths, gaps, undecided, &numbers[thread, 0, 0], numbers.shape[2],
                 records, thread, &clicks if of_clicks else NULL, &out_gradients[start], &out_hessians[start],

@@ -31,10 +31,11 @@ class _Pairs(NamedTuple):
     """What a kernel reads of the rows and the ranks, to weigh pairs (see pyx/lambdas.pyx)."""
 
     kind: lambdas.Pairs
-    grades: Any
+    grades: Any  # of the rows; None where there is a table of them
     worth: Any = None  # of the ranks
     apart: Any = None
     limits: tuple[int, int] = (0, 0)
+    table: Any = None  # the grades of each query by label
 
 
 class _Pairwise(Bound):
@@ -70,6 +71,8 @@ class _Pairwise(Bound):
         lambdas.gradients(
             self.pairs.kind,
             self.pairs.grades,
+            self._labels if self.pairs.grades is None else None,
+            self.pairs.table,
             self.weights,
             self.offsets,
             self._queries,
@@ -154,7 +157,16 @@ class _MeasuredByFormula(_Measured):
         super().__init__(*args)
         measure = self.objective.measure
         self.at = self.longest if measure.parameters.get("at") is None else measure.at
-        self.pairs = getattr(self, "_" + measure.name.lower())(measure)
+        self.pairs = self._by_label(getattr(self, "_" + measure.name.lower())(measure))
+
+    def _by_label(self, pairs):
+        """The same grades in a table, where labels are few: rows of a query that share one are alike."""
+        n_queries, n_labels = len(self.offsets) - 1, 1 + int(self._labels.max(initial=0))
+        if self._labels.dtype != np.uint8 or 2 * n_queries * n_labels > len(self._labels):
+            return pairs
+        table = np.zeros((n_queries, n_labels))
+        table[np.repeat(np.arange(n_queries), np.diff(self.offsets)), self._labels] = pairs.grades
+        return pairs._replace(grades=None, table=table)
 
     def _dcg(self, measure):
         grades = measure._gains(self.labels)
