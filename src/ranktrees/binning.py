@@ -34,9 +34,7 @@ _EXACT_BITS = 53
 _VALUES_TO_CUT = 1 << 22
 _VALUES_TO_ENCODE = 1 << 25
 _FEWEST_COLUMNS = 8
-_BYTES_TOGETHER = (
-    96  # of each row of a dense X: two cache lines nearly always, but no more than a fifth of it
-)
+_BYTES_TOGETHER = 96  # of each row of a dense X, nearly always in two cache lines; at most a fifth of the row
 _MOST_COLUMNS = 4096
 
 # What finds values among the edges of so many features stays in the second cache.
