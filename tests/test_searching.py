@@ -18,7 +18,8 @@ from ranktrees.binning import BinMapper
 from ranktrees.communicator import training_with
 from ranktrees.constraints import Constraints
 from ranktrees.over_ranks import FullOverRanks
-from ranktrees.searching import MANY_FEATURES, CoarseToFine, DirectSearch, FullSearch, searches
+from ranktrees.searching import CoarseToFine, DirectSearch, FullSearch
+from ranktrees.split_search import MANY_FEATURES, searches
 from reference import growing as slow
 
 

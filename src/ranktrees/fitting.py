@@ -48,7 +48,7 @@ from ranktrees.parallel import effective_n_threads, threads_for
 from ranktrees.ranks import fit_on_ranks, refuse_disagreement, refuse_feedback, trained_together
 from ranktrees.refitting import refit_leaves
 from ranktrees.sampling import RowSampler, hold_out
-from ranktrees.searching import searches
+from ranktrees.split_search import searches
 from ranktrees.spool import Spool, by_parts
 from ranktrees.streaming import mapper_of_values
 from ranktrees.validation import (

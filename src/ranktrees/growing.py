@@ -140,7 +140,7 @@ class TreeGrower:
     prices : Prices
         What features cost; those that a tree has used are free in the next ones.
     make_search : callable
-        What finds the best splits; see `ranktrees.searching.searches`.
+        What finds the best splits; see `ranktrees.split_search.searches`.
     max_leaf_nodes, max_depth : int or None
     min_samples_leaf : int
     l2_regularization, min_gain, min_hessian : float

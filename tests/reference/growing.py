@@ -13,7 +13,7 @@ from ranktrees.costs import Prices
 from ranktrees.growing import TreeGrower
 from ranktrees.packing import coarse_cells
 from ranktrees.sampling import ROUNDING, stream
-from ranktrees.searching import searches
+from ranktrees.split_search import searches
 from reference.sampling import random
 
 SMOOTHING = 10.0

@@ -1,0 +1,99 @@
+"""Which search finds the splits: what ``split_search`` asks for, where features and ranks allow it."""
+
+from functools import partial
+
+from ranktrees.binning import MOST_BINS
+from ranktrees.communicator import ALONE
+from ranktrees.over_ranks import search_over_ranks
+from ranktrees.packing import coarse_packing, full_packing
+from ranktrees.searching import CoarseToFine, DirectSearch, FullSearch, StreamingSearch
+
+# "auto" looks coarsely first where there are at least so many features, and splits choose among at least that
+# share of them: for fewer, the leaves' rows are looked at sooner than cells of all features are added up.
+MANY_FEATURES = 64
+LEAST_SHARE = 1 / 8
+
+
+def searches(split_search, codes, mapper, constraints, n_threads, ranks=ALONE, max_bins=MOST_BINS):
+    """A function that makes searches over the same codes; what they share is made once.
+
+    Parameters
+    ----------
+    split_search : {"auto", "full", "coarse_to_fine", "exact", "streaming"}
+        "exact" is "full" where each distinct value has a bin. So it must be for "streaming", and the mapper
+        have the ``values`` of codes.
+    codes : ndarray of uint8 or uint32, shape (n_rows, n_features), feature by feature
+    mapper : BinMapper
+    constraints : Constraints
+    n_threads : int
+    ranks : Communicator
+        Those that search together.
+    max_bins : int, default=255
+        The most centroids of a streaming histogram.
+
+    Returns
+    -------
+    make_search : callable
+        Takes constraints, prices, order, sums, the number of threads, the number of rows of all ranks, and
+        the most leaves of a tree or None.
+
+    Raises
+    ------
+    ValueError
+        If a coarse or a streaming search is asked for, and a feature is categorical or two splits are to be
+        judged together; or a streaming one, and scores are to rise or fall with a feature; or if ranks train
+        together, and a feature of an exact search has more than 255 bins.
+    """
+    three_way = constraints.missing == "three_way"
+    categorical = mapper.is_categorical[constraints.usable].any()
+    if split_search == "coarse_to_fine" and categorical:
+        raise ValueError(
+            'split_search="coarse_to_fine" joins neighbouring bins, but categories have no neighbours; use '
+            'split_search="auto" or "full", or set categorical_features=None.'
+        )
+    if split_search == "coarse_to_fine" and three_way:
+        raise ValueError(
+            'split_search="coarse_to_fine" judges one split at a time, but handle_missing="three_way" two '
+            'together; use split_search="auto", "full" or "exact", or another handle_missing.'
+        )
+    if split_search == "streaming":
+        _check_streaming(categorical, three_way, constraints.monotone is not None)
+    if split_search == "auto":
+        n_features = len(constraints.usable)
+        many = (
+            n_features >= MANY_FEATURES
+            and (constraints.max_features or n_features) >= LEAST_SHARE * n_features
+        )
+        split_search = "coarse_to_fine" if many and not categorical and not three_way else "full"
+    if not ranks.alone and codes.itemsize > 1 and split_search != "streaming":
+        raise ValueError(
+            f"split_search={split_search!r} looks at every distinct value, and ranks that train together "
+            "cannot exchange them all. Use another split_search, or train in one process."
+        )
+    if not len(constraints.usable):
+        kind, own = DirectSearch, None
+    elif split_search == "streaming":
+        kind, own = StreamingSearch, max_bins
+    elif split_search == "coarse_to_fine":
+        kind, own = CoarseToFine, coarse_packing(codes, mapper, constraints.usable, n_threads, ranks)
+    elif (constraints.draws_features and ranks.alone) or codes.itemsize > 1:
+        kind, own = DirectSearch, None
+    else:
+        kind, own = FullSearch, full_packing(codes, mapper, constraints.usable, n_threads, ranks)
+    if not ranks.alone:
+        kind = search_over_ranks(kind, ranks)
+    return partial(kind, codes, mapper, own)
+
+
+def _check_streaming(categorical, three_way, monotone):
+    reason = None
+    if categorical:
+        reason = "takes means of values, but categories have none"
+    elif three_way:
+        reason = 'judges one split at a time, but handle_missing="three_way" two together'
+    elif monotone:
+        reason = "compares splits by estimates, which may violate monotonic_cst"
+    if reason:
+        raise ValueError(
+            f'split_search="streaming" {reason}; use split_search="auto", "full" or "exact", or do without.'
+        )
