@@ -1,10 +1,12 @@
-/* Sums over rows as words that ranks add up: those of few bits travel side by side.
+/* Sums over rows as words that ranks add up: those of few bits travel side by side, some of them in slices.
  *
  *   cell    | gradient | hessian : bits |                 the sum of some rows, as in rounding.h
  *   sum     | gradient | hessian : low |                  the same where no rank's, nor that of all, needs more
- *   word    sum 0 + sum n 2^width + sum 2n 2^(2 width) ...      as many of n words as fit, added as numbers
+ *   word    | slice of a sum | ... | sum n + i : width | sum i : width |      as many of n words as fit
+ *   slice   | 0 : spare | some bits of one of the last sums |                 in what that leaves of the word
  *
- * What a negative sum takes from those above it is theirs again when words are read, from the lowest sum. */
+ * Words are added as numbers. What a negative sum takes from those above it is theirs again when words are
+ * read, from the lowest sum. Slices are not negative; the spare bits keep what those of all ranks carry. */
 #ifndef RANKTREES_WORDS_H
 #define RANKTREES_WORDS_H
 
@@ -14,35 +16,73 @@
 
 enum { WORD = 64 };
 
-INLINE int64_t n_words_of(int64_t n_cells, int width) {
-    const int64_t per_word = WORD / width;
-    return (n_cells + per_word - 1) / per_word;
+typedef struct {
+    int sign;     /* whether sums may be negative */
+    int bits;     /* of the hessian in a cell */
+    int low;      /* in a sum */
+    int width;    /* of a sum */
+    int whole;    /* sums in a word */
+    int slice;    /* bits */
+    int n_slices; /* of a sum that is cut, 0 if none is */
+} sum_field;
+
+INLINE sum_field field_of(int sign, int bits, int low, int width, int spare) {
+    const int whole = WORD / width, slice = WORD - whole * width - spare;
+    return (sum_field){sign, bits, low, width, whole, slice, slice > 0 ? (width + slice - 1) / slice : 0};
 }
 
-INLINE void put_side_by_side(int stride, int64_t n, const int64_t *RESTRICT cells, int bits, int low, int width,
+INLINE int64_t n_words_of(int64_t n_cells, const sum_field *field) {
+    const int64_t whole = field->whole, n_slices = field->n_slices;
+    const int64_t in_slices = n_slices ? n_cells / (whole * n_slices + 1) : 0;
+    return (n_cells - in_slices + whole - 1) / whole;
+}
+
+INLINE uint64_t sum_of(int64_t cell, const sum_field *field) {
+    const int64_t mask = ((int64_t)1 << field->bits) - 1;
+    return ((uint64_t)(cell >> field->bits) << field->low) + (uint64_t)(cell & mask);
+}
+
+INLINE int64_t lowest_of(uint64_t word, const sum_field *field) {
+    const int rest = WORD - field->width;
+    return field->sign ? (int64_t)(word << rest) >> rest : (int64_t)(word << rest >> rest);
+}
+
+INLINE int64_t cell_of(int64_t sum, const sum_field *field) {
+    const int64_t mask = ((int64_t)1 << field->low) - 1;
+    return (int64_t)((uint64_t)(sum >> field->low) << field->bits) + (sum & mask);
+}
+
+INLINE void put_side_by_side(int stride, int64_t n, const int64_t *RESTRICT cells, sum_field field,
                              int64_t *RESTRICT words) {
-    const int64_t n_words = n_words_of(n, width), mask = ((int64_t)1 << bits) - 1;
-    for (int64_t first = 0, shift = 0; first < n; first += n_words, shift += width) {
+    const int64_t n_words = n_words_of(n, &field), first_cut = n_words * field.whole;
+    for (int64_t first = 0, shift = 0; first < n && first < first_cut; first += n_words, shift += field.width) {
         const int64_t n_here = n - first < n_words ? n - first : n_words, *here = cells + stride * first;
         if (n_words == n)
             for (int64_t i = 0; i < n; i++)
                 words[i] = here[stride * i];
         else if (!shift)
             for (int64_t i = 0; i < n_words; i++)
-                words[i] = (int64_t)((uint64_t)(here[stride * i] >> bits) << low) + (here[stride * i] & mask);
+                words[i] = (int64_t)sum_of(here[stride * i], &field);
         else
-            for (int64_t i = 0; i < n_here; i++) {
-                const uint64_t sum = ((uint64_t)(here[stride * i] >> bits) << low) + (uint64_t)(here[stride * i] & mask);
-                words[i] += (int64_t)(sum << shift);
-            }
+            for (int64_t i = 0; i < n_here; i++)
+                words[i] += (int64_t)(sum_of(here[stride * i], &field) << shift);
     }
+    const int64_t n_cut = n - first_cut;
+    if (n_cut <= 0)
+        return;
+    const int64_t *cut = cells + stride * first_cut;
+    const uint64_t mask = ((uint64_t)1 << field.slice) - 1, all = ~(uint64_t)0 >> (WORD - field.width);
+    for (int k = 0; k < field.n_slices; k++)
+        for (int64_t i = 0; i < n_cut; i++) {
+            const uint64_t slice = (sum_of(cut[stride * i], &field) & all) >> (k * field.slice) & mask;
+            words[k * n_cut + i] += (int64_t)(slice << (field.whole * field.width));
+        }
 }
 
-INLINE void take_from_words(int stride, int64_t n, int64_t *RESTRICT words, int bits, int low, int width,
+INLINE void take_from_words(int stride, int64_t n, int64_t *RESTRICT words, sum_field field,
                             int64_t *RESTRICT cells) {
-    const int64_t n_words = n_words_of(n, width), mask = ((int64_t)1 << low) - 1;
-    const int rest = WORD - width;
-    for (int64_t first = 0; first < n; first += n_words) {
+    const int64_t n_words = n_words_of(n, &field), first_cut = n_words * field.whole;
+    for (int64_t first = 0; first < n && first < first_cut; first += n_words) {
         const int64_t n_here = n - first < n_words ? n - first : n_words;
         int64_t *here = cells + stride * first;
         if (n_words == n)
@@ -50,33 +90,42 @@ INLINE void take_from_words(int stride, int64_t n, int64_t *RESTRICT words, int 
                 here[stride * i] = words[i];
         else
             for (int64_t i = 0; i < n_here; i++) {
-                const int64_t sum = (int64_t)((uint64_t)words[i] << rest) >> rest;
-                here[stride * i] = (int64_t)((uint64_t)(sum >> low) << bits) + (sum & mask);
-                words[i] = (int64_t)((uint64_t)words[i] - (uint64_t)sum) >> width;
+                const int64_t sum = lowest_of((uint64_t)words[i], &field);
+                here[stride * i] = cell_of(sum, &field);
+                words[i] = (int64_t)(((uint64_t)words[i] - (uint64_t)sum) >> field.width);
             }
+    }
+    const int64_t n_cut = n - first_cut;
+    if (n_cut <= 0)
+        return;
+    const uint64_t mask = ((uint64_t)1 << (WORD - field.whole * field.width)) - 1;
+    int64_t *cut = cells + stride * first_cut;
+    for (int64_t i = 0; i < n_cut; i++) {
+        uint64_t sum = 0;
+        for (int k = 0; k < field.n_slices; k++)
+            sum += ((uint64_t)words[k * n_cut + i] & mask) << (k * field.slice);
+        cut[stride * i] = cell_of(lowest_of(sum, &field), &field);
     }
 }
 
 /* Cells that are a stride of one or two numbers apart. */
 EACH_WIDTH(void, cells_to_words,
-           (int stride, int64_t n, const int64_t *RESTRICT cells, int bits, int low, int width,
-            int64_t *RESTRICT words),
-           (stride, n, cells, bits, low, width, words)) {
+           (int stride, int64_t n, const int64_t *RESTRICT cells, sum_field field, int64_t *RESTRICT words),
+           (stride, n, cells, field, words)) {
     if (stride == 1)
-        put_side_by_side(1, n, cells, bits, low, width, words);
+        put_side_by_side(1, n, cells, field, words);
     else
-        put_side_by_side(2, n, cells, bits, low, width, words);
+        put_side_by_side(2, n, cells, field, words);
 }
 
 /* The words are no more what they were. */
 EACH_WIDTH(void, words_to_cells,
-           (int stride, int64_t n, int64_t *RESTRICT words, int bits, int low, int width,
-            int64_t *RESTRICT cells),
-           (stride, n, words, bits, low, width, cells)) {
+           (int stride, int64_t n, int64_t *RESTRICT words, sum_field field, int64_t *RESTRICT cells),
+           (stride, n, words, field, cells)) {
     if (stride == 1)
-        take_from_words(1, n, words, bits, low, width, cells);
+        take_from_words(1, n, words, field, cells);
     else
-        take_from_words(2, n, words, bits, low, width, cells);
+        take_from_words(2, n, words, field, cells);
 }
 
 #endif

@@ -22,7 +22,7 @@ def shares(rng, whole, shape):
     return np.floor(whole * parts).astype(np.int64)
 
 
-def lines_of_ranks(rng, leaves, n_cells, lanes, bits, most_steps, n_ranks=3):
+def lines_of_ranks(rng, leaves, n_cells, lanes, bits, most_steps, n_ranks):
     lines = np.zeros((n_ranks, len(leaves), n_cells, lanes), np.int64)
     for k, total in enumerate(leaves["total"]):
         shape = n_ranks, n_cells
@@ -45,19 +45,20 @@ def lines_of_ranks(rng, leaves, n_cells, lanes, bits, most_steps, n_ranks=3):
     ends=st.lists(st.integers(0, 70), min_size=1, max_size=3).map(sorted),
     lanes=st.sampled_from([1, 2]),
     most_steps=st.sampled_from([0, 1, 2, 4, 1000, 2**50]),
+    n_ranks=st.sampled_from([1, 2, 3, 8, 9, 70]),
 )
-@example(0, [(1, 0)], [0, 0], 1, 0)
-@example(1, [(1, 1), (2**30 - 1, 2**32 - 1)], [1], 1, 2**53)
-def test_the_words_of_all_ranks_add_up_to_the_sums_of_all(seed, totals, ends, lanes, most_steps):
+@example(0, [(1, 0)], [0, 0], 1, 0, 3)
+@example(1, [(1, 1), (2**30 - 1, 2**32 - 1)], [1], 1, 2**53, 3)
+def test_the_words_of_all_ranks_add_up_to_the_sums_of_all(seed, totals, ends, lanes, most_steps, n_ranks):
     rng, bits, ends = np.random.default_rng(seed), 32, np.array([0, *ends])
     leaves = leaves_of(totals)
-    lines = lines_of_ranks(rng, leaves, ends[-1], lanes, bits, most_steps)
-    words, ids = Words(), np.arange(len(leaves), dtype=np.int32)
+    lines = lines_of_ranks(rng, leaves, ends[-1], lanes, bits, most_steps, n_ranks)
+    words, ids = Words(n_ranks), np.arange(len(leaves), dtype=np.int32)
     words.look_at(leaves)
-    words.begin(bits, most_steps)
+    words.begin(bits, 31, most_steps)
     packed = [words.pack(ids, own, ids, lanes, ends) for own in lines]
     for own, (found, n_words) in zip(lines, packed, strict=True):
-        expected = slow.pack(leaves, own, lanes, ends, bits, most_steps)
+        expected = slow.pack(leaves, own, lanes, ends, n_ranks, bits, 31, most_steps)
         assert (found.tolist(), n_words.tolist()) == expected
     total, put_together = np.sum([found for found, _ in packed], axis=0), np.empty_like(lines[0])
     stops = np.cumsum(n_words)
@@ -70,9 +71,9 @@ def test_the_words_of_all_ranks_add_up_to_the_sums_of_all(seed, totals, ends, la
 @pytest.mark.parametrize("sign", [-1, 1])
 def test_the_largest_sums_have_room(sign):
     leaves, ids = leaves_of([(5, 7)]), np.zeros(1, np.int32)
-    words = Words()
+    words = Words(1)
     words.look_at(leaves)
-    words.begin(32, 3)
+    words.begin(32, 31, 3)
     line = np.full((1, 30), (sign * 15 << 32) + 7)
     found, _ = words.pack(ids, line, ids, 1, np.array([0, 30]))
     assert len(found) == 4  # a sign, four bits and three, eight times
@@ -89,9 +90,9 @@ from ranktrees._core.words import Words
 leaves = np.zeros(3, LEAF)
 leaves["total"]["count"] = 1000, 200, 9
 leaves["total"]["hessian"] = 800, 90, 3
-ids, words = np.arange(3, dtype=np.int32), Words()
+ids, words = np.arange(3, dtype=np.int32), Words(2)
 words.look_at(leaves)
-words.begin(32, 4)
+words.begin(32, 31, 4)
 rng = np.random.default_rng(0)
 lines = (rng.integers(-36, 37, (3, 400)) << 32) + rng.integers(0, 4, (3, 400))
 for lanes in (1, 2):

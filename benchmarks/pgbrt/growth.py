@@ -119,7 +119,7 @@ def computing_sums():
         return plain[LinesOverRanks, "find_in_all_rows"](search, ids, features)
 
     def find_counting(search, ids, features):
-        bits = [1 + int(count).bit_length() for count in search.leaves["total"]["count"][ids]]
+        bits = [int(count).bit_length() for count in search.leaves["total"]["count"][ids]]
         found.append(bytes_of(search, bits, search.first_cells))
         return plain[FullOverRanks, "find_counting"](search, ids, features)
 
@@ -153,15 +153,21 @@ def bytes_of_lines(search, leaves):
 
 def packed_of(search, leaves):
     """The bits of a gradient and a hessian of each leaf, with a sign."""
-    totals, most = leaves["total"], search.rows.most_steps
-    return [1 + (int(c) * most).bit_length() + int(h).bit_length() for c, h in totals[["count", "hessian"]]]
+    hessians = [int(hessian).bit_length() for hessian in leaves["total"]["hessian"]]
+    return [own + beside for own, beside in zip(bits_of_gradients(search, leaves), hessians, strict=True)]
 
 
 def bins_of(search, leaves):
-    """The bits of a gradient, and of a hessian with a number of rows, both with a sign."""
-    totals, most = leaves["total"], search.rows.most_steps
-    beside = [1 + int(c).bit_length() + int(h).bit_length() for c, h in totals[["count", "hessian"]]]
-    return [1 + (int(c) * most).bit_length() for c in totals["count"]], beside
+    """The bits of a gradient with a sign, and of a hessian with a number of rows."""
+    totals = leaves["total"][["count", "hessian"]]
+    beside = [int(count).bit_length() + int(hessian).bit_length() for count, hessian in totals]
+    return bits_of_gradients(search, leaves), beside
+
+
+def bits_of_gradients(search, leaves):
+    """Of their sums, with a sign."""
+    most = search.rows.most_steps
+    return [1 + min((int(count) * most).bit_length(), search.rows.room) for count in leaves["total"]["count"]]
 
 
 def bytes_of_bins(search, numbers, features):
@@ -173,8 +179,16 @@ def bytes_of_bins(search, numbers, features):
 def bytes_of(search, bits, ends):
     """Of sums of so many bits, as many in a word as fit: what a rank sends if each gets a part."""
     size = search.communicator.size
-    words = sum(-(-int(n) // max(1, WORD // width)) for width in bits for n in np.diff(ends))
+    words = sum(n_words(int(n), min(WORD, width), size) for width in bits for n in np.diff(ends))
     return 8 * words * (size - 1) / size
+
+
+def n_words(n_sums, width, size):
+    """Sums lie side by side; what is left of a word, less what slices carry, takes a slice of another."""
+    slice_bits = WORD % width - (size - 1).bit_length()
+    per_word = WORD // width
+    in_slices = n_sums // (per_word * -(-width // slice_bits) + 1) if slice_bits > 0 else 0
+    return -(-(n_sums - in_slices) // per_word)
 
 
 def computing(communicator, rows, model, n_trees):

@@ -99,7 +99,7 @@ class LinesOverRanks(SearchOfLines):
 
     def __init__(self, communicator, *args):
         self.communicator = communicator
-        self.words = words.Words()
+        self.words = words.Words(communicator.size)
         super().__init__(*args)
 
     def look_at(self, leaves):
@@ -108,7 +108,7 @@ class LinesOverRanks(SearchOfLines):
 
     def begin(self, rows, *rest):
         super().begin(rows, *rest)
-        self.words.begin(rows.bits, rows.most_steps)
+        self.words.begin(rows.bits, rows.room, rows.most_steps)
 
     def take_over(self, parents, children):
         built, siblings = self.builder.hand_over(parents, children, self.few_rows, False)
@@ -247,10 +247,11 @@ class FullOverRanks(LinesOverRanks, FullSearch):
         leaves["total"]["hessian"] = leaves["total"]["count"]
         rows = np.concatenate(rows)
         ones, counts = np.ones(len(rows), np.int64), np.zeros((len(leaves), self.packing.n_cells), np.int64)
-        builder, own_words, ids = self.builder_of(rows, ones), words.Words(), leaves["histogram"].copy()
+        builder, ids = self.builder_of(rows, ones), leaves["histogram"].copy()
         builder.look_at(leaves, counts, 1)
+        own_words = words.Words(self.communicator.size)
         own_words.look_at(leaves)
-        own_words.begin(self.rows.bits, 0)
+        own_words.begin(self.rows.bits, 0, 0)
         n_threads = threads_for(self.n_threads, len(rows) * self.packing.n_bytes)
         builder.build(ids, self.rows.bits, self.rows.same, n_threads)
         self.add_up_own(own_words, ids, counts, ids, 1)

@@ -51,6 +51,8 @@ class RoundedRows:
         What one step is worth.
     most_steps : int
         No row's gradient has more.
+    room : int
+        No sum of gradients takes more bits, but for the sign.
     largest_hessian : float
         Of all rows of all ranks.
     total : tuple of two int
@@ -101,8 +103,8 @@ class RoundedRows:
         same = same and largest_hessian > 0
         self.same, self.sampled = same and levels is None, same and levels is not None
         self.bits = n_rows.bit_length() if self.same else 32
-        room = min(63 - self.bits, EXACT)
-        sides = [(gradients, largest_gradient, room, 0), (hessians, largest_hessian, 32, MEAN_HESSIANS)]
+        self.room = min(63 - self.bits, EXACT)
+        sides = [(gradients, largest_gradient, self.room, 0), (hessians, largest_hessian, 32, MEAN_HESSIANS)]
         gradient_scale, *other = self._scales(sides[: 2 - self.same], levels, n_threads)
         hessian_scale = 1.0 if self.same else other[0]
         self.gradient_unit = 1.0 / gradient_scale
