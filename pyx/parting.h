@@ -60,50 +60,61 @@ INLINE parted part_one_by_one(int is_long, int by_table, int with_sums, const ui
 }
 
 #if HAS_SIMD
-/* Sixteen rows, those of ``left`` to the front, the others backwards to before ``back``; the number of the former. */
-FOR_AVX512 INLINE int put_sixteen(__mmask16 left, int with_sums, const uint32_t *rows, const int64_t *sums,
-                                  uint32_t *row_front, int64_t *sum_front, uint32_t *row_back, int64_t *sum_back) {
+/* Of sixteen rows those of ``left`` to the front, the others backwards to before ``back``. What is between these
+ * may be written where there is ``room`` for sixteen more: rows to come are put over it. */
+FOR_AVX512 INLINE void put_rows(__mmask16 left, int room, __m512i row, uint32_t *front, uint32_t *back) {
     const __m512i backwards = _mm512_set_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-    const __m512i backwards8 = _mm512_set_epi64(0, 1, 2, 3, 4, 5, 6, 7);
-    const __m512i row = _mm512_loadu_si512(rows);
-    const int lefts = __builtin_popcount(left);
-    _mm512_mask_storeu_epi32(row_front, (__mmask16)((1u << lefts) - 1), _mm512_maskz_compress_epi32(left, row));
-    _mm512_mask_storeu_epi32(
-        row_back - 16, (__mmask16)(0xffffu << lefts),
-        _mm512_permutexvar_epi32(backwards, _mm512_maskz_compress_epi32((__mmask16)~left, row)));
-    if (with_sums)
-        for (int half = 0; half < 2; half++) {
-            const __m512i sum = _mm512_loadu_si512(sums + 8 * half);
-            const __mmask8 own = (__mmask8)(left >> (8 * half));
-            const int own_lefts = __builtin_popcount(own), before = __builtin_popcount(left & 0xff) * half;
-            _mm512_mask_storeu_epi64(sum_front + before, (__mmask8)((1u << own_lefts) - 1),
-                                     _mm512_maskz_compress_epi64(own, sum));
-            _mm512_mask_storeu_epi64(
-                sum_back - 8 * half + before - 8, (__mmask8)(0xffu << own_lefts),
-                _mm512_permutexvar_epi64(backwards8, _mm512_maskz_compress_epi64((__mmask8)~own, sum)));
-        }
-    return lefts;
+    const __m512i lefts = _mm512_maskz_compress_epi32(left, row);
+    const __m512i rights =
+        _mm512_permutexvar_epi32(backwards, _mm512_maskz_compress_epi32((__mmask16)~left, row));
+    const uint32_t first = room ? 0xffff : (1u << __builtin_popcount(left)) - 1;
+    _mm512_mask_storeu_epi32(front, (__mmask16)first, lefts);
+    _mm512_mask_storeu_epi32(back - 16, (__mmask16)(room ? 0xffff : ~first), rights);
 }
 
-/* Sixteen rows at a time, not by the table. Codes are read four bytes at a time: where they have one, three more
- * must be readable behind the last. */
+/* The same of the sums of eight rows. */
+FOR_AVX512 INLINE void put_sums(__mmask8 left, int room, __m512i sum, int64_t *front, int64_t *back) {
+    const __m512i backwards = _mm512_set_epi64(0, 1, 2, 3, 4, 5, 6, 7);
+    const __m512i lefts = _mm512_maskz_compress_epi64(left, sum);
+    const __m512i rights = _mm512_permutexvar_epi64(backwards, _mm512_maskz_compress_epi64((__mmask8)~left, sum));
+    const uint32_t first = room ? 0xff : (1u << __builtin_popcount(left)) - 1;
+    _mm512_mask_storeu_epi64(front, (__mmask8)first, lefts);
+    _mm512_mask_storeu_epi64(back - 8, (__mmask8)(room ? 0xff : ~first), rights);
+}
+
+/* The codes of sixteen rows, one by one: instructions that gather are slow on some processors. */
+FOR_AVX512 INLINE __m512i codes_of_sixteen(int is_long, const uint8_t *column, const uint32_t *rows) {
+#define CODE(i) (char)column[rows[i]]
+    return is_long ? _mm512_i32gather_epi32(_mm512_loadu_si512(rows), column, 4)
+                   : _mm512_cvtepu8_epi32(_mm_set_epi8(CODE(15), CODE(14), CODE(13), CODE(12), CODE(11), CODE(10),
+                                                       CODE(9), CODE(8), CODE(7), CODE(6), CODE(5), CODE(4), CODE(3),
+                                                       CODE(2), CODE(1), CODE(0)));
+#undef CODE
+}
+
+/* Sixteen rows at a time, not by the table. */
 FOR_AVX512 static inline int64_t part_sixteen(int is_long, int with_sums, const uint8_t *column, const way *way,
                                               int64_t n, const uint32_t *rows, const int64_t *sums,
                                               uint32_t *row_scratch, int64_t *sum_scratch, parted *found) {
     const __m512i last = _mm512_set1_epi32(way->last), missing = _mm512_set1_epi32(way->missing);
-    const __m512i byte = _mm512_set1_epi32(255);
     const __mmask16 missing_left = way->missing_left ? 0xffff : 0;
     __mmask16 lacking = 0;
     int64_t i = 0, n_left = 0;
     for (; i + 16 <= n; i += 16) {
-        const __m512i row = _mm512_loadu_si512(rows + i);
-        const __m512i codes = is_long ? _mm512_i32gather_epi32(row, column, 4)
-                                      : _mm512_and_si512(_mm512_i32gather_epi32(row, column, 1), byte);
+        const __m512i codes = codes_of_sixteen(is_long, column, rows + i);
         const __mmask16 lacks = _mm512_cmpeq_epi32_mask(codes, missing);
         const __mmask16 left = _mm512_cmple_epi32_mask(codes, last) | (lacks & missing_left);
         const int64_t back = n - (i - n_left);
-        n_left += put_sixteen(left, with_sums, rows + i, sums + i, row_scratch + n_left, sum_scratch + n_left,
-                              row_scratch + back, sum_scratch + back);
+        const int room = i + 32 <= n;
+        put_rows(left, room, _mm512_loadu_si512(rows + i), row_scratch + n_left, row_scratch + back);
+        if (with_sums) {
+            const __mmask8 first = (__mmask8)left, second = (__mmask8)(left >> 8);
+            const int n_first = __builtin_popcount(first);
+            int64_t *front = sum_scratch + n_left, *end = sum_scratch + back;
+            put_sums(first, room, _mm512_loadu_si512(sums + i), front, end);
+            put_sums(second, room, _mm512_loadu_si512(sums + i + 8), front + n_first, end - (8 - n_first));
+        }
+        n_left += __builtin_popcount(left);
         lacking |= lacks;
     }
     *found = (parted){n_left, lacking != 0};

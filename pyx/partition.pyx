@@ -124,7 +124,6 @@ cdef class Parter:
     Parameters
     ----------
     codes : ndarray of uint8 or uint32, shape (n_rows, n_features), feature by feature
-        With at least three bytes to read behind the last.
     offsets : ndarray of int64, shape (n_features + 1,)
     monotone : ndarray of int8, shape (n_features,), or None
     order : ndarray of uint32, shape (n_rows,)
