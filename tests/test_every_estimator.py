@@ -1,6 +1,7 @@
 """What all three estimators promise, checked on each of them."""
 
 import copy
+import itertools
 import multiprocessing
 import os
 import pickle
@@ -680,6 +681,30 @@ def test_warm_start_goes_on(cls, rows):
     with pytest.raises(ValueError, match="features"):
         model.set_params(**{number_of_trees(cls): 9}).fit(X[:, :3], y, qid=qid)
     assert len(model.ensemble_) == 8
+
+
+@each
+def test_warm_start_with_other_categories(cls, rows):
+    X, _, qid = rows
+    y = (X[:, 0] > 0) + 2 * (X[:, 1] > 0)
+    sites = np.array(["uk", "de", "fr", "it"])[y]
+
+    def frame(chosen):
+        return pd.DataFrame(X[chosen], columns=list("abcdef")).assign(site=pd.Categorical(sites[chosen]))
+
+    all_rows, some, others = np.ones(len(X), bool), sites != "de", sites != "uk"
+    model = make(cls, 3, warm_start=True, max_features=1.0).fit(frame(some), y[some], qid=qid[some])
+    before = model.predict(frame(all_rows))
+    for n_trees, chosen in ((4, all_rows), (5, others)):
+        trees = {number_of_trees(cls): n_trees}
+        model.set_params(**trees).fit(frame(chosen), y[chosen], qid=qid[chosen])
+        *_, after_three = itertools.islice(model.staged_predict(frame(all_rows)), 3)
+        assert after_three.tolist() == before.tolist()
+        alone = [model.predict(frame(sites == site)) for site in ("de", "fr", "uk", "it")]
+        at_once = model.predict(frame(all_rows))
+        assert [a.tolist() for a in alone] == [
+            at_once[sites == site].tolist() for site in ("de", "fr", "uk", "it")
+        ]
 
 
 @each_boosted

@@ -3,6 +3,7 @@
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from ranks import together
 from scipy import sparse
@@ -357,6 +358,24 @@ def test_ranks_must_have_the_same_parameters(rows):
             model.fit(X, y, qid=qid + 1000 * ranks.rank)
 
     together(2, train)
+
+
+def test_categories_are_those_of_all_ranks(rows):
+    X, y, qid, _ = rows
+    sites = np.array(["fr", "de", "uk", "it"])[qid % 4 - (qid % 4) * (X[:, 0] > 0)]
+    frame = pd.DataFrame(X).assign(site=pd.Categorical(sites))
+    frame.columns = frame.columns.astype(str)
+
+    def fit(rows_of_one):
+        model = HistGBRTRegressor(max_iter=5, random_state=0)
+        return model.fit(frame.iloc[rows_of_one], y[rows_of_one], qid=qid[rows_of_one])
+
+    def train(ranks):
+        with training_with(ranks):
+            return bytes_of(fit(np.flatnonzero(qid % 4 == 3 - ranks.rank if ranks.rank < 3 else qid < 0)))
+
+    expected = bytes_of(fit(np.flatnonzero(qid % 4 > 0)))
+    assert together(4, train) == [expected] * 4
 
 
 def test_an_error_on_one_rank_is_an_error_on_all(rows):

@@ -29,12 +29,11 @@ from ranktrees.forest import grow_forest
 from ranktrees.measures import Measure, as_measure
 from ranktrees.objectives import BY_NAME, Objective, as_objective
 from ranktrees.parallel import effective_n_threads
-from ranktrees.ranks import fit_on_ranks, refuse_disagreement, trained_together
+from ranktrees.ranks import fit_on_ranks, trained_together
 from ranktrees.sampling import Bootstrap
 from ranktrees.sharing import gathered
 from ranktrees.validation import (
     FitData,
-    check_fit,
     check_rows,
     find_queries,
 )
@@ -1162,10 +1161,7 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
             return self
         context = self._open_context(self.n_estimators, X, y)
         with trained_together(self) as communicator:
-            data = check_fit(
-                self, X, y, sample_weight, qid=qid, groups=groups, group=group, communicator=communicator
-            )
-            refuse_disagreement(self, data)
+            data = self._check(X, y, sample_weight, communicator, qid=qid, groups=groups, group=group)
             self._fit(as_read(X, data), data, context)
         self._close_context(context, X, y)
         return self

@@ -25,8 +25,8 @@ from ranktrees.validation import (
     check_score,
     find_queries,
     ids_of_queries,
+    joined_levels,
     qid_of,
-    sorted_levels,
 )
 
 __all__ = ["EnsembleRanker", "FittedTrees", "own_model", "respelt"]
@@ -451,7 +451,7 @@ def own_model(model):
     return model if isinstance(model, FittedTrees) else None
 
 
-def respelt(model, levels):
+def respelt(model, levels, known=None):
     """The trees of a model over rows whose category columns are coded by other levels.
 
     Parameters
@@ -459,6 +459,8 @@ def respelt(model, levels):
     model : FittedTrees
     levels : dict of int to tuple
         The levels of each category column, by which its codes 0, 1, ... are told.
+    known : dict of int to tuple, default=None
+        Those by which the trees tell them; None is those of the model.
 
     Returns
     -------
@@ -470,7 +472,7 @@ def respelt(model, levels):
     ValueError
         If the trees compare codes that are told otherwise, or a column is a category column on one side only.
     """
-    ensemble, known = model.ensemble_, getattr(model, "_category_levels", {})
+    ensemble, known = model.ensemble_, getattr(model, "_category_levels", {}) if known is None else known
     nodes, spelt = ensemble.nodes, list(ensemble.categories)
     for feature in sorted(known.keys() | levels.keys()):
         if known.get(feature) == levels.get(feature) or not (nodes["feature"] == feature).any():
@@ -617,11 +619,7 @@ class EnsembleRanker(FittedTrees, RegressorMixin, BaseEstimator):
                 raise ValueError(
                     f"models have the columns {names} and {list(each.feature_names_in_)}; expected the same."
                 )
-        known = [getattr(each, "_category_levels", {}) for each in own]
-        levels = {
-            feature: sorted_levels(value for each in known for value in each.get(feature, ()))
-            for feature in sorted(set().union(*known))
-        }
+        levels = joined_levels(getattr(each, "_category_levels", {}) for each in own)
         weights = np.ones(len(own)) if weights is None else np.asarray(weights, np.float64)
         with np.errstate(divide="ignore", invalid="ignore"):
             shares = weights / weights.sum()

@@ -256,6 +256,15 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
 
         return ensemble_of
 
+    def _check(self, X, y, sample_weight, communicator, **given):
+        """What `check_fit` makes of this; trees that are there come to know the categories of all fits."""
+        known = getattr(self, "_category_levels", {})
+        data = check_fit(self, X, y, sample_weight, communicator=communicator, **given)
+        refuse_disagreement(self, data)
+        if self._earlier() is not None and self._category_levels != known:
+            self.ensemble_ = respelt(self, self._category_levels, known)
+        return data
+
     def _earlier(self):
         """The model to go on from, with ``warm_start``."""
         return self.ensemble_ if self.warm_start and hasattr(self, "ensemble_") else None
@@ -458,17 +467,7 @@ class BoostedTrees(TreeEnsembleEstimator):
             if not communicator.alone:
                 refuse_feedback(feedback)
             asks = {"ranker": self._wants_queries}
-            data = check_fit(
-                self,
-                X,
-                y,
-                sample_weight,
-                **queries,
-                **asks,
-                communicator=communicator,
-                feedback=feedback,
-            )
-            refuse_disagreement(self, data)
+            data = self._check(X, y, sample_weight, communicator, **queries, **asks, feedback=feedback)
             held_out = check_validation(self, *validation, data, **asks, feedback=feedback_val)
             X_val, *_, eval_set, _, _ = validation
             X_held_out = X_val if eval_set is None else only_pair(eval_set)[0]

@@ -27,7 +27,7 @@ from ranktrees.validation.queries import (
     query_offsets,
     sizes_to_qid,
 )
-from ranktrees.validation.rows import category_columns, check_columns, check_rows
+from ranktrees.validation.rows import category_columns, check_columns, check_rows, joined_levels
 from ranktrees.validation.state import is_fitted, unchanged_on_failure
 
 __all__ = [
@@ -43,6 +43,7 @@ __all__ = [
     "hand_queries",
     "ids_of_queries",
     "is_fitted",
+    "joined_levels",
     "only_pair",
     "qid_of",
     "query_of_rows",

@@ -32,6 +32,7 @@ from ranktrees.validation.rows import (
     category_columns,
     check_columns,
     check_rows,
+    joined_levels,
     refuse_batches,
     rows_of,
     set_columns,
@@ -251,7 +252,8 @@ def check_fit(
 
     Only when every check has passed are `n_features_in_`, `feature_names_in_`, `_category_levels` (columns
     that are categorical by dtype, ``{column index: levels}``), `_qid_given` and, of a classifier, `classes_`
-    of the estimator set. With `warm_start` a classifier keeps the classes it has.
+    of the estimator set. With `warm_start` a classifier keeps the classes it has, and categories of former
+    fits are known beside those of these rows, and of those of all ranks.
 
     Parameters
     ----------
@@ -302,12 +304,18 @@ def check_fit(
     elif isinstance(X, Batches):
         others = {"y": y, "sample_weight": sample_weight, "qid": qid, "groups": groups, "group": group}
         X, y, sample_weight, qid = _read_batches(estimator, X, others, "X", reset=True)
-    classes = getattr(estimator, "classes_", None) if getattr(estimator, "warm_start", False) else None
+    before = vars(estimator) if getattr(estimator, "warm_start", False) else {}
+    classes = before.get("classes_")
+
+    def of_all(levels):
+        return joined_levels([before.get("_category_levels", {}), *communicator.allgather(levels)])
+
     if not communicator.alone and _n_rows_of(X) == 0:
         rows, levels = _no_rows(X)
+        levels = of_all(levels)
         data = _without_rows(rows, classes, communicator, is_classifier(estimator))
     else:
-        rows, levels = rows_of(X, None, estimator, "X") if read_rows else (X, {})
+        rows, levels = rows_of(X, None, estimator, "X", of_all) if read_rows else (X, {})
         ids = {"qid": qid, "groups": groups}
         data = _join(
             estimator,

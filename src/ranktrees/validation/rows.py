@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,14 @@ from sklearn.utils.validation import validate_data
 
 from ranktrees.batches import Batches
 from ranktrees.spool import Spool
-from ranktrees.validation.frames import frame_columns, is_category, is_one_array, levels_of, read_frame
+from ranktrees.validation.frames import (
+    frame_columns,
+    is_category,
+    is_one_array,
+    levels_of,
+    read_frame,
+    sorted_levels,
+)
 from ranktrees.validation.sparse import read_sparse
 from ranktrees.validation.values import SKLEARN_VERSION, as_float, as_seen
 
@@ -142,6 +150,30 @@ def category_columns(X) -> dict[int, tuple]:
     return {j: levels_of(column) for j, (_, column) in enumerate(columns) if is_category(column)}
 
 
+def joined_levels(some: Iterable[dict[int, tuple]]) -> dict[int, tuple]:
+    """The levels of each category column that occur anywhere.
+
+    Parameters
+    ----------
+    some : iterable of dict of int to tuple
+
+    Returns
+    -------
+    levels : dict of int to tuple
+
+    Examples
+    --------
+    >>> from ranktrees.validation import joined_levels
+    >>> joined_levels([{1: ("fr", "uk")}, {}, {1: ("de", "fr")}])
+    {1: ('de', 'fr', 'uk')}
+    """
+    some = list(some)
+    return {
+        column: sorted_levels(level for levels in some for level in levels.get(column, ()))
+        for column in sorted(set().union(*some))
+    }
+
+
 def set_columns(estimator, X, rows, levels: dict[int, tuple]) -> None:
     validate_data(estimator, _named(X), reset=True, skip_check_array=True)
     estimator.n_features_in_ = rows.shape[1]
@@ -167,11 +199,18 @@ class _Named:
         return self
 
 
-def rows_of(X, levels: dict[int, tuple] | None, estimator, name: str) -> tuple[Any, dict[int, tuple]]:
-    """The rows as the kernels read them and the category levels; `levels` None says that this is a fit."""
+def rows_of(
+    X, levels: dict[int, tuple] | None, estimator, name: str, among: Callable = dict
+) -> tuple[Any, dict[int, tuple]]:
+    """The rows as the kernels read them and the category levels.
+
+    `levels` None says that this is a fit: they are those of `X`, and what `among` adds to them.
+    """
     if isinstance(X, Spool):
         return X, {}
     _require_two_dimensions(X, estimator, name)
+    if levels is None:
+        levels = among(category_columns(X))
     if sp.issparse(X):
         rows = read_sparse(X, name)
     elif not levels and is_one_array(X):
@@ -179,8 +218,6 @@ def rows_of(X, levels: dict[int, tuple] | None, estimator, name: str) -> tuple[A
         rows = X.to_numpy()
     elif (columns := frame_columns(X)) is not None:
         _require_distinct([column_name for column_name, _ in columns], name)
-        if levels is None:
-            levels = category_columns(X)
         return read_frame(X, columns, levels, name), levels
     else:
         rows = _read_array(X, name)
