@@ -82,14 +82,20 @@ FOR_AVX512 INLINE void put_sums(__mmask8 left, int room, __m512i sum, int64_t *f
     _mm512_mask_storeu_epi64(back - 8, (__mmask8)(room ? 0xff : ~first), rights);
 }
 
-/* The codes of sixteen rows, one by one: instructions that gather are slow on some processors. */
+/* The codes of sixteen rows. Bytes are read one by one: instructions that gather are slow on some processors. */
+INLINE uint64_t eight_codes(const uint8_t *column, const uint32_t *rows) {
+#define TWO(i) (column[rows[i]] | (uint32_t)column[rows[i + 1]] << 8)
+#define FOUR(i) (TWO(i) | TWO(i + 2) << 16)
+    return FOUR(0) | (uint64_t)FOUR(4) << 32;
+#undef FOUR
+#undef TWO
+}
+
 FOR_AVX512 INLINE __m512i codes_of_sixteen(int is_long, const uint8_t *column, const uint32_t *rows) {
-#define CODE(i) (char)column[rows[i]]
-    return is_long ? _mm512_i32gather_epi32(_mm512_loadu_si512(rows), column, 4)
-                   : _mm512_cvtepu8_epi32(_mm_set_epi8(CODE(15), CODE(14), CODE(13), CODE(12), CODE(11), CODE(10),
-                                                       CODE(9), CODE(8), CODE(7), CODE(6), CODE(5), CODE(4), CODE(3),
-                                                       CODE(2), CODE(1), CODE(0)));
-#undef CODE
+    if (is_long)
+        return _mm512_i32gather_epi32(_mm512_loadu_si512(rows), column, 4);
+    return _mm512_cvtepu8_epi32(
+        _mm_set_epi64x((int64_t)eight_codes(column, rows + 8), (int64_t)eight_codes(column, rows)));
 }
 
 /* Sixteen rows at a time, not by the table. */

@@ -530,10 +530,10 @@ cdef class Parter:
             leaves.shape[0], nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1,
             schedule="dynamic",
         ):
-            self.join(&leaves[k], n_loud)
+            self.bring_behind(&leaves[k], n_loud)
         return np.asarray(self.row_scratch)[:n_rows]
 
-    cdef void join(self, Leaf* leaf, int64_t n_loud) noexcept nogil:
+    cdef void bring_behind(self, Leaf* leaf, int64_t n_loud) noexcept nogil:
         cdef int64_t n_own = leaf.stop - leaf.start, n_quiet = leaf.quiet_stop - leaf.quiet_start
         cdef int64_t start = leaf.start + leaf.quiet_start - n_loud
         if leaf.left < 0:

@@ -34,7 +34,10 @@ cdef extern from "bins.h" nogil:
 cdef enum:
     MOST_STRETCHES = 256
 
-CHUNK = ROWS_TOGETHER  # rows: so many more have bits of their own
+
+def words_for(int64_t n_rows):
+    """Words of 64 bits in which each row has one, and as many more as are looked at together."""
+    return (n_rows + ROWS_TOGETHER - 1) // ROWS_TOGETHER * (ROWS_TOGETHER // 64)
 
 
 def largest(const double[::1] values, int n_threads):

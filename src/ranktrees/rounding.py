@@ -67,7 +67,7 @@ class RoundedRows:
         if self.n_rows_of_all >= 1 << 30:
             raise ValueError(f"X has {self.n_rows_of_all} rows; at most 2**30 - 1 can be trained on.")
         self.order, self.sums = np.empty(n_rows, np.uint32), np.empty(n_rows, np.int64)
-        self.loud = np.empty(-(-n_rows // rounding.CHUNK) * (rounding.CHUNK // 64), np.uint64)
+        self.loud = np.empty(rounding.words_for(n_rows), np.uint64)
 
     def round(self, gradients, hessians, n_threads, drawn=None, levels=None, key=(0, 0), apart=False):
         """Round float64 gradients and hessians (>= 0) of all rows, and keep those of the tree's rows.
