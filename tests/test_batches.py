@@ -27,6 +27,7 @@ from ranktrees import (
     make_ranking,
 )
 from ranktrees.binning import BinMapper
+from ranktrees.communicator import training_with
 from ranktrees.datasets import Batches
 from ranktrees.spool import Spool, by_parts
 
@@ -201,6 +202,21 @@ def test_a_fitted_init_scores_the_batches(ranking, kind):
     expected = ranker(init=init, early_stopping=True).fit(X, y, qid=qid)
     fitted = ranker(init=init, early_stopping=True).fit(Batches(in_batches(ENDS, X, y, qid)))
     assert fitted.ensemble_ == expected.ensemble_
+
+
+def test_ranks_may_have_batches_arrays_or_no_rows(ranking):
+    X, y, qid = ranking
+    expected = ranker().fit(X, y, qid=qid).ensemble_.to_bytes()
+
+    def fit(ranks):
+        own = [qid < 15, qid >= 15, qid < 0][ranks.rank]
+        with training_with(ranks):
+            if ranks.rank:
+                return ranker().fit(X[own], y[own], qid=qid[own]).ensemble_.to_bytes()
+            batches = in_batches([120, own.sum()], X[own], y[own], qid[own])
+            return ranker().fit(Batches(batches)).ensemble_.to_bytes()
+
+    assert together(3, fit) == [expected] * 3
 
 
 def test_warm_start_goes_on_from_batches(ranking):

@@ -311,8 +311,7 @@ def check_fit(
         return joined_levels([before.get("_category_levels", {}), *communicator.allgather(levels)])
 
     if not communicator.alone and _n_rows_of(X) == 0:
-        rows, levels = _no_rows(X)
-        levels = of_all(levels)
+        rows, levels = _no_rows(X, of_all)
         data = _without_rows(rows, classes, communicator, is_classifier(estimator))
     else:
         rows, levels = rows_of(X, None, estimator, "X", of_all) if read_rows else (X, {})
@@ -605,9 +604,9 @@ def _n_rows_of(X) -> int | None:
     return shape[0] if shape else None
 
 
-def _no_rows(X):
+def _no_rows(X, of_all=dict):
     """(rows, category levels) of a rank that has none."""
-    return np.empty((0, X.shape[1])), category_columns(X) if frame_columns(X) is not None else {}
+    return np.empty((0, X.shape[1])), of_all(category_columns(X))
 
 
 def _without_rows(rows, classes, communicator, of_classes: bool) -> FitData:

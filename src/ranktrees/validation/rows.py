@@ -200,18 +200,20 @@ class _Named:
 
 
 def rows_of(
-    X, levels: dict[int, tuple] | None, estimator, name: str, among: Callable = dict
+    X, levels: dict[int, tuple] | None, estimator, name: str, of_all: Callable = dict
 ) -> tuple[Any, dict[int, tuple]]:
     """The rows as the kernels read them and the category levels.
 
-    `levels` None says that this is a fit: they are those of `X`, and what `among` adds to them.
+    `levels` None says that this is a fit: they are then what `of_all` makes of those of `X`, and every rank
+    asks, whatever holds its rows.
     """
-    if isinstance(X, Spool):
-        return X, {}
-    _require_two_dimensions(X, estimator, name)
+    if not isinstance(X, Spool):
+        _require_two_dimensions(X, estimator, name)
     if levels is None:
-        levels = among(category_columns(X))
-    if sp.issparse(X):
+        levels = of_all(category_columns(X))
+    if isinstance(X, Spool):
+        rows: Any = X
+    elif sp.issparse(X):
         rows = read_sparse(X, name)
     elif not levels and is_one_array(X):
         _require_distinct(list(X.columns), name)
