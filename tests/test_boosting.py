@@ -44,7 +44,7 @@ class World:
 
     def followed(self, measure=None, codes=None):
         scores = np.full(len(self.data.labels), self.base)
-        return Followed(measure, self.bound, self.data, scores, codes, self.grower.n_threads, self.mapper)
+        return Followed(measure, self.bound, self.data, scores, self.grower.n_threads, codes, self.mapper)
 
     def boost(self, n_rounds=8, *, subsample=1.0, train=None, **options):
         train = self.followed() if train is None else train

@@ -93,7 +93,7 @@ def boosted(callbacks, *, n_rounds=6, first=0, follow_train=False, validate=Fals
         rounds=range(first, n_rounds),
         sampler=RowSampler(data.offsets),
         seed=0,
-        validation=Followed(None, bound, data, np.zeros(60), codes, 1, mapper) if validate else None,
+        validation=Followed(None, bound, data, np.zeros(60), 1, codes, mapper) if validate else None,
         follow_train=follow_train,
         callbacks=callbacks,
         ensemble_of=lambda trees: Ensemble.from_trees([nodes for nodes, _ in trees], n_features=2),

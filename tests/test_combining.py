@@ -484,3 +484,7 @@ def test_optimal_steps_are_the_best_weights(interval, rows):
     assert model.score(X, y, qid=qid) > newton.score(X, y, qid=qid)
     with pytest.raises(ValueError, match="interval"):
         LambdaMARTRanker(step="optimal", step_interval=(2, 1), **small).fit(X, y, qid=qid)
+    rising = {"monotonic_cst": {0: 1}, "step": "optimal"}
+    with pytest.raises(ValueError, match=r"step_interval=\(-1, 5\) .* monotonic_cst"):
+        LambdaMARTRanker(step_interval=(-1, 5), **rising, **small).fit(X, y, qid=qid)
+    LambdaMARTRanker(step_interval=(0, 5), **rising, **small).fit(X, y, qid=qid)

@@ -25,6 +25,10 @@ EVERY_ROW = {"subsample": 1.0, "random_state": 0, "max_iter": 30}
 FITTED_TO_EVERY_ROW = [
     LambdaMARTRanker(**EVERY_ROW),
     LambdaMARTRanker("ranknet", **EVERY_ROW),
+    LambdaMARTRanker("xendcg", **EVERY_ROW),
+    LambdaMARTRanker(measure="err@5", **EVERY_ROW),
+    LambdaMARTRanker(measure="mrr", noise=0.5, **EVERY_ROW),
+    LambdaMARTRanker(step="optimal", step_interval=(-1, 5), **EVERY_ROW),
     LambdaMARTRanker(init=RandomForestRanker(5, random_state=0), **EVERY_ROW),
     HistGBRTRegressor(**EVERY_ROW),
     HistGBRTRegressor("absolute_error", **EVERY_ROW),
@@ -59,6 +63,27 @@ def test_on_the_rows_of_the_fit_nothing_changes(model, weighted):
     model.fit(X_, y, weights, qid=QID)
     for decay in (0.0, 1.0):
         assert model.refit_leaves(X_, y, weights, qid=QID, decay=decay).ensemble_ == model.ensemble_
+
+
+def test_on_the_pairs_and_on_the_clicks_of_the_fit_nothing_changes():
+    clicks = (np.random.default_rng(1).random(len(Y)) < (1 + Y) / 8).astype(float)
+    position = np.tile(np.arange(1, 13), 50)[np.argsort(np.argsort(QID, kind="stable"))]
+    pairs = np.argwhere((QID[:, np.newaxis] == QID) & (Y[:, np.newaxis] > Y))
+    for loss, said in (
+        ("ranknet", {"pairs": pairs, "pair_target": np.linspace(0.5, 1, len(pairs))}),
+        ("lambdamart", {"y": clicks, "position": position}),
+    ):
+        model = LambdaMARTRanker(loss, **EVERY_ROW).fit(X, qid=QID, **said)
+        again = model.refit_leaves(X, qid=QID, decay=0, **said)
+        assert again.ensemble_ == model.ensemble_
+        for name in ("propensities_", "unclicked_propensities_"):
+            np.testing.assert_array_equal(getattr(again, name, 0), getattr(model, name, 0))
+    judged = model.refit_leaves(X, Y, qid=QID)
+    assert hasattr(model, "propensities_")
+    assert not hasattr(judged, "propensities_")
+    fixed = LambdaMARTRanker(propensities=np.ones(12), **EVERY_ROW).fit(X, clicks, qid=QID, position=position)
+    with pytest.raises(ValueError, match=r"propensities .* position is None"):
+        fixed.refit_leaves(X, clicks, qid=QID)
 
 
 @pytest.mark.parametrize("model", FITTED_TO_EVERY_ROW[:4], ids=repr)

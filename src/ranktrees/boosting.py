@@ -18,7 +18,7 @@ class Followed:
     Rows that are not trained on have ``codes``, and the ``mapper`` that these are of.
     """
 
-    def __init__(self, measure, bound, data, scores, codes=None, n_threads=1, mapper=None):
+    def __init__(self, measure, bound, data, scores, n_threads=1, codes=None, mapper=None):
         self.measure = measure
         self.bound = bound
         self.data = data
@@ -28,10 +28,14 @@ class Followed:
 
     def score(self):
         """The measure of the current scores, or minus the loss; higher is better."""
+        return self.score_of(self.scores)
+
+    def score_of(self, scores):
+        """The same of any scores of these rows."""
         if self.measure is None:
-            return -self.bound.loss(self.scores)
+            return -self.bound.loss(scores)
         data = self.data
-        rows = data.labels, self.scores, data.offsets, data.weights
+        rows = data.labels, scores, data.offsets, data.weights
         return self.measure.signed_mean(*rows, self.n_threads, data.share.communicator)
 
 

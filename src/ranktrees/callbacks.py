@@ -35,22 +35,31 @@ class Progress:
 class EarlyStopping:
     """Stop when the validation score has not risen by more than ``tol`` for ``n_iter_no_change`` rounds.
 
+    Parameters
+    ----------
+    n_iter_no_change : int
+    tol : float
+    scores : sequence of float
+        Those after each of the trees that are there already.
+
     Attributes
     ----------
     best_iteration : int
-        The number of trees with which the validation score was best; of equal scores the first.
+        The number of trees with which the validation score was best; of equal scores the first. 0 as long as
+        none was defined.
     """
 
     def __init__(self, n_iter_no_change, tol, scores=()):
         self.n_iter_no_change = n_iter_no_change
         self.tol = tol
-        self.best_score = -np.inf
+        self.best_score = np.nan
         self.best_iteration = 0
         for iteration, score in enumerate(scores, start=1):
             self._follow(iteration, score)
 
     def _follow(self, iteration, score):
-        if self.best_iteration == 0 or score > self.best_score + self.tol:
+        better = not np.isnan(score) if self.best_iteration == 0 else score > self.best_score + self.tol
+        if better:
             self.best_score, self.best_iteration = score, iteration
 
     def __call__(self, progress):

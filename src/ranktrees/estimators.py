@@ -15,7 +15,7 @@ from ranktrees.checkpoints import Checkpoint, CheckpointFile, what_is_trained
 from ranktrees.combining import checked_interval, curve_of
 from ranktrees.communicator import driver
 from ranktrees.costs import used_features
-from ranktrees.feedback import Feedback
+from ranktrees.feedback import NOTHING, Feedback
 from ranktrees.fitted import SCORES_REQUEST
 from ranktrees.fitting import (
     BOOSTING_CONSTRAINTS,
@@ -920,6 +920,82 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
         scores = self._scores(X, rows)
         return data.preferences.agreement(scores if order is None else scores[order])
 
+    def refit_leaves(
+        self,
+        X,
+        y=None,
+        sample_weight=None,
+        *,
+        qid=None,
+        groups=None,
+        pairs=None,
+        pair_weight=None,
+        pair_target=None,
+        position=None,
+        decay=0.9,
+    ):
+        r"""A copy whose leaves say what other rows say, on the same splits.
+
+        Tree by tree, each leaf that rows reach gets the value
+
+        .. math:: \mathit{decay} \cdot \mathit{old} + (1 - \mathit{decay}) \cdot \mathit{new},
+
+        where *new* is what training would have given it on these rows: a step at the scores of the trees
+        before, which are refitted already (see the guide, "Adapting a model to other queries"). What boosting
+        started from, ``init``, stays as it is.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
+        y : array-like of shape (n_rows,), default=None
+            Labels; clicks, where ``position`` is given. A pandas Series whose index has a level named "qid"
+            brings the query ids along. With ``pairs`` it may be None.
+        sample_weight : array-like of shape (n_rows,), default=None
+            Row weights >= 0. Not with ``pairs``, which have ``pair_weight``.
+        qid, groups : array-like of shape (n_rows,), default=None
+            The query of each row, in any order; two names for the same thing.
+        pairs, pair_weight, pair_target : array-like, default=None
+            Preferences to learn from, as for `fit`.
+        position : array-like of shape (n_rows,), int, default=None
+            The rank at which each row was shown, where ``y`` are clicks, as for `fit`: how often positions
+            are looked at is learned anew, tree by tree.
+        decay : float, default=0.9
+            The share of the old values: 1 keeps them, 0 forgets them.
+
+        Returns
+        -------
+        refitted : LambdaMARTRanker
+            A fitted estimator; this one stays as it is. What was followed in training, ``train_score_`` and
+            ``validation_score_``, tells of the old leaves and is not there. The model does not depend on
+            ``n_jobs``.
+
+        Raises
+        ------
+        ValueError
+            If ``decay`` is out of its range, with ``monotonic_cst``, which new values may violate, and as
+            `fit` and `score`.
+
+        References
+        ----------
+        LightGBM's ``Booster.refit``.
+
+        Examples
+        --------
+        >>> from ranktrees import LambdaMARTRanker, make_ranking
+        >>> X, y, qid = make_ranking(60, random_state=0, return_X_y_qid=True)
+        >>> ours, theirs = qid < 20, qid >= 20
+        >>> ranker = LambdaMARTRanker(random_state=0).fit(X[theirs], y[theirs], qid=qid[theirs])
+        >>> refitted = ranker.refit_leaves(X[ours], y[ours], qid=qid[ours], decay=0.5)
+        >>> bool((refitted.ensemble_.leaves(X) == ranker.ensemble_.leaves(X)).all())
+        True
+        >>> refitted.ensemble_ == ranker.ensemble_
+        False
+        """
+        feedback = Feedback(pairs, pair_weight, pair_target, position)
+        self._refuse_feedback(feedback, NOTHING, sample_weight, False)
+        queries = {"qid": qid, "groups": groups}
+        return self._refit_leaves(X, y, sample_weight, queries, decay, feedback)
+
     def _measure(self):
         measure = as_measure(self.measure)
         return measure if self.gain is None else measure(gain=self.gain)
@@ -987,6 +1063,11 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
             )
         measure = self._measure()
         interval = checked_interval("additive", self.step_interval, "step_interval")
+        if self.monotonic_cst is not None and interval[0] < 0:
+            raise ValueError(
+                f"step_interval={self.step_interval!r} lets trees be subtracted, which turns monotonic_cst "
+                "round; expected weights of at least 0 with it."
+            )
 
         def optimal(scores, said):
             rows = data.labels, scores, said, data.offsets, data.weights
@@ -1189,11 +1270,6 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
         if earlier is None:
             mean = self._objective().bind(data.labels, data.weights, data.offsets).start()
             earlier = self._no_trees(mean, average=True)
-        if earlier.n_features != self.n_features_in_:
-            raise ValueError(
-                f"X has {self.n_features_in_} features, but the model was trained on {earlier.n_features}; "
-                "with warm_start=True pass rows of the same features."
-            )
 
         def trained():
             rows = {"the training rows": (own, own_codes, np.full(own.n_rows, earlier.base))}
@@ -1235,10 +1311,10 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
         self._seed_, self._fitted_costs = seed, costs
         vars(self).update(_forest_attributes(ensemble_of(trees)))
 
-    def _objective(self):
+    def _objective(self, seed=0):
         return as_objective("squared_error")
 
-    def _leaf_values_by(self):
+    def _leaf_values_by(self, data, n_threads):
         return {"learning_rate": 1.0}
 
     def _forget_scores(self):

@@ -9,7 +9,7 @@ import os
 import warnings
 from collections.abc import Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral, Real
 from typing import Any
@@ -72,6 +72,9 @@ except ImportError:  # scikit-learn before 1.9
         """The method as it is."""
         return method
 
+
+# Rows on disk are read once for so many trees.
+STAGES = 16
 
 TREE_CONSTRAINTS = {
     "max_leaf_nodes": [Interval(Integral, 2, None, closed="left"), None],
@@ -269,6 +272,9 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
         """The model to go on from, with ``warm_start``."""
         return self.ensemble_ if self.warm_start and hasattr(self, "ensemble_") else None
 
+    def _keep_of(self, bound):
+        """Take what the objective has learned beside trees, as fitted attributes."""
+
     def _refuse_fewer_trees(self, n_earlier, name):
         if n_earlier > getattr(self, name):
             raise ValueError(
@@ -336,6 +342,9 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
         >>> refitted.ensemble_ == ranker.ensemble_
         False
         """
+        return self._refit_leaves(X, y, sample_weight, {"qid": qid, "groups": groups}, decay)
+
+    def _refit_leaves(self, X, y, sample_weight, queries, decay, feedback=NOTHING):
         check_is_fitted(self)
         if not (isinstance(decay, Real) and 0 <= decay <= 1):
             raise ValueError(f"decay={decay!r}: expected the share of the old values, from 0 to 1.")
@@ -349,17 +358,17 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
             X,
             y,
             sample_weight,
-            qid=qid,
-            groups=groups,
-            ranker=self._wants_queries,
+            **queries,
+            ranker=self._wants_queries and feedback.pairs is None,
             method="refit_leaves",
+            feedback=feedback,
         )
         n_threads = effective_n_threads(self.n_jobs)
-        objective = self._objective()
-        objective.check_labels(data.labels)
-        bound = objective.bind(
-            data.labels, data.weights, data.offsets, threads_for(n_threads, 16 * data.n_rows)
-        )
+        objective = self._objective(self._seed_)
+        if data.preferences is None:
+            objective.check_labels(data.labels)
+        n_threads_bound = threads_for(n_threads, 16 * data.n_rows)
+        bound = objective.bind(data.labels, data.weights, data.offsets, n_threads_bound, **data.feedback)
         before = self.ensemble_.first(self.n_init_trees_)
         scores = before.predict(data.X, n_threads, start=self._starting_scores(X))
         scores = scores if data.order is None else scores[data.order]
@@ -368,12 +377,13 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
             self.ensemble_,
             Followed(None, bound, data, scores),
             first=self.n_init_trees_,
-            **self._leaf_values_by(),
+            **self._leaf_values_by(data, n_threads),
             leaf_quantile=objective.leaf_quantile,
             decay=decay,
             n_threads=n_threads,
         )
         refitted._forget_scores()
+        refitted._keep_of(bound)
         return refitted
 
 
@@ -518,7 +528,6 @@ class BoostedTrees(TreeEnsembleEstimator):
                 ensemble=start["ensemble_"],
                 seed=seed,
                 train_scores=[] if earlier is None else self.train_score_[:n_earlier],
-                validation_scores=[] if earlier is None else self.validation_score_[:n_earlier],
                 learned=bound.learned,
             ),
             trained,
@@ -527,28 +536,15 @@ class BoostedTrees(TreeEnsembleEstimator):
         start["ensemble_"] = before = so_far.ensemble
         n_earlier = len(before) - start["n_init_trees_"]
         file.refuse_fewer_trees(n_earlier, self.max_iter, "max_iter")
-        measure = self._measure_to_follow(data)
-        if measure is not None and measure.by_order and not data.share.named:
-            raise ValueError(
-                f"scoring={self.scoring!r} is a mean over queries, and without qid= all rows are one, which "
-                "cannot be dealt to ranks. Pass the query ids of each rank's rows."
-            )
-        train = Followed(measure, bound, data, starting_scores(X, data, seen=True), n_threads=n_threads)
+        measure, scores = self._measure_to_follow(data), starting_scores(X, data, seen=True)
+        train = Followed(measure, bound, data, scores, n_threads)
         validation, stopping = None, None
         if follow:
-            rows = held_out.labels, held_out.weights, held_out.offsets
-            measure = self._measure_to_follow(held_out)
-            validation = Followed(
-                measure,
-                objective.bind(*rows, n_threads, *held_out.share.others, **held_out.feedback)
-                if measure is None
-                else None,
-                held_out,
-                starting_scores(X_held_out, held_out),
-                held_out_codes,
-                n_threads,
-                mapper_of_others,
-            )
+            scores, others = starting_scores(X_held_out, held_out), (held_out_codes, mapper_of_others)
+            validation = self._rows_to_stop_by(objective, held_out, scores, n_threads, *others)
+            if len(so_far.validation_scores) < n_earlier:  # warm start: former fits may have followed others
+                stages = _stages(start, n_threads, X_held_out, held_out)
+                so_far = replace(so_far, validation_scores=[validation.score_of(scores) for scores in stages])
             stopping = EarlyStopping(self.n_iter_no_change, self.tol, so_far.validation_scores)
         costs = self._costs()
         make_grower = self._growers(
@@ -585,17 +581,32 @@ class BoostedTrees(TreeEnsembleEstimator):
                 callbacks=file.followed_by(callbacks, so_far, lambda: bound.learned),
                 ensemble_of=ensemble_of,
             )
+        n_trees = n_earlier + len(trees)
+        if stopping is not None and stopping.best_iteration == 0:
+            raise ValueError(
+                f"the score to stop by, scoring={self._scoring()!r}, was not defined for the validation rows "
+                f"after any of {n_trees} trees; expected some query that counts. Pass other validation rows, "
+                "another scoring, or a measure that says what such queries count, as empty_query=0 does."
+            )
         train_scores = [*so_far.train_scores, *train_scores]
-        if len(train_scores) < n_earlier + len(trees):  # not followed from the first tree on
+        if len(train_scores) < n_trees:  # not followed from the first tree on
             train_scores = []
-        validation_scores = [*so_far.validation_scores, *validation_scores]
         self._seed_, self._fitted_costs = seed, costs
         self._keep_of(bound)
-        self.train_score_, self.validation_score_ = np.array(train_scores), np.array(validation_scores)
-        self.n_iter_ = n_earlier + len(trees)
-        self.best_iteration_ = self.n_iter_ if stopping is None else stopping.best_iteration
+        self.train_score_ = np.array(train_scores)
+        self.validation_score_ = np.array([*so_far.validation_scores, *validation_scores])
+        self.n_iter_ = n_trees
+        self.best_iteration_ = n_trees if stopping is None else stopping.best_iteration
         n_kept = start["n_init_trees_"] + self.best_iteration_
         vars(self).update(attributes(ensemble_of(trees).first(n_kept)))
+
+    def _rows_to_stop_by(self, objective, data, scores, n_threads, codes, mapper):
+        """What early stopping follows."""
+        measure, bound = self._measure_to_follow(data), None
+        if measure is None:
+            rows = data.labels, data.weights, data.offsets
+            bound = objective.bind(*rows, n_threads, *data.share.others, **data.feedback)
+        return Followed(measure, bound, data, scores, n_threads, codes, mapper)
 
     def _start(self, X, data, bound):
         """What boosting starts from, as fitted attributes; ``ensemble_`` has the trees of `init` already."""
@@ -765,17 +776,26 @@ class BoostedTrees(TreeEnsembleEstimator):
 
     def _measure_to_follow(self, data):
         """The measure that these rows are followed by; None: the loss."""
-        return None if self._scoring() == "loss" else as_measure(self._scoring())
+        if self._scoring() == "loss":
+            return None
+        measure = as_measure(self._scoring())
+        if measure.by_order and not data.share.named:
+            raise ValueError(
+                f"scoring={self.scoring!r} is a mean over queries, and without qid= all rows are one, which "
+                "cannot be dealt to ranks. Pass the query ids of each rank's rows."
+            )
+        return measure
 
     def _resume(self, bound):
         """Give the objective back what `_keep_of` took from it."""
 
-    def _keep_of(self, bound):
-        """Take what the objective has learned beside trees, as fitted attributes."""
-
-    def _leaf_values_by(self):
+    def _leaf_values_by(self, data, n_threads):
         """How the values of a tree's leaves follow from the gradients."""
-        return {"learning_rate": self.learning_rate, "l2_regularization": self.l2_regularization}
+        return {
+            "learning_rate": self.learning_rate,
+            "l2_regularization": self.l2_regularization,
+            "step": self._step(data, n_threads),
+        }
 
     def _forget_scores(self):
         self.train_score_, self.validation_score_ = np.empty(0), np.empty(0)
@@ -811,6 +831,27 @@ def _starting_scores(start, n_threads, X, data, seen=False):
         scores = _scores_of_foreign(start["init_"], X)
     scores = by_parts(lambda rows, start: ensemble.predict(rows, n_threads, start=start), data.X, scores)
     return scores if data.order is None else scores[data.order]
+
+
+def _stages(start, n_threads, X, data):
+    """float64[n_rows], in internal order: the scores after each tree that has been added to the start."""
+    ensemble, n_init = start["ensemble_"], start["n_init_trees_"]
+    scores = by_parts(
+        lambda rows, foreign: ensemble.first(n_init).predict(rows, n_threads, start=foreign),
+        data.X,
+        _scores_of_foreign(start["init_"], X),
+    )
+    for n in range(n_init, len(ensemble), STAGES):
+        trees = ensemble.first(min(n + STAGES, len(ensemble))).after(n)
+        stages = by_parts(partial(_scores_after_each, trees, n_threads), data.X, scores)
+        scores = np.ascontiguousarray(stages[:, -1])
+        for stage in stages.T:
+            yield np.ascontiguousarray(stage if data.order is None else stage[data.order])
+
+
+def _scores_after_each(trees, n_threads, rows, start):
+    """float64[n_rows, n_trees]"""
+    return np.stack(list(trees.staged_predict(rows, n_threads, start=start)), axis=1)
 
 
 def as_read(X, data):

@@ -32,6 +32,7 @@ def refit_leaves(
     learning_rate,
     l2_regularization=0.0,
     leaf_quantile=None,
+    step=None,
     decay=0.9,
     n_threads=1,
 ):
@@ -53,6 +54,9 @@ def refit_leaves(
     l2_regularization : float, default=0.0
     leaf_quantile : float or None, default=None
         For losses whose best leaf value is a quantile of the residuals rather than a Newton step.
+    step : callable or None, default=None
+        Given scores and what the new values of a tree say of the rows: their weight, instead of
+        ``learning_rate``.
     decay : float, default=0.9
         The share of the old values, in [0, 1].
     n_threads : int, default=1
@@ -72,7 +76,7 @@ def refit_leaves(
             leaves = some_trees.leaves(data.X, n_threads)
             leaves = leaves if data.order is None else leaves[data.order]
         tree = nodes[tree_offsets[t] : tree_offsets[t + 1]]
-        train.bound.gradients(scores, gradients, hessians)
+        train.bound.gradients(scores, gradients, hessians, t - first)
         if not (np.isfinite(gradients).all() and np.isfinite(hessians).all()):
             raise ValueError(DIVERGED)
         grown = _grown_again(tree, leaves[:, walked])
@@ -87,6 +91,10 @@ def refit_leaves(
         new = grown.values
         if leaf_quantile is not None:
             new = quantile_values(grown, train, leaf_quantile, n_threads)
+        if step is not None:
+            said = np.zeros(len(scores))
+            add(grown, new, said, n_threads)
+            learning_rate = step(scores, said)
         reached = grown.leaves["stop"] > grown.leaves["start"]
         with np.errstate(over="ignore"):  # the next round says that the scores have diverged
             blended = decay * tree["value"] + (1.0 - decay) * (learning_rate * new)

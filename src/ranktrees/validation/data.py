@@ -252,8 +252,9 @@ def check_fit(
 
     Only when every check has passed are `n_features_in_`, `feature_names_in_`, `_category_levels` (columns
     that are categorical by dtype, ``{column index: levels}``), `_qid_given` and, of a classifier, `classes_`
-    of the estimator set. With `warm_start` a classifier keeps the classes it has, and categories of former
-    fits are known beside those of these rows, and of those of all ranks.
+    of the estimator set. With `warm_start` the columns are those of the fit before, a classifier keeps the
+    classes it has, and categories of former fits are known beside those of these rows, and of those of all
+    ranks.
 
     Parameters
     ----------
@@ -329,7 +330,7 @@ def check_fit(
             feedback=feedback,
         )
     if read_rows:
-        set_columns(estimator, X, rows, levels)
+        set_columns(estimator, X, rows, levels, goes_on="n_features_in_" in before)
     else:
         check_columns(estimator, X, reset=True)
     if data.classes is not None:
@@ -488,6 +489,7 @@ def check_score(
     ranker: bool = True,
     read_rows: bool = True,
     method: str = "score",
+    feedback: Feedback = NOTHING,
 ) -> FitData:
     """Check everything that score, or another method that compares with labels, was given.
 
@@ -503,6 +505,8 @@ def check_score(
         False for a meta-estimator, which leaves the rows to the estimator inside.
     method : str, default="score"
         What error messages call it.
+    feedback : Feedback, default=NOTHING
+        What was given beside labels. With pairs, `y` may be None.
 
     Returns
     -------
@@ -528,7 +532,8 @@ def check_score(
     """
     rows = check_rows(estimator, X, reset=False) if read_rows else X
     ids = {"qid": qid, "groups": groups}
-    data = _join(estimator, X, rows, y, sample_weight, ids, {}, classes=getattr(estimator, "classes_", None))
+    classes = getattr(estimator, "classes_", None)
+    data = _join(estimator, X, rows, y, sample_weight, ids, {}, classes=classes, feedback=feedback)
     if ranker and not data.qid_given and getattr(estimator, "_qid_given", False):
         raise ValueError(
             f"{method} needs qid=: {type(estimator).__name__} was fitted with query ids, and without them "

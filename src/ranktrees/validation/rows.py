@@ -174,8 +174,15 @@ def joined_levels(some: Iterable[dict[int, tuple]]) -> dict[int, tuple]:
     }
 
 
-def set_columns(estimator, X, rows, levels: dict[int, tuple]) -> None:
-    validate_data(estimator, _named(X), reset=True, skip_check_array=True)
+def set_columns(estimator, X, rows, levels: dict[int, tuple], goes_on: bool = False) -> None:
+    """Let the estimator know its columns; one that `goes_on` from a former fit has the same as before."""
+    try:
+        validate_data(estimator, _named(X), reset=not goes_on, skip_check_array=True)
+    except ValueError as error:
+        raise ValueError(
+            "warm_start=True goes on from trees that know columns by their place, so that X needs those of "
+            f"the fit before, in the same order: {error}"
+        ) from error
     estimator.n_features_in_ = rows.shape[1]
     estimator._category_levels = levels
 
