@@ -130,8 +130,6 @@ class Driver(AutoBatchingMixin, ParallelBackendBase):
         future.add_done_callback(callback)
         return future
 
-    apply_async = submit  # what joblib before 1.5 calls it
-
     def retrieve_result_callback(self, out):
         return out.result()
 
