@@ -314,7 +314,7 @@ PARTS = {
     "searching again": [("searching.py", "search_again")],
     "small leaves": [("searching.py", "find_directly")],
     "partition": [("growing.py", "_split")],
-    "leaf values": [("growing.py", "_settle")],
+    "leaf values": [("growing.py", "_set_values")],
     "scores": [("boosting.py", "add")],
 }
 

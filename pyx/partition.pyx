@@ -406,7 +406,7 @@ cdef class Parter:
             for i in prange(n_ids, schedule="static"):
                 leaf = &self.leaves[ids[i]]
                 if leaf.left < 0 and self.is_large_enough(leaf, counts[i, 0]):
-                    self.settle(leaf, n_stretches, self.n_left_of(i), counts[i, 0], counts[i, 1])
+                    self.keep_counts(leaf, n_stretches, self.n_left_of(i), counts[i, 0], counts[i, 1])
                     leaf.left = 0
                 if leaf.left >= 0:
                     self.found(leaf, <int32_t>(first_child + 2 * i))
@@ -419,14 +419,14 @@ cdef class Parter:
             if not self.is_large_enough(leaf, n_left[0] + n_left[1]):
                 return
             self.take_stretch(leaf, 0, 1, n_left)
-            self.settle(leaf, 1, n_left, n_left[0] + n_left[1], n_left[2])
+            self.keep_counts(leaf, 1, n_left, n_left[0] + n_left[1], n_left[2])
         self.found(leaf, first_child)
 
     cdef bint is_large_enough(self, const Leaf* leaf, int64_t n_left) noexcept nogil:
         """Whether both children get rows enough, where that is not known yet."""
         return not self.counts_later or min(n_left, leaf.total.count - n_left) >= self.min_samples_leaf
 
-    cdef void settle(
+    cdef void keep_counts(
         self, Leaf* leaf, int64_t n_stretches, const int64_t* n_left_of, int64_t n_left, bint lacking
     ) noexcept nogil:
         """What is known of a split once rows are parted: how many go left, here and of all ranks.
@@ -546,7 +546,7 @@ cdef class Parter:
         leaf.stop = leaf.quiet_stop
 
 
-def settle_leaves(
+def set_values(
     Leaf[::1] leaves,                   # IN and OUT  the value of those that were not split
     const uint32_t[::1] order,          # IN
     const double[::1] gradients,        # IN
@@ -571,10 +571,10 @@ def settle_leaves(
                 hessian = exact_sum_of_same(hessians[0], n_rows)
             else:
                 hessian = exact_sum(&hessians[0], rows, n_rows)
-            leaves[k].value = settled(&leaves[k], gradient, hessian, l2)
+            leaves[k].value = value_of(&leaves[k], gradient, hessian, l2)
 
 
-cdef inline double settled(const Leaf* leaf, double gradient, double hessian, double l2) noexcept nogil:
+cdef inline double value_of(const Leaf* leaf, double gradient, double hessian, double l2) noexcept nogil:
     cdef double value = -gradient / (hessian + l2) if hessian + l2 > 0 else 0.0
     return min(max(value, leaf.lower), leaf.upper)
 
@@ -619,7 +619,7 @@ def steps_of_leaves(
             )
 
 
-def settle_by_steps(
+def set_values_by_steps(
     Leaf[::1] leaves,                   # IN and OUT  the value of those that were not split
     const double[:, ::1] largest,       # IN   of gradients and, if these differ, of hessians, over all ranks
     const int64_t[:, ::1] steps,        # IN   their sums
@@ -636,7 +636,7 @@ def settle_by_steps(
                 sums[i] = 0.0
                 if largest[i, k] > 0:
                     sums[i] = ldexp(<double>steps[i, k], -places_for(largest[i, k], leaves[k].total.count))
-            leaves[k].value = settled(&leaves[k], sums[0], sums[1], l2)
+            leaves[k].value = value_of(&leaves[k], sums[0], sums[1], l2)
 
 
 def finish_nodes(

@@ -278,7 +278,7 @@ def test_leaf_values_are_those_of_its_rows(n_threads):
     leaves["left"], leaves["value"] = [1, -1, 3, -1, -1], 7.0
     leaves["start"], leaves["stop"] = [0, 0, 1000, 1000, 2000], [3000, 1000, 3000, 2000, 3000]
     leaves["lower"], leaves["upper"] = -np.inf, [np.inf] * 4 + [-1.0]
-    partition.settle_leaves(leaves, order, gradients, hessians, 0.0, n_threads)
+    partition.set_values(leaves, order, gradients, hessians, 0.0, n_threads)
     means = -gradients.reshape(3, 1000).sum(axis=1) / hessians.reshape(3, 1000).sum(axis=1)
     expected = [7.0, means[0], 7.0, means[1], min(means[2], -1.0)]
     assert leaves["value"] == pytest.approx(expected, rel=1e-10)
@@ -292,5 +292,5 @@ def test_hessians_that_are_the_same_need_not_be_read(hessian):
     leaves["left"], leaves["stop"], leaves["start"] = -1, [0, 1, 334, 1000], [0, 0, 1, 334]
     leaves["lower"], leaves["upper"] = -np.inf, np.inf
     for same in (False, True):
-        partition.settle_leaves(leaves[int(same)], order, gradients, np.full(1000, hessian), 0.0, 1, same)
+        partition.set_values(leaves[int(same)], order, gradients, np.full(1000, hessian), 0.0, 1, same)
     assert leaves["value"][0].tolist() == leaves["value"][1].tolist()

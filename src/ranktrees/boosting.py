@@ -46,7 +46,10 @@ def add(grown, values, scores, n_threads):
 
 
 def follow(grown, values, mapper, codes, rows, scores, n_threads):
-    """scores[row] += value of the leaf that the row falls into, for rows the tree was not grown from."""
+    """scores[row] += value of the leaf that the row falls into, for rows the tree was not grown from.
+
+    ``rows`` are in another order afterwards.
+    """
     if len(rows):
         n_threads = threads_for(n_threads, 32 * len(rows))
         partition.follow(grown.leaves, values, codes, mapper.offsets, rows, scores, n_threads)

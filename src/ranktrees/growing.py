@@ -1,6 +1,6 @@
 """Grow one tree: one loop, two queues.
 
-    pop leaves > partition > histogram > split > push leaves
+    pop leaves > settle their splits > partition > lines of cells > search > push leaves
 
 A leaf enters the queue with its best split known, if it has one, and promises what that gains: else 0, and
 it stays a leaf. If it turns out, when its rows are parted, that a child gets too few, it is searched again.
@@ -18,7 +18,7 @@ import numpy as np
 from ranktrees import parallel
 from ranktrees._core import partition
 from ranktrees._core.dtypes import LEAF, NODE
-from ranktrees.over_ranks import ParterOverRanks, settle_over_ranks
+from ranktrees.over_ranks import ParterOverRanks, set_values_over_ranks
 from ranktrees.parallel import threads_for
 from ranktrees.rounding import RoundedRows
 from ranktrees.sampling import FEATURES, ROUNDING, stream
@@ -252,7 +252,7 @@ class TreeGrower:
         n_nodes = self._grow_layers() if by_layers else self._grow_leaves()
         leaves = self.leaves[:n_nodes]
         order = self.parter.finish(leaves, n_threads)
-        self._settle(leaves, order)
+        self._set_values(leaves, order)
         return Grown(leaves, order)
 
     def _grow_leaves(self):
@@ -324,14 +324,14 @@ class TreeGrower:
         self._make_room(n_nodes + 2 * len(parents))
         return self.parter.split(parents, n_nodes, self.n_threads, parallel.VALUES_PER_THREAD)
 
-    def _settle(self, leaves, order):
+    def _set_values(self, leaves, order):
         """Set the values of the leaves from the gradients themselves."""
         rows = self.rows
         n_threads = threads_for(self.n_threads, 4 * len(order))
         if not self.communicator.alone:
-            settle_over_ranks(self.communicator, leaves, order, rows, self.l2_regularization, n_threads)
+            set_values_over_ranks(self.communicator, leaves, order, rows, self.l2_regularization, n_threads)
             return
-        partition.settle_leaves(
+        partition.set_values(
             leaves,
             order,
             rows.gradients,

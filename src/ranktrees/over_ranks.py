@@ -1,10 +1,10 @@
 """Grow a tree over ranks, each of which has some of the rows: what they tell each other on the way.
 
-FullOverRanks        each gets the sums of all rows in its part of the features, and tells its best splits
-CoarseOverRanks      all get the sums of all cells, and then of all bins of the few best features
-StreamingOverRanks   each has histograms of its own rows, which one of them merges in the order of ranks
-ParterOverRanks      how many rows go left, and whether those of a side all want the same
-settle_over_ranks    the values of leaves
+FullOverRanks           each gets the sums of all rows in its part of the features, and tells its best splits
+CoarseOverRanks         all get the sums of all cells, and then of all bins of the few best features
+StreamingOverRanks      each has histograms of its own rows, which one of them merges in the order of ranks
+ParterOverRanks         how many rows go left, and whether those of a side all want the same
+set_values_over_ranks   the values of leaves
 
 What follows from sums over all rows is the same on all ranks.
 """
@@ -300,7 +300,7 @@ class ParterOverRanks(partition.Parter):
         return super().split(ids, first_child, *threads, self.communicator.stack(self.part(ids, *threads)))
 
 
-def settle_over_ranks(communicator, leaves, order, rows, l2, n_threads):
+def set_values_over_ranks(communicator, leaves, order, rows, l2, n_threads):
     """Set the values of leaves from the gradients of all ranks.
 
     Parameters
@@ -322,4 +322,4 @@ def settle_over_ranks(communicator, leaves, order, rows, l2, n_threads):
     for own, most, side in zip(steps, largest, values, strict=True):
         partition.steps_of_leaves(leaves, order, side, most, own, n_threads)
     communicator.allreduce(steps)
-    partition.settle_by_steps(leaves, largest, steps, rows.largest_hessian, l2)
+    partition.set_values_by_steps(leaves, largest, steps, rows.largest_hessian, l2)

@@ -80,7 +80,7 @@ def refit_leaves(
         if not (np.isfinite(gradients).all() and np.isfinite(hessians).all()):
             raise ValueError(DIVERGED)
         grown = _grown_again(tree, leaves[:, walked])
-        partition.settle_leaves(
+        partition.set_values(
             grown.leaves,
             grown.order,
             gradients,

@@ -34,8 +34,8 @@ def searches(split_search, codes, mapper, constraints, n_threads, ranks=ALONE, m
     Returns
     -------
     make_search : callable
-        Takes constraints, prices, order, sums, the number of threads, the number of rows of all ranks, and
-        the most leaves of a tree or None.
+        Takes constraints, prices, order, sums, the number of threads, the number of rows of all ranks, the
+        most leaves of a tree or None, and how many are split together at most.
 
     Raises
     ------
