@@ -48,7 +48,10 @@ def merged(histograms, max_bins):
 
 
 def totals(centroids):
-    return tuple(sum(centroid[k] for centroid in centroids) for k in (1, 2, 3))
+    sums = (0, 0, 0)
+    for _, *masses in centroids:  # one after another: sum() corrects what is rounded, from Python 3.12 on
+        sums = tuple(total + mass for total, mass in zip(sums, masses, strict=True))
+    return sums
 
 
 def up_to(centroids, i, share):
