@@ -79,3 +79,14 @@ def test_ranks_agree_on_what_prints_the_same():
             ranks.agree(rate=ranks.rank)
 
     together(2, of)
+
+
+def test_ranks_agree_on_equal_values_and_on_no_others():
+    def of(ranks):
+        ranks.agree(cst=[{0, 8} if ranks.rank else {8, 0}])
+        costs = np.zeros(2000)
+        costs[1000] = ranks.rank
+        with pytest.raises(ValueError, match=r"^costs is not the same on rank 0 and on rank 1; expected"):
+            ranks.agree(costs=costs)
+
+    together(2, of)

@@ -14,10 +14,8 @@ them up. So the model has the same bytes, whoever goes on: with other threads, o
 import hashlib
 import json
 import os
-import re
 import struct
 from collections.abc import Mapping, Sequence
-from collections.abc import Set as AnySet
 from dataclasses import dataclass, field, replace
 from numbers import Integral
 from pathlib import Path
@@ -28,6 +26,7 @@ import ranktrees
 from ranktrees.callbacks import Checkpointing
 from ranktrees.ensemble import Ensemble
 from ranktrees.files import replace_file, require_folder
+from ranktrees.spelling import readable, spelt
 
 MAGIC = b"\x89RKC\r\n\x1a\n"
 HEAD = struct.Struct("<8sQQ")
@@ -250,7 +249,7 @@ def what_is_trained(estimator, mapper, start, rows):
         "the version of ranktrees": ranktrees.__version__,
         "the estimator": type(estimator).__name__,
         **{
-            name: _spelt(value)
+            name: spelt(value)
             for name, value in estimator.get_params(deep=False).items()
             if name not in SILENT + IN_THE_START and (name != "random_state" or isinstance(value, Integral))
         },
@@ -312,19 +311,7 @@ def _digest_of(arrays):
 
 
 def _change(name, before, now):
-    if all(value is not None and value.startswith(DIGEST) for value in (before, now)):
+    before, now = str(before), str(now)
+    if (before.startswith(DIGEST) and now.startswith(DIGEST)) or not readable(before, now):
         return f"{name} is not what it was"
     return f"{name} was {before} and is {now}"
-
-
-def _spelt(value):
-    """A parameter as text that is the same in every process, so functions by their names."""
-    if isinstance(value, np.ndarray | np.generic):
-        value = value.tolist()
-    if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{_spelt(name)}: {_spelt(one)}" for name, one in value.items()) + "}"
-    if isinstance(value, AnySet):
-        return "{" + ", ".join(sorted(map(_spelt, value))) + "}"
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(map(_spelt, value)) + "]"
-    return value if isinstance(value, str) else re.sub(" at 0x[0-9a-fA-F]+", "", repr(value))

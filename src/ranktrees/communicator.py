@@ -11,7 +11,6 @@ What is summed is integers, so that no result depends on who adds what to what, 
 """
 
 import math
-import re
 import threading
 from collections import Counter
 from contextlib import contextmanager
@@ -19,6 +18,8 @@ from itertools import chain
 
 import numpy as np
 from joblib.parallel import get_active_backend
+
+from ranktrees.spelling import readable, spelt
 
 OPERATIONS = ("sum", "max", "min")
 SUMMED = 1 << 12  # values that are Python's at a time
@@ -172,24 +173,24 @@ class Communicator:
         Parameters
         ----------
         **said
-            Things that print as they are, but for addresses, under the names that messages call them by.
+            Anything that `spelt` tells apart, under the names that messages call them by.
 
         Raises
         ------
         ValueError
-            It names what differs, and what two of the ranks say.
+            It names what differs, and what two of the ranks say, if that is short.
         """
         if self.alone:
             return
-        said = {name: re.sub(" at 0x[0-9a-fA-F]+", "", repr(value)) for name, value in said.items()}
+        said = {name: spelt(value) for name, value in said.items()}
         first, *others = self.allgather(said)
         for rank, theirs in enumerate(others, start=1):
             for name, value in first.items():
                 if theirs[name] != value:
-                    raise ValueError(
-                        f"{name} is {value} on rank 0 and {theirs[name]} on rank {rank}; expected the same "
-                        "on all ranks that train together."
-                    )
+                    seen = f"{value} on rank 0 and {theirs[name]} on rank {rank}"
+                    if not readable(value, theirs[name]):
+                        seen = f"not the same on rank 0 and on rank {rank}"
+                    raise ValueError(f"{name} is {seen}; expected the same on all ranks that train together.")
 
     def exact_sum(self, values):
         """The sum of float64 values of all ranks, rounded once: the same for any order and any dealing."""

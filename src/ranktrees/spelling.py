@@ -1,0 +1,50 @@
+"""Parameters as text, to compare them between processes: of ranks, or of a fit and the one that goes on."""
+
+import re
+from collections.abc import Mapping
+from collections.abc import Set as AnySet
+
+__all__ = ["readable", "spelt"]
+
+LONGEST = 200  # characters that are worth reading in a message
+
+
+def spelt(value):
+    """A parameter as text: the same in every process for equal values, and for others another one.
+
+    Arrays are spelt out like lists, estimators by their parameters, and functions by their names. What else
+    there is prints as it is, but for addresses.
+
+    Parameters
+    ----------
+    value : object
+
+    Returns
+    -------
+    text : str
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ranktrees.spelling import spelt
+    >>> spelt({"b": {8, 0}, "a": (np.float64(0.1), None)})
+    "{'a': [0.1, None], 'b': {0, 8}}"
+    """
+    if isinstance(value, type):
+        return repr(value)
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if hasattr(value, "get_params"):
+        return type(value).__name__ + spelt(value.get_params(deep=False))
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(sorted(f"{spelt(name)}: {spelt(one)}" for name, one in value.items())) + "}"
+    if isinstance(value, AnySet):
+        return "{" + ", ".join(sorted(map(spelt, value))) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(spelt, value)) + "]"
+    return re.sub(" at 0x[0-9a-fA-F]+", "", repr(value))
+
+
+def readable(*texts):
+    """Whether a message can quote them all."""
+    return max(map(len, texts)) <= LONGEST
