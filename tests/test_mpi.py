@@ -9,6 +9,7 @@ import textwrap
 import threading
 import time
 import uuid
+from collections import deque
 from pathlib import Path
 
 import joblib
@@ -33,6 +34,7 @@ from ranktrees import (
 )
 from ranktrees.communicator import RankError, active, driver
 from ranktrees.datasets import Batches
+from ranktrees.mpi.gang import Gang, Work
 from ranktrees.mpi.launching import default_launcher
 from ranktrees.mpi.parcels import Packer, Receiver, Sender, unpack
 
@@ -453,6 +455,33 @@ def test_a_rank_that_dies_or_is_stuck_is_an_error_and_the_next_fit_has_new_ranks
             driver().run_rows(kill_one, [None] * 2, signal.SIGSTOP, 1)
         assert driver().run_rows(lambda ranks, _: ranks.allgather(0), [None] * 2) == [[0, 0]] * 2
         driver().gang.close()
+
+
+class GoneLink:
+    """A connection to a rank that has died."""
+
+    def ask(self, *_):
+        raise OSError
+
+    stop = ask
+
+
+def test_rows_that_were_given_to_a_rank_are_answered_even_if_another_dies_before_it_wakes():
+    gang = object.__new__(Gang)  # without ranks
+    gang._condition, gang._queue, gang._error = threading.Condition(), deque(), None
+    gang._links, gang._working = {0: GoneLink(), 1: GoneLink()}, set()
+    work = Work(["for 0", "for 1"], 2, for_all=True)
+    gang._enqueue(work)
+    thread = threading.Thread(target=gang._serve, args=[0], daemon=True)
+    thread.start()
+    while work.n_present < 1:
+        time.sleep(0.001)
+    with gang._condition:
+        assert gang._next(1)[1] == "for 1"
+        gang._take_no_more(RankError("rank 1 has died"))
+    with pytest.raises(RankError, match="rank 1 has died"):
+        work.futures[0].result(timeout=10)
+    thread.join()
 
 
 @pytest.mark.mpi_slow

@@ -296,7 +296,7 @@ class Gang:
                         self._condition.notify_all()
                     while work.n_present < self.size and self._error is None:
                         self._condition.wait()
-                    if self._error is None:
+                    if work.n_present == self.size:  # whatever has happened since: nobody else settles it
                         self._working.add(rank)
                         return work.give(rank)
                 else:
