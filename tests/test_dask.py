@@ -1,7 +1,9 @@
 """What joblib deals to Dask's workers is what it is here; and rows on all of them."""
 
+import socket
 import threading
 import time
+from types import SimpleNamespace
 
 import joblib
 import numpy as np
@@ -16,6 +18,7 @@ pytest.importorskip("distributed")
 
 import distributed
 
+from ranktrees import dask
 from ranktrees.dask import DaskRows
 
 
@@ -137,3 +140,31 @@ def test_a_fault_is_an_error_on_all_and_the_next_fit_goes_well(backend, rank, ho
 def test_a_rank_that_is_gone(backend, rank):
     with pytest.raises((RankError, OSError)):
         backend.run_rows(go_wrong, [0] * 3, rank, "gone")
+
+
+def test_nobody_listens_any_more_where_rank_0_has_not_begun(client, backend, monkeypatch):
+    def fail(*_, **__):
+        raise OSError("the network is down")
+
+    monkeypatch.setattr(client, "submit", fail)
+    with pytest.raises(OSError, match="the network is down"):
+        backend.run_rows(print, [0] * 3)
+    assert dask._servers == {}  # the workers are threads of this process
+
+
+@pytest.mark.parametrize(
+    ("address", "host"),
+    [
+        ("inproc://192.0.2.1/123/1", "127.0.0.1"),
+        ("tcp://127.0.0.1:4000", "127.0.0.1"),
+        ("tls://localhost:4000", "localhost"),
+        ("tcp://[::1]:4000", "::1"),
+    ],
+)
+def test_rank_0_is_where_others_know_the_worker(address, host):
+    found, port = dask.listen("key", SimpleNamespace(address=address))
+    try:
+        assert found == host
+        socket.create_connection((found, port), timeout=10).close()
+    finally:
+        dask.listen_no_more("key")

@@ -7,6 +7,7 @@ them, too: a rank on each worker, which speak to each other through sockets.
 ...     ranker = LambdaMARTRanker().fit(X, y, qid=qid)
 """
 
+import contextlib
 import secrets
 import socket
 import time
@@ -29,24 +30,26 @@ _servers: dict[str, socket.socket] = {}  # of a worker: where the ranks to come 
 
 
 def listen(key, dask_worker):
-    """On a worker: the address at which a gang's rank 0 will be."""
-    host = urlsplit(dask_worker.address).hostname if "://" in dask_worker.address else None
-    host = host if host and "." in host else "127.0.0.1"
-    _servers[key] = socket.create_server((host, 0), backlog=128)
-    return _servers[key].getsockname()[:2]
+    """On a worker: the address at which a gang's rank 0 will be; the host as others know it."""
+    worker = urlsplit(dask_worker.address)
+    host = "127.0.0.1" if worker.scheme == "inproc" else worker.hostname
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    _servers[key] = socket.create_server((host, 0), family=family, backlog=128)
+    return host, _servers[key].getsockname()[1]
+
+
+def listen_no_more(key):
+    """On a worker: where rank 0 has not begun, nobody is to call it any more."""
+    if (server := _servers.pop(key, None)) is not None:
+        server.close()
 
 
 def run_rank(rank, size, key, address, timeout, function, shard, args):
     """On a worker: be a rank."""
-    server = _servers.pop(key) if rank == 0 else None
-    ranks = SocketCommunicator(rank, size, bytes.fromhex(key), address, server, timeout)
-    try:
-        with ranks, threadpool_limits(get_worker().state.nthreads):
-            return function(ranks, shard, *args)
-    finally:
-        ranks.close()
-        if server is not None:
-            server.close()
+    with _servers.pop(key) if rank == 0 else contextlib.nullcontext() as server:
+        ranks = SocketCommunicator(rank, size, bytes.fromhex(key), address, server, timeout)
+    with contextlib.closing(ranks), ranks, threadpool_limits(get_worker().state.nthreads):
+        return function(ranks, shard, *args)
 
 
 class DaskRows(DaskDistributedBackend):
@@ -106,19 +109,23 @@ class DaskRows(DaskDistributedBackend):
         with lock:
             address = self.client.run(listen, key, workers=workers[:1])[workers[0]]
             futures = []
-            for rank, (worker, shard) in enumerate(zip(workers, shards, strict=True)):
-                there = self.client.scatter([shard], workers=[worker], hash=False)[0]
-                gang = (rank, len(workers), key, address, self.timeout)
-                futures.append(
-                    self.client.submit(run_rank, *gang, function, there, args, workers=[worker], pure=False)
-                )
             try:
+                for rank, (worker, shard) in enumerate(zip(workers, shards, strict=True)):
+                    there = self.client.scatter([shard], workers=[worker], hash=False)[0]
+                    gang = (rank, len(workers), key, address, self.timeout)
+                    futures.append(
+                        self.client.submit(
+                            run_rank, *gang, function, there, args, workers=[worker], pure=False
+                        )
+                    )
                 errors = self._errors(futures)
                 if errors:
                     raise next((error for error in errors if not isinstance(error, RankError)), errors[0])
                 return self.client.gather(futures)
             finally:
                 self.client.cancel(futures)
+                here = [worker for worker in workers[:1] if worker in self.client.ncores()]
+                self.client.run(listen_no_more, key, workers=here, on_error="ignore")
 
     def _errors(self, futures):
         """What went wrong. A worker that is gone never says, but the others do."""

@@ -5,18 +5,112 @@
     rank 3 ---'
 
 What passes through rank 0 grows with the number of ranks, so this is for few of them. That all are at the
-same call is seen there.
+same call is seen there. Where ranks of MPI have a driver, they call it as these call rank 0 (`callers`).
 """
 
 import contextlib
+import queue
+import socket
+import threading
 import time
-from multiprocessing.connection import Client, Connection, answer_challenge, deliver_challenge, wait
+from multiprocessing import AuthenticationError
+from multiprocessing.connection import Connection, answer_challenge, deliver_challenge, wait
 
 import numpy as np
 
 from ranktrees.communicator import Communicator, RankError, disagreement
 
 PUT_TOGETHER = {"sum": np.add.reduce, "max": np.maximum.reduce, "min": np.minimum.reduce}
+
+
+@contextlib.contextmanager
+def callers(server, key):
+    """Those that call and have the key. Each is heard by itself: nobody waits for one that says nothing.
+
+    Parameters
+    ----------
+    server : socket.socket
+        What they call at.
+    key : bytes
+
+    Yields
+    ------
+    come : queue.SimpleQueue of (multiprocessing.connection.Connection, object)
+        The connection, and what they say first.
+    """
+    come, done, lines = queue.SimpleQueue(), threading.Event(), []
+
+    def accept():
+        while not done.is_set():
+            with contextlib.suppress(OSError):
+                lines.append(server.accept()[0])
+                threading.Thread(target=hear, args=lines[-1:], daemon=True).start()
+
+    def hear(line):
+        with line, contextlib.suppress(AuthenticationError, EOFError, OSError):  # no rank of ours
+            line.setblocking(True)
+            caller = Connection(line.dup().detach())
+            deliver_challenge(caller, key)
+            answer_challenge(caller, key)
+            said = caller.recv()
+            line.close()  # from now on nobody hangs up here
+            come.put((caller, said))
+
+    thread = threading.Thread(target=accept, daemon=True)
+    thread.start()
+    try:
+        yield come
+    finally:
+        done.set()
+        socket.create_connection(server.getsockname()[:2]).close()  # wakes it: closing the server does not
+        thread.join()
+        for line in lines:
+            hang_up(line)
+
+
+def call(address, key, greeting, last):
+    """Call who listens at an address and has the key, as `callers` hears it.
+
+    Parameters
+    ----------
+    address : (str, int)
+    key : bytes
+    greeting : object
+        What to say first.
+    last : float
+        Until when to wait, by ``time.monotonic()``.
+
+    Returns
+    -------
+    connection : multiprocessing.connection.Connection
+
+    Raises
+    ------
+    AuthenticationError, EOFError, OSError
+        If nobody answers until then, or somebody else.
+    """
+    with socket.create_connection(address, max(0.0, last - time.monotonic())) as line:
+        line.settimeout(None)
+        connection = Connection(line.dup().detach())
+        alarm = threading.Timer(last - time.monotonic(), hang_up, [line])
+        alarm.start()
+        try:
+            answer_challenge(connection, key)
+            deliver_challenge(connection, key)
+            connection.send(greeting)
+        except BaseException:
+            connection.close()
+            raise
+        finally:
+            alarm.cancel()
+            alarm.join()
+    return connection
+
+
+def hang_up(line):
+    """End a connection: who waits at either end goes on."""
+    with contextlib.suppress(OSError):  # it has ended before
+        line.shutdown(socket.SHUT_RDWR)
 
 
 class SocketCommunicator(Communicator):
@@ -46,29 +140,40 @@ class SocketCommunicator(Communicator):
         self.rank, self.size, self.timeout = rank, size, timeout
         self._number = 0
         self.at("start")
-        if rank == 0:
-            self._others = {}
-            server.settimeout(timeout)
-            while len(self._others) < size - 1:
-                self._let_in(server, key)
-        else:
-            self._hub = Client(address, authkey=key)
-            self._hub.send(rank)
+        self._others, self._hub = {}, None
+        last = time.monotonic() + timeout
+        try:
+            if rank == 0:
+                self._let_in(server, key, last)
+            else:
+                self._hub = self._reach(address, key, last)
+        except BaseException:
+            self.close()
+            raise
 
     def close(self):
         """Hang up."""
-        for connection in self._others.values() if self.rank == 0 else [self._hub]:
+        for connection in filter(None, [*self._others.values(), self._hub]):
             connection.close()
 
-    def _let_in(self, server, key):
+    def _let_in(self, server, key, last):
+        with callers(server, key) as come:
+            while len(self._others) < self.size - 1:
+                try:
+                    caller, rank = come.get(timeout=max(0.0, last - time.monotonic()))
+                except queue.Empty:
+                    missing = sorted(set(range(1, self.size)) - set(self._others))
+                    raise RankError(self._absence(missing)) from None
+                self._others[rank] = caller
+
+    def _reach(self, address, key, last):
         try:
-            caller = Connection(server.accept()[0].detach())
-        except TimeoutError:
-            missing = sorted(set(range(1, self.size)) - set(self._others))
-            raise RankError(self._absence(missing)) from None
-        deliver_challenge(caller, key)
-        answer_challenge(caller, key)
-        self._others[caller.recv()] = caller
+            return call(address, key, self.rank, last)
+        except (AuthenticationError, EOFError, OSError) as error:
+            if time.monotonic() >= last:
+                raise RankError(self._absence([0])) from None
+            host, port = address
+            raise RankError(f"rank {self.rank} cannot reach rank 0 at {host}:{port}: {error!r}") from error
 
     def _absence(self, ranks):
         return f"rank {', '.join(map(str, ranks))} did not come to {self.step!r} within {self.timeout:g} s"

@@ -22,13 +22,12 @@ import threading
 import time
 from collections import deque
 from concurrent.futures import Future
-from multiprocessing import AuthenticationError
-from multiprocessing.connection import Listener
 from pathlib import Path
 
 from ranktrees.communicator import RankError
 from ranktrees.mpi.launching import ADDRESS, KEY, default_launcher
 from ranktrees.mpi.parcels import BUSY, DONE, ENDED, FAILED, Packer, Parcel, Sender
+from ranktrees.sockets import callers, hang_up
 
 START_TIMEOUT = 120.0
 STEP = 0.5
@@ -80,8 +79,7 @@ class Link:
 
     def close(self):
         """End the rank, whatever it does; a thread that waits for it goes on."""
-        with contextlib.suppress(OSError):  # it has hung up before
-            self._socket.shutdown(socket.SHUT_RDWR)
+        hang_up(self._socket)
         self._socket.close()
         if self._process is not None:
             with contextlib.suppress(ProcessLookupError):
@@ -133,8 +131,8 @@ class Gang:
         self._links = {}
         self._working = set()
         self._key = secrets.token_hex(32)
-        with Listener((host, 0), backlog=128, authkey=bytes.fromhex(self._key)) as listener:
-            address = f"{host}:{listener.address[1]}"
+        with socket.create_server((host, 0), backlog=128) as server:
+            address = f"{host}:{server.getsockname()[1]}"
             self._launcher = subprocess.Popen(
                 [*(launcher or default_launcher(n_ranks)), sys.executable, "-m", "ranktrees.mpi.worker"],
                 env=os.environ | {ADDRESS: address, KEY: self._key},
@@ -142,8 +140,8 @@ class Gang:
                 start_new_session=True,  # Ctrl-C is for the driver, which ends the ranks
             )
             try:
-                with self._callers(listener) as callers:
-                    self._welcome(callers)
+                with callers(server, bytes.fromhex(self._key)) as come:
+                    self._welcome(come)
                 if n_ranks not in (None, self.size):
                     raise RuntimeError(
                         f"the launcher has started {self.size} ranks, and n_ranks={n_ranks}: leave that out."
@@ -205,32 +203,13 @@ class Gang:
         if self._take_no_more(error):
             self._end_processes()
 
-    @contextlib.contextmanager
-    def _callers(self, listener):
-        """A queue of the connections of those that have the key."""
-        callers, done = queue.SimpleQueue(), threading.Event()
-
-        def accept():
-            while not done.is_set():
-                with contextlib.suppress(AuthenticationError, EOFError, OSError):  # no rank of ours
-                    callers.put(listener.accept())
-
-        thread = threading.Thread(target=accept, daemon=True)
-        thread.start()
-        try:
-            yield callers
-        finally:
-            done.set()
-            socket.create_connection(listener.address).close()  # wakes it: closing what it waits for does not
-            thread.join(GRACE)
-
-    def _welcome(self, callers):
+    def _welcome(self, come):
         """Wait until all ranks have connected."""
         last = time.monotonic() + max(START_TIMEOUT, self.timeout)
         size = None
         while self.size != size:
             try:
-                connection = callers.get(timeout=0.1)
+                connection, (rank, size, pid) = come.get(timeout=0.1)
             except queue.Empty:
                 if self._launcher.poll() is not None or time.monotonic() > last:
                     raise RuntimeError(
@@ -242,7 +221,6 @@ class Gang:
                         )
                     ) from None
                 continue
-            rank, size, pid = connection.recv()
             connection.send((sys.path, self.timeout))
             # Longer than the ranks wait for each other: they know more of what is missing.
             self._links[rank] = Link(
