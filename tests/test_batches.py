@@ -29,7 +29,7 @@ from ranktrees import (
 from ranktrees.binning import BinMapper
 from ranktrees.communicator import training_with
 from ranktrees.datasets import Batches
-from ranktrees.spool import Spool, by_parts
+from ranktrees.spool import Spool, by_parts, first_rows
 
 
 @pytest.fixture(scope="module")
@@ -102,6 +102,13 @@ def test_functions_of_rows_are_taken_part_by_part(ranking):
         by_parts(lambda part, start: part[:, 1] + start, rows, X[:, 0]), X[:, 0] + X[:, 1]
     )
     assert by_parts(lambda part, _: part, X) is X
+
+
+@pytest.mark.parametrize("n", [0, 5, 7, 8, 332, 800, 801])
+def test_the_first_rows_are_those_of_the_first_parts(ranking, n):
+    X = ranking[0]
+    np.testing.assert_array_equal(first_rows(spool_of(X, ENDS), n), X[:n])
+    np.testing.assert_array_equal(first_rows(X, n), X[:n])
 
 
 def test_the_file_is_gone_with_the_rows(tmp_path):
@@ -217,6 +224,21 @@ def test_ranks_may_have_batches_arrays_or_no_rows(ranking):
             return ranker().fit(Batches(batches)).ensemble_.to_bytes()
 
     assert together(3, fit) == [expected] * 3
+
+
+def test_ranks_need_no_queries_where_rows_are_learned_one_by_one(ranking):
+    X, y, _ = ranking
+    expected = HistGBRTRegressor(max_iter=3, random_state=0).fit(X, y).ensemble_.to_bytes()
+
+    def fit(ranks):
+        own = slice(350) if ranks.rank == 0 else slice(350, None)
+        with training_with(ranks):
+            with pytest.raises(ValueError, match="every rank has passed the same rows"):
+                HistGBRTRegressor().fit(Batches(in_batches(ENDS, X, y)))
+            batches = Batches(in_batches([90, len(y[own])], X[own], y[own]))
+            return HistGBRTRegressor(max_iter=3, random_state=0).fit(batches).ensemble_.to_bytes()
+
+    assert together(2, fit) == [expected] * 2
 
 
 def test_warm_start_goes_on_from_batches(ranking):

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from ranks import together
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.linear_model import Ridge
 from sklearn.tree import DecisionTreeRegressor
 
@@ -18,6 +19,7 @@ from ranktrees import (
     make_ranking,
 )
 from ranktrees.communicator import RankError, training_with
+from ranktrees.ranks import fit_on_ranks
 from ranktrees.sharing import Share
 
 DEALINGS = ("contiguous", "uneven", "one empty", "permuted")
@@ -232,6 +234,24 @@ def test_rows_without_queries_are_numbered_rank_by_rank(rows):
     assert_same_model(
         BOOSTED["squared, early stopping"], X, y, dealings=("contiguous", "one empty", "uneven")
     )
+
+
+def test_a_driver_deals_lists_to_more_ranks_than_there_are_queries(rows):
+    class Ranks:
+        n_ranks = 3
+
+        def run_rows(self, function, shards, estimator):
+            return together(3, lambda ranks: function(ranks, shards[ranks.rank], clone(estimator)))
+
+    X, y, qid, weights = rows
+    two = qid < 2
+    lists = [values[two].tolist() for values in (X, y, weights)]
+    held_out = X[~two].tolist(), y[~two].tolist(), None, qid[~two].tolist(), None, None, None
+    ranker = LambdaMARTRanker(max_iter=3, random_state=0)
+    fit_on_ranks(ranker, Ranks(), *lists, held_out=held_out, qid=qid[two].tolist())
+    more = dict(zip(("X_val", "y_val", "qid_val"), (X[~two], y[~two], qid[~two]), strict=True))
+    whole = clone(ranker).fit(X[two], y[two], weights[two], qid=qid[two], **more)
+    assert bytes_of(ranker) == bytes_of(whole)
 
 
 def test_validation_rows_of_all_ranks_are_followed(rows):

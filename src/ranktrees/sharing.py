@@ -17,6 +17,7 @@ import numpy as np
 
 from ranktrees.binning import no_codes
 from ranktrees.communicator import ALONE, Communicator
+from ranktrees.spool import first_rows
 
 SAME_ROWS = (
     "every rank has passed the same rows; expected rows of its own on each. Where one program has all rows, "
@@ -123,7 +124,7 @@ class Share:
         """Raise where every rank has the same rows; with query ids that is known already."""
         if self.named:
             return
-        first = X[:COMPARED] if len(labels) else np.empty((0, X.shape[1]))
+        first = first_rows(X, COMPARED) if len(labels) else np.empty((0, X.shape[1]))
         said = self.communicator.allgather(joblib.hash((first, labels)))
         if len(set(said)) == 1 and len(said) > 1 and len(labels):
             raise ValueError(SAME_ROWS)

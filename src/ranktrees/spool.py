@@ -3,12 +3,12 @@
 import os
 import tempfile
 import weakref
-from itertools import pairwise
+from itertools import islice, pairwise
 
 import numpy as np
 from scipy import sparse
 
-__all__ = ["Spool", "by_parts"]
+__all__ = ["Spool", "by_parts", "first_rows"]
 
 
 class Spool:
@@ -140,3 +140,31 @@ def by_parts(function, X, beside=None):
             for part, own in zip(X.parts(), places, strict=True)
         ]
     )
+
+
+def first_rows(X, n):
+    """The first ``n`` rows, or as many as there are; of those on disk no part more is read than it takes.
+
+    Parameters
+    ----------
+    X : Spool, or whatever can be sliced by row
+    n : int
+
+    Returns
+    -------
+    rows : of shape (min(n, n_rows), n_features)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ranktrees.spool import Spool, first_rows
+    >>> rows = Spool()
+    >>> rows.append(np.array([[1.0]]))
+    >>> rows.append(np.array([[2.0], [3.0]]))
+    >>> first_rows(rows, 2).tolist()
+    [[1.0], [2.0]]
+    """
+    if not isinstance(X, Spool):
+        return X[:n]
+    needed = 1 + sum(begin < n for begin in X.bounds[1:-1])
+    return np.concatenate(list(islice(X.parts(), needed)))[:n]
