@@ -1,4 +1,5 @@
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -16,6 +17,29 @@ finite = st.floats(allow_nan=False, allow_infinity=False, min_value=-1e300, max_
 def test_a_sum_of_floats_is_rounded_once_whoever_holds_them(parts):
     whole = math.fsum(np.concatenate(parts).tolist())
     assert together(len(parts), lambda ranks: ranks.exact_sum(parts[ranks.rank])) == [whole] * len(parts)
+
+
+any_float = st.floats(allow_nan=False) | st.sampled_from([1.7e308, -1.7e308, 5e-324])
+
+
+@given(
+    parts=st.lists(arrays(np.float64, st.integers(0, 9), elements=any_float), min_size=1, max_size=3),
+    random=st.randoms(),
+)
+def test_a_sum_that_overflows_only_on_the_way_does_not_and_one_that_does_is_infinite(parts, random):
+    values = np.concatenate(parts).tolist()
+    if infinite := [value for value in values if math.isinf(value)]:
+        whole = sum(infinite)
+    else:
+        exact = sum(map(Fraction, values))
+        try:
+            whole = float(exact)
+        except OverflowError:
+            whole = math.inf if exact > 0 else -math.inf
+    random.shuffle(values)
+    np.testing.assert_equal(Communicator().exact_sum(values), whole)
+    of_ranks = together(len(parts), lambda ranks: ranks.exact_sum(parts[ranks.rank]))
+    np.testing.assert_equal(of_ranks, [whole] * len(parts))
 
 
 def test_each_rank_gets_its_part_of_the_sum():

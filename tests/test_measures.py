@@ -802,3 +802,9 @@ def test_signed_mean_is_higher_where_the_model_is_better():
     )
     with pytest.warns(UndefinedMetricWarning, match="NDCG is not defined on any query"):
         assert np.isnan(as_measure("ndcg").signed_mean(np.zeros(3), scores, offsets))
+
+
+@pytest.mark.parametrize("measure", [NDCG, RMSE])
+def test_weights_that_add_up_to_more_than_a_float_holds_are_refused(measure):
+    with pytest.raises(ValueError, match="sample_weight adds up to more than a float holds"):
+        measure([0, 1, 2], [1, 2, 3], qid=[0, 1, 2], sample_weight=[1e308, 1e308, 1e308])

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from ranks import together
 
 from ranktrees import measures
 from ranktrees._core import losses
@@ -19,6 +20,7 @@ from ranktrees.objectives import (
     SquaredError,
     as_objective,
 )
+from ranktrees.sharing import Share
 from reference import objectives as slow
 from widths import outputs_of
 
@@ -188,6 +190,33 @@ def test_rows_without_weight_raise():
         Poisson().bind(labels, np.array([1.0, 0.0]), offsets).start()
     with pytest.raises(ValueError, match="one class"):
         Logistic(balanced=True).bind(labels, np.array([1.0, 0.0]), offsets)
+
+
+@pytest.mark.parametrize(
+    ("labels", "weights"),
+    [
+        ([1e308, 1.5e308], None),
+        ([1e200, -1e200], [1e200, 1e200]),
+        ([1e308, 1e308, -1.0], [1.0, 1.0, 1.0]),
+        ([0.0, 1.0], [1e308, 1.5e308]),
+    ],
+)
+def test_sums_that_no_float_holds_are_reported(labels, weights):
+    """On all ranks, though none of them may have such a sum."""
+    labels, weights = np.array(labels), None if weights is None else np.array(weights)
+    with pytest.raises(ValueError, match="scale y and sample_weight to a smaller range"):
+        SquaredError().bind(labels, weights, np.array([0, len(labels)])).start()
+
+    def start(ranks):
+        own = slice(ranks.rank, None, 2)
+        offsets = np.array([0, len(labels[own])])
+        share = Share.among(ranks, offsets, None)
+        with pytest.raises(ValueError, match="scale y and sample_weight to a smaller range"):
+            SquaredError().bind(
+                labels[own], None if weights is None else weights[own], offsets, share=share
+            ).start()
+
+    together(2, start)
 
 
 # ---- pointwise ---------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ What is summed is integers, so that no result depends on who adds what to what, 
 import math
 import threading
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import chain
 
 import numpy as np
@@ -23,6 +23,7 @@ from ranktrees.spelling import readable, spelt
 
 OPERATIONS = ("sum", "max", "min")
 SUMMED = 1 << 12  # values that are Python's at a time
+STEPS = 1 << 1074  # from 0 to 1, by which doubles are apart at least
 
 
 class RankError(RuntimeError):
@@ -193,16 +194,17 @@ class Communicator:
                     raise ValueError(f"{name} is {seen}; expected the same on all ranks that train together.")
 
     def exact_sum(self, values):
-        """The sum of float64 values of all ranks, rounded once: the same for any order and any dealing."""
+        """The sum of float64 values of all ranks, rounded once: the same for any order and any dealing.
+
+        Infinite where it is too large for a double, and NaN where infinity is taken from infinity.
+        """
         values = np.asarray(values, np.float64)
-        if self.alone:
-            return _exact_sum(values)
-        parts = []
-        while (part := _exact_sum(values, parts)) and math.isfinite(part):  # what one double does not hold
-            parts.append(part)
-        if not math.isfinite(part):
-            parts.append(part)
-        return math.fsum(number for parts in self.allgather(parts) for number in parts)
+        heard = self.allgather(_expansion(values, 1 if self.alone else math.inf))
+        if None not in heard:
+            with suppress(OverflowError, ValueError):
+                return math.fsum(chain.from_iterable(heard))
+        finite, others = zip(*self.allgather(_in_steps(values)), strict=True)
+        return sum(others) or _as_double(sum(finite))
 
     def _count(self, n_bytes, n_messages=1):
         self.traffic["messages"] += n_messages
@@ -227,10 +229,40 @@ class Communicator:
         raise NotImplementedError
 
 
-def _exact_sum(values, less=()):
+def _expansion(values, longest):
+    """Doubles with the sum of an array of float64, or the first of them; None where it leaves their range.
+
+    Each is the sum less those before, rounded once.
+    """
+    parts = []
+    try:
+        while len(parts) < longest and (part := _exact_sum(values, parts)):
+            parts.append(part)
+            if not math.isfinite(part):
+                break
+    except (OverflowError, ValueError):
+        return None
+    return parts
+
+
+def _exact_sum(values, less):
     """The sum of an array of float64, less some numbers, rounded once."""
     parts = (values[first : first + SUMMED].tolist() for first in range(0, len(values), SUMMED))
     return math.fsum(chain(chain.from_iterable(parts), (-number for number in less)))
+
+
+def _in_steps(values):
+    """The sum of those of an array of float64 that are finite, as an integer, and that of the others."""
+    is_finite = np.isfinite(values)
+    ratios = map(float.as_integer_ratio, values[is_finite].tolist())
+    return sum(number * (STEPS // part) for number, part in ratios), sum(values[~is_finite].tolist())
+
+
+def _as_double(steps):
+    try:
+        return steps / STEPS
+    except OverflowError:
+        return math.inf if steps > 0 else -math.inf
 
 
 def disagreement(places):

@@ -592,7 +592,16 @@ def _weighted_mean(values, weights=None, communicator=ALONE):
     weights = np.ones(len(values)) if weights is None else weights
     total = communicator.exact_sum(weights[counts])
     value = communicator.exact_sum(weights[counts] * values[counts])
-    return value / total if total > 0 else math.nan
+    return _quotient(value, total)
+
+
+def _quotient(value, total_weight):
+    if math.isinf(total_weight):
+        raise ValueError(
+            "sample_weight adds up to more than a float holds; expected a finite sum: scale it to a smaller "
+            "range."
+        )
+    return value / total_weight if total_weight > 0 else math.nan
 
 
 def _query_sums(values, offsets):
@@ -1216,7 +1225,7 @@ class _RMSE(Measure):
     def mean(self, labels, scores, offsets, weights=None, n_threads=1, communicator=ALONE):
         sums = self._sums(labels, scores, offsets, weights)
         squares, weights = (communicator.exact_sum(numbers) for numbers in sums)
-        return math.sqrt(squares / weights) if weights > 0 else math.nan
+        return math.sqrt(_quotient(squares, weights))
 
     def _sums(self, labels, scores, offsets, weights):
         weights = np.ones(len(labels)) if weights is None else weights

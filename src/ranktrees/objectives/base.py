@@ -1,11 +1,13 @@
 """What all objectives share: a value that holds parameters, and its joining with one training set."""
 
+import math
 from collections.abc import Sequence
 from numbers import Real
 from typing import ClassVar
 
 import numpy as np
 
+from ranktrees.rounding import DIVERGED
 from ranktrees.sharing import ALL
 
 
@@ -123,7 +125,7 @@ class Bound:
         self.offsets = np.ascontiguousarray(offsets, dtype=np.int64)
         self.n_threads = n_threads
         self.share = share
-        self.total_weight = self._sum([len(self.labels)] if weights is None else self.weights)
+        self.total_weight = self._finite(self._sum([len(self.labels)] if weights is None else self.weights))
         if not self.total_weight > 0:
             raise ValueError("sample_weight has no positive entry: at least one row must weigh something")
 
@@ -178,7 +180,15 @@ class Bound:
         return self.share.communicator.exact_sum(values)
 
     def _weighted_mean(self, values):
-        return self._sum(values if self.weights is None else self.weights * values) / self.total_weight
+        if self.weights is not None:
+            with np.errstate(over="ignore"):
+                values = self.weights * values
+        return self._finite(self._sum(values) / self.total_weight)
+
+    def _finite(self, number):
+        if not math.isfinite(number):
+            raise ValueError(DIVERGED)
+        return number
 
 
 def number_in(name, value, low, high):
