@@ -1,7 +1,10 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from ranks import together
 
 from ranktrees._core import sampling as kernels
 from ranktrees.sampling import (
@@ -15,6 +18,7 @@ from ranktrees.sampling import (
     hold_out,
     stream,
 )
+from ranktrees.sharing import Share
 from ranktrees.validation import FitData
 from reference.sampling import random
 
@@ -221,6 +225,39 @@ def test_there_must_be_something_left():
     with pytest.raises(ValueError, match="holds one only"):
         hold_out(data_of([1], qid_given=False), 0.5, 0)
     assert [part.n_rows for part in hold_out(data_of([1, 1]), 0.999, 0)] == [1, 1]
+
+
+@pytest.mark.parametrize("qid_given", [True, False])
+@pytest.mark.parametrize(("side", "said"), [(0, "holds out"), (1, "leaves to learn from")])
+def test_rows_on_either_side_must_weigh_something(qid_given, side, said):
+    """Of all ranks: on one of them there may be none that do."""
+    sizes, seed = [3, 1, 2, 4], 5
+    whole = data_of(sizes, qid_given)
+    weights = np.isin(whole.labels, hold_out(whole, 0.5, seed)[side].labels).astype(float)
+    message = (
+        rf"sample_weight is zero for all rows that validation_fraction=0.5 {said}; .* early_stopping=False"
+    )
+    with pytest.raises(ValueError, match=message):
+        hold_out(replace(whole, weights=weights), 0.5, seed)
+
+    def of_two(ranks, weights):
+        own = slice(0, 4) if ranks.rank == 0 else slice(4, 10)
+        offsets = np.concatenate([[0], np.cumsum(sizes[:2] if ranks.rank == 0 else sizes[2:])])
+        offsets = offsets if qid_given else offsets[[0, -1]]
+        share = Share.among(
+            ranks, offsets, list(range(2 * ranks.rank, 2 * ranks.rank + 2)) if qid_given else None
+        )
+        labels = whole.labels[own]
+        data = FitData(np.zeros((10, 1)), labels, weights[own], None, offsets, qid_given, share=share)
+        return hold_out(data, 0.5, seed)[side].labels
+
+    def refused(ranks):
+        with pytest.raises(ValueError, match=message):
+            of_two(ranks, weights)
+
+    together(2, refused)
+    some = np.concatenate(together(2, lambda ranks: of_two(ranks, np.arange(10) % 5 > 0)))
+    assert some.tolist() == hold_out(whole, 0.5, seed)[side].labels.tolist()
 
 
 @given(

@@ -130,7 +130,7 @@ def hold_out(data, share, seed, instead="pass X_val, y_val and qid_val, or set e
     Raises
     ------
     ValueError
-        If there is only one query (or row).
+        If there is only one query (or row), or all that have a positive weight are on one side.
     """
     whole = data.share
     by_query = data.qid_given or data.preferences is not None
@@ -149,7 +149,17 @@ def hold_out(data, share, seed, instead="pass X_val, y_val and qid_val, or set e
     held_out = np.zeros(n_units, bool)
     held_out[np.argsort(uniforms, kind="stable")[:n_held_out]] = True
     own = held_out if numbers is None else held_out[numbers]
-    return _keep(data, offsets, ~own, ~held_out), _keep(data, offsets, own, held_out)
+    train, rest = _keep(data, offsets, ~own, ~held_out), _keep(data, offsets, own, held_out)
+    if data.weights is not None:
+        weighs = np.array([train.weights.any(), rest.weights.any()], np.int64)
+        if not whole.communicator.allreduce(weighs, "max").all():
+            side = "holds out" if weighs[0] else "leaves to learn from"
+            raise ValueError(
+                f"sample_weight is zero for all rows that validation_fraction={share:g} {side}; expected "
+                "some of positive weight on either side: change validation_fraction or random_state, or "
+                f"{instead}."
+            )
+    return train, rest
 
 
 def _keep(data, offsets, units, units_of_all):
