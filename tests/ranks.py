@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from ranktrees.communicator import Communicator, RankError
+from ranktrees.communicator import Communicator, RankError, cause_of
 
 
 class _Table:
@@ -76,5 +76,5 @@ def together(size, function):
         futures = [pool.submit(run, rank) for rank in range(size)]
         errors = [error for future in futures if (error := future.exception()) is not None]
     if errors:
-        raise next((error for error in errors if not isinstance(error, RankError)), errors[0])
+        raise cause_of(errors)
     return [future.result() for future in futures]

@@ -1,5 +1,6 @@
 """Ranks that train together: the model has the same bytes as that of one process with all rows."""
 
+import copy
 import warnings
 
 import numpy as np
@@ -19,7 +20,7 @@ from ranktrees import (
     make_ranking,
 )
 from ranktrees.communicator import RankError, training_with
-from ranktrees.ranks import fit_on_ranks
+from ranktrees.ranks import fit_on_ranks, trained_together
 from ranktrees.sharing import Share
 
 DEALINGS = ("contiguous", "uneven", "one empty", "permuted")
@@ -378,6 +379,23 @@ def test_ranks_must_have_the_same_parameters(rows):
             model.fit(X, y, qid=qid + 1000 * ranks.rank)
 
     together(2, train)
+
+
+def test_ranks_compare_their_models_and_not_what_they_have_done_with_them(rows):
+    X, y, qid, _ = rows
+    ranker = LambdaMARTRanker(max_iter=2, random_state=0).fit(X, y, qid=qid)
+    other = clone(ranker).set_params(random_state=1).fit(X, y, qid=qid)
+
+    def end(ranks, models):
+        model = copy.deepcopy(models[ranks.rank])
+        with training_with(ranks), trained_together(model):
+            if ranks.rank == 0:
+                model.predict(X)
+                assert model.ensemble_.depth > 0
+
+    together(2, lambda ranks: end(ranks, [ranker, ranker]))
+    with pytest.raises(ValueError, match=r"the model is .* on rank 0 and .* on rank 1"):
+        together(2, lambda ranks: end(ranks, [ranker, other]))
 
 
 def test_categories_are_those_of_all_ranks(rows):

@@ -21,7 +21,6 @@ from joblib.parallel import get_active_backend
 
 from ranktrees.spelling import readable, spelt
 
-OPERATIONS = ("sum", "max", "min")
 SUMMED = 1 << 12  # values that are Python's at a time
 STEPS = 1 << 1074  # from 0 to 1, by which doubles are apart at least
 
@@ -37,6 +36,27 @@ class RankError(RuntimeError):
     ...
     ranktrees.communicator.RankError: rank 1 failed at tree 3: ValueError: boom
     """
+
+
+def cause_of(errors):
+    """The error to raise where ranks have failed together: the first that is no echo of another rank's.
+
+    Parameters
+    ----------
+    errors : list of Exception
+        Of ranks, in their order.
+
+    Returns
+    -------
+    error : Exception
+
+    Examples
+    --------
+    >>> from ranktrees.communicator import RankError, cause_of
+    >>> cause_of([RankError("rank 1 failed"), KeyError("boom")])
+    KeyError('boom')
+    """
+    return next((error for error in errors if not isinstance(error, RankError)), errors[0])
 
 
 class Communicator:

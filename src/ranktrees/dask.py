@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from joblib import register_parallel_backend
 
-from ranktrees.communicator import RankError
+from ranktrees.communicator import RankError, cause_of
 from ranktrees.sockets import SocketCommunicator
 
 try:
@@ -120,7 +120,7 @@ class DaskRows(DaskDistributedBackend):
                     )
                 errors = self._errors(futures)
                 if errors:
-                    raise next((error for error in errors if not isinstance(error, RankError)), errors[0])
+                    raise cause_of(errors)
                 return self.client.gather(futures)
             finally:
                 self.client.cancel(futures)

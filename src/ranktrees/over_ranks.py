@@ -162,8 +162,6 @@ class FullOverRanks(LinesOverRanks, FullSearch):
     Features are dealt to ranks so that each has about as many cells.
     """
 
-    few_rows = 0
-
     def __init__(self, communicator, codes, mapper, packing, constraints, prices, order, *rest):
         super().__init__(communicator, codes, mapper, packing, constraints, prices, order, *rest)
         self.order = order

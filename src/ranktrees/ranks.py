@@ -11,7 +11,6 @@ import warnings
 from contextlib import contextmanager
 from numbers import Integral
 
-import joblib
 import numpy as np
 from sklearn.utils._indexing import _safe_indexing
 
@@ -45,7 +44,7 @@ def trained_together(estimator):
         yield communicator
         if not communicator.alone:
             communicator.at("the end")
-            communicator.agree(**{"the model": joblib.hash(estimator.ensemble_.__getstate__())})
+            communicator.agree(**{"the model": estimator.ensemble_.digest()})
         remove_checkpoint(estimator.checkpoint, communicator)
 
 

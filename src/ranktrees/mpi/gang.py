@@ -24,7 +24,7 @@ from collections import deque
 from concurrent.futures import Future
 from pathlib import Path
 
-from ranktrees.communicator import RankError
+from ranktrees.communicator import RankError, cause_of
 from ranktrees.mpi.launching import ADDRESS, KEY, default_launcher
 from ranktrees.mpi.parcels import BUSY, DONE, ENDED, FAILED, Packer, Parcel, Sender
 from ranktrees.sockets import callers, hang_up
@@ -190,7 +190,7 @@ class Gang:
             self.end(RankError("the driver was interrupted"))
             raise
         if errors:
-            raise next((error for error in errors if not isinstance(error, RankError)), errors[0])
+            raise cause_of(errors)
         return [future.result() for future in futures]
 
     def close(self):
