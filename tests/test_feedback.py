@@ -305,6 +305,7 @@ def test_agreement():
         ({"pair_weight": [1.0, np.nan]}, "pair_weight holds nan at pair 1"),
         ({"pair_weight": [np.inf, 1.0]}, "pair_weight holds inf at pair 0"),
         ({"pair_weight": [0, 0]}, "every weight is zero"),
+        ({"pair_weight": [1e308, 1e308]}, "pair_weight adds up to more than a float holds"),
         ({"pair_weight": ["a", "b"]}, "pair_weight could not be turned into numbers"),
         ({"pair_target": [0.5, 1.5]}, "pair_target holds 1.5 at pair 1"),
         ({"pairs": None, "pair_weight": [1.0]}, "pair_weight is given, but no pairs"),

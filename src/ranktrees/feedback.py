@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from ranktrees.communicator import ALONE
+
 __all__ = ["Feedback", "Preferences", "pairs_among", "preference_accuracy_score"]
 
 HIGHEST_POSITION = 1 << 20
@@ -273,6 +275,11 @@ def checked_pairs(pairs, pair_weight, pair_target, n_rows, suffix=""):
     if not weights.any():
         raise ValueError(
             f"pair_weight{suffix}: every weight is zero; expected at least one above zero: leave it out."
+        )
+    if math.isinf(ALONE.exact_sum(weights)):
+        raise ValueError(
+            f"pair_weight{suffix} adds up to more than a float holds; expected a finite sum: scale it to a "
+            "smaller range."
         )
     return pairs, weights, targets
 
