@@ -200,7 +200,8 @@ class BinMapper:
         Raises
         ------
         ValueError
-            If a categorical feature has more than 255 distinct values, or an argument is out of its range.
+            If a categorical feature has more than 255 distinct values or an infinite one, or an argument is
+            out of its range.
             What all ranks say together, such as the former, is refused on each.
 
         Examples
@@ -250,6 +251,12 @@ class BinMapper:
                     f"categorical feature {feature} has {n_edges} distinct values; at most "
                     f"{MOST_BINS} can be told apart. Merge rare categories, or do not declare it "
                     "categorical."
+                )
+            if known and not np.isfinite(edges).all():
+                raise ValueError(
+                    f"categorical feature {feature} of X holds {edges[~np.isfinite(edges)][0]:g}; expected "
+                    "finite numbers: give that category one, make it NaN where it is missing, or leave the "
+                    "feature out of categorical_features."
                 )
             cuts.append(edges[:0] if known else edges)
             categories.append(edges if known else None)
