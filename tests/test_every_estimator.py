@@ -854,6 +854,15 @@ def test_out_of_bag_scores_by_hand(unit, rows):
         make(RandomForestRanker, oob_score=True, bootstrap=False).fit(X, y, qid=qid)
 
 
+@pytest.mark.parametrize("warm_start", [False, True])
+def test_out_of_bag_scores_are_of_the_last_fit(warm_start, rows):
+    X, y, qid = rows
+    model = make(RandomForestRanker, 4, oob_score=True).fit(X, y, qid=qid)
+    model.set_params(oob_score=False, n_estimators=5, warm_start=warm_start).fit(X, y, qid=qid)
+    assert not hasattr(model, "oob_score_")
+    assert not hasattr(model, "oob_prediction_")
+
+
 # ---------------------------------------------------------------------------------------------- constraints
 
 

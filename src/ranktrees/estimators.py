@@ -1306,6 +1306,7 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
                 callbacks=file.followed_by(watchers, so_far),
                 ensemble_of=ensemble_of,
             )
+        self._forget_scores()
         if self.oob_score:
             self._score_out_of_bag(data, own, before.base, sums, counts, n_threads)
         self._seed_, self._fitted_costs = seed, costs
