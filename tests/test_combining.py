@@ -320,7 +320,11 @@ def columns_of(X):
     return [(f"x{column}", Column(column)) for column in range(X.shape[1])]
 
 
-@pytest.mark.parametrize("measure", ["ndcg@5", "map", Worse()])
+def first_label(labels, scores):
+    return float(labels[np.argmax(scores)])
+
+
+@pytest.mark.parametrize("measure", ["ndcg@5", "map", Worse(), first_label])
 @pytest.mark.parametrize("form", ["convex", "additive"])
 def test_weights_are_never_worse_and_rise_with_repeats(form, measure, rows):
     X, y, qid = rows
@@ -449,6 +453,8 @@ def test_refined_weights_never_lower_the_measure(measure, rows):
     assert all(np.ptp(of_tree) < 1e-12 for of_tree in np.split(ratio, refined.tree_offsets[1:-1]))
     with pytest.raises(ValueError, match="n_repeats"):
         refine_weights(ranker.ensemble_, X, y, qid=qid, n_repeats=0)
+    with pytest.raises(TypeError, match=r"ensemble is a LambdaMARTRanker; .* pass its ensemble_"):
+        refine_weights(ranker, X, y, qid=qid)
 
 
 @pytest.mark.parametrize("loss", ["ranknet", "gbrank"])

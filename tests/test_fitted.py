@@ -249,9 +249,13 @@ def test_what_is_no_average_of_trees_is_refused(rows, models):
             ValueError,
             "have seen other features each",
         ),
+        (models[0], TypeError, "models is a .*; expected several fitted models: pass a list"),
+        (models[0].ensemble_, TypeError, "models is a Ensemble; expected several fitted models"),
     ):
         with pytest.raises(error, match=message):
             EnsembleRanker.average(members)
     for weights in ([1.0], [1.0, -1.0, 0.0], [np.nan, 1.0, 1.0]):
         with pytest.raises(ValueError, match="weights"):
             EnsembleRanker.average(models, weights)
+    with pytest.raises(ValueError, match=r"weights=\[1.0, -1.0\]; expected .* a sum other than 0"):
+        EnsembleRanker.average(models[:2], [1.0, -1.0])

@@ -45,7 +45,7 @@ class BlendRanker(ScoredByMeasure, MetaEstimatorMixin, RegressorMixin, _BaseComp
         :math:`(1 - w)\,a + w\,b`, by which weights are at least 0 and sum to 1; or as in :math:`a + w\,b`.
     interval : pair of float, default=None
         The lowest and the highest :math:`w`. None is (0, 1) in the convex and (0.1, 5) in the additive form.
-    measure : str or Measure, default="ndcg@10"
+    measure : str, Measure or callable, default="ndcg@10"
         What the weights are to make high, and what `score` returns: a measure of the order of rows.
     n_repeats : int, default=10
         The highest number of rounds.
@@ -101,7 +101,7 @@ class BlendRanker(ScoredByMeasure, MetaEstimatorMixin, RegressorMixin, _BaseComp
         "estimators": [list],
         "form": [StrOptions(set(FORMS))],
         "interval": ["array-like", None],
-        "measure": [str, Measure],
+        "measure": [str, Measure, callable],
         "n_repeats": [Interval(Integral, 1, None, closed="left")],
         "cv": ["cv_object", StrOptions({"prefit", "train"})],
         "n_jobs": [Integral, None],

@@ -343,6 +343,8 @@ def refine_weights(
 
     Raises
     ------
+    TypeError
+        If ``ensemble`` is something else.
     ValueError
         As of `optimal_weight`, and for a number of rounds below 1.
 
@@ -364,6 +366,11 @@ def refine_weights(
     >>> after >= before
     True
     """
+    if not isinstance(ensemble, Ensemble):
+        raise TypeError(
+            f"ensemble is a {type(ensemble).__name__}; expected an Ensemble: of a fitted estimator of trees "
+            "pass its ensemble_."
+        )
     if not isinstance(n_repeats, Integral) or n_repeats < 1:
         raise ValueError(f"n_repeats must be a whole number >= 1, got {n_repeats!r}")
     measure, n_threads = as_measure(measure), effective_n_threads(n_jobs)

@@ -1,5 +1,6 @@
 """What a fitted estimator of trees does: predict, rank, score; and ensembles as an estimator."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import islice
 from numbers import Integral
@@ -591,13 +592,13 @@ class EnsembleRanker(FittedTrees, RegressorMixin, BaseEstimator):
         Raises
         ------
         TypeError
-            If a model is no estimator of trees of this library.
+            If a model is no estimator of trees of this library, or is given alone rather than in a list.
         NotFittedError
             If one is not fitted.
         ValueError
-            If the models have other columns, or a mean of their predictions is no sum over trees: where
-            boosting started from another kind of model, with a Poisson or logistic loss, and where features
-            were drawn for each model.
+            If the weights are not one finite number for each, or sum to 0; if the models have other columns,
+            or a mean of their predictions is no sum over trees: where boosting started from another kind of
+            model, with a Poisson or logistic loss, and where features were drawn for each model.
 
         Examples
         --------
@@ -620,9 +621,7 @@ class EnsembleRanker(FittedTrees, RegressorMixin, BaseEstimator):
                     f"models have the columns {names} and {list(each.feature_names_in_)}; expected the same."
                 )
         levels = joined_levels(getattr(each, "_category_levels", {}) for each in own)
-        weights = np.ones(len(own)) if weights is None else np.asarray(weights, np.float64)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            shares = weights / weights.sum()
+        shares = _shares(weights, len(own))
         ensemble = Ensemble.joined([respelt(each, levels) for each in own], shares)
         return cls(ensemble, feature_names=names, category_levels=levels or None, **parameters)
 
@@ -699,10 +698,25 @@ def _members(models, weights):
                     "max_features=1.0 and bootstrap_features=False."
                 )
         return around, models.estimators_, weights
+    if not isinstance(models, Iterable) or own_model(models) is not None:
+        raise TypeError(
+            f"models is a {type(models).__name__}; expected several fitted models: pass a list of them."
+        )
     models = list(models)
     if not models:
         raise ValueError("models is empty; expected at least one fitted model.")
     return [], models, weights
+
+
+def _shares(weights, n_models):
+    """float64[n_models]: weights, scaled so that they sum to 1."""
+    weights = np.ones(n_models) if weights is None else np.asarray(weights, np.float64)
+    if weights.shape != (n_models,) or not np.isfinite(weights).all() or weights.sum() == 0:
+        raise ValueError(
+            f"weights={weights.tolist()}; expected a finite number for each of the {n_models} models, and a "
+            "sum other than 0: a mean divides by it."
+        )
+    return weights / weights.sum()
 
 
 def _averaged(model):
