@@ -7,6 +7,8 @@ import pandas as pd
 import polars as pl
 import pytest
 from sklearn.base import clone, is_classifier
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, log_loss, roc_auc_score
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -15,13 +17,19 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ranktrees import (
+    BlendRanker,
     EarlyExit,
     HistGBRTClassifier,
     HistGBRTRegressor,
+    ModelFeatures,
+    OrdinalRanker,
     QueryKFold,
     as_measure,
     make_ranking,
+    pick_early_exit,
+    query_scorer,
 )
+from ranktrees.meta import scores_by
 
 SMALL = {"max_iter": 8, "max_leaf_nodes": 8, "random_state": 0, "n_jobs": 1}
 
@@ -199,6 +207,77 @@ def test_boosting_from_the_odds_of_another_classifier(fitted, rows):
     start = LogisticRegression().fit(X, relevant).decision_function(X)
     np.testing.assert_allclose(model.decision_function(X, n_trees=0), start)
     assert model.score(X, relevant) > accuracy_score(relevant, start > 0)
+
+
+# ------------------------------------------------------------------------------------- by what rows rank
+
+
+def second(model, X):
+    return model.predict_proba(X)[:, 1]
+
+
+# What ranks rows, by the fitted model; in a fold, too.
+RANKED_BY = {
+    "ours": (make(), HistGBRTClassifier.decision_function),
+    "ours, in a pipeline": (
+        make_pipeline(StandardScaler(), make()),
+        lambda model, X: model.decision_function(X),
+    ),
+    "odds": (LogisticRegression(), LogisticRegression.decision_function),
+    "probabilities": (RandomForestClassifier(5, random_state=0), second),
+    "not a classifier": (OrdinalRanker(make()), OrdinalRanker.predict),
+}
+each_kind = pytest.mark.parametrize("kind", RANKED_BY)
+
+
+@each_kind
+def test_everything_ranks_by_the_same_scores(kind, rows):
+    X, relevant, qid = rows[0].astype(np.float64), *rows[1:]
+    (model, ranked_by), y = RANKED_BY[kind], pd.Series(relevant, index=pd.Index(qid, name="qid"))
+    model = clone(model).fit(X, y)
+    scores = ranked_by(model, X)
+    assert len(np.unique(scores)) > 4
+    assert scores_by(FrozenEstimator(model), X).tolist() == scores.tolist()
+    ndcg = as_measure("ndcg@5")(relevant, scores, qid=qid)
+    assert query_scorer("ndcg@5")(model, X, y) == ndcg
+    blend = BlendRanker([("one", model)], cv="prefit", measure="ndcg@5").fit(X, y)
+    assert blend.value_ == ndcg
+    np.testing.assert_array_equal(blend.predict(X), scores)
+    said = ModelFeatures(model, keep=False, cv="prefit").fit_transform(X)
+    np.testing.assert_array_equal(said[:, 0], scores)
+    started = make(init=model).fit(X, y)
+    np.testing.assert_array_equal(started.decision_function(X, n_trees=0), scores)
+
+
+@pytest.mark.parametrize("kind", NAMES)
+def test_scorers_and_exits_know_the_classes_by_any_name(kind, rows):
+    X, relevant, qid = rows
+    y = pd.Series(np.array(NAMES[kind])[relevant.astype(int)], index=pd.Index(qid, name="qid"))
+    model = make(measure="auc").fit(X, y)
+    assert query_scorer("auc")(model, X, y) == model.score(X, y)
+    picked = pick_early_exit(model, X, y, measure="auc", tolerated_loss=0.05)
+    assert picked.full_score == model.score(X, y)
+    assert picked.score == pytest.approx(model.score(X, y, early_exit=picked.early_exit))
+    assert picked.share_saved > 0
+
+
+def test_of_more_classes_the_class_ranks_in_every_fold(rows):
+    X, relevant, qid = rows
+    y = np.where(qid == 2, 5.0, relevant)  # a class that one fold has not seen
+    model = LogisticRegression().fit(X, y)
+    assert scores_by(model, X).tolist() == model.predict(X).tolist()
+    labels = pd.Series(y, index=pd.Index(qid, name="qid"))
+    assert query_scorer("ndcg@5")(model, X, labels) == as_measure("ndcg@5")(y, model.predict(X), qid=qid)
+    folds = {"cv": QueryKFold(30)}
+    told = ModelFeatures(LogisticRegression(), keep=False, **folds).fit_transform(X, y, qid=qid)
+    assert set(np.unique(told)) <= {0.0, 1.0, 5.0}
+    started = HistGBRTRegressor(init=LogisticRegression(), init_cv=folds["cv"], **SMALL).fit(X, y, qid=qid)
+    assert started.init_scores_.tolist() == told[:, 0].tolist()
+    blend = BlendRanker([("one", LogisticRegression())], measure="ndcg@5", **folds).fit(X, y, qid=qid)
+    assert blend.value_ == as_measure("ndcg@5")(y, told[:, 0], qid=qid)
+    words = np.array(["bad", "good", "perfect"])[np.searchsorted([0, 1, 5], y)]
+    with pytest.raises(ValueError, match=r"LogisticRegression\.predict gave .* dtype <U7.* one finite"):
+        scores_by(LogisticRegression().fit(X, words), X)
 
 
 def test_wrong_labels_say_what_to_do(rows):

@@ -16,7 +16,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from ranktrees.combining import FORMS, checked_interval, curve_of
 from ranktrees.measures import Measure, as_measure
-from ranktrees.meta import ScoredByMeasure, scores_by
+from ranktrees.meta import ScoredByMeasure, score_method, scores_by
 from ranktrees.model_selection import fitted_clone, folds_of_rows
 from ranktrees.parallel import effective_n_threads
 from ranktrees.validation import check_columns, check_fit, is_fitted, unchanged_on_failure
@@ -39,7 +39,8 @@ class BlendRanker(ScoredByMeasure, MetaEstimatorMixin, RegressorMixin, _BaseComp
     ----------
     estimators : list of (str, estimator)
         The rankers, each with a name: anything with ``fit`` and ``predict``, or only ``predict``, if
-        ``cv="prefit"``.
+        ``cv="prefit"``. The score of a row is what ``predict`` says, a number; of a classifier of two classes
+        its ``decision_function``, where it has one, or the probability of the second class.
     form : {"convex", "additive"}, default="convex"
         Beside the sum :math:`a` of the others, a ranker with scores :math:`b` gets a weight :math:`w` as in
         :math:`(1 - w)\,a + w\,b`, by which weights are at least 0 and sum to 1; or as in :math:`a + w\,b`.
@@ -231,10 +232,11 @@ class BlendRanker(ScoredByMeasure, MetaEstimatorMixin, RegressorMixin, _BaseComp
             )
         if isinstance(self.cv, str):
             return np.column_stack([scores_by(model, X) for model in self.estimators_])
+        methods = [score_method(model) for model in self.estimators_]
         folds = folds_of_rows(self.cv, X, y, queries, stratify=False)
         said = Parallel(n_jobs=self.n_jobs)(
-            delayed(_scores_of_fold)(model, X, y, sample_weight, queries, *fold)
-            for model in models
+            delayed(_scores_of_fold)(model, X, y, sample_weight, queries, *fold, method)
+            for model, method in zip(models, methods, strict=True)
             for fold in folds
         )
         scores = np.empty((_num_samples(X), len(models)))
@@ -303,7 +305,7 @@ def _blend(scores, weights):
     return total
 
 
-def _scores_of_fold(estimator, X, y, sample_weight, queries, train, test):
+def _scores_of_fold(estimator, X, y, sample_weight, queries, train, test, method):
     """What a model fitted to the rows of ``train`` says of those of ``test``."""
     model = fitted_clone(
         estimator,
@@ -312,4 +314,4 @@ def _scores_of_fold(estimator, X, y, sample_weight, queries, train, test):
         None if sample_weight is None else _safe_indexing(sample_weight, train),
         None if queries is None else queries[train],
     )
-    return scores_by(model, _safe_indexing(X, test))
+    return scores_by(model, _safe_indexing(X, test), method)

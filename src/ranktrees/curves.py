@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ranktrees.measures import Measure, as_measure
+from ranktrees.meta import score_method, staged_scores_by
 from ranktrees.parallel import effective_n_threads
 from ranktrees.plotting import axes_or_new
 from ranktrees.validation import check_score
@@ -136,8 +137,8 @@ def score_curves(model, sets=None, measures="ndcg@10", *, every=1):
     Parameters
     ----------
     model : estimator
-        Fitted, with ``staged_predict`` or, a classifier, ``staged_decision_function``: one of this library,
-        or another.
+        Fitted, with ``staged_predict`` or, a classifier of two classes, ``staged_decision_function`` or
+        ``staged_predict_proba``: one of this library, or another.
     sets : dict of str to tuple, default=None
         By name, the rows to measure on: ``(X, y)``, or ``(X, y, qid)``. The order of the rows is free, and
         ids may ride in the index of ``y``. None: what a boosted model of this library has followed while it
@@ -174,8 +175,7 @@ def score_curves(model, sets=None, measures="ndcg@10", *, every=1):
     True
     """
     check_is_fitted(model)
-    staged = getattr(model, "staged_decision_function", getattr(model, "staged_predict", None))
-    if staged is None:
+    if not hasattr(model, f"staged_{score_method(model)}"):
         raise TypeError(
             f"model is a {type(model).__name__}; expected a fitted estimator with staged_predict: of a "
             "pipeline pass the last step, and rows that the steps before it have transformed."
@@ -196,7 +196,7 @@ def score_curves(model, sets=None, measures="ndcg@10", *, every=1):
         data = check_score(model, X, y, qid=qid, read_rows=False, method="score_curves")
         grouped = slice(None) if data.order is None else data.order
         n_trees, of_set = [], []
-        for n, scores in _every(every, staged(X)):
+        for n, scores in _every(every, staged_scores_by(model, X)):
             n_trees.append(n)
             rows_by_query = data.labels, scores[grouped], data.offsets
             of_set.append([measure.mean(*rows_by_query, n_threads=n_threads) for measure in measures])

@@ -32,6 +32,7 @@ from ranktrees import scoring
 from ranktrees._core import ranking
 from ranktrees.comparing import mean_interval
 from ranktrees.measures import as_measure
+from ranktrees.meta import scores_by, staged_scores_by
 from ranktrees.parallel import effective_n_threads, threads_for
 from ranktrees.validation import check_score
 
@@ -481,7 +482,7 @@ def pick_early_exit(
     Parameters
     ----------
     ranker : estimator
-        A fitted estimator of this library.
+        A fitted estimator of this library; a classifier ranks by ``decision_function``.
     X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
         Validation rows: other queries than those of training.
     y : array-like of shape (n_rows,)
@@ -596,8 +597,9 @@ class _Trial:
         self.n_threads = effective_n_threads(ranker.n_jobs)
         grouped = slice(None) if data.order is None else data.order
         self.n_init_trees, self.n_trees = ranker.n_init_trees_, ranker._n_counted
-        self.after = {self.n_trees: ranker.predict(X)[grouped]}
-        for n_trees, scores in zip(range(1, max(at, default=0) + 1), ranker.staged_predict(X), strict=False):
+        self.after = {self.n_trees: scores_by(ranker, X)[grouped]}
+        stages = zip(range(1, max(at, default=0) + 1), staged_scores_by(ranker, X), strict=False)
+        for n_trees, scores in stages:
             if n_trees in at:
                 self.after[n_trees] = scores[grouped]
         self.full_values = self._values(self.after[self.n_trees])

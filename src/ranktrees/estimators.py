@@ -152,7 +152,8 @@ class HistGBRTRegressor(BoostedTrees, RegressorMixin, BaseEstimator):
         fitted already, also a scikit-learn ``FrozenEstimator`` of one, is used as it is, and stays so in
         clones, thus in searches and cross-validation. Where it is an estimator of trees of this library, or
         an `Ensemble`, boosting goes on from its scores, and its trees are the first of ``ensemble_``. Of any
-        other, ``decision_function``, where it has one, or ``predict``, is added to what the trees say.
+        other, ``predict`` is added to what the trees say; of a classifier of two classes
+        ``decision_function``, where it has one, or the probability of the second class.
     init_cv : "oob", int, splitter, iterable or None, default=None
         What training rows start from, where ``init`` is fitted here. None: what it says of them, though it
         has seen their labels. "oob": what the trees of a `RandomForestRanker` say of them that have not; rows
@@ -327,8 +328,8 @@ class HistGBRTClassifier(BoostedTrees, ClassifierMixin, BaseEstimator):
         One that is fitted already, also a scikit-learn ``FrozenEstimator`` of one, is used as it is, and
         stays so in clones, thus in searches and cross-validation. Where it is an estimator of trees of this
         library, or an `Ensemble`, boosting goes on from its scores, and its trees are the first of
-        ``ensemble_``. Of any other, ``decision_function``, where it has one, or ``predict``, is added to what
-        the trees say.
+        ``ensemble_``. Of any other ``decision_function``, where it has one, the probability of the second
+        class, or ``predict`` is added to what the trees say.
     init_cv : "oob", int, splitter, iterable or None, default=None
         What training rows start from, where ``init`` is fitted here. None: what it says of them, though it
         has seen their labels. "oob": what the trees of a `RandomForestRanker` say of them that have not; rows
@@ -633,8 +634,9 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
         What boosting starts from: None is 0; an estimator is fitted first. One that is fitted already, also a
         scikit-learn ``FrozenEstimator`` of one, is used as it is, and stays so in clones, thus in searches
         and cross-validation. Where it is an estimator of trees of this library, or an `Ensemble`, boosting
-        goes on from its scores, and its trees are the first of ``ensemble_``. Of any other,
-        ``decision_function``, where it has one, or ``predict``, is added to what the trees say.
+        goes on from its scores, and its trees are the first of ``ensemble_``. Of any other, ``predict`` is
+        added to what the trees say; of a classifier of two classes ``decision_function``, where it has one,
+        or the probability of the second class.
     init_cv : "oob", int, splitter, iterable or None, default=None
         What training rows start from, where ``init`` is fitted here. None: what it says of them, though it
         has seen their labels. "oob": what the trees of a `RandomForestRanker` say of them that have not; rows

@@ -1,6 +1,7 @@
 """What rankers made of other estimators share."""
 
 import numpy as np
+from sklearn.base import is_classifier
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from ranktrees.measures import as_measure
@@ -40,12 +41,74 @@ class ScoredByMeasure:
         return as_measure(self.measure).signed_mean(data.labels, scores, data.offsets, data.weights)
 
 
-def scores_by(model, X):
-    """float64[n_rows]: what a fitted model, whoever made it, says of some rows."""
-    scores = np.asarray(model.predict(X))
-    if scores.shape != (_num_samples(X),) or scores.dtype.kind not in "fiub":
+def score_method(model):
+    """The name of the method whose numbers rank rows, of a fitted model, whoever made it.
+
+    It is ``predict``; but of a classifier of two classes ``decision_function``, where it has one, or else
+    ``predict_proba``, of which the second column ranks. Where there are more classes, ``predict`` gives the
+    class, which must be a number.
+
+    Parameters
+    ----------
+    model : object
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression, Ridge
+    >>> X = [[0.0], [1.0], [2.0]]
+    >>> [score_method(model.fit(X, [0, 0, 1])) for model in (Ridge(), LogisticRegression())]
+    ['predict', 'decision_function']
+    """
+    n_classes = len(getattr(model, "classes_", ()))
+    if n_classes <= 2 and hasattr(model, "decision_function"):
+        return "decision_function"
+    if n_classes == 2 and hasattr(model, "predict_proba") and is_classifier(model):
+        return "predict_proba"
+    return "predict"
+
+
+def scores_by(model, X, method=None):
+    """What a fitted model, whoever made it, says of some rows.
+
+    Parameters
+    ----------
+    model : object
+    X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
+    method : str, default=None
+        By which method; None is `score_method`. A model of a fold, which may lack a class, is asked as that
+        of all rows is.
+
+    Returns
+    -------
+    ndarray of float64, shape (n_rows,)
+
+    Raises
+    ------
+    ValueError
+        If it is not one finite number per row.
+    """
+    method = score_method(model) if method is None else method
+    return _numbers(getattr(model, method)(X), type(model).__name__, method, _num_samples(X))
+
+
+def staged_scores_by(model, X):
+    """The same after each tree, of a model that has `score_method` in stages."""
+    method = f"staged_{score_method(model)}"
+    for said in getattr(model, method)(X):
+        yield _numbers(said, type(model).__name__, method, _num_samples(X))
+
+
+def _numbers(said, name, method, n_rows):
+    scores = np.asarray(said)
+    if method.endswith("predict_proba"):
+        scores = scores[:, 1]
+    if scores.shape != (n_rows,) or scores.dtype.kind not in "fiub" or not np.isfinite(scores).all():
         raise ValueError(
-            f"{type(model).__name__}.predict gave values of shape {scores.shape} and dtype {scores.dtype}; "
-            "expected one number per row: take a model that scores rows."
+            f"{name}.{method} gave values of shape {scores.shape} and dtype {scores.dtype}, some of them "
+            "perhaps not finite; expected one finite number per row: take a model that scores rows."
         )
     return scores.astype(np.float64)

@@ -13,14 +13,15 @@ from collections.abc import Iterator
 
 import numpy as np
 import sklearn
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 from sklearn.metrics import make_scorer
 from sklearn.model_selection import BaseCrossValidator, GroupShuffleSplit, check_cv
 from sklearn.utils import _safe_indexing, check_random_state, indexable
 from sklearn.utils.validation import _num_samples
 
 from ranktrees.measures import as_measure
-from ranktrees.validation import find_queries, hand_queries, qid_of, query_of_rows
+from ranktrees.meta import score_method
+from ranktrees.validation import class_numbers, find_queries, hand_queries, qid_of, query_of_rows
 
 __all__ = ["QueryKFold", "QueryShuffleSplit", "query_scorer", "train_test_split_by_query"]
 
@@ -285,7 +286,9 @@ def query_scorer(measure="ndcg@10"):
     -------
     scorer : callable with the signature ``scorer(estimator, X, y, sample_weight=None, **ids)``
         As `sklearn.metrics.make_scorer` makes them: it can be pickled, and be used wherever scikit-learn
-        takes `scoring`, for any estimator that predicts scores.
+        takes `scoring`, for any estimator that predicts scores. A classifier of two classes ranks by its
+        ``decision_function``, where it has one, or by its probability of the second class, which has the
+        label 1; one of more classes by the class.
 
     Raises
     ------
@@ -386,7 +389,7 @@ def fitted_clone(estimator, X, y, sample_weight, queries, **params):
 
 
 class _QueryScorer(type(make_scorer(as_measure))):  # type: ignore[misc]
-    """A scorer as `make_scorer` makes them, which also finds the query ids in the index of `X`."""
+    """A scorer as `make_scorer` makes them, which finds ids in the index of `X`, and what ranks rows."""
 
     def set_score_request(self, **requests):
         """Say which metadata the scorer asks for; it asks for the query ids unless told not to."""
@@ -395,10 +398,19 @@ class _QueryScorer(type(make_scorer(as_measure))):  # type: ignore[misc]
     def _score(self, method_caller, estimator, X, y_true, **metadata):
         if not any(metadata.get(name) is not None for name in ROUTED) and qid_of(y_true) is None:
             metadata["qid"] = qid_of(X)
-        return super()._score(method_caller, estimator, X, y_true, **metadata)
+        method = score_method(estimator)
+        if method != "predict" and is_classifier(estimator):
+            metadata["classes"] = estimator.classes_
+
+        def scores_of(estimator, _, X, **kwargs):
+            return method_caller(estimator, method, X, **kwargs)
+
+        return super()._score(scores_of, estimator, X, y_true, **metadata)
 
 
-def _mean_over_queries(y_true, y_score, *, measure, sample_weight=None, qid=None, groups=None) -> float:
+def _mean_over_queries(
+    y_true, y_score, *, measure, sample_weight=None, qid=None, groups=None, classes=None
+) -> float:
     n_rows = _num_samples(y_true)
     queries = find_queries(n_rows, {"qid": qid, "groups": groups}, {"y": y_true})
     if queries is None and n_rows > 1:
@@ -407,7 +419,10 @@ def _mean_over_queries(y_true, y_score, *, measure, sample_weight=None, qid=None
             + f" All {n_rows} rows would be scored as one query."
         )
     query_of_row = np.zeros(n_rows, np.intp) if queries is None else query_of_rows(*queries)
-    return measure(np.asarray(y_true), y_score, qid=query_of_row, sample_weight=sample_weight)
+    labels = np.asarray(y_true)
+    if classes is not None:
+        _, labels = class_numbers(labels, classes, "y")
+    return measure(labels, y_score, qid=query_of_row, sample_weight=sample_weight)
 
 
 def _queries(splitter, X, y, groups, qid) -> tuple[np.ndarray, np.ndarray]:

@@ -25,7 +25,7 @@ from sklearn.utils.validation import (
 )
 
 from ranktrees.estimators import HistGBRTRegressor
-from ranktrees.meta import scores_by
+from ranktrees.meta import score_method, scores_by
 from ranktrees.model_selection import fitted_clone, folds_of_rows
 from ranktrees.validation import (
     check_columns,
@@ -67,9 +67,10 @@ class ModelFeatures(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
     estimator : estimator
         The model: a ranker, a regressor or a classifier; fitted with ``cv="prefit"``, else not fitted.
     add : {"score", "probabilities", "cumulative"} or a sequence of them, default="score"
-        "score" is one feature: what ``estimator.predict`` says, which must be a number. "probabilities" are
-        as many as there are classes, "cumulative" one less, as :math:`P(y \le c)` is 1 for the last class;
-        both need ``predict_proba`` and ``classes_``.
+        "score" is one feature: what ``estimator.predict`` says, which must be a number; of a classifier of
+        two classes its ``decision_function``, where it has one, or the probability of the second.
+        "probabilities" are as many as there are classes, "cumulative" one less, as :math:`P(y \le c)` is 1
+        for the last class; both need ``predict_proba`` and ``classes_``.
     keep : bool, default=True
         Whether the features of the row stay in front of those added.
     prefix : str or None, default=None
@@ -319,7 +320,7 @@ class ModelFeatures(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         said = []
         wanted = self._wanted()
         if "score" in wanted:
-            score = scores_by(model, X)
+            score = scores_by(model, X, score_method(self.estimator_))
         if set(wanted) != {"score"}:
             # a fold may lack a class that all rows have
             classes = self.estimator_.classes_
@@ -747,7 +748,8 @@ def _target_probabilities(classifier, X_source, X_target, train, test):
     X = _stacked(_safe_indexing(X_source, train), X_target)
     is_target = np.repeat([0, 1], [len(train), _num_samples(X_target)])
     model, rows = clone(classifier).fit(X, is_target), _safe_indexing(X_source, test)
-    found = model.predict_proba(rows)[:, 1] if hasattr(model, "predict_proba") else scores_by(model, rows)
+    has_probabilities = hasattr(model, "predict_proba")
+    found = model.predict_proba(rows)[:, 1] if has_probabilities else scores_by(model, rows, "predict")
     if not ((found >= 0) & (found <= 1)).all():
         raise ValueError(
             f"classifier={classifier!r} gave {found.min():g} to {found.max():g}; expected probabilities: "

@@ -18,6 +18,7 @@ from ranktrees.validation.data import (
     only_pair,
 )
 from ranktrees.validation.frames import sorted_levels
+from ranktrees.validation.labels import class_numbers
 from ranktrees.validation.queries import (
     find_queries,
     hand_queries,
@@ -39,6 +40,7 @@ __all__ = [
     "check_rows",
     "check_score",
     "check_validation",
+    "class_numbers",
     "find_queries",
     "hand_queries",
     "ids_of_queries",
