@@ -18,6 +18,7 @@ from ranktrees import (
     make_ranking,
     score_curves,
 )
+from ranktrees.feedback import pairs_among
 from ranktrees.measures import ERR, NDCG, RMSE
 
 X, Y, QID = make_ranking(40, rows_per_query=10, n_features=6, random_state=0, return_X_y_qid=True)
@@ -100,6 +101,52 @@ def test_losses_and_errors_fall(scoring):
     assert followed["training", scoring][0] > followed["training", scoring][-1] > 0
     n_trees, value = followed.best("training")
     assert (n_trees, value) == (model.n_iter_, followed["training", scoring].min())
+
+
+@pytest.mark.parametrize("labels", [None, "validation", "training"])
+def test_pairs_follow_their_loss_and_labels_the_measure(labels):
+    all_pairs = np.argwhere((QID[:, None] == QID) & (Y[:, None] > Y))
+    pairs, pairs_val = (pairs_among(all_pairs, rows)[0] for rows in (TRAIN, TEST))
+    given = {"pairs": pairs, "pairs_val": pairs_val, "X_val": X[TEST], "qid_val": QID[TEST]}
+    given |= {"validation": {"y_val": Y[TEST]}, "training": {"y": Y[TRAIN]}}.get(labels, {})
+    model = LambdaMARTRanker("ranknet", max_iter=5, random_state=0).fit(X[TRAIN], qid=QID[TRAIN], **given)
+    followed = score_curves(model)
+    for name, scores in (("training", model.train_score_), ("validation", model.validation_score_)):
+        measure, sign = (NDCG @ 10, 1) if name == labels else ("loss", -1)
+        assert followed[name, measure].tolist() == (sign * scores).tolist()
+        assert followed[name, measure].min() > 0
+        n_trees, value = followed.best(name)
+        assert value == (sign * scores).tolist()[n_trees - 1]
+
+
+def test_scores_of_some_trees_are_not_kept_as_those_of_all():
+    """A warm start that follows other rows than the fit before."""
+    for before, after in (({}, HELD_OUT), (HELD_OUT, {})):
+        model = fitted(LambdaMARTRanker(max_iter=4, warm_start=True, random_state=0), **before)
+        model = fitted(model.set_params(max_iter=8), **after)
+        assert model.validation_score_.tolist() == []
+        with pytest.raises(ValueError, match="the model has followed nothing"):
+            score_curves(model)
+    model = fitted(LambdaMARTRanker(max_iter=4, warm_start=True, verbose=1, random_state=0))
+    model = fitted(model.set_params(max_iter=8), **HELD_OUT)
+    assert list(score_curves(model).values) == [("training", NDCG @ 10)]
+    assert len(score_curves(model)["training", "ndcg@10"]) == model.n_iter_
+
+
+def test_curves_that_there_are_not_are_told_from_those_that_there_are():
+    model = fitted(LambdaMARTRanker(max_iter=3, random_state=0), **HELD_OUT)
+    curves = score_curves(model)
+    there_are = r"expected one of those there are \(training, NDCG @ 10; validation, NDCG @ 10\)"
+    for ask in (
+        lambda: curves["validation", "err"],
+        lambda: curves.best("validation", "err"),
+        lambda: curves.best("test"),
+        lambda: curves.plot("err"),
+    ):
+        with pytest.raises(KeyError, match=f"there is no curve of .*(ERR|test); {there_are}"):
+            ask()
+    with pytest.raises(ValueError, match="the model has followed nothing"):
+        score_curves(GradientBoostingRegressor(n_estimators=2).fit(X, Y))
 
 
 # ---- plots -----------------------------------------------------------------------------------------

@@ -59,7 +59,7 @@ class ScoreCurves:
 
     def __getitem__(self, key):
         name, measure = key
-        return self.values[name, _measure_or_loss(measure)]
+        return self.values[self._keys(name, measure)[0]]
 
     def __repr__(self):
         kept = f", {self.kept} kept" if self.kept < self.n_trees[-1] else ""
@@ -78,15 +78,20 @@ class ScoreCurves:
         name : str
             Of the set of rows.
         measure : str or Measure, default=None
-            None is the first of the measures.
+            None is the first of those of the set.
 
         Returns
         -------
         n_trees : int
         value : float
+
+        Raises
+        ------
+        KeyError
+            If there is no such curve; the message lists those there are.
         """
-        measure = self._measure(measure)
-        values = self.values[name, measure]
+        key = self._keys(name, measure)[0]
+        measure, values = key[1], self.values[key]
         is_error = measure == "loss" or not measure.greater_is_better
         best = int(np.nanargmin(values) if is_error else np.nanargmax(values))
         return int(self.n_trees[best]), float(values[best])
@@ -111,10 +116,12 @@ class ScoreCurves:
         ------
         ImportError
             If matplotlib is not installed.
+        KeyError
+            If there is no curve of the measure; the message lists those there are.
         """
+        keys = self._keys(measure=measure)
         ax = axes_or_new(ax)
-        measure = self._measure(measure)
-        for name in dict.fromkeys(name for name, other in self.values if other == measure):
+        for name, measure in keys:
             (line,) = ax.plot(self.n_trees, self.values[name, measure], **({"label": name} | style))
             ax.plot(*self.best(name, measure), "o", color=line.get_color())
         if self.kept < self.n_trees[-1]:
@@ -123,8 +130,22 @@ class ScoreCurves:
         ax.legend()
         return ax
 
-    def _measure(self, measure):
-        return next(iter(self.values))[1] if measure is None else _measure_or_loss(measure)
+    def _keys(self, name=None, measure=None):
+        """The curves of a set, None of all, and of a measure, None of the first that they have."""
+        keys = [key for key in self.values if name in (None, key[0])]
+        if measure is not None:
+            measure = _measure_or_loss(measure)
+        elif keys:
+            measure = keys[0][1]
+        keys = [key for key in keys if key[1] == measure]
+        if not keys:
+            wanted = ", ".join(str(one) for one in (name, measure) if one is not None)
+            there_are = "; ".join(f"{name}, {measure}" for name, measure in self.values)
+            raise KeyError(
+                f"there is no curve of {wanted}; expected one of those there are ({there_are}): for others "
+                "pass score_curves sets and measures."
+            )
+        return keys
 
 
 def _measure_or_loss(measure):
@@ -142,8 +163,8 @@ def score_curves(model, sets=None, measures="ndcg@10", *, every=1):
     sets : dict of str to tuple, default=None
         By name, the rows to measure on: ``(X, y)``, or ``(X, y, qid)``. The order of the rows is free, and
         ids may ride in the index of ``y``. None: what a boosted model of this library has followed while it
-        was fitted, which is one measure (``scoring``), on its training and validation rows, also of trees
-        that early stopping has cut off.
+        was fitted, which is one measure (``scoring``) or the loss, on its training and validation rows, also
+        of trees that early stopping has cut off.
     measures : str, Measure or sequence of them, default="ndcg@10"
         What to measure, with ``sets``.
     every : int, default=1
@@ -220,18 +241,19 @@ def _every(every, stages):
 
 def _followed(model, every):
     """The curves that a model of ours has recorded."""
-    scores = {
-        "training": getattr(model, "train_score_", ()),
-        "validation": getattr(model, "validation_score_", ()),
-    }
+    follows_loss = getattr(model, "_follows_loss", {})
+    attributes = {"training": "train_score_", "validation": "validation_score_"}
+    scores = {name: getattr(model, attributes[name]) for name in follows_loss}
     scores = {name: of_rounds for name, of_rounds in scores.items() if len(of_rounds)}
     if not scores:
         raise ValueError(
             "sets is None, but the model has followed nothing: fit it with validation rows or "
             'early_stopping=True, or pass rows to measure on, such as sets={"test": (X, y, qid)}.'
         )
-    measure = _measure_or_loss(model._scoring())
-    sign = -1.0 if measure == "loss" or not measure.greater_is_better else 1.0
-    n_trees = np.array([n for n, _ in _every(every, scores["training"])])
-    values = {(name, measure): sign * of_rounds[n_trees - 1] for name, of_rounds in scores.items()}
+    n_trees = np.array([n for n, _ in _every(every, range(model.n_iter_))])
+    values = {}
+    for name, of_rounds in scores.items():
+        measure = "loss" if follows_loss[name] else as_measure(model._scoring())
+        sign = -1.0 if measure == "loss" or not measure.greater_is_better else 1.0
+        values[name, measure] = sign * of_rounds[n_trees - 1]
     return ScoreCurves(n_trees, values, model.best_iteration_)

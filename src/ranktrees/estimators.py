@@ -182,7 +182,7 @@ class HistGBRTRegressor(BoostedTrees, RegressorMixin, BaseEstimator):
     best_iteration_ : int
         The number of trees kept: after early stopping those up to the best validation score.
     train_score_, validation_score_ : ndarray of float64
-        The followed score after each tree; empty where nothing was followed.
+        The followed score after each tree; empty where not all trees were followed.
     feature_importances_ : ndarray of float64, shape (n_features,)
     n_features_in_ : int
     feature_names_in_ : ndarray of str
@@ -360,7 +360,7 @@ class HistGBRTClassifier(BoostedTrees, ClassifierMixin, BaseEstimator):
     best_iteration_ : int
         The number of trees kept: after early stopping those up to the best validation score.
     train_score_, validation_score_ : ndarray of float64
-        The followed score after each tree; empty where nothing was followed.
+        The followed score after each tree; empty where not all trees were followed.
     feature_importances_ : ndarray of float64, shape (n_features,)
     n_features_in_ : int
     feature_names_in_ : ndarray of str
@@ -665,8 +665,8 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
     best_iteration_ : int
         The number of trees kept: after early stopping those up to the best validation score.
     train_score_, validation_score_ : ndarray of float64
-        The followed score after each tree; empty where nothing was followed. Of rows without labels it
-        is minus the loss of their pairs.
+        The followed score after each tree; empty where not all trees were followed. Of rows without labels
+        it is minus the loss of their pairs.
     propensities_, unclicked_propensities_ : ndarray of float64, shape (n_positions,)
         Where ``position`` was given: how much more often rows at a position are clicked, or not, than at the
         first, whatever is shown there (t+ and t- of `objectives.LambdaMART`); NaN where no pair tells.

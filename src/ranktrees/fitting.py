@@ -592,6 +592,8 @@ class BoostedTrees(TreeEnsembleEstimator):
         train_scores = [*so_far.train_scores, *train_scores]
         if len(train_scores) < n_trees:  # not followed from the first tree on
             train_scores = []
+        sets = {"training": train, "validation": validation}
+        self._follows_loss = {name: of is not None and of.measure is None for name, of in sets.items()}
         self._seed_, self._fitted_costs = seed, costs
         self._keep_of(bound)
         self.train_score_ = np.array(train_scores)
