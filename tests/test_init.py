@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 import sklearn
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.ensemble import BaggingRegressor
@@ -271,6 +272,19 @@ def test_boosting_from_scores_out_of_fold(kind, weighted, rows):
     again = make(init=Given(lambda X: model.init_scores_)).fit(X, y, qid=qid, **weights)
     boosted = model.ensemble_.after(model.n_init_trees_)
     assert trees(boosted) == trees(again.ensemble_)
+
+
+@pytest.mark.filterwarnings("ignore:Constructing a DIA matrix")
+@pytest.mark.parametrize("form", [sp.coo_matrix, sp.bsr_array, sp.dia_array])
+@pytest.mark.parametrize(
+    "settings", [{}, {"init_cv": 3}, {"early_stopping": True}], ids=["plain", "init_cv", "stopping"]
+)
+def test_rows_in_any_order_in_every_sparse_format(settings, form, rows):
+    X, y, qid = sp.csr_array(np.nan_to_num(rows[0])), *rows[1:]
+    for init, ids in ((Ridge(), {"qid": qid}), (Ridge(), {}), (FOREST, {"qid": qid})):
+        model, other = (make(init=init, **settings).fit(matrix, y, **ids) for matrix in (X, form(X)))
+        assert other.ensemble_.digest() == model.ensemble_.digest()
+        np.testing.assert_array_equal(other.predict(form(X)), model.predict(X))
 
 
 def test_folds_are_those_of_the_rows_as_they_came(rows):

@@ -563,3 +563,15 @@ def test_every_kind_of_matrix_is_the_same(inside, rows):
         np.testing.assert_array_equal(
             OrdinalRanker(INSIDE[inside]).fit(form(X), y, qid=qid).predict(form(X)), ranker.predict(X)
         )
+
+
+@pytest.mark.filterwarnings("ignore:Constructing a DIA matrix")
+@pytest.mark.parametrize("form", [sp.coo_matrix, sp.bsr_array, sp.dia_array])
+def test_rows_in_any_order_in_every_sparse_format(form, rows):
+    X, y, qid = (array[np.random.default_rng(0).permutation(len(rows[1]))] for array in rows)
+    X = sp.csr_array(X)
+    settings = {"scoring": "least_squares", "validation_fraction": 0.2, "random_state": 0}
+    ranker, other = (
+        OrdinalRanker(INSIDE["classifier"], **settings).fit(matrix, y, qid=qid) for matrix in (X, form(X))
+    )
+    np.testing.assert_array_equal(other.predict(X), ranker.predict(X))

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone, is_classifier
-from sklearn.utils import check_random_state
+from sklearn.utils import check_random_state, indexable
 from sklearn.utils._indexing import _safe_indexing
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -669,7 +669,8 @@ class BoostedTrees(TreeEnsembleEstimator):
                 f"init is a {name} that is to be fitted here, but y is None; expected labels for it, too, or "
                 "one that is fitted already."
             )
-        rows = X if data.order is None else _safe_indexing(X, data.order)
+        rows = indexable(X)[0]
+        rows = rows if data.order is None else _safe_indexing(rows, data.order)
         own = own_model(self.init)
         asks = data.qid_given or (own is not None and own._wants_queries)  # of our own rows it need not warn
         queries = data.query_of_row if asks else None

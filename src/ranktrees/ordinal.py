@@ -24,7 +24,7 @@ import numpy as np
 import sklearn
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clone, is_classifier
 from sklearn.ensemble._base import _set_random_states
-from sklearn.utils import ClassifierTags, check_random_state, get_tags
+from sklearn.utils import ClassifierTags, check_random_state, get_tags, indexable
 from sklearn.utils._indexing import _safe_indexing
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
@@ -299,7 +299,7 @@ class OrdinalRanker(ScoredByMeasure, MetaEstimatorMixin, RegressorMixin, BaseEst
 
 def _rows_of(X, data):
     """The rows of `data`, in internal order, as the user's kind of matrix."""
-    return X if data.order is None else _safe_indexing(X, data.order)
+    return X if data.order is None else _safe_indexing(indexable(X)[0], data.order)
 
 
 def _with_index_of(y, event, data):
