@@ -14,7 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
-from sklearn.ensemble import ExtraTreesClassifier
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.ensemble import BaggingRegressor, ExtraTreesClassifier, VotingRegressor
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, RidgeClassifier
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
 from sklearn.neighbors import KNeighborsClassifier
@@ -23,13 +25,16 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from ranktrees import (
+    BlendRanker,
     HistGBRTClassifier,
     HistGBRTRegressor,
     LambdaMARTRanker,
     MissingQueryWarning,
+    ModelFeatures,
     OrdinalRanker,
     QueryKFold,
     RandomForestRanker,
+    WithSourceRows,
     as_measure,
     make_ranking,
     query_scorer,
@@ -467,6 +472,23 @@ def test_estimators_that_give_no_probabilities_are_refused(rows):
     X, y, qid = rows
     with pytest.raises(ValueError, match=r"LambdaMARTRanker.*HistGBRTClassifier"):
         OrdinalRanker(LambdaMARTRanker()).fit(X, y, qid=qid)
+    ranker = LambdaMARTRanker(max_iter=2)
+    for around in (
+        make_pipeline(StandardScaler(), ranker),
+        GridSearchCV(make_pipeline(ranker), {"lambdamartranker__max_iter": [2]}),
+        FrozenEstimator(ranker),
+        BaggingRegressor(ranker),
+        VotingRegressor([("a", LinearRegression()), ("b", ranker)]),
+        BlendRanker([("a", LinearRegression()), ("b", ranker)]),
+        TransformedTargetRegressor(ranker),
+        WithSourceRows(ranker),
+    ):
+        with pytest.raises(ValueError, match=f"a {type(around).__name__} around a LambdaMARTRanker,"):
+            OrdinalRanker(around).fit(X, y, qid=qid)
+    learned_from = make_pipeline(ModelFeatures(ranker, cv=2), LinearRegression())
+    ids = pd.Series(y, index=pd.Index(qid, name="qid"))
+    assert OrdinalRanker(learned_from).fit(X, ids).score(X, ids) > 0.5
+    assert OrdinalRanker(BaggingRegressor(random_state=0)).fit(X, ids).score(X, ids) > 0.5
     with pytest.raises(ValueError, match="CalibratedClassifierCV"):
         OrdinalRanker(RidgeClassifier()).fit(X, y, qid=qid)
     with pytest.raises(ValueError, match="estimator"):

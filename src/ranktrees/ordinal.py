@@ -23,7 +23,9 @@ from typing import Any
 import numpy as np
 import sklearn
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clone, is_classifier
+from sklearn.ensemble import VotingRegressor
 from sklearn.ensemble._base import _set_random_states
+from sklearn.pipeline import Pipeline
 from sklearn.utils import ClassifierTags, check_random_state, get_tags, indexable
 from sklearn.utils._indexing import _safe_indexing
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
@@ -31,6 +33,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_parameter
 
+from ranktrees.blending import BlendRanker
 from ranktrees.estimators import LambdaMARTRanker
 from ranktrees.measures import Measure, gains
 from ranktrees.meta import ScoredByMeasure
@@ -192,11 +195,14 @@ class OrdinalRanker(ScoredByMeasure, MetaEstimatorMixin, RegressorMixin, BaseEst
 
     def _require_probabilities(self):
         name = type(self.estimator).__name__
-        if isinstance(self.estimator, LambdaMARTRanker):
-            raise ValueError(
-                f"estimator is a {name}, whose scores say in what order the rows of a query come, not how "
-                "likely an event is; expected a classifier or a regressor: pass HistGBRTClassifier(), say."
-            )
+        for one in _that_predict(self.estimator):
+            if isinstance(one, LambdaMARTRanker):
+                around = "" if one is self.estimator else f" around a {type(one).__name__}"
+                raise ValueError(
+                    f"estimator is a {name}{around}, whose scores say in what order rows of a query come, "
+                    "not how likely an event is; expected a classifier or a regressor: pass "
+                    "HistGBRTClassifier(), say."
+                )
         if is_classifier(self.estimator) and not hasattr(self.estimator, "predict_proba"):
             raise ValueError(
                 f"estimator is a {name} without predict_proba; expected a classifier that gives "
@@ -300,6 +306,21 @@ class OrdinalRanker(ScoredByMeasure, MetaEstimatorMixin, RegressorMixin, BaseEst
 def _rows_of(X, data):
     """The rows of `data`, in internal order, as the user's kind of matrix."""
     return X if data.order is None else _safe_indexing(indexable(X)[0], data.order)
+
+
+def _that_predict(model):
+    """The estimators, inside one another, whose predictions are taken for probabilities."""
+    if not hasattr(model, "predict") or is_classifier(model):  # of a classifier it is predict_proba
+        return
+    yield model
+    if isinstance(model, Pipeline):
+        inside = [model.steps[-1][1]]
+    elif isinstance(model, VotingRegressor | BlendRanker):
+        inside = [one for _, one in model.estimators]
+    else:  # searches, samples, subsets of features, transformed labels
+        inside = [getattr(model, name) for name in ("estimator", "regressor") if hasattr(model, name)]
+    for one in inside:
+        yield from _that_predict(one)
 
 
 def _with_index_of(y, event, data):
