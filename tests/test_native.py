@@ -295,6 +295,22 @@ def test_huge_sizes_allocate_nothing(section, size):
         tracemalloc.stop()
 
 
+@pytest.mark.parametrize(
+    ("categories", "most"),
+    [(None, 15), ([], 15), ([1.0], 30)],
+    ids=["not categorical", "no category", "one category"],
+)
+def test_features_without_trees_take_little_memory(categories, most):
+    categories = None if categories is None else [categories] * 20_000
+    data = Ensemble.from_trees([], n_features=20_000, categories=categories).to_bytes()
+    tracemalloc.start()
+    try:
+        Ensemble.from_bytes(data)
+        assert tracemalloc.get_traced_memory()[1] < most * len(data)
+    finally:
+        tracemalloc.stop()
+
+
 def test_wrong_number_of_sections():
     head, sections = as_sections(STUMPS.to_bytes())
     with pytest.raises(ValueError, match="8 bytes too many after the last section"):

@@ -22,6 +22,9 @@ __all__ = ["Ensemble", "Tree", "Trees"]
 
 MAX_CATEGORIES = 256
 
+NOTHING = np.empty(0)  # one for all, so that a feature without categories takes no memory
+NOTHING.flags.writeable = False
+
 # Room for trees to come: so much more than those of the mean size need, but beside that for twice the nodes
 # that there are no more than for these, 470 MB.
 SPARE, AHEAD = 1.25, 1 << 23
@@ -339,8 +342,11 @@ class Ensemble:
     @cached_property
     def category_table(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """All features' categories one after another, and where each feature's begin and end."""
-        values = [np.zeros(0) if each is None else each for each in self.categories]
-        return np.concatenate(values), np.cumsum([0, *map(len, values)], dtype=np.int64)
+        values = [each for each in self.categories if each is not None and len(each)]
+        offsets = np.zeros(self.n_features + 1, np.int64)
+        sizes = (0 if each is None else len(each) for each in self.categories)
+        np.cumsum(np.fromiter(sizes, np.int64, self.n_features), out=offsets[1:])
+        return np.concatenate([NOTHING, *values]), offsets
 
     @cached_property
     def scorer(self) -> Scorer:
@@ -891,7 +897,7 @@ def _checked_category_values(feature, values):
     if not np.isfinite(values).all() or not (values[1:] > values[:-1]).all():
         raise ValueError(f"categories[{feature}] must be finite and rising, each value once")
     values.flags.writeable = False
-    return values
+    return values if len(values) else NOTHING
 
 
 def _check_nodes(nodes, tree_offsets, bitsets, categories, n_features):
@@ -905,7 +911,7 @@ def _check_nodes(nodes, tree_offsets, bitsets, categories, n_features):
         raise ValueError(f"bitsets must have shape (n, 8), got {bitsets.shape}")
 
     tidy(nodes)
-    has_categories = np.array([each is not None for each in categories], np.uint8)
+    has_categories = np.fromiter((each is not None for each in categories), np.uint8, n_features)
     scratch = np.zeros(len(nodes), np.uint8)
     fault = find_fault(nodes, tree_offsets, len(bitsets), has_categories, scratch)
     if fault is not None:

@@ -242,8 +242,7 @@ class _Questions:
     def of_walks(self, ensemble):
         """The plane or the set of each inner node, and its code."""
         planes, codes = self.plane_of_node.copy(), self.code_of_node.copy()
-        sizes = np.array([0 if each is None else len(each) for each in ensemble.categories])
-        nodes = ensemble.nodes
+        nodes, sizes = ensemble.nodes, np.diff(ensemble.category_table[1])
         by_set = (nodes["categories"] >= 0) & (sizes[nodes["feature"]] < _kernels.N_ANSWERS - 1)
         planes[by_set], codes[by_set] = nodes["categories"][by_set], _kernels.SET_CODE
         return planes, codes

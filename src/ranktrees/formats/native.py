@@ -32,10 +32,11 @@ equal bytes, and bytes in any other spelling are refused.
 
 Reading is safe whatever the bytes are. The length and the SHA-256 are checked first, so a file that was cut
 off or damaged is refused. Every number of bytes is compared with those left before anything is made of it, so
-memory stays within a small multiple of the file. Last comes the check that every ensemble passes: children
-come after their parent in the same tree, each node but the root has one parent, features and categories
-exist, and no number is NaN. That takes one pass, and after it a walk ends, inside the arrays. Nothing is
-executed (no pickle).
+memory stays within a small multiple of the file: four times where it is trees, at most thirty times where it
+is features, of which a file says least. Last comes the check that every ensemble passes: children come after
+their parent in the same tree, each node but the root has one parent, features and categories exist, and no
+number is NaN. That takes one pass, and after it a walk ends, inside the arrays. Nothing is executed (no
+pickle).
 """
 
 import hashlib
@@ -151,11 +152,12 @@ def loads(data) -> dict:
 
 def _body(ensemble):
     values, _ = ensemble.category_table
+    n_categories = (-1 if each is None else len(each) for each in ensemble.categories)
     sections = (
         ensemble.tree_offsets.astype("<i8"),
         ensemble.nodes.astype(NODE),
         ensemble.bitsets.astype("<u4"),
-        np.array([-1 if each is None else len(each) for each in ensemble.categories], "<i2"),
+        np.fromiter(n_categories, "<i2", ensemble.n_features),
         values.astype("<f8"),
     )
     n_bytes = HEAD.size + sum(SIZE.size + section.nbytes for section in sections) + DIGEST_SIZE
@@ -184,5 +186,9 @@ def _split(values, n_categories):
     sizes = np.maximum(n_categories, 0).astype(np.int64)
     if n_categories.min(initial=0) < -1 or sizes.sum() != len(values):
         raise ValueError(f"the features have {sizes.sum()} categories, but the file has {len(values)}")
-    parts = np.split(values, np.cumsum(sizes)[:-1])
-    return [None if n < 0 else part for n, part in zip(n_categories, parts, strict=False)]
+    nothing = values[:0]
+    categories = [nothing if n == 0 else None for n in n_categories]
+    stops = np.cumsum(sizes)
+    for feature in np.flatnonzero(sizes):
+        categories[feature] = values[stops[feature] - sizes[feature] : stops[feature]]
+    return categories
