@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.ensemble import GradientBoostingRegressor
 from sklearn.linear_model import Ridge
 from sklearn.metrics import r2_score
 from sklearn.pipeline import make_pipeline
@@ -548,6 +549,8 @@ def test_picking_refuses(fitted, validation):
             pick_early_exit(ranker, X, y, **({"qid": qid} | parameters))
 
     refused("Pipeline; expected a fitted estimator.*last step", TypeError, make_pipeline(fitted))
+    other = GradientBoostingRegressor(n_estimators=2).fit(np.nan_to_num(X), y)
+    refused("GradientBoostingRegressor; expected a fitted estimator", TypeError, other)
     refused("not fitted", ranker=LambdaMARTRanker())
     refused("measure=RMSE; expected a measure of the order", measure="rmse")
     refused("tolerated_loss=-1; expected", tolerated_loss=-1)

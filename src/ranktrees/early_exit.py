@@ -532,7 +532,7 @@ def pick_early_exit(
     >>> picked.full_score - picked.score < 0.01
     True
     """
-    if not hasattr(ranker, "staged_predict"):
+    if not hasattr(ranker, "n_init_trees_"):
         raise TypeError(
             f"ranker is a {type(ranker).__name__}; expected a fitted estimator of ranktrees: of a pipeline "
             "pass the last step, and rows that the steps before it have transformed."
