@@ -119,18 +119,20 @@ def test_pairs_follow_their_loss_and_labels_the_measure(labels):
         assert value == (sign * scores).tolist()[n_trees - 1]
 
 
-def test_scores_of_some_trees_are_not_kept_as_those_of_all():
-    """A warm start that follows other rows than the fit before."""
-    for before, after in (({}, HELD_OUT), (HELD_OUT, {})):
-        model = fitted(LambdaMARTRanker(max_iter=4, warm_start=True, random_state=0), **before)
-        model = fitted(model.set_params(max_iter=8), **after)
-        assert model.validation_score_.tolist() == []
-        with pytest.raises(ValueError, match="the model has followed nothing"):
-            score_curves(model)
-    model = fitted(LambdaMARTRanker(max_iter=4, warm_start=True, verbose=1, random_state=0))
-    model = fitted(model.set_params(max_iter=8), **HELD_OUT)
-    assert list(score_curves(model).values) == [("training", NDCG @ 10)]
-    assert len(score_curves(model)["training", "ndcg@10"]) == model.n_iter_
+def test_after_a_warm_start_curves_are_of_all_trees_or_not_there():
+    """Training scores of some trees only are not kept; validation rows are scored by all of them."""
+
+    def followed(before, after, **parameters):
+        model = fitted(LambdaMARTRanker(max_iter=4, warm_start=True, random_state=0, **parameters), **before)
+        return fitted(model.set_params(max_iter=8), **after)
+
+    with pytest.raises(ValueError, match="the model has followed nothing"):
+        score_curves(followed(HELD_OUT, {}))
+    for parameters, names in ({}, ["validation"]), ({"verbose": 1}, ["training", "validation"]):
+        model = followed({}, HELD_OUT, **parameters)
+        curves = score_curves(model)
+        assert list(curves.values) == [(name, NDCG @ 10) for name in names]
+        assert {len(of_trees) for of_trees in curves.values.values()} == {model.n_iter_}
 
 
 def test_curves_that_there_are_not_are_told_from_those_that_there_are():

@@ -36,6 +36,7 @@ from ranktrees import (
     RandomForestRanker,
     as_measure,
     query_scorer,
+    score_curves,
 )
 from ranktrees.sampling import Bootstrap, hold_out
 from ranktrees.validation import check_fit
@@ -728,6 +729,20 @@ def test_warm_start_with_early_stopping(cls, init, rows):
         assert model.ensemble_ == at_once.ensemble_
     model.set_params(max_iter=31).fit(X, y, qid=qid)
     assert len(model.validation_score_) == len(model.train_score_) == 0
+
+
+@each_boosted
+def test_warm_start_does_not_join_scores_of_two_measures(cls, rows):
+    X, y, qid = rows
+    validation = dict(zip(("X_val", "y_val", "qid_val"), make_rows(10, seed=1), strict=True))
+    model = make(cls, 4, scoring="err", warm_start=True, n_iter_no_change=50).fit(X, y, qid=qid, **validation)
+    model.set_params(max_iter=8).fit(X, y, qid=qid, **validation)
+    assert len(model.train_score_) == model.n_iter_
+    model.set_params(max_iter=10, scoring="ndcg@3").fit(X, y, qid=qid, **validation)
+    assert len(model.train_score_) == 0
+    curves = score_curves(model, {"validation": tuple(validation.values())}, "ndcg@3")
+    n_kept = model.best_iteration_
+    np.testing.assert_array_equal(curves["validation", "ndcg@3"], model.validation_score_[:n_kept])
 
 
 @each_boosted

@@ -16,6 +16,7 @@ from ranktrees.measures import Measure, as_measure
 from ranktrees.meta import score_method, staged_scores_by
 from ranktrees.parallel import effective_n_threads
 from ranktrees.plotting import axes_or_new
+from ranktrees.spelling import spelt
 from ranktrees.validation import check_score
 
 __all__ = ["ScoreCurves", "score_curves"]
@@ -241,9 +242,9 @@ def _every(every, stages):
 
 def _followed(model, every):
     """The curves that a model of ours has recorded."""
-    follows_loss = getattr(model, "_follows_loss", {})
+    followed = getattr(model, "_followed", {})
     attributes = {"training": "train_score_", "validation": "validation_score_"}
-    scores = {name: getattr(model, attributes[name]) for name in follows_loss}
+    scores = {name: getattr(model, attributes[name]) for name in followed}
     scores = {name: of_rounds for name, of_rounds in scores.items() if len(of_rounds)}
     if not scores:
         raise ValueError(
@@ -253,7 +254,7 @@ def _followed(model, every):
     n_trees = np.array([n for n, _ in _every(every, range(model.n_iter_))])
     values = {}
     for name, of_rounds in scores.items():
-        measure = "loss" if follows_loss[name] else as_measure(model._scoring())
+        measure = "loss" if followed[name] == spelt(None) else as_measure(model._scoring())
         sign = -1.0 if measure == "loss" or not measure.greater_is_better else 1.0
         values[name, measure] = sign * of_rounds[n_trees - 1]
     return ScoreCurves(n_trees, values, model.best_iteration_)

@@ -49,6 +49,7 @@ from ranktrees.parallel import effective_n_threads, threads_for
 from ranktrees.ranks import fit_on_ranks, refuse_disagreement, refuse_feedback, trained_together
 from ranktrees.refitting import refit_leaves
 from ranktrees.sampling import RowSampler, hold_out
+from ranktrees.spelling import spelt
 from ranktrees.split_search import searches
 from ranktrees.spool import Spool, by_parts
 from ranktrees.streaming import mapper_of_values
@@ -524,11 +525,13 @@ class BoostedTrees(TreeEnsembleEstimator):
                 rows["the validation rows"] = held_out, held_out_codes, scores
             return what_is_trained(self, mapper, start["ensemble_"], rows)
 
+        measure = self._measure_to_follow(data)
+        same = earlier is not None and self._followed.get("training") == spelt(measure)
         so_far = file.going_on(
             Checkpoint(
                 ensemble=start["ensemble_"],
                 seed=seed,
-                train_scores=[] if earlier is None else self.train_score_[:n_earlier],
+                train_scores=self.train_score_[:n_earlier] if same else [],
                 learned=bound.learned,
             ),
             trained,
@@ -537,8 +540,7 @@ class BoostedTrees(TreeEnsembleEstimator):
         start["ensemble_"] = before = so_far.ensemble
         n_earlier = len(before) - start["n_init_trees_"]
         file.refuse_fewer_trees(n_earlier, self.max_iter, "max_iter")
-        measure, scores = self._measure_to_follow(data), starting_scores(X, data, seen=True)
-        train = Followed(measure, bound, data, scores, n_threads)
+        train = Followed(measure, bound, data, starting_scores(X, data, seen=True), n_threads)
         validation, stopping = None, None
         if follow:
             scores, others = starting_scores(X_held_out, held_out), (held_out_codes, mapper_of_others)
@@ -592,8 +594,8 @@ class BoostedTrees(TreeEnsembleEstimator):
         train_scores = [*so_far.train_scores, *train_scores]
         if len(train_scores) < n_trees:  # not followed from the first tree on
             train_scores = []
-        sets = {"training": train, "validation": validation}
-        self._follows_loss = {name: of is not None and of.measure is None for name, of in sets.items()}
+        sets = {"training": train} | ({"validation": validation} if follow else {})
+        self._followed = {name: spelt(rows.measure) for name, rows in sets.items()}
         self._seed_, self._fitted_costs = seed, costs
         self._keep_of(bound)
         self.train_score_ = np.array(train_scores)
