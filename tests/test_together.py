@@ -237,7 +237,8 @@ def test_rows_without_queries_are_numbered_rank_by_rank(rows):
     )
 
 
-def test_a_driver_deals_lists_to_more_ranks_than_there_are_queries(rows):
+@pytest.mark.parametrize("kind", [np.ndarray.tolist, sparse.coo_matrix, sparse.bsr_matrix])
+def test_a_driver_deals_rows_of_any_kind_to_more_ranks_than_there_are_queries(rows, kind):
     class Ranks:
         n_ranks = 3
 
@@ -246,10 +247,10 @@ def test_a_driver_deals_lists_to_more_ranks_than_there_are_queries(rows):
 
     X, y, qid, weights = rows
     two = qid < 2
-    lists = [values[two].tolist() for values in (X, y, weights)]
-    held_out = X[~two].tolist(), y[~two].tolist(), None, qid[~two].tolist(), None, None, None
+    given = [kind(X[two]), y[two].tolist(), weights[two].tolist()]
+    held_out = kind(X[~two]), y[~two].tolist(), None, qid[~two].tolist(), None, None, None
     ranker = LambdaMARTRanker(max_iter=3, random_state=0)
-    fit_on_ranks(ranker, Ranks(), *lists, held_out=held_out, qid=qid[two].tolist())
+    fit_on_ranks(ranker, Ranks(), *given, held_out=held_out, qid=qid[two].tolist())
     more = dict(zip(("X_val", "y_val", "qid_val"), (X[~two], y[~two], qid[~two]), strict=True))
     whole = clone(ranker).fit(X[two], y[two], weights[two], qid=qid[two], **more)
     assert bytes_of(ranker) == bytes_of(whole)

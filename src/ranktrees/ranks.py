@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from numbers import Integral
 
 import numpy as np
+from sklearn.utils import indexable
 from sklearn.utils._indexing import _safe_indexing
 
 from ranktrees.batches import Batches
@@ -118,7 +119,7 @@ def fit_on_ranks(estimator, ranks, X, y, sample_weight, held_out=None, **ids):
 def _shards(dealt, data, X, y, sample_weight, names):
     """What ``fit`` is to be passed on each rank, under these names; as ids, the numbers of queries."""
     query_numbers = data.as_given(data.query_of_row) if data.qid_given else None
-    rows = X if hasattr(X, "shape") else data.X  # no rows of a list would not tell how many features it has
+    rows = indexable(X)[0] if hasattr(X, "shape") else data.X  # an empty list has no number of features
     columns = {"X": rows, "y": y, "sample_weight": sample_weight, "qid": query_numbers}
     columns = {names.get(name, name): values for name, values in columns.items() if values is not None}
     return [{name: _safe_indexing(values, rows) for name, values in columns.items()} for rows in dealt]
