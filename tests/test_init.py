@@ -398,6 +398,22 @@ def frame_of(rows, levels="roygbv"):
     return pd.DataFrame({"size": X[:, 0], "colour": colours.astype("category")}), y
 
 
+@each_booster
+@pytest.mark.parametrize("kind", [RandomForestRanker, HistGBRTRegressor], ids=lambda kind: kind.__name__)
+def test_categories_that_only_the_init_has_seen_stay_what_they_are(cls, kind, rows):
+    X, y, qid = rows
+    names = np.random.default_rng(0).choice(["de", "fr", "uk"], len(y))
+    X = pd.DataFrame({"place": pd.Categorical(names), "x": X[:, 0]})
+    labels = y + 2.0 * (names == "uk")
+    init = kind(**SMALL).fit(X, labels, qid=qid)
+    some = names != "uk"
+    for seen in (X[some], X[some].assign(place=lambda seen: seen["place"].cat.remove_unused_categories())):
+        model = make(cls, init).fit(seen, labels[some], qid=qid[some])
+        np.testing.assert_allclose(model.predict(X, n_trees=0), init.predict(X), rtol=1e-12)
+    with pytest.raises(ValueError, match="column 0 has the levels None"):
+        make(cls, init).fit(X.assign(place=X["place"].cat.codes), labels, qid=qid)
+
+
 def test_categories_and_missing_values_stay_what_they_are(rows):
     frame, y = frame_of(rows)
     qid = rows[2]

@@ -263,12 +263,16 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
 
     def _check(self, X, y, sample_weight, communicator, **given):
         """What `check_fit` makes of this; trees that are there come to know the categories of all fits."""
-        known = getattr(self, "_category_levels", {})
-        data = check_fit(self, X, y, sample_weight, communicator=communicator, **given)
+        known = self._known_levels()
+        data = check_fit(self, X, y, sample_weight, communicator=communicator, known_levels=known, **given)
         refuse_disagreement(self, data)
         if self._earlier() is not None and self._category_levels != known:
             self.ensemble_ = respelt(self, self._category_levels, known)
         return data
+
+    def _known_levels(self):
+        """Those of the category columns that trees ask for which are there before the fit."""
+        return self._category_levels if self._earlier() is not None else {}
 
     def _earlier(self):
         """The model to go on from, with ``warm_start``."""
@@ -727,6 +731,10 @@ class BoostedTrees(TreeEnsembleEstimator):
                 stacklevel=5,
             )
         return forest, np.where(np.isnan(scores), forest.ensemble_.base, scores)
+
+    def _known_levels(self):
+        init = own_model(self.init) if self._earlier() is None and self._keeps_init else None
+        return super()._known_levels() if init is None else getattr(init, "_category_levels", {})
 
     @property
     def _keeps_init(self):

@@ -244,6 +244,7 @@ def check_fit(
     read_rows: bool = True,
     communicator: Communicator | None = None,
     feedback: Feedback = NOTHING,
+    known_levels: dict[int, tuple] | None = None,
 ) -> FitData:
     """Check everything that fit was given.
 
@@ -252,9 +253,8 @@ def check_fit(
 
     Only when every check has passed are `n_features_in_`, `feature_names_in_`, `_category_levels` (columns
     that are categorical by dtype, ``{column index: levels}``), `_qid_given` and, of a classifier, `classes_`
-    of the estimator set. With `warm_start` the columns are those of the fit before, a classifier keeps the
-    classes it has, and categories of former fits are known beside those of these rows, and of those of all
-    ranks.
+    of the estimator set. With `warm_start` the columns are those of the fit before, and a classifier keeps
+    the classes it has.
 
     Parameters
     ----------
@@ -278,6 +278,8 @@ def check_fit(
         The ranks that train together; None is a rank alone. Each passes whole queries of its own, or no rows.
     feedback : Feedback, default=NOTHING
         What was given beside labels. With pairs, `y` may be None, and nothing is said of missing query ids.
+    known_levels : dict of int to tuple, default=None
+        Levels of category columns that are to be known beside those of the rows of all ranks.
 
     Returns
     -------
@@ -309,7 +311,9 @@ def check_fit(
     classes = before.get("classes_")
 
     def of_all(levels):
-        return joined_levels([before.get("_category_levels", {}), *communicator.allgather(levels)])
+        heard = communicator.allgather(levels)
+        columns = set().union(*heard) & (known_levels or {}).keys()
+        return joined_levels([{column: known_levels[column] for column in columns}, *heard])
 
     if not communicator.alone and _n_rows_of(X) == 0:
         rows, levels = _no_rows(X, of_all)
