@@ -331,6 +331,24 @@ def test_parquet_files_are_read_some_rows_at_a_time(ranking, tmp_path):
         next(iter(Batches.from_parquet(paths, label="grade")))
 
 
+@pytest.mark.parametrize("name", [None, "query"])
+def test_an_index_that_pandas_has_stored_is_no_feature_unless_named(tmp_path, name):
+    path = tmp_path / "rows.parquet"
+    frame = pd.DataFrame({"a": [1.0, 2.0, 3.0], "label": [2, 0, 1]})
+    frame.to_parquet(path)
+    (ranged,) = Batches.from_parquet(path, label="label")
+    assert ranged.X.column_names == ["a"]
+    frame.set_index(pd.Index([7, 7, 9], name=name)).to_parquet(path)
+    column = name or "__index_level_0__"
+    (plain,) = Batches.from_parquet(path, label="label")
+    assert plain.X.column_names == ["a"]
+    (queries,) = Batches.from_parquet(path, label="label", qid=column)
+    assert queries.X.column_names == ["a"]
+    assert queries.qid.to_pylist() == [7, 7, 9]
+    (asked,) = Batches.from_parquet(path, label="label", features=["a", column])
+    assert asked.X.to_pydict() == {"a": [1.0, 2.0, 3.0], column: [7, 7, 9]}
+
+
 def test_pyarrow_is_asked_for_where_it_is_needed(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "pyarrow.parquet", None)
     with pytest.raises(ImportError, match=r'pip install "ranktrees\[parquet\]"'):

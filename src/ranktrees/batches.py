@@ -167,7 +167,8 @@ class Batches:
         qid, sample_weight : str, default=None
             Those of queries and weights, if there are any.
         features : sequence of str, default=None
-            The columns of ``X``. None: the others of the first file, in its order.
+            The columns of ``X``. None: the others of the first file, in its order, without those in which
+            pandas has stored the index of a frame.
         batch_rows : int, default=50_000
             Rows of a batch, at most.
         folder
@@ -214,7 +215,8 @@ class Batches:
                 with pyarrow.parquet.ParquetFile(path) as file:
                     there = file.schema_arrow.names
                     if columns is None:
-                        columns = [name for name in there if name not in named.values()]
+                        others = {*named.values(), *_index_columns(file.schema_arrow)}
+                        columns = [name for name in there if name not in others]
                     for name in (*columns, *named.values()):
                         if name not in there:
                             raise ValueError(
@@ -300,6 +302,12 @@ def _paths(paths):
 def _check_rows_of_batch(batch_rows):
     if not (isinstance(batch_rows, Integral) and batch_rows >= 1):
         raise ValueError(f"batch_rows={batch_rows!r}; expected an integer of at least 1.")
+
+
+def _index_columns(schema):
+    """The columns that hold the index of a pandas frame; an index that is a range needs none."""
+    index = (schema.pandas_metadata or {}).get("index_columns", [])
+    return [column for column in index if isinstance(column, str)]
 
 
 def _mapped(part):
