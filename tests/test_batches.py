@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ranks import together
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.tree import DecisionTreeRegressor
 
 from ranktrees import (
@@ -224,6 +225,38 @@ def test_ranks_may_have_batches_arrays_or_no_rows(ranking):
             return ranker().fit(Batches(batches)).ensemble_.to_bytes()
 
     assert together(3, fit) == [expected] * 3
+
+
+@pytest.mark.parametrize("named", [int, "query {:02}".format, lambda q: ("query", int(q))])
+def test_all_ranks_may_have_batches(ranking, named):
+    X, y, qid = ranking
+    model = ranker(early_stopping=True)
+    expected = model.fit(X, y, qid=qid).ensemble_.to_bytes()
+    ids = np.empty(len(qid), object)
+    ids[:] = [named(query) for query in qid]
+
+    def fit(ranks):
+        own = qid % 2 == ranks.rank
+        batches = Batches(in_batches([120, own.sum()], X[own], y[own], ids[own]))
+        with training_with(ranks):
+            return clone(model).fit(batches).ensemble_.to_bytes()
+
+    assert together(2, fit) == [expected] * 2
+
+
+def test_validation_batches_of_ranks_have_queries_of_their_own(ranking):
+    X, y, qid = ranking
+    train, val = qid < 25, qid >= 25
+    expected = ranker().fit(X[train], y[train], qid=qid[train], X_val=X[val], y_val=y[val], qid_val=qid[val])
+
+    def fit(ranks):
+        own = [
+            Batches([(X[a], y[a], qid[a])]) for a in (some & (qid % 2 == ranks.rank) for some in (train, val))
+        ]
+        with training_with(ranks):
+            return ranker().fit(own[0], X_val=own[1]).validation_score_.tolist()
+
+    assert together(2, fit) == [expected.validation_score_.tolist()] * 2
 
 
 def test_ranks_need_no_queries_where_rows_are_learned_one_by_one(ranking):

@@ -161,9 +161,13 @@ class _QueryNumbers:
         numbers = [self.number_of.setdefault(value, len(self.number_of)) for value in heads.tolist()]
         return np.repeat(numbers, lengths)
 
+    def ids(self) -> np.ndarray:
+        """The id of each query, by its number."""
+        return np.fromiter(self.number_of, object, len(self.number_of))
 
-def _read_batches(estimator, batches: Batches, others: dict, name: str, reset: bool):
-    """Batches, checked one by one, as (rows on disk, labels, weights, numbers of queries).
+
+def _read_batches(estimator, batches: Batches, others: dict, name: str, reset: bool, communicator):
+    """Batches, checked one by one, as (rows on disk, labels, weights, query ids), which may be numbers.
 
     Parameters
     ----------
@@ -176,6 +180,8 @@ def _read_batches(estimator, batches: Batches, others: dict, name: str, reset: b
         What error messages call the batches.
     reset : bool
         Whether the columns are those of the first batch, or those of fit.
+    communicator : Communicator
+        Ranks tell each other the ids that were given; one alone needs no more than numbers.
     """
     for argument, value in others.items():
         if value is not None:
@@ -209,11 +215,12 @@ def _read_batches(estimator, batches: Batches, others: dict, name: str, reset: b
             f"{name} is in no batches; expected at least one: where the source is a generator, which can be "
             "gone through only once, pass the function that makes it."
         )
+    numbers = _joined(qid, "qid")
     return (
         rows,
         _joined(labels, "labels"),
         _joined(weights, "sample_weight"),
-        _joined(qid, "qid"),
+        numbers if numbers is None or communicator.alone else queries.ids()[numbers],
     )
 
 
@@ -306,7 +313,7 @@ def check_fit(
         refuse_batches(X, "X")
     elif isinstance(X, Batches):
         others = {"y": y, "sample_weight": sample_weight, "qid": qid, "groups": groups, "group": group}
-        X, y, sample_weight, qid = _read_batches(estimator, X, others, "X", reset=True)
+        X, y, sample_weight, qid = _read_batches(estimator, X, others, "X", True, communicator)
     before = vars(estimator) if getattr(estimator, "warm_start", False) else {}
     classes = before.get("classes_")
 
@@ -449,12 +456,12 @@ def check_validation(
         raise ValueError(
             f"{absent} is None but {given[0]} is given; expected both X_val and y_val: pass {absent}."
         )
+    communicator = train.share.communicator
     if isinstance(X_val, Batches):
         others = dict(zip((*names[1:], qid_name), (y_val, sample_weight_val, qid_val), strict=True))
         X_val, y_val, sample_weight_val, qid_val = _read_batches(
-            estimator, X_val, others | {size_name: sizes}, names[0], reset=False
+            estimator, X_val, others | {size_name: sizes}, names[0], False, communicator
         )
-    communicator = train.share.communicator
     if not communicator.alone and _n_rows_of(X_val) == 0:
         return _without_rows(_no_rows(X_val)[0], train.classes, communicator, train.classes is not None)
     rows = check_rows(estimator, X_val, reset=False, name=names[0])
