@@ -134,6 +134,7 @@ def test_the_file_is_gone_with_the_rows(tmp_path):
     [
         ranker(),
         ranker(split_search="exact", subsample=1.0),
+        ranker(split_search="streaming", max_bins=20, early_stopping=True, n_iter_no_change=3),
         ranker(early_stopping=True, n_iter_no_change=3),
         HistGBRTRegressor(max_iter=8, random_state=0),
         RandomForestRanker(8, random_state=0, oob_score=True),
@@ -143,7 +144,7 @@ def test_the_file_is_gone_with_the_rows(tmp_path):
 @pytest.mark.parametrize("weighted", [False, True])
 def test_a_fit_on_batches_is_the_fit_on_their_rows(ranking, model, weighted):
     X, y, qid = ranking
-    weights = np.random.default_rng(0).choice([0.5, 1.0, 3.0], 40)[qid] if weighted else None
+    weights = np.random.default_rng(0).choice([0.0, 0.5, 1.0, 3.0], 40)[qid] if weighted else None
     whole = model.fit(X, y, weights, qid=qid).ensemble_.to_bytes()
     batches = in_batches(ENDS, X, y, qid, *([weights] if weighted else []))
     assert model.fit(Batches(batches)).ensemble_.to_bytes() == whole
@@ -257,6 +258,20 @@ def test_validation_batches_of_ranks_have_queries_of_their_own(ranking):
             return ranker().fit(own[0], X_val=own[1]).validation_score_.tolist()
 
     assert together(2, fit) == [expected.validation_score_.tolist()] * 2
+
+
+def test_streaming_ranks_may_have_batches(ranking):
+    X, y, qid = ranking
+
+    def fit(ranks):
+        own = qid < 15 if ranks.rank else qid >= 15
+        rows = X[own], y[own], qid[own]
+        model = ranker(split_search="streaming", max_bins=20, early_stopping=True)
+        with training_with(ranks):
+            expected = model.fit(*rows[:2], qid=rows[2]).ensemble_
+            return model.fit(Batches(in_batches([120, own.sum()], *rows))).ensemble_ == expected
+
+    assert together(2, fit) == [True] * 2
 
 
 def test_ranks_need_no_queries_where_rows_are_learned_one_by_one(ranking):

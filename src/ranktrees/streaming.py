@@ -23,6 +23,7 @@ from ranktrees._core.dtypes import CENTROID
 from ranktrees.binning import MOST_BINS, BinMapper
 from ranktrees.communicator import ALONE
 from ranktrees.cuts import cuts_between
+from ranktrees.spool import Spool
 
 __all__ = ["StreamingHistogram", "merge_histograms"]
 
@@ -348,12 +349,16 @@ def values_of_codes(X, order, weights, codes, mapper):
     """
     rows = np.arange(len(codes)) if weights is None else np.flatnonzero(weights)  # others have no bins
     places = rows if order is None else order[rows]
-    columns = X.tocsc() if sparse.issparse(X) else X
+    if isinstance(X, Spool):
+        parts = zip(X.parts(), X.places(places), strict=True)
+    else:
+        parts = [(X.tocsc() if sparse.issparse(X) else X, (slice(None), places))]
     values = np.full(mapper.offsets[-1], np.nan)
-    for feature in range(mapper.n_features):
-        column = columns[:, [feature]].toarray()[:, 0] if sparse.issparse(X) else columns[:, feature]
-        own = values[mapper.offsets[feature] : mapper.offsets[feature + 1]]
-        own[codes[rows, feature]] = column[places] + 0.0  # of -0.0 and 0.0, which have the same code
+    for part, (some, own) in parts:
+        for feature in range(mapper.n_features):
+            column = part[:, [feature]].toarray()[:, 0] if sparse.issparse(X) else part[:, feature]
+            line = values[mapper.offsets[feature] : mapper.offsets[feature + 1]]
+            line[codes[rows[some], feature]] = column[own] + 0.0  # of -0.0 and 0.0, which have the same code
     return values
 
 
