@@ -353,6 +353,10 @@ def test_letor_queries_are_of_one_kind(tmp_path):
     assert seen == [["a", "8"], ["07", "8"]]
     with pytest.raises(ValueError, match="qid 'a' is a text, but those of the batches before are integers"):
         list(Batches.from_letor([integers, texts], batch_rows=1))
+    texts.write_text(f"1 qid:1 1:1\n0 qid:{2**63} 1:2\n")
+    with pytest.raises(ValueError, match=f"qid '{2**63}' is a text, but .* are integers of 64 bits"):
+        list(Batches.from_letor([integers, texts], batch_rows=1))
+    assert [batch.qid.tolist() for batch in Batches.from_letor(texts)] == [["1", str(2**63)]]
     integers.write_text("1 qid:7 1:1\nnan qid:8 1:2\n")
     with pytest.raises(ValueError, match=r"integers.txt, line 2: label 'nan'"):
         ranker().fit(Batches.from_letor(integers))

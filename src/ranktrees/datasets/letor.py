@@ -85,7 +85,7 @@ def load_letor(
         target : float64 ndarray of shape (n_rows,)
             The labels.
         qid : ndarray of shape (n_rows,)
-            The query of each row: int64 where every one is an integer, otherwise str.
+            The query of each row: int64 where every one is an integer of 64 bits, otherwise str.
         ids : object ndarray of str of shape (n_rows,)
             The document ids, only with `return_ids`.
 
@@ -387,10 +387,10 @@ def letor_batches(paths, batch_rows, n_features, dtype, absent):
         texts = np.concatenate(qids)
         qid = _decoded(texts) if kind == "U" else _read_qids(texts)
         if kind == "i" and qid.dtype.kind == "U":
-            text = next(text for text in texts.tolist() if not _INTEGER.fullmatch(text))
+            text = next(text for text in texts.tolist() if _as_int64(text) is None)
             raise ValueError(
-                f"qid {_quote(text)} is a text, but those of the batches before are integers; expected one "
-                "kind: give all queries names that are texts, or all integers."
+                f"qid {_quote(text)} is a text, but those of the batches before are integers of 64 bits; "
+                "expected one kind: give all queries names that are texts, or all integers of 64 bits."
             )
         kind = qid.dtype.kind
         dense = deque(_dense(X, absent) for X in parts)
@@ -533,11 +533,16 @@ def _stack_sparse(parts, n_features):
 def _read_qids(texts):
     """The queries as int64 if each is an integer, else as str, from the first row of each run."""
     queries, runs = _runs(texts)
-    if all(_INTEGER.fullmatch(query) for query in queries):
-        integers = [int(query) for query in queries]
-        if max(map(abs, integers)) <= np.iinfo(np.int64).max:
-            return np.repeat(np.array(integers, np.int64), runs)
-    return _decoded(texts)
+    integers = [_as_int64(query) for query in queries]
+    if None in integers:
+        return _decoded(texts)
+    return np.repeat(np.array(integers, np.int64), runs)
+
+
+def _as_int64(query):
+    """The integer that a query is, or None where it is another text, or too large."""
+    integer = int(query) if _INTEGER.fullmatch(query) else None
+    return None if integer is None or abs(integer) > np.iinfo(np.int64).max else integer
 
 
 def _decoded(texts):
