@@ -103,11 +103,11 @@ def test_nothing_is_out_of_bag_unless_asked_for():
     assert not counts.any()
 
 
-@pytest.mark.parametrize("backend", ["threading", "loky"])
+@pytest.mark.parametrize("backend", ["threading", "multiprocessing", "loky"])
 def test_jobs_do_not_show(backend):
     seen = set()
     with joblib.parallel_config(backend):
-        for n_jobs in (1, 2, 3, 4) if backend == "threading" else (1,):
+        for n_jobs in (1,) if backend == "loky" else (1, 2, 3, 4):
             trees, sums, counts = World().grow(12, n_jobs=n_jobs, out_of_bag=True)
             seen.add((World().ensemble_of(trees).digest(), sums.tobytes(), counts.tobytes()))
     assert len(seen) == 1

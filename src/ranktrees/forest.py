@@ -9,6 +9,7 @@ import warnings
 
 import joblib
 import numpy as np
+from joblib.parallel import get_active_backend
 
 from ranktrees.boosting import follow
 from ranktrees.callbacks import Progress
@@ -79,7 +80,7 @@ def grow_forest(
         results = _dealt(
             communicator,
             n_jobs,
-            lambda own: joblib.Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")(
+            lambda own: _tasks(n_jobs)(
                 joblib.delayed(_grow_one)(
                     make_grower, idle, prices, data, base, tree, bootstrap, seed, out_of_bag
                 )
@@ -101,6 +102,13 @@ def grow_forest(
                 stopping.append(True)
         prices.use(used)
     return grown, sums, counts
+
+
+def _tasks(n_jobs):
+    """What yields trees as they come: threads, or the active joblib backend; not one that cannot yield."""
+    backend, _ = get_active_backend(prefer="threads")
+    required = {} if backend.supports_return_generator else {"require": "sharedmem"}
+    return joblib.Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator", **required)
 
 
 def _dealt(communicator, n_jobs, grow, trees):
