@@ -22,7 +22,14 @@ from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.exceptions import NotFittedError, UndefinedMetricWarning
 from sklearn.linear_model import Ridge
-from sklearn.metrics import log_loss, mean_absolute_error, mean_pinball_loss, mean_poisson_deviance, r2_score
+from sklearn.metrics import (
+    get_scorer,
+    log_loss,
+    mean_absolute_error,
+    mean_pinball_loss,
+    mean_poisson_deviance,
+    r2_score,
+)
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -1020,16 +1027,24 @@ def test_logistic_beside_scikit_learn():
 # ---------------------------------------------------------------------------------------- watching training
 
 
+@pytest.mark.parametrize("routing", [False, True])
 @each
-def test_scikit_learn_callbacks(cls, rows):
+def test_scikit_learn_callbacks(cls, rows, routing):
+    """Scorers that know queries, and others, which are not told of them."""
     callback = pytest.importorskip("sklearn.callback")
     X, y, qid = rows
-    monitor = callback.ScoringMonitor(scoring=query_scorer("ndcg@10"))
-    with sklearn.config_context(enable_metadata_routing=True):
-        model = make(cls).set_callbacks(monitor).fit(X, y, qid=qid)
-    logged = {entry["task_name"]: entry["score"] for entry in monitor.get_logs().data}
-    measured = [as_measure("ndcg@10")(y, stage, qid=qid) for stage in model.staged_predict(X)]
-    np.testing.assert_allclose([logged[f"tree {k}"] for k in range(1, 9)], measured)
+    scorers = {"ndcg": query_scorer("ndcg@10"), "error": get_scorer("neg_mean_squared_error")}
+    monitors = [callback.ScoringMonitor(scoring={name: scorer}) for name, scorer in scorers.items()]
+    both = callback.ScoringMonitor(scoring=scorers)
+    with sklearn.config_context(enable_metadata_routing=routing):
+        model = make(cls).set_callbacks(*monitors, both).fit(X, y, qid=qid)
+    logged = {entry["task_name"]: entry for entry in both.get_logs().data}
+    for monitor in monitors:
+        for entry in monitor.get_logs().data:
+            assert entry.items() <= logged[entry["task_name"]].items()
+    for k, stage in enumerate(model.staged_predict(X), start=1):
+        assert logged[f"tree {k}"]["ndcg"] == pytest.approx(as_measure("ndcg@10")(y, stage, qid=qid))
+        assert logged[f"tree {k}"]["error"] == pytest.approx(-np.mean((y - stage) ** 2))
     assert model.ensemble_.digest() == make(cls).fit(X, y, qid=qid).ensemble_.digest()
 
 

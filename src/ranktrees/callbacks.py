@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ranktrees.ensemble import Ensemble
+from ranktrees.validation import carry_queries
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,19 +161,21 @@ class ScikitLearnCallbacks(Watcher):
         self.fitted_attributes = fitted_attributes
         self.data = {
             "X": lambda: X,
-            "y": lambda: data.y,
+            "y": lambda: self._labels(data),
             "metadata": lambda: self._metadata(data),
         }
 
     @staticmethod
+    def _labels(data):
+        """With the queries in their index: as metadata they would go to scorers that know none, too."""
+        if data.qid_given and data.labels is not None:
+            return carry_queries(data.y, data.as_given(data.query_of_row))
+        return data.y
+
+    @staticmethod
     def _metadata(data):
-        """What scorers that know queries ask for, row by row as the user gave them."""
-        metadata = {}
-        if data.weights is not None:
-            metadata["sample_weight"] = data.as_given(data.weights)
-        if data.qid_given:
-            metadata["qid"] = data.as_given(data.query_of_row)
-        return metadata
+        """What scorers may ask for, row by row as the user gave it."""
+        return {} if data.weights is None else {"sample_weight": data.as_given(data.weights)}
 
     def __call__(self, progress):
         def reconstruct():

@@ -20,6 +20,7 @@ from ranktrees.validation.data import (
 from ranktrees.validation.frames import sorted_levels
 from ranktrees.validation.labels import class_numbers
 from ranktrees.validation.queries import (
+    carry_queries,
     find_queries,
     hand_queries,
     ids_of_queries,
@@ -34,6 +35,7 @@ from ranktrees.validation.state import is_fitted, unchanged_on_failure
 __all__ = [
     "FitData",
     "MissingQueryWarning",
+    "carry_queries",
     "category_columns",
     "check_columns",
     "check_fit",

@@ -405,11 +405,33 @@ def hand_queries(estimator, method: str, y, queries: np.ndarray | None) -> tuple
         return y, dict.fromkeys(sorted(names), queries)
     if "qid" in signature(getattr(estimator, method)).parameters:
         return y, {"qid": queries}
+    return carry_queries(y, queries), {}
+
+
+def carry_queries(y, queries: np.ndarray):
+    """Labels that carry the query of each row in their index, in a level named "qid", if pandas is there.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_rows,)
+    queries : ndarray of shape (n_rows,)
+
+    Returns
+    -------
+    y : pandas Series, or as it was
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ranktrees.validation import carry_queries
+    >>> carry_queries([2, 0, 1], np.array([0, 0, 1])).index.to_list()
+    [0, 0, 1]
+    """
     try:
         import pandas as pd
     except ImportError:
-        return y, {}  # a ranker that finds no ids says so
-    return pd.Series(np.asarray(y), index=pd.Index(queries, name="qid")), {}
+        return y  # who looks for ids and finds none says so
+    return pd.Series(np.asarray(y), index=pd.Index(queries, name="qid"))
 
 
 def _same_queries(a: tuple[np.ndarray | None, np.ndarray], b: tuple[np.ndarray | None, np.ndarray]) -> bool:
