@@ -313,7 +313,9 @@ def check_fit(
         refuse_batches(X, "X")
     elif isinstance(X, Batches):
         others = {"y": y, "sample_weight": sample_weight, "qid": qid, "groups": groups, "group": group}
-        X, y, sample_weight, qid = _read_batches(estimator, X, others, "X", True, communicator)
+        X, y, sample_weight, qid = _read_batches(
+            estimator, X, others, "X", reset=True, communicator=communicator
+        )
     before = vars(estimator) if getattr(estimator, "warm_start", False) else {}
     classes = before.get("classes_")
 
@@ -460,7 +462,12 @@ def check_validation(
     if isinstance(X_val, Batches):
         others = dict(zip((*names[1:], qid_name), (y_val, sample_weight_val, qid_val), strict=True))
         X_val, y_val, sample_weight_val, qid_val = _read_batches(
-            estimator, X_val, others | {size_name: sizes}, names[0], False, communicator
+            estimator,
+            X_val,
+            others | {size_name: sizes},
+            names[0],
+            reset=False,
+            communicator=communicator,
         )
     if not communicator.alone and _n_rows_of(X_val) == 0:
         return _without_rows(_no_rows(X_val)[0], train.classes, communicator, train.classes is not None)
