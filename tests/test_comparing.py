@@ -110,6 +110,13 @@ def test_differences_of_rounding_are_ties():
     assert thirds.p_value == 0.25
 
 
+@pytest.mark.parametrize("test", TESTS)
+def test_ties_alone_tell_nothing(test):
+    found = compare_values([0.1 + 0.2] * 5, [0.3] * 5, test=test)
+    assert (found.difference, found.p_value, found.statistic, found.ties) == (0, 1, 0, 5)
+    assert found.interval == (0, 0)
+
+
 def test_randomization_is_nearly_scipys():
     a, b = two_rankers(60, 0.1)
     found = compare_values(a, b, test="randomization", n_resamples=20_000)

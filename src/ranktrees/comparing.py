@@ -417,7 +417,7 @@ def _compare(values_a, values_b, measure, greater_is_better, *, test, confidence
         )
     a, b = values_a[counts], values_b[counts]
     steps, step = _in_steps(a, b)
-    student = _student(a - b, confidence)
+    student = _student(np.where(steps == 0, 0.0, a - b), confidence)
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
     low, high, p_value = _TESTS[test][1](student, np.sort(steps), step, confidence, n_resamples, seed)
     n_above, n_below = int(np.count_nonzero(steps > 0)), int(np.count_nonzero(steps < 0))
