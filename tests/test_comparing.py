@@ -53,6 +53,14 @@ def test_per_query_table():
     assert len(per_query_table(y, scores)) == 1
 
 
+def test_measures_of_a_table_are_told_by_their_names():
+    y, scores = [1, 0], {"good": [1, 0]}
+    first, last = (lambda labels, scores: labels[0]), (lambda labels, scores: labels[-1])
+    with pytest.raises(ValueError, match=r"measures has 2 that print as <lambda>, .* one name"):
+        per_query_table(y, scores, measures=[first, "rr", last])
+    assert per_query_table(y, scores, measures=[NDCG @ 2, "ndcg@2", first]).shape == (1, 2)
+
+
 # ---- one ranker ------------------------------------------------------------------------------------
 
 

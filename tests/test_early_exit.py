@@ -559,6 +559,6 @@ def test_picking_refuses(fitted, validation):
     refused("at=", at=[3, 2])
     refused("confidence must be between 0 and 1", confidence=2)
     refused("keep_at_least=-1", keep_at_least=-1)
-    refused("needs qid=", qid=None)
+    refused("pick_early_exit needs qid=", qid=None)
     refused("NDCG @ 10 is not defined on any of the queries", y=0 * y)
     refused("at least two queries", qid=np.zeros(len(y)))

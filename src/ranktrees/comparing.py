@@ -32,6 +32,7 @@ number), and summed as integers: the same everywhere.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from numbers import Integral
@@ -90,7 +91,7 @@ def per_query_table(y_true, scores, qid=None, measures="ndcg@10"):
     ImportError
         If pandas is not installed.
     ValueError
-        For labels, scores or ids that cannot be read.
+        For labels, scores or ids that cannot be read, or different measures that print alike.
 
     Examples
     --------
@@ -113,6 +114,7 @@ def per_query_table(y_true, scores, qid=None, measures="ndcg@10"):
         raise ImportError("per_query_table returns a pandas DataFrame: pip install pandas") from error
     one = isinstance(measures, str) or callable(measures)
     measures = [as_measure(measure) for measure in ([measures] if one else measures)]
+    _refuse_namesakes(measures)
     named = {f"scores[{name!r}]": values for name, values in scores.items()}
     values, order, offsets = _values_of_queries(y_true, named, qid, measures)
     columns = {
@@ -127,6 +129,15 @@ def per_query_table(y_true, scores, qid=None, measures="ndcg@10"):
     table = pd.DataFrame(columns, index=index)
     table.columns = pd.MultiIndex.from_tuples(table.columns, names=["ranker", "measure"])
     return table
+
+
+def _refuse_namesakes(measures):
+    for name, times in Counter(map(repr, dict.fromkeys(measures))).items():
+        if times > 1:
+            raise ValueError(
+                f"measures has {times} that print as {name}, and columns are called by that; expected one "
+                "name for each: give functions names of their own."
+            )
 
 
 def _values_of_queries(y_true, scores, qid, measures):

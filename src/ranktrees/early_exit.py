@@ -550,7 +550,8 @@ def pick_early_exit(
     at = tuple(sorted({point for point in at if point < n_trees}))
     if keep_at_least is None:
         keep_at_least = (measure.parameters.get("at") or 1) if by == "share" else 0
-    trial = _Trial(ranker, check_score(ranker, X, y, qid=qid), measure, confidence, X, at)
+    data = check_score(ranker, X, y, qid=qid, method="pick_early_exit")
+    trial = _Trial(ranker, data, measure, confidence, X, at)
     name = "drop" if by == "share" else "threshold"
     values = [SHARES] * len(at) if by == "share" else [trial.quantiles(point) for point in at]
 

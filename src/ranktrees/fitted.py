@@ -363,7 +363,9 @@ class FittedTrees:
         True
         """
         check_is_fitted(self)
-        data = check_score(self, X, y, sample_weight, qid=qid, ranker=self._wants_queries)
+        data = check_score(
+            self, X, y, sample_weight, qid=qid, ranker=self._wants_queries, method="cost_curve"
+        )
         if feature_costs is not None:
             costs = FeatureCosts.of(feature_costs, feature_groups, self.n_features_in_, names_of(self))
         else:
