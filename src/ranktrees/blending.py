@@ -29,11 +29,12 @@ class BlendRanker(ScoredByMeasure, MetaEstimatorMixin, RegressorMixin, _BaseComp
 
     .. math:: s(x) = \sum_m w_m\, s_m(x)
 
-    It begins with the best of the rankers alone. Then it takes one ranker after the other, and looks for the
-    best weight of that one beside the sum of the others, by `optimal_weight`; new weights are kept where the
-    measure rises. It stops after a round that changes nothing. So on the rows where weights are found, the
-    blend is at least as good as each of its rankers, and with each round it can only become better. Two
-    rankers have the best weights there are; more have weights of which none can be improved alone.
+    It begins with the best of the rankers alone, with the weight 1. Then it takes one ranker after the other,
+    that one too, and looks for the best weight of each beside the sum of the others, by `optimal_weight`; new
+    weights are kept where the measure rises. It stops after a round that changes nothing. So on the rows
+    where weights are found, the blend is at least as good as each of its rankers, and with each round it can
+    only become better. Two rankers have the best weights there are; more have weights of which none can be
+    improved alone.
 
     Parameters
     ----------
