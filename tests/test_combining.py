@@ -21,6 +21,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from ranktrees import (
     BlendRanker,
     EnsembleRanker,
+    HistGBRTRegressor,
     LambdaMARTRanker,
     MissingQueryWarning,
     QueryKFold,
@@ -428,11 +429,17 @@ def test_what_is_wrong_with_a_blend_is_named(rows):
 
 def test_a_blend_of_ours_is_one_ensemble(rows):
     X, y, qid = rows
-    for form in ("convex", "additive"):
-        blend = BlendRanker(rankers()[:2], cv="train", form=form).fit(X, y, qid=qid)
+    worst = [(f"{n} trees", HistGBRTRegressor(max_iter=n, random_state=0).fit(X, -y)) for n in (4, 8)]
+    for estimators, parameters in (
+        (rankers()[:2], {"cv": "train"}),
+        (rankers()[:2], {"cv": "train", "form": "additive"}),
+        (worst, {"cv": "prefit", "form": "additive", "interval": (-3, 3)}),
+    ):
+        blend = BlendRanker(estimators, **parameters).fit(X, y, qid=qid)
         one = EnsembleRanker.average(blend.estimators_, blend.weights_)
-        scores = blend.predict(X) / blend.weights_.sum()
+        scores = blend.predict(X) / np.abs(blend.weights_).sum()
         np.testing.assert_allclose(one.predict(X), scores, rtol=1e-12, atol=1e-12)
+    assert blend.weights_.sum() < 0
 
 
 # ---------------------------------------------------------------------------------------- weights of trees

@@ -143,6 +143,16 @@ def test_average_scores_like_the_mean(weights, rows, models):
     assert 0 < ranker.score(X, y, qid=qid) <= 1
 
 
+@pytest.mark.parametrize(
+    "weights", [[1.0, -3.0, 0.5], [-1.0, -2.0, -5.0], [1.0, -1.0, 0.0], [3.0, -1.0, 2.0]]
+)
+def test_average_ranks_as_the_weighted_sum(weights, rows, models):
+    X, _, _ = rows
+    total = sum(weight * model.predict(X) for weight, model in zip(weights, models, strict=True))
+    ranker = EnsembleRanker.average(models, weights)
+    np.testing.assert_allclose(ranker.predict(X) * np.abs(weights).sum(), total, rtol=1e-9, atol=1e-12)
+
+
 def test_average_of_all_kinds_of_trees(rows, models):
     X, y, qid = rows
     forest = RandomForestRanker(4, random_state=0, **SMALL).fit(X, y, qid=qid)
@@ -207,6 +217,13 @@ def test_votes_become_one_ensemble(rows):
     ranker = EnsembleRanker.average(voting)
     np.testing.assert_allclose(ranker.predict(frame), voting.predict(frame), rtol=1e-12)
     assert ranker.feature_names_in_.tolist() == list("abcdef")
+    for weights in ([3, 7, -1], [-3, 7, 1]):
+        voting.weights = weights
+        expected = voting.predict(frame)
+        np.testing.assert_allclose(EnsembleRanker.average(voting).predict(frame), expected, rtol=1e-9)
+    voting.weights = [1, 7, -1]
+    with pytest.raises(ValueError, match=r"weights=\[1.0, -1.0\]; expected .* a total other than 0"):
+        EnsembleRanker.average(voting)
     with pytest.raises(ValueError, match="weights are given, but a VotingRegressor has its own"):
         EnsembleRanker.average(voting, [1, 2])
 
@@ -254,8 +271,8 @@ def test_what_is_no_average_of_trees_is_refused(rows, models):
     ):
         with pytest.raises(error, match=message):
             EnsembleRanker.average(members)
-    for weights in ([1.0], [1.0, -1.0, 0.0], [np.nan, 1.0, 1.0]):
+    for weights in ([1.0], [0.0, 0.0, 0.0], [np.nan, 1.0, 1.0]):
         with pytest.raises(ValueError, match="weights"):
             EnsembleRanker.average(models, weights)
-    with pytest.raises(ValueError, match=r"weights=\[1.0, -1.0\]; expected .* a sum other than 0"):
-        EnsembleRanker.average(models[:2], [1.0, -1.0])
+    with pytest.raises(ValueError, match=r"weights=\[0.0, 0.0\]; expected .* a total other than 0"):
+        EnsembleRanker.average(models[:2], [0.0, 0.0])

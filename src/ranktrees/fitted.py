@@ -571,9 +571,10 @@ class EnsembleRanker(FittedTrees, RegressorMixin, BaseEstimator):
     def average(cls, models, weights=None, **parameters):
         r"""The mean of several fitted models, as one ensemble.
 
-        .. math:: s(x) = \sum_i \frac{w_i}{\sum_j w_j}\; s_i(x)
+        .. math:: s(x) = \sum_i \frac{w_i}{\sum_j |w_j|}\; s_i(x)
 
-        with :math:`s_i` what model :math:`i` predicts. It has all their trees, and scores in one go; see
+        with :math:`s_i` what model :math:`i` predicts. So rows are in the order of the weighted sum of the
+        scores, also where weights are negative. The model has all their trees, and scores in one go; see
         `Ensemble.joined`.
 
         Parameters
@@ -582,7 +583,8 @@ class EnsembleRanker(FittedTrees, RegressorMixin, BaseEstimator):
             Fitted estimators of trees of this library, also frozen ones, or their ensembles; or one of
             scikit-learn's meta-estimators fitted around them.
         weights : array-like of shape (n_models,), default=None
-            Numbers that do not sum to 0; None is 1 for each. A `VotingRegressor` brings its own.
+            Numbers that are not all 0; None is 1 for each. A `VotingRegressor` brings its own, and they are
+            divided by their sum, as it does.
         **parameters : dict
             ``measure`` and ``n_jobs`` of the ranker.
 
@@ -598,7 +600,7 @@ class EnsembleRanker(FittedTrees, RegressorMixin, BaseEstimator):
         NotFittedError
             If one is not fitted.
         ValueError
-            If the weights are not one finite number for each, or sum to 0; if the models have other columns,
+            If the weights are not one finite number for each, or are all 0; if the models have other columns,
             or a mean of their predictions is no sum over trees: where boosting started from another kind of
             model, with a Poisson or logistic loss, and where features were drawn for each model.
 
@@ -614,7 +616,7 @@ class EnsembleRanker(FittedTrees, RegressorMixin, BaseEstimator):
         >>> bool(np.allclose(ranker.predict(X), mean))
         True
         """
-        around, models, weights = _members(models, weights)
+        around, models, weights, total_of = _members(models, weights)
         own = [_averaged(model) for model in models]
         names = next((list(each.feature_names_in_) for each in [*around, *own] if _has_names(each)), None)
         for each in own:
@@ -623,7 +625,7 @@ class EnsembleRanker(FittedTrees, RegressorMixin, BaseEstimator):
                     f"models have the columns {names} and {list(each.feature_names_in_)}; expected the same."
                 )
         levels = joined_levels(getattr(each, "_category_levels", {}) for each in own)
-        shares = _shares(weights, len(own))
+        shares = _shares(weights, len(own), total_of)
         ensemble = Ensemble.joined([respelt(each, levels) for each in own], shares)
         return cls(ensemble, feature_names=names, category_levels=levels or None, **parameters)
 
@@ -682,16 +684,16 @@ def _has_names(model):
 
 
 def _members(models, weights):
-    """(what they are wrapped in, if anything), fitted models, and weights."""
+    """(what they are wrapped in, if anything), fitted models, weights, and how these are summed up."""
     if isinstance(models, BaggingRegressor | VotingRegressor):
         check_is_fitted(models)
-        around = [models]
+        total_of = _total_size
         if isinstance(models, VotingRegressor):
             if weights is not None:
                 raise ValueError(
                     "weights are given, but a VotingRegressor has its own: leave one of them out."
                 )
-            weights = models._weights_not_none
+            weights, total_of = models._weights_not_none, np.sum
         else:
             everything = np.arange(models.n_features_in_)
             if not all(np.array_equal(own, everything) for own in models.estimators_features_):
@@ -699,7 +701,7 @@ def _members(models, weights):
                     "the models of the BaggingRegressor have seen other features each; expected all: set "
                     "max_features=1.0 and bootstrap_features=False."
                 )
-        return around, models.estimators_, weights
+        return [models], models.estimators_, weights, total_of
     if not isinstance(models, Iterable) or own_model(models) is not None:
         raise TypeError(
             f"models is a {type(models).__name__}; expected several fitted models: pass a list of them."
@@ -707,18 +709,23 @@ def _members(models, weights):
     models = list(models)
     if not models:
         raise ValueError("models is empty; expected at least one fitted model.")
-    return [], models, weights
+    return [], models, weights, _total_size
 
 
-def _shares(weights, n_models):
-    """float64[n_models]: weights, scaled so that they sum to 1."""
+def _total_size(weights):
+    """What scales weights and leaves their signs."""
+    return np.abs(weights).sum()
+
+
+def _shares(weights, n_models, total_of):
+    """float64[n_models]: weights over their total."""
     weights = np.ones(n_models) if weights is None else np.asarray(weights, np.float64)
-    if weights.shape != (n_models,) or not np.isfinite(weights).all() or weights.sum() == 0:
+    if weights.shape != (n_models,) or not np.isfinite(weights).all() or total_of(weights) == 0:
         raise ValueError(
             f"weights={weights.tolist()}; expected a finite number for each of the {n_models} models, and a "
-            "sum other than 0: a mean divides by it."
+            "total other than 0: a mean divides by it."
         )
-    return weights / weights.sum()
+    return weights / total_of(weights)
 
 
 def _averaged(model):
