@@ -425,6 +425,10 @@ def test_what_is_wrong_with_a_blend_is_named(rows):
             clone(fitted).set_params(**parameters).fit(X, y, qid=qid)
     with pytest.raises(ValueError, match="score needs qid"):
         fitted.score(X, y)
+    with pytest.raises(ValueError, match="NDCG takes labels >= 0, but y has label -1"):
+        fitted.score(X, y - 1, qid=qid)
+    with pytest.raises(ValueError, match="NDCG takes labels >= 0, but y has label -1"):
+        BlendRanker([("never fitted", Ridge(alpha=-1))], cv=2).fit(X, y - 1, qid=qid)
 
 
 def test_a_blend_of_ours_is_one_ensemble(rows):

@@ -194,6 +194,8 @@ def test_what_cannot_be_measured():
         score_curves(model, {"test": (X, Y)})
     with pytest.raises(ValueError, match="NDCG @ 10 is not defined on any query of 'test'"):
         score_curves(model, {"test": (X, 0 * Y, QID)})
+    with pytest.raises(ValueError, match="NDCG takes labels >= 0, but y of 'test' has label -1"):
+        score_curves(model, {"test": (X, Y - 1, QID)})
     with pytest.raises(TypeError, match=r"model is a Ridge; expected .* staged_predict"):
         score_curves(Ridge().fit(X, Y), SETS)
     with pytest.raises(NotFittedError):

@@ -561,4 +561,5 @@ def test_picking_refuses(fitted, validation):
     refused("keep_at_least=-1", keep_at_least=-1)
     refused("pick_early_exit needs qid=", qid=None)
     refused("NDCG @ 10 is not defined on any of the queries", y=0 * y)
+    refused("NDCG takes labels >= 0, but y has label -1", y=y - 1)
     refused("at least two queries", qid=np.zeros(len(y)))

@@ -442,6 +442,8 @@ def test_score_is_the_mean_over_queries(cls, rows):
         assert model.score(X[shuffled], y[shuffled], qid=qid[shuffled]) == pytest.approx(expected, abs=1e-14)
         with pytest.raises(ValueError, match="score needs qid"):
             model.score(X, y)
+        with pytest.raises(ValueError, match="takes labels >= 0, but y has label -1"):
+            model.score(X, np.where(y > 0, y, -1), qid=qid)
 
 
 @each_ranker
@@ -874,6 +876,8 @@ def test_out_of_bag_scores_by_hand(unit, rows):
     assert model.oob_score_ == pytest.approx(ndcg)
     with pytest.raises(ValueError, match="bootstrap"):
         make(RandomForestRanker, oob_score=True, bootstrap=False).fit(X, y, qid=qid)
+    with pytest.raises(ValueError, match="NDCG takes labels >= 0, but y has label -1"):
+        make(RandomForestRanker, oob_score=True).fit(X, y - 1, qid=qid)
 
 
 @pytest.mark.parametrize("warm_start", [False, True])

@@ -804,6 +804,16 @@ def test_signed_mean_is_higher_where_the_model_is_better():
         assert np.isnan(as_measure("ndcg").signed_mean(np.zeros(3), scores, offsets))
 
 
+@pytest.mark.parametrize("mean", ["mean", "signed_mean"])
+def test_means_refuse_labels_below_the_lowest(mean):
+    labels, scores, offsets = np.array([-1.0, 1.0, -1.0]), np.array([1.0, 0.5, 0.0]), np.array([0, 3])
+    for measure in (NDCG @ 2, AP, TopLabel()):
+        with pytest.raises(ValueError, match="takes labels >= 0, but y has label -1"):
+            getattr(measure, mean)(labels, scores, offsets)
+    for measure in (PairAccuracy, KendallTau, RMSE):
+        assert np.isfinite(getattr(measure, mean)(labels, scores, offsets))
+
+
 @pytest.mark.parametrize("measure", [NDCG, RMSE])
 def test_weights_that_add_up_to_more_than_a_float_holds_are_refused(measure):
     with pytest.raises(ValueError, match="sample_weight adds up to more than a float holds"):

@@ -285,6 +285,22 @@ def test_validation_rows_of_all_ranks_are_followed(rows):
     assert together(2, train) == [expected] * 2
 
 
+@pytest.mark.parametrize("scoring", [None, "loss"])
+def test_labels_that_cannot_be_followed_are_refused_on_all_ranks(rows, scoring):
+    X, y, qid, _ = rows
+    first = qid == qid[0]
+
+    def train(ranks):
+        own = qid % 2 == ranks.rank
+        y_val = y[first] - ranks.rank
+        qid_val = np.full(len(y_val), ranks.rank)
+        model = LambdaMARTRanker(max_iter=2, scoring=scoring)
+        with training_with(ranks), pytest.raises(ValueError, match=r"y_val .*label -1"):
+            model.fit(X[own], y[own], qid=qid[own], X_val=X[first], y_val=y_val, qid_val=qid_val)
+
+    together(2, train)
+
+
 def test_boosting_goes_on_from_models_that_all_ranks_have(rows):
     X, y, qid, _ = rows
     forest = RandomForestRanker(4, random_state=0).fit(X, y, qid=qid)

@@ -198,10 +198,12 @@ class BlendRanker(ScoredByMeasure, MetaEstimatorMixin, RegressorMixin, _BaseComp
         interval = checked_interval(self.form, self.interval)
         with unchanged_on_failure(self):
             data = check_fit(self, X, y, sample_weight, qid=qid, groups=groups, group=group, read_rows=False)
+            measure = as_measure(self.measure)
+            measure.check_labels(data.labels)
             queries = data.as_given(data.query_of_row) if data.qid_given else None
             scores = self._scores_to_weigh(*indexable(X, y, sample_weight), queries)
             scores = scores if data.order is None else scores[data.order]
-            self._find_weights(np.asfortranarray(scores), data, interval)
+            self._find_weights(np.asfortranarray(scores), data, measure, interval)
         return self
 
     def _require_estimators(self):
@@ -245,8 +247,8 @@ class BlendRanker(ScoredByMeasure, MetaEstimatorMixin, RegressorMixin, _BaseComp
             scores[folds[job % len(folds)][1], job // len(folds)] = values
         return scores
 
-    def _find_weights(self, scores, data, interval):
-        measure, n_threads = as_measure(self.measure), effective_n_threads(self.n_jobs)
+    def _find_weights(self, scores, data, measure, interval):
+        n_threads = effective_n_threads(self.n_jobs)
 
         def measured(weights):
             blend = _blend(scores.T, weights)

@@ -34,7 +34,6 @@ from ranktrees._core import combining, ranking
 from ranktrees.ensemble import Ensemble
 from ranktrees.measures import (
     Measure,
-    _check_lowest,
     _checked_rows,
     _column,
     _in,
@@ -234,7 +233,7 @@ def optimal_weight(
     a, b = _column("scores_a", scores_a), _column("scores_b", scores_b)
     given = {"scores_a": a, "scores_b": b}
     labels, order, offsets, row_weights = _checked_rows(y, given, qid, sample_weight)
-    _check_lowest(measure, labels)
+    measure.check_labels(labels)
     rows = labels, _in(order, a), _in(order, b), offsets, row_weights
     return curve_of(measure, *rows, form, interval, effective_n_threads(n_jobs))
 
@@ -378,7 +377,7 @@ def refine_weights(
     ensemble = Ensemble.joined([ensemble])
     leaves = ensemble.leaves(X, n_threads)
     labels, order, offsets, weights = _checked_rows(y, {"X": leaves}, qid, sample_weight)
-    _check_lowest(measure, labels)
+    measure.check_labels(labels)
     leaves = np.asfortranarray(_in(order, leaves))
     values = np.split(ensemble.nodes["value"].copy(), ensemble.tree_offsets[1:-1])
 

@@ -44,7 +44,7 @@ from sklearn.utils import check_random_state
 
 from ranktrees import validation
 from ranktrees._core import resampling
-from ranktrees.measures import Measure, _check_lowest, _checked_rows, _column, _in, as_measure
+from ranktrees.measures import Measure, _checked_rows, _column, _in, as_measure
 from ranktrees.parallel import effective_n_threads
 
 __all__ = [
@@ -146,7 +146,7 @@ def _values_of_queries(y_true, scores, qid, measures):
     labels, order, offsets, _ = _checked_rows(y_true, scores, qid, None)
     values = {}
     for measure in measures:
-        _check_lowest(measure, labels)
+        measure.check_labels(labels, "y_true")
         for name, of_rows in scores.items():
             values[name, measure] = measure.per_query(labels, _in(order, of_rows), offsets)
     return values, order, offsets

@@ -216,6 +216,8 @@ def score_curves(model, sets=None, measures="ndcg@10", *, every=1):
     for name, rows in sets.items():
         X, y, qid = rows if len(rows) == 3 else (*rows, None)
         data = check_score(model, X, y, qid=qid, read_rows=False, method="score_curves")
+        for measure in measures:
+            measure.check_labels(data.labels, f"y of {name!r}")
         grouped = slice(None) if data.order is None else data.order
         n_trees, of_set = [], []
         for n, scores in _every(every, staged_scores_by(model, X)):

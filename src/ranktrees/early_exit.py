@@ -551,6 +551,7 @@ def pick_early_exit(
     if keep_at_least is None:
         keep_at_least = (measure.parameters.get("at") or 1) if by == "share" else 0
     data = check_score(ranker, X, y, qid=qid, method="pick_early_exit")
+    measure.check_labels(data.labels)
     trial = _Trial(ranker, data, measure, confidence, X, at)
     name = "drop" if by == "share" else "threshold"
     values = [SHARES] * len(at) if by == "share" else [trial.quantiles(point) for point in at]

@@ -1266,6 +1266,8 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
                 f"oob_score={self.oob_score!r} cannot be kept up with a checkpoint; expected one of them: "
                 "leave checkpoint at None, or score the rows by cross-validation."
             )
+        if self.oob_score:
+            self._oob_measure().check_labels(data.share.some_of_all(data.labels))
         ranks.at("the cuts")
         mapper, own_codes = self._bin(data, n_threads)
         own, (data, codes) = data, gathered(data, own_codes)
@@ -1324,11 +1326,14 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
         for name in ("oob_score_", "oob_prediction_"):
             vars(self).pop(name, None)
 
+    def _oob_measure(self):
+        return self._measure() if self.oob_score is True else as_measure(self.oob_score)
+
     def _score_out_of_bag(self, data, own, base, sums, counts, n_threads):
         seen = counts > 0
         scores = np.full(len(sums), np.nan)
         scores[seen] = base + sums[seen] / counts[seen]
-        measure = self._measure() if self.oob_score is True else as_measure(self.oob_score)
+        measure = self._oob_measure()
         offsets = np.concatenate([[0], np.cumsum(seen)])[data.offsets]
         weights = None if data.weights is None else data.weights[seen]
         self.oob_score_ = measure.signed_mean(data.labels[seen], scores[seen], offsets, weights, n_threads)

@@ -284,7 +284,8 @@ class FittedTrees:
         Raises
         ------
         ValueError
-            If the model was fitted with query ids and none are given here.
+            If the model was fitted with query ids and none are given here, or the measure does not accept the
+            labels.
         """
         check_is_fitted(self)
         measure = self._measure()

@@ -504,6 +504,8 @@ class BoostedTrees(TreeEnsembleEstimator):
         self._refuse_fewer_trees(n_earlier, "max_iter")
         whole = data
         follow = self.early_stopping if self.early_stopping != "auto" else held_out is not None
+        if follow:
+            self._check_labels_to_follow(objective, data, held_out)
         if follow and held_out is None:
             data, held_out = hold_out(data, self.validation_fraction, seed)
             X_held_out = X
@@ -608,6 +610,21 @@ class BoostedTrees(TreeEnsembleEstimator):
         self.best_iteration_ = n_trees if stopping is None else stopping.best_iteration
         n_kept = start["n_init_trees_"] + self.best_iteration_
         vars(self).update(attributes(ensemble_of(trees).first(n_kept)))
+
+    def _check_labels_to_follow(self, objective, data, held_out):
+        """Raise if what is followed, a measure or the loss, cannot read the labels of its rows."""
+        if (measure := self._measure_to_follow(data)) is not None:
+            measure.check_labels(data.share.some_of_all(data.labels))
+        if held_out is None:
+            return
+        if (measure := self._measure_to_follow(held_out)) is not None:
+            measure.check_labels(held_out.share.some_of_all(held_out.labels), "y_val")
+        elif data.preferences is None and held_out.preferences is None:
+            labels = [rows.share.some_of_all(rows.labels) for rows in (data, held_out)]
+            try:  # of both: what the loss needs to begin with, such as both classes, training rows have
+                objective.check_labels(np.concatenate(labels))
+            except ValueError as error:
+                raise ValueError(f"y_val cannot be followed by the loss: {error}") from error
 
     def _rows_to_stop_by(self, objective, data, scores, n_threads, codes, mapper):
         """What early stopping follows."""

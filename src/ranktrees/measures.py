@@ -461,6 +461,35 @@ class Measure:
 
     # ---- evaluation; arrays are checked and rows grouped by query ----
 
+    def check_labels(self, labels, name="y"):
+        """Raise if there are labels that the measure does not accept.
+
+        Parameters
+        ----------
+        labels : ndarray of shape (n,), float64
+            Finite labels.
+        name : str, default="y"
+            What the message calls them.
+
+        Raises
+        ------
+        ValueError
+            If one is below ``lowest_label``.
+
+        Examples
+        --------
+        >>> KendallTau.check_labels(np.array([-1.0, 2.0]))
+        >>> NDCG.check_labels(np.array([-1.0, 2.0]), "y_val")
+        Traceback (most recent call last):
+            ...
+        ValueError: NDCG takes labels >= 0, but y_val has label -1
+        """
+        lowest = labels.min(initial=math.inf)
+        if lowest < self.lowest_label:
+            raise ValueError(
+                f"{self.name} takes labels >= {self.lowest_label:g}, but {name} has label {lowest:g}"
+            )
+
     def of_query(self, labels, scores):
         """The value of one query, NaN where it is not defined; what a new measure has to define.
 
@@ -481,7 +510,7 @@ class Measure:
         Parameters
         ----------
         labels, scores : ndarray of shape (n,), float64
-            Rows grouped by query. Not checked.
+            Rows grouped by query. Not checked; see `check_labels`.
         offsets : ndarray of shape (n_queries + 1,), int64
             Query q is rows ``offsets[q]:offsets[q + 1]``.
         weights : ndarray of shape (n,), float64, default=None
@@ -518,7 +547,13 @@ class Measure:
         -------
         float
             NaN if no query counts.
+
+        Raises
+        ------
+        ValueError
+            For labels below ``lowest_label``.
         """
+        self.check_labels(labels)
         values = self.per_query(labels, scores, offsets, weights, n_threads)
         weights = None if weights is None else _query_weights(weights, offsets)
         return _weighted_mean(values, weights, communicator)
@@ -537,6 +572,11 @@ class Measure:
         -------
         float
             NaN, with an `UndefinedMetricWarning`, if no query counts.
+
+        Raises
+        ------
+        ValueError
+            For labels below ``lowest_label``.
         """
         value = self.mean(labels, scores, offsets, weights, n_threads, communicator)
         self._warn_if_undefined(value)
@@ -1428,15 +1468,8 @@ def _grouped(measure, y_true, y_score, qid, sample_weight):
     """What `Measure.mean` takes, from what users pass."""
     scores = _column("y_score", y_score, finite=False)
     labels, order, offsets, weights = _checked_rows(y_true, {"y_score": scores}, qid, sample_weight)
-    _check_lowest(measure, labels)
+    measure.check_labels(labels, "y_true")
     return labels, _in(order, scores), offsets, weights
-
-
-def _check_lowest(measure, labels):
-    if labels.min() < measure.lowest_label:
-        raise ValueError(
-            f"{measure.name} takes labels >= {measure.lowest_label:g}, but y_true has label {labels.min():g}"
-        )
 
 
 def ndcg_score(

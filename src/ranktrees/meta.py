@@ -32,7 +32,8 @@ class ScoredByMeasure:
         Raises
         ------
         ValueError
-            If the model was fitted with query ids and none are given here.
+            If the model was fitted with query ids and none are given here, or the measure does not accept the
+            labels.
         """
         check_is_fitted(self)
         data = check_score(self, X, y, sample_weight, qid=qid, groups=groups, read_rows=False)
