@@ -323,6 +323,13 @@ def test_clicks_are_as_frequent_as_the_model_says():
             assert log.target[shown].mean() == pytest.approx(looked_at * relevance, abs=0.02)
 
 
+@pytest.mark.parametrize("best", [0.5, 1, 1100])
+def test_the_best_label_is_always_clicked_where_there_is_no_noise(best):
+    y = np.tile([0, best], 50)
+    log = make_clicks(y, np.zeros(100), n_shown=100, propensities=np.ones(100), noise=0, random_state=0)
+    assert (log.target == (y[log.rows] > 0)).all()
+
+
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [

@@ -182,3 +182,73 @@ def test_wrong_gradients_are_found():
         check_gradients(centred)
     with pytest.raises(ValueError, match="offsets are those of labels="):
         check_gradients(QueryRMSE(), offsets=[0, 3])
+
+    def nothing(labels, scores, offsets):
+        return 0 * scores, np.ones(len(scores))
+
+    with pytest.raises(ValueError, match="gradients of nothing are all 0"):
+        check_gradients(Custom(nothing, centred_loss))
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"labels": []}, "labels has shape"),
+        ({"labels": [0.0, np.nan]}, "labels has shape"),
+        ({"labels": [[0.0], [1.0]]}, "labels has shape"),
+        *(
+            ({"offsets": offsets}, "offsets is .* rise from 0 to 3, the number of labels")
+            for offsets in (
+                [0, 2, 9],
+                [2, 0, 3],
+                [0, 300_000_000],
+                [0, 2],
+                [1, 3],
+                [0, 2, 2, 3],
+                [0.0, 3.0],
+                3,
+            )
+        ),
+        ({"scores": [1.0]}, "scores has shape"),
+        ({"scores": [0.0, 1.0, np.inf]}, "scores has shape"),
+        ({"weights": [1.0]}, "weights has shape"),
+        ({"weights": [1.0, 1.0, -1.0]}, "weights has shape"),
+    ],
+)
+def test_arrays_to_check_gradients_by_have_to_fit(given, message):
+    with pytest.raises(ValueError, match=message):
+        check_gradients("ranknet", **{"labels": [0.0, 1.0, 1.0]} | given)
+
+
+def test_a_loss_sees_weights_or_is_refused_where_there_are_some():
+    def distances(labels, scores, offsets):
+        return scores - labels, np.ones(len(scores))
+
+    def plain(labels, scores, offsets):
+        return ((scores - labels) ** 2).sum() / 2
+
+    def weighted(labels, scores, offsets, weights):
+        return (weights * (scores - labels) ** 2).sum() / 2
+
+    rows = {"labels": [0.0, 1, 2], "weights": [1.0, 2, 3]}
+    assert check_gradients(Custom(distances, weighted), **rows).gradient_error < 1e-6
+    assert check_gradients(Custom(distances, weighted)).gradient_error < 1e-6
+    with pytest.raises(ValueError, match=r"plain is a loss of .* give it an argument weights"):
+        check_gradients(Custom(distances, plain), **rows)
+
+
+@pytest.mark.parametrize("returned", [None, np.ones(3), "much"])
+def test_a_loss_is_one_number(returned):
+    def loss(labels, scores, offsets):
+        return returned
+
+    with pytest.raises(ValueError, match=r"loss returned .* expected one number"):
+        check_gradients(Custom(centred, loss))
+
+
+def test_gradients_are_numbers():
+    def ragged(labels, scores, offsets):
+        return [[1], [2, 3]], scores
+
+    with pytest.raises(ValueError, match=r"ragged returned gradients .* expected one number per row"):
+        check_gradients(Custom(ragged, centred_loss))

@@ -382,3 +382,12 @@ def test_pipelines_pass_pairs(rows, pairs):
 def test_pairs_among_refuses(wrong):
     with pytest.raises(ValueError, match=r"(pairs|rows) has shape"):
         pairs_among(*wrong)
+
+
+def test_pairs_among_knows_no_rows_below_zero():
+    for pairs, rows, name in (([[9, 0], [-1, 3]], np.arange(10), "pairs"), ([[2, 0]], [0, -1], "rows")):
+        with pytest.raises(ValueError, match=f"{name} names row -1; expected rows counted from 0"):
+            pairs_among(pairs, rows)
+    among, kept = pairs_among([[2, 0]], [])
+    assert among.shape == (0, 2)
+    assert kept.shape == (0,)

@@ -323,7 +323,7 @@ def pairs_among(pairs, rows):
     Raises
     ------
     ValueError
-        If ``pairs`` has another shape, or a row is chosen twice.
+        If ``pairs`` has another shape, a row is chosen twice, or one is below 0.
 
     Examples
     --------
@@ -344,6 +344,10 @@ def pairs_among(pairs, rows):
             f"rows has shape {rows.shape} and dtype {rows.dtype}; expected the rows that are chosen, none of "
             "them twice, or a mask."
         )
+    rows = rows.astype(np.intp)
+    for name, numbers in (("pairs", pairs), ("rows", rows)):
+        if numbers.min(initial=0) < 0:
+            raise ValueError(f"{name} names row {numbers.min()}; expected rows counted from 0.")
     number = np.full(max(pairs.max(initial=-1), rows.max(initial=-1)) + 1, -1)
     number[rows] = np.arange(len(rows))
     among = number[pairs]

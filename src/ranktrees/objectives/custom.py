@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from inspect import signature
 from typing import ClassVar, NamedTuple
 
@@ -24,7 +25,7 @@ class _Called(Bound):
                 f"{name} returned {type(returned).__name__}; expected two arrays, (gradients, hessians)"
             )
         for what, values, out in zip(("gradients", "hessians"), returned, (gradients, hessians), strict=True):
-            values = np.asarray(values, dtype=np.float64)
+            values = _numbers(values, f"{name} returned {what}", "one number per row")
             if values.shape != scores.shape:
                 raise ValueError(
                     f"{name} returned {what} of shape {values.shape}; expected {scores.shape}, one per row"
@@ -51,13 +52,25 @@ class _Called(Bound):
                 f"the loss of {self.objective.function_name} is a number for some rows, and ranks that train "
                 "together cannot put such numbers together: set scoring= to a measure such as 'ndcg@10'"
             )
-        return float(self._call(self.objective.loss, scores))
+        name, seen = _name(self.objective.loss), {}
+        if _sees_weights(self.objective.loss):
+            seen["weights"] = np.ones(len(scores)) if self.weights is None else self.weights
+        elif self.weights is not None:
+            raise ValueError(
+                f"{name} is a loss of (labels, scores, offsets), but the rows have weights, which it does "
+                "not see: give it an argument weights, one number per row, or set scoring= to a measure such as "
+                "'ndcg@10'"
+            )
+        returned = self._call(self.objective.loss, scores, **seen)
+        if (value := _numbers(returned, f"{name} returned", "one number")).shape:
+            raise ValueError(f"{name} returned an array of shape {value.shape}; expected one number")
+        return float(value)
 
-    def _call(self, function, scores):
-        arrays = [array.view() for array in (self.labels, scores, self.offsets)]
+    def _call(self, function, scores, **seen):
+        arrays = [array.view() for array in (self.labels, scores, self.offsets, *seen.values())]
         for array in arrays:
             array.flags.writeable = False  # they are training's own
-        return function(*arrays)
+        return function(*arrays[:3], **dict(zip(seen, arrays[3:], strict=True)))
 
 
 @dataclass(frozen=True)
@@ -77,7 +90,8 @@ class Custom(Objective):
         multiplied in afterwards.
     loss : callable, default=None
         ``loss(labels, scores, offsets)`` returns that number, up to a factor. It is called where the loss is
-        reported or followed, and by `check_gradients`.
+        reported or followed, and by `check_gradients`. Where rows have weights it must be one of ``(labels,
+        scores, offsets, weights)``: then an argument of that name gets them, or ones.
 
     Raises
     ------
@@ -108,7 +122,8 @@ class Custom(Objective):
                 raise ValueError(
                     f"{parameter} must be a function of (labels, scores, offsets), got {value!r}"
                 )
-            if value is not None and not takes(value, 3):
+            by_weights = not needed and value is not None and _sees_weights(value)
+            if value is not None and not takes(partial(value, weights=None) if by_weights else value, 3):
                 raise ValueError(
                     f"{parameter} must be a function of (labels, scores, offsets), got {_name(value)}"
                     f"{signature(value)}; query q is the rows offsets[q]:offsets[q + 1]"
@@ -125,6 +140,23 @@ class Custom(Objective):
 
 def _name(function):
     return getattr(function, "__name__", repr(function))
+
+
+def _sees_weights(loss):
+    try:
+        return "weights" in signature(loss).parameters
+    except ValueError:  # some functions do not tell
+        return False
+
+
+def _numbers(values, what, expected):
+    try:
+        numbers = np.asarray(values)
+    except ValueError as error:  # of lines that differ in length
+        raise ValueError(f"{what} {values!r}; expected {expected}") from error
+    if numbers.dtype.kind not in "biuf":
+        raise ValueError(f"{what} {values!r}; expected {expected}")
+    return numbers.astype(np.float64, copy=False)
 
 
 class GradientCheck(NamedTuple):
@@ -199,8 +231,27 @@ def check_gradients(
         offsets = np.concatenate([[0], np.cumsum(random.randint(2, 9, 6))])
         labels = random.randint(0, 5, offsets[-1])
     labels = np.asarray(labels, dtype=np.float64)
-    offsets = np.array([0, len(labels)] if offsets is None else offsets, dtype=np.int64)
+    if labels.ndim != 1 or not len(labels) or not np.isfinite(labels).all():
+        raise ValueError(f"labels has shape {labels.shape}; expected finite numbers, one per row")
+    offsets = np.asarray([0, len(labels)] if offsets is None else offsets)
+    whole = offsets.ndim == 1 and len(offsets) > 1 and offsets.dtype.kind in "iu"
+    if not whole or offsets[0] != 0 or offsets[-1] != len(labels) or (np.diff(offsets) <= 0).any():
+        raise ValueError(
+            f"offsets is {offsets.tolist()}; expected whole numbers that rise from 0 to {len(labels)}, the "
+            "number of labels: query q is the rows offsets[q]:offsets[q + 1]"
+        )
+    offsets = offsets.astype(np.int64)
     scores = np.array(random.normal(size=len(labels)) if scores is None else scores, dtype=np.float64)
+    weights = None if weights is None else np.array(weights, dtype=np.float64)
+    for argument, values, lowest in (("scores", scores, -np.inf), ("weights", weights, 0.0)):
+        if values is None:
+            continue
+        if values.shape != labels.shape or not (np.isfinite(values) & (values >= lowest)).all():
+            kind = "finite numbers" if argument == "scores" else "finite numbers >= 0"
+            raise ValueError(
+                f"{argument} has shape {values.shape}, or some that are not what they should be; expected "
+                f"{kind}, one for each of the {len(labels)} labels"
+            )
     objective.check_labels(labels)
     bound = objective.bind(labels, weights, offsets)
     gradients, hessians = np.empty(len(labels)), np.empty(len(labels))
@@ -213,8 +264,10 @@ def check_gradients(
         raise ValueError(
             f"the loss of {name} does not change with the scores: there is nothing to check its gradients by"
         )
+    if not gradients.any():
+        raise ValueError(f"the gradients of {name} are all 0, but the loss changes with the scores")
     scale = float(gradients @ slopes / (slopes @ slopes))
-    if scale <= 0:
+    if scale < 0:
         raise ValueError(
             f"the gradients of {name} point the other way than the slope of the loss: change their sign"
         )
