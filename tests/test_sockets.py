@@ -105,7 +105,7 @@ def test_who_has_another_key_is_told(server):
 
 def test_ranks_that_are_in_hear_that_another_is_missing(server):
     def come(rank):
-        ranks = SocketCommunicator(rank, 3, KEY, server.getsockname(), None if rank else server, 0.3)
+        ranks = SocketCommunicator(rank, 3, KEY, server.getsockname(), None if rank else server, 2)
         try:
             ranks.allgather(rank)
         finally:
@@ -121,4 +121,4 @@ def test_ranks_that_are_in_hear_that_another_is_missing(server):
     last = time.monotonic() + 5
     while threading.active_count() > n_threads and time.monotonic() < last:
         time.sleep(0.01)
-    assert threading.active_count() == n_threads
+    assert threading.active_count() <= n_threads  # those of the test before may have been at their end

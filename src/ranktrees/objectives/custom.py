@@ -58,8 +58,8 @@ class _Called(Bound):
         elif self.weights is not None:
             raise ValueError(
                 f"{name} is a loss of (labels, scores, offsets), but the rows have weights, which it does "
-                "not see: give it an argument weights, one number per row, or set scoring= to a measure such as "
-                "'ndcg@10'"
+                "not see: give it an argument weights, one number per row, or set scoring= to a measure "
+                "such as 'ndcg@10'"
             )
         returned = self._call(self.objective.loss, scores, **seen)
         if (value := _numbers(returned, f"{name} returned", "one number")).shape:
