@@ -184,6 +184,43 @@ def test_a_failed_fit_leaves_everything_as_it_was(rows):
     assert vars(features) == before
 
 
+class Never(BaseEstimator):
+    """A model that must not be trained."""
+
+    def fit(self, X, y):
+        raise AssertionError
+
+    def predict(self, X):
+        raise AssertionError
+
+
+def test_a_name_that_is_taken_is_told_in_fit_and_before_training_where_it_can_be(rows):
+    X, y, _ = rows
+    frame = pd.DataFrame(X, columns=["a", "b", "c", "never_score"])
+    taken = frame.set_axis(["a", "b", "c", "logisticregression_probability_1"], axis=1)
+    probable = LogisticRegression()
+    for features, X_taken in (
+        (ModelFeatures(Never()), frame),
+        (ModelFeatures(probable, add="probabilities"), taken),
+        (ModelFeatures(clone(probable).fit(taken, y), add="probabilities", cv="prefit"), taken),
+    ):
+        for method in (features.fit, features.fit_transform):
+            with pytest.raises(ValueError, match=f"'{X_taken.columns[3]}' is already the name"):
+                method(X_taken, y)
+            assert not hasattr(features, "n_features_in_")
+    with pytest.raises(AssertionError):  # nothing is taken where no feature stays
+        ModelFeatures(Never(), keep=False).fit(frame, y)
+
+
+def test_rows_of_which_a_fitted_model_says_nothing_leave_everything_as_it_was(rows):
+    X, y, _ = rows
+    features = ModelFeatures(Ridge().fit(X, y), cv="prefit").fit(X)
+    before = dict(vars(features))
+    with pytest.raises(ValueError, match="X has 2 features, but Ridge is expecting 4"):
+        features.fit_transform(X[:, :2])
+    assert vars(features) == before
+
+
 # ------------------------------------------------------------------------------------- features: what is said
 
 
@@ -220,7 +257,7 @@ def test_names():
     twice = make_pipeline(ModelFeatures(Ridge()), ModelFeatures(Ridge(), prefix="second")).fit(frame, y)
     assert twice.get_feature_names_out().tolist() == [*"abcd", "ridge_score", "second_score"]
     with pytest.raises(ValueError, match="'ridge_score' is already the name"):
-        make_pipeline(ModelFeatures(Ridge()), ModelFeatures(Ridge())).fit(frame, y).transform(frame)
+        make_pipeline(ModelFeatures(Ridge()), ModelFeatures(Ridge())).fit(frame, y)
     words = np.where(y > 1, "good", "bad")
     classes = ModelFeatures(LogisticRegression(), add="probabilities", keep=False).fit(X, words)
     assert classes.get_feature_names_out()[0] == "logisticregression_probability_bad"

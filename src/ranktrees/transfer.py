@@ -172,7 +172,7 @@ class ModelFeatures(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         ------
         ValueError
             If the estimator has no probabilities and they are to be added; if it is fitted and ``cv`` does
-            not say so.
+            not say so; if a feature of `X` has the name of one that is added.
         NotFittedError
             If it is not and ``cv`` says so.
         """
@@ -196,10 +196,10 @@ class ModelFeatures(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         X : {ndarray, sparse matrix, data frame} of shape (n_rows, n_features_out)
             As of `transform`. With ``cv="prefit"`` the same as ``fit(X).transform(X)``.
         """
-        if self._is_prefit:
-            return self.fit(X, y, sample_weight, qid=qid, groups=groups).transform(X)
         self._validate_params()
         with unchanged_on_failure(self):
+            if self._is_prefit:
+                return self.fit(X, y, sample_weight, qid=qid, groups=groups).transform(X)
             X = _indexed(X)
             check_columns(self, X, reset=True)
             queries = self._queries(X, y, qid, groups)
@@ -210,10 +210,10 @@ class ModelFeatures(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
             said = Parallel(n_jobs=self.n_jobs)(
                 delayed(self._said_of_fold)(X, y, sample_weight, queries, *fold) for fold in folds
             )
-        added = np.empty((_num_samples(X), said[0].shape[1]))
-        for (_, test), values in zip(folds, said, strict=True):
-            added[test] = values
-        return self._beside(X, added)
+            added = np.empty((_num_samples(X), said[0].shape[1]))
+            for (_, test), values in zip(folds, said, strict=True):
+                added[test] = values
+            return self._beside(X, added)
 
     def transform(self, X):
         """Add what the model says.
@@ -253,9 +253,13 @@ class ModelFeatures(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
             If a feature that goes in has such a name.
         """
         check_is_fitted(self)
+        return self._names(self._wanted(), input_features)
+
+    def _names(self, wanted, input_features=None):
+        """The names that go in, and those of what is ``wanted``; all but "score" need the fitted model."""
         names = list(_check_feature_names_in(self, input_features)) if self.keep else []
         prefix = type(self.estimator).__name__.lower() if self.prefix is None else self.prefix
-        for what in self._wanted():
+        for what in wanted:
             if what == "score":
                 added = [f"{prefix}_score"]
             elif what == "probabilities":
@@ -300,9 +304,11 @@ class ModelFeatures(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
                 f"{name} is fitted already, and cv={self.cv!r} would fit it anew; expected one or the other: "
                 "pass cv='prefit' to use it as it is, or clone(estimator) to have it fitted."
             )
+        self._names(set(wanted) & {"score"})
         self.estimator_ = (
             self.estimator if fitted else fitted_clone(self.estimator, X, y, sample_weight, queries)
         )
+        self._names(wanted)
 
     def _said_of_fold(self, X, y, sample_weight, queries, train, test):
         """What a model fitted to the rows of ``train`` says of those of ``test``."""
