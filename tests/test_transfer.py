@@ -656,24 +656,94 @@ def test_kinds_of_rows_of_both_sets(rows, source):
     assert len(digests) == 1
 
 
-@pytest.mark.parametrize("kind", ["pandas", "polars"])
-def test_levels_of_categories_are_matched_by_name(rows, source, kind):
-    def frame(X, levels):
-        site = np.array(levels)[(X[:, 0] > 0).astype(int)]
-        if kind == "polars":
-            return pl.DataFrame(X, schema=list("abcd")).with_columns(pl.Series("site", site, pl.Categorical))
-        return pd.DataFrame(X, columns=list("abcd")).assign(site=pd.Categorical(site))
+LEVELS = {
+    "pandas": (pd.Categorical, pd.Categorical),
+    "pandas, of two dtypes": (
+        lambda site: pd.Categorical(pd.Series(site, dtype=object)),
+        lambda site: pd.Categorical(pd.Series(site, dtype="string")),
+    ),
+    "Categorical": (lambda site: pl.Series(site, dtype=pl.Categorical),) * 2,
+    "Enum": (lambda site: pl.Series(site, dtype=pl.Enum(np.unique(site).tolist())),) * 2,
+    "Enum and Categorical": (
+        lambda site: pl.Series(site, dtype=pl.Enum(["fr", "en"])),
+        lambda site: pl.Series(site, dtype=pl.Categorical),
+    ),
+    "Arrow": (lambda site: pa.array(site).dictionary_encode(),) * 2,
+}
 
-    target, other = frame(rows[0], ["fr", "en"]), frame(source[0], ["de", "en"])
+
+def with_site(X, site):
+    """A frame of the library that the column ``site`` is of."""
+    columns = dict(zip("abcd", X.T, strict=False)) | {"site": site}
+    if isinstance(site, pl.Series):
+        return pl.DataFrame(columns)
+    return pa.table(columns) if isinstance(site, pa.Array) else pd.DataFrame(columns)
+
+
+@pytest.mark.parametrize("kind", LEVELS)
+def test_levels_of_categories_are_matched_by_name(rows, source, kind):
+    sites = [
+        np.array(levels)[(X[:, 0] > 0).astype(int)]
+        for X, levels in ((rows[0], ["fr", "en"]), (source[0], ["de", "en"]))
+    ]
+    target, other = (
+        with_site(given[0], as_category(site.tolist()))
+        for given, as_category, site in zip((rows, source), LEVELS[kind], sites, strict=True)
+    )
     model = WithSourceRows(
         RANKER, other, source[1], qid_source=source[2], source_size=1.0, classifier=LIKENESS
     )
     model.fit(target, rows[1], qid=rows[2])
-    joined_levels = np.concatenate([target["site"].to_numpy(), other["site"].to_numpy()])
     X, y, qid = joined(rows, source, model.source_rows_)
-    expected = pd.DataFrame(X, columns=list("abcd")).assign(site=pd.Categorical(joined_levels.astype(str)))
+    expected = pd.DataFrame(X, columns=list("abcd")).assign(site=pd.Categorical(np.concatenate(sites)))
     expected = clone(RANKER).fit(expected, y, qid=qid)
     assert model.estimator_.ensemble_.digest() == expected.ensemble_.digest()
+    assert (
+        model.predict(target).tolist()
+        == expected.predict(with_site(rows[0], pd.Categorical(sites[0]))).tolist()
+    )
+
+
+def test_levels_may_be_few_or_none_and_numbers_of_any_dtype():
+    X_source, X_target, _ = near_and_far()
+    n_source, n_target = len(X_source), len(X_target)
+    for theirs, ours in (
+        (pd.Categorical([None] * n_source), pd.Categorical(["en"] * n_target)),
+        (pd.Categorical([1, 2] * (n_source // 2)), pd.Categorical([1.0] * n_target)),
+        (pd.Categorical([1, "en"] * (n_source // 2)), pd.Categorical(["en"] * n_target)),
+        (pl.Series([None] * n_source), pl.Series(["en"] * n_target, dtype=pl.Enum(["en"]))),
+    ):
+        rows, _ = select_source_rows(
+            with_site(X_source, theirs), with_site(X_target, ours), classifier=LIKENESS
+        )
+        assert len(rows) == n_source // 2
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours", "seen"),
+    [
+        (
+            pd.Categorical,
+            lambda site: pd.Categorical([1] * len(site)),
+            "of str in X_source, .* of number in X",
+        ),
+        (pd.Categorical, lambda site: np.ones(len(site)), "of str in X_source, of dtype float64 in X"),
+        (lambda site: pd.Categorical([1] * len(site)), lambda site: np.ones(len(site)), "of number in X_sou"),
+        (pl.Series, lambda site: pl.Series(site, dtype=pl.Categorical), "of dtype String in X_source, a cat"),
+        (
+            lambda site: pl.Series(site, dtype=pl.Enum(["en"])),
+            lambda site: pl.Series([1] * len(site)),
+            "Int64",
+        ),
+        (lambda site: pa.array(site).dictionary_encode(), pa.array, "a category of str in .*of dtype string"),
+    ],
+)
+def test_categories_of_another_kind_are_refused(theirs, ours, seen):
+    X_source, X_target, _ = near_and_far()
+    X_source = with_site(X_source, theirs(["en"] * len(X_source)))
+    X_target = with_site(X_target, ours(["en"] * len(X_target)))
+    with pytest.raises(ValueError, match=f"column 'site' is .*{seen}"):
+        select_source_rows(X_source, X_target, classifier=LIKENESS)
 
 
 def test_a_classifier_inside(rows, source):

@@ -35,6 +35,7 @@ from ranktrees.validation import (
     query_of_rows,
     unchanged_on_failure,
 )
+from ranktrees.validation.frames import frame_columns, is_category, levels_of
 
 __all__ = ["ModelFeatures", "WithSourceRows", "select_source_rows"]
 
@@ -430,8 +431,9 @@ def select_source_rows(
     Raises
     ------
     ValueError
-        If the two sets differ in kind or columns, if there are fewer rows (or queries) than asked for, or if
-        queries are to be chosen and there are no query ids.
+        If the two sets differ in kind or columns (category columns may differ in their levels, not in the
+        kind of them), if there are fewer rows (or queries) than asked for, or if queries are to be chosen and
+        there are no query ids.
 
     See Also
     --------
@@ -803,6 +805,26 @@ def _require_same_columns(X_source, X, name):
         check_columns(columns, X_source, reset=False)
     except ValueError as error:
         raise ValueError(f"X_source does not match {name}: {error}") from error
+    pairs = zip(frame_columns(X_source) or [], frame_columns(X) or [], strict=True)
+    for (column, theirs), (_, ours) in pairs:
+        if not (is_category(theirs) or is_category(ours)):
+            continue
+        kinds_source, kinds = _kinds(theirs), _kinds(ours)
+        if not (set(kinds_source) <= set(kinds) or set(kinds) <= set(kinds_source)):
+            raise ValueError(
+                f"column {column!r} is {' '.join(kinds_source)} in X_source, {' '.join(kinds)} in {name}; "
+                "expected a category column in both or in neither, with levels of one kind: convert one of "
+                "them, by .astype in pandas or .cast in polars and Arrow."
+            )
+
+
+def _kinds(column):
+    """What a column must not be in one set only; a column without a dtype goes with any."""
+    if is_category(column):
+        kinds = {"number" if isinstance(level, Real) else type(level).__name__ for level in levels_of(column)}
+        return ["a category", *(f"of {kind}" for kind in sorted(kinds))]
+    dtype = str(getattr(column, "dtype", getattr(column, "type", None)))
+    return [] if dtype.lower() == "null" else [f"of dtype {dtype}"]
 
 
 def _stacked(above, below):
@@ -814,19 +836,36 @@ def _stacked(above, below):
         import pandas as pd
 
         levels = {
-            name: pd.CategoricalDtype(
-                pd.api.types.union_categoricals([above[name], below[name]], ignore_order=True).categories
-            )
+            name: pd.CategoricalDtype(_joined(above[name].cat.categories, below[name].cat.categories))
             for name in above.columns
-            if above[name].dtype == "category" and below[name].dtype == "category"
+            if is_category(above[name]) and is_category(below[name])
         }
         return pd.concat([above.astype(levels), below.astype(levels)], ignore_index=True)
     if kind == "polars":
         import polars as pl
 
-        return pl.concat([above, below], how="vertical_relaxed")
+        levels = {
+            name: _polars_category(dtype, below.schema[name])
+            for name, dtype in above.schema.items()
+            if is_category(above[name]) and is_category(below[name]) and dtype != below.schema[name]
+        }
+        return pl.concat([above.cast(levels), below.cast(levels)], how="vertical_relaxed")
     if kind == "Arrow":
         import pyarrow as pa
 
         return pa.concat_tables([above, below], promote_options="permissive")
     return np.concatenate([np.asarray(above), np.asarray(below)])
+
+
+def _polars_category(above, below):
+    """The dtype of two columns of categories."""
+    import polars as pl
+
+    if isinstance(above, pl.Enum) and isinstance(below, pl.Enum):
+        return pl.Enum(_joined(above.categories, below.categories))
+    return pl.Categorical
+
+
+def _joined(above, below):
+    """The levels of both, each once; equal are those that are equal where rows are read."""
+    return list(dict.fromkeys([*above, *below]))
