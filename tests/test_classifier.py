@@ -9,10 +9,12 @@ import pytest
 from sklearn.base import clone, is_classifier
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.metrics import accuracy_score, log_loss, roc_auc_score
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.multiclass import OneVsRestClassifier
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -278,6 +280,46 @@ def test_of_more_classes_the_class_ranks_in_every_fold(rows):
     words = np.array(["bad", "good", "perfect"])[np.searchsorted([0, 1, 5], y)]
     with pytest.raises(ValueError, match=r"LogisticRegression\.predict gave .* dtype <U7.* one finite"):
         scores_by(LogisticRegression().fit(X, words), X)
+
+
+@pytest.mark.parametrize("lone", [0, 1])
+@pytest.mark.parametrize("model", [GaussianNB(), RandomForestClassifier(5, random_state=0)])
+def test_of_two_classes_the_second_has_probability_0_where_a_fold_lacks_it(model, lone, rows):
+    X, _, qid = rows
+    X, qid = X.astype(np.float64), qid.astype(int)
+    y = np.where(np.arange(len(X)) == 7, float(lone), float(1 - lone))
+    away = qid == qid[7]  # the models of other rows have seen both classes
+    folds = {"cv": QueryKFold(3)}
+    told = ModelFeatures(model, add=("score", "probabilities"), keep=False, **folds).fit_transform(
+        X, y, qid=qid
+    )
+    assert (told[away, 0] == 1 - lone).all()
+    np.testing.assert_array_equal(told[:, 0], told[:, 2])
+    started = HistGBRTRegressor(init=model, init_cv=folds["cv"], **SMALL).fit(X, y, qid=qid)
+    np.testing.assert_array_equal(started.init_scores_, told[:, 0])
+    blend = BlendRanker([("one", model)], measure="ndcg@5", **folds).fit(X, y, qid=qid)
+    assert blend.value_ == as_measure("ndcg@5")(y, told[:, 0], qid=qid)
+
+
+def test_what_a_fold_of_one_class_cannot_tell_is_refused(rows):
+    X, _, qid = rows
+    y = np.where(np.arange(len(X)) == 7, 1.0, 0.0)
+    for model, add, message in (
+        (RidgeClassifier(), "score", "RidgeClassifier was fitted to a fold whose rows are all of class 0.0"),
+        (
+            MLPClassifier((2,), max_iter=200, tol=1, random_state=0),
+            "score",
+            "gave 2 columns, and its classes_ are 1",
+        ),
+        (
+            MLPClassifier((2,), max_iter=200, tol=1, random_state=0),
+            "probabilities",
+            "MLPClassifier.predict_proba",
+        ),
+    ):
+        features = ModelFeatures(model, add=add, cv=QueryKFold(3))
+        with pytest.raises(ValueError, match=message):
+            features.fit_transform(X, y, qid=qid)
 
 
 def test_wrong_labels_say_what_to_do(rows):

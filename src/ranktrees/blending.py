@@ -16,7 +16,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from ranktrees.combining import FORMS, checked_interval, curve_of
 from ranktrees.measures import Measure, as_measure
-from ranktrees.meta import ScoredByMeasure, score_method, scores_by
+from ranktrees.meta import ScoredByMeasure, asked_of_folds, scores_by
 from ranktrees.model_selection import fitted_clone, folds_of_rows
 from ranktrees.parallel import effective_n_threads
 from ranktrees.validation import check_columns, check_fit, is_fitted, unchanged_on_failure
@@ -235,11 +235,11 @@ class BlendRanker(ScoredByMeasure, MetaEstimatorMixin, RegressorMixin, _BaseComp
             )
         if isinstance(self.cv, str):
             return np.column_stack([scores_by(model, X) for model in self.estimators_])
-        methods = [score_method(model) for model in self.estimators_]
+        asked = [asked_of_folds(model) for model in self.estimators_]
         folds = folds_of_rows(self.cv, X, y, queries, stratify=False)
         said = Parallel(n_jobs=self.n_jobs)(
-            delayed(_scores_of_fold)(model, X, y, sample_weight, queries, *fold, method)
-            for model, method in zip(models, methods, strict=True)
+            delayed(_scores_of_fold)(model, X, y, sample_weight, queries, *fold, how)
+            for model, how in zip(models, asked, strict=True)
             for fold in folds
         )
         scores = np.empty((_num_samples(X), len(models)))
@@ -308,7 +308,7 @@ def _blend(scores, weights):
     return total
 
 
-def _scores_of_fold(estimator, X, y, sample_weight, queries, train, test, method):
+def _scores_of_fold(estimator, X, y, sample_weight, queries, train, test, asked):
     """What a model fitted to the rows of ``train`` says of those of ``test``."""
     model = fitted_clone(
         estimator,
@@ -317,4 +317,4 @@ def _scores_of_fold(estimator, X, y, sample_weight, queries, train, test, method
         None if sample_weight is None else _safe_indexing(sample_weight, train),
         None if queries is None else queries[train],
     )
-    return scores_by(model, _safe_indexing(X, test), method)
+    return scores_by(model, _safe_indexing(X, test), **asked)

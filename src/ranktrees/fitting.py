@@ -42,7 +42,7 @@ from ranktrees.feedback import NOTHING
 from ranktrees.fitted import FittedTrees, own_model, respelt
 from ranktrees.growing import TreeGrower
 from ranktrees.measures import Measure, as_measure
-from ranktrees.meta import score_method, scores_by
+from ranktrees.meta import asked_of_folds, scores_by
 from ranktrees.model_selection import fitted_clone, folds_of_rows
 from ranktrees.objectives import Objective
 from ranktrees.parallel import effective_n_threads, threads_for
@@ -709,9 +709,9 @@ class BoostedTrees(TreeEnsembleEstimator):
         init = fitted_clone(self.init, rows, data.labels, data.weights, queries)
         if cv is None:
             return init, None
-        return init, self._out_of_fold(rows, data, queries, score_method(init))
+        return init, self._out_of_fold(rows, data, queries, asked_of_folds(init))
 
-    def _out_of_fold(self, rows, data, queries, method):
+    def _out_of_fold(self, rows, data, queries, asked):
         as_they_came = np.arange(data.n_rows) if data.order is None else np.argsort(data.order)
         folds = folds_of_rows(
             self.init_cv,
@@ -727,7 +727,7 @@ class BoostedTrees(TreeEnsembleEstimator):
             weights = None if data.weights is None else data.weights[train]
             ids = None if queries is None else queries[train]
             model = fitted_clone(self.init, _safe_indexing(rows, train), data.labels[train], weights, ids)
-            scores[test] = _scores_to_start_from(model, _safe_indexing(rows, test), method)
+            scores[test] = _scores_to_start_from(model, _safe_indexing(rows, test), asked)
         return scores
 
     def _fitted_forest(self, rows, data, queries):
@@ -901,7 +901,7 @@ def _scores_of_foreign(init, X):
     return None if foreign is None else by_parts(lambda rows, _: scores_by(foreign, rows), X)
 
 
-def _scores_to_start_from(model, X, method):
+def _scores_to_start_from(model, X, asked):
     """Those of `scores_by`; of a model of ours before they become predictions."""
     own = own_model(model)
-    return scores_by(model, X, method) if own is None else own._scores(X, check_rows(own, X, reset=False))
+    return scores_by(model, X, **asked) if own is None else own._scores(X, check_rows(own, X, reset=False))

@@ -72,7 +72,12 @@ def score_method(model):
     return "predict"
 
 
-def scores_by(model, X, method=None):
+def asked_of_folds(model):
+    """How `scores_by` asks models of folds what it asks that of all rows: its keywords, by the latter."""
+    return {"method": score_method(model), "classes": getattr(model, "classes_", None)}
+
+
+def scores_by(model, X, method=None, classes=None):
     """What a fitted model, whoever made it, says of some rows.
 
     Parameters
@@ -82,6 +87,9 @@ def scores_by(model, X, method=None):
     method : str, default=None
         By which method; None is `score_method`. A model of a fold, which may lack a class, is asked as that
         of all rows is.
+    classes : array-like, default=None
+        Those of all rows, where the model is of a fold; None are its own. The probability of one that it has
+        not seen is 0.
 
     Returns
     -------
@@ -90,10 +98,35 @@ def scores_by(model, X, method=None):
     Raises
     ------
     ValueError
-        If it is not one finite number per row.
+        If it is not one finite number per row, or odds of classes that the model has not seen.
     """
     method = score_method(model) if method is None else method
-    return _numbers(getattr(model, method)(X), type(model).__name__, method, _num_samples(X))
+    name = type(model).__name__
+    if method == "decision_function" and classes is not None and len(model.classes_) < len(classes):
+        raise ValueError(
+            f"{name} was fitted to a fold whose rows are all of class {model.classes_[0]}, so that its "
+            f"decision_function does not tell {classes[0]} from {classes[1]}; expected both classes in the "
+            "rows of every fold: take other folds, or a classifier that has predict_proba only."
+        )
+    if method == "predict_proba":
+        said = probabilities_by(model, X, model.classes_ if classes is None else classes)
+    else:
+        said = getattr(model, method)(X)
+    return _numbers(said, name, method, _num_samples(X))
+
+
+def probabilities_by(model, X, classes):
+    """float64[n_rows, n_classes]: what a model says of classes; 0 of those that its fold lacks."""
+    said = np.asarray(model.predict_proba(X))
+    if said.shape[1] != len(model.classes_):
+        raise ValueError(
+            f"{type(model).__name__}.predict_proba gave {said.shape[1]} columns, and its classes_ are "
+            f"{len(model.classes_)}; expected one column for each: if a fold lacks a class, take other "
+            "folds, or another classifier."
+        )
+    probabilities = np.zeros((len(said), len(classes)))
+    probabilities[:, np.searchsorted(classes, model.classes_)] = said
+    return probabilities
 
 
 def staged_scores_by(model, X):

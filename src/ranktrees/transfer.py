@@ -25,7 +25,7 @@ from sklearn.utils.validation import (
 )
 
 from ranktrees.estimators import HistGBRTRegressor
-from ranktrees.meta import score_method, scores_by
+from ranktrees.meta import asked_of_folds, probabilities_by, scores_by
 from ranktrees.model_selection import fitted_clone, folds_of_rows
 from ranktrees.validation import (
     check_columns,
@@ -327,12 +327,9 @@ class ModelFeatures(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         said = []
         wanted = self._wanted()
         if "score" in wanted:
-            score = scores_by(model, X, score_method(self.estimator_))
+            score = scores_by(model, X, **asked_of_folds(self.estimator_))
         if set(wanted) != {"score"}:
-            # a fold may lack a class that all rows have
-            classes = self.estimator_.classes_
-            probabilities = np.zeros((_num_samples(X), len(classes)))
-            probabilities[:, np.searchsorted(classes, model.classes_)] = model.predict_proba(X)
+            probabilities = probabilities_by(model, X, self.estimator_.classes_)
         for what in wanted:
             if what == "score":
                 said.append(score[:, None])
