@@ -22,8 +22,8 @@ __all__ = ["Ensemble", "Tree", "Trees"]
 
 MAX_CATEGORIES = 256
 
-NOTHING = np.empty(0)  # one for all, so that a feature without categories takes no memory
-NOTHING.flags.writeable = False
+NO_CATEGORIES = np.empty(0)  # one for all, so that a feature without categories takes no memory
+NO_CATEGORIES.flags.writeable = False
 
 # Room for trees to come: so much more than those of the mean size need, but beside that for twice the nodes
 # that there are no more than for these, 470 MB.
@@ -346,7 +346,7 @@ class Ensemble:
         offsets = np.zeros(self.n_features + 1, np.int64)
         sizes = (0 if each is None else len(each) for each in self.categories)
         np.cumsum(np.fromiter(sizes, np.int64, self.n_features), out=offsets[1:])
-        return np.concatenate([NOTHING, *values]), offsets
+        return np.concatenate([NO_CATEGORIES, *values]), offsets
 
     @cached_property
     def scorer(self) -> Scorer:
@@ -897,7 +897,7 @@ def _checked_category_values(feature, values):
     if not np.isfinite(values).all() or not (values[1:] > values[:-1]).all():
         raise ValueError(f"categories[{feature}] must be finite and rising, each value once")
     values.flags.writeable = False
-    return values if len(values) else NOTHING
+    return values if len(values) else NO_CATEGORIES
 
 
 def _check_nodes(nodes, tree_offsets, bitsets, categories, n_features):

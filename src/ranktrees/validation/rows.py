@@ -179,6 +179,8 @@ def set_columns(estimator, X, rows, levels: dict[int, tuple], goes_on: bool = Fa
     try:
         validate_data(estimator, _named(X), reset=not goes_on, skip_check_array=True)
     except ValueError as error:
+        if not goes_on:
+            raise
         raise ValueError(
             "warm_start=True goes on from trees that know columns by their place, so that X needs those of "
             f"the fit before, in the same order: {error}"
