@@ -15,4 +15,41 @@ INLINE const uint8_t *code_address(int is_long, const uint8_t *column, int64_t r
     return column + (is_long ? 4 * row : row);
 }
 
+/* Short codes row by row: of few rows, all features lie in few lines of the cache. */
+typedef struct {
+    const uint8_t *bytes;   /* row-major; features of few bins share one, see packing.py */
+    int64_t n_bytes;        /* of a row */
+    const int32_t *byte_of; /* of each feature */
+    const uint8_t *code_of; /* 256 of each feature: its code by the value of its byte */
+} codes_by_row;
+
+/* The codes of one feature: long ones in a column, short ones in each ``step``-th byte. */
+typedef struct {
+    const uint8_t *column, *code_of;
+    int64_t step;
+} codes_of_feature;
+
+INLINE uint32_t code_of(int is_long, const codes_of_feature *of, int64_t row) {
+    return is_long ? code_at(1, of->column, row) : of->code_of[of->column[row * of->step]];
+}
+
+INLINE const uint8_t *address_of(const codes_of_feature *of, int64_t row) { return of->column + row * of->step; }
+
+#define EIGHT(n) n, n + 1, n + 2, n + 3, n + 4, n + 5, n + 6, n + 7
+#define SIXTY_FOUR(n) \
+    EIGHT(n), EIGHT(n + 8), EIGHT(n + 16), EIGHT(n + 24), EIGHT(n + 32), EIGHT(n + 40), EIGHT(n + 48), EIGHT(n + 56)
+static const uint8_t SAME_CODE[256] = {SIXTY_FOUR(0), SIXTY_FOUR(64), SIXTY_FOUR(128), SIXTY_FOUR(192)};
+#undef EIGHT
+#undef SIXTY_FOUR
+
+/* By row where they are there by row, else in the column. */
+INLINE codes_of_feature find_codes(const uint8_t *column, const codes_by_row *by_row, int64_t feature) {
+    const codes_of_feature in_column = {column, SAME_CODE, 1};
+    if (!by_row)
+        return in_column;
+    const codes_of_feature in_rows = {by_row->bytes + by_row->byte_of[feature], by_row->code_of + 256 * feature,
+                                      by_row->n_bytes};
+    return in_rows;
+}
+
 #endif

@@ -77,20 +77,21 @@ INLINE void visit_few(const few_rows *leaf, int64_t word, few_cell *running, few
 
 /* Whether the rows have different codes; then what they add up to. Those of the code of the first row, which often are
  * most, have what the others leave. */
-INLINE int sum_few(int is_long, const few_rows *leaf, const uint8_t *column, uint32_t missing_code, few_line *line) {
+INLINE int sum_few(int is_long, const few_rows *leaf, const codes_of_feature *of, uint32_t missing_code,
+                   few_line *line) {
     const int64_t n_all = leaf->n + leaf->n_quiet;
-    const uint32_t first = code_at(is_long, column, leaf->n ? leaf->rows[0] : leaf->quiet[0]);
+    const uint32_t first = code_of(is_long, of, leaf->n ? leaf->rows[0] : leaf->quiet[0]);
     uint32_t codes[FEW], others[FEW];
     int64_t n = 0, n_loud, rest = leaf->sum;
     few_cell running = {0, 0}, *missing = &leaf->cells[missing_code];
     for (int64_t i = 0; i < leaf->n; i++) {
-        codes[n] = code_at(is_long, column, leaf->rows[i]);
+        codes[n] = code_of(is_long, of, leaf->rows[i]);
         others[n] = (uint32_t)i;
         n += codes[n] != first;
     }
     n_loud = n;
     for (int64_t i = 0; i < leaf->n_quiet; i++) {
-        codes[n] = code_at(is_long, column, leaf->quiet[i]);
+        codes[n] = code_of(is_long, of, leaf->quiet[i]);
         n += codes[n] != first;
     }
     if (!n)
@@ -152,18 +153,19 @@ INLINE void try_cuts(const few_rows *leaf, int32_t feature, const few_line *line
 }
 
 /* The best cut of the leaf in any of some features, in any order: of equal ones that of the lowest. The codes of
- * feature f begin at ``columns + f * stride``; the last one, which follows from ``offsets``, is that of rows without a
- * value. */
+ * feature f begin at ``columns + f * stride``, if they are not there by row. The last one, which follows from ``offsets``,
+ * is that of rows without a value. */
 EACH_WIDTH(void, best_of_few,
            (int is_long, const few_rows *leaf, int64_t n_features, const int32_t *features, const uint8_t *columns,
-            int64_t stride, const int64_t *offsets, const sums *total, const rules *rule, few_cut *best),
-           (is_long, leaf, n_features, features, columns, stride, offsets, total, rule, best)) {
+            int64_t stride, const codes_by_row *by_row, const int64_t *offsets, const sums *total, const rules *rule,
+            few_cut *best),
+           (is_long, leaf, n_features, features, columns, stride, by_row, offsets, total, rule, best)) {
     few_line line;
     for (int64_t k = 0; k < n_features; k++) {
         const int32_t f = features[k];
         const uint32_t missing_code = (uint32_t)(offsets[f + 1] - offsets[f] - 1);
-        const uint8_t *column = columns + f * stride;
-        if (is_long ? sum_few(1, leaf, column, missing_code, &line) : sum_few(0, leaf, column, missing_code, &line))
+        const codes_of_feature of = find_codes(columns + f * stride, by_row, f);
+        if (is_long ? sum_few(1, leaf, &of, missing_code, &line) : sum_few(0, leaf, &of, missing_code, &line))
             try_cuts(leaf, f, &line, total, rule, best);
     }
 }

@@ -40,6 +40,18 @@ cdef extern from "columns.h" nogil:
         int sparse, int64_t* cells,
     ) noexcept
 
+cdef extern from "codes.h" nogil:
+    ctypedef struct CodesByRow "codes_by_row":
+        const uint8_t* bytes
+        int64_t n_bytes
+        const int32_t* byte_of
+        const uint8_t* code_of
+    ctypedef struct CodesOfFeature "codes_of_feature":
+        pass
+    CodesOfFeature find_codes(const uint8_t* column, const CodesByRow* by_row, int64_t feature)
+    uint32_t code_of(bint is_long, const CodesOfFeature* of, int64_t row)
+    const uint8_t* address_of(const CodesOfFeature* of, int64_t row)
+
 cdef extern from "drawing.h" nogil:
     void draw_some(
         int32_t* line, int64_t first, int64_t last, int64_t n, uint64_t key, uint64_t leaf, uint64_t* marks,
@@ -77,7 +89,8 @@ cdef extern from "few.h" nogil:
         int missing_left
     void best_of_few(
         int is_long, const FewRows* leaf, int64_t n_features, const int32_t* features, const uint8_t* columns,
-        int64_t stride, const int64_t* offsets, const Sums* total, const Rules* rule, FewCut* best,
+        int64_t stride, const CodesByRow* by_row, const int64_t* offsets, const Sums* total, const Rules* rule,
+        FewCut* best,
     ) noexcept
 
 cdef extern from "touching.h" nogil:
@@ -485,12 +498,18 @@ cdef class Finder:
         Whether ``missing`` is "learned" and prices are and stay 0: small leaves take less time then.
     places : ndarray of int64, shape (n_features,), or None
         Where a feature's cells begin in a coarse line.
+    by_row : Packing or None
+        The same codes row by row, if they are: of few rows all features lie together there.
     n_threads : int
         The most that will be asked for.
     """
 
     cdef const uint8_t[:, :] columns
     cdef bint is_long
+    cdef const uint8_t[:, ::1] row_bytes, row_codes
+    cdef const int32_t[::1] row_places
+    cdef CodesByRow bytes_by_row
+    cdef const CodesByRow* by_row  # or NULL
     cdef const uint32_t[::1] order
     cdef const int64_t[::1] sums, offsets, places
     cdef const uint8_t[::1] is_categorical
@@ -514,9 +533,16 @@ cdef class Finder:
     cdef const int8_t* signs
 
     def __init__(
-        self, codes, order, sums, offsets, is_categorical, monotone, missing, prices, plain, places, n_threads
+        self, codes, order, sums, offsets, is_categorical, monotone, missing, prices, plain, places, by_row,
+        n_threads,
     ):
         self.columns, self.is_long = bytes_of(codes), codes.itemsize > 1
+        self.by_row = NULL
+        if by_row is not None and len(order):
+            self.row_bytes, self.row_places, self.row_codes = by_row.bytes, by_row.byte_of, by_row.cell_of
+            self.bytes_by_row.bytes, self.bytes_by_row.n_bytes = &self.row_bytes[0, 0], self.row_bytes.shape[1]
+            self.bytes_by_row.byte_of, self.bytes_by_row.code_of = &self.row_places[0], &self.row_codes[0, 0]
+            self.by_row = &self.bytes_by_row
         self.order, self.sums, self.offsets = order, sums, offsets
         self.is_categorical, self.monotone, self.places = is_categorical, monotone, places
         self.prices, self.bounded = prices, monotone is not None
@@ -1208,7 +1234,7 @@ cdef class Finder:
         own.words, own.n_words = own.touched + 64 * n_words, n_words
         cut.score, cut.feature = best.gain, -1
         best_of_few(
-            self.is_long, &own, width, features, &self.columns[0, 0], self.columns.strides[1],
+            self.is_long, &own, width, features, &self.columns[0, 0], self.columns.strides[1], self.by_row,
             &self.offsets[0], &total, &rules, &cut,
         )
         if cut.feature < 0:
@@ -1251,26 +1277,27 @@ cdef class Finder:
         self, const Leaf* leaf, const int32_t* features, int64_t width, Bin* cells, uint64_t* touched
     ) noexcept nogil:
         """Add all rows of a leaf to the bins of a few features."""
-        cdef const uint8_t* columns[COLUMNS]
+        cdef CodesOfFeature[COLUMNS] of
+        cdef bint sparse = leaf.total.count < self.order.shape[0] // 8
         cdef int64_t i, j, row
         cdef two_lanes sum
         cdef uint8_t code
         for j in range(width):
-            columns[j] = &self.columns[0, features[j]]
+            of[j] = find_codes(&self.columns[0, features[j]], self.by_row if sparse else NULL, features[j])
         for i in range(leaf.start, leaf.stop):
             row = self.order[i]
             sum = widened(self.sums[i], self.bits, self.same)
-            if i + AHEAD < leaf.stop:
+            if sparse and i + AHEAD < leaf.stop:
                 for j in range(width):
-                    prefetch_line(columns[j] + self.order[i + AHEAD])
+                    prefetch_line(address_of(&of[j], self.order[i + AHEAD]))
             for j in range(width):
-                code = columns[j][row]
+                code = <uint8_t>code_of(False, &of[j], row)
                 bin_add(cells + j * CELLS + code, &sum)
                 if touched != NULL:
                     touched[4 * j + (code >> 6)] |= (<uint64_t>1) << (code & 63)
         for i in range(leaf.quiet_start, leaf.quiet_stop):
             for j in range(width):
-                code = columns[j][self.order[i]]
+                code = <uint8_t>code_of(False, &of[j], self.order[i])
                 cells[j * CELLS + code].count += 1
                 if touched != NULL:
                     touched[4 * j + (code >> 6)] |= (<uint64_t>1) << (code & 63)

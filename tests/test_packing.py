@@ -148,6 +148,9 @@ def test_bytes_tell_every_features_cell(seed, n_rows, n_bins, missing, n_threads
     check_layout(full, features)
     assert full.n_cells == mapper.offsets[-1]
     assert (unpacked(full)[:, features] == mapper.offsets[features] + codes[:, features]).all()
+    for feature in features:
+        own_bytes = full.bytes[:, full.byte_of[feature]]
+        assert (full.cell_of[feature][own_bytes] == codes[:, feature]).all()
     check_layout(coarse, features)
     assert coarse.n_cells == 16 * len(features)
     assert coarse.places[features].tolist() == list(range(0, 16 * len(features), 16))

@@ -33,13 +33,15 @@ class Case:
         self.coarse = coarse_packing(self.codes, mapper, self.features) if coarse else None
         self.finder = self.make_finder(self.codes.dtype)
 
-    def make_finder(self, dtype=np.uint8):
+    def make_finder(self, dtype=np.uint8, by_row=None):
         rules, mapper = self.rules, self.mapper
         prices = rules.prices_of(len(self.features))
+        n_rows = len(self.order) * (9 if by_row else 1)  # few rows among many are not read in columns
+        order, sums = np.resize(self.order, n_rows), np.resize(self.sums, n_rows)
         finder = Finder(
-            slow.readable(self.codes, dtype), self.order, self.sums, mapper.offsets, mapper.is_categorical,
+            slow.readable(self.codes, dtype), order, sums, mapper.offsets, mapper.is_categorical,
             rules.monotone, rules.missing, prices, rules.missing == "learned" and not prices.any(),
-            self.coarse.places if self.coarse else None, THREADS,
+            self.coarse.places if self.coarse else None, by_row, THREADS,
         )  # fmt: skip
         finder.begin(
             self.bits, self.same, rules.l2, rules.min_gain, rules.gradient_unit, rules.hessian_unit,
@@ -78,7 +80,13 @@ class Case:
         return self.found()
 
     def from_long_codes(self, n_threads=1):
-        finder = self.make_finder(np.uint32)
+        return self.from_rows_by(self.make_finder(np.uint32), n_threads)
+
+    def from_codes_by_row(self, n_threads=1):
+        by_row = full_packing(self.codes, self.mapper, self.features)
+        return self.from_rows_by(self.make_finder(by_row=by_row), n_threads)
+
+    def from_rows_by(self, finder, n_threads):
         finder.look_at(self.leaves, np.zeros((0, 0), np.int64), 1)
         for _ in range(2):  # the second time its cells must be zero again
             finder.find_directly(self.ids, self.features[None, :], n_threads)
@@ -219,6 +227,7 @@ def test_every_way_finds_the_split_of_the_slow_twin(seed, n_rows, n_bins, catego
         assert case.from_lines(n_threads) == found
         assert case.from_rows(n_threads=n_threads) == found
         assert case.from_long_codes(n_threads) == found
+        assert case.from_codes_by_row(n_threads) == found
         if len(n_bins) <= 4 and not categorical:
             assert case.refined(range(len(n_bins)), n_threads) == found
 
@@ -350,7 +359,7 @@ def found_by_all(case):
     found = case.from_lines()
     agrees(found, case.slowly(), case)
     assert found == case.from_rows() == case.from_rows(n_threads=4) == case.from_lines(4)
-    assert found == case.from_long_codes()
+    assert found == case.from_long_codes() == case.from_codes_by_row()
     if len(case.features) <= 4:
         assert found == case.refined(case.features) == case.refined(case.features, 3)
     return found

@@ -55,6 +55,10 @@ class Packing:
     n_bytes : int
     places : ndarray of int64, shape (n_features,)
         Where a feature's cells begin in a line.
+    byte_of : ndarray of int32, shape (n_features,)
+        Where in a row's bytes a feature of ``features`` is.
+    cell_of : ndarray of uint8, shape (n_features, 256)
+        Its cell by the value of that byte.
     """
 
     def __init__(self, codes, features, cells_of, offsets, last_cells, n_cells, n_threads=1):
@@ -63,6 +67,8 @@ class Packing:
         shared = share_bytes(radices)
         self.digits = np.zeros(len(features), DIGIT)
         shares = np.zeros((len(features), BYTE), np.uint8)
+        self.byte_of = np.zeros(codes.shape[1], np.int32)
+        self.cell_of = np.zeros((codes.shape[1], BYTE), np.uint8)
         d = 0
         for byte, members in enumerate(shared):
             stride = 1
@@ -72,6 +78,8 @@ class Packing:
                 last = last_cells[feature] if has_missing else offsets[feature] + radix - 1
                 self.digits[d] = (byte, stride, radix, feature, offsets[feature], last)
                 shares[d, : len(cells)] = np.maximum(cells, 0) * stride
+                self.byte_of[feature] = byte
+                self.cell_of[feature] = np.arange(BYTE) // stride % radix
                 stride *= radix
                 d += 1
         sizes = [len(members) for members in shared]

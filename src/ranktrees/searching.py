@@ -59,6 +59,7 @@ class Search:
     is_sure = True  # leaves promise what they gain
     by_layers = False  # layers can be searched in one call each
     has_lines = False
+    is_coarse = False  # cells of the packing are several bins
 
     def __init__(
         self,
@@ -98,7 +99,8 @@ class Search:
             self.constraints.missing,
             prices.of_features,
             self.plain,
-            None if packing is None else packing.places,
+            packing.places if self.is_coarse else None,
+            None if self.is_coarse else packing,
             self.n_threads,
         )
 
@@ -324,6 +326,7 @@ class CoarseToFine(SearchOfLines):
     """Cells pick the features, bins the split."""
 
     is_sure = False
+    is_coarse = True
 
     def find(self, ids):
         """Pick the features of leaves that have lines."""

@@ -76,10 +76,11 @@ def searches(split_search, codes, mapper, constraints, n_threads, ranks=ALONE, m
         kind, own = StreamingSearch, max_bins
     elif split_search == "coarse_to_fine":
         kind, own = CoarseToFine, coarse_packing(codes, mapper, constraints.usable, n_threads, ranks)
-    elif (constraints.draws_features and ranks.alone) or codes.itemsize > 1:
+    elif codes.itemsize > 1:
         kind, own = DirectSearch, None
     else:
-        kind, own = FullSearch, full_packing(codes, mapper, constraints.usable, n_threads, ranks)
+        kind = DirectSearch if constraints.draws_features and ranks.alone else FullSearch
+        own = full_packing(codes, mapper, constraints.usable, n_threads, ranks)
     if not ranks.alone:
         kind = search_over_ranks(kind, ranks)
     return partial(kind, codes, mapper, own)
