@@ -5,6 +5,7 @@
 
 #include <stdint.h>
 
+#include "bins.h"
 #include "simd.h"
 
 INLINE uint32_t code_at(int is_long, const uint8_t *column, int64_t row) {
@@ -50,6 +51,16 @@ INLINE codes_of_feature find_codes(const uint8_t *column, const codes_by_row *by
     const codes_of_feature in_rows = {by_row->bytes + by_row->byte_of[feature], by_row->code_of + 256 * feature,
                                       by_row->n_bytes};
     return in_rows;
+}
+
+/* Fetch the bytes from ``from`` to ``to`` of some rows. */
+INLINE void fetch_rows(const uint8_t *bytes, int64_t n_bytes, int64_t from, int64_t to, const uint32_t *rows, int64_t n) {
+    for (int64_t i = 0; i < n; i++) {
+        const uint8_t *row = bytes + rows[i] * n_bytes;
+        for (int64_t b = from; b < to; b += 64)
+            prefetch_line(row + b);
+        prefetch_line(row + to - 1);
+    }
 }
 
 #endif

@@ -161,6 +161,10 @@ EACH_WIDTH(void, best_of_few,
             few_cut *best),
            (is_long, leaf, n_features, features, columns, stride, by_row, offsets, total, rule, best)) {
     few_line line;
+    if (by_row) {
+        fetch_rows(by_row->bytes, by_row->n_bytes, 0, by_row->n_bytes, leaf->rows, leaf->n);
+        fetch_rows(by_row->bytes, by_row->n_bytes, 0, by_row->n_bytes, leaf->quiet, leaf->n_quiet);
+    }
     for (int64_t k = 0; k < n_features; k++) {
         const int32_t f = features[k];
         const uint32_t missing_code = (uint32_t)(offsets[f + 1] - offsets[f] - 1);

@@ -12,6 +12,7 @@
 #define RANKTREES_JOINT_H
 
 #include "bins.h"
+#include "codes.h"
 
 enum {
     TABLE = 256,
@@ -52,16 +53,6 @@ INLINE void add_block(int lanes, int64_t n_bytes, int64_t n, const uint64_t *wor
     case 6: add_bytes(lanes, 6, n, words, sums, tables); break;
     case 7: add_bytes(lanes, 7, n, words, sums, tables); break;
     default: add_bytes(lanes, BLOCK, n, words, sums, tables);
-    }
-}
-
-/* Fetch the bytes from ``from`` to ``to`` of some rows. */
-INLINE void fetch_rows(const uint8_t *bytes, int64_t n_bytes, int64_t from, int64_t to, const uint32_t *rows, int64_t n) {
-    for (int64_t i = 0; i < n; i++) {
-        const uint8_t *row = bytes + rows[i] * n_bytes;
-        for (int64_t b = from; b < to; b += 64)
-            prefetch_line(row + b);
-        prefetch_line(row + to - 1);
     }
 }
 
