@@ -5,7 +5,7 @@
     python benchmarks/bench_fit.py threads     ours, from one thread to as many as there are processors
     python benchmarks/bench_fit.py memory      peak above what was there before the fit
     python benchmarks/bench_fit.py accuracy    NDCG@10 at equal trees, leaves and rate, query by query
-    python benchmarks/bench_fit.py forest      forests of full depth, on Yandex: time, memory, NDCG@10
+    python benchmarks/bench_fit.py forest [--rows web]   forests of full depth: time, memory, NDCG@10
 
 Rows are MSLR-shaped (136 features, about 120 rows per query): made once, and memory-mapped by all. In
 ``speed``, ``threads`` and ``memory`` each library, and each variant of ours, has a process of its own,
@@ -20,9 +20,9 @@ not installed, or fails, is named below the table.
 common: where there are many features it searches splits coarsely first, and it rounds gradients at random
 to a few steps. "all bits" does not round, "full search" looks at every bin.
 
-``forest`` grows ``--trees`` trees, each to leaves of one row or one label, on bootstrap samples of the rows,
-with the same share of features in each split; the time of a tree is that of the whole fit, divided.
-"exact" looks at every distinct value, as scikit-learn does.
+``forest`` grows ``--trees`` trees, on Yandex or on the MSLR-shaped rows, each to leaves of one row or one
+label, on bootstrap samples of the rows, with the same share of features in each split; the time of a tree is
+that of the whole fit, divided. "exact" looks at every distinct value, as scikit-learn does.
 """
 
 import argparse
@@ -380,16 +380,26 @@ def memory(options, folder):
         print_refusals(refusals)
 
 
-def forest(options, folder):
-    """Forests of full depth."""
+def rows_of_forest(options):
+    """Training and test rows, as (X, y, qid)."""
+    if options.rows == "web":
+        X, y, qid = make_ranking(options.queries * 3 // 2, kind="web", random_state=0, return_X_y_qid=True)
+        first = qid < np.quantile(qid, 2 / 3)
+        print(f"{first.sum()} x {X.shape[1]}\n", flush=True)
+        return (X[first], y[first], qid[first]), (X[~first], y[~first], qid[~first])
     if data.folder() is None:
         sys.exit("No real data sets here: set RANKTREES_DATA to a folder that has them.")
     train, held_out, test = next(data.folds("yandex"))
-    train = [np.concatenate(both) for both in zip(train, held_out, strict=True)]
-    for name, rows in (("train", train), ("test", test)):
+    return [np.concatenate(both) for both in zip(train, held_out, strict=True)], test
+
+
+def forest(options, folder):
+    """Forests of full depth."""
+    for name, rows in zip(("train", "test"), rows_of_forest(options), strict=True):
         for part, values in zip(("X", "y", "qid"), rows, strict=True):
             np.save(folder / f"{name} {part}.npy", values)
-    for contest, libraries in FORESTS.items():
+    for contest, everyone in FORESTS.items():
+        libraries = chosen_among(everyone, options)
         start = partial(process_of, growing, contest, folder, options)
         answers, refusals = interleaved(start, libraries, [options.trees] * options.repeats)
         seconds = {name: [each["seconds"] for each in taken] for name, (_, *taken) in answers.items()}
@@ -446,8 +456,9 @@ def main():
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--leaves", type=int, default=64)
     parser.add_argument("--trees", type=int, default=100)
+    parser.add_argument("--rows", choices=["yandex", "web"], default="yandex", help="of forests")
     parser.add_argument(
-        "--only", default="", help="ours, and libraries with this in their name (speed, memory)"
+        "--only", default="", help="ours, and libraries with this in their name (speed, memory, forest)"
     )
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:

@@ -1,5 +1,9 @@
 /* The code of a row in the column of a feature: a byte, or four ("long") where a feature has more than 255 bins.
- * Columns are passed as bytes. Loops over rows are INLINE with a constant is_long: there is one for each. */
+ * Columns are passed as bytes. Loops over rows are INLINE with a constant is_long: there is one for each.
+ *
+ *     columns   f0: a b c d ...   f1: e f g h ...      the rows of a small leaf lie far apart in each of them: every
+ *     by row    a e . | b f . | c g . | d h . | ...    code would come from a line of the cache of its own
+ */
 #ifndef RANKTREES_CODES_H
 #define RANKTREES_CODES_H
 
@@ -16,22 +20,22 @@ INLINE const uint8_t *code_address(int is_long, const uint8_t *column, int64_t r
     return column + (is_long ? 4 * row : row);
 }
 
-/* Short codes row by row: of few rows, all features lie in few lines of the cache. */
+/* Codes row by row: of few rows, all features lie in few lines of the cache. */
 typedef struct {
-    const uint8_t *bytes;   /* row-major; features of few bins share one, see packing.py */
+    const uint8_t *bytes;   /* row-major; short codes of few bins share one, see packing.py */
     int64_t n_bytes;        /* of a row */
-    const int32_t *byte_of; /* of each feature */
-    const uint8_t *code_of; /* 256 of each feature: its code by the value of its byte */
+    const int32_t *byte_of; /* the first of each feature */
+    const uint8_t *code_of; /* 256 of each feature: its short code by the value of its byte */
 } codes_by_row;
 
-/* The codes of one feature: long ones in a column, short ones in each ``step``-th byte. */
+/* The codes of one feature, in a column or by row: one each ``step`` bytes. */
 typedef struct {
     const uint8_t *column, *code_of;
     int64_t step;
 } codes_of_feature;
 
 INLINE uint32_t code_of(int is_long, const codes_of_feature *of, int64_t row) {
-    return is_long ? code_at(1, of->column, row) : of->code_of[of->column[row * of->step]];
+    return is_long ? code_at(1, of->column + row * of->step, 0) : of->code_of[of->column[row * of->step]];
 }
 
 INLINE const uint8_t *address_of(const codes_of_feature *of, int64_t row) { return of->column + row * of->step; }
@@ -44,8 +48,8 @@ static const uint8_t SAME_CODE[256] = {SIXTY_FOUR(0), SIXTY_FOUR(64), SIXTY_FOUR
 #undef SIXTY_FOUR
 
 /* By row where they are there by row, else in the column. */
-INLINE codes_of_feature find_codes(const uint8_t *column, const codes_by_row *by_row, int64_t feature) {
-    const codes_of_feature in_column = {column, SAME_CODE, 1};
+INLINE codes_of_feature find_codes(int is_long, const uint8_t *column, const codes_by_row *by_row, int64_t feature) {
+    const codes_of_feature in_column = {column, SAME_CODE, is_long ? 4 : 1};
     if (!by_row)
         return in_column;
     const codes_of_feature in_rows = {by_row->bytes + by_row->byte_of[feature], by_row->code_of + 256 * feature,
@@ -54,7 +58,8 @@ INLINE codes_of_feature find_codes(const uint8_t *column, const codes_by_row *by
 }
 
 /* Fetch the bytes from ``from`` to ``to`` of some rows. */
-INLINE void fetch_rows(const uint8_t *bytes, int64_t n_bytes, int64_t from, int64_t to, const uint32_t *rows, int64_t n) {
+INLINE void fetch_rows(const uint8_t *bytes, int64_t n_bytes, int64_t from, int64_t to, const uint32_t *rows,
+                       int64_t n) {
     for (int64_t i = 0; i < n; i++) {
         const uint8_t *row = bytes + rows[i] * n_bytes;
         for (int64_t b = from; b < to; b += 64)

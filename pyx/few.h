@@ -168,7 +168,7 @@ EACH_WIDTH(void, best_of_few,
     for (int64_t k = 0; k < n_features; k++) {
         const int32_t f = features[k];
         const uint32_t missing_code = (uint32_t)(offsets[f + 1] - offsets[f] - 1);
-        const codes_of_feature of = find_codes(columns + f * stride, by_row, f);
+        const codes_of_feature of = find_codes(is_long, columns + f * stride, by_row, f);
         if (is_long ? sum_few(1, leaf, &of, missing_code, &line) : sum_few(0, leaf, &of, missing_code, &line))
             try_cuts(leaf, f, &line, total, rule, best);
     }

@@ -48,7 +48,9 @@ cdef extern from "codes.h" nogil:
         const uint8_t* code_of
     ctypedef struct CodesOfFeature "codes_of_feature":
         pass
-    CodesOfFeature find_codes(const uint8_t* column, const CodesByRow* by_row, int64_t feature)
+    CodesOfFeature find_codes(
+        bint is_long, const uint8_t* column, const CodesByRow* by_row, int64_t feature
+    )
     uint32_t code_of(bint is_long, const CodesOfFeature* of, int64_t row)
     const uint8_t* address_of(const CodesOfFeature* of, int64_t row)
 
@@ -89,8 +91,8 @@ cdef extern from "few.h" nogil:
         int missing_left
     void best_of_few(
         int is_long, const FewRows* leaf, int64_t n_features, const int32_t* features, const uint8_t* columns,
-        int64_t stride, const CodesByRow* by_row, const int64_t* offsets, const Sums* total, const Rules* rule,
-        FewCut* best,
+        int64_t stride, const CodesByRow* by_row, const int64_t* offsets, const Sums* total,
+        const Rules* rule, FewCut* best,
     ) noexcept
 
 cdef extern from "touching.h" nogil:
@@ -101,10 +103,10 @@ cdef extern from "touching.h" nogil:
         bint all_cells
         bint all_words
     void add_touching(
-        const Touchable* line, const uint8_t* column, const uint32_t* rows, const int64_t* sums, int64_t n,
+        const Touchable* line, const CodesOfFeature* of, const uint32_t* rows, const int64_t* sums, int64_t n,
         int bits, int same,
     )
-    void count_touching(const Touchable* line, const uint8_t* column, const uint32_t* rows, int64_t n)
+    void count_touching(const Touchable* line, const CodesOfFeature* of, const uint32_t* rows, int64_t n)
 
 cdef extern from "cells.h" nogil:
     void score_cells(
@@ -498,7 +500,7 @@ cdef class Finder:
         Whether ``missing`` is "learned" and prices are and stay 0: small leaves take less time then.
     places : ndarray of int64, shape (n_features,), or None
         Where a feature's cells begin in a coarse line.
-    by_row : Packing or None
+    by_row : Packing, LongCodes or None
         The same codes row by row, if they are: of few rows all features lie together there.
     n_threads : int
         The most that will be asked for.
@@ -540,8 +542,10 @@ cdef class Finder:
         self.by_row = NULL
         if by_row is not None and len(order):
             self.row_bytes, self.row_places, self.row_codes = by_row.bytes, by_row.byte_of, by_row.cell_of
-            self.bytes_by_row.bytes, self.bytes_by_row.n_bytes = &self.row_bytes[0, 0], self.row_bytes.shape[1]
-            self.bytes_by_row.byte_of, self.bytes_by_row.code_of = &self.row_places[0], &self.row_codes[0, 0]
+            self.bytes_by_row.bytes = &self.row_bytes[0, 0]
+            self.bytes_by_row.n_bytes = self.row_bytes.shape[1]
+            self.bytes_by_row.byte_of = &self.row_places[0]
+            self.bytes_by_row.code_of = &self.row_codes[0, 0]
             self.by_row = &self.bytes_by_row
         self.order, self.sums, self.offsets = order, sums, offsets
         self.is_categorical, self.monotone, self.places = is_categorical, monotone, places
@@ -1273,21 +1277,25 @@ cdef class Finder:
             widen_cells(n_bins + 1, sums, self.bits, self.same, <two_lanes*>wide)
             self.scan(wide, f, leaf, NULL, exact, best)
 
+    cdef inline CodesOfFeature codes_of(self, const Leaf* leaf, int64_t f) noexcept nogil:
+        """By row, where a leaf has few of the tree's rows: in a column these lie far apart."""
+        cdef bint few = leaf.total.count < self.order.shape[0] // 8
+        return find_codes(self.is_long, &self.columns[0, f], self.by_row if few else NULL, f)
+
     cdef void add_columns(
         self, const Leaf* leaf, const int32_t* features, int64_t width, Bin* cells, uint64_t* touched
     ) noexcept nogil:
         """Add all rows of a leaf to the bins of a few features."""
         cdef CodesOfFeature[COLUMNS] of
-        cdef bint sparse = leaf.total.count < self.order.shape[0] // 8
         cdef int64_t i, j, row
         cdef two_lanes sum
         cdef uint8_t code
         for j in range(width):
-            of[j] = find_codes(&self.columns[0, features[j]], self.by_row if sparse else NULL, features[j])
+            of[j] = self.codes_of(leaf, features[j])
         for i in range(leaf.start, leaf.stop):
             row = self.order[i]
             sum = widened(self.sums[i], self.bits, self.same)
-            if sparse and i + AHEAD < leaf.stop:
+            if i + AHEAD < leaf.stop:
                 for j in range(width):
                     prefetch_line(address_of(&of[j], self.order[i + AHEAD]))
             for j in range(width):
@@ -1392,7 +1400,7 @@ cdef class Finder:
         uint64_t* words,
     ) noexcept nogil:
         """Add the rows of a leaf to the bins of one feature whose codes are long."""
-        cdef const uint8_t* column = &self.columns[0, f]
+        cdef CodesOfFeature of = self.codes_of(leaf, f)
         cdef int64_t n_rows = leaf.stop - leaf.start
         cdef int64_t n_quiet = leaf.quiet_stop - leaf.quiet_start if exact else 0
         cdef Touchable line
@@ -1404,6 +1412,6 @@ cdef class Finder:
         if line.all_words:
             memset(words, 255, ((n_bins >> 12) + 1) * sizeof(uint64_t))
         add_touching(
-            &line, column, &self.order[leaf.start], &self.sums[leaf.start], n_rows, self.bits, self.same
+            &line, &of, &self.order[leaf.start], &self.sums[leaf.start], n_rows, self.bits, self.same
         )
-        count_touching(&line, column, &self.order[leaf.quiet_start], n_quiet)
+        count_touching(&line, &of, &self.order[leaf.quiet_start], n_quiet)

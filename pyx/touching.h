@@ -28,12 +28,12 @@ INLINE void touch(const touchable *line, uint32_t code) {
         line->words[code >> 12] |= (uint64_t)1 << (code >> 6 & 63);
 }
 
-INLINE void add_touching(const touchable *line, const uint8_t *column, const uint32_t *rows, const int64_t *sums,
+INLINE void add_touching(const touchable *line, const codes_of_feature *of, const uint32_t *rows, const int64_t *sums,
                          int64_t n, int bits, int same) {
     for (int64_t i = 0; i < n; i++) {
         if (i + TOUCHED_AHEAD < n)
-            prefetch_line(code_address(1, column, rows[i + TOUCHED_AHEAD]));
-        const uint32_t code = code_at(1, column, rows[i]);
+            prefetch_line(address_of(of, rows[i + TOUCHED_AHEAD]));
+        const uint32_t code = code_of(1, of, rows[i]);
         const two_lanes sum = widened(sums[i], bits, same);
         two_lanes *cell = &line->cells[code];
         cell->gradient += sum.gradient;
@@ -44,9 +44,9 @@ INLINE void add_touching(const touchable *line, const uint8_t *column, const uin
 }
 
 /* Rows of which only the number is told. */
-INLINE void count_touching(const touchable *line, const uint8_t *column, const uint32_t *rows, int64_t n) {
+INLINE void count_touching(const touchable *line, const codes_of_feature *of, const uint32_t *rows, int64_t n) {
     for (int64_t i = 0; i < n; i++) {
-        const uint32_t code = code_at(1, column, rows[i]);
+        const uint32_t code = code_of(1, of, rows[i]);
         line->cells[code].count++;
         touch(line, code);
     }

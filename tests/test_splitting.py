@@ -7,7 +7,7 @@ from ranktrees._core.dtypes import BIN, LEAF
 from ranktrees._core.histogram import Builder
 from ranktrees._core.partition import Parter
 from ranktrees._core.splitting import Finder
-from ranktrees.packing import coarse_packing, full_packing
+from ranktrees.packing import LongCodes, coarse_packing, full_packing
 from reference import growing as slow
 
 THREADS = 4
@@ -85,6 +85,10 @@ class Case:
     def from_codes_by_row(self, n_threads=1):
         by_row = full_packing(self.codes, self.mapper, self.features)
         return self.from_rows_by(self.make_finder(by_row=by_row), n_threads)
+
+    def from_long_codes_by_row(self, n_threads=1):
+        by_row = LongCodes(slow.readable(self.codes, np.uint32))
+        return self.from_rows_by(self.make_finder(np.uint32, by_row), n_threads)
 
     def from_rows_by(self, finder, n_threads):
         finder.look_at(self.leaves, np.zeros((0, 0), np.int64), 1)
@@ -228,6 +232,7 @@ def test_every_way_finds_the_split_of_the_slow_twin(seed, n_rows, n_bins, catego
         assert case.from_rows(n_threads=n_threads) == found
         assert case.from_long_codes(n_threads) == found
         assert case.from_codes_by_row(n_threads) == found
+        assert case.from_long_codes_by_row(n_threads) == found
         if len(n_bins) <= 4 and not categorical:
             assert case.refined(range(len(n_bins)), n_threads) == found
 
@@ -244,7 +249,7 @@ def test_any_number_of_bins(seed, n_rows, n_bins, rules):
     case = case_of(seed, n_rows, n_bins, **rules)
     found = case.from_long_codes()
     agrees(found, case.slowly(), case)
-    assert case.from_long_codes(3) == found
+    assert case.from_long_codes(3) == found == case.from_long_codes_by_row()
 
 
 @settings(max_examples=80, deadline=None)

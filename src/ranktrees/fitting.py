@@ -199,7 +199,14 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
         )
         n_jobs = effective_n_threads(self.n_jobs)
         make_search = searches(
-            self.split_search, codes, mapper, constraints(), n_jobs, share.communicator, self.max_bins
+            self.split_search,
+            codes,
+            mapper,
+            constraints(),
+            n_jobs,
+            share.communicator,
+            self.max_bins,
+            deep=self.max_leaf_nodes is None,
         )
         return lambda: TreeGrower(
             codes,

@@ -90,6 +90,22 @@ class Packing:
         packing.pack(codes, self.digits, shares, self.bytes, threads_for(n_threads, codes.size))
 
 
+class LongCodes:
+    """Codes of four bytes, row by row: for a search that reads those of all features of few rows.
+
+    Attributes
+    ----------
+    bytes, byte_of, cell_of
+        As a `Packing` has them; there is nothing to look up.
+    """
+
+    def __init__(self, codes):
+        n_features = codes.shape[1]
+        self.bytes = np.ascontiguousarray(codes).view(np.uint8)
+        self.byte_of = codes.itemsize * np.arange(n_features, dtype=np.int32)
+        self.cell_of = np.zeros((n_features, BYTE), np.uint8)
+
+
 def share_bytes(radices):
     """Which features share a byte: the largest first, each where least room is left that is enough.
 

@@ -39,8 +39,8 @@ class Search:
     ----------
     codes : ndarray of uint8 or uint32, shape (n_rows, n_features), feature by feature
     mapper : BinMapper
-    packing : Packing or None
-        Of the cells that lines have.
+    packing : Packing, LongCodes or None
+        Of the cells that lines have; where these are all bins, the codes row by row.
     constraints : Constraints
     prices : Prices
     order : ndarray of uint32, shape (n_rows,)

@@ -5,7 +5,7 @@ from functools import partial
 from ranktrees.binning import MOST_BINS
 from ranktrees.communicator import ALONE
 from ranktrees.over_ranks import search_over_ranks
-from ranktrees.packing import coarse_packing, full_packing
+from ranktrees.packing import LongCodes, coarse_packing, full_packing
 from ranktrees.searching import CoarseToFine, DirectSearch, FullSearch, StreamingSearch
 
 # "auto" looks coarsely first where there are at least so many features, and splits choose among at least that
@@ -14,7 +14,9 @@ MANY_FEATURES = 64
 LEAST_SHARE = 1 / 8
 
 
-def searches(split_search, codes, mapper, constraints, n_threads, ranks=ALONE, max_bins=MOST_BINS):
+def searches(
+    split_search, codes, mapper, constraints, n_threads, ranks=ALONE, max_bins=MOST_BINS, deep=False
+):
     """A function that makes searches over the same codes; what they share is made once.
 
     Parameters
@@ -30,6 +32,8 @@ def searches(split_search, codes, mapper, constraints, n_threads, ranks=ALONE, m
         Those that search together.
     max_bins : int, default=255
         The most centroids of a streaming histogram.
+    deep : bool, default=False
+        Whether trees have leaves without limit, so that most are small: these pay for long codes row by row.
 
     Returns
     -------
@@ -77,7 +81,7 @@ def searches(split_search, codes, mapper, constraints, n_threads, ranks=ALONE, m
     elif split_search == "coarse_to_fine":
         kind, own = CoarseToFine, coarse_packing(codes, mapper, constraints.usable, n_threads, ranks)
     elif codes.itemsize > 1:
-        kind, own = DirectSearch, None
+        kind, own = DirectSearch, LongCodes(codes) if deep else None
     else:
         kind = DirectSearch if constraints.draws_features and ranks.alone else FullSearch
         own = full_packing(codes, mapper, constraints.usable, n_threads, ranks)
