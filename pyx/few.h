@@ -161,7 +161,7 @@ EACH_WIDTH(void, best_of_few,
             few_cut *best),
            (is_long, leaf, n_features, features, columns, stride, by_row, offsets, total, rule, best)) {
     few_line line;
-    if (by_row) {
+    if (by_row && 64 * n_features >= by_row->n_bytes) { /* of fewer features, not every line is needed */
         fetch_rows(by_row->bytes, by_row->n_bytes, 0, by_row->n_bytes, leaf->rows, leaf->n);
         fetch_rows(by_row->bytes, by_row->n_bytes, 0, by_row->n_bytes, leaf->quiet, leaf->n_quiet);
     }
