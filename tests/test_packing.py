@@ -1,3 +1,5 @@
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
@@ -193,6 +195,14 @@ def test_ranks_have_the_cells_of_all_rows(make):
     parts = together(4, pack)
     assert all((part.digits == whole.digits).all() for part in parts)
     np.testing.assert_array_equal(np.concatenate([part.bytes for part in parts]), whole.bytes)
+
+
+def test_a_copy_in_another_process_has_the_spare_bytes():
+    codes, mapper = slow.random_codes(np.random.default_rng(0), 9, [255, 3, 40]), slow.mapper_of([255, 3, 40])
+    packing = full_packing(codes, mapper, np.arange(3))
+    copy = pickle.loads(pickle.dumps(packing))
+    np.testing.assert_array_equal(copy.bytes, packing.bytes)
+    assert copy.bytes.base.size == packing.bytes.base.size == copy.bytes.size + 8
 
 
 def test_no_features():

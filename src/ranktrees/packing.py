@@ -85,9 +85,14 @@ class Packing:
         sizes = [len(members) for members in shared]
         self.first_digit = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         self.n_bytes = len(shared)
-        n_values = len(codes) * self.n_bytes
-        self.bytes = np.empty(n_values + SPARE, np.uint8)[:n_values].reshape(len(codes), self.n_bytes)
+        self.shape = len(codes), self.n_bytes
+        self.room = np.empty(len(codes) * self.n_bytes + SPARE, np.uint8)
         packing.pack(codes, self.digits, shares, self.bytes, threads_for(n_threads, codes.size))
+
+    @property
+    def bytes(self):
+        """A view: what goes to other processes is all the room, with the spare bytes."""
+        return self.room[:-SPARE].reshape(self.shape)
 
 
 class LongCodes:
