@@ -15,7 +15,7 @@ likely as any other, exactly where ranks are worth the same in each, else in the
 random.
 """
 from cython.parallel cimport prange, threadid
-from libc.math cimport INFINITY, fabs
+from libc.math cimport INFINITY, fabs, frexp, ldexp
 from libc.stdint cimport int16_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memset
 
@@ -26,11 +26,11 @@ cdef extern from "pairs.h" nogil:
     cpdef enum: LANES
     enum: PLAIN, SWAPPED, MIXED, SHARED, TURNED, GIVEN, HINGE
     ctypedef struct Weighing:
-        const double* worth
-        const double* risen
-        const double* shares
-        const double* apart
-        const double* deltas
+        const float* worth
+        const float* risen
+        const float* shares
+        const float* apart
+        const float* deltas
         int shuffled
     void count_above(int64_t n, const double* scores, int16_t* ranks) noexcept
     void perturb(
@@ -39,10 +39,11 @@ cdef extern from "pairs.h" nogil:
     uint64_t portable_key(uint64_t seed, uint64_t stream) noexcept
     double add_pairs(
         int kind, bint spread, bint sized, int64_t n, int64_t top, double sigma, const Weighing* by,
-        const double* scores, const double* grades, double* exponentials, double* gradients, double* hessians,
+        const double* scores, const float* grades, float* distances, float* exponentials, float* gradients,
+        float* hessians,
     ) noexcept
-    double weight_of_pair(
-        int kind, double difference, double swap, double turned, double apart, double share, double given
+    float weight_of_pair(
+        int kind, float difference, float swap, float turned, float apart, float share, float given
     ) noexcept
 
 cpdef enum Pairs:  # what a pair weighs and costs
@@ -61,7 +62,8 @@ cpdef enum Norm:  # what multiplies a query's gradients and hessians; S is the s
     UNIT  # 1 / S
 
 cdef enum:
-    N_COLUMNS = 10  # scores, grades, exponentials, gradients, hessians, keys, worth, risen, shares; grades
+    N_COLUMNS = 7  # scores, grades, keys, worth, risen, shares; grades
+    N_SHORT = 8    # grades, distances, exponentials, gradients, hessians, worth, risen, shares
     UNDECIDED_ORDERS = 16
 
 cdef double LN_2 = 0.6931471805599453
@@ -144,8 +146,9 @@ cpdef int64_t whole_chunks(int64_t n) noexcept nogil:
 
 
 def scratch_shapes(int64_t longest, int n_threads):
-    """The shapes of the scratch arrays ``numbers`` and ``records`` where no query has more rows."""
-    return (n_threads, N_COLUMNS, whole_chunks(longest)), (n_threads, 2, longest, 2)
+    """The shapes of the scratch arrays ``numbers``, ``short`` and ``records`` where no query has more rows."""
+    width = whole_chunks(longest)
+    return (n_threads, N_COLUMNS, width), (n_threads, N_SHORT, width), (n_threads, 2, longest, 2)
 
 
 cdef inline Ranked* sort_query(
@@ -161,6 +164,23 @@ cdef inline bint all_equal(const double* values, int64_t n) noexcept nogil:
         if values[i] != values[0]:
             return False
     return True
+
+
+cdef inline double unit_of(const double* numbers, int64_t n) noexcept nogil:
+    """A power of two, over which none of these numbers >= 0 is above 1 and none loses a bit."""
+    cdef double largest = 0.0
+    cdef int64_t i
+    cdef int exponent
+    for i in range(n):
+        largest = max(largest, numbers[i])
+    frexp(largest, &exponent)
+    return ldexp(1.0, max(-1000, min(exponent, 1000)))
+
+
+cdef inline void shorten(const double* numbers, int64_t n, double factor, float* out) noexcept nogil:
+    cdef int64_t i
+    for i in range(n):
+        out[i] = <float> (factor * numbers[i])
 
 
 cdef inline void look_up(const double* line, const uint8_t* labels, int64_t n, double* out) noexcept nogil:
@@ -200,6 +220,7 @@ cdef struct Task:
     double sigma         # of SQUARED_HINGE, the margin
     bint spread
     int norm
+    double unit          # of the weights of pairs
     int64_t n_orders
     double noise         # of the scores, for an order
     uint64_t key
@@ -219,7 +240,7 @@ cdef inline int64_t next_hit(const double* grades, int64_t rank, int64_t n) noex
 
 
 cdef void fill_worth(
-    const Task* task, int64_t n, const double* grades, const double* discounts,
+    const Task* task, int64_t n, const double* grades, const float* discounts,
     double* worth,    # OUT  of each rank, to a better row that leaves it for one below
     double* risen,    # OUT  of each rank, to a better row that comes from below
     double* shares,   # OUT  of ERR and a rank that counts: what multiplies pairs whose upper row is there
@@ -286,8 +307,8 @@ cdef struct Clicks:  # of all rows, as they came
 
 cdef double add_click_pairs(
     int kind, bint spread, int64_t n, int64_t top, double sigma, const Weighing* by, const Ranked* rows,
-    const Clicks* clicks, int64_t start, const double* scores, const double* grades, double* gradients,
-    double* hessians,
+    const Clicks* clicks, int64_t start, const double* scores, const float* grades, float* gradients,
+    float* hessians,
 ) noexcept nogil:
     """As add_pairs of a measure, each pair times the factors of its two rows; and what the pairs cost.
 
@@ -333,12 +354,14 @@ cdef void query_gradients(
     int64_t start,
     int64_t first_row,     # its number among all rows
     const double* query_grades,
+    double grade_unit,
     const double* query_weights,
     const double* query_scores,
-    const double* discounts,
-    const double* apart,
+    const float* discounts,
+    const float* apart,
     bint undecided,
     double* columns,
+    float* short_columns,
     int64_t width,
     double[:, :, :, ::1] records,
     int thread,
@@ -349,17 +372,22 @@ cdef void query_gradients(
     """The sums over the pairs of one query; the mean of several orders, where they are drawn."""
     cdef double* scores = columns
     cdef double* grades = columns + width
-    cdef double* exponentials = columns + 2 * width
-    cdef double* gradients = columns + 3 * width
-    cdef double* hessians = columns + 4 * width
-    cdef double* keys = columns + 5 * width
-    cdef double* worth = columns + 6 * width
-    cdef double* risen = columns + 7 * width
-    cdef double* shares = columns + 8 * width
+    cdef double* keys = columns + 2 * width
+    cdef double* worth = columns + 3 * width
+    cdef double* risen = columns + 4 * width
+    cdef double* shares = columns + 5 * width
+    cdef float* short_grades = short_columns
+    cdef float* distances = short_columns + width
+    cdef float* exponentials = short_columns + 2 * width
+    cdef float* gradients = short_columns + 3 * width
+    cdef float* hessians = short_columns + 4 * width
+    cdef float* short_worth = short_columns + 5 * width
+    cdef float* short_risen = short_columns + 6 * width
+    cdef float* short_shares = short_columns + 7 * width
     cdef bint by_rows = task.pairs >= ERR, drawn = undecided or task.noise > 0
     cdef int kind = task.pairs if not by_rows else SHARED if task.pairs == ERR else TURNED
-    cdef double size = 0.0, norm = 1.0, slope = 1.0, weight
-    cdef double scale = 1.0 if kind == HINGE else task.sigma
+    cdef double size = 0.0, norm = 1.0, slope = 1.0, weight, gradient, hessian
+    cdef double scale = 1.0 if kind == HINGE else task.sigma, unit = task.unit * grade_unit
     cdef const double* of_rows = NULL
     cdef int64_t i, k, first, position, end = whole_chunks(n), n_orders = task.n_orders if drawn else 1
     cdef Weighing by
@@ -368,9 +396,9 @@ cdef void query_gradients(
         n_orders = max(n_orders, UNDECIDED_ORDERS)
     by.worth = discounts
     if by_rows:
-        by.worth = worth
-    by.risen = risen
-    by.shares = shares
+        by.worth = short_worth
+    by.risen = short_risen
+    by.shares = short_shares
     by.apart = apart
     by.deltas = NULL
     by.shuffled = drawn
@@ -385,45 +413,50 @@ cdef void query_gradients(
             position = rows[i].position
             scores[i] = query_scores[position]
             grades[i] = query_grades[position]
+        shorten(grades, n, 1.0 / grade_unit, short_grades)
         for i in range(n, end):
             scores[i] = scores[n - 1]
-            grades[i] = EMPTY_GRADE
+            short_grades[i] = EMPTY_GRADE
         if by_rows:
             fill_worth(task, n, grades, discounts, worth, risen, shares)
-        memset(gradients, 0, end * sizeof(double))
-        memset(hessians, 0, end * sizeof(double))
+            shorten(worth, end, 1.0, short_worth)
+            shorten(risen, end, 1.0, short_risen)
+            if kind == SHARED:
+                shorten(shares, min(task.truncation, n), 1.0, short_shares)
+        memset(gradients, 0, end * sizeof(float))
+        memset(hessians, 0, end * sizeof(float))
         if clicks != NULL:
             size += add_click_pairs(
                 kind, task.spread and not undecided, n, min(task.truncation, n - 1), task.sigma, &by, rows,
-                clicks, start, scores, grades, gradients, hessians,
+                clicks, start, scores, short_grades, gradients, hessians,
             )
         else:
             size += add_pairs(
                 kind, task.spread and not undecided, task.norm != NONE, n, min(task.truncation, n - 1),
-                task.sigma, &by, scores, grades, exponentials, gradients, hessians,
+                task.sigma, &by, scores, short_grades, distances, exponentials, gradients, hessians,
             )
-        if k > 0:  # what the orders before have added up to
-            for i in range(n):
-                position = rows[i].position
-                gradients[i] += out_gradients[position]
-                hessians[i] += out_hessians[position]
         if k == n_orders - 1:
-            norm = normed(task.norm, 2.0 * scale * (size / n_orders)) / n_orders
+            norm = normed(task.norm, 2.0 * scale * unit * (size / n_orders)) * unit / n_orders
             slope = scale
             of_rows = query_weights
         for i in range(n):
             position = rows[i].position
             weight = norm if of_rows == NULL else norm * of_rows[position]
-            out_gradients[position] = weight * (slope * gradients[i])
-            out_hessians[position] = weight * (slope * slope * hessians[i])
+            gradient = gradients[i]
+            hessian = hessians[i]
+            if k > 0:  # what the orders before have added up to
+                gradient += out_gradients[position]
+                hessian += out_hessians[position]
+            out_gradients[position] = weight * (slope * gradient)
+            out_hessians[position] = weight * (slope * slope * hessian)
     if clicks != NULL:
         for i in range(n):
-            weight = (1.0 if query_weights == NULL else query_weights[i]) / n_orders
+            weight = (1.0 if query_weights == NULL else query_weights[i]) * unit / n_orders
             clicks.clicked_costs[start + i] *= weight
             clicks.unclicked_costs[start + i] *= weight
 
 
-cdef double mean_swap(int64_t n, const double* worth, const double* apart, int64_t top) noexcept nogil:
+cdef double mean_swap(int64_t n, const float* worth, const float* apart, int64_t top) noexcept nogil:
     """What swapping two rows of a random order is worth on average; without worths, 1 where it counts."""
     cdef double below = 0.0, gaps = 0.0, swaps = 0.0
     cdef int64_t rank, other
@@ -438,7 +471,7 @@ cdef double mean_swap(int64_t n, const double* worth, const double* apart, int64
         elif rank < top:
             swaps += gaps
             for other in range(rank + 1, n):
-                swaps += fabs(worth[rank] - worth[other])
+                swaps += fabs(<double> worth[rank] - worth[other])
         if worth != NULL:
             below += worth[rank]
         if apart != NULL:
@@ -450,8 +483,8 @@ cdef void undecided_gradients(
     const Task* task,
     int64_t n,
     const double* query_weights,
-    const double* worth,
-    const double* apart,
+    const float* worth,
+    const float* apart,
     const Ranked* rows,     # sorted by falling grade
     double* out_gradients,
     double* out_hessians,
@@ -461,7 +494,7 @@ cdef void undecided_gradients(
     Then rho is 1/2 for every pair, and a row's sums follow from how many rows have higher and lower grades,
     and what those grades sum to.
     """
-    cdef double share = mean_swap(n, worth, apart, min(task.truncation, n - 1))
+    cdef double share = task.unit * mean_swap(n, worth, apart, min(task.truncation, n - 1))
     cdef double slope = task.sigma if task.pairs == SQUARED_HINGE else 0.5 * task.sigma
     cdef double bend = 1.0 if task.pairs == SQUARED_HINGE else 0.25 * task.sigma * task.sigma
     cdef double total = 0.0, above = 0.0, grade, pull, spread, size = 0.0, norm, weight
@@ -501,8 +534,9 @@ def gradients(
     const int64_t[::1] offsets,    # IN   query q is the rows offsets[q]:offsets[q + 1]
     const int64_t[::1] queries,    # IN   all of them, in the order in which they are taken up
     const double[::1] scores,      # IN
-    const double[::1] worth,       # IN   one per rank, in whole_chunks; None: every pair weighs 1
-    const double[::1] apart,       # IN   of SWAPS_AND_GAPS, from a distance of -2 LANES on; else None
+    const float[::1] worth,        # IN   one per rank, in whole_chunks; None: every pair weighs 1
+    const float[::1] apart,        # IN   of SWAPS_AND_GAPS, from a distance of -2 LANES on; else None
+    double unit,                   # IN   what multiplies the weight of each pair
     int64_t low,                   # IN   of PAUC: the irrelevant rows to pass over,
     int64_t at,                    # IN   and those until it ends, 0 for all
     int64_t truncation,
@@ -518,6 +552,7 @@ def gradients(
     const double[::1] clicked,     # IN   what multiplies a pair by its better row, or None
     const double[::1] unclicked,   # IN   and by its worse
     double[:, :, ::1] numbers,     # see scratch_shapes
+    float[:, :, ::1] short,        # see scratch_shapes
     double[:, :, :, ::1] records,  # see scratch_shapes
     double[::1] out_gradients,     # OUT
     double[::1] out_hessians,      # OUT
@@ -527,10 +562,11 @@ def gradients(
     """Each row's gradient and hessian: sums of lambda and of sigma^2 weight rho (1 - rho) over its pairs."""
     cdef int64_t n_queries = offsets.shape[0] - 1, k, q, start, n
     cdef int64_t chunk = min(8, 1 + n_queries // (32 * n_threads))
-    cdef const double* worths = &worth[0] if worth is not None else NULL
-    cdef const double* gaps = &apart[2 * LANES] if apart is not None else NULL
+    cdef const float* worths = &worth[0] if worth is not None else NULL
+    cdef const float* gaps = &apart[2 * LANES] if apart is not None else NULL
     cdef const double* row_weights = &weights[0] if weights is not None else NULL
     cdef const double* query_grades
+    cdef double grade_unit
     cdef bint undecided, by_label = grades is None, of_clicks = clicked is not None
     cdef int thread
     cdef Clicks clicks
@@ -549,6 +585,7 @@ def gradients(
     task.sigma = sigma
     task.spread = spread
     task.norm = norm
+    task.unit = unit
     task.n_orders = n_orders
     task.noise = noise
     task.key = portable_key(seed, stream)
@@ -564,8 +601,10 @@ def gradients(
         if by_label:
             look_up(&table[q, 0], &labels[start], n, &numbers[thread, N_COLUMNS - 1, 0])
             query_grades = &numbers[thread, N_COLUMNS - 1, 0]
+            grade_unit = unit_of(&table[q, 0], table.shape[1])
         else:
             query_grades = &grades[start]
+            grade_unit = unit_of(query_grades, n) if worth is not None else 1.0
         if all_equal(query_grades, n):
             memset(&out_gradients[start], 0, n * sizeof(double))
             memset(&out_hessians[start], 0, n * sizeof(double))
@@ -579,10 +618,11 @@ def gradients(
             )
         else:
             query_gradients(
-                &task, n, start, first_rows[q] if first_rows is not None else start, query_grades,
+                &task, n, start, first_rows[q] if first_rows is not None else start, query_grades, grade_unit,
                 row_weights + start if row_weights != NULL else NULL,
-                &scores[start], worths, gaps, undecided, &numbers[thread, 0, 0], numbers.shape[2],
-                records, thread, &clicks if of_clicks else NULL, &out_gradients[start], &out_hessians[start],
+                &scores[start], worths, gaps, undecided, &numbers[thread, 0, 0], &short[thread, 0, 0],
+                numbers.shape[2], records, thread, &clicks if of_clicks else NULL,
+                &out_gradients[start], &out_hessians[start],
             )
 
 
@@ -603,11 +643,13 @@ def given_gradients(
     const double[::1] grades,      # IN   of one query
     const double[::1] weights,     # IN   or None
     const double[::1] scores,      # IN
-    const double[:, ::1] deltas,   # IN   what each pair weighs; its lines are in whole_chunks
+    const float[:, ::1] deltas,    # IN   what each pair weighs; its lines are in whole_chunks
+    double unit,                   # IN   what multiplies that
     double sigma,
     bint spread,
     int norm,
     double[:, :, ::1] numbers,     # see scratch_shapes
+    float[:, :, ::1] short,        # see scratch_shapes
     double[::1] out_gradients,     # OUT
     double[::1] out_hessians,      # OUT
 ):
@@ -615,9 +657,9 @@ def given_gradients(
     cdef int64_t n = scores.shape[0], end = whole_chunks(n), i
     cdef double size, factor, weight
     cdef double* own = &numbers[0, 0, 0]
-    cdef double* own_grades = &numbers[0, 1, 0]
-    cdef double* sums = &numbers[0, 3, 0]
-    cdef double* bends = &numbers[0, 4, 0]
+    cdef float* own_grades = &short[0, 0, 0]
+    cdef float* sums = &short[0, 3, 0]
+    cdef float* bends = &short[0, 4, 0]
     cdef Weighing by
     memset(&by, 0, sizeof(by))
     by.deltas = &deltas[0, 0]
@@ -627,9 +669,10 @@ def given_gradients(
         own_grades[i] = grades[i] if i < n else EMPTY_GRADE
         sums[i] = bends[i] = 0.0
     size = add_pairs(
-        GIVEN, spread, norm != NONE, n, n - 1, sigma, &by, own, own_grades, &numbers[0, 2, 0], sums, bends
+        GIVEN, spread, norm != NONE, n, n - 1, sigma, &by, own, own_grades, &short[0, 1, 0], &short[0, 2, 0],
+        sums, bends,
     )
-    factor = normed(norm, 2.0 * sigma * size)
+    factor = normed(norm, 2.0 * sigma * unit * size) * unit
     for i in range(n):
         weight = factor if weights is None else factor * weights[i]
         out_gradients[i] = weight * (sigma * sums[i])

@@ -4,9 +4,13 @@
  *   row i         |----> all rows j below it, for i < top
  *
  * Every pair adds the same number to row j and, with the other sign, to row i. What falls to row i is
- * collected in eight lanes (row j in lane j mod 8), which are added up in one order at the end: the compiler
+ * collected in sixteen lanes (row j in lane j mod 16), which are added up in one order at the end: the compiler
  * may use registers of any width, and the bits stay the same. A pair with an empty row adds exactly 0: such a
- * row has the exponential 0 and a grade below all others. */
+ * row has the exponential 0 and a grade below all others.
+ *
+ * Pairs are in single precision, twice as many to a register: what is added up of hundreds of them is as good
+ * as a single number of theirs. Scores are doubles until their differences are taken, from the middle of the
+ * query or from row i. */
 #ifndef RANKTREES_PAIRS_H
 #define RANKTREES_PAIRS_H
 
@@ -18,7 +22,7 @@
 #include "portable.h"
 #include "simd.h"
 
-#define LANES 8
+#define LANES 16
 #define BLOCK 3      /* rows whose pairs are added together */
 #define EMPTY_GRADE -1
 #define RUN 256      /* rows that are ranked by counting; sorted runs are merged */
@@ -58,8 +62,13 @@ EACH_WIDTH(void, count_above, (int64_t n, const double *RESTRICT scores, int16_t
     }
 }
 
-INLINE double sum_lanes(const double *lanes) {
-    return ((lanes[0] + lanes[4]) + (lanes[2] + lanes[6])) + ((lanes[1] + lanes[5]) + (lanes[3] + lanes[7]));
+INLINE float sum_lanes(const float *lanes) {
+    float halves[LANES / 2], quarters[LANES / 4];
+    for (int lane = 0; lane < LANES / 2; lane++)
+        halves[lane] = lanes[lane] + lanes[lane + LANES / 2];
+    for (int lane = 0; lane < LANES / 4; lane++)
+        quarters[lane] = halves[lane] + halves[lane + LANES / 4];
+    return (quarters[0] + quarters[2]) + (quarters[1] + quarters[3]);
 }
 
 /* out = scores + scale * log(u / (1 - u)): logistic noise by (key, number), row i having the number first + i. */
@@ -72,20 +81,27 @@ EACH_WIDTH(void, perturb, (int64_t n, const double *RESTRICT scores, double scal
     }
 }
 
-/* e^(sigma (score - middle)), from e^-700 to e^700, in the rows i ... n - 1; 0 in the rest of their chunks. */
-INLINE void fill_exponentials(int64_t i, int64_t n, double sigma, double middle,
-                              const double *RESTRICT scores, double *RESTRICT exponentials) {
+INLINE float within(float x, float limit) {
+    x = x > limit ? limit : x;
+    return x < -limit ? -limit : x;
+}
+
+/* score - middle and e^(sigma (score - middle)), from e^-87 to e^87, in the rows i ... n - 1; the exponential of
+ * the rest of their chunks is 0. */
+INLINE void fill_distances(int64_t i, int64_t n, double sigma, double middle, const double *RESTRICT scores,
+                           float *RESTRICT distances, float *RESTRICT exponentials) {
     const int64_t start = i / LANES * LANES, end = (n + LANES - 1) / LANES * LANES;
     for (int64_t j = start; j < end; j++) {
-        const double x = sigma * (scores[j] - middle), high = x > 700.0 ? 700.0 : x;
-        exponentials[j] = high < -700.0 ? -700.0 : high;
+        const double distance = scores[j] - middle;
+        distances[j] = within((float)distance, 1e30f);
+        exponentials[j] = within((float)(sigma * distance), 87.0f);
     }
     for (int64_t j = start; j < end; j++)
-        exponentials[j] = portable_exp_unclipped(exponentials[j]);
+        exponentials[j] = portable_short_exp(exponentials[j]);
     for (int64_t j = start; j < i; j++)
-        exponentials[j] = 0.0;
+        exponentials[j] = 0.0f;
     for (int64_t j = n; j < end; j++)
-        exponentials[j] = 0.0;
+        exponentials[j] = 0.0f;
 }
 
 /* What a pair weighs, row i above row j. The grades differ: else it weighs nothing.
@@ -103,30 +119,30 @@ enum { PLAIN, SWAPPED, MIXED, SHARED, TURNED, GIVEN, HINGE };
 
 /* What the pairs of a query read; those arrays are there that their kind needs. */
 typedef struct {
-    const double *worth, *risen, *shares; /* of each rank, in whole chunks */
-    const double *apart;                  /* apart[d], for d >= -2 * LANES */
-    const double *deltas;                 /* a matrix of lines of whole chunks */
+    const float *worth, *risen, *shares; /* of each rank, in whole chunks */
+    const float *apart;                  /* apart[d], for d >= -2 * LANES */
+    const float *deltas;                 /* a matrix of lines of whole chunks */
     int shuffled;                         /* whether the rows stand in another order than that of their scores */
 } Weighing;
 
 /* The same, with the sign of the difference. */
-INLINE double weight_of_pair(int kind, double difference, double swap, double turned, double apart,
-                             double share, double given) {
-    const double sign = (difference > 0 ? 1.0 : 0.0) - (difference < 0 ? 1.0 : 0.0);
-    return kind == SWAPPED  ? difference * fabs(swap)
-           : kind == MIXED  ? difference * (fabs(swap) + apart)
-           : kind == SHARED ? difference * share * fabs(swap)
-           : kind == TURNED ? difference * fabs(difference > 0 ? swap : turned)
+INLINE float weight_of_pair(int kind, float difference, float swap, float turned, float apart,
+                             float share, float given) {
+    const float sign = (difference > 0 ? 1.0f : 0.0f) - (difference < 0 ? 1.0f : 0.0f);
+    return kind == SWAPPED  ? difference * fabsf(swap)
+           : kind == MIXED  ? difference * (fabsf(swap) + apart)
+           : kind == SHARED ? difference * share * fabsf(swap)
+           : kind == TURNED ? difference * fabsf(difference > 0 ? swap : turned)
            : kind == GIVEN  ? sign * given
                             : sign;
 }
 
 /* out = number / each of these, with one division: that takes longest of all. */
-INLINE void divide(int rows, double number, const double *by, double *out) {
-    double products[BLOCK];
+INLINE void divide(int rows, float number, const float *by, float *out) {
+    float products[BLOCK];
     for (int r = 0; r < rows; r++)
         products[r] = r ? products[r - 1] * by[r] : by[r];
-    double rest = number / products[rows - 1];
+    float rest = number / products[rows - 1];
     for (int r = rows - 1; r > 0; r--) {
         out[r] = rest * products[r - 1];
         rest *= by[r];
@@ -136,77 +152,79 @@ INLINE void divide(int rows, double number, const double *by, double *out) {
 
 /* The lambda of a pair and its curvature; fall and rise are the probabilities that the lower row belongs above
  * the upper one, and that it does not, over the gap. */
-INLINE double lambda_of_pair(double weight, double fall, double rise, double gap, double *curvature) {
-    const double falling = weight * fall, rising = weight * rise;
-    *curvature = fabs(rising * fall) * gap;
+INLINE float lambda_of_pair(float weight, float fall, float rise, float gap, float *curvature) {
+    const float falling = weight * fall, rising = weight * rise;
+    *curvature = fabsf(rising * fall) * gap;
     return weight > 0 ? falling : rising;
 }
 
 /* The same where the upper row has the higher score: fall is at most 1/2, its counterpart as exact. */
-INLINE double lambda_of_ranked_pair(double weight, double fall, double *curvature) {
-    const double falling = weight * fall, rising = weight - falling;
-    *curvature = fabs(rising * fall);
+INLINE float lambda_of_ranked_pair(float weight, float fall, float *curvature) {
+    const float falling = weight * fall, rising = weight - falling;
+    *curvature = fabsf(rising * fall);
     return falling < rising ? falling : rising;
 }
 
 /* The same of the squared hinge; drop is how far row i scores above row j. */
-INLINE double hinge_of_pair(double sign, double margin, double drop, double *curvature) {
-    const double lack = margin - sign * drop, missing = lack > 0 ? lack : 0.0;
-    *curvature = lack > 0 ? fabs(sign) : 0.0;
+INLINE float hinge_of_pair(float sign, float margin, float drop, float *curvature) {
+    const float lack = margin - sign * drop, missing = lack > 0 ? lack : 0.0f;
+    *curvature = lack > 0 ? fabsf(sign) : 0.0f;
     return sign * missing;
 }
 
 /* IS_BELOW[2 * LANES + d]: whether row i + d is below row i. */
-static const double IS_BELOW[4 * LANES] = {[2 * LANES + 1] = 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+#define ONES 1, 1, 1, 1, 1
+static const float IS_BELOW[4 * LANES] = {[2 * LANES + 1] = 1, ONES, ONES, ONES, ONES, ONES, ONES};
+#undef ONES
 
 /* Some rows and what falls to them. */
 typedef struct {
-    double grades[BLOCK], scores[BLOCK], exponentials[BLOCK], worth[BLOCK], risen[BLOCK], shares[BLOCK];
-    double gradients[BLOCK][LANES], hessians[BLOCK][LANES];
+    float grades[BLOCK], distances[BLOCK], exponentials[BLOCK], worth[BLOCK], risen[BLOCK], shares[BLOCK];
+    float gradients[BLOCK][LANES], hessians[BLOCK][LANES];
 } Block;
 
 /* Add the pairs of rows i, i + 1 ... with those of a chunk; where crossed, they may lie in it themselves. */
 INLINE void add_chunk(int kind, int ranked, int spread, int sized, int rows, int crossed, int64_t i,
-                      int64_t chunk, int64_t width, double sigma, const Weighing *by,
-                      const double *RESTRICT scores, const double *RESTRICT grades,
-                      const double *RESTRICT exponentials, double *RESTRICT gradients,
-                      double *RESTRICT hessians, double *RESTRICT size, Block *RESTRICT block) {
+                      int64_t chunk, int64_t width, float margin, const Weighing *by,
+                      const float *RESTRICT distances, const float *RESTRICT grades,
+                      const float *RESTRICT exponentials, float *RESTRICT gradients,
+                      float *RESTRICT hessians, float *RESTRICT size, Block *RESTRICT block) {
     const int swaps = kind == SWAPPED || kind == MIXED || kind == SHARED || kind == TURNED;
-    const double *worth = by->worth, *risen = by->risen, *apart = by->apart, *deltas = by->deltas;
-    const double *is_below = IS_BELOW + 2 * LANES;
+    const float *worth = by->worth, *risen = by->risen, *apart = by->apart, *deltas = by->deltas;
+    const float *is_below = IS_BELOW + 2 * LANES;
     for (int lane = 0; lane < LANES; lane++) {
         const int64_t j = chunk + lane;
-        const double grade = grades[j], lower = exponentials[j], score = scores[j];
-        const double swap = swaps ? worth[j] : 0.0, turned = kind == TURNED ? risen[j] : 0.0;
-        double gaps[BLOCK], sums[BLOCK], divisors[BLOCK], parts[BLOCK];
-        double gradient = 0.0, hessian = 0.0, sizes = 0.0;
+        const float grade = grades[j], lower = exponentials[j], distance = distances[j];
+        const float swap = swaps ? worth[j] : 0.0f, turned = kind == TURNED ? risen[j] : 0.0f;
+        float gaps[BLOCK], sums[BLOCK], divisors[BLOCK], parts[BLOCK];
+        float gradient = 0.0f, hessian = 0.0f, sizes = 0.0f;
         for (int r = 0; r < rows; r++) {
-            gaps[r] = spread ? 0.01 + fabs(block->scores[r] - score) : 1.0;
+            gaps[r] = spread ? 0.01f + fabsf(block->distances[r] - distance) : 1.0f;
             sums[r] = block->exponentials[r] + lower;
             divisors[r] = spread ? sums[r] * gaps[r] : sums[r];
         }
         if (kind != HINGE)
-            divide(rows, ranked ? lower : 1.0, divisors, parts);
+            divide(rows, ranked ? lower : 1.0f, divisors, parts);
         for (int r = 0; r < rows; r++) {
-            const double own = weight_of_pair(
+            const float own = weight_of_pair(
                 kind, block->grades[r] - grade, block->worth[r] - swap, block->risen[r] - turned,
-                kind == MIXED ? apart[j - i - r] : 0.0, block->shares[r],
-                kind == GIVEN ? deltas[(i + r) * width + j] : 0.0);
-            const double weight = crossed ? own * is_below[j - i - r] : own;
-            double lambda, curvature;
+                kind == MIXED ? apart[j - i - r] : 0.0f, block->shares[r],
+                kind == GIVEN ? deltas[(i + r) * width + j] : 0.0f);
+            const float weight = crossed ? own * is_below[j - i - r] : own;
+            float lambda, curvature;
             if (kind == HINGE)
-                lambda = hinge_of_pair(grade > EMPTY_GRADE ? weight : 0.0, sigma, block->scores[r] - score,
+                lambda = hinge_of_pair(grade > EMPTY_GRADE ? weight : 0.0f, margin, block->distances[r] - distance,
                                        &curvature);
             else if (ranked)
                 lambda = lambda_of_ranked_pair(weight, parts[r], &curvature);
             else
                 lambda = lambda_of_pair(weight, lower * parts[r], block->exponentials[r] * parts[r],
-                                        spread ? gaps[r] : 1.0, &curvature);
+                                        spread ? gaps[r] : 1.0f, &curvature);
             block->gradients[r][lane] += lambda;
             block->hessians[r][lane] += curvature;
             gradient = r ? gradient + lambda : lambda;
             hessian = r ? hessian + curvature : curvature;
-            sizes = r ? sizes + fabs(lambda) : fabs(lambda);
+            sizes = r ? sizes + fabsf(lambda) : fabsf(lambda);
         }
         gradients[j] += gradient;
         hessians[j] += hessian;
@@ -217,28 +235,28 @@ INLINE void add_chunk(int kind, int ranked, int spread, int sized, int rows, int
 
 /* Add the pairs of some rows from row i on with all rows below. They share the loads and stores of those, and
  * a division. */
-INLINE void add_rows(int kind, int ranked, int spread, int sized, int rows, int64_t i, int64_t n, double sigma,
-                     const Weighing *by, const double *scores, const double *grades,
-                     const double *exponentials, double *RESTRICT gradients, double *RESTRICT hessians,
-                     double *RESTRICT size) {
+INLINE void add_rows(int kind, int ranked, int spread, int sized, int rows, int64_t i, int64_t n, float margin,
+                     const Weighing *by, const float *distances, const float *grades,
+                     const float *exponentials, float *RESTRICT gradients, float *RESTRICT hessians,
+                     float *RESTRICT size) {
     const int64_t width = (n + LANES - 1) / LANES * LANES, crossed = i + rows;
     int64_t chunk = i / LANES * LANES;
     Block block;
     for (int r = 0; r < rows; r++) {
         block.grades[r] = grades[i + r];
-        block.scores[r] = scores[i + r];
-        block.exponentials[r] = kind == HINGE ? 0.0 : exponentials[i + r];
-        block.worth[r] = kind == PLAIN || kind == GIVEN || kind == HINGE ? 0.0 : by->worth[i + r];
-        block.risen[r] = kind == TURNED ? by->risen[i + r] : 0.0;
-        block.shares[r] = kind == SHARED ? by->shares[i + r] : 1.0;
+        block.distances[r] = distances[i + r];
+        block.exponentials[r] = kind == HINGE ? 0.0f : exponentials[i + r];
+        block.worth[r] = kind == PLAIN || kind == GIVEN || kind == HINGE ? 0.0f : by->worth[i + r];
+        block.risen[r] = kind == TURNED ? by->risen[i + r] : 0.0f;
+        block.shares[r] = kind == SHARED ? by->shares[i + r] : 1.0f;
         for (int lane = 0; lane < LANES; lane++)
-            block.gradients[r][lane] = block.hessians[r][lane] = 0.0;
+            block.gradients[r][lane] = block.hessians[r][lane] = 0.0f;
     }
     for (; chunk < crossed; chunk += LANES)
-        add_chunk(kind, ranked, spread, sized, rows, 1, i, chunk, width, sigma, by, scores, grades,
+        add_chunk(kind, ranked, spread, sized, rows, 1, i, chunk, width, margin, by, distances, grades,
                   exponentials, gradients, hessians, size, &block);
     for (; chunk < n; chunk += LANES)
-        add_chunk(kind, ranked, spread, sized, rows, 0, i, chunk, width, sigma, by, scores, grades,
+        add_chunk(kind, ranked, spread, sized, rows, 0, i, chunk, width, margin, by, distances, grades,
                   exponentials, gradients, hessians, size, &block);
     for (int r = 0; r < rows; r++) {
         gradients[i + r] -= sum_lanes(block.gradients[r]);
@@ -247,28 +265,28 @@ INLINE void add_rows(int kind, int ranked, int spread, int sized, int rows, int6
 }
 
 INLINE double pairs_of_query(int kind, int ranked, int spread, int sized, int64_t n, int64_t top, double sigma,
-                             const Weighing *by, const double *scores, const double *grades,
-                             double *exponentials, double *gradients, double *hessians) {
-    double size[LANES] = {0}, high = scores[0], low = scores[n - 1];
+                             const Weighing *by, const double *scores, const float *grades, float *distances,
+                             float *exponentials, float *gradients, float *hessians) {
+    float size[LANES] = {0};
+    double high = scores[0], low = scores[n - 1];
     int64_t i = 0;
     for (int64_t j = 0; !ranked && j < n; j++) {
         high = scores[j] > high ? scores[j] : high;
         low = scores[j] < low ? scores[j] : low;
     }
 #define ADD_ROWS(rows)                                                                                       \
-    add_rows(kind, ranked, spread, sized, rows, i, n, sigma, by, scores, grades, exponentials, gradients,     \
-             hessians, size)
-    /* Exponentials from e^-100 to e^100, and gaps, of which no product of as many as a block overflows. */
-    const int close = kind == HINGE || (sigma * (high - low) < 200.0 && high - low < 1e50);
-    if (close) {
-        if (kind != HINGE)
-            fill_exponentials(0, n, sigma, 0.5 * high + 0.5 * low, scores, exponentials);
+    add_rows(kind, ranked, spread, sized, rows, i, n, (float)sigma, by, distances, grades, exponentials,      \
+             gradients, hessians, size)
+    /* Exponentials from e^-20 to e^20, and gaps, of which no product of as many as a block overflows. */
+    if ((kind == HINGE || sigma * (high - low) < 40.0) && high - low < 1e3) {
+        fill_distances(0, n, sigma, 0.5 * high + 0.5 * low, scores, distances, exponentials);
         for (; i + BLOCK <= top; i += BLOCK)
             ADD_ROWS(BLOCK);
+        for (; i < top; i++)
+            ADD_ROWS(1);
     }
-    for (; i < top; i++) {
-        if (!close) /* no middle suits all rows: each gets its own */
-            fill_exponentials(i, n, sigma, scores[i], scores, exponentials);
+    for (; i < top; i++) { /* no middle suits all rows: each gets its own */
+        fill_distances(i, n, sigma, scores[i], scores, distances, exponentials);
         ADD_ROWS(1);
     }
 #undef ADD_ROWS
@@ -278,10 +296,11 @@ INLINE double pairs_of_query(int kind, int ranked, int spread, int sized, int64_
 #define PAIRS(name, kind, ranked, spread, sized)                                                             \
     EACH_WIDTH(double, name,                                                                                 \
                (int64_t n, int64_t top, double sigma, const Weighing *by, const double *scores,              \
-                const double *grades, double *exponentials, double *gradients, double *hessians),            \
-               (n, top, sigma, by, scores, grades, exponentials, gradients, hessians)) {                     \
-        return pairs_of_query(kind, ranked, spread, sized, n, top, sigma, by, scores, grades, exponentials,  \
-                              gradients, hessians);                                                          \
+                const float *grades, float *distances, float *exponentials, float *gradients,                \
+                float *hessians),                                                                            \
+               (n, top, sigma, by, scores, grades, distances, exponentials, gradients, hessians)) {          \
+        return pairs_of_query(kind, ranked, spread, sized, n, top, sigma, by, scores, grades, distances,     \
+                              exponentials, gradients, hessians);                                            \
     }
 /* Measured pairs: of ranked rows; of rows in any order, with their size; and spread. */
 #define MEASURED_PAIRS(name, kind)                                                                           \
@@ -299,8 +318,8 @@ MEASURED_PAIRS(given_pairs, GIVEN)
 /* Add every pair whose upper row is one of the first top to its rows' gradients and hessians. Returns the sum
  * of the |lambda|, or 0 where they are not asked for. */
 static inline double add_pairs(int kind, int spread, int sized, int64_t n, int64_t top, double sigma,
-                               const Weighing *by, const double *scores, const double *grades,
-                               double *exponentials, double *gradients, double *hessians) {
+                               const Weighing *by, const double *scores, const float *grades,
+                               float *distances, float *exponentials, float *gradients, float *hessians) {
 #define ADD(name) (spread ? spread_##name : sized || by->shuffled ? sized_##name : name)
     return (kind == PLAIN    ? plain_pairs
             : kind == HINGE  ? hinge_pairs
@@ -308,8 +327,8 @@ static inline double add_pairs(int kind, int spread, int sized, int64_t n, int64
             : kind == SHARED ? ADD(shared_pairs)
             : kind == TURNED ? ADD(turned_pairs)
             : kind == GIVEN  ? ADD(given_pairs)
-                             : ADD(swapped_pairs))(n, top, sigma, by, scores, grades, exponentials, gradients,
-                                                   hessians);
+                             : ADD(swapped_pairs))(n, top, sigma, by, scores, grades, distances, exponentials,
+                                                   gradients, hessians);
 #undef ADD
 }
 

@@ -53,6 +53,27 @@ INLINE double portable_exp(double x) {
     return portable_exp_unclipped(x);
 }
 
+/* e^x in single precision, for |x| <= 87. */
+INLINE float portable_short_exp(float x) {
+    const float round_to_integer = 0x1.8p23f;
+    float shifted = x * 0x1.715476p0f + round_to_integer;
+    float k = shifted - round_to_integer;
+    float r = (x - k * 0x1.62e400p-1f) - k * 0x1.7f7d1cp-20f;
+    float p = 1.0f / 5040.0f;
+    p = p * r + 1.0f / 720.0f;
+    p = p * r + 1.0f / 120.0f;
+    p = p * r + 1.0f / 24.0f;
+    p = p * r + 1.0f / 6.0f;
+    p = p * r + 0.5f;
+    p = (p * r) * r + r + 1.0f;
+    uint32_t bits, origin;
+    memcpy(&bits, &shifted, sizeof bits);
+    memcpy(&origin, &round_to_integer, sizeof origin);
+    bits = (bits - origin + 127) << 23;
+    memcpy(&k, &bits, sizeof k);
+    return p * k;
+}
+
 /* log2(x) for finite normal x > 0; exact for powers of two. */
 INLINE double portable_log2(double x) {
     uint64_t bits = portable_to_bits(x);

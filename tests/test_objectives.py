@@ -387,7 +387,7 @@ def test_lambdas_agree_with_the_slow_twin(objective, weighted, queries):
     offsets = np.concatenate([[0], np.cumsum([len(query) for query in queries])])
     got = gradients_of(objective.bind(labels, weights, offsets), scores)
     expected = slow_gradients(objective, labels, weights, offsets, scores)
-    np.testing.assert_allclose(got, expected, rtol=1e-12, atol=1e-13 * max(1.0, np.abs(expected).max()))
+    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6 * np.abs(expected).max())
 
 
 @pytest.mark.parametrize("objective", PAIRWISE, ids=repr)
@@ -396,7 +396,7 @@ def test_lambdas_of_longer_queries_agree_with_the_slow_twin(objective, ties):
     labels, weights, offsets, scores = make_queries(4, n_queries=12, longest=150, weighted=True, ties=ties)
     got = gradients_of(objective.bind(labels, weights, offsets), scores)
     expected = slow_gradients(objective, labels, weights, offsets, scores)
-    np.testing.assert_allclose(got, expected, rtol=1e-11, atol=1e-12 * np.abs(expected).max())
+    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6 * np.abs(expected).max())
 
 
 @pytest.mark.parametrize("objective", PAIRWISE, ids=repr)
@@ -406,7 +406,32 @@ def test_lambdas_of_scores_far_apart_agree_with_the_slow_twin(objective):
     scores += 300.0 / objective.sigma * np.random.default_rng(0).integers(-1, 2, len(scores))
     got = gradients_of(objective.bind(labels, None, offsets), scores)
     expected = slow_gradients(objective, labels, None, offsets, scores)
-    np.testing.assert_allclose(got, expected, rtol=1e-11, atol=1e-12 * np.abs(expected).max())
+    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("wrong", [False, True])
+def test_the_lambda_of_a_pair_is_right_to_a_few_units_of_single_precision(wrong):
+    gaps = np.linspace(0.0, 86.0, 2001)
+    scores, offsets = np.stack([gaps / 2, -gaps / 2], axis=1).ravel(), np.arange(0, 2 * len(gaps) + 1, 2)
+    labels = np.tile([0.0, 1.0] if wrong else [1.0, 0.0], len(gaps))
+    gradients, hessians = gradients_of(RankNet().bind(labels, None, offsets), scores)
+    rho, bend = 1 / (1 + np.exp(-gaps if wrong else gaps)), np.exp(-gaps) / (1 + np.exp(-gaps)) ** 2
+    np.testing.assert_allclose(np.abs(gradients), np.repeat(rho, 2), rtol=5e-6)
+    np.testing.assert_allclose(hessians, np.repeat(bend, 2), rtol=5e-6)
+
+
+@pytest.mark.parametrize("factor", [1e-290, 1e-40, 1e40, 1e290])
+@pytest.mark.parametrize("query_norm", ["none", "unit"])
+def test_gains_may_be_of_any_size(factor, query_norm):
+    """Single precision ends at 1e38: what pairs weigh is told in units of the query's largest grade."""
+    labels, _, offsets, scores = make_queries(15, n_queries=4)
+    gains = np.array([0.0, 1.0, 3.0, 7.0, 15.0])
+    plain, scaled = (
+        gradients_of(LambdaMART(measures.DCG(gain=own), query_norm=query_norm).bind(labels, None, offsets), scores)
+        for own in (gains, factor * gains)
+    )
+    expected = np.array(plain) if query_norm == "unit" else factor * np.array(plain)
+    np.testing.assert_allclose(scaled, expected, rtol=1e-5, atol=1e-6 * np.abs(expected).max())
 
 
 AWKWARD = {
@@ -437,7 +462,7 @@ def test_lambdas_of_a_query_sum_to_zero(objective):
     labels, _, offsets, scores = make_queries(5)
     gradients, hessians = gradients_of(objective.bind(labels, None, offsets), scores)
     sums = np.add.reduceat(gradients, offsets[:-1])
-    assert np.abs(sums).max() <= 1e-13 * np.abs(gradients).max() * np.diff(offsets).max()
+    assert np.abs(sums).max() <= 1e-7 * np.abs(gradients).max() * np.diff(offsets).max()
     assert (hessians >= 0).all()
 
 
@@ -522,7 +547,7 @@ def test_ranknet_gradients_are_the_derivatives_of_its_loss():
     for row in range(len(labels)):
         slope = (loss(row, 1e-5) - loss(row, -1e-5)) / 2e-5
         bend = (loss(row, 1e-3) - 2 * loss(row, 0.0) + loss(row, -1e-3)) / 1e-6
-        assert gradients[row] == pytest.approx(slope, abs=1e-7)
+        assert gradients[row] == pytest.approx(slope, rel=1e-6, abs=1e-6)
         assert hessians[row] == pytest.approx(bend, rel=1e-4, abs=1e-5)
 
 
@@ -546,7 +571,7 @@ def test_cut_deltas_are_the_changes_of_the_measure():
         push = deltas[i, j] / (1 + math.exp(scores[better] - scores[worse]))
         expected[better] -= push
         expected[worse] += push
-    np.testing.assert_allclose(gradients, expected, rtol=1e-12, atol=1e-15)
+    np.testing.assert_allclose(gradients, expected, rtol=1e-5, atol=1e-7)
 
 
 @pytest.mark.parametrize(
@@ -568,7 +593,7 @@ def test_sigma_only_scales_the_scores(objective, sigma):
             s += 0.3 * values[leaves]
         return s
 
-    np.testing.assert_allclose(sigma * train(sigma), train(1.0), rtol=1e-9)
+    np.testing.assert_allclose(sigma * train(sigma), train(1.0), rtol=1e-5, atol=1e-6)
 
 
 def test_one_grade_more_or_ten_thousand():
@@ -578,8 +603,8 @@ def test_one_grade_more_or_ten_thousand():
     np.testing.assert_allclose(
         gradients_of(linear.bind(labels * 1e4, None, offsets), scores),
         gradients_of(linear.bind(labels, None, offsets), scores),
-        rtol=1e-12,
-        atol=1e-15,
+        rtol=1e-5,
+        atol=1e-7,
     )
     np.testing.assert_array_equal(
         gradients_of(RankNet().bind(np.exp(labels) - 7, None, offsets), scores),
@@ -593,7 +618,7 @@ def test_a_long_query_with_truncation():
     labels, scores = rng.integers(0, 3, n).astype(np.float64), rng.normal(size=n)
     gradients, hessians = gradients_of(LambdaMART().bind(labels, None, np.array([0, n])), scores)
     assert np.isfinite(gradients).all()
-    assert abs(math.fsum(gradients)) < 1e-10 * np.abs(gradients).sum()
+    assert abs(math.fsum(gradients)) < 1e-6 * np.abs(gradients).sum()
     assert (hessians >= 0).all()
     assert np.count_nonzero(hessians) > n // 2
 
@@ -618,7 +643,7 @@ def test_ties_below_the_level_and_the_cutoff_may_stand_in_any_order(objective):
     order = np.append(np.arange(5), 5 + rng.permutation(55))
     got = gradients_of(objective.bind(labels[order], None, np.array([0, 60])), scores)
     gradients, hessians = gradients_of(objective.bind(labels, None, np.array([0, 60])), scores)
-    np.testing.assert_allclose(got, [gradients[order], hessians[order]], rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(got, [gradients[order], hessians[order]], rtol=1e-5, atol=1e-6)
 
 
 def test_scores_that_are_not_numbers_are_passed_on():

@@ -19,12 +19,17 @@ from ranktrees.validation.values import narrowed
 UNDECIDED_ORDERS = 16  # drawn of a query whose scores are all equal, where the expectation is not known
 
 
-def _aligned(shape):
-    """Numbers that begin where a line of the cache does: eight of them never lie across two lines."""
-    size = math.prod(shape)
-    memory = np.empty(size + 7)
-    first = -memory.ctypes.data % 64 // 8
+def _aligned(shape, dtype=np.float32):
+    """Numbers that begin where a line of the cache does: those of one line never lie across two."""
+    size, per_line = math.prod(shape), 64 // np.dtype(dtype).itemsize
+    memory = np.zeros(size + per_line - 1, dtype)
+    first = -memory.ctypes.data % 64 // memory.itemsize
     return memory[first : first + size].reshape(shape)
+
+
+def _unit_of(values):
+    """A power of two, over which none of these is above 1 and none loses a bit."""
+    return math.ldexp(1.0, math.frexp(np.abs(values).max(initial=0.0))[1])
 
 
 class _Pairs(NamedTuple):
@@ -34,6 +39,7 @@ class _Pairs(NamedTuple):
     grades: Any  # of the rows; None where there is a table of them
     worth: Any = None  # of the ranks
     apart: Any = None
+    unit: float = 1.0  # what a weight is multiplied by
     limits: tuple[int, int] = (0, 0)
     table: Any = None  # the grades of each query by label
 
@@ -54,8 +60,9 @@ class _Pairwise(Bound):
         self._queries = np.argsort(-(lengths // long), kind="stable").astype(
             np.int64
         )  # no thread ends with those
-        numbers, records = lambdas.scratch_shapes(self.longest, n_threads)
-        self._numbers, self._records = _aligned(numbers), np.empty(records)
+        numbers, short, records = lambdas.scratch_shapes(self.longest, n_threads)
+        self._numbers, self._short = _aligned(numbers, np.float64), _aligned(short)
+        self._records = np.empty(records)
 
     @property
     def labels(self):
@@ -79,6 +86,7 @@ class _Pairwise(Bound):
             scores,
             self.pairs.worth,
             self.pairs.apart,
+            self.pairs.unit,
             *self.pairs.limits,
             self.truncation,
             float(of.steepness),
@@ -92,6 +100,7 @@ class _Pairwise(Bound):
             self.share.n_rows or len(scores),
             *self.factors,
             self._numbers,
+            self._short,
             self._records,
             gradients,
             hessians,
@@ -102,7 +111,6 @@ class _Pairwise(Bound):
     def _ranks(self, values=0.0):
         """An array that holds a number for each rank, 0 behind the longest query."""
         out = _aligned((lambdas.whole_chunks(self.longest),))
-        out[self.longest :] = 0.0
         out[: self.longest] = values
         return out
 
@@ -170,19 +178,22 @@ class _MeasuredByFormula(_Measured):
 
     def _dcg(self, measure):
         grades = measure._gains(self.labels)
-        worth = self._ranks(measures.discounts(self.longest, measure.discount))
+        discounts = measures.discounts(self.longest, measure.discount)
         if measure.name == "NDCG":
             ideals = np.empty(len(self.offsets) - 1)
             at = min(self.at, self.longest)
-            lambdas.ideals(grades, self.offsets, worth[:at], self._records, ideals, self.n_threads)
+            lambdas.ideals(grades, self.offsets, discounts[:at], self._records, ideals, self.n_threads)
             if not np.isfinite(ideals).all():
                 raise ValueError(
                     f"y has gains too large to add up: choose a smaller gain than that of {measure!r}"
                 )
             grades = self._shared(grades, ideals)
+        unit = _unit_of(discounts)
+        worth = self._until_cutoff(self._ranks(discounts / unit))
         apart = self.objective._worth_of_distances(measure, self.longest)
-        kind = lambdas.Pairs.SWAPS if apart is None else lambdas.Pairs.SWAPS_AND_GAPS
-        return _Pairs(kind, grades, self._until_cutoff(worth), apart)
+        if apart is None:
+            return _Pairs(lambdas.Pairs.SWAPS, grades, worth, unit=unit)
+        return _Pairs(lambdas.Pairs.SWAPS_AND_GAPS, grades, worth, (apart / unit).astype(np.float32), unit)
 
     _ndcg = _dcg
 
@@ -317,15 +328,19 @@ class _MeasuredBySwapping(_Measured):
             if (self.grades[rows] == self.grades[start]).all():
                 continue
             undecided = (scores[rows] == scores[start]).all()
+            deltas = self._deltas(first, scores[rows], labels[rows], undecided, iteration)
+            unit = _unit_of(deltas)
             lambdas.given_gradients(
                 self.grades[rows],
                 None if self.weights is None else self.weights[rows],
                 scores[rows],
-                self._deltas(first, scores[rows], labels[rows], undecided, iteration),
+                (deltas / unit).astype(np.float32),
+                unit,
                 float(of.sigma),
                 of.score_gap_norm and not undecided,
                 lambdas.Norm[of.query_norm.upper()],
                 self._numbers,
+                self._short,
                 gradients[rows],
                 hessians[rows],
             )
