@@ -52,9 +52,10 @@ INLINE double own_score_of(const sums *total, const rules *rule) {
     return hessian > 0 ? gradient * (gradient / hessian) : 0.0;
 }
 
-/* What children must score more than. A gain below a share of the score is rounding, not signal. */
+/* What children must score more than. A gain below a share of the score is rounding, not signal; the score of
+ * a value that is held within bounds may be below 0. */
 INLINE double least_score(double own_score, const rules *rule) {
-    return own_score + (RELATIVE_NOISE * own_score + rule->min_gain);
+    return own_score + (RELATIVE_NOISE * fabs(own_score) + rule->min_gain);
 }
 
 /* The hessian of a share of the least rows of a child, if they are like the leaf's others. */

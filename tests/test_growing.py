@@ -127,6 +127,7 @@ any_tree = {
     bounded=st.booleans(),
     sampled=st.booleans(),
 )
+@example("full", 17706, 50, [2, 1, 2, 2, 1], "ties", {"gradient_levels": 1}, False, True, False)
 def test_grows_the_tree_of_the_slow_twin(
     split_search, seed, n_rows, n_bins, kind, rules, categorical, bounded, sampled
 ):

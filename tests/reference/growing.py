@@ -286,7 +286,7 @@ def best_three_way_split(codes, bins, leaf, feature, mapper, rules, may_follow):
 def best_split(codes, bins, leaf, features, mapper, rules, may_follow=True):
     """The first of the best splits of a leaf, or None."""
     own, prices = own_score(leaf, rules), rules.prices_of(len(mapper.n_bins)).tolist()
-    best, best_gain = None, own + (NOISE * own + rules.min_gain)
+    best, best_gain = None, own + (NOISE * abs(own) + rules.min_gain)
     for feature in features:
         found, most = None, -math.inf
         n_bins, categorical = int(mapper.n_bins[feature]), bool(mapper.is_categorical[feature])
@@ -355,7 +355,7 @@ def rank(codes, bins, leaf, features, cells, rules, same):
         here = cells[feature][codes[leaf.rows, feature]]
         score = best_of_cells(bins, leaf, here, sign, rules, same) - prices[feature]
         scores.append((-score, int(feature)))
-    scores = sorted(score for score in scores if -score[0] > own + (NOISE * own + rules.min_gain))[:SHORTLIST]
+    scores = sorted(score for score in scores if -score[0] > own + (NOISE * abs(own) + rules.min_gain))[:SHORTLIST]
     if not scores:
         return None
     gain = -scores[0][0] - own
