@@ -146,7 +146,7 @@ cpdef int64_t whole_chunks(int64_t n) noexcept nogil:
 
 
 def scratch_shapes(int64_t longest, int n_threads):
-    """The shapes of the scratch arrays ``numbers``, ``short`` and ``records`` where no query has more rows."""
+    """The shapes of the scratch ``numbers``, ``short`` and ``records`` where no query has more rows."""
     width = whole_chunks(longest)
     return (n_threads, N_COLUMNS, width), (n_threads, N_SHORT, width), (n_threads, 2, longest, 2)
 

@@ -86,8 +86,8 @@ INLINE float within(float x, float limit) {
     return x < -limit ? -limit : x;
 }
 
-/* score - middle and e^(sigma (score - middle)), from e^-87 to e^87, in the rows i ... n - 1; the exponential of
- * the rest of their chunks is 0. */
+/* score - middle and e^(sigma (score - middle)), from e^-87 to e^87, in the rows i ... n - 1; the exponentials
+ * of the rest of their chunks are 0. */
 INLINE void fill_distances(int64_t i, int64_t n, double sigma, double middle, const double *RESTRICT scores,
                            float *RESTRICT distances, float *RESTRICT exponentials) {
     const int64_t start = i / LANES * LANES, end = (n + LANES - 1) / LANES * LANES;
@@ -122,12 +122,12 @@ typedef struct {
     const float *worth, *risen, *shares; /* of each rank, in whole chunks */
     const float *apart;                  /* apart[d], for d >= -2 * LANES */
     const float *deltas;                 /* a matrix of lines of whole chunks */
-    int shuffled;                         /* whether the rows stand in another order than that of their scores */
+    int shuffled; /* whether the rows stand in another order than that of their scores */
 } Weighing;
 
 /* The same, with the sign of the difference. */
-INLINE float weight_of_pair(int kind, float difference, float swap, float turned, float apart,
-                             float share, float given) {
+INLINE float weight_of_pair(int kind, float difference, float swap, float turned, float apart, float share,
+                            float given) {
     const float sign = (difference > 0 ? 1.0f : 0.0f) - (difference < 0 ? 1.0f : 0.0f);
     return kind == SWAPPED  ? difference * fabsf(swap)
            : kind == MIXED  ? difference * (fabsf(swap) + apart)
@@ -213,8 +213,8 @@ INLINE void add_chunk(int kind, int ranked, int spread, int sized, int rows, int
             const float weight = crossed ? own * is_below[j - i - r] : own;
             float lambda, curvature;
             if (kind == HINGE)
-                lambda = hinge_of_pair(grade > EMPTY_GRADE ? weight : 0.0f, margin, block->distances[r] - distance,
-                                       &curvature);
+                lambda = hinge_of_pair(grade > EMPTY_GRADE ? weight : 0.0f, margin,
+                                       block->distances[r] - distance, &curvature);
             else if (ranked)
                 lambda = lambda_of_ranked_pair(weight, parts[r], &curvature);
             else

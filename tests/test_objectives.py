@@ -427,7 +427,9 @@ def test_gains_may_be_of_any_size(factor, query_norm):
     labels, _, offsets, scores = make_queries(15, n_queries=4)
     gains = np.array([0.0, 1.0, 3.0, 7.0, 15.0])
     plain, scaled = (
-        gradients_of(LambdaMART(measures.DCG(gain=own), query_norm=query_norm).bind(labels, None, offsets), scores)
+        gradients_of(
+            LambdaMART(measures.DCG(gain=own), query_norm=query_norm).bind(labels, None, offsets), scores
+        )
         for own in (gains, factor * gains)
     )
     expected = np.array(plain) if query_norm == "unit" else factor * np.array(plain)

@@ -355,7 +355,8 @@ def rank(codes, bins, leaf, features, cells, rules, same):
         here = cells[feature][codes[leaf.rows, feature]]
         score = best_of_cells(bins, leaf, here, sign, rules, same) - prices[feature]
         scores.append((-score, int(feature)))
-    scores = sorted(score for score in scores if -score[0] > own + (NOISE * abs(own) + rules.min_gain))[:SHORTLIST]
+    least = own + (NOISE * abs(own) + rules.min_gain)
+    scores = sorted(score for score in scores if -score[0] > least)[:SHORTLIST]
     if not scores:
         return None
     gain = -scores[0][0] - own
