@@ -63,12 +63,10 @@ EACH_WIDTH(void, count_above, (int64_t n, const double *RESTRICT scores, int16_t
 }
 
 INLINE float sum_lanes(const float *lanes) {
-    float halves[LANES / 2], quarters[LANES / 4];
-    for (int lane = 0; lane < LANES / 2; lane++)
-        halves[lane] = lanes[lane] + lanes[lane + LANES / 2];
-    for (int lane = 0; lane < LANES / 4; lane++)
-        quarters[lane] = halves[lane] + halves[lane + LANES / 4];
-    return (quarters[0] + quarters[2]) + (quarters[1] + quarters[3]);
+    float sums[4];
+    for (int lane = 0; lane < 4; lane++)
+        sums[lane] = (lanes[lane] + lanes[lane + 8]) + (lanes[lane + 4] + lanes[lane + 12]);
+    return (sums[0] + sums[2]) + (sums[1] + sums[3]);
 }
 
 /* out = scores + scale * log(u / (1 - u)): logistic noise by (key, number), row i having the number first + i. */
@@ -179,8 +177,8 @@ static const float IS_BELOW[4 * LANES] = {[2 * LANES + 1] = 1, ONES, ONES, ONES,
 
 /* Some rows and what falls to them. */
 typedef struct {
-    float grades[BLOCK], distances[BLOCK], exponentials[BLOCK], worth[BLOCK], risen[BLOCK], shares[BLOCK];
     float gradients[BLOCK][LANES], hessians[BLOCK][LANES];
+    float grades[BLOCK], distances[BLOCK], exponentials[BLOCK], worth[BLOCK], risen[BLOCK], shares[BLOCK];
 } Block;
 
 /* Add the pairs of rows i, i + 1 ... with those of a chunk; where crossed, they may lie in it themselves. */
