@@ -167,7 +167,6 @@ cdef inline bint all_equal(const double* values, int64_t n) noexcept nogil:
 
 
 cdef inline double unit_of(const double* numbers, int64_t n) noexcept nogil:
-    """A power of two, over which none of these numbers >= 0 is above 1 and none loses a bit."""
     cdef double largest = 0.0
     cdef int64_t i
     cdef int exponent
@@ -175,6 +174,11 @@ cdef inline double unit_of(const double* numbers, int64_t n) noexcept nogil:
         largest = max(largest, numbers[i])
     frexp(largest, &exponent)
     return ldexp(1.0, max(-1000, min(exponent, 1000)))
+
+
+def unit(const double[::1] numbers):
+    """A power of two, over which none of these numbers >= 0 is above 1 and none loses a bit."""
+    return unit_of(&numbers[0], numbers.shape[0]) if numbers.shape[0] else 1.0
 
 
 cdef inline void shorten(const double* numbers, int64_t n, double factor, float* out) noexcept nogil:

@@ -27,11 +27,6 @@ def _aligned(shape, dtype=np.float32):
     return memory[first : first + size].reshape(shape)
 
 
-def _unit_of(values):
-    """A power of two, over which none of these is above 1 and none loses a bit."""
-    return math.ldexp(1.0, math.frexp(np.abs(values).max(initial=0.0))[1])
-
-
 class _Pairs(NamedTuple):
     """What a kernel reads of the rows and the ranks, to weigh pairs (see pyx/lambdas.pyx)."""
 
@@ -188,7 +183,7 @@ class _MeasuredByFormula(_Measured):
                     f"y has gains too large to add up: choose a smaller gain than that of {measure!r}"
                 )
             grades = self._shared(grades, ideals)
-        unit = _unit_of(discounts)
+        unit = lambdas.unit(discounts)
         worth = self._until_cutoff(self._ranks(discounts / unit))
         apart = self.objective._worth_of_distances(measure, self.longest)
         if apart is None:
@@ -329,7 +324,7 @@ class _MeasuredBySwapping(_Measured):
                 continue
             undecided = (scores[rows] == scores[start]).all()
             deltas = self._deltas(first, scores[rows], labels[rows], undecided, iteration)
-            unit = _unit_of(deltas)
+            unit = lambdas.unit(deltas.ravel())
             lambdas.given_gradients(
                 self.grades[rows],
                 None if self.weights is None else self.weights[rows],
