@@ -422,15 +422,16 @@ def test_the_lambda_of_a_pair_is_right_to_a_few_units_of_single_precision(wrong)
 
 @pytest.mark.parametrize("factor", [1e-290, 1e-40, 1e40, 1e290])
 @pytest.mark.parametrize("query_norm", ["none", "unit"])
-def test_gains_may_be_of_any_size(factor, query_norm):
-    """Single precision ends at 1e38: what pairs weigh is told in units of the query's largest grade."""
+@pytest.mark.parametrize("of", ["gain", "discount"])
+def test_gains_and_discounts_may_be_of_any_size(of, query_norm, factor):
+    """Single precision ends at 1e38: what pairs weigh is told in units of the largest grade and worth."""
     labels, _, offsets, scores = make_queries(15, n_queries=4)
-    gains = np.array([0.0, 1.0, 3.0, 7.0, 15.0])
+    numbers = np.array([0.0, 1.0, 3.0, 7.0, 15.0])
     plain, scaled = (
         gradients_of(
-            LambdaMART(measures.DCG(gain=own), query_norm=query_norm).bind(labels, None, offsets), scores
+            LambdaMART(measures.DCG(**{of: own}), query_norm=query_norm).bind(labels, None, offsets), scores
         )
-        for own in (gains, factor * gains)
+        for own in (numbers, factor * numbers)
     )
     expected = np.array(plain) if query_norm == "unit" else factor * np.array(plain)
     np.testing.assert_allclose(scaled, expected, rtol=1e-5, atol=1e-6 * np.abs(expected).max())
