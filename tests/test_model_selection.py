@@ -27,7 +27,15 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ranktrees.measures import as_measure
-from ranktrees.model_selection import QueryKFold, QueryShuffleSplit, query_scorer, train_test_split_by_query
+from ranktrees.meta import scores_by
+from ranktrees.model_selection import (
+    QueryKFold,
+    QueryShuffleSplit,
+    folds_of_rows,
+    query_scorer,
+    said_out_of_fold,
+    train_test_split_by_query,
+)
 from ranktrees.validation import check_fit, check_rows, check_score
 from ranktrees.validation.values import SKLEARN_VERSION
 
@@ -348,6 +356,25 @@ def test_monitoring_of_training():
     callback = pytest.importorskip("sklearn.callback")
     monitor = callback.ScoringMonitor(scoring=query_scorer())
     assert "score" in monitor._scoring
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array, pd.DataFrame])
+def test_out_of_fold_each_row_is_told_by_the_model_of_the_other_folds(kind, n_jobs):
+    X, y, qid = data()
+    weights = np.random.default_rng(0).uniform(1, 2, len(y))
+    queries = np.unique(qid, return_inverse=True)[1]
+    folds = folds_of_rows(QueryKFold(3, shuffle=True, random_state=0), X, y, queries, stratify=False)[::-1]
+    says = [(LinearRegression(), scores_by), (LinearRegression(fit_intercept=False), twice)]
+    told, told_twice = said_out_of_fold(says, kind(X), y, weights, queries, folds, n_jobs)
+    for train, test in folds:
+        one, other = (clone(model).fit(X[train], y[train], weights[train]) for model, _ in says)
+        assert_allclose(told[test], one.predict(X[test]))
+        assert_allclose(told_twice[test], twice(other, X[test]))
+
+
+def twice(model, rows):
+    return np.column_stack([scores_by(model, rows)] * 2)
 
 
 def test_splitters_and_scorers_can_be_cloned():

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
+from functools import partial
 from numbers import Integral
 
 import numpy as np
 from sklearn.base import MetaEstimatorMixin, RegressorMixin
 from sklearn.exceptions import NotFittedError
-from sklearn.utils import _safe_indexing, get_tags, indexable
+from sklearn.utils import get_tags, indexable
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.parallel import Parallel, delayed
@@ -17,7 +18,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from ranktrees.combining import FORMS, checked_interval, curve_of
 from ranktrees.measures import Measure, as_measure
 from ranktrees.meta import ScoredByMeasure, asked_of_folds, scores_by
-from ranktrees.model_selection import fitted_clone, folds_of_rows
+from ranktrees.model_selection import fitted_clone, folds_of_rows, said_out_of_fold
 from ranktrees.parallel import effective_n_threads
 from ranktrees.validation import check_columns, check_fit, is_fitted, unchanged_on_failure
 
@@ -235,17 +236,12 @@ class BlendRanker(ScoredByMeasure, MetaEstimatorMixin, RegressorMixin, _BaseComp
             )
         if isinstance(self.cv, str):
             return np.column_stack([scores_by(model, X) for model in self.estimators_])
-        asked = [asked_of_folds(model) for model in self.estimators_]
+        rankers = [
+            (model, partial(scores_by, **asked_of_folds(fitted)))
+            for model, fitted in zip(models, self.estimators_, strict=True)
+        ]
         folds = folds_of_rows(self.cv, X, y, queries, stratify=False)
-        said = Parallel(n_jobs=self.n_jobs)(
-            delayed(_scores_of_fold)(model, X, y, sample_weight, queries, *fold, how)
-            for model, how in zip(models, asked, strict=True)
-            for fold in folds
-        )
-        scores = np.empty((_num_samples(X), len(models)))
-        for job, values in enumerate(said):
-            scores[folds[job % len(folds)][1], job // len(folds)] = values
-        return scores
+        return np.column_stack(said_out_of_fold(rankers, X, y, sample_weight, queries, folds, self.n_jobs))
 
     def _find_weights(self, scores, data, measure, interval):
         n_threads = effective_n_threads(self.n_jobs)
@@ -306,15 +302,3 @@ def _blend(scores, weights):
     for values, weight in zip(scores, weights, strict=True):
         total += weight * values
     return total
-
-
-def _scores_of_fold(estimator, X, y, sample_weight, queries, train, test, asked):
-    """What a model fitted to the rows of ``train`` says of those of ``test``."""
-    model = fitted_clone(
-        estimator,
-        _safe_indexing(X, train),
-        _safe_indexing(y, train),
-        None if sample_weight is None else _safe_indexing(sample_weight, train),
-        None if queries is None else queries[train],
-    )
-    return scores_by(model, _safe_indexing(X, test), **asked)

@@ -43,7 +43,7 @@ from ranktrees.fitted import FittedTrees, own_model, respelt
 from ranktrees.growing import TreeGrower
 from ranktrees.measures import Measure, as_measure
 from ranktrees.meta import asked_of_folds, scores_by
-from ranktrees.model_selection import fitted_clone, folds_of_rows
+from ranktrees.model_selection import fitted_clone, folds_of_rows, said_out_of_fold
 from ranktrees.objectives import Objective
 from ranktrees.parallel import effective_n_threads, threads_for
 from ranktrees.ranks import fit_on_ranks, refuse_disagreement, refuse_feedback, trained_together
@@ -720,21 +720,12 @@ class BoostedTrees(TreeEnsembleEstimator):
 
     def _out_of_fold(self, rows, data, queries, asked):
         as_they_came = np.arange(data.n_rows) if data.order is None else np.argsort(data.order)
-        folds = folds_of_rows(
-            self.init_cv,
-            _safe_indexing(rows, as_they_came),
-            data.labels[as_they_came],
-            data.query_of_row[as_they_came] if data.qid_given else None,
-            is_classifier(self),
-            "init_cv",
-        )
+        of_rows = rows, data.labels, data.weights, queries, data.query_of_row if data.qid_given else None
+        *given, folds_by = (None if of is None else _safe_indexing(of, as_they_came) for of in of_rows)
+        folds = folds_of_rows(self.init_cv, *given[:2], folds_by, is_classifier(self), "init_cv")
+        say = partial(_scores_to_start_from, asked=asked)
         scores = np.empty(data.n_rows)
-        for fold in folds:
-            train, test = (as_they_came[part] for part in fold)
-            weights = None if data.weights is None else data.weights[train]
-            ids = None if queries is None else queries[train]
-            model = fitted_clone(self.init, _safe_indexing(rows, train), data.labels[train], weights, ids)
-            scores[test] = _scores_to_start_from(model, _safe_indexing(rows, test), asked)
+        [scores[as_they_came]] = said_out_of_fold([(self.init, say)], *given, folds)
         return scores
 
     def _fitted_forest(self, rows, data, queries):

@@ -17,6 +17,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.metrics import make_scorer
 from sklearn.model_selection import BaseCrossValidator, GroupShuffleSplit, check_cv
 from sklearn.utils import _safe_indexing, check_random_state, indexable
+from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples
 
 from ranktrees.measures import as_measure
@@ -386,6 +387,52 @@ def fitted_clone(estimator, X, y, sample_weight, queries, **params):
     y, ids = hand_queries(estimator, "fit", y, queries)
     weights = {} if sample_weight is None else {"sample_weight": sample_weight}
     return clone(estimator).fit(X, y, **weights, **ids, **params)
+
+
+def said_out_of_fold(estimators, X, y, sample_weight, queries, folds, n_jobs=1):
+    """What is said of each row by a model that has not seen it: a clone fitted to the other folds.
+
+    Parameters
+    ----------
+    estimators : list of (estimator, callable)
+        ``say(model, rows)`` is what a fitted clone says, an array of shape (n_rows, ...).
+    X, y : array-like of shape (n_rows, ...)
+    sample_weight : array-like of shape (n_rows,) or None
+    queries : ndarray of shape (n_rows,) or None
+        The query of each row; see `fitted_clone`.
+    folds : list of (train, test)
+        As of `folds_of_rows`.
+    n_jobs : int or None, default=1
+        Clones fitted at the same time, by joblib: of all estimators and folds.
+
+    Returns
+    -------
+    list of ndarray of shape (n_rows, ...)
+        One for each estimator.
+
+    Examples
+    --------
+    >>> from sklearn.dummy import DummyRegressor
+    >>> means = [(DummyRegressor(), lambda model, rows: model.predict(rows))]
+    >>> folds = [([0, 1], [2, 3]), ([2, 3], [0, 1])]
+    >>> said_out_of_fold(means, np.zeros((4, 1)), np.array([0.0, 1.0, 2.0, 3.0]), None, None, folds)
+    [array([2.5, 2.5, 0.5, 0.5])]
+    """
+    rows = X, y, sample_weight, queries
+    said = iter(
+        Parallel(n_jobs=n_jobs)(
+            delayed(_said_of_fold)(estimator, say, rows, *fold)
+            for estimator, say in estimators
+            for fold in folds
+        )
+    )
+    places = np.argsort(np.concatenate([test for _, test in folds]))
+    return [np.concatenate([next(said) for _ in folds])[places] for _ in estimators]
+
+
+def _said_of_fold(estimator, say, rows, train, test):
+    model = fitted_clone(estimator, *(None if of is None else _safe_indexing(of, train) for of in rows))
+    return say(model, _safe_indexing(rows[0], test))
 
 
 class _QueryScorer(type(make_scorer(as_measure))):  # type: ignore[misc]

@@ -26,7 +26,7 @@ from sklearn.utils.validation import (
 
 from ranktrees.estimators import HistGBRTRegressor
 from ranktrees.meta import asked_of_folds, probabilities_by, scores_by
-from ranktrees.model_selection import fitted_clone, folds_of_rows
+from ranktrees.model_selection import fitted_clone, folds_of_rows, said_out_of_fold
 from ranktrees.validation import (
     check_columns,
     find_queries,
@@ -208,12 +208,8 @@ class ModelFeatures(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
             folds = folds_of_rows(
                 self.cv, X, y, queries, get_tags(self.estimator).estimator_type == "classifier"
             )
-            said = Parallel(n_jobs=self.n_jobs)(
-                delayed(self._said_of_fold)(X, y, sample_weight, queries, *fold) for fold in folds
-            )
-            added = np.empty((_num_samples(X), said[0].shape[1]))
-            for (_, test), values in zip(folds, said, strict=True):
-                added[test] = values
+            rows = X, y, sample_weight, queries
+            [added] = said_out_of_fold([(self.estimator, self._said_by)], *rows, folds, self.n_jobs)
             return self._beside(X, added)
 
     def transform(self, X):
@@ -310,17 +306,6 @@ class ModelFeatures(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
             self.estimator if fitted else fitted_clone(self.estimator, X, y, sample_weight, queries)
         )
         self._names(wanted)
-
-    def _said_of_fold(self, X, y, sample_weight, queries, train, test):
-        """What a model fitted to the rows of ``train`` says of those of ``test``."""
-        model = fitted_clone(
-            self.estimator,
-            _safe_indexing(X, train),
-            _safe_indexing(y, train),
-            None if sample_weight is None else _safe_indexing(sample_weight, train),
-            None if queries is None else queries[train],
-        )
-        return self._said_by(model, _safe_indexing(X, test))
 
     def _said_by(self, model, X):
         """float64[n_rows, n_added]"""
