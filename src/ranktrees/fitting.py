@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone, is_classifier
@@ -54,6 +54,7 @@ from ranktrees.split_search import searches
 from ranktrees.spool import Spool, by_parts
 from ranktrees.streaming import mapper_of_values
 from ranktrees.validation import (
+    FitData,
     check_columns,
     check_fit,
     check_rows,
@@ -380,8 +381,7 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
         objective = self._objective(self._seed_)
         if data.preferences is None:
             objective.check_labels(data.labels)
-        n_threads_bound = threads_for(n_threads, 16 * data.n_rows)
-        bound = objective.bind(data.labels, data.weights, data.offsets, n_threads_bound, **data.feedback)
+        bound = _bound(objective, data, n_threads)
         before = self.ensemble_.first(self.n_init_trees_)
         scores = before.predict(data.X, n_threads, start=self._starting_scores(X))
         scores = scores if data.order is None else scores[data.order]
@@ -499,89 +499,59 @@ class BoostedTrees(TreeEnsembleEstimator):
         return self
 
     def _fit(self, X, data, X_held_out, held_out, context):
-        n_threads = effective_n_threads(self.n_jobs)
-        earlier = self._earlier()
-        n_earlier = 0 if earlier is None else self._n_counted
-        ranks = data.share.communicator
+        n_threads, ranks, whole = effective_n_threads(self.n_jobs), data.share.communicator, data
         file = CheckpointFile(self.checkpoint, self.checkpoint_every, ranks)
         seed = self._seed(file, ranks)
         objective = self._objective(seed)
         if data.preferences is None:
             objective.check_labels(data.share.some_of_all(data.labels))
-        self._refuse_fewer_trees(n_earlier, "max_iter")
-        whole = data
-        follow = self.early_stopping if self.early_stopping != "auto" else held_out is not None
-        if follow:
+        self._refuse_fewer_trees(0 if self._earlier() is None else self._n_counted, "max_iter")
+        if self._follows(held_out):
             self._check_labels_to_follow(objective, data, held_out)
-        if follow and held_out is None:
-            data, held_out = hold_out(data, self.validation_fraction, seed)
-            X_held_out = X
+            if held_out is None:
+                X_held_out, (data, held_out) = X, hold_out(data, self.validation_fraction, seed)
+        else:
+            held_out = None
         ranks.at("the cuts")
         mapper, codes = self._bin(data, n_threads)
         ranks.at("the start")
-        n_threads_bound = threads_for(n_threads, 16 * data.n_rows)
-        bound = objective.bind(
-            data.labels, data.weights, data.offsets, n_threads_bound, *data.share.others, **data.feedback
-        )
-        if earlier is not None:
-            self._resume(bound)
-        start = self._start(X, data, bound) if earlier is None else self._start_of_before(data)
-        starting_scores = partial(_starting_scores, start, n_threads)
-        mapper_of_others, held_out_codes = mapper, None
-        if follow:
-            mapper_of_others, held_out_codes = mapper.for_others(held_out.X, held_out.order, n_threads)
-
-        def trained():
-            rows = {"the training rows": (data, codes, starting_scores(X, data, seen=True))}
-            if follow:
-                scores = starting_scores(X_held_out, held_out)
-                rows["the validation rows"] = held_out, held_out_codes, scores
-            return what_is_trained(self, mapper, start["ensemble_"], rows)
-
-        measure = self._measure_to_follow(data)
-        same = earlier is not None and self._followed.get("training") == spelt(measure)
-        so_far = file.going_on(
-            Checkpoint(
-                ensemble=start["ensemble_"],
-                seed=seed,
-                train_scores=self.train_score_[:n_earlier] if same else [],
-                learned=bound.learned,
-            ),
-            trained,
-        )
+        bound = _bound(objective, data, n_threads)
+        start = self._start(X, data, bound)
+        rows, others = _Rows(X, data, mapper, codes, seen=True), None
+        if held_out is not None:
+            coded = mapper.for_others(held_out.X, held_out.order, n_threads)
+            others = _Rows(X_held_out, held_out, *coded, seen=False)
+        so_far = self._so_far(file, seed, start, bound, rows, others)
         bound.resume(*so_far.learned)
-        start["ensemble_"] = before = so_far.ensemble
-        n_earlier = len(before) - start["n_init_trees_"]
-        file.refuse_fewer_trees(n_earlier, self.max_iter, "max_iter")
-        train = Followed(measure, bound, data, starting_scores(X, data, seen=True), n_threads)
-        validation, stopping = None, None
-        if follow:
-            scores, others = starting_scores(X_held_out, held_out), (held_out_codes, mapper_of_others)
-            validation = self._rows_to_stop_by(objective, held_out, scores, n_threads, *others)
-            if len(so_far.validation_scores) < n_earlier:  # warm start: former fits may have followed others
-                stages = _stages(start, n_threads, X_held_out, held_out)
-                so_far = replace(so_far, validation_scores=[validation.score_of(scores) for scores in stages])
+        start = replace(start, ensemble=so_far.ensemble)
+        file.refuse_fewer_trees(start.n_added, self.max_iter, "max_iter")
+        measure, validation, stopping = self._measure_to_follow(data), None, None
+        train = Followed(measure, bound, data, start.scores(rows, n_threads), n_threads)
+        if others is not None:
+            validation = self._rows_to_stop_by(objective, others, start.scores(others, n_threads), n_threads)
+            if len(so_far.validation_scores) < start.n_added:  # a former fit may have followed other rows
+                scores = [validation.score_of(stage) for stage in start.stages(others, n_threads)]
+                so_far = replace(so_far, validation_scores=scores)
             stopping = EarlyStopping(self.n_iter_no_change, self.tol, so_far.validation_scores)
         costs = self._costs()
         make_grower = self._growers(
             mapper,
             codes,
             n_threads,
-            self._prices(costs, used_features(before.nodes, self.n_features_in_)),
+            self._prices(costs, used_features(start.ensemble.nodes, self.n_features_in_)),
             data.share,
             l2_regularization=self.l2_regularization,
             gradient_levels=self.gradient_levels,
         )
-        ensemble_of = self._ensemble_of(mapper, before)
-        attributes = partial(_fitted_attributes, start)
-        with self._watching(self.max_iter, context, attributes, X, whole) as watchers:
+        ensemble_of = self._ensemble_of(mapper, start.ensemble)
+        with self._watching(self.max_iter, context, start.attributes, X, whole) as watchers:
             callbacks = watchers if stopping is None else [stopping, *watchers]
             trees, train_scores, validation_scores = boost(
                 make_grower,
                 bound,
                 train,
                 learning_rate=self.learning_rate,
-                rounds=range(n_earlier, self.max_iter),
+                rounds=range(start.n_added, self.max_iter),
                 sampler=RowSampler(
                     data.offsets,
                     subsample=self.subsample,
@@ -593,30 +563,58 @@ class BoostedTrees(TreeEnsembleEstimator):
                 step=self._step(data, n_threads),
                 leaf_quantile=objective.leaf_quantile,
                 validation=validation,
-                follow_train=follow or bool(self.verbose),
+                follow_train=validation is not None or bool(self.verbose),
                 callbacks=file.followed_by(callbacks, so_far, lambda: bound.learned),
                 ensemble_of=ensemble_of,
             )
-        n_trees = n_earlier + len(trees)
-        if stopping is not None and stopping.best_iteration == 0:
-            raise ValueError(
-                f"the score to stop by, scoring={self._scoring()!r}, was not defined for the validation rows "
-                f"after any of {n_trees} trees; expected some query that counts. Pass other validation rows, "
-                "another scoring, or a measure that says what such queries count, as empty_query=0 does."
-            )
-        train_scores = [*so_far.train_scores, *train_scores]
-        if len(train_scores) < n_trees:  # not followed from the first tree on
-            train_scores = []
-        sets = {"training": train} | ({"validation": validation} if follow else {})
-        self._followed = {name: spelt(rows.measure) for name, rows in sets.items()}
+        self.n_iter_ = start.n_added + len(trees)
+        self.best_iteration_ = self.n_iter_ if stopping is None else self._best_iteration(stopping)
+        self._keep_scores(so_far, train_scores, validation_scores, train, validation)
         self._seed_, self._fitted_costs = seed, costs
         self._keep_of(bound)
+        n_kept = start.n_init_trees + self.best_iteration_
+        vars(self).update(start.attributes(ensemble_of(trees).first(n_kept)))
+
+    def _follows(self, held_out):
+        """Whether the fit follows rows that it does not learn from."""
+        return held_out is not None if self.early_stopping == "auto" else self.early_stopping
+
+    def _so_far(self, file, seed, start, bound, rows, others):
+        """Checkpoint: where the fit stands, at one that was found, or else at its start."""
+        n_threads = effective_n_threads(self.n_jobs)
+
+        def trained():
+            named = {"the training rows": rows} | ({} if others is None else {"the validation rows": others})
+            said = {name: (of.data, of.codes, start.scores(of, n_threads)) for name, of in named.items()}
+            return what_is_trained(self, rows.mapper, start.ensemble, said)
+
+        scores = []
+        if self._earlier() is not None:
+            measure = spelt(self._measure_to_follow(rows.data))
+            if self._followed.get("training") == measure:
+                scores = self.train_score_[: start.n_added]
+        begun = Checkpoint(ensemble=start.ensemble, seed=seed, train_scores=scores, learned=bound.learned)
+        return file.going_on(begun, trained)
+
+    def _best_iteration(self, stopping):
+        if stopping.best_iteration == 0:
+            raise ValueError(
+                f"the score to stop by, scoring={self._scoring()!r}, was not defined for the validation rows "
+                f"after any of {self.n_iter_} trees; expected some query that counts. Pass other validation "
+                "rows, another scoring, or a measure that says what such queries count, as empty_query=0 "
+                "does."
+            )
+        return stopping.best_iteration
+
+    def _keep_scores(self, so_far, train_scores, validation_scores, train, validation):
+        """Take what was followed, as fitted attributes."""
+        train_scores = [*so_far.train_scores, *train_scores]
+        if len(train_scores) < self.n_iter_:  # not followed from the first tree on
+            train_scores = []
         self.train_score_ = np.array(train_scores)
         self.validation_score_ = np.array([*so_far.validation_scores, *validation_scores])
-        self.n_iter_ = n_trees
-        self.best_iteration_ = n_trees if stopping is None else stopping.best_iteration
-        n_kept = start["n_init_trees_"] + self.best_iteration_
-        vars(self).update(attributes(ensemble_of(trees).first(n_kept)))
+        sets = {"training": train} | ({} if validation is None else {"validation": validation})
+        self._followed = {name: spelt(rows.measure) for name, rows in sets.items()}
 
     def _check_labels_to_follow(self, objective, data, held_out):
         """Raise if what is followed, a measure or the loss, cannot read the labels of its rows."""
@@ -633,24 +631,24 @@ class BoostedTrees(TreeEnsembleEstimator):
             except ValueError as error:
                 raise ValueError(f"y_val cannot be followed by the loss: {error}") from error
 
-    def _rows_to_stop_by(self, objective, data, scores, n_threads, codes, mapper):
+    def _rows_to_stop_by(self, objective, rows, scores, n_threads):
         """What early stopping follows."""
-        measure, bound = self._measure_to_follow(data), None
-        if measure is None:
-            rows = data.labels, data.weights, data.offsets
-            bound = objective.bind(*rows, n_threads, *data.share.others, **data.feedback)
-        return Followed(measure, bound, data, scores, n_threads, codes, mapper)
+        measure = self._measure_to_follow(rows.data)
+        bound = _bound(objective, rows.data, n_threads) if measure is None else None
+        return Followed(measure, bound, rows.data, scores, n_threads, rows.codes, rows.mapper)
 
     def _start(self, X, data, bound):
-        """What boosting starts from, as fitted attributes; ``ensemble_`` has the trees of `init` already."""
-        start = {"init_": None, "n_init_trees_": 0, "init_scores_": None}
+        """What boosting starts from: `init`, or with ``warm_start`` the model that is there."""
+        if self._earlier() is not None:
+            self._resume(bound)
+            self._require_rows_of_before(data)
+            return _Start(self.ensemble_, self.init_, self.n_init_trees_, self.init_scores_)
         if self.init is None or isinstance(self.init, Real):
             if self.init_cv is not None:
                 raise ValueError(
                     f"init_cv={self.init_cv!r}, but init={self.init!r} is no model to be fitted."
                 )
-            base = bound.start() if self.init is None else float(self.init)
-            return start | {"ensemble_": self._no_trees(base)}
+            return _Start(self._no_trees(bound.start() if self.init is None else float(self.init)))
         init, scores = self._fitted_init(X, data)
         ensemble = self._no_trees()
         if (own := own_model(init)) is not None:
@@ -662,22 +660,23 @@ class BoostedTrees(TreeEnsembleEstimator):
                 )
             ensemble = Ensemble.joined([respelt(own, self._category_levels)])
         if scores is not None:
-            start["init_scores_"] = np.full(data.X.shape[0], np.nan)
-            start["init_scores_"][slice(None) if data.order is None else data.order] = scores
-        return start | {"init_": init, "n_init_trees_": len(ensemble), "ensemble_": ensemble}
+            of_rows = np.full(data.X.shape[0], np.nan)
+            of_rows[slice(None) if data.order is None else data.order] = scores
+            scores = of_rows
+        return _Start(ensemble, init, len(ensemble), scores)
 
-    def _start_of_before(self, data):
-        """What boosting goes on from, with ``warm_start``."""
+    def _require_rows_of_before(self, data):
+        """Raise if boosting began at scores of single rows, and these are others."""
         scores = self.init_scores_
-        if scores is not None:
-            same = len(scores) == data.X.shape[0]
-            if not same or np.isnan(scores if data.order is None else scores[data.order]).any():
-                raise ValueError(
-                    f"with warm_start and init_cv={self.init_cv!r} boosting goes on from what the "
-                    f"{len(scores)} rows of the first fit started from, and X holds others; expected the "
-                    "same rows, in the same order."
-                )
-        return {name: getattr(self, name) for name in ("init_", "n_init_trees_", "init_scores_", "ensemble_")}
+        if scores is None:
+            return
+        same = len(scores) == data.X.shape[0]
+        if not same or np.isnan(scores if data.order is None else scores[data.order]).any():
+            raise ValueError(
+                f"with warm_start and init_cv={self.init_cv!r} boosting goes on from what the "
+                f"{len(scores)} rows of the first fit started from, and X holds others; expected the "
+                "same rows, in the same order."
+            )
 
     def _fitted_init(self, X, data):
         """(fitted init, what each training row starts from; None if that is what the former says of it)"""
@@ -844,38 +843,80 @@ class BoostedTrees(TreeEnsembleEstimator):
         return _foreign(self.init_)
 
 
-def _fitted_attributes(start, ensemble):
-    return start | {"ensemble_": ensemble}
+class _Rows(NamedTuple):
+    """Rows of a fit, and their codes by a mapper."""
+
+    X: Any  # as it came, for models of other kinds
+    data: FitData
+    mapper: BinMapper
+    codes: np.ndarray
+    seen: bool  # by the init, in its fit
 
 
-def _starting_scores(start, n_threads, X, data, seen=False):
-    """float64[n_rows], in internal order: what the trees to come are added to.
+@dataclass(frozen=True, eq=False)
+class _Start:
+    """What boosting starts from.
 
-    Rows that the init has ``seen`` in its fit may start from what was said of them without.
+    Attributes
+    ----------
+    ensemble : Ensemble
+        The trees of the init, if it has any of ours, and those that have been added already.
+    init : fitted estimator or None
+    n_init_trees : int
+    init_scores : ndarray of float64, shape (n_rows,), or None
+        What rows that the init has seen start from, row by row of X; None is what it says of them.
     """
-    ensemble, scores = start["ensemble_"], start["init_scores_"]
-    if seen and scores is not None:
-        ensemble = ensemble.after(start["n_init_trees_"])
-    else:
-        scores = _scores_of_foreign(start["init_"], X)
-    scores = by_parts(lambda rows, start: ensemble.predict(rows, n_threads, start=start), data.X, scores)
-    return scores if data.order is None else scores[data.order]
+
+    ensemble: Ensemble
+    init: Any = None
+    n_init_trees: int = 0
+    init_scores: np.ndarray | None = None
+
+    @property
+    def n_added(self):
+        """How many trees have been added."""
+        return len(self.ensemble) - self.n_init_trees
+
+    def attributes(self, ensemble):
+        """The fitted attributes of a model that started here."""
+        return {
+            "init_": self.init,
+            "n_init_trees_": self.n_init_trees,
+            "init_scores_": self.init_scores,
+            "ensemble_": ensemble,
+        }
+
+    def scores(self, rows, n_threads):
+        """float64[n_rows], in internal order: what the trees to come are added to."""
+        ensemble, scores, data = self.ensemble, self.init_scores, rows.data
+        if rows.seen and scores is not None:
+            ensemble = ensemble.after(self.n_init_trees)
+        else:
+            scores = _scores_of_foreign(self.init, rows.X)
+        scores = by_parts(lambda part, start: ensemble.predict(part, n_threads, start=start), data.X, scores)
+        return scores if data.order is None else scores[data.order]
+
+    def stages(self, rows, n_threads):
+        """The same after each tree that has been added, of rows that the init has not seen."""
+        ensemble, data, first = self.ensemble, rows.data, self.n_init_trees
+        scores = by_parts(
+            lambda part, foreign: ensemble.first(first).predict(part, n_threads, start=foreign),
+            data.X,
+            _scores_of_foreign(self.init, rows.X),
+        )
+        for n in range(first, len(ensemble), STAGES):
+            trees = ensemble.first(min(n + STAGES, len(ensemble))).after(n)
+            stages = by_parts(partial(_scores_after_each, trees, n_threads), data.X, scores)
+            scores = np.ascontiguousarray(stages[:, -1])
+            for stage in stages.T:
+                yield np.ascontiguousarray(stage if data.order is None else stage[data.order])
 
 
-def _stages(start, n_threads, X, data):
-    """float64[n_rows], in internal order: the scores after each tree that has been added to the start."""
-    ensemble, n_init = start["ensemble_"], start["n_init_trees_"]
-    scores = by_parts(
-        lambda rows, foreign: ensemble.first(n_init).predict(rows, n_threads, start=foreign),
-        data.X,
-        _scores_of_foreign(start["init_"], X),
-    )
-    for n in range(n_init, len(ensemble), STAGES):
-        trees = ensemble.first(min(n + STAGES, len(ensemble))).after(n)
-        stages = by_parts(partial(_scores_after_each, trees, n_threads), data.X, scores)
-        scores = np.ascontiguousarray(stages[:, -1])
-        for stage in stages.T:
-            yield np.ascontiguousarray(stage if data.order is None else stage[data.order])
+def _bound(objective, data, n_threads):
+    """The objective, joined with these rows."""
+    n_threads = threads_for(n_threads, 16 * data.n_rows)
+    rows = data.labels, data.weights, data.offsets
+    return objective.bind(*rows, n_threads, *data.share.others, **data.feedback)
 
 
 def _scores_after_each(trees, n_threads, rows, start):
