@@ -58,7 +58,11 @@ class Packing:
     byte_of : ndarray of int32, shape (n_features,)
         Where in a row's bytes a feature of ``features`` is.
     cell_of : ndarray of uint8, shape (n_features, 256)
-        Its cell by the value of that byte.
+        Its cell by the value of that byte; in a `full_packing` the cell is the code.
+    room : ndarray of uint8, shape (n_rows * n_bytes + 8,)
+        Where ``bytes`` lie.
+    shape : tuple of int
+        Of ``bytes``.
     """
 
     def __init__(self, codes, features, cells_of, offsets, last_cells, n_cells, n_threads=1):
