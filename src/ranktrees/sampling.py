@@ -137,8 +137,8 @@ def hold_out(data, share, seed, instead="pass X_val, y_val and qid_val, or set e
     offsets = data.offsets if by_query else np.arange(data.n_rows + 1)
     n_units = len(offsets) - 1
     if not whole.communicator.alone:
-        n_units = whole.n_queries if data.qid_given else whole.n_rows
-    numbers = whole.query_numbers if data.qid_given else whole.row_numbers
+        n_units = whole.n_queries if by_query else whole.n_rows
+    numbers = whole.query_numbers if by_query else whole.row_numbers
     if n_units < 2:
         raise ValueError(
             f"validation_fraction={share:g} holds out whole queries, but X holds one only; {instead}."
@@ -149,7 +149,8 @@ def hold_out(data, share, seed, instead="pass X_val, y_val and qid_val, or set e
     held_out = np.zeros(n_units, bool)
     held_out[np.argsort(uniforms, kind="stable")[:n_held_out]] = True
     own = held_out if numbers is None else held_out[numbers]
-    train, rest = _keep(data, offsets, ~own, ~held_out), _keep(data, offsets, own, held_out)
+    sides = (~own, ~held_out), (own, held_out)
+    train, rest = (_keep(data, offsets, *units, by_query=by_query) for units in sides)
     if data.weights is not None:
         weighs = np.array([train.weights.any(), rest.weights.any()], np.int64)
         if not whole.communicator.allreduce(weighs, "max").all():
@@ -162,10 +163,10 @@ def hold_out(data, share, seed, instead="pass X_val, y_val and qid_val, or set e
     return train, rest
 
 
-def _keep(data, offsets, units, units_of_all):
+def _keep(data, offsets, units, units_of_all, *, by_query):
     sizes = np.diff(offsets)
     rows = np.flatnonzero(np.repeat(units, sizes))
-    queries = sizes[units] if data.qid_given else [len(rows)]
+    queries = sizes[units] if by_query else [len(rows)]
     offsets = np.concatenate([[0], np.cumsum(queries)]).astype(np.int64)
     return replace(
         data,
@@ -175,5 +176,5 @@ def _keep(data, offsets, units, units_of_all):
         positions=None if data.positions is None else data.positions[rows],
         order=rows if data.order is None else data.order[rows],
         offsets=offsets,
-        share=data.share.kept(offsets, units, units_of_all, by_query=data.qid_given),
+        share=data.share.kept(offsets, units, units_of_all, by_query=by_query),
     )
