@@ -936,15 +936,10 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
         position=None,
         decay=0.9,
     ):
-        r"""A copy whose leaves say what other rows say, on the same splits.
+        """A copy whose leaves say what other rows say, on the same splits.
 
-        Tree by tree, each leaf that rows reach gets the value
-
-        .. math:: \mathit{decay} \cdot \mathit{old} + (1 - \mathit{decay}) \cdot \mathit{new},
-
-        where *new* is what training would have given it on these rows: a step at the scores of the trees
-        before, which are refitted already (see the guide, "Adapting a model to other queries"). What boosting
-        started from, ``init``, stays as it is.
+        Like `HistGBRTRegressor.refit_leaves`, which has the formula and an example, but also by preferences
+        between rows and by clicks.
 
         Parameters
         ----------
@@ -967,31 +962,13 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
         Returns
         -------
         refitted : LambdaMARTRanker
-            A fitted estimator; this one stays as it is. What was followed in training, ``train_score_`` and
-            ``validation_score_``, tells of the old leaves and is not there. The model does not depend on
-            ``n_jobs``.
+            A fitted estimator, without ``train_score_`` and ``validation_score_``; this one stays as it is.
 
         Raises
         ------
         ValueError
             If ``decay`` is out of its range, with ``monotonic_cst``, which new values may violate, and as
             `fit` and `score`.
-
-        References
-        ----------
-        LightGBM's ``Booster.refit``.
-
-        Examples
-        --------
-        >>> from ranktrees import LambdaMARTRanker, make_ranking
-        >>> X, y, qid = make_ranking(60, random_state=0, return_X_y_qid=True)
-        >>> ours, theirs = qid < 20, qid >= 20
-        >>> ranker = LambdaMARTRanker(random_state=0).fit(X[theirs], y[theirs], qid=qid[theirs])
-        >>> refitted = ranker.refit_leaves(X[ours], y[ours], qid=qid[ours], decay=0.5)
-        >>> bool((refitted.ensemble_.leaves(X) == ranker.ensemble_.leaves(X)).all())
-        True
-        >>> refitted.ensemble_ == ranker.ensemble_
-        False
         """
         feedback = Feedback(pairs, pair_weight, pair_target, position)
         self._refuse_feedback(feedback, NOTHING, sample_weight, False)
