@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 from .. import data
-from ..survey.markdown import put
+from ..survey.markdown import show
 from . import adaptation, artificial
 from .lab import Lab
 
@@ -30,7 +30,9 @@ def main():
     parser.add_argument("--tables", nargs="+", default=list(TABLES), choices=list(TABLES), metavar="TABLE")
     parser.add_argument("--queries", type=int, default=2000, help="artificial queries to train on")
     parser.add_argument("--keep", type=Path, help="folder of what is fitted")
-    parser.add_argument("--page", action="store_true", help="put the tables into docs/lambdasmart.md")
+    parser.add_argument(
+        "--page", action="store_const", const=PAGE, help="put the tables into docs/lambdasmart.md"
+    )
     options = parser.parse_args()
     names = options.tables
     if data.folder() is None and set(names) & set(adaptation.TABLES):
@@ -38,11 +40,7 @@ def main():
         names = [name for name in names if name not in adaptation.TABLES]
     with tempfile.TemporaryDirectory() as passing:
         lab = Lab(options.keep or passing, options.queries)
-        for name in names:
-            text = "\n\n".join(TABLES[name](lab))
-            print(f"## {name}\n\n{TABLES[name].__doc__}\n\n{text}\n", flush=True)
-            if options.page:
-                PAGE.write_text(put(PAGE.read_text(), name, text))
+        show(TABLES, names, lab, options.page)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import argparse
 import tempfile
 from pathlib import Path
 
-from ..survey.markdown import put
+from ..survey.markdown import show
 from . import prediction, quality, scaling, sets
 from .lab import Lab
 
@@ -35,18 +35,14 @@ def main():
         help="split_search, of what is timed",
     )
     parser.add_argument("--keep", type=Path, help="folder of what is fitted")
-    parser.add_argument("--page", action="store_true", help="put the tables into docs/pgbrt.md")
+    parser.add_argument("--page", action="store_const", const=PAGE, help="put the tables into docs/pgbrt.md")
     options = parser.parse_args()
     names = sets.present(options.sets)
     if left_out := set(options.sets) - set(names):
         print(f"Not here, so left out: {', '.join(sorted(left_out))}; see benchmarks/data.py.\n")
     with tempfile.TemporaryDirectory() as passing:
         lab = Lab(options.keep or passing, tuple(names), tuple(options.searches))
-        for name in options.parts:
-            text = "\n\n".join(PARTS[name](lab))
-            print(f"## {name}\n\n{PARTS[name].__doc__}\n\n{text}\n", flush=True)
-            if options.page:
-                PAGE.write_text(put(PAGE.read_text(), name, text))
+        show(PARTS, options.parts, lab, options.page)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from . import classification, costs, initialised, missing, regression, sets, transfer
 from .lab import Lab
-from .markdown import put
+from .markdown import show
 
 CHAPTERS = (missing, regression, classification, initialised, transfer, costs)
 TABLES = {name: make for chapter in CHAPTERS for name, make in chapter.TABLES.items()}
@@ -30,18 +30,14 @@ def main():
     parser.add_argument("--jobs", type=int, default=1, help="fits at the same time, one thread each")
     parser.add_argument("--quick", action="store_true", help="one set, one seed")
     parser.add_argument("--keep", type=Path, help="folder of what is fitted")
-    parser.add_argument("--page", action="store_true", help="put the tables into docs/survey.md")
+    parser.add_argument("--page", action="store_const", const=PAGE, help="put the tables into docs/survey.md")
     options = parser.parse_args()
     names, seeds = (options.sets[:1], 1) if options.quick else (options.sets, options.seeds)
     if missing := set(names) - set(sets.present(names)):
         print(f"Not here, so left out: {', '.join(sorted(missing))}; see benchmarks/data.py.\n")
     with tempfile.TemporaryDirectory() as passing:
         lab = Lab(options.keep or passing, names, seeds, options.jobs)
-        for name in options.tables:
-            text = "\n\n".join(TABLES[name](lab))
-            print(f"## {name}\n\n{TABLES[name].__doc__}\n\n{text}\n", flush=True)
-            if options.page:
-                PAGE.write_text(put(PAGE.read_text(), name, text))
+        show(TABLES, options.tables, lab, options.page)
 
 
 if __name__ == "__main__":

@@ -93,3 +93,12 @@ def put(page, name, text):
     """The page with the text between the marks of the table, where it has them."""
     pattern = re.compile(rf"^% {re.escape(name)}\n.*?^% end$", re.DOTALL | re.MULTILINE)
     return pattern.sub(lambda _: f"% {name}\n\n{text}\n\n% end", page)
+
+
+def show(tables, names, lab, page=None):
+    """Print tables, each as it is made; put them into a page, too, if there is one."""
+    for name in names:
+        text = "\n\n".join(tables[name](lab))
+        print(f"## {name}\n\n{tables[name].__doc__}\n\n{text}\n", flush=True)
+        if page is not None:
+            page.write_text(put(page.read_text(), name, text))
