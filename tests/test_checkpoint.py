@@ -423,10 +423,12 @@ def test_a_damaged_file_is_refused(rows, left, harm, message):
     assert left.read_bytes() == before
 
 
-def test_a_folder_that_does_not_exist(rows, path):
+def test_a_place_where_no_file_can_be(rows, path):
     X, y, qid = rows
     with pytest.raises(FileNotFoundError, match="there is no folder"):
         squared(checkpoint=path / "inside").fit(X, y, qid=qid)
+    with pytest.raises(IsADirectoryError, match=r"checkpoint=.* is a folder; expected the path of a file"):
+        squared(checkpoint=path.parent).fit(X, y, qid=qid)
 
 
 def test_out_of_bag_scores_are_refused(rows, path):

@@ -361,6 +361,8 @@ def test_save_and_load(tmp_path):
         Ensemble.load(path)
     with pytest.raises(FileNotFoundError, match=r"there is no folder '.*nowhere'; expected"):
         ensemble.save(tmp_path / "nowhere" / "model.rkt")
+    with pytest.raises(IsADirectoryError, match=r"path=.* is a folder; expected the path of a file"):
+        ensemble.save(tmp_path)
     with pytest.raises(FileNotFoundError):
         Ensemble.load(tmp_path / "missing")
 

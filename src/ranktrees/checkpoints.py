@@ -25,7 +25,7 @@ import numpy as np
 import ranktrees
 from ranktrees.callbacks import Checkpointing
 from ranktrees.ensemble import Ensemble
-from ranktrees.files import replace_file, require_folder
+from ranktrees.files import replace_file, require_place
 from ranktrees.spelling import readable, spelt
 
 MAGIC = b"\x89RKC\r\n\x1a\n"
@@ -123,8 +123,8 @@ class CheckpointFile:
     ------
     ValueError
         If the file is no checkpoint, or damaged.
-    FileNotFoundError
-        If its folder does not exist.
+    FileNotFoundError, IsADirectoryError
+        If its folder does not exist, or the path is that of one.
     """
 
     def __init__(self, path, every, communicator):
@@ -146,7 +146,7 @@ class CheckpointFile:
 
     def _bytes(self):
         path = Path(self.path)
-        require_folder(path, "checkpoint")
+        require_place(path, "checkpoint")
         return path.read_bytes() if path.exists() else None
 
     def going_on(self, start, what_is_trained):

@@ -6,8 +6,8 @@ import uuid
 from pathlib import Path
 
 
-def require_folder(path, argument):
-    """Refuse the path of a file whose folder does not exist.
+def require_place(path, argument):
+    """Refuse a path where no file can be: that of a folder, or in a folder that does not exist.
 
     Parameters
     ----------
@@ -17,16 +17,20 @@ def require_folder(path, argument):
 
     Raises
     ------
-    FileNotFoundError
+    FileNotFoundError, IsADirectoryError
 
     Examples
     --------
-    >>> require_folder("model.rkt", "path")
-    >>> require_folder("no/where/model.rkt", "path")
+    >>> require_place("model.rkt", "path")
+    >>> require_place("no/where/model.rkt", "path")
     Traceback (most recent call last):
     ...
     FileNotFoundError: path='no/where/model.rkt': there is no folder 'no/where'; expected a path in one ...
     """
+    if Path(path).is_dir():
+        raise IsADirectoryError(
+            f"{argument}={os.fspath(path)!r} is a folder; expected the path of a file: add its name."
+        )
     folder = Path(path).parent
     if not folder.is_dir():
         raise FileNotFoundError(
@@ -45,8 +49,8 @@ def replace_file(path, data):
 
     Raises
     ------
-    FileNotFoundError
-        If the folder does not exist.
+    FileNotFoundError, IsADirectoryError
+        If the folder does not exist, or the path is that of one.
 
     Examples
     --------
@@ -60,7 +64,7 @@ def replace_file(path, data):
     [('model', b'new')]
     """
     path = Path(os.path.realpath(path))
-    require_folder(path, "path")
+    require_place(path, "path")
     beside = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
     try:
         with open(beside, "xb") as file:
