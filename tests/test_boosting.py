@@ -252,17 +252,20 @@ def test_labels_that_cannot_be_followed_are_refused(ranking):
     X, y, qid = ranking
 
     def refused(message, model, y_fit, y_val=None):
-        given = {} if y_val is None else {"X_val": X, "y_val": y_val, "qid_val": qid}
-        with pytest.raises(ValueError, match=message):
-            model.set_params(max_iter=2).fit(X, y_fit, qid=qid, **given)
+        ours = {"X_val": X, "y_val": y_val, "qid_val": qid}
+        theirs = {"eval_set": [(X, y_val)], "eval_qid": [qid]}
+        spellings = [("y", {})] if y_val is None else [("y_val", ours), ("y of eval_set", theirs)]
+        for name, given in spellings:
+            with pytest.raises(ValueError, match=message.format(name)):
+                model.set_params(max_iter=2).fit(X, y_fit, qid=qid, **given)
 
-    by_loss = "y_val cannot be followed by the loss: y has the label "
-    refused("NDCG takes labels >= 0, but y_val has label -1", LambdaMARTRanker(), y, y - 1)
+    by_loss = "{} cannot be followed by the loss: y has the label "
+    refused("NDCG takes labels >= 0, but {} has label -1", LambdaMARTRanker(), y, y - 1)
     refused(by_loss + "-1, but NDCG @ 10", LambdaMARTRanker(scoring="loss"), y, y - 1)
     refused(by_loss + "4, but the logistic", HistGBRTRegressor("logistic"), y > 2, y)
     refused(by_loss + "-1, but the poisson", HistGBRTRegressor("poisson"), y, y - 1)
     held_out = HistGBRTRegressor(scoring="ndcg@5", early_stopping=True)
-    refused("NDCG takes labels >= 0, but y has label -1", held_out, y - 1)
+    refused("NDCG takes labels >= 0, but {} has label -1", held_out, y - 1)
 
 
 def test_what_a_loss_begins_with_is_asked_of_training_rows_only(ranking):

@@ -861,7 +861,7 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
         if by_pairs and validates and not by_pairs_val and self.scoring == "loss":
             raise ValueError(
                 'scoring="loss" follows the loss of pairs, but there are none of the validation rows; pass '
-                "pairs_val, or choose a measure of y_val."
+                "pairs_val, or choose a measure of their labels."
             )
 
     def score(

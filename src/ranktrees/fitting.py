@@ -623,13 +623,13 @@ class BoostedTrees(TreeEnsembleEstimator):
         if held_out is None:
             return
         if (measure := self._measure_to_follow(held_out)) is not None:
-            measure.check_labels(held_out.share.some_of_all(held_out.labels), "y_val")
+            measure.check_labels(held_out.share.some_of_all(held_out.labels), held_out.y_name)
         elif data.preferences is None and held_out.preferences is None:
             labels = [rows.share.some_of_all(rows.labels) for rows in (data, held_out)]
             try:  # of both: what the loss needs to begin with, such as both classes, training rows have
                 objective.check_labels(np.concatenate(labels))
             except ValueError as error:
-                raise ValueError(f"y_val cannot be followed by the loss: {error}") from error
+                raise ValueError(f"{held_out.y_name} cannot be followed by the loss: {error}") from error
 
     def _rows_to_stop_by(self, objective, rows, scores, n_threads):
         """What early stopping follows."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Hashable
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -83,6 +83,8 @@ class FitData:
         What was said about pairs of rows.
     positions : ndarray of shape (n_rows,), int64, or None
         The rank at which each row was shown, from 1, in internal order.
+    y_name : str
+        What error messages call the labels.
     """
 
     X: Any
@@ -95,6 +97,7 @@ class FitData:
     share: Share = ALL
     preferences: Preferences | None = None
     positions: np.ndarray | None = None
+    y_name: str = "y"
 
     @property
     def n_rows(self) -> int:
@@ -470,7 +473,8 @@ def check_validation(
             communicator=communicator,
         )
     if not communicator.alone and _n_rows_of(X_val) == 0:
-        return _without_rows(_no_rows(X_val)[0], train.classes, communicator, train.classes is not None)
+        data = _without_rows(_no_rows(X_val)[0], train.classes, communicator, train.classes is not None)
+        return replace(data, y_name=names[1])
     rows = check_rows(estimator, X_val, reset=False, name=names[0])
     ids = {qid_name: qid_val}
     sizes = {size_name: sizes}
@@ -618,6 +622,7 @@ def _join(
         qid_given=queries is not None,
         classes=classes,
         share=share,
+        y_name=y_name,
     )
     return feedback.joined(data)
 
