@@ -308,6 +308,8 @@ def test_named_scorings(rows):
         ranker = OrdinalRanker(INSIDE["odds"], scoring).fit(X, y, qid=qid)
         np.testing.assert_array_equal(ranker.values_, expected)
         np.testing.assert_allclose(ranker.predict(X), ranker.predict_proba(X) @ expected)
+    below_0 = OrdinalRanker(INSIDE["odds"], "expected_gain").fit(X, y - 2, qid=qid)
+    np.testing.assert_array_equal(below_0.values_, [-0.75, -0.5, 0, 1, 3])
 
 
 @pytest.mark.parametrize(

@@ -107,7 +107,8 @@ def gains(labels, gain="exp2"):
     Raises
     ------
     ValueError
-        If a label has no finite gain >= 0: above 1000 with "exp2", outside the table, or not whole with one.
+        If a label is negative or not finite, or has no finite gain >= 0: above 1000 with "exp2", outside the
+        table, or not whole with one.
 
     Examples
     --------
@@ -117,16 +118,14 @@ def gains(labels, gain="exp2"):
     array([ 0.,  1., 10.])
     """
     labels = np.ascontiguousarray(labels, dtype=np.float64)
-    highest = labels.max(initial=0.0)
+    lowest, highest = labels.min(initial=0.0), labels.max(initial=0.0)
+    if not (lowest >= 0 and highest < math.inf):
+        raise ValueError(
+            "labels have gains where they are finite and >= 0, but there is a label "
+            f"{highest if lowest >= 0 else lowest:g}: shift all labels, or drop such rows"
+        )
     if isinstance(gain, str) and gain == "exp2":
-        if highest > 1000:
-            raise ValueError(
-                f"gain='exp2' is 2^label - 1, which is too large for a float at label {highest:g}: "
-                "use labels up to 1000, gain='linear' or a table"
-            )
-        out = np.empty_like(labels)
-        ranking.exp2_gains(labels, out)
-        return out
+        return exp2_gains(labels)
     if isinstance(gain, str) and gain == "linear":
         return labels
     if callable(gain):
@@ -151,6 +150,19 @@ def gains(labels, gain="exp2"):
             f"but there is a label {highest:g}"
         )
     return table[index]
+
+
+def exp2_gains(labels):
+    """2^label - 1, of float64 labels of any sign."""
+    highest = labels.max(initial=0.0)
+    if highest > 1000:
+        raise ValueError(
+            f"gain='exp2' is 2^label - 1, which is too large for a float at label {highest:g}: "
+            "use labels up to 1000, gain='linear' or a table"
+        )
+    out = np.empty_like(labels)
+    ranking.exp2_gains(labels, out)
+    return out
 
 
 def discounts(n, discount="log2"):

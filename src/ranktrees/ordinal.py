@@ -35,7 +35,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_para
 
 from ranktrees.blending import BlendRanker
 from ranktrees.estimators import LambdaMARTRanker
-from ranktrees.measures import Measure, gains
+from ranktrees.measures import Measure, exp2_gains
 from ranktrees.meta import ScoredByMeasure
 from ranktrees.sampling import hold_out
 from ranktrees.validation import check_columns, check_fit, qid_of, unchanged_on_failure
@@ -45,7 +45,7 @@ __all__ = ["OrdinalRanker", "class_probabilities", "least_squares_values", "near
 FORMULAS = {
     "expected_relevance": lambda grades: grades,
     "expected_square": lambda grades: grades**2,
-    "expected_gain": lambda grades: gains(grades, "exp2"),
+    "expected_gain": exp2_gains,
 }
 
 
