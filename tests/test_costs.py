@@ -386,6 +386,8 @@ def test_other_costs_for_the_curve():
         fitted("regressor", feature_costs=COSTS).cost_curve(X, y, feature_groups=[[2, 3]])
     with pytest.raises(ValueError, match="cost_curve needs qid="):
         fitted("lambdamart", max_iter=2).cost_curve(X, y, feature_costs=COSTS)
+    with pytest.raises(ValueError, match="cost_curve needs qid="):
+        model.cost_curve(X, y, measure="ndcg@10", feature_costs=COSTS)
     with pytest.raises(TypeError, match="early_exit is a float"):
         model.cost_curve(X, y, qid=qid, feature_costs=COSTS, early_exit=0.5)
 

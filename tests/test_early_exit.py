@@ -560,6 +560,8 @@ def test_picking_refuses(fitted, validation):
     refused("confidence must be between 0 and 1", confidence=2)
     refused("keep_at_least=-1", keep_at_least=-1)
     refused("pick_early_exit needs qid=", qid=None)
+    without_ids = HistGBRTRegressor(max_iter=4).fit(X, y)
+    refused("pick_early_exit needs qid=", ranker=without_ids, by="score", confidence=None, qid=None)
     refused("NDCG @ 10 is not defined on any of the queries", y=0 * y)
     refused("NDCG takes labels >= 0, but y has label -1", y=y - 1)
     refused("at least two queries", qid=np.zeros(len(y)))

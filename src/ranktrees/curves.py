@@ -163,9 +163,9 @@ def score_curves(model, sets=None, measures="ndcg@10", *, every=1):
         ``staged_predict_proba``: one of this library, or another.
     sets : dict of str to tuple, default=None
         By name, the rows to measure on: ``(X, y)``, or ``(X, y, qid)``. The order of the rows is free, and
-        ids may ride in the index of ``y``. None: what a boosted model of this library has followed while it
-        was fitted, which is one measure (``scoring``) or the loss, on its training and validation rows, also
-        of trees that early stopping has cut off.
+        ids may ride in the index of ``y``; without ids all rows are one query. None: what a boosted model of
+        this library has followed while it was fitted, which is one measure (``scoring``) or the loss, on its
+        training and validation rows, also of trees that early stopping has cut off.
     measures : str, Measure or sequence of them, default="ndcg@10"
         What to measure, with ``sets``.
     every : int, default=1
@@ -180,8 +180,8 @@ def score_curves(model, sets=None, measures="ndcg@10", *, every=1):
     TypeError
         If the model does not predict in stages.
     ValueError
-        For rows, labels or ids that cannot be read, or where a measure is not defined; without ``sets``, if
-        nothing was followed.
+        For rows, labels or ids that cannot be read, if the model was fitted with ids and a set has none, or
+        where a measure is not defined; without ``sets``, if nothing was followed.
 
     Examples
     --------

@@ -551,6 +551,11 @@ def pick_early_exit(
     if keep_at_least is None:
         keep_at_least = (measure.parameters.get("at") or 1) if by == "share" else 0
     data = check_score(ranker, X, y, qid=qid, method="pick_early_exit")
+    if not data.qid_given:
+        raise ValueError(
+            "pick_early_exit needs qid=: what is tolerated is a mean loss of queries. Pass qid= (one id per "
+            "row), or a y whose index has a level named 'qid'."
+        )
     measure.check_labels(data.labels)
     trial = _Trial(ranker, data, measure, confidence, X, at)
     name = "drop" if by == "share" else "threshold"

@@ -888,7 +888,8 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
             A query weighs as much as its rows on average.
         qid, groups : array-like of shape (n_rows,), default=None
             The query of each row, in any order; two names for the same thing, so that scikit-learn's
-            splitters, which know ``groups``, and people, who know ``qid``, are both served.
+            splitters, which know ``groups``, and people, who know ``qid``, are both served. Without them all
+            rows are one query.
         pairs, pair_weight, pair_target : array-like, default=None
             Instead of labels, as for `fit`: see `feedback.preference_accuracy_score`.
         early_exit : EarlyExit, default=None

@@ -271,7 +271,8 @@ class FittedTrees:
             A query weighs as much as its rows on average.
         qid, groups : array-like of shape (n_rows,), default=None
             The query of each row, in any order; two names for the same thing, so that scikit-learn's
-            splitters, which know ``groups``, and people, who know ``qid``, are both served.
+            splitters, which know ``groups``, and people, who know ``qid``, are both served. Without them all
+            rows are one query.
         early_exit : EarlyExit, default=None
             As for `predict`. Measures of a ranking see rows that are dropped behind all that stayed in
             longer; others (RMSE, R²) see the frozen scores.
@@ -329,7 +330,7 @@ class FittedTrees:
         sample_weight : array-like of shape (n_rows,), default=None
             A query weighs as much as its rows on average.
         qid : array-like of shape (n_rows,), default=None
-            The query of each row, in any order.
+            The query of each row, in any order. Without them all rows are one query.
         measure : str or Measure, default=None
             What is measured; None is what `score` returns, without a sign.
         early_exit : EarlyExit, default=None
@@ -349,7 +350,8 @@ class FittedTrees:
         Raises
         ------
         ValueError
-            If there are no costs, neither here nor in `fit`.
+            If there are no costs, neither here nor in `fit`; if a measure is taken of a model that was fitted
+            with query ids, and none are given here.
 
         Examples
         --------
@@ -364,9 +366,9 @@ class FittedTrees:
         True
         """
         check_is_fitted(self)
-        data = check_score(
-            self, X, y, sample_weight, qid=qid, ranker=self._wants_queries, method="cost_curve"
-        )
+        measure = self._measure() if measure is None else as_measure(measure)
+        asks = self._is_ranker or measure is not None
+        data = check_score(self, X, y, sample_weight, qid=qid, ranker=asks, method="cost_curve")
         if feature_costs is not None:
             costs = FeatureCosts.of(feature_costs, feature_groups, self.n_features_in_, names_of(self))
         else:
@@ -380,7 +382,6 @@ class FittedTrees:
                     else "the model was fitted without."
                 )
             )
-        measure = self._measure() if measure is None else as_measure(measure)
         n_threads = self._threads_to_score(data.X)
         stages = self.ensemble_.staged_predict(data.X, n_threads, start=self._starting_scores(X))
         return curve_of(

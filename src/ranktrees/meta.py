@@ -22,7 +22,8 @@ class ScoredByMeasure:
         sample_weight : array-like of shape (n_rows,), default=None
             A query weighs as much as its rows on average.
         qid, groups : array-like of shape (n_rows,), default=None
-            The query of each row, in any order; two names for the same thing.
+            The query of each row, in any order; two names for the same thing. Without them all rows are one
+            query.
 
         Returns
         -------
