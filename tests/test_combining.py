@@ -230,6 +230,7 @@ def test_what_is_wrong_is_named():
         ({"measure": "rmse"}, "how far scores are apart"),
         ({"measure": "ndkg"}, "unknown measure"),
         ({"sample_weight": [0, 0]}, "positive weight"),
+        ({"sample_weight": [1e308, 1e308], "qid": [0, 1]}, "sample_weight adds up to more than a float"),
         ({"qid": [1]}, "qid"),
     ]:
         with pytest.raises(ValueError, match=message):

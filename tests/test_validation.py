@@ -825,6 +825,7 @@ def test_weights_of_every_kind(weight):
         (np.where(QID == 1, np.inf, 1), ("contains inf", "row 4")),
         (np.where(QID == 1, -1, 1), ("negative weight -1", "row 4", "weights >= 0")),
         (QID * 0, ("every weight is zero",)),
+        (np.full(12, 1e308), ("more than a float holds", "finite sum", "smaller range")),
         (["a"] * 12, ("'a'", "converted")),
         (QID + 1j, ("Complex data not supported",)),
         (QID[:-1], ("(11,)", "one weight per row", "(12,)")),

@@ -648,11 +648,7 @@ def _weighted_mean(values, weights=None, communicator=ALONE):
 
 
 def _quotient(value, total_weight):
-    if math.isinf(total_weight):
-        raise ValueError(
-            "sample_weight adds up to more than a float holds; expected a finite sum: scale it to a smaller "
-            "range."
-        )
+    validation.require_finite_sum(total_weight, "sample_weight")
     return value / total_weight if total_weight > 0 else math.nan
 
 
@@ -1468,6 +1464,7 @@ def _checked_rows(y_true, n_rows_of, qid, sample_weight):
             )
         if (weights < 0).any():
             raise ValueError(f"sample_weight must be >= 0, got {weights.min():g}")
+        validation.require_finite_sum(weights, "sample_weight")
         weights = _in(order, weights)
     return _in(order, labels), order, offsets, weights
 

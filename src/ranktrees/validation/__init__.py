@@ -18,7 +18,7 @@ from ranktrees.validation.data import (
     only_pair,
 )
 from ranktrees.validation.frames import sorted_levels
-from ranktrees.validation.labels import class_numbers
+from ranktrees.validation.labels import class_numbers, require_finite_sum
 from ranktrees.validation.queries import (
     carry_queries,
     find_queries,
@@ -52,6 +52,7 @@ __all__ = [
     "qid_of",
     "query_of_rows",
     "query_offsets",
+    "require_finite_sum",
     "sizes_to_qid",
     "sorted_levels",
     "unchanged_on_failure",

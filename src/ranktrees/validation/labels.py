@@ -115,7 +115,30 @@ def check_weights(sample_weight, n_rows: int, n_queries: int, name: str) -> np.n
             f"{name} holds the negative weight {weights[row]:g} in row {row}; expected weights >= 0: drop "
             "such rows or give them weight 0."
         )
+    require_finite_sum(weights, name)
     return weights
+
+
+def require_finite_sum(weights, name: str) -> None:
+    """Refuse weights whose sum, by which means are divided, is too large for a float.
+
+    Parameters
+    ----------
+    weights : array-like of float64
+        Weights, or their sum.
+    name : str
+        What the message calls them.
+
+    Raises
+    ------
+    ValueError
+    """
+    with np.errstate(over="ignore"):
+        total = np.sum(weights)
+    if np.isinf(total):
+        raise ValueError(
+            f"{name} adds up to more than a float holds; expected a finite sum: scale it to a smaller range."
+        )
 
 
 def _numbers(values, name: str, kind: str) -> np.ndarray:
