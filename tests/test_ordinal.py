@@ -26,6 +26,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from ranktrees import (
     BlendRanker,
+    EnsembleRanker,
     HistGBRTClassifier,
     HistGBRTRegressor,
     LambdaMARTRanker,
@@ -487,6 +488,10 @@ def test_estimators_that_give_no_probabilities_are_refused(rows):
     ):
         with pytest.raises(ValueError, match=f"a {type(around).__name__} around a LambdaMARTRanker,"):
             OrdinalRanker(around).fit(X, y, qid=qid)
+    there_already = EnsembleRanker(ranker.fit(X, y, qid=qid).ensemble_)
+    for estimator in (there_already, BlendRanker([("a", LinearRegression()), ("b", there_already)])):
+        with pytest.raises(ValueError, match=r"EnsembleRanker, whose trees .* learn no event; expected"):
+            OrdinalRanker(estimator).fit(X, y, qid=qid)
     learned_from = make_pipeline(ModelFeatures(ranker, cv=2), LinearRegression())
     ids = pd.Series(y, index=pd.Index(qid, name="qid"))
     assert OrdinalRanker(learned_from).fit(X, ids).score(X, ids) > 0.5

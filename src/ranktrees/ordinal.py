@@ -35,6 +35,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_para
 
 from ranktrees.blending import BlendRanker
 from ranktrees.estimators import LambdaMARTRanker
+from ranktrees.fitted import EnsembleRanker
 from ranktrees.measures import Measure, exp2_gains
 from ranktrees.meta import ScoredByMeasure
 from ranktrees.sampling import hold_out
@@ -46,6 +47,12 @@ FORMULAS = {
     "expected_relevance": lambda grades: grades,
     "expected_square": lambda grades: grades**2,
     "expected_gain": exp2_gains,
+}
+
+# What predicts, but not how likely an event is.
+NO_PROBABILITIES = {
+    LambdaMARTRanker: "whose scores say in what order rows of a query come, not how likely an event is",
+    EnsembleRanker: "whose trees are there already and learn no event",
 }
 
 
@@ -196,13 +203,13 @@ class OrdinalRanker(ScoredByMeasure, MetaEstimatorMixin, RegressorMixin, BaseEst
     def _require_probabilities(self):
         name = type(self.estimator).__name__
         for one in _that_predict(self.estimator):
-            if isinstance(one, LambdaMARTRanker):
-                around = "" if one is self.estimator else f" around a {type(one).__name__}"
-                raise ValueError(
-                    f"estimator is a {name}{around}, whose scores say in what order rows of a query come, "
-                    "not how likely an event is; expected a classifier or a regressor: pass "
-                    "HistGBRTClassifier(), say."
-                )
+            for kind, fault in NO_PROBABILITIES.items():
+                if isinstance(one, kind):
+                    around = "" if one is self.estimator else f" around a {kind.__name__}"
+                    raise ValueError(
+                        f"estimator is a {name}{around}, {fault}; expected a classifier or a regressor: pass "
+                        "HistGBRTClassifier(), say."
+                    )
         if is_classifier(self.estimator) and not hasattr(self.estimator, "predict_proba"):
             raise ValueError(
                 f"estimator is a {name} without predict_proba; expected a classifier that gives "
