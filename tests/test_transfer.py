@@ -746,6 +746,20 @@ def test_categories_of_another_kind_are_refused(theirs, ours, seen):
         select_source_rows(X_source, X_target, classifier=LIKENESS)
 
 
+@pytest.mark.parametrize(
+    ("theirs", "ours"),
+    [
+        (pa.array([True, False] * 6).dictionary_encode(), pa.array([1, 0] * 6).dictionary_encode()),
+        (pa.array([1, 2] * 6), pa.array(["en", "fr"] * 6)),
+    ],
+    ids=["categories", "numbers and words"],
+)
+def test_arrow_types_that_do_not_go_together_are_refused(theirs, ours):
+    X_source, X_target = (with_site(np.zeros((12, 4)), site) for site in (theirs, ours))
+    with pytest.raises(ValueError, match=r"X_source and X_target have columns .* site .* expected the same"):
+        select_source_rows(X_source, X_target, classifier=LIKENESS)
+
+
 def test_a_classifier_inside(rows, source):
     X, y, _ = rows
     model = WithSourceRows(LogisticRegression(), source[0], source[1], classifier=LIKENESS).fit(X, y)

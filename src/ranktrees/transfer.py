@@ -795,9 +795,18 @@ def _require_same_columns(X_source, X, name):
         if not (set(kinds_source) <= set(kinds) or set(kinds) <= set(kinds_source)):
             raise ValueError(
                 f"column {column!r} is {' '.join(kinds_source)} in X_source, {' '.join(kinds)} in {name}; "
-                "expected a category column in both or in neither, with levels of one kind: convert one of "
-                "them, by .astype in pandas or .cast in polars and Arrow."
+                f"expected a category column in both or in neither, with levels of one kind: {_CONVERT}"
             )
+    try:
+        _stacked(_safe_indexing(X_source, slice(0)), _safe_indexing(X, slice(0)))
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"X_source and {name} have columns that do not go together: {error}; expected the same types in "
+            f"both: {_CONVERT}"
+        ) from error
+
+
+_CONVERT = "convert one of them, by .astype in pandas or .cast in polars and Arrow."
 
 
 def _kinds(column):
