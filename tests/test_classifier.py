@@ -190,6 +190,15 @@ def test_early_stopping_on_named_classes(rows):
         make().fit(X[train], y[train], X_val=X[:2], y_val=["yes", "maybe"])
 
 
+def test_dates_and_durations_are_the_same_in_any_unit(rows):
+    X, relevant, _ = rows
+    for names in (relevant.astype("M8[D]"), relevant.astype("m8[h]")):
+        model = make().fit(X, names)
+        expected = model.score(X, names)
+        for same in (pd.Series(names), names.astype(f"{names.dtype.kind}8[ns]")):
+            assert model.score(X, same) == make().fit(X, same).score(X, names) == expected
+
+
 def test_warm_start_keeps_the_classes(rows):
     X, relevant, _ = rows
     y = np.where(relevant == 1, "yes", "no")

@@ -84,14 +84,23 @@ def class_numbers(names: np.ndarray, classes: np.ndarray | None, name: str):
                 "one."
             )
         return seen, place.astype(np.float64)
-    number_of = {value: float(number) for number, value in enumerate(classes.tolist())}
-    unknown = [value for value in seen.tolist() if value not in number_of]
+    known, given = _comparable(classes, seen)
+    number_of = {value: float(number) for number, value in enumerate(known)}
+    unknown = [value for value in given if value not in number_of]
     if unknown:
         raise ValueError(
             f"{name} holds the label {as_seen(unknown[0])}; expected the classes of fit, "
             f"{' and '.join(as_seen(value) for value in classes)}: drop the other rows."
         )
-    return classes, np.array([number_of[value] for value in seen.tolist()])[place]
+    return classes, np.array([number_of[value] for value in given])[place]
+
+
+def _comparable(classes: np.ndarray, seen: np.ndarray) -> tuple[list, list]:
+    """The values of both; of dates and durations in one unit, as one library counts days, another seconds."""
+    if classes.dtype.kind == seen.dtype.kind and seen.dtype.kind in "mM":
+        unit = np.promote_types(classes.dtype, seen.dtype)
+        classes, seen = classes.astype(unit), seen.astype(unit)
+    return classes.tolist(), seen.tolist()
 
 
 def check_weights(sample_weight, n_rows: int, n_queries: int, name: str) -> np.ndarray | None:
