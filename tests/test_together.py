@@ -301,6 +301,29 @@ def test_labels_that_cannot_be_followed_are_refused_on_all_ranks(rows, scoring):
     together(2, train)
 
 
+def test_a_rank_without_rows_says_how_many_features_there_are(rows):
+    X, y, qid, _ = rows
+    whole, none, flat = (X, y, qid), (X[:0], y[:0], qid[:0]), np.empty(0)
+
+    def refused(message, of_last, X_val=None):
+        def train(ranks):
+            own_X, own_y, own_qid = whole if ranks.rank == 0 else of_last
+            given = (
+                {}
+                if X_val is None
+                else {"X_val": X if ranks.rank == 0 else X_val, "y_val": y, "qid_val": qid}
+            )
+            with training_with(ranks):
+                LambdaMARTRanker(max_iter=2).fit(own_X, own_y, qid=own_qid, **given)
+
+        with pytest.raises(ValueError, match=message):
+            together(2, train)
+
+    for lacking in ([], flat):
+        refused(r"^X is .*; expected as many .* an array of shape \(0, n_features\)", (lacking, flat, flat))
+        refused(r"^X_val is .*; expected as many .* an array of shape \(0, n_features\)", none, lacking)
+
+
 def test_boosting_goes_on_from_models_that_all_ranks_have(rows):
     X, y, qid, _ = rows
     forest = RandomForestRanker(4, random_state=0).fit(X, y, qid=qid)

@@ -327,7 +327,7 @@ def check_fit(
         columns = set().union(*heard) & (known_levels or {}).keys()
         return joined_levels([{column: known_levels[column] for column in columns}, *heard])
 
-    if not communicator.alone and _n_rows_of(X) == 0:
+    if _lacks_rows(X, "X", communicator):
         rows, levels = _no_rows(X, of_all)
         data = _without_rows(rows, classes, communicator, is_classifier(estimator))
     else:
@@ -441,6 +441,7 @@ def check_validation(
     theirs = {"eval_set": eval_set, "eval_group": eval_group, "eval_qid": eval_qid}
     given = [name for name, value in ours.items() if value is not None] + feedback.given
     eval_given = [name for name, value in theirs.items() if value is not None]
+    communicator = train.share.communicator
     if not given and not eval_given:
         return None
     if given and eval_given:
@@ -461,7 +462,6 @@ def check_validation(
         raise ValueError(
             f"{absent} is None but {given[0]} is given; expected both X_val and y_val: pass {absent}."
         )
-    communicator = train.share.communicator
     if isinstance(X_val, Batches):
         others = dict(zip((*names[1:], qid_name), (y_val, sample_weight_val, qid_val), strict=True))
         X_val, y_val, sample_weight_val, qid_val = _read_batches(
@@ -472,7 +472,7 @@ def check_validation(
             reset=False,
             communicator=communicator,
         )
-    if not communicator.alone and _n_rows_of(X_val) == 0:
+    if _lacks_rows(X_val, names[0], communicator):
         data = _without_rows(_no_rows(X_val)[0], train.classes, communicator, train.classes is not None)
         return replace(data, y_name=names[1])
     rows = check_rows(estimator, X_val, reset=False, name=names[0])
@@ -627,9 +627,17 @@ def _join(
     return feedback.joined(data)
 
 
-def _n_rows_of(X) -> int | None:
-    shape = getattr(X, "shape", None)
-    return shape[0] if shape else None
+def _lacks_rows(X, name: str, communicator) -> bool:
+    """Whether a rank has none, where others may have some."""
+    shape = getattr(X, "shape", None) or (len(X) if isinstance(X, list | tuple) else None,)
+    if communicator.alone or shape[0] != 0:
+        return False
+    if len(shape) != 2:
+        raise ValueError(
+            f"{name} is {as_seen(X)}, which does not say how many features there are; expected as many as on "
+            "the other ranks: a rank without rows passes an array of shape (0, n_features)."
+        )
+    return True
 
 
 def _no_rows(X, of_all=dict):
