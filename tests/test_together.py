@@ -324,6 +324,21 @@ def test_a_rank_without_rows_says_how_many_features_there_are(rows):
         refused(r"^X_val is .*; expected as many .* an array of shape \(0, n_features\)", none, lacking)
 
 
+def test_ranks_agree_on_whether_there_are_validation_rows(rows):
+    X, y, qid, _ = rows
+
+    def train(ranks):
+        own = qid % 2 == ranks.rank
+        given = {"X_val": X, "y_val": y, "qid_val": qid} if ranks.rank else {}
+        with (
+            training_with(ranks),
+            pytest.raises(ValueError, match="whether there are validation rows is False"),
+        ):
+            LambdaMARTRanker(max_iter=2).fit(X[own], y[own], qid=qid[own], **given)
+
+    together(2, train)
+
+
 def test_boosting_goes_on_from_models_that_all_ranks_have(rows):
     X, y, qid, _ = rows
     forest = RandomForestRanker(4, random_state=0).fit(X, y, qid=qid)

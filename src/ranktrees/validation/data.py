@@ -442,6 +442,7 @@ def check_validation(
     given = [name for name, value in ours.items() if value is not None] + feedback.given
     eval_given = [name for name, value in theirs.items() if value is not None]
     communicator = train.share.communicator
+    communicator.agree(**{"whether there are validation rows": bool(given or eval_given)})
     if not given and not eval_given:
         return None
     if given and eval_given:
