@@ -716,6 +716,36 @@ def test_categories_of_numbers_and_of_mixed_kinds():
     assert category_columns(some_rows()) == {}
 
 
+@pytest.mark.parametrize(
+    ("levels", "others"),
+    [(["en", "fr"], [0, 1]), (["en", "fr"], ["fr", 1.0]), ([10, 20], ["10", "20"]), ([10, 20], [b"10", 10])],
+)
+def test_categories_of_another_kind_are_no_missing_values(levels, others):
+    ranker = Ranker()
+    check_rows(ranker, pd.DataFrame({"c": pd.Categorical(levels)}), reset=True)
+    for column in (others, pd.Categorical(others)):
+        frame = pd.DataFrame({"c": pd.Series(column, dtype=None if column is not others else object)})
+        refused(
+            lambda X=frame: check_rows(ranker, X, reset=False), "column 'c' of X", "kind", repr(levels[0])
+        )
+        refused(lambda X=frame: check_rows(ranker, X, reset=False, name="X_val"), "column 'c' of X_val")
+
+
+def test_an_unseen_category_of_the_same_kind_is_missing():
+    ranker, days = Ranker(), pd.to_datetime(["2024-01-01", "2024-01-02"])
+    levels = {"n": [1, 2], "b": [True, True], "s": ["u", "v"], "d": days}
+    check_rows(ranker, pd.DataFrame(levels).astype("category"), reset=True)
+    others = {"n": [2.0, True], "b": [1, 0], "s": ["w", None], "d": [days[0].to_pydatetime(), pd.NaT]}
+    rows = check_rows(ranker, pd.DataFrame(others).astype({"d": object}), reset=False)
+    assert_array_equal(rows, [[1, 0, np.nan, 0], [0, np.nan, np.nan, np.nan]])
+
+
+def test_a_category_column_without_values_takes_any():
+    ranker = Ranker()
+    check_rows(ranker, pd.DataFrame({"c": pd.Categorical([None, None])}), reset=True)
+    assert_array_equal(check_rows(ranker, pd.DataFrame({"c": ["u", "v"]}), reset=False), [[np.nan]] * 2)
+
+
 def test_columns_must_stay_categories():
     ranker = Ranker()
     X = categories(["u", "v"], "pandas")

@@ -35,7 +35,7 @@ from ranktrees.validation import (
     query_of_rows,
     unchanged_on_failure,
 )
-from ranktrees.validation.frames import frame_columns, is_category, levels_of
+from ranktrees.validation.frames import frame_columns, is_category, kind_of, levels_of
 
 __all__ = ["ModelFeatures", "WithSourceRows", "select_source_rows"]
 
@@ -812,7 +812,7 @@ _CONVERT = "convert one of them, by .astype in pandas or .cast in polars and Arr
 def _kinds(column):
     """What a column must not be in one set only; a column without a dtype goes with any."""
     if is_category(column):
-        kinds = {"number" if isinstance(level, Real) else type(level).__name__ for level in levels_of(column)}
+        kinds = {kind_of(level) for level in levels_of(column)}
         return ["a category", *(f"of {kind}" for kind in sorted(kinds))]
     dtype = str(getattr(column, "dtype", getattr(column, "type", None)))
     return [] if dtype.lower() == "null" else [f"of dtype {dtype}"]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import date
+from numbers import Number
 from typing import Any
 
 import numpy as np
 
 from ranktrees.validation.sparse import read_sparse
-from ranktrees.validation.values import as_float, is_missing
+from ranktrees.validation.values import as_float, as_seen, is_missing
 
 
 def is_one_array(X) -> bool:
@@ -42,9 +44,7 @@ def read_frame(X, columns: list[tuple[Any, Any]], levels: dict[int, tuple], name
 
 def _read_column(column, levels: tuple | None, named: str) -> np.ndarray:
     if levels is not None:
-        code_of = {level: code for code, level in enumerate(levels)}
-        codes = [code_of.get(value, np.nan) for value in _values(column)]
-        return np.array(codes, np.float32)
+        return _read_categories(_values(column), levels, named)
     if is_category(column):
         raise ValueError(
             f"{named} is a category column; expected numbers, as in fit: fit with the category column, or "
@@ -57,6 +57,42 @@ def _read_column(column, levels: tuple | None, named: str) -> np.ndarray:
     values = np.full(len(missing), np.nan, known.dtype)
     values[~missing] = known
     return values
+
+
+def _read_categories(values: list, levels: tuple, named: str) -> np.ndarray:
+    code_of = {level: code for code, level in enumerate(levels)}
+    codes = np.array([code_of.get(value, np.nan) for value in values], np.float32)
+    without_code = [values[row] for row in np.flatnonzero(np.isnan(codes))]
+    unseen = [value for value in without_code if not is_missing(value)]
+    kinds = {kind_of(level) for level in levels} if unseen else set()
+    for value in unseen:
+        if kinds and kind_of(value) not in kinds:
+            raise ValueError(
+                f"{named} holds {as_seen(value)}, a {kind_of(value)}, but its categories in fit are of kind "
+                f"{' and '.join(sorted(kinds))}, such as {as_seen(levels[0])}; expected values of that kind: "
+                "pass the categories themselves, spelt as in fit, rather than codes for them."
+            )
+    return codes
+
+
+def kind_of(level) -> str:
+    """What levels have to have in common for one to be an unseen one of the others.
+
+    Parameters
+    ----------
+    level : hashable
+
+    Returns
+    -------
+    kind : str
+
+    Examples
+    --------
+    >>> kind_of("uk"), kind_of(3), kind_of(True)
+    ('str', 'number', 'number')
+    """
+    kinds: dict[str, Any] = {"number": (Number, np.bool_), "str": str, "date": date}
+    return next((kind for kind, types in kinds.items() if isinstance(level, types)), type(level).__name__)
 
 
 def _without_missing(column) -> np.ndarray:

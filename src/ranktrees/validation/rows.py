@@ -29,7 +29,7 @@ def check_rows(estimator, X, *, reset: bool, name: str = "X"):
     Float32 and float64 values stay as they are. Integers, booleans and half floats become float32 where that
     is exact and float64 otherwise. NaN, masked entries and the nulls of data frames are missing values;
     infinities are ordinary large values. Category columns of data frames become the codes 0, 1, ... of the
-    levels seen in fit, in sorted order; a level that was not seen is a missing value.
+    levels seen in fit, in sorted order; a level that was not seen is a missing value, if it is of their kind.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def check_rows(estimator, X, *, reset: bool, name: str = "X"):
     ValueError
         For rows that are not two-dimensional, empty, complex, dates or words, for integers that float64
         cannot hold, for sparse structure that points outside the matrix, for duplicate column names, and,
-        unless `reset`, for columns other than those of fit.
+        unless `reset`, for columns other than those of fit and for categories of another kind.
 
     Examples
     --------
