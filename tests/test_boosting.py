@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 from sklearn.base import clone
 
 from ranktrees import HistGBRTRegressor, LambdaMARTRanker, as_measure, make_ranking, parallel
@@ -246,6 +247,22 @@ def test_early_stopping_on_given_rows(ranking):
     ranker.fit(X[~apart], y[~apart], qid=qid[~apart], X_val=X[apart], y_val=y[apart], qid_val=qid[apart])
     best = ranker.score(X[apart], y[apart], qid=qid[apart])
     assert best == max(ranker.validation_score_) == ranker.validation_score_[ranker.best_iteration_ - 1]
+
+
+def test_without_early_stopping_validation_rows_are_followed_and_all_trees_kept(ranking):
+    X, y, qid = ranking
+    apart = qid >= np.quantile(qid, 0.7)
+    rows = {"X_val": X[apart], "y_val": y[apart], "qid_val": qid[apart]}
+    rules = {"max_iter": 20, "n_iter_no_change": 2, "learning_rate": 0.5, "random_state": 0}
+    plain = LambdaMARTRanker(early_stopping=False, **rules).fit(X[~apart], y[~apart], qid=qid[~apart])
+    assert len(plain.validation_score_) == len(plain.train_score_) == 0
+    followed = clone(plain).fit(X[~apart], y[~apart], qid=qid[~apart], **rows)
+    assert followed.ensemble_.digest() == plain.ensemble_.digest()
+    assert followed.best_iteration_ == followed.n_iter_ == len(followed.validation_score_) == 20
+    assert followed.validation_score_[-1] == followed.score(X[apart], y[apart], qid=qid[apart])
+    stopped = clone(plain).set_params(early_stopping=True).fit(X[~apart], y[~apart], qid=qid[~apart], **rows)
+    assert stopped.n_iter_ < 20
+    assert_array_equal(followed.validation_score_[: stopped.n_iter_], stopped.validation_score_)
 
 
 def test_labels_that_cannot_be_followed_are_refused(ranking):

@@ -136,7 +136,8 @@ class HistGBRTRegressor(BoostedTrees, RegressorMixin, BaseEstimator):
         How many trees lie between two checkpoints.
     early_stopping : bool or "auto", default="auto"
         Stop when the validation score rises no more. True holds out ``validation_fraction`` where no
-        validation rows are given; "auto" stops early exactly when they are given.
+        validation rows are given; "auto" stops early exactly when they are given; False only follows them,
+        and keeps all trees.
     scoring : str, Measure or callable, default="loss"
         What early stopping follows: "loss" or a measure such as "ndcg@10".
     validation_fraction : float, default=0.1
@@ -312,7 +313,8 @@ class HistGBRTClassifier(BoostedTrees, ClassifierMixin, BaseEstimator):
         How many trees lie between two checkpoints.
     early_stopping : bool or "auto", default="auto"
         Stop when the validation score rises no more. True holds out ``validation_fraction`` where no
-        validation rows are given; "auto" stops early exactly when they are given.
+        validation rows are given; "auto" stops early exactly when they are given; False only follows them,
+        and keeps all trees.
     scoring : str, Measure or callable, default="loss"
         What early stopping follows: "loss" or a measure such as "ndcg@10".
     validation_fraction : float, default=0.1
@@ -617,7 +619,8 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
         How many trees lie between two checkpoints.
     early_stopping : bool or "auto", default="auto"
         Stop when the validation score rises no more. True holds out ``validation_fraction`` of the queries
-        where no validation rows are given; "auto" stops early exactly when they are given.
+        where no validation rows are given; "auto" stops early exactly when they are given; False only
+        follows them, and keeps all trees.
     scoring : str, Measure, callable or None, default=None
         What early stopping follows: None is ``measure``, "loss" the loss.
     validation_fraction : float, default=0.1

@@ -506,12 +506,11 @@ class BoostedTrees(TreeEnsembleEstimator):
         if data.preferences is None:
             objective.check_labels(data.share.some_of_all(data.labels))
         self._refuse_fewer_trees(0 if self._earlier() is None else self._n_counted, "max_iter")
-        if self._follows(held_out):
+        stops = self._stops(held_out)
+        if stops or held_out is not None:
             self._check_labels_to_follow(objective, data, held_out)
-            if held_out is None:
-                X_held_out, (data, held_out) = X, hold_out(data, self.validation_fraction, seed)
-        else:
-            held_out = None
+        if stops and held_out is None:
+            X_held_out, (data, held_out) = X, hold_out(data, self.validation_fraction, seed)
         ranks.at("the cuts")
         mapper, codes = self._bin(data, n_threads)
         ranks.at("the start")
@@ -528,10 +527,11 @@ class BoostedTrees(TreeEnsembleEstimator):
         measure, validation, stopping = self._measure_to_follow(data), None, None
         train = Followed(measure, bound, data, start.scores(rows, n_threads), n_threads)
         if others is not None:
-            validation = self._rows_to_stop_by(objective, others, start.scores(others, n_threads), n_threads)
+            validation = self._rows_to_follow(objective, others, start.scores(others, n_threads), n_threads)
             if len(so_far.validation_scores) < start.n_added:  # a former fit may have followed other rows
                 scores = [validation.score_of(stage) for stage in start.stages(others, n_threads)]
                 so_far = replace(so_far, validation_scores=scores)
+        if stops:
             stopping = EarlyStopping(self.n_iter_no_change, self.tol, so_far.validation_scores)
         costs = self._costs()
         make_grower = self._growers(
@@ -575,8 +575,8 @@ class BoostedTrees(TreeEnsembleEstimator):
         n_kept = start.n_init_trees + self.best_iteration_
         vars(self).update(start.attributes(ensemble_of(trees).first(n_kept)))
 
-    def _follows(self, held_out):
-        """Whether the fit follows rows that it does not learn from."""
+    def _stops(self, held_out):
+        """Whether the fit may stop early, by rows that it does not learn from."""
         return held_out is not None if self.early_stopping == "auto" else self.early_stopping
 
     def _so_far(self, file, seed, start, bound, rows, others):
@@ -631,8 +631,8 @@ class BoostedTrees(TreeEnsembleEstimator):
             except ValueError as error:
                 raise ValueError(f"{held_out.y_name} cannot be followed by the loss: {error}") from error
 
-    def _rows_to_stop_by(self, objective, rows, scores, n_threads):
-        """What early stopping follows."""
+    def _rows_to_follow(self, objective, rows, scores, n_threads):
+        """The validation rows as they are followed."""
         measure = self._measure_to_follow(rows.data)
         bound = _bound(objective, rows.data, n_threads) if measure is None else None
         return Followed(measure, bound, rows.data, scores, n_threads, rows.codes, rows.mapper)
