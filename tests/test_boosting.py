@@ -249,6 +249,21 @@ def test_early_stopping_on_given_rows(ranking):
     assert best == max(ranker.validation_score_) == ranker.validation_score_[ranker.best_iteration_ - 1]
 
 
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"quantile": 0.9}, "quantile=0.9 is no parameter of loss='squared_error': .* None, .* 'quantile'"),
+        ({"loss": "poisson", "balanced": True}, "balanced=True is no parameter of .* False, .* 'logistic'"),
+        ({"loss": as_objective("quantile", quantile=0.1), "quantile": 0.9}, r"loss=Quantile\(quantile=0.1\)"),
+        ({"loss": "quantile"}, "quantile must be a number between 0 and 1"),
+    ],
+)
+def test_parameters_of_another_loss_are_refused(settings, message, ranking):
+    X, y, _ = ranking
+    with pytest.raises(ValueError, match=message):
+        HistGBRTRegressor(max_iter=1, **settings).fit(X, y)
+
+
 def test_without_early_stopping_validation_rows_are_followed_and_all_trees_kept(ranking):
     X, y, qid = ranking
     apart = qid >= np.quantile(qid, 0.7)

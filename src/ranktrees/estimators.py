@@ -42,6 +42,7 @@ from ranktrees.validation import (
 _NOT_BY_ROW = dict.fromkeys(("pairs", "pair_weight", "pair_target"), UNUSED)
 _NOT_BY_ROW_VAL = dict.fromkeys((f"{name}_val" for name in _NOT_BY_ROW), UNUSED)
 
+REGRESSION_LOSSES = ("squared_error", "absolute_error", "quantile", "poisson", "logistic")
 RANKING_LOSSES = (
     "lambdamart",
     "lambdaloss",
@@ -51,6 +52,26 @@ RANKING_LOSSES = (
     "xendcg",
     "query_rmse",
 )
+
+
+def _loss_of(estimator, parameters, losses, **others):
+    """The objective, with those of the parameters that it has; the rest must be at their defaults."""
+    loss = estimator.loss
+    known = _parameters_of(loss)
+    defaults = {parameter.name: parameter.default for parameter in fields(estimator)}
+    for name, value in parameters.items():
+        if name not in known and value != defaults[name]:
+            having = next(other for other in losses if name in _parameters_of(other))
+            raise ValueError(
+                f"{name}={value!r} is no parameter of loss={loss!r}: leave it at {defaults[name]!r}, or "
+                f"choose a loss that has it, such as {having!r}"
+            )
+    parameters = parameters | others
+    return as_objective(loss, **{name: parameters[name] for name in known & parameters.keys()})
+
+
+def _parameters_of(loss):
+    return {parameter.name for parameter in fields(BY_NAME[loss])} if isinstance(loss, str) else set()
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -72,9 +93,9 @@ class HistGBRTRegressor(BoostedTrees, RegressorMixin, BaseEstimator):
         What is minimised; a function of (labels, scores, offsets) is one of your own: see the guide, "How to
         add your own". "poisson" predicts :math:`e^{s}` and "logistic" :math:`1/(1+e^{-s})` of the score.
     quantile : float, default=None
-        With ``loss="quantile"``: which one, between 0 and 1.
+        With ``loss="quantile"``, and no other: which one, between 0 and 1.
     balanced : bool, default=False
-        With ``loss="logistic"``: weigh the two classes so that both count the same.
+        With ``loss="logistic"``, and no other: weigh the two classes so that both count the same.
     measure : str, Measure or callable, default=None
         What `score` returns: None is R², ``"ndcg@10"`` the mean NDCG at 10 over the queries, and so on.
     learning_rate : float, default=0.05
@@ -212,7 +233,7 @@ class HistGBRTRegressor(BoostedTrees, RegressorMixin, BaseEstimator):
     _parameter_constraints = {  # noqa: RUF012
         **BOOSTING_CONSTRAINTS,
         "loss": [
-            StrOptions({"squared_error", "absolute_error", "quantile", "poisson", "logistic"}),
+            StrOptions(set(REGRESSION_LOSSES)),
             Objective,
             callable,
         ],
@@ -221,12 +242,7 @@ class HistGBRTRegressor(BoostedTrees, RegressorMixin, BaseEstimator):
     }
 
     def _objective(self, seed=0):
-        parameters = {}
-        if self.loss == "quantile":
-            parameters["quantile"] = self.quantile
-        if self.loss == "logistic":
-            parameters["balanced"] = self.balanced
-        return as_objective(self.loss, **parameters)
+        return _loss_of(self, {"quantile": self.quantile, "balanced": self.balanced}, REGRESSION_LOSSES)
 
     def _finish(self, scores):
         return self._objective().inverse_link(scores)
@@ -996,17 +1012,8 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
         )
         parameters = {name: getattr(self, name) for name in names}
         parameters["propensities"] = None if self.propensities is None else tuple(self.propensities)
-        known = fields(BY_NAME[self.loss]) if isinstance(self.loss, str) else ()
-        known = {parameter.name for parameter in known}
-        defaults = {parameter.name: parameter.default for parameter in fields(LambdaMARTRanker)}
-        for name, value in parameters.items():
-            if name not in known and value != defaults[name]:
-                raise ValueError(
-                    f"{name}={value!r} is no parameter of loss={self.loss!r}: leave it at "
-                    f"{defaults[name]!r}, or choose a loss that has it, such as 'lambdamart'"
-                )
-        parameters |= {"measure": measure, "gain": getattr(measure, "gain", "exp2"), "seed": seed}
-        return as_objective(self.loss, **{name: parameters[name] for name in known & parameters.keys()})
+        others = {"measure": measure, "gain": getattr(measure, "gain", "exp2"), "seed": seed}
+        return _loss_of(self, parameters, RANKING_LOSSES, **others)
 
     def _scoring(self):
         return self._measure() if self.scoring is None else self.scoring
