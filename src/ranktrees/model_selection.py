@@ -42,7 +42,7 @@ class QueryKFold(BaseCrossValidator):
     shuffle : bool, default=False
         Whether chance decides which queries share a fold.
     random_state : int, RandomState instance or None, default=None
-        The source of that chance.
+        The source of that chance; None without `shuffle`.
 
     See Also
     --------
@@ -88,9 +88,15 @@ class QueryKFold(BaseCrossValidator):
         Raises
         ------
         ValueError
-            If there are no query ids, fewer queries than folds, or if `n_splits` is no integer >= 2.
+            If there are no query ids, fewer queries than folds, if `n_splits` is no integer >= 2, or if there
+            is a `random_state` without `shuffle`.
         """
         _require_n_splits(self.n_splits, 2)
+        if self.random_state is not None and not self.shuffle:
+            raise ValueError(
+                f"random_state={self.random_state!r}, but shuffle=False leaves nothing to chance; expected "
+                "both or neither: pass shuffle=True, or leave random_state out."
+            )
         query_of_row, sizes = _queries(self, X, y, groups, qid)
         if self.n_splits > len(sizes):
             raise ValueError(
