@@ -222,6 +222,19 @@ def test_without_bootstrap_the_forest_is_one_tree_many_times(ranking):
     assert np.corrcoef(forest.predict(X), y)[0, 1] > 0.99
 
 
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"max_samples": 0.5}, "max_samples=0.5 says .* bootstrap=False draws none; expected None"),
+        ({"bootstrap_unit": "query"}, "bootstrap_unit='query' says .* expected 'row'"),
+    ],
+)
+def test_without_bootstrap_nothing_says_how_to_draw(settings, message, ranking):
+    X, y, qid = ranking
+    with pytest.raises(ValueError, match=message):
+        RandomForestRanker(2, bootstrap=False, **settings).fit(X, y, qid=qid)
+
+
 def test_odd_data_can_be_learned():
     for X in (np.zeros((1, 1)), np.full((9, 2), 7.0), np.full((9, 2), np.nan)):
         y = np.arange(len(X), dtype=float)

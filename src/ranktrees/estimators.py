@@ -1097,9 +1097,9 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
     bootstrap : bool, default=True
         Whether trees are grown on samples drawn with replacement.
     bootstrap_unit : {"row", "query"}, default="row"
-        What is drawn: rows, or whole queries.
+        What is drawn, with ``bootstrap``: rows, or whole queries.
     max_samples : float or None, default=None
-        Draws per row (or query); None is 1.
+        Draws per row (or query), with ``bootstrap``; None is 1.
     oob_score : bool, str, Measure or callable, default=False
         Whether to score the training rows by the trees that have not seen them; True by ``measure``.
     categorical_features : array-like, "from_dtype" or None, default="from_dtype"
@@ -1247,6 +1247,12 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
         self._refuse_fewer_trees(n_earlier, "n_estimators")
         if self.oob_score and not self.bootstrap:
             raise ValueError("oob_score needs bootstrap=True: without it no row is ever out of bag.")
+        for name, default in {"bootstrap_unit": "row", "max_samples": None}.items():
+            if not self.bootstrap and getattr(self, name) != default:
+                raise ValueError(
+                    f"{name}={getattr(self, name)!r} says how samples are drawn, but bootstrap=False draws "
+                    f"none; expected {default!r} with it: set bootstrap=True, or leave {name} out."
+                )
         if self.oob_score and n_earlier:
             raise ValueError("oob_score cannot be kept up with warm_start: fit the whole forest at once.")
         if self.oob_score and self.checkpoint is not None:
