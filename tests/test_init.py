@@ -335,6 +335,17 @@ def test_init_cv_that_cannot_be_meant(rows):
             make(init=init, init_cv=init_cv).fit(X, y, qid=qid)
 
 
+@each_booster
+def test_an_init_of_other_columns_is_named(cls, rows):
+    X, y, qid = rows
+    fitted = clone(FOREST).fit(X[:, :2], y, qid=qid)
+    for init in (fitted, FrozenEstimator(fitted), fitted.ensemble_):
+        with pytest.raises(
+            ValueError, match=rf"(?s)^init=.* was fitted to other columns .* {X.shape[1]} features"
+        ):
+            make(cls, init).fit(X, y, qid=qid)
+
+
 # ------------------------------------------------------------------------------------- fitted models stay so
 
 

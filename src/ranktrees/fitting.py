@@ -652,7 +652,13 @@ class BoostedTrees(TreeEnsembleEstimator):
         init, scores = self._fitted_init(X, data)
         ensemble = self._no_trees()
         if (own := own_model(init)) is not None:
-            check_columns(own, X, reset=False)
+            try:
+                check_columns(own, X, reset=False)
+            except ValueError as error:
+                raise ValueError(
+                    f"init={own!r} was fitted to other columns than X has; expected the same, in the same "
+                    f"order: {error}"
+                ) from error
             if own._link not in (None, self._link) and not self._is_ranker:
                 raise ValueError(
                     f"init={own!r} has scores on another scale than its predictions; expected an init with "
