@@ -365,8 +365,10 @@ def test_masked_entries_are_missing(dtype):
     ("X", "error", "parts"),
     [
         (None, ValueError, ("X is None", "2D")),
-        (np.float64(1), ValueError, ("scalar", "Reshape your data")),
-        (np.array(1.0), ValueError, ("scalar", "Reshape your data")),
+        (np.float64(1), ValueError, ("scalar", "X is 1.0", "data frame")),
+        (np.array(1.0), ValueError, ("scalar", "shape ()", "data frame")),
+        ({"clicks": [1, 2]}, ValueError, ("X is <dict of length 1>", "data frame")),
+        ((row for row in ([1], [2])), ValueError, ("X is <generator>", "data frame")),
         ("words", ValueError, ("words", "2D")),
         (np.ones(3), ValueError, ("1D", "(3,)", "Reshape your data")),
         ([1, 2, 3], ValueError, ("1D", "list of length 3", "Reshape your data")),
@@ -416,6 +418,8 @@ def test_wrong_rows_are_refused(X, error, parts):
         ([1, 2, 3], ("Reshape your data",)),
         (np.ones(3), ("Reshape your data",)),
         (np.ones((0, 3)), ("0 sample(s)",)),
+        (object(), ("<object>; expected rows and columns, in an array, a sparse matrix or a data frame",)),
+        ({"clicks": [1], "age": [2], "price": [3]}, ("<dict of length 3>; expected rows and columns",)),
     ],
 )
 def test_rows_for_prediction_must_have_the_columns_of_fit(X, parts):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -253,11 +253,9 @@ def _require_two_dimensions(X, estimator, name: str) -> None:
         raise TypeError(
             f"{name} is {as_seen(X)}, which has no rows yet; expected a data frame: pass {name}.collect()."
         )
-    if X is None or np.isscalar(X):
-        raise ValueError(
-            f"Expected 2D array, got scalar array instead: {name} is {as_seen(X)}; expected rows and "
-            f"columns.\n{_RESHAPE}"
-        )
+    is_list = hasattr(X, "__len__") and not isinstance(X, Mapping)
+    if np.isscalar(X) or not (is_list or hasattr(X, "shape") or hasattr(X, "__array__")):
+        raise _no_rows(X, name)
     shape = getattr(X, "shape", None)
     if isinstance(X, (list, tuple)) and (len(X) == 0 or np.isscalar(X[0])):
         shape = (len(X),)
@@ -273,17 +271,23 @@ def refuse_batches(X, name: str) -> None:
         )
 
 
-_RESHAPE = (
-    "Reshape your data either using array.reshape(-1, 1) if your data has a single feature or "
-    "array.reshape(1, -1) if it contains a single sample."
-)
+def _no_rows(X, name: str) -> ValueError:
+    return ValueError(
+        f"Expected 2D array, got scalar array instead: {name} is {as_seen(X)}; expected rows and columns, in "
+        "an array, a sparse matrix or a data frame: pass the one it was made of."
+    )
 
 
 def _require_size(shape: tuple, estimator, name: str, X) -> None:
     by = f" by {type(estimator).__name__}"
-    if len(shape) < 2:
-        seen = f"{len(shape)}D array" if len(shape) else "scalar array"
-        raise ValueError(f"Expected 2D array, got {seen} instead: {name} is {as_seen(X)}.\n{_RESHAPE}")
+    if len(shape) == 0:
+        raise _no_rows(X, name)
+    if len(shape) == 1:
+        raise ValueError(
+            f"Expected 2D array, got 1D array instead: {name} is {as_seen(X)}.\nReshape your data either "
+            "using array.reshape(-1, 1) if your data has a single feature or array.reshape(1, -1) if it "
+            "contains a single sample."
+        )
     if len(shape) > 2:
         raise ValueError(
             f"Found array with dim {len(shape)}, while dim <= 2 is required{by}: {name} has shape {shape}; "
