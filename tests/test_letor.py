@@ -304,6 +304,17 @@ def test_dump_sums_duplicates_and_sorts():
     assert X.nnz == 3
 
 
+@pytest.mark.parametrize("given", ["path last", "path third"])
+def test_dump_takes_the_path_first(given, tmp_path):
+    path, X, y, qid = tmp_path / "rows.txt", np.ones((2, 3)), [1, 0], [7, 7]
+    arguments = (X, y, qid, path) if given == "path last" else (X, y, path, qid)
+    with pytest.raises(
+        TypeError, match=r"path is <ndarray of shape \(2, 3\)>; .* dump_letor\(path, X, y, qid\)"
+    ):
+        dump_letor(*arguments)
+    assert not path.exists()
+
+
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [

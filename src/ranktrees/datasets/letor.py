@@ -22,6 +22,8 @@ import scipy.sparse as sp
 from sklearn.datasets import load_svmlight_file
 from sklearn.utils import Bunch, check_array
 
+from ranktrees.validation.values import as_seen
+
 _BLOCK_BYTES = 1 << 20
 _BLOCK_ROWS = 4096
 _LARGEST_INDEX = np.iinfo(np.int32).max
@@ -238,6 +240,8 @@ def dump_letor(path, X, y, qid, *, ids=None, keep_zeros=None):
 
     Raises
     ------
+    TypeError
+        If `path` is neither a path nor a file.
     ValueError
         If an argument has another shape or content than said above. Nothing is written then.
 
@@ -256,6 +260,11 @@ def dump_letor(path, X, y, qid, *, ids=None, keep_zeros=None):
     2 qid:7 1:0.1 3:3 # a
     0 qid:7 2:2.5 # b
     """
+    if not hasattr(path, "write") and not isinstance(path, (str, os.PathLike)):
+        raise TypeError(
+            f"path is {as_seen(path)}; expected a path or a file open in mode 'wb': pass it first, as in "
+            "dump_letor(path, X, y, qid)."
+        )
     X = check_array(X, accept_sparse="csr", dtype=(np.float64, np.float32), ensure_all_finite=False)
     n_rows, n_features = X.shape
     y = check_array(y, ensure_2d=False, dtype=(np.float64, np.float32), input_name="y")
