@@ -44,6 +44,11 @@ class QueryKFold(BaseCrossValidator):
     random_state : int, RandomState instance or None, default=None
         The source of that chance; None without `shuffle`.
 
+    Raises
+    ------
+    ValueError
+        If there is a `random_state` without `shuffle`.
+
     See Also
     --------
     sklearn.model_selection.GroupKFold : The same idea; it does not see an index level named "qid".
@@ -63,6 +68,11 @@ class QueryKFold(BaseCrossValidator):
     __metadata_request__split = ROUTED
 
     def __init__(self, n_splits=5, *, shuffle=False, random_state=None):
+        if random_state is not None and not shuffle:  # not in `split`: stacking sets one on any splitter
+            raise ValueError(
+                f"random_state={random_state!r}, but shuffle=False leaves nothing to chance; expected both or "
+                "neither: pass shuffle=True, or leave random_state out."
+            )
         self.n_splits = n_splits
         self.shuffle = shuffle
         self.random_state = random_state
@@ -88,15 +98,9 @@ class QueryKFold(BaseCrossValidator):
         Raises
         ------
         ValueError
-            If there are no query ids, fewer queries than folds, if `n_splits` is no integer >= 2, or if there
-            is a `random_state` without `shuffle`.
+            If there are no query ids, fewer queries than folds, or if `n_splits` is no integer >= 2.
         """
         _require_n_splits(self.n_splits, 2)
-        if self.random_state is not None and not self.shuffle:
-            raise ValueError(
-                f"random_state={self.random_state!r}, but shuffle=False leaves nothing to chance; expected "
-                "both or neither: pass shuffle=True, or leave random_state out."
-            )
         query_of_row, sizes = _queries(self, X, y, groups, qid)
         if self.n_splits > len(sizes):
             raise ValueError(
