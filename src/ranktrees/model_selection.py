@@ -70,8 +70,8 @@ class QueryKFold(BaseCrossValidator):
     def __init__(self, n_splits=5, *, shuffle=False, random_state=None):
         if random_state is not None and not shuffle:  # not in `split`: stacking sets one on any splitter
             raise ValueError(
-                f"random_state={random_state!r}, but shuffle=False leaves nothing to chance; expected both or "
-                "neither: pass shuffle=True, or leave random_state out."
+                f"random_state={random_state!r}, but shuffle=False leaves nothing to chance; expected both "
+                "or neither: pass shuffle=True, or leave random_state out."
             )
         self.n_splits = n_splits
         self.shuffle = shuffle
