@@ -558,6 +558,13 @@ def test_feature_names(estimator, rows):
     assert not hasattr(ranker.fit(X, y, qid=qid), "feature_names_in_")
 
 
+def test_labels_that_are_no_grades_are_refused():
+    X, qid = np.zeros((300, 1)), np.zeros(300)
+    with pytest.raises(ValueError, match=r"y has 300 different grades.* at most 255.* regressor"):
+        OrdinalRanker(Ridge()).fit(X, np.linspace(0, 1, 300), qid=qid)
+    assert len(OrdinalRanker(Ridge()).fit(X, np.arange(300) % 255, qid=qid).classes_) == 255
+
+
 def test_failed_fit_leaves_everything_as_it_was(rows):
     X, y, qid = rows
     ranker = OrdinalRanker(INSIDE["classifier"]).fit(X, y, qid=qid)

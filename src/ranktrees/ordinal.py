@@ -49,6 +49,8 @@ FORMULAS = {
     "expected_gain": exp2_gains,
 }
 
+MOST_GRADES = 255
+
 # What predicts, but not how likely an event is.
 NO_PROBABILITIES = {
     LambdaMARTRanker: "whose scores say in what order rows of a query come, not how likely an event is",
@@ -172,8 +174,8 @@ class OrdinalRanker(ScoredByMeasure, MetaEstimatorMixin, RegressorMixin, BaseEst
         X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
             Passed on to the clones as it is.
         y : array-like of shape (n_rows,)
-            Grades: finite numbers, each different one a grade. A pandas Series whose index has a level named
-            "qid" brings the query ids along; the clones' labels have the same index.
+            Grades: finite numbers, each different one a grade, 255 at most. A pandas Series whose index has a
+            level named "qid" brings the query ids along; the clones' labels have the same index.
         sample_weight : array-like of shape (n_rows,), default=None
             Row weights >= 0, passed on.
         qid, groups : array-like of shape (n_rows,), default=None
@@ -223,6 +225,12 @@ class OrdinalRanker(ScoredByMeasure, MetaEstimatorMixin, RegressorMixin, BaseEst
             seed = check_random_state(random).randint(np.iinfo(np.int32).max)
             train, held_out = hold_out(data, self.validation_fraction, seed, "set validation_fraction=None")
         self.classes_ = np.unique(train.labels)
+        if len(self.classes_) > MOST_GRADES:
+            raise ValueError(
+                f"y has {len(self.classes_)} different grades, each but the highest learned by a model; "
+                f"expected at most {MOST_GRADES}: join grades, or pass y to a regressor such as "
+                "HistGBRTRegressor()."
+            )
         rows, metadata = _rows_of(X, train), self._metadata_for_fit(train)
         jobs = []
         for grade in self.classes_[:-1]:
