@@ -997,7 +997,14 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
 
     def _measure(self):
         measure = as_measure(self.measure)
-        return measure if self.gain is None else measure(gain=self.gain)
+        if self.gain is None:
+            return measure
+        if "gain" not in measure.parameters:
+            raise ValueError(
+                f"gain={self.gain!r} says what labels are worth, which measure={self.measure!r} never asks; "
+                "expected None with it: leave gain out, or choose a measure that has one, such as 'ndcg@10'."
+            )
+        return measure(gain=self.gain)
 
     def _objective(self, seed=0):
         measure = self._measure()
