@@ -798,7 +798,7 @@ def _require_same_columns(X_source, X, name):
                 f"expected a category column in both or in neither, with levels of one kind: {_CONVERT}"
             )
     try:
-        _stacked(_safe_indexing(X_source, slice(0)), _safe_indexing(X, slice(0)))
+        _stacked(*(_safe_indexing(rows, np.arange(0)) for rows in (X_source, X)))
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"X_source and {name} have columns that do not go together: {error}; expected the same types in "
