@@ -63,7 +63,7 @@ cpdef enum Norm:  # what multiplies a query's gradients and hessians; S is the s
 
 cdef enum:
     N_COLUMNS = 7  # scores, grades, keys, worth, risen, shares; grades
-    N_SHORT = 8    # grades, distances, exponentials, gradients, hessians, worth, risen, shares
+    N_SINGLE = 8   # grades, distances, exponentials, gradients, hessians, worth, risen, shares
     UNDECIDED_ORDERS = 16
 
 cdef double LN_2 = 0.6931471805599453
@@ -146,9 +146,9 @@ cpdef int64_t whole_chunks(int64_t n) noexcept nogil:
 
 
 def scratch_shapes(int64_t longest, int n_threads):
-    """The shapes of the scratch ``numbers``, ``short`` and ``records`` where no query has more rows."""
+    """The shapes of the scratch ``numbers``, ``singles`` and ``records`` where no query has more rows."""
     width = whole_chunks(longest)
-    return (n_threads, N_COLUMNS, width), (n_threads, N_SHORT, width), (n_threads, 2, longest, 2)
+    return (n_threads, N_COLUMNS, width), (n_threads, N_SINGLE, width), (n_threads, 2, longest, 2)
 
 
 cdef inline Ranked* sort_query(
@@ -181,7 +181,7 @@ def unit(const double[::1] numbers):
     return unit_of(&numbers[0], numbers.shape[0]) if numbers.shape[0] else 1.0
 
 
-cdef inline void shorten(const double* numbers, int64_t n, double factor, float* out) noexcept nogil:
+cdef inline void to_single(const double* numbers, int64_t n, double factor, float* out) noexcept nogil:
     cdef int64_t i
     for i in range(n):
         out[i] = <float> (factor * numbers[i])
@@ -365,7 +365,7 @@ cdef void query_gradients(
     const float* apart,
     bint undecided,
     double* columns,
-    float* short_columns,
+    float* single_columns,
     int64_t width,
     double[:, :, :, ::1] records,
     int thread,
@@ -380,14 +380,14 @@ cdef void query_gradients(
     cdef double* worth = columns + 3 * width
     cdef double* risen = columns + 4 * width
     cdef double* shares = columns + 5 * width
-    cdef float* short_grades = short_columns
-    cdef float* distances = short_columns + width
-    cdef float* exponentials = short_columns + 2 * width
-    cdef float* gradients = short_columns + 3 * width
-    cdef float* hessians = short_columns + 4 * width
-    cdef float* short_worth = short_columns + 5 * width
-    cdef float* short_risen = short_columns + 6 * width
-    cdef float* short_shares = short_columns + 7 * width
+    cdef float* single_grades = single_columns
+    cdef float* distances = single_columns + width
+    cdef float* exponentials = single_columns + 2 * width
+    cdef float* gradients = single_columns + 3 * width
+    cdef float* hessians = single_columns + 4 * width
+    cdef float* single_worth = single_columns + 5 * width
+    cdef float* single_risen = single_columns + 6 * width
+    cdef float* single_shares = single_columns + 7 * width
     cdef bint by_rows = task.pairs >= ERR, drawn = undecided or task.noise > 0
     cdef int kind = task.pairs if not by_rows else SHARED if task.pairs == ERR else TURNED
     cdef double size = 0.0, norm = 1.0, slope = 1.0, weight, gradient, hessian
@@ -400,9 +400,9 @@ cdef void query_gradients(
         n_orders = max(n_orders, UNDECIDED_ORDERS)
     by.worth = discounts
     if by_rows:
-        by.worth = short_worth
-    by.risen = short_risen
-    by.shares = short_shares
+        by.worth = single_worth
+    by.risen = single_risen
+    by.shares = single_shares
     by.apart = apart
     by.deltas = NULL
     by.shuffled = drawn
@@ -417,27 +417,27 @@ cdef void query_gradients(
             position = rows[i].position
             scores[i] = query_scores[position]
             grades[i] = query_grades[position]
-        shorten(grades, n, 1.0 / grade_unit, short_grades)
+        to_single(grades, n, 1.0 / grade_unit, single_grades)
         for i in range(n, end):
             scores[i] = scores[n - 1]
-            short_grades[i] = EMPTY_GRADE
+            single_grades[i] = EMPTY_GRADE
         if by_rows:
             fill_worth(task, n, grades, discounts, worth, risen, shares)
-            shorten(worth, end, 1.0, short_worth)
-            shorten(risen, end, 1.0, short_risen)
+            to_single(worth, end, 1.0, single_worth)
+            to_single(risen, end, 1.0, single_risen)
             if kind == SHARED:
-                shorten(shares, min(task.truncation, n), 1.0, short_shares)
+                to_single(shares, min(task.truncation, n), 1.0, single_shares)
         memset(gradients, 0, end * sizeof(float))
         memset(hessians, 0, end * sizeof(float))
         if clicks != NULL:
             size += add_click_pairs(
                 kind, task.spread and not undecided, n, min(task.truncation, n - 1), task.sigma, &by, rows,
-                clicks, start, scores, short_grades, gradients, hessians,
+                clicks, start, scores, single_grades, gradients, hessians,
             )
         else:
             size += add_pairs(
                 kind, task.spread and not undecided, task.norm != NONE, n, min(task.truncation, n - 1),
-                task.sigma, &by, scores, short_grades, distances, exponentials, gradients, hessians,
+                task.sigma, &by, scores, single_grades, distances, exponentials, gradients, hessians,
             )
         if k == n_orders - 1:
             norm = normed(task.norm, 2.0 * scale * unit * (size / n_orders)) * unit / n_orders
@@ -556,7 +556,7 @@ def gradients(
     const double[::1] clicked,     # IN   what multiplies a pair by its better row, or None
     const double[::1] unclicked,   # IN   and by its worse
     double[:, :, ::1] numbers,     # see scratch_shapes
-    float[:, :, ::1] short,        # see scratch_shapes
+    float[:, :, ::1] singles,      # see scratch_shapes
     double[:, :, :, ::1] records,  # see scratch_shapes
     double[::1] out_gradients,     # OUT
     double[::1] out_hessians,      # OUT
@@ -624,7 +624,7 @@ def gradients(
             query_gradients(
                 &task, n, start, first_rows[q] if first_rows is not None else start, query_grades, grade_unit,
                 row_weights + start if row_weights != NULL else NULL,
-                &scores[start], worths, gaps, undecided, &numbers[thread, 0, 0], &short[thread, 0, 0],
+                &scores[start], worths, gaps, undecided, &numbers[thread, 0, 0], &singles[thread, 0, 0],
                 numbers.shape[2], records, thread, &clicks if of_clicks else NULL,
                 &out_gradients[start], &out_hessians[start],
             )
@@ -653,7 +653,7 @@ def given_gradients(
     bint spread,
     int norm,
     double[:, :, ::1] numbers,     # see scratch_shapes
-    float[:, :, ::1] short,        # see scratch_shapes
+    float[:, :, ::1] singles,      # see scratch_shapes
     double[::1] out_gradients,     # OUT
     double[::1] out_hessians,      # OUT
 ):
@@ -661,9 +661,9 @@ def given_gradients(
     cdef int64_t n = scores.shape[0], end = whole_chunks(n), i
     cdef double size, factor, weight
     cdef double* own = &numbers[0, 0, 0]
-    cdef float* own_grades = &short[0, 0, 0]
-    cdef float* sums = &short[0, 3, 0]
-    cdef float* bends = &short[0, 4, 0]
+    cdef float* own_grades = &singles[0, 0, 0]
+    cdef float* sums = &singles[0, 3, 0]
+    cdef float* bends = &singles[0, 4, 0]
     cdef Weighing by
     memset(&by, 0, sizeof(by))
     by.deltas = &deltas[0, 0]
@@ -673,8 +673,8 @@ def given_gradients(
         own_grades[i] = grades[i] if i < n else EMPTY_GRADE
         sums[i] = bends[i] = 0.0
     size = add_pairs(
-        GIVEN, spread, norm != NONE, n, n - 1, sigma, &by, own, own_grades, &short[0, 1, 0], &short[0, 2, 0],
-        sums, bends,
+        GIVEN, spread, norm != NONE, n, n - 1, sigma, &by, own, own_grades, &singles[0, 1, 0],
+        &singles[0, 2, 0], sums, bends,
     )
     factor = normed(norm, 2.0 * sigma * unit * size) * unit
     for i in range(n):

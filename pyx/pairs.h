@@ -95,7 +95,7 @@ INLINE void fill_distances(int64_t i, int64_t n, double sigma, double middle, co
         exponentials[j] = within((float)(sigma * distance), 87.0f);
     }
     for (int64_t j = start; j < end; j++)
-        exponentials[j] = portable_short_exp(exponentials[j]);
+        exponentials[j] = portable_single_exp(exponentials[j]);
     for (int64_t j = start; j < i; j++)
         exponentials[j] = 0.0f;
     for (int64_t j = n; j < end; j++)

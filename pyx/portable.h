@@ -54,7 +54,7 @@ INLINE double portable_exp(double x) {
 }
 
 /* e^x in single precision, for |x| <= 87. */
-INLINE float portable_short_exp(float x) {
+INLINE float portable_single_exp(float x) {
     const float round_to_integer = 0x1.8p23f;
     float shifted = x * 0x1.715476p0f + round_to_integer;
     float k = shifted - round_to_integer;

@@ -174,10 +174,10 @@ def test_the_same_model_whatever_the_threads_and_the_way(shown):
     one = model.fit(X, log.target, qid=log.qid, position=log.position).ensemble_
     learned = model.propensities_
     assert model.set_params(n_jobs=3).fit(X, log.target, qid=log.qid, position=log.position).ensemble_ == one
-    order = np.argsort(np.random.default_rng(0).random(len(X)))  # sessions in pieces: rows keep their numbers
+    order = np.argsort(np.random.default_rng(1).random(len(X)))  # sessions in pieces: rows keep their numbers
     order = order[np.argsort(log.qid[order], kind="stable")]
     again = model.fit(X[order], log.target[order], qid=log.qid[order], position=log.position[order])
-    np.testing.assert_allclose(again.propensities_, learned, rtol=0.5)
+    np.testing.assert_allclose(again.propensities_, learned, rtol=0.3)
     growing = LambdaMARTRanker(max_iter=5, random_state=0, warm_start=True)
     growing.fit(X, log.target, qid=log.qid, position=log.position)
     growing.set_params(max_iter=12).fit(X, log.target, qid=log.qid, position=log.position)

@@ -55,8 +55,8 @@ class _Pairwise(Bound):
         self._queries = np.argsort(-(lengths // long), kind="stable").astype(
             np.int64
         )  # no thread ends with those
-        numbers, short, records = lambdas.scratch_shapes(self.longest, n_threads)
-        self._numbers, self._short = _aligned(numbers, np.float64), _aligned(short)
+        numbers, singles, records = lambdas.scratch_shapes(self.longest, n_threads)
+        self._numbers, self._singles = _aligned(numbers, np.float64), _aligned(singles)
         self._records = np.empty(records)
 
     @property
@@ -95,7 +95,7 @@ class _Pairwise(Bound):
             self.share.n_rows or len(scores),
             *self.factors,
             self._numbers,
-            self._short,
+            self._singles,
             self._records,
             gradients,
             hessians,
@@ -335,7 +335,7 @@ class _MeasuredBySwapping(_Measured):
                 of.score_gap_norm and not undecided,
                 lambdas.Norm[of.query_norm.upper()],
                 self._numbers,
-                self._short,
+                self._singles,
                 gradients[rows],
                 hessians[rows],
             )
