@@ -30,9 +30,9 @@ NAMES = {
     "categorical": "categorical_features",
 }
 
-# A row's rounding at random goes by its number: where rows are shuffled, only all bits give the same model.
+# A row is drawn by its number: where rows are shuffled, only all of them give the same model.
 SHUFFLED = "qid: interleaved"
-ALL_BITS = {"gradient_levels": None}
+ALL_ROWS = {"gradient_sampling": None}
 
 # Estimator, how it takes queries, which cases.
 RUNS = [
@@ -72,7 +72,7 @@ def is_meant(record, estimator):
 def run(cases, estimator, queries, expression):
     """The records of one estimator."""
     name = f"{estimator} ({queries})"
-    cases.BUILTIN[name] = adapter(cases, estimator, queries, ALL_BITS if expression == SHUFFLED else {})
+    cases.BUILTIN[name] = adapter(cases, estimator, queries, ALL_ROWS if expression == SHUFFLED else {})
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log.jsonl"
         sys.argv = ["bad_inputs.py", "--est", name, "--case", expression, "--jsonl", str(log)]

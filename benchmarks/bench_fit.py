@@ -16,9 +16,9 @@ that binning does not count. Figures are medians over the repeats; ratios are of
 by repeat, and then the median and the range, so that what else the machine does hits both. A peer that is
 not installed, or fails, is named below the table.
 
-"ranktrees" is what the estimator does by default, but for rate, leaves and sampling, which all have in
-common: where there are many features it searches splits coarsely first, and it rounds gradients at random
-to a few steps. "all bits" does not round, "full search" looks at every bin.
+"ranktrees" is what the estimator does by default, but for rate, leaves and drawing rows and features evenly,
+which all have in common: where there are many features it searches splits coarsely first, and on a sample of
+the rows, drawn by their gradients. "all rows" does not draw, "full search" looks at every bin.
 
 ``forest`` grows ``--trees`` trees, on Yandex or on the MSLR-shaped rows, each to leaves of one row or one
 label, on bootstrap samples of the rows, with the same share of features in each split; the time of a tree is
@@ -123,7 +123,7 @@ FASTEST = {"use_quantized_grad": True, "max_bin": 63}  # of LightGBM
 CONTESTS = {
     "lambdarank": {
         "ranktrees": ours(LambdaMARTRanker),
-        "ranktrees, all bits": ours(LambdaMARTRanker, gradient_levels=None),
+        "ranktrees, all rows": ours(LambdaMARTRanker, gradient_sampling=None),
         "ranktrees, full search": ours(LambdaMARTRanker, split_search="full"),
         "LightGBM": lightgbm("lambdarank"),
         "LightGBM quantized, 63 bins": lightgbm("lambdarank", **FASTEST),
@@ -131,7 +131,7 @@ CONTESTS = {
     },
     "squared error": {
         "ranktrees": ours(HistGBRTRegressor),
-        "ranktrees, all bits": ours(HistGBRTRegressor, gradient_levels=None),
+        "ranktrees, all rows": ours(HistGBRTRegressor, gradient_sampling=None),
         "ranktrees, full search": ours(HistGBRTRegressor, split_search="full"),
         "LightGBM": lightgbm("regression"),
         "LightGBM quantized, 63 bins": lightgbm("regression", **FASTEST),

@@ -22,7 +22,7 @@ from ranktrees import HistGBRTRegressor
 
 X, y = make_friedman1(6000, n_features=10, noise=0.5, random_state=0)
 X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
-plain = {"max_iter": 150, "max_leaf_nodes": 16, "gradient_levels": None, "early_stopping": False}
+plain = {"max_iter": 150, "max_leaf_nodes": 16, "gradient_sampling": None, "early_stopping": False}
 
 
 def fitted(**parameters):

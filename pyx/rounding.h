@@ -51,63 +51,69 @@ typedef struct {
     const double *gradients, *hessians; /* of all rows; hessians are NULL where all are the same */
     double hessian;                     /* which is that */
     double gradient_scale, hessian_scale;
-    int bits, at_random;
-    uint64_t key;           /* of the draws, */
-    const int64_t *numbers; /* by the numbers of rows; NULL: 0, 1, ... */
+    int bits, sampled;
+    double sure_gradient, sure_hessian; /* rows as large as that are in every sample */
+    uint64_t key;                       /* of the draws, */
+    const int64_t *numbers;             /* by the numbers of rows; NULL: 0, 1, ... */
 } unrounded;
 
 /* One row: a positive hessian stays positive. */
-INLINE int64_t row_sum(double gradient, double hessian, double gradient_scale, double hessian_scale, int bits) {
-    int64_t steps = rounded(hessian * hessian_scale);
+INLINE int64_t row_sum(double gradient, double hessian, const unrounded *of) {
+    int64_t steps = rounded(hessian * of->hessian_scale);
     steps += (hessian > 0) & (steps < 1);
-    return (int64_t)((uint64_t)rounded(gradient * gradient_scale) << bits) + steps;
+    return (int64_t)((uint64_t)rounded(gradient * of->gradient_scale) << of->bits) + steps;
 }
 
-/* The same, rounded up or down at random with the odds that make it right on average: the row's own draw decides,
- * and whole steps stay what they are. Where rows are sampled, one draw rounds both |gradient| and hessian, so that as
- * many rows as can be become nothing. */
-INLINE int64_t row_sum_at_random(double gradient, double hessian, double gradient_scale, double hessian_scale,
-                                 int bits, int sampled, uint64_t key, int64_t row) {
-    const uint64_t random = portable_draw(key, (uint64_t)row);
-    const double shift = ((double)((int64_t)random >> 32) + 0.5) * 0x1p-32; /* between -1/2 and 1/2 */
-    const double other = sampled ? shift : ((double)((int64_t)(random << 32) >> 32) + 0.5) * 0x1p-32;
-    const double scaled = gradient * gradient_scale;
-    const int64_t negative = -(int64_t)(scaled < 0), size = rounded(fabs(scaled) + shift);
-    return (int64_t)((uint64_t)((size ^ negative) - negative) << bits) + rounded(hessian * hessian_scale + other);
+/* Whether a row is in the sample: the odds are |gradient| / sure_gradient or hessian / sure_hessian, what is more. */
+INLINE int is_drawn(double gradient, double hessian, const unrounded *of, uint64_t random) {
+    const double drawn = ((double)(int64_t)(random >> 32) + 0.5) * 0x1p-32; /* between 0 and 1 */
+    return (drawn * of->sure_gradient < fabs(gradient)) | (drawn * of->sure_hessian < hessian);
 }
 
-INLINE void round_each(int listed, int numbered, int one_hessian, int64_t n, int64_t first,
-                       const uint32_t *RESTRICT rows, const unrounded *of, int64_t *RESTRICT sums) {
-    const double *RESTRICT gradients = of->gradients, *RESTRICT hessians = of->hessians;
-    const double hessian = of->hessian, gradient_scale = of->gradient_scale, hessian_scale = of->hessian_scale;
-    const int64_t *RESTRICT numbers = of->numbers;
-    const int bits = of->bits;
-    const uint64_t key = of->key;
-    if (of->at_random)
+/* One row of a sample: it stands for as many as the inverse of these odds, in steps rounded up or down at random, so
+ * that all is right on average. Nothing is left of the others. */
+INLINE int64_t sampled_sum(double gradient, double hessian, const unrounded *of, uint64_t random) {
+    const double shift = ((double)((int64_t)(random << 32) >> 32) + 0.5) * 0x1p-32; /* between -1/2 and 1/2 */
+    const double size = fabs(gradient), one = of->sure_gradient / size, other = of->sure_hessian / hessian;
+    const double fewer = one < other ? one : other, times = fewer > 1.0 ? fewer : 1.0;
+    const int64_t negative = -(int64_t)(gradient < 0), steps = rounded(size * times * of->gradient_scale + shift);
+    const int64_t sum = (int64_t)((uint64_t)((steps ^ negative) - negative) << of->bits) +
+                        rounded(hessian * times * of->hessian_scale + shift);
+    return is_drawn(gradient, hessian, of, random) ? sum : 0;
+}
+
+/* Sums or, where that is enough, for rows of a sample 1 and 0 for the others. */
+INLINE void round_each(int listed, int numbered, int one_hessian, int marks, int64_t n, int64_t first,
+                       const uint32_t *RESTRICT rows, const unrounded *its, int64_t *RESTRICT sums) {
+    const unrounded of = *its;
+    const double *RESTRICT gradients = of.gradients, *RESTRICT hessians = of.hessians;
+    const int64_t *RESTRICT numbers = of.numbers;
+    if (of.sampled)
         for (int64_t i = 0; i < n; i++) {
             const int64_t row = listed ? rows[i] : first + i;
-            sums[i] = row_sum_at_random(gradients[row], one_hessian ? hessian : hessians[row], gradient_scale,
-                                        hessian_scale, bits, one_hessian, key, numbered ? numbers[row] : row);
+            const uint64_t random = portable_draw(of.key, (uint64_t)(numbered ? numbers[row] : row));
+            const double hessian = one_hessian ? of.hessian : hessians[row];
+            sums[i] = marks ? is_drawn(gradients[row], hessian, &of, random)
+                            : sampled_sum(gradients[row], hessian, &of, random);
         }
     else
         for (int64_t i = 0; i < n; i++) {
             const int64_t row = listed ? rows[i] : first + i;
-            sums[i] = row_sum(gradients[row], one_hessian ? hessian : hessians[row], gradient_scale, hessian_scale,
-                              bits);
+            sums[i] = row_sum(gradients[row], one_hessian ? of.hessian : hessians[row], &of);
         }
 }
 
 /* What does not change from row to row the compiler knows. */
-INLINE void round_any(int64_t n, int64_t first, const uint32_t *rows, const unrounded *of, int64_t *sums) {
+INLINE void round_any(int marks, int64_t n, int64_t first, const uint32_t *rows, const unrounded *of, int64_t *sums) {
     switch ((rows != NULL) + 2 * (of->numbers != NULL) + 4 * (of->hessians == NULL)) {
-    case 0: round_each(0, 0, 0, n, first, rows, of, sums); break;
-    case 1: round_each(1, 0, 0, n, first, rows, of, sums); break;
-    case 2: round_each(0, 1, 0, n, first, rows, of, sums); break;
-    case 3: round_each(1, 1, 0, n, first, rows, of, sums); break;
-    case 4: round_each(0, 0, 1, n, first, rows, of, sums); break;
-    case 5: round_each(1, 0, 1, n, first, rows, of, sums); break;
-    case 6: round_each(0, 1, 1, n, first, rows, of, sums); break;
-    default: round_each(1, 1, 1, n, first, rows, of, sums);
+    case 0: round_each(0, 0, 0, marks, n, first, rows, of, sums); break;
+    case 1: round_each(1, 0, 0, marks, n, first, rows, of, sums); break;
+    case 2: round_each(0, 1, 0, marks, n, first, rows, of, sums); break;
+    case 3: round_each(1, 1, 0, marks, n, first, rows, of, sums); break;
+    case 4: round_each(0, 0, 1, marks, n, first, rows, of, sums); break;
+    case 5: round_each(1, 0, 1, marks, n, first, rows, of, sums); break;
+    case 6: round_each(0, 1, 1, marks, n, first, rows, of, sums); break;
+    default: round_each(1, 1, 1, marks, n, first, rows, of, sums);
     }
 }
 
@@ -115,10 +121,16 @@ INLINE void round_any(int64_t n, int64_t first, const uint32_t *rows, const unro
 EACH_WIDTH(void, round_stretch,
            (int64_t n, int64_t first, const uint32_t *rows, const unrounded *of, int64_t *sums),
            (n, first, rows, of, sums)) {
-    round_any(n, first, rows, of, sums);
+    round_any(0, n, first, rows, of, sums);
 }
 
-/* A bit for each of ROWS_TOGETHER rows, whether its sum is not 0. */
+EACH_WIDTH(void, try_stretch,
+           (int64_t n, int64_t first, const uint32_t *rows, const unrounded *of, int64_t *sums),
+           (n, first, rows, of, sums)) {
+    round_any(1, n, first, rows, of, sums);
+}
+
+/* A bit for each of ROWS_TOGETHER rows, whether what `try_stretch` says is not 0. */
 EACH_WIDTH(int64_t, mark_loud, (const int64_t *RESTRICT sums, uint64_t *RESTRICT loud), (sums, loud)) {
     uint8_t is_loud[ROWS_TOGETHER];
     int64_t n_loud = 0;
@@ -140,7 +152,7 @@ static inline int64_t find_loud(int64_t n, int64_t first, const uint32_t *rows, 
     for (int64_t i = 0; i < n; i += ROWS_TOGETHER) {
         const int64_t some = n - i < ROWS_TOGETHER ? n - i : ROWS_TOGETHER;
         memset(sums + some, 0, (ROWS_TOGETHER - some) * sizeof *sums);
-        round_stretch(some, first + i, rows ? rows + i : NULL, of, sums);
+        try_stretch(some, first + i, rows ? rows + i : NULL, of, sums);
         n_loud += mark_loud(sums, loud + i / 64);
     }
     return n_loud;

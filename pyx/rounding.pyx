@@ -13,7 +13,9 @@ cdef extern from "rounding.h" nogil:
         double gradient_scale
         double hessian_scale
         int bits
-        int at_random
+        int sampled
+        double sure_gradient
+        double sure_hessian
         uint64_t key
         const int64_t* numbers
     void round_stretch(
@@ -82,8 +84,8 @@ def round_rows(
     double gradient_scale,
     double hessian_scale,
     int bits,
-    bint at_random,                # up or down, by (seed, stream, number of the row); both by one draw where
-                                   # all hessians are the same
+    double sure_gradient,          # rows of a sample: those as large as that, and others by the draw of
+    double sure_hessian,           # (seed, stream, number of the row); NaN: all rows
     uint64_t seed,
     uint64_t stream,
     const int64_t[::1] numbers,    # IN   of the rows, or None: 0, 1, ...
@@ -114,7 +116,8 @@ def round_rows(
         return 0, 0, 0
     of.gradients, of.hessians = &gradients[0], &hessians[0] if hessians is not None else NULL
     of.hessian, of.gradient_scale, of.hessian_scale = hessian, gradient_scale, hessian_scale
-    of.bits, of.at_random, of.key = bits, at_random, portable_key(seed, stream)
+    of.bits, of.sampled, of.key = bits, sure_gradient == sure_gradient, portable_key(seed, stream)
+    of.sure_gradient, of.sure_hessian = sure_gradient, sure_hessian
     of.numbers = &numbers[0] if numbers is not None else NULL
     for s in range(n_stretches):
         first[s] = n_chunks * s // n_stretches * ROWS_TOGETHER

@@ -344,7 +344,7 @@ def test_models_do_not_depend_on_the_order_of_queries_rows(ranking):
     """A sum of squares knows no order; the bytes are the same for any, where rows draw no numbers."""
     X, y, _ = ranking
     order = np.random.default_rng(0).permutation(len(y))
-    model = HistGBRTRegressor(max_iter=5, gradient_levels=None, random_state=0, n_jobs=1)
+    model = HistGBRTRegressor(max_iter=5, gradient_sampling=None, random_state=0, n_jobs=1)
     one, two = clone(model).fit(X, y), clone(model).fit(X[order], y[order])
     assert one.ensemble_.digest() == two.ensemble_.digest()
 
@@ -395,6 +395,6 @@ def test_rows_of_little_weight_keep_their_mean(light):
     """What a leaf of light rows says does not depend on how much the other leaves weigh."""
     X = (np.arange(50_000) % 2).astype(float)[:, None]
     y = 1.0 + 2.0 * X[:, 0]
-    model = HistGBRTRegressor(max_iter=1, learning_rate=1.0, gradient_levels=None, n_jobs=1)
+    model = HistGBRTRegressor(max_iter=1, learning_rate=1.0, gradient_sampling=None, n_jobs=1)
     model.fit(X, y, sample_weight=np.where(X[:, 0] == 1, light, 1.0))
     assert model.predict([[0.0], [1.0]]) == pytest.approx([1.0, 3.0], abs=1e-3)

@@ -107,8 +107,8 @@ def test_the_logistic_regressor_inside(balanced, rows):
 
 def test_other_names_for_the_two_classes_turn_the_odds_around(rows):
     X, relevant, _ = rows
-    one = make(gradient_levels=None).fit(X, relevant)
-    other = make(gradient_levels=None).fit(X, np.where(relevant == 1, "a", "b"))
+    one = make(gradient_sampling=None).fit(X, relevant)
+    other = make(gradient_sampling=None).fit(X, np.where(relevant == 1, "a", "b"))
     np.testing.assert_allclose(other.decision_function(X), -one.decision_function(X), atol=1e-9)
 
 

@@ -36,8 +36,8 @@ MODELS = {
     "lambdamart": LambdaMARTRanker(max_iter=6),
     "coarse": LambdaMARTRanker(max_iter=6, split_search="coarse_to_fine", max_features=1.0),
     "regressor": HistGBRTRegressor(max_iter=6, subsample=0.7),
-    "all bits": HistGBRTRegressor(max_iter=6, max_features=1.0, gradient_levels=None),
-    "by layers": HistGBRTRegressor(max_iter=6, max_leaf_nodes=None, max_depth=4, gradient_levels=None),
+    "all rows": HistGBRTRegressor(max_iter=6, max_features=1.0, gradient_sampling=None),
+    "by layers": HistGBRTRegressor(max_iter=6, max_leaf_nodes=None, max_depth=4, gradient_sampling=None),
     "exact": HistGBRTRegressor("poisson", max_iter=6, split_search="exact", interaction_cst=[{0, 1, 2}]),
     "monotone": LambdaMARTRanker(max_iter=6, monotonic_cst=[1, -1] + [0] * 10, max_features=1.0),
     "categories": HistGBRTRegressor(max_iter=6, categorical_features=[3]),
@@ -117,7 +117,7 @@ def test_groups_open_what_would_not_be_bought_alone():
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(800, 3))
     labels = 3.0 * (rows[:, 0] > 0) + 0.5 * (rows[:, 1] > 0) + 0.4 * (rows[:, 2] > 0)
-    rules = {"max_iter": 20, "max_features": 1.0, "gradient_levels": None, "n_jobs": 1}
+    rules = {"max_iter": 20, "max_features": 1.0, "gradient_sampling": None, "n_jobs": 1}
     used = {}
     for groups in (None, [[0, 1]], [[2, 0], [1]], [[0, 1, 2]]):
         model = HistGBRTRegressor(feature_costs=[1] * 3, cost_weight=0.5, feature_groups=groups, **rules)
@@ -175,7 +175,7 @@ def test_a_feature_is_bought_just_below_its_worth():
         stump = DecisionTreeRegressor(max_depth=1, min_samples_leaf=20).fit(column, y, weights).tree_
         share = stump.weighted_n_node_samples / stump.weighted_n_node_samples[0]
         worth = stump.impurity[0] - share[1] * stump.impurity[1] - share[2] * stump.impurity[2]
-        rules = {"max_iter": 1, "max_leaf_nodes": 2, "split_search": "exact", "gradient_levels": None}
+        rules = {"max_iter": 1, "max_leaf_nodes": 2, "split_search": "exact", "gradient_sampling": None}
         for times, scale in ((1, 1.0), (3, 1.0), (1, 1000.0)):  # rows, and how much each weighs
             rows, labels = np.repeat(column, times, axis=0), np.repeat(y, times)
             own = None if weights is None else scale * np.repeat(weights, times)
@@ -189,7 +189,7 @@ def test_a_feature_is_bought_just_below_its_worth():
 
 def test_the_gain_that_is_kept_is_what_the_loss_falls():
     """Importances do not know of prices."""
-    rules = {"max_iter": 1, "max_leaf_nodes": 2, "max_features": 1.0, "gradient_levels": None, "n_jobs": 1}
+    rules = {"max_iter": 1, "max_leaf_nodes": 2, "max_features": 1.0, "gradient_sampling": None, "n_jobs": 1}
     gains = [
         HistGBRTRegressor(feature_costs=cost, cost_weight=0.01, **rules)
         .fit(X, y)
@@ -342,7 +342,7 @@ EXITS = [EarlyExit(every=2, drop=0.4), EarlyExit(at=[1, 4], drop=[0.5, 0.2], kee
 def test_rows_that_leave_do_not_pay_for_what_comes(name, exits):
     shuffled = np.random.default_rng(0).permutation(len(y))
     rows, labels, ids = X[shuffled], y[shuffled], qid[shuffled]
-    model = fitted(name, feature_costs=COSTS, cost_weight=4e-3)
+    model = fitted(name, feature_costs=COSTS, cost_weight=4e-3 if name == "forest" else 2e-3)
     curve = model.cost_curve(rows, labels, qid=ids, early_exit=exits)
     whole = model.cost_curve(rows, labels, qid=ids)
     assert (curve.cost <= whole.cost).all()

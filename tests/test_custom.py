@@ -29,7 +29,7 @@ def best_label(labels, scores):
 
 
 def test_a_function_trains_what_the_built_in_does():
-    rules = {"max_iter": 10, "random_state": 0, "gradient_levels": None}
+    rules = {"max_iter": 10, "random_state": 0, "gradient_sampling": None}
     ours = LambdaMARTRanker(centred, **rules).fit(X, Y, qid=QID)
     built_in = LambdaMARTRanker("query_rmse", **rules).fit(X, Y, qid=QID)
     np.testing.assert_allclose(ours.predict(X), built_in.predict(X), rtol=1e-9)

@@ -72,11 +72,11 @@ def number_of_trees(cls):
 
 
 def without_chance(cls, **parameters):
-    """An estimator whose trees do not depend on draws of rows or features, nor on rounding at random."""
+    """An estimator whose trees do not depend on draws of rows or features."""
     if cls is RandomForestRanker:
         parameters = {"bootstrap": False, "max_features": None} | parameters
     else:
-        parameters = {"gradient_levels": None} | parameters
+        parameters = {"gradient_sampling": None} | parameters
     return make(cls, **parameters)
 
 
@@ -724,7 +724,7 @@ def test_warm_start_with_early_stopping(cls, init, rows):
     X, y, qid = rows
     names = "X_val", "y_val", "qid_val"
     validation, others = (dict(zip(names, make_rows(10, seed=seed), strict=True)) for seed in (1, 2))
-    rules = {"init": init, "learning_rate": 0.5, "n_iter_no_change": 50}
+    rules = {"init": init, "learning_rate": 0.7, "n_iter_no_change": 50}
     at_once = make(cls, 30, **rules).fit(X, y, qid=qid, **validation)
     assert at_once.best_iteration_ < 30
     for before in (validation, others, {}):
@@ -986,7 +986,7 @@ def test_interaction_cst(cls, with_draws, rows):
 # --------------------------------------------------------------------------- the regressor beside its model
 
 
-OF_SCIKIT_LEARN = {"max_leaf_nodes": 31, "min_samples_leaf": 20, "gradient_levels": None}
+OF_SCIKIT_LEARN = {"max_leaf_nodes": 31, "min_samples_leaf": 20, "gradient_sampling": None}
 
 
 @pytest.mark.parametrize("weighted", [False, True])

@@ -197,7 +197,7 @@ def test_rows_of_queries_may_stand_apart(rows, pairs):
     X, y, qid = rows
     order = np.random.default_rng(6).permutation(len(y))
     place = np.argsort(order)
-    model = ranker(subsample=1.0, gradient_levels=None)
+    model = ranker(subsample=1.0, gradient_sampling=None)
     together, apart = (
         model.fit(X, pairs=pairs, qid=qid).predict(X),
         model.fit(X[order], pairs=place[pairs], qid=qid[order]).predict(X),

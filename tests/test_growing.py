@@ -109,7 +109,7 @@ any_tree = {
     "min_gain": st.sampled_from([0.0, 1.0]),
     "min_hessian": st.sampled_from([0.0, 2.5]),
     "max_features": st.sampled_from([None, None, 1, 3]),
-    "gradient_levels": st.sampled_from([None, None, 1, 6]),
+    "gradient_sampling": st.sampled_from([None, None, 0.7, 1.5, 6]),
     "missing": st.sampled_from(["learned", "left", "right", "three_way"]),
     "cost_weight": st.sampled_from([None, None, 0.01, 0.1, 1.0]),
 }
@@ -127,7 +127,7 @@ any_tree = {
     bounded=st.booleans(),
     sampled=st.booleans(),
 )
-@example("full", 17706, 50, [2, 1, 2, 2, 1], "ties", {"gradient_levels": 1}, False, True, False)
+@example("full", 17706, 50, [2, 1, 2, 2, 1], "ties", {"gradient_sampling": 1}, False, True, False)
 def test_grows_the_tree_of_the_slow_twin(
     split_search, seed, n_rows, n_bins, kind, rules, categorical, bounded, sampled
 ):
@@ -152,7 +152,7 @@ def test_grows_the_tree_of_the_slow_twin(
     bounded=st.booleans(),
     sampled=st.booleans(),
 )
-@example(250562888, 69, [14, 14, 8, 2, 10], "plain", {"gradient_levels": 1}, False, False)
+@example(250562888, 69, [14, 14, 8, 2, 10], "plain", {"gradient_sampling": 1}, False, False)
 def test_grows_the_tree_of_the_slow_twin_by_cells(seed, n_rows, n_bins, kind, rules, bounded, sampled):
     check_against_twin(
         data_of(seed, n_rows, n_bins, kind=kind),
@@ -212,7 +212,7 @@ def test_rows_set_apart_do_not_show(split_search, max_features, min_samples_leaf
     n_bins = [255, 40, 9, 100, 20, 30]
     codes, gradients, hessians = data_of(0, 3000, n_bins, kind="plain")
     gradients, hessians = gradients**5, hessians**5  # a few rows are much larger than the others
-    rules = {"max_features": max_features, "min_samples_leaf": min_samples_leaf, "gradient_levels": 2}
+    rules = {"max_features": max_features, "min_samples_leaf": min_samples_leaf, "gradient_sampling": 2}
     rules["missing"] = missing
     trees, n_apart = [], []
     for apart in (True, False):
@@ -228,13 +228,13 @@ def test_rows_set_apart_do_not_show(split_search, max_features, min_samples_leaf
     assert min(n_apart) > 1000
 
 
-@pytest.mark.parametrize("levels", [None, 2])
-def test_one_hessian_may_do_for_all(levels):
+@pytest.mark.parametrize("sampling", [None, 2])
+def test_one_hessian_may_do_for_all(sampling):
     n_bins = [40, 9, 100]
     codes, gradients, _ = data_of(0, 3000, n_bins, kind="plain")
     mapper = slow.mapper_of(n_bins)
     for hessian in (1.0, 0.3):
-        grower = slow.grower_of(codes, mapper, max_leaf_nodes=30, gradient_levels=levels)
+        grower = slow.grower_of(codes, mapper, max_leaf_nodes=30, gradient_sampling=sampling)
         trees = {
             slow.tree_bytes(grower.grow(gradients, np.full(n, hessian), seed=3), mapper) for n in (1, 3000)
         }

@@ -118,7 +118,9 @@ def test_whether_there_is_a_value_is_a_split_of_its_own():
     X = rng.normal(size=(400, 1))
     X[rng.random(400) < 0.3] = np.nan
     y = np.isnan(X[:, 0]).astype(float)
-    stump = HistGBRTRegressor(max_iter=1, max_leaf_nodes=2, learning_rate=1.0, gradient_levels=None, **SMALL)
+    stump = HistGBRTRegressor(
+        max_iter=1, max_leaf_nodes=2, learning_rate=1.0, gradient_sampling=None, **SMALL
+    )
     np.testing.assert_allclose(stump.fit(X, y).predict(X), y, atol=1e-9)
 
 
@@ -131,7 +133,7 @@ def test_whether_there_is_a_value_is_a_split_of_its_own():
 def test_a_side_that_is_kept_to_is_infinity(rows, model, side, fill, monotonic_cst):
     """For rows that a tree was grown from: above its values a cut is the largest of them, or infinite."""
     X, y, qid = rows
-    all_rows = {"gradient_levels": None} if model is REGRESSOR else {"bootstrap": False}
+    all_rows = {"gradient_sampling": None} if model is REGRESSOR else {"bootstrap": False}
     all_rows |= {"split_search": "exact", "max_features": 1.0}
     model = clone(model).set_params(monotonic_cst=monotonic_cst, **all_rows)
     kept = clone(model).set_params(handle_missing=side).fit(X, y, qid=qid)
@@ -249,7 +251,7 @@ def test_what_three_ways_are_for():
     """Rows without a value are in the middle: no side is theirs, and the first split alone gains nothing."""
     x = np.repeat([-1.0, np.nan, 1.0], 40)[:, None]
     y = np.repeat([0.0, 0.5, 1.0], 40)
-    tree = {"max_iter": 1, "learning_rate": 1.0, "gradient_levels": None, "max_features": 1.0, **SMALL}
+    tree = {"max_iter": 1, "learning_rate": 1.0, "gradient_sampling": None, "max_features": 1.0, **SMALL}
     model = three_way(HistGBRTRegressor(max_leaf_nodes=3, **tree)).fit(x, y)
     np.testing.assert_allclose(model.predict(x), y, atol=1e-9)
     nodes = model.ensemble_[0].nodes

@@ -156,8 +156,8 @@ def steps_of(rows):
 
 
 @pytest.mark.parametrize("kind", ["all the same", "even", "uneven"])
-@pytest.mark.parametrize("levels", [1, 4, 100])
-def test_few_steps_are_right_on_average(levels, kind):
+@pytest.mark.parametrize("sampling", [0.3, 1, 1.5, 4, 100])
+def test_samples_are_right_on_average(sampling, kind):
     rng = np.random.default_rng(0)
     hessians = {
         "all the same": np.full(500, 3.0),
@@ -165,62 +165,68 @@ def test_few_steps_are_right_on_average(levels, kind):
         "uneven": rng.exponential(size=500) ** 4,
     }
     gradients, hessians = rng.normal(size=500), hessians[kind]
-    largest = max(hessians.max(), 8 * hessians.mean())
-    rows, totals = RoundedRows(500), np.zeros((2, 500))
+    sure = abs(gradients).max() / sampling, max(hessians.max(), 8 * hessians.mean()) / sampling
+    rows, totals, n_drawn = RoundedRows(500), np.zeros((2, 500)), np.zeros(500)
     for tree in range(400):
-        rows.round(gradients, hessians, 1, levels=levels, key=(3, tree))
-        gradient_steps, hessian_steps = steps_of(rows)
-        assert abs(gradient_steps).max() == levels
-        assert hessian_steps.max() <= math.ceil(hessians.max() / largest * levels)
-        totals += gradient_steps, hessian_steps
-    assert rows.hessian_unit == pytest.approx(largest / levels)
-    for total, unit, values in zip(
-        totals, (rows.gradient_unit, rows.hessian_unit), (gradients, hessians), strict=True
-    ):
-        assert abs(total / 400 * unit - values).max() < 5 * 0.5 * unit / 400**0.5  # five standard errors
+        rows.round(gradients, hessians, 1, sampling=sampling, key=(3, tree))
+        totals += steps_of(rows)
+        n_drawn += rows.sums != 0
+    assert rows.most_steps == math.floor(8 * max(1, sampling) + 0.5)
+    odds = np.minimum(1, np.maximum(abs(gradients) / sure[0], hessians / sure[1]))
+    assert abs(n_drawn / 400 - odds).max() < 4.5 * 0.5 / 400**0.5
+    units = rows.gradient_unit, rows.hessian_unit
+    for total, unit, own, values in zip(totals, units, sure, (gradients, hessians), strict=True):
+        assert unit == pytest.approx(own / 8)
+        error = np.sqrt((values**2 * (1 / odds - 1) + unit**2 / 4) / 400)
+        far = abs(total / 400 * unit - values) / error
+        assert far.max() < 6
+        assert (far**2).mean() < 1.2  # the largest error a step's rounding can make is in it
+        assert abs(total.sum() / 400 * unit - values.sum()) < 4 * np.sqrt((error**2).sum())
 
 
-@pytest.mark.parametrize("sign", [-1.0, 1.0])
-def test_as_many_rows_as_can_be_round_to_nothing(sign):
-    gradients, hessians = sign * np.linspace(0, 1, 400), np.ones(400)
-    n_loud = np.zeros(400)
-    for tree in range(400):
-        gradient_steps, hessian_steps = steps_of(
-            RoundedRows(400).round(gradients, hessians, 1, levels=1, key=(5, tree))
-        )
-        n_loud += (gradient_steps != 0) | (hessian_steps != 0)
-    assert abs(n_loud / 400 - np.maximum(abs(gradients), 1 / 8)).max() < 5 * 0.5 / 400**0.5
-
-
-def test_whole_steps_are_not_rounded():
+def test_a_row_that_is_sure_to_be_drawn_is_itself():
     gradients, hessians = np.array([-4.0, -3.0, 0, 0, 1.0, 4.0] + 18 * [0]), np.array([12.0, 3.0] + 22 * [0])
     rows = RoundedRows(24)
     for tree in range(50):
-        gradient_steps, hessian_steps = steps_of(rows.round(gradients, hessians, 1, levels=4, key=(0, tree)))
-        assert gradient_steps.tolist() == gradients.tolist()
-        assert hessian_steps.tolist() == (hessians / 3).tolist()
+        gradient_steps, hessian_steps = steps_of(
+            rows.round(gradients, hessians, 1, sampling=4, key=(0, tree))
+        )
+        assert gradient_steps.tolist() == (8 * gradients).tolist()
+        assert hessian_steps.tolist() == (8 * hessians / 3).tolist()
+
+
+@pytest.mark.parametrize("sampling", [0.01, 1.5, 1e9])
+def test_sums_fit_whatever_is_drawn(sampling):
+    n_rows = 3000
+    for size in (1e-100, 1.0, 1e100):
+        for gradients in (np.full(n_rows, size), np.zeros(n_rows), np.eye(1, n_rows)[0] * size):
+            rows = RoundedRows(n_rows).round(gradients, gradients / size, 1, sampling=sampling)
+            assert np.isfinite([rows.gradient_unit, rows.hessian_unit]).all()
+            for steps, total, room in zip(steps_of(rows), rows.total, (31, 32), strict=True):
+                assert int(steps.sum()) == total
+                assert 0 <= total < 1 << room
 
 
 def test_a_draw_is_the_row_s_own(every_thread):
     rng = np.random.default_rng(1)
     gradients, hessians = rng.normal(size=3000), rng.random(3000)
     drawn = np.arange(0, 3000, 7, dtype=np.uint32)
-    whole = RoundedRows(3000).round(gradients, hessians, 1, levels=3, key=(1, 2)).sums.copy()
+    whole = RoundedRows(3000).round(gradients, hessians, 1, sampling=3, key=(1, 2)).sums.copy()
     for n_threads in (1, 3):
-        rows = RoundedRows(3000).round(gradients, hessians, n_threads, drawn, levels=3, key=(1, 2))
+        rows = RoundedRows(3000).round(gradients, hessians, n_threads, drawn, sampling=3, key=(1, 2))
         assert rows.sums[: len(drawn)].tolist() == whole[drawn].tolist()
-    other = RoundedRows(3000).round(gradients, hessians, 1, levels=3, key=(1, 3))
+    other = RoundedRows(3000).round(gradients, hessians, 1, sampling=3, key=(1, 3))
     assert (other.sums != whole).mean() > 0.3
 
 
 @pytest.mark.parametrize("n_rows", [1, 63, 64, 65, 512, 5000])
 @pytest.mark.parametrize("same", [False, True])
-@pytest.mark.parametrize("levels", [None, 2])
-def test_rows_that_round_to_nothing_are_set_apart(every_thread, n_rows, same, levels):
+@pytest.mark.parametrize("sampling", [None, 2])
+def test_rows_that_round_to_nothing_are_set_apart(every_thread, n_rows, same, sampling):
     rng = np.random.default_rng(n_rows)
     gradients = rng.normal(size=n_rows) ** 5 * (rng.random(n_rows) < 0.7)
     hessians = np.ones(n_rows) if same else abs(gradients)
-    whole = RoundedRows(n_rows).round(gradients, hessians, 1, None, levels, (1, 2))
+    whole = RoundedRows(n_rows).round(gradients, hessians, 1, None, sampling, (1, 2))
     for drawn in (None, np.flatnonzero(rng.random(n_rows) < 0.6).astype(np.uint32)):
         drawn_or_all = np.arange(n_rows) if drawn is None else drawn
         sums = whole.sums[drawn_or_all]
@@ -230,12 +236,12 @@ def test_rows_that_round_to_nothing_are_set_apart(every_thread, n_rows, same, le
         for n_threads in (1, 2, 3):
             rows = RoundedRows(n_rows)
             rows.sums[:] = -7
-            rows.round(gradients, hessians, n_threads, drawn, levels, (1, 2), apart=True)
+            rows.round(gradients, hessians, n_threads, drawn, sampling, (1, 2), apart=True)
             assert rows.n_loud == loud.sum()
             assert rows.order[: len(loud)].tolist() == [*drawn_or_all[loud], *drawn_or_all[~loud]]
             assert rows.sums.tolist() == [*sums[loud], *[-7] * (n_rows - rows.n_loud)]
             assert rows.total == (sums.sum() >> rows.bits, sums.sum() & ((1 << rows.bits) - 1))
-    if n_rows == 5000 and not (same and levels is None):
+    if n_rows == 5000 and not (same and sampling is None):
         assert rows.n_loud < 0.8 * len(drawn)
 
 

@@ -44,7 +44,7 @@ from ranktrees import (
 SMALL = {"max_leaf_nodes": 4, "random_state": 0, "n_jobs": 1}
 MODELS = [
     LambdaMARTRanker(max_iter=4, max_features=1.0, **SMALL),
-    HistGBRTRegressor(measure="ndcg@10", max_iter=4, max_features=1.0, gradient_levels=None, **SMALL),
+    HistGBRTRegressor(measure="ndcg@10", max_iter=4, max_features=1.0, gradient_sampling=None, **SMALL),
     RandomForestRanker(4, **SMALL),
 ]
 

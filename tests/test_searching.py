@@ -96,7 +96,7 @@ def test_cells_hide_what_happens_within_them():
     assert grower.grow(out_of_step, np.ones(480)).is_leaf.sum() > 10
     X, y = codes.astype(float), -gradients
     rules = {"max_iter": 1, "learning_rate": 1.0, "min_samples_leaf": 1, "max_leaf_nodes": 31, "n_jobs": 1}
-    rules["gradient_levels"] = None
+    rules["gradient_sampling"] = None
     for search, error in (("full", 0.0), ("coarse_to_fine", 1.0), ("auto", 0.0)):
         model = HistGBRTRegressor(split_search=search, **rules).fit(X, y)
         assert np.square(model.predict(X) - y).mean() == error
@@ -138,12 +138,12 @@ def values_of(seed, n_rows, n_values, n_features=4, missing=0.0):
 
 ANY_MODEL = [
     HistGBRTRegressor(max_features=1.0),
-    HistGBRTRegressor(max_features=1.0, gradient_levels=None, min_samples_leaf=3, max_leaf_nodes=None),
+    HistGBRTRegressor(max_features=1.0, gradient_sampling=None, min_samples_leaf=3, max_leaf_nodes=None),
     HistGBRTRegressor("poisson", subsample=0.7, interaction_cst=[{0, 1}, {1, 2}]),
     HistGBRTRegressor(monotonic_cst=[1, 0, -1, 0], l2_regularization=1.0, max_features=1.0),
     HistGBRTRegressor(categorical_features=[3]),
     LambdaMARTRanker(max_features=1.0),
-    LambdaMARTRanker(query_subsample=0.8, early_stopping=True, gradient_levels=None),
+    LambdaMARTRanker(query_subsample=0.8, early_stopping=True, gradient_sampling=None),
     RandomForestRanker(3, min_samples_leaf=1),
     RandomForestRanker(3, max_features=None, bootstrap_unit="query", max_leaf_nodes=20),
 ]
@@ -208,7 +208,7 @@ def test_grows_the_trees_of_scikit_learn(rules, min_samples_leaf, weighted):
     theirs = GradientBoostingRegressor(n_estimators=8, random_state=0, **rules).fit(X, y, weights)
     rules = {"max_leaf_nodes": None} | rules
     ours = HistGBRTRegressor(
-        max_iter=8, max_features=1.0, split_search="exact", gradient_levels=None, n_jobs=1, **rules
+        max_iter=8, max_features=1.0, split_search="exact", gradient_sampling=None, n_jobs=1, **rules
     )
     ours.fit(X, y, sample_weight=weights)
     assert ours.predict(X) == pytest.approx(theirs.predict(X), abs=1e-12)
@@ -221,7 +221,7 @@ def test_sees_what_bins_hide():
     rules = {"max_iter": 1, "learning_rate": 1.0, "max_leaf_nodes": 2, "min_samples_leaf": 1, "n_jobs": 1}
     errors = {}
     for search in ("full", "exact"):
-        model = HistGBRTRegressor(split_search=search, gradient_levels=None, **rules).fit(X, y)
+        model = HistGBRTRegressor(split_search=search, gradient_sampling=None, **rules).fit(X, y)
         errors[search] = np.square(model.predict(X) - y).mean()
     assert model.ensemble_.nodes["cut"][0] == 501.5
     assert errors["exact"] == pytest.approx(0.0, abs=1e-20)
@@ -254,7 +254,7 @@ def test_one_row_more_is_one_weight_more():
     X, y, weights = values_of(2, 500, 400)
     y += np.random.default_rng(0).normal(size=500)
     times = weights.astype(int)
-    rules = {"split_search": "exact", "gradient_levels": None, "min_samples_leaf": 1, "max_features": 1.0}
+    rules = {"split_search": "exact", "gradient_sampling": None, "min_samples_leaf": 1, "max_features": 1.0}
     model = HistGBRTRegressor(**rules)
     weighted = fitted(model, X, y, weights)
     repeated = fitted(model, np.repeat(X, times, axis=0), np.repeat(y, times))
@@ -271,7 +271,7 @@ def test_neighbours_of_float32_are_told_apart():
         learning_rate=1.0,
         min_samples_leaf=1,
         split_search="exact",
-        gradient_levels=None,
+        gradient_sampling=None,
         n_jobs=1,
     ).fit(X, y)
     assert model.predict(X) == pytest.approx(y)
@@ -298,7 +298,7 @@ def test_bins_cannot_be_limited_where_there_are_none():
 
 @pytest.mark.parametrize(
     ("options", "most"),
-    [({}, 4), ({"gradient_levels": None}, 8), ({"handle_missing": "right"}, 4), ({"max_features": 1.0}, 4)],
+    [({}, 4), ({"gradient_sampling": None}, 8), ({"handle_missing": "right"}, 4), ({"max_features": 1.0}, 4)],
 )
 def test_ranks_send_sums_and_numbers_of_rows_in_few_bits(options, most, monkeypatch):
     """Children of too few rows are found out, and other splits found, as in one process."""

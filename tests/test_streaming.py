@@ -172,7 +172,7 @@ any_tree = {
     "min_samples_leaf": st.integers(1, 5),
     "l2_regularization": st.sampled_from([0.0, 0.5]),
     "min_gain": st.sampled_from([0.0, 1.0]),
-    "gradient_levels": st.sampled_from([None, None, 3]),
+    "gradient_sampling": st.sampled_from([None, None, 3]),
     "missing": st.sampled_from(["learned", "left", "right"]),
 }
 
@@ -245,10 +245,16 @@ def friedman(seed, n_rows, missing=0.0):
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.1])
-@pytest.mark.parametrize("levels", [None, 2])
-def test_predicts_about_as_well_as_the_exact_search(missing, levels):
+@pytest.mark.parametrize("sampling", [None, 2])
+def test_predicts_about_as_well_as_the_exact_search(missing, sampling):
     X, y = friedman(0, 1500, missing)
-    rules = {"max_iter": 60, "learning_rate": 0.1, "gradient_levels": levels, "random_state": 0, "n_jobs": 1}
+    rules = {
+        "max_iter": 60,
+        "learning_rate": 0.1,
+        "gradient_sampling": sampling,
+        "random_state": 0,
+        "n_jobs": 1,
+    }
     errors = {}
     for key, search in (
         ("exact", {"split_search": "exact"}),
@@ -367,8 +373,8 @@ def ranked(n_queries, seed=0, missing=0.1):
 
 TOGETHER = {
     "squared": lambda: HistGBRTRegressor(max_iter=3),
-    "squared, by layers, all bits": lambda: HistGBRTRegressor(
-        max_iter=3, max_leaf_nodes=None, max_depth=4, max_features=1.0, gradient_levels=None
+    "squared, by layers, all rows": lambda: HistGBRTRegressor(
+        max_iter=3, max_leaf_nodes=None, max_depth=4, max_features=1.0, gradient_sampling=None
     ),
     "squared, some rows": lambda: HistGBRTRegressor(max_iter=3, subsample=0.4, handle_missing="left"),
     "absolute": lambda: HistGBRTRegressor(max_iter=2, loss="absolute_error"),

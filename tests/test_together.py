@@ -80,11 +80,11 @@ def wide(X):
 BOOSTED = {
     "lambdamart": lambda: LambdaMARTRanker(max_iter=12, random_state=0),
     "lambdamart, all features": lambda: LambdaMARTRanker(
-        max_iter=6, max_features=1.0, gradient_levels=None, random_state=0
+        max_iter=6, max_features=1.0, gradient_sampling=None, random_state=0
     ),
     "squared": lambda: HistGBRTRegressor(max_iter=12, random_state=0),
     "squared, by layers": lambda: HistGBRTRegressor(
-        max_iter=6, max_leaf_nodes=None, max_depth=4, gradient_levels=None, random_state=0
+        max_iter=6, max_leaf_nodes=None, max_depth=4, gradient_sampling=None, random_state=0
     ),
     "lambdamart, early stopping": lambda: LambdaMARTRanker(
         max_iter=60,

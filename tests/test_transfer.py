@@ -64,7 +64,7 @@ def source():
 # ------------------------------------------------------------------------------------ scikit-learn's checks
 
 LOOSE = HistGBRTRegressor(
-    max_iter=20, min_samples_leaf=1, max_features=1.0, gradient_levels=None, random_state=0, n_jobs=1
+    max_iter=20, min_samples_leaf=1, max_features=1.0, gradient_sampling=None, random_state=0, n_jobs=1
 )
 OUT_OF_FOLD = "training rows get what models say that have not seen them"
 

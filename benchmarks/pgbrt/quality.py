@@ -23,7 +23,7 @@ LAYERS = {
     "max_leaf_nodes": None,
     "max_features": 1.0,
     "subsample": 1.0,
-    "gradient_levels": None,
+    "gradient_sampling": None,
     "early_stopping": False,
     "n_jobs": 1,
 }

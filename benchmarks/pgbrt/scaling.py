@@ -29,9 +29,9 @@ SHAPE = sets.SHAPES["mslr"]
 KB = 1000
 
 
-def model_of(loss, search, levels=None):
-    """Boosting by trees of depth 5, on gradients of all steps, or of so few levels."""
-    rules = LAYERS | (SEARCHES | OTHERS)[search] | {"gradient_levels": levels}
+def model_of(loss, search, sampling=None):
+    """Boosting by trees of depth 5, on all rows, or on a sample of them."""
+    rules = LAYERS | (SEARCHES | OTHERS)[search] | {"gradient_sampling": sampling}
     return LOSSES[loss](split_search=search, max_depth=DEPTH, random_state=0, **rules)
 
 
@@ -54,14 +54,14 @@ def ms_of(lab, loss, search, n_queries, *, threads=1, ranks=1):
     return float(kept(lab.folder, ("ms", loss, search, n_queries, *n_fits, threads, ranks), make))
 
 
-def sent_of(lab, loss, search, n_queries, n_features=SHAPE.n_features, levels=None):
+def sent_of(lab, loss, search, n_queries, n_features=SHAPE.n_features, sampling=None):
     """The `growth.SENT` of one of two ranks."""
 
     def make():
         rows = _rows(n_queries, n_features)
-        return growth.on_ranks(2, growth.counted, rows, model_of(loss, search, levels), N_COUNTED)[0]
+        return growth.on_ranks(2, growth.counted, rows, model_of(loss, search, sampling), N_COUNTED)[0]
 
-    return kept(lab.folder, ("sent", loss, search, n_queries, n_features, levels, N_COUNTED), make)
+    return kept(lab.folder, ("sent", loss, search, n_queries, n_features, sampling, N_COUNTED), make)
 
 
 def computing_of(lab, loss, search, n_queries, ranks):
@@ -118,15 +118,15 @@ def traffic(lab):
     for search in lab.searches:
         for loss, kind in LOSSES.items():
             for n_queries, n_features, few in shapes:
-                levels = kind().gradient_levels if few else None
-                sent = sent_of(lab, loss, search, n_queries, n_features, levels)
+                sampling = kind().gradient_sampling if few else None
+                sent = sent_of(lab, loss, search, n_queries, n_features, sampling)
                 cells = cells_of(n_queries, n_features)
                 kb = sent["bytes"] / KB
                 lightgbm = sent["lines"] * cells * 16 / 2 / KB
                 rows.append(
                     [
                         f"{loss}, {search}",
-                        f"{levels or 'all'}",
+                        f"{sampling or 'all'}",
                         f"{n_queries * SHAPE.rows_per_query}",
                         f"{n_features}",
                         f"{sent['lines']:.1f}",
@@ -139,7 +139,7 @@ def traffic(lab):
                 )
     head = [
         "on 2 ranks",
-        "levels",
+        "sampling",
         "rows",
         "features",
         "histograms",

@@ -58,8 +58,8 @@ class LinearSVMRank(RegressorMixin, BaseEstimator):
 
 
 def boosted(depth, kind=HistGBRTRegressor, **parameters):
-    """Boosting as the survey describes it: whole layers, all bits of the gradients."""
-    plain = {"learning_rate": RATE, "max_leaf_nodes": None, "max_features": 1.0, "gradient_levels": None}
+    """Boosting as the survey describes it: whole layers, all rows."""
+    plain = {"learning_rate": RATE, "max_leaf_nodes": None, "max_features": 1.0, "gradient_sampling": None}
     plain |= {"max_iter": ROUNDS[-1], "max_depth": depth, "random_state": 0, "n_jobs": 1}
     return kind(**(plain | parameters))
 

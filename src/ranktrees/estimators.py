@@ -122,11 +122,12 @@ class HistGBRTRegressor(BoostedTrees, RegressorMixin, BaseEstimator):
         distinct ones, and 8 per distinct value. ``max_bins`` is left at 255 then. "streaming" makes
         histograms of ``max_bins`` centroids of each leaf's rows, one row after another (pGBRT): slower than
         "full", and there to be compared with it; see the guide, "Streaming histograms".
-    gradient_levels : int or None, default=2
-        Splits are searched on gradients and hessians of so many steps below the largest, rounded up or down
-        at random with the odds that make them right on average; None keeps all bits. Few steps regularise
-        as drawing rows does, and are faster: see the guide, "Rounding at random". The values of the leaves
-        are computed from all bits of all rows.
+    gradient_sampling : float or None, default=1.5
+        Splits are searched on a sample of the rows, drawn anew for each tree. With k for this number, .01 or
+        more, a row of gradient g and hessian h is drawn with the odds
+        ``min(1, k * max(|g| / max |g|, h / max(max h, 8 mean h)))``, and then counts as 1 / odds rows. None
+        takes all. It regularises as drawing rows does, and is faster: see the guide, "Sampling by gradients".
+        The values of the leaves are computed from all rows.
     categorical_features : array-like, "from_dtype" or None, default="from_dtype"
         A boolean mask, indices or names; "from_dtype" takes the categorical columns of a data frame.
     monotonic_cst : array-like of int or dict, default=None
@@ -294,11 +295,12 @@ class HistGBRTClassifier(BoostedTrees, ClassifierMixin, BaseEstimator):
         distinct ones, and 8 per distinct value. ``max_bins`` is left at 255 then. "streaming" makes
         histograms of ``max_bins`` centroids of each leaf's rows, one row after another (pGBRT): slower than
         "full", and there to be compared with it; see the guide, "Streaming histograms".
-    gradient_levels : int or None, default=2
-        Splits are searched on gradients and hessians of so many steps below the largest, rounded up or down
-        at random with the odds that make them right on average; None keeps all bits. Few steps regularise
-        as drawing rows does, and are faster: see the guide, "Rounding at random". The values of the leaves
-        are computed from all bits of all rows.
+    gradient_sampling : float or None, default=1.5
+        Splits are searched on a sample of the rows, drawn anew for each tree. With k for this number, .01 or
+        more, a row of gradient g and hessian h is drawn with the odds
+        ``min(1, k * max(|g| / max |g|, h / max(max h, 8 mean h)))``, and then counts as 1 / odds rows. None
+        takes all. It regularises as drawing rows does, and is faster: see the guide, "Sampling by gradients".
+        The values of the leaves are computed from all rows.
     categorical_features : array-like, "from_dtype" or None, default="from_dtype"
         A boolean mask, indices or names; "from_dtype" takes the categorical columns of a data frame.
     monotonic_cst : array-like of int or dict, default=None
@@ -600,11 +602,13 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
         distinct ones, and 8 per distinct value. ``max_bins`` is left at 255 then. "streaming" makes
         histograms of ``max_bins`` centroids of each leaf's rows, one row after another (pGBRT): slower than
         "full", and there to be compared with it; see the guide, "Streaming histograms".
-    gradient_levels : int or None, default=4
-        Splits are searched on gradients and hessians of so many steps below the largest, rounded up or down
-        at random with the odds that make them right on average; None keeps all bits. Few steps regularise: on
-        real sets 4 gave better rankings than all bits, by as much as drawing rows and features does.
-        The values of the leaves are computed from all bits.
+    gradient_sampling : float or None, default=4.0
+        Splits are searched on a sample of the rows, drawn anew for each tree. With k for this number, .01 or
+        more, a row of gradient g and hessian h is drawn with the odds
+        ``min(1, k * max(|g| / max |g|, h / max(max h, 8 mean h)))``, and then counts as 1 / odds rows. None
+        takes all. On real sets 4 gave better rankings than that, by as much as drawing rows and features
+        does, and is faster: see the guide, "Sampling by gradients". The values of the leaves are computed
+        from all rows.
     categorical_features : array-like, "from_dtype" or None, default="from_dtype"
         A boolean mask, indices or names; "from_dtype" takes the categorical columns of a data frame.
     monotonic_cst : array-like of int or dict, default=None
@@ -722,7 +726,7 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
     step_interval: Any = (0.1, 5.0)
     l2_regularization: float = 1.0
     max_features: float = 0.3
-    gradient_levels: int | None = 4
+    gradient_sampling: float | None = 4.0
     scoring: str | Measure | None = None
     n_iter_no_change: int = 50
     tol: float = 0.0

@@ -106,7 +106,7 @@ BOOSTING_CONSTRAINTS = {
     "l2_regularization": [Interval(Real, 0, None, closed="left")],
     "max_features": [Interval(Real, 0, 1, closed="right")],
     "split_search": [StrOptions({"auto", "full", "coarse_to_fine", "exact", "streaming"})],
-    "gradient_levels": [Interval(Integral, 1, 1 << 30, closed="both"), None],
+    "gradient_sampling": [Interval(Real, 0.01, None, closed="left"), None],
     "subsample": [Interval(Real, 0, 1, closed="right")],
     "query_subsample": [Interval(Real, 0, 1, closed="right")],
     "early_stopping": ["boolean", StrOptions({"auto"})],
@@ -408,7 +408,7 @@ class BoostedTrees(TreeEnsembleEstimator):
     max_iter: int = 200
     l2_regularization: float = 0.0
     max_features: float = 0.5
-    gradient_levels: int | None = 2
+    gradient_sampling: float | None = 1.5
     early_stopping: bool | str = "auto"
     scoring: str | Measure | None = "loss"
     validation_fraction: float = 0.1
@@ -541,7 +541,7 @@ class BoostedTrees(TreeEnsembleEstimator):
             self._prices(costs, used_features(start.ensemble.nodes, self.n_features_in_)),
             data.share,
             l2_regularization=self.l2_regularization,
-            gradient_levels=self.gradient_levels,
+            gradient_sampling=self.gradient_sampling,
         )
         ensemble_of = self._ensemble_of(mapper, start.ensemble)
         with self._watching(self.max_iter, context, start.attributes, X, whole) as watchers:

@@ -145,8 +145,8 @@ class TreeGrower:
     min_samples_leaf : int
     l2_regularization, min_gain, min_hessian : float
         ``min_hessian`` is the least sum of hessians in a leaf.
-    gradient_levels : int or None
-        To how few steps gradients are rounded; see `RoundedRows.round`.
+    gradient_sampling : float or None
+        Of which rows splits are searched; see `RoundedRows.round`.
     n_threads : int
     share : Share
         What part of all rows these are.
@@ -166,7 +166,7 @@ class TreeGrower:
         l2_regularization=0.0,
         min_gain=0.0,
         min_hessian=0.0,
-        gradient_levels=None,
+        gradient_sampling=None,
         n_threads=1,
         share=ALL,
     ):
@@ -183,7 +183,7 @@ class TreeGrower:
         n_rows = self.rows.n_rows_of_all
         min_samples_leaf = min(min_samples_leaf, n_rows + 1)
         self.rules = (l2_regularization, min_gain, min_samples_leaf, min_hessian)
-        self.gradient_levels = gradient_levels
+        self.gradient_sampling = gradient_sampling
         self.n_threads = n_threads
         most_leaves = max(1, n_rows // max(1, min_samples_leaf))
         self.n_leaves_allowed = min(most_leaves, max_leaf_nodes or most_leaves)
@@ -230,7 +230,7 @@ class TreeGrower:
         rows, n_rows = self.rows, len(gradients) if drawn is None else len(drawn)
         key = seed, stream(tree, ROUNDING)
         rows.round(
-            gradients, hessians, self.n_threads, drawn, self.gradient_levels, key, self.search.sets_apart
+            gradients, hessians, self.n_threads, drawn, self.gradient_sampling, key, self.search.sets_apart
         )
         n_threads = threads_for(self.n_threads, n_rows)
         self.search.begin(rows, self.rules, (seed, stream(tree, FEATURES)), rows.n_loud < n_rows)

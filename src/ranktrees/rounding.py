@@ -1,6 +1,7 @@
 """Gradients to integers, once a round: every sum of them is exact, hence the same in any order."""
 
 import math
+import sys
 
 import numpy as np
 
@@ -14,11 +15,11 @@ DIVERGED = (
 )
 
 MOST_STEPS = 50  # bits: more do not survive the rounding
-MOST_SHIFT = 0.5 - 2.0**-33  # of a value that is rounded at random
+MOST_SHIFT = 0.5 - 2.0**-33  # of a step that is rounded at random
+STEPS = 8  # of a gradient, or a hessian, that is just so large that its row is in every sample
 EXACT = 53  # bits: of more, a double does not hold a sum
 
-# With few levels, the largest hessian counts as at least so many mean ones: where all are the same, many rows
-# round to nothing nevertheless, and the others are a sample that stands for them.
+# The largest hessian counts as at least so many mean ones: where all are the same, few are drawn for theirs.
 MEAN_HESSIANS = 8
 
 
@@ -46,7 +47,7 @@ class RoundedRows:
     same : bool
         Whether all hessians are the same, and kept; then the hessian of a sum is its number of rows.
     sampled : bool
-        Whether all hessians are the same, and few steps are kept; then the hessian of a sum estimates that.
+        Whether all hessians are the same, and rows are sampled; then the hessian of a sum estimates that.
     gradient_unit, hessian_unit : float
         What one step is worth.
     most_steps : int
@@ -69,7 +70,7 @@ class RoundedRows:
         self.order, self.sums = np.empty(n_rows, np.uint32), np.empty(n_rows, np.int64)
         self.loud = np.empty(rounding.words_for(n_rows), np.uint64)
 
-    def round(self, gradients, hessians, n_threads, drawn=None, levels=None, key=(0, 0), apart=False):
+    def round(self, gradients, hessians, n_threads, drawn=None, sampling=None, key=(0, 0), apart=False):
         """Round float64 gradients and hessians (>= 0) of all rows, and keep those of the tree's rows.
 
         Parameters
@@ -79,9 +80,11 @@ class RoundedRows:
         n_threads : int
         drawn : ndarray of uint32, default=None
             The rows of the tree, rising; None is all.
-        levels : int, default=None
-            Keep so few steps below the largest gradient, and below the largest hessian or 8 mean ones; round
-            up or down at random, right on average.
+        sampling : float, default=None
+            Keep a sample of the rows. Each that is drawn stands for others like it: its gradient and hessian
+            are divided by its odds, which are those of its gradient to a ``sampling``-th of the largest, or
+            of its hessian to a ``sampling``-th of the largest or of 8 mean ones, what is more. Nothing is
+            left of the other rows.
         key : (int, int), default=(0, 0)
             Of these draws: the fit's seed, and a stream of the round.
         apart : bool, default=False
@@ -98,16 +101,20 @@ class RoundedRows:
         self.gradients, self.hessians = gradients, hessians
         largest_gradient, largest_hessian, same = self._largest(n_threads)
         self.largest_hessian = largest_hessian
-        if not (math.isfinite(largest_gradient) and math.isfinite(MEAN_HESSIANS * largest_hessian)):
+        fewer = min(1.0, sampling or 1.0)
+        if not all(map(math.isfinite, (largest_gradient / fewer, MEAN_HESSIANS * largest_hessian / fewer))):
             raise ValueError(DIVERGED)
         same = same and largest_hessian > 0
-        self.same, self.sampled = same and levels is None, same and levels is not None
+        self.same, self.sampled = same and sampling is None, same and sampling is not None
         self.bits = n_rows.bit_length() if self.same else 32
         self.room = min(63 - self.bits, EXACT)
         sides = [(gradients, largest_gradient, self.room, 0), (hessians, largest_hessian, 32, MEAN_HESSIANS)]
-        gradient_scale, *other = self._scales(sides[: 2 - self.same], levels, n_threads)
-        hessian_scale = 1.0 if self.same else other[0]
+        (gradient_scale, *other), (sure_gradient, *sure) = self._scales(
+            sides[: 2 - self.same], sampling, n_threads
+        )
+        hessian_scale, sure_hessian = (1.0, math.nan) if self.same else (other[0], sure[0])
         self.gradient_unit = 1.0 / gradient_scale
+        largest_gradient = largest_gradient if sampling is None else max(largest_gradient, sure_gradient)
         self.most_steps = round(largest_gradient * gradient_scale + MOST_SHIFT)
         self.hessian_unit = float(largest_hessian) if self.same else 1.0 / hessian_scale
         largest_sum = n_rows * largest_gradient
@@ -122,7 +129,8 @@ class RoundedRows:
             gradient_scale,
             hessian_scale,
             self.bits,
-            levels is not None,
+            sure_gradient,
+            sure_hessian,
             *key,
             self.share.row_numbers,
             self.loud if apart and not self.same else None,
@@ -145,12 +153,13 @@ class RoundedRows:
         gradient, hessian, minus_least = self.share.communicator.allreduce(ends, "max").tolist()
         return gradient, hessian, -minus_least == hessian
 
-    def _scales(self, sides, levels, n_threads):
-        """How many steps 1.0 has, for each of some (values, largest, room, means).
+    def _scales(self, sides, sampling, n_threads):
+        """For each of some (values, largest, room, means): how many steps 1.0 has, what is sure to be drawn.
 
-        As many as leave the sum below 2^room, or give the largest value ``levels``, or so many mean ones.
+        As many steps as leave the sum below 2^room, or `STEPS` for what is sure to be drawn: a
+        ``sampling``-th of the largest value or of so many mean ones, what is more; NaN without sampling.
         """
-        n_own, n_rows, scales = len(self.gradients), self.n_rows_of_all, []
+        n_own, n_rows, scales, all_sure = len(self.gradients), self.n_rows_of_all, [], []
         exponents = [math.frexp(largest)[1] for _, largest, _, _ in sides]
         places = [min(30 - exponent, 1000) for exponent in exponents]
         times = [n_own // max(1, len(values)) for values, *_ in sides]  # one hessian is that of all rows
@@ -162,9 +171,14 @@ class RoundedRows:
         for (_, largest, room, means), exponent, own, total in zip(
             sides, exponents, places, steps, strict=True
         ):
-            mean = math.ldexp(total / n_rows, -own)
-            more = (2**room - 1 - n_rows) / (total + n_rows)  # a row may be rounded up by one step
+            sure, most = math.nan, total + n_rows  # a row may be rounded up by one step
+            if sampling is not None:
+                mean = math.ldexp(total / n_rows, -own)
+                sure = max(largest, means * mean) / sampling if largest > 0 else 1.0
+                sure = max(sure, sys.float_info.min)
+                most += n_rows * math.ldexp(sure, own)  # or stand for others
+            more = (2**room - 1 - n_rows) / most
             scale = math.ldexp(1.0, min(own + math.frexp(more)[1] - 1, MOST_STEPS - exponent, 1000))
-            few = levels is not None and largest > 0
-            scales.append(min(scale, levels / max(largest, means * mean)) if few else scale)
-        return scales
+            scales.append(scale if math.isnan(sure) else min(scale, STEPS / sure))
+            all_sure.append(sure)
+        return scales, all_sure

@@ -44,11 +44,11 @@ def in_steps(values, n_places):
 class Rounded:
     """Gradients and hessians as integers: one BIN per row."""
 
-    def __init__(self, gradients, hessians, at_random=False):
+    def __init__(self, gradients, hessians, sampled=False):
         self.gradients, self.hessians = np.asarray(gradients, float), np.asarray(hessians, float)
         gradients, hessians = self.gradients.tolist(), self.hessians.tolist()
         self.sampled = False
-        self.same = not at_random and hessians[0] > 0 and len(set(hessians)) == 1
+        self.same = not sampled and hessians[0] > 0 and len(set(hessians)) == 1
         self.bits = len(hessians).bit_length() if self.same else 32
         gradient_places = places(gradients, min(63 - self.bits, 53))
         whole, steps, self.hessian_unit = (
@@ -71,27 +71,40 @@ class Rounded:
         return packed(self.bins, self.bits)
 
 
-class RoundedAtRandom(Rounded):
-    """To few steps, up or down by the row's draw."""
+class RoundedSample(Rounded):
+    """Of the rows that are drawn, each by its own draw; the others become nothing."""
 
-    def __init__(self, gradients, hessians, levels, seed, number):
-        super().__init__(gradients, hessians, at_random=True)
+    STEPS = 8  # of what is just so large that it is in every sample
+
+    def __init__(self, gradients, hessians, sampling, seed, number):
+        super().__init__(gradients, hessians, sampled=True)
         n_rows = len(self.gradients)
-        draws = [random(seed, number, row) for row in range(n_rows)]
         self.sampled = self.hessians[0] > 0 and len(set(self.hessians.tolist())) == 1
-        shifts = {"gradient": [shift_of(draw >> 32) for draw in draws]}
-        shifts["hessian"] = (
-            shifts["gradient"] if self.sampled else [shift_of(draw & 0xFFFFFFFF) for draw in draws]
-        )
-        for name, values, means in (("gradient", self.gradients, 0), ("hessian", self.hessians, 8)):
-            largest, exact = abs(values).max(), 1 / getattr(self, name + "_unit")
-            mean = sum(in_steps(abs(values), n := min(30 - math.frexp(largest)[1], 1000))) / n_rows * 2.0**-n
-            scale = min(exact, levels / max(largest, means * mean)) if largest else exact
-            self.bins[name] = [
-                round(abs(v) * scale + shift) * (-1 if v < 0 else 1)
-                for v, shift in zip(values.tolist(), shifts[name], strict=True)
-            ]
-            setattr(self, name + "_unit", 1 / scale)
+        sure, scales = {}, {}
+        for name, values, means, room in (
+            ("gradient", self.gradients, 0, 31),
+            ("hessian", self.hessians, 8, 32),
+        ):
+            largest = abs(values).max()
+            total = sum(in_steps(abs(values), n := min(30 - math.frexp(largest)[1], 1000)))
+            sure[name] = max(largest, means * total / n_rows * 2.0**-n) / sampling if largest else 1.0
+            most = total + n_rows + n_rows * sure[name] * 2.0**n
+            exponent = n + math.frexp((2**room - 1 - n_rows) / most)[1] - 1
+            exact = 2.0 ** min(exponent, 50 - math.frexp(largest)[1], 1000)
+            scales[name] = min(exact, self.STEPS / sure[name])
+            setattr(self, name + "_unit", 1 / scales[name])
+        for row, values in enumerate(zip(self.gradients.tolist(), self.hessians.tolist(), strict=True)):
+            draw = random(seed, number, row)
+            odds = [abs(value) / own for value, own in zip(values, sure.values(), strict=True)]
+            is_drawn = ((draw >> 32) + 0.5) * 2.0**-32 < max(odds)
+            times = (
+                max(1.0, min(own / abs(v) for v, own in zip(values, sure.values(), strict=True) if v))
+                if any(values)
+                else 0
+            )
+            for name, value in zip(scales, values, strict=True):
+                size = round(abs(value) * times * scales[name] + shift_of(draw & 0xFFFFFFFF))
+                self.bins[name][row] = (-size if value < 0 else size) if is_drawn else 0
 
 
 def shift_of(draw):
@@ -638,8 +651,8 @@ def grown_on(codes, mapper, gradients, hessians=None, *, rows=None, seed=0, tree
     hessians = np.ones(len(codes)) if hessians is None else np.asarray(hessians, float)
     rows = None if rows is None else np.array(rows, np.uint32)
     grown = grower_of(codes, mapper, **rules).grow(gradients, hessians, rows, seed=seed, tree=tree)
-    if levels := rules.get("gradient_levels"):
-        return grown, RoundedAtRandom(gradients, hessians, levels, seed, stream(tree, ROUNDING))
+    if sampling := rules.get("gradient_sampling"):
+        return grown, RoundedSample(gradients, hessians, sampling, seed, stream(tree, ROUNDING))
     return grown, Rounded(gradients, hessians)
 
 
