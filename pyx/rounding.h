@@ -65,9 +65,9 @@ INLINE int64_t row_sum(double gradient, double hessian, const unrounded *of) {
 }
 
 /* Whether a row is in the sample: the odds are |gradient| / sure_gradient or hessian / sure_hessian, what is more. */
-INLINE int is_drawn(double gradient, double hessian, const unrounded *of, uint64_t random) {
-    const double drawn = ((double)(int64_t)(random >> 32) + 0.5) * 0x1p-32; /* between 0 and 1 */
-    return (drawn * of->sure_gradient < fabs(gradient)) | (drawn * of->sure_hessian < hessian);
+INLINE int is_sampled(double gradient, double hessian, const unrounded *of, uint64_t random) {
+    const double chance = ((double)(int64_t)(random >> 32) + 0.5) * 0x1p-32; /* between 0 and 1 */
+    return (chance * of->sure_gradient < fabs(gradient)) | (chance * of->sure_hessian < hessian);
 }
 
 /* One row of a sample: it stands for as many as the inverse of these odds, in steps rounded up or down at random, so
@@ -79,7 +79,7 @@ INLINE int64_t sampled_sum(double gradient, double hessian, const unrounded *of,
     const int64_t negative = -(int64_t)(gradient < 0), steps = rounded(size * times * of->gradient_scale + shift);
     const int64_t sum = (int64_t)((uint64_t)((steps ^ negative) - negative) << of->bits) +
                         rounded(hessian * times * of->hessian_scale + shift);
-    return is_drawn(gradient, hessian, of, random) ? sum : 0;
+    return is_sampled(gradient, hessian, of, random) ? sum : 0;
 }
 
 /* Sums or, where that is enough, for rows of a sample 1 and 0 for the others. */
@@ -93,7 +93,7 @@ INLINE void round_each(int listed, int numbered, int one_hessian, int marks, int
             const int64_t row = listed ? rows[i] : first + i;
             const uint64_t random = portable_draw(of.key, (uint64_t)(numbered ? numbers[row] : row));
             const double hessian = one_hessian ? of.hessian : hessians[row];
-            sums[i] = marks ? is_drawn(gradients[row], hessian, &of, random)
+            sums[i] = marks ? is_sampled(gradients[row], hessian, &of, random)
                             : sampled_sum(gradients[row], hessian, &of, random);
         }
     else
