@@ -124,6 +124,7 @@ EACH_WIDTH(void, round_stretch,
     round_any(0, n, first, rows, of, sums);
 }
 
+/* Of these, only what round_each marks: it is quicker to tell which rows are in the sample. */
 EACH_WIDTH(void, try_stretch,
            (int64_t n, int64_t first, const uint32_t *rows, const unrounded *of, int64_t *sums),
            (n, first, rows, of, sums)) {

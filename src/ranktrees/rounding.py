@@ -101,8 +101,8 @@ class RoundedRows:
         self.gradients, self.hessians = gradients, hessians
         largest_gradient, largest_hessian, same = self._largest(n_threads)
         self.largest_hessian = largest_hessian
-        fewer = min(1.0, sampling or 1.0)
-        if not all(map(math.isfinite, (largest_gradient / fewer, MEAN_HESSIANS * largest_hessian / fewer))):
+        odds = min(1.0, sampling or 1.0)  # of the largest, which may stand for more
+        if not all(map(math.isfinite, (largest_gradient / odds, MEAN_HESSIANS * largest_hessian / odds))):
             raise ValueError(DIVERGED)
         same = same and largest_hessian > 0
         self.same, self.sampled = same and sampling is None, same and sampling is not None

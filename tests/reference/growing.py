@@ -95,13 +95,9 @@ class RoundedSample(Rounded):
             setattr(self, name + "_unit", 1 / scales[name])
         for row, values in enumerate(zip(self.gradients.tolist(), self.hessians.tolist(), strict=True)):
             draw = random(seed, number, row)
-            odds = [abs(value) / own for value, own in zip(values, sure.values(), strict=True)]
-            is_drawn = ((draw >> 32) + 0.5) * 2.0**-32 < max(odds)
-            times = (
-                max(1.0, min(own / abs(v) for v, own in zip(values, sure.values(), strict=True) if v))
-                if any(values)
-                else 0
-            )
+            sizes = list(zip(map(abs, values), sure.values(), strict=True))
+            is_drawn = ((draw >> 32) + 0.5) * 2.0**-32 < max(size / own for size, own in sizes)
+            times = max(1.0, min((own / size for size, own in sizes if size), default=1.0))
             for name, value in zip(scales, values, strict=True):
                 size = round(abs(value) * times * scales[name] + shift_of(draw & 0xFFFFFFFF))
                 self.bins[name][row] = (-size if value < 0 else size) if is_drawn else 0
