@@ -314,8 +314,8 @@ PARTS = {
     "searching again": [("searching.py", "search_again")],
     "small leaves": [("searching.py", "find_directly")],
     "partition": [("growing.py", "_split")],
-    "leaf values": [("growing.py", "_set_values")],
-    "scores": [("boosting.py", "add")],
+    "leaf values": [("grown.py", "set_values")],
+    "scores": [("grown.py", "add")],
 }
 
 

@@ -6,11 +6,11 @@
 import numpy as np
 
 from cython.parallel cimport parallel, prange, threadid
-from libc.math cimport INFINITY, fabs, ldexp
+from libc.math cimport INFINITY, fabs
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy, memset
 
-from records cimport Leaf, Node, Split, best_value, bytes_of, chunk_of, shares_of_each, worth_threads
+from records cimport Leaf, Node, Split, best_value, bytes_of, chunk_of, worth_threads
 
 cdef extern from "parting.h" nogil:
     ctypedef struct Way "way":
@@ -30,17 +30,26 @@ cdef extern from "parting.h" nogil:
     ) noexcept
     void take_sums(const int64_t* scratch, int64_t n, int64_t n_left, int64_t* left, int64_t* right) noexcept
 
-cdef extern from "rounding.h" nogil:
-    double exact_sum(const double* values, const uint32_t* rows, int64_t n) noexcept
-    double exact_sum_of_same(double value, int64_t n) noexcept
-    double largest_of_rows(const double* values, const uint32_t* rows, int64_t n) noexcept
-    int places_for(double largest, int64_t n) noexcept
-    int64_t steps_of_rows(const double* values, const uint32_t* rows, int64_t n, int places) noexcept
-
 cdef enum:
     ROW = 2  # what parting one row costs, in steps of about a nanosecond
     FOLLOWED = 16384  # rows that go down a tree together
     TOLD = 6  # numbers of a leaf that is parted
+    LEAST = 512  # rows of a leaf that threads share, for each of them
+
+
+# Rows that are parted together: where they are in the order, where in the scratch, and how many go left.
+cdef struct Piece:
+    int64_t first
+    int64_t n_rows
+    int64_t place
+    int64_t n_left
+
+
+# What a thread parts of a leaf, and whether some of these rows have no value.
+cdef struct Stretch:
+    Piece loud
+    Piece quiet
+    int64_t lacking
 
 
 # Values of rows that differ by less are the same but for what computing them rounds.
@@ -67,6 +76,28 @@ cdef void find_way(const Split* split, int32_t n_bins, Way* way) noexcept nogil:
 
 cdef inline int64_t n_rows_of(const Leaf* leaf) noexcept nogil:
     return leaf.stop - leaf.start + leaf.quiet_stop - leaf.quiet_start
+
+
+cdef inline Piece piece_of(
+    int64_t start, int64_t stop, int64_t s, int64_t n_pieces, int64_t place
+) noexcept nogil:
+    """One of several pieces of order[start:stop]."""
+    cdef Piece piece
+    piece.first = start + (stop - start) * s // n_pieces
+    piece.n_rows = start + (stop - start) * (s + 1) // n_pieces - piece.first
+    piece.place = place
+    return piece
+
+
+cdef inline Stretch stretch_of(
+    const Leaf* leaf, int64_t s, int64_t n_stretches, int64_t place
+) noexcept nogil:
+    """One of several stretches of a leaf's rows, in the scratch the quiet ones behind the others."""
+    cdef Stretch stretch
+    stretch.loud = piece_of(leaf.start, leaf.stop, s, n_stretches, place)
+    place += stretch.loud.n_rows
+    stretch.quiet = piece_of(leaf.quiet_start, leaf.quiet_stop, s, n_stretches, place)
+    return stretch
 
 
 cdef void found_children(
@@ -141,8 +172,9 @@ cdef class Parter:
     cdef const int64_t[::1] offsets
     cdef const int8_t[::1] monotone
     cdef uint32_t[::1] order, row_scratch
-    cdef int64_t[::1] sums, sum_scratch, n_left
-    cdef int64_t n_stretches
+    cdef int64_t[::1] sums, sum_scratch
+    cdef int64_t[:, ::1] stretches
+    cdef int64_t n_stretches, n_loud
     cdef Leaf[::1] leaves
     cdef double l2, gradient_unit, hessian_unit
     cdef const double[::1] gradients, hessians
@@ -161,7 +193,7 @@ cdef class Parter:
         self.max_depth = len(order) if max_depth is None else max_depth
         self.side_of_none = {"left": 1, "right": 0}.get(missing, -1)
         self.row_scratch, self.sum_scratch = np.empty_like(order), np.empty_like(sums)
-        self.n_left = np.empty(0, np.int64)
+        self.stretches = np.empty((0, sizeof(Stretch) // sizeof(int64_t)), np.int64)
 
     def look_at(self, leaves):
         """The leaves."""
@@ -183,7 +215,7 @@ cdef class Parter:
         self.counts_later = counts_later
         self.l2, self.gradient_unit, self.hessian_unit = l2, gradient_unit, hessian_unit
         self.gradients, self.hessians = gradients, hessians
-        root.stop = root.quiet_start = n_loud
+        root.stop = root.quiet_start = self.n_loud = n_loud
         root.quiet_stop = n_rows
         root.total.gradient = gradient
         root.total.hessian = <uint32_t>hessian
@@ -211,24 +243,24 @@ cdef class Parter:
         self.widen(&self.order[0], leaf.start, leaf.stop, ends)
         self.widen(&self.order[0], leaf.quiet_start, leaf.quiet_stop, ends)
 
-    cdef void find_ends_of_sides(self, const Leaf* leaf, const int64_t* n_left, double* ends) noexcept nogil:
+    cdef void find_ends_of_sides(self, const Leaf* leaf, const Stretch* of, double* ends) noexcept nogil:
         """The same of the rows on the left, and on the right, of a leaf that `part_all` has parted."""
-        cdef int64_t quiet, s, start, n_rows, first, stop
-        cdef int64_t n_stretches = self.n_stretches
+        cdef int64_t s
         ends[0] = ends[1] = ends[2] = ends[3] = -INFINITY
-        for quiet in range(2):
-            start = leaf.quiet_start if quiet else leaf.start
-            n_rows = (leaf.quiet_stop if quiet else leaf.stop) - start
-            if leaf.left >= 0:
-                first = leaf.quiet_cut if quiet else leaf.cut
-                self.widen(&self.order[0], start, first, ends)
-                self.widen(&self.order[0], first, start + n_rows, ends + 2)
-                continue
-            for s in range(n_stretches):
-                first = start + n_rows * s // n_stretches
-                stop = start + n_rows * (s + 1) // n_stretches
-                self.widen(&self.row_scratch[0], first, first + n_left[quiet * n_stretches + s], ends)
-                self.widen(&self.row_scratch[0], first + n_left[quiet * n_stretches + s], stop, ends + 2)
+        if leaf.left >= 0:
+            self.widen(&self.order[0], leaf.start, leaf.cut, ends)
+            self.widen(&self.order[0], leaf.cut, leaf.stop, ends + 2)
+            self.widen(&self.order[0], leaf.quiet_start, leaf.quiet_cut, ends)
+            self.widen(&self.order[0], leaf.quiet_cut, leaf.quiet_stop, ends + 2)
+            return
+        for s in range(self.n_stretches):
+            self.widen_by_piece(&of[s].loud, ends)
+            self.widen_by_piece(&of[s].quiet, ends)
+
+    cdef void widen_by_piece(self, const Piece* piece, double* ends) noexcept nogil:
+        cdef int64_t middle = piece.place + piece.n_left
+        self.widen(&self.row_scratch[0], piece.place, middle, ends)
+        self.widen(&self.row_scratch[0], middle, piece.place + piece.n_rows, ends + 2)
 
     cdef void widen(self, const uint32_t* rows, int64_t start, int64_t stop, double* ends) noexcept nogil:
         cdef int64_t i, row, each = self.hessians is not None and self.hessians.shape[0] > 1
@@ -278,7 +310,7 @@ cdef class Parter:
         cdef int64_t[:, ::1] told = np.empty((ids.shape[0], TOLD), np.int64)
         for i in range(ids.shape[0]):
             told[i, 0], told[i, 1] = counts[i, 0], counts[i, 1]
-            self.find_ends_of_sides(&self.leaves[ids[i]], self.n_left_of(i), <double*>&told[i, 2])
+            self.find_ends_of_sides(&self.leaves[ids[i]], self.stretches_of(i), <double*>&told[i, 2])
         return told.base
 
     def split(
@@ -363,32 +395,52 @@ cdef class Parter:
         for i in range(n_ids):
             n_rows += n_rows_of(&self.leaves[ids[i]])
         n_threads = worth_threads(n_threads, ROW * n_rows, values_per_thread)
-        self.n_stretches = shares_of_each(n_ids, n_threads)
-        if 3 * n_ids * self.n_stretches > self.n_left.shape[0]:
-            self.n_left = np.empty(3 * n_ids * self.n_stretches, np.int64)
+        self.n_stretches = n_threads if n_rows >= LEAST * n_threads * n_ids else 1
+        self.lay_out(ids)
         return n_threads
 
-    cdef int64_t* n_left_of(self, int64_t i) noexcept nogil:
-        """Of the i-th leaf, each by stretches: rows that go left, quiet ones, whether some have no value."""
-        return &self.n_left[3 * self.n_stretches * i]
+    cdef void lay_out(self, const int32_t[::1] ids):
+        """Each thread has a part of the scratch for its stretch of all leaves.
+
+        In what it wrote itself before, and what no other thread has touched since, it writes fastest. The
+        stretches of a thread are longer than its share of all rows where shares are rounded up.
+        """
+        cdef int64_t n_ids = ids.shape[0], n_stretches = self.n_stretches, i, s, place
+        cdef int64_t n_own = self.order.shape[0] // n_stretches + 2 * n_ids + 1
+        cdef Stretch* stretch
+        if n_ids * n_stretches > self.stretches.shape[0]:
+            self.stretches = np.empty((n_ids * n_stretches, self.stretches.shape[1]), np.int64)
+        if n_stretches > 1 and n_stretches * n_own > self.row_scratch.shape[0]:
+            self.row_scratch = np.empty(n_stretches * n_own, np.uint32)
+            self.sum_scratch = np.empty(n_stretches * n_own, np.int64)
+        for s in range(n_stretches):
+            place = s * n_own
+            for i in range(n_ids):
+                stretch = self.stretches_of(i) + s
+                stretch[0] = stretch_of(&self.leaves[ids[i]], s, n_stretches, place)
+                place += stretch.loud.n_rows + stretch.quiet.n_rows
+
+    cdef inline Stretch* stretches_of(self, int64_t i) noexcept nogil:
+        """Those of the i-th leaf."""
+        return <Stretch*>&self.stretches[self.n_stretches * i, 0]
 
     cdef int64_t[:, ::1] part_all(self, const int32_t[::1] ids, int n_threads):
         """Part all leaves that are not yet parted; returns what `part` does of them."""
         cdef int64_t n_ids = ids.shape[0], n_stretches = self.n_stretches, task, i, s
         cdef int64_t[:, ::1] counts = np.zeros((n_ids, 2), np.int64)
-        cdef int64_t* n_left
+        cdef Stretch* of
         for task in prange(
-            n_ids * n_stretches, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1,
-            schedule="dynamic",
+            n_stretches * n_ids, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1,
+            schedule="static",
         ):
-            i = task // n_stretches
+            i = task % n_ids
             if self.leaves[ids[i]].left < 0:
-                self.part_stretch(&self.leaves[ids[i]], task % n_stretches, n_stretches, self.n_left_of(i))
+                self.part_stretch(&self.leaves[ids[i]].split, self.stretches_of(i) + task // n_ids)
         for i in range(n_ids):
-            n_left = self.n_left_of(i)
+            of = self.stretches_of(i)
             for s in range(n_stretches if self.leaves[ids[i]].left < 0 else 0):
-                counts[i, 0] += n_left[s] + n_left[n_stretches + s]
-                counts[i, 1] += n_left[2 * n_stretches + s]
+                counts[i, 0] += of[s].loud.n_left + of[s].quiet.n_left
+                counts[i, 1] += of[s].lacking
         return counts
 
     cdef void take_all(
@@ -398,28 +450,30 @@ cdef class Parter:
         cdef int64_t n_ids = ids.shape[0], n_stretches = self.n_stretches, task, i
         cdef Leaf* leaf
         with nogil, parallel(num_threads=n_threads):
-            for task in prange(n_ids * n_stretches, schedule="dynamic"):
-                i = task // n_stretches
+            for task in prange(n_stretches * n_ids, schedule="static"):
+                i = task % n_ids
                 leaf = &self.leaves[ids[i]]
                 if leaf.left < 0 and self.is_large_enough(leaf, counts[i, 0]):
-                    self.take_stretch(leaf, task % n_stretches, n_stretches, self.n_left_of(i))
+                    self.take_stretch(leaf, task // n_ids, n_stretches, self.stretches_of(i))
             for i in prange(n_ids, schedule="static"):
                 leaf = &self.leaves[ids[i]]
                 if leaf.left < 0 and self.is_large_enough(leaf, counts[i, 0]):
-                    self.keep_counts(leaf, n_stretches, self.n_left_of(i), counts[i, 0], counts[i, 1])
+                    self.keep_counts(leaf, n_stretches, self.stretches_of(i), counts[i, 0], counts[i, 1])
                     leaf.left = 0
                 if leaf.left >= 0:
                     self.found(leaf, <int32_t>(first_child + 2 * i))
 
     cdef void split_one(self, int32_t parent, int32_t first_child) noexcept nogil:
-        cdef int64_t[3] n_left
         cdef Leaf* leaf = &self.leaves[parent]
+        cdef Stretch whole = stretch_of(leaf, 0, 1, leaf.start + leaf.quiet_start - self.n_loud)
+        cdef int64_t n_left
         if leaf.left < 0:
-            self.part_stretch(leaf, 0, 1, n_left)
-            if not self.is_large_enough(leaf, n_left[0] + n_left[1]):
+            self.part_stretch(&leaf.split, &whole)
+            n_left = whole.loud.n_left + whole.quiet.n_left
+            if not self.is_large_enough(leaf, n_left):
                 return
-            self.take_stretch(leaf, 0, 1, n_left)
-            self.keep_counts(leaf, 1, n_left, n_left[0] + n_left[1], n_left[2])
+            self.take_stretch(leaf, 0, 1, &whole)
+            self.keep_counts(leaf, 1, &whole, n_left, whole.lacking)
         self.found(leaf, first_child)
 
     cdef bint is_large_enough(self, const Leaf* leaf, int64_t n_left) noexcept nogil:
@@ -427,7 +481,7 @@ cdef class Parter:
         return not self.counts_later or min(n_left, leaf.total.count - n_left) >= self.min_samples_leaf
 
     cdef void keep_counts(
-        self, Leaf* leaf, int64_t n_stretches, const int64_t* n_left_of, int64_t n_left, bint lacking
+        self, Leaf* leaf, int64_t n_stretches, const Stretch* of, int64_t n_left, bint lacking
     ) noexcept nogil:
         """What is known of a split once rows are parted: how many go left, here and of all ranks.
 
@@ -436,8 +490,8 @@ cdef class Parter:
         cdef int64_t s
         leaf.cut, leaf.quiet_cut = leaf.start, leaf.quiet_start
         for s in range(n_stretches):
-            leaf.cut += n_left_of[s]
-            leaf.quiet_cut += n_left_of[n_stretches + s]
+            leaf.cut += of[s].loud.n_left
+            leaf.quiet_cut += of[s].quiet.n_left
         if self.counts_later:
             leaf.split.left.count = <uint32_t>n_left
             if not lacking:
@@ -472,53 +526,52 @@ cdef class Parter:
                     n += 1
         return refused.base
 
-    cdef void part_stretch(
-        self, const Leaf* leaf, int64_t s, int64_t n_stretches, int64_t* n_left
-    ) noexcept nogil:
-        """n_left: of each stretch, of each stretch of the quiet rows, and which of them lack values."""
-        cdef int64_t f = leaf.split.feature
-        cdef Parted loud, quiet
+    cdef void part_stretch(self, const Split* split, Stretch* stretch) noexcept nogil:
+        """Part rows into the scratch."""
+        cdef int64_t f = split.feature
         cdef Way way
-        find_way(&leaf.split, <int32_t>(self.offsets[f + 1] - self.offsets[f]) - 1, &way)
-        loud = self.part_rows(f, &way, leaf.start, leaf.stop, s, n_stretches, True)
-        quiet = self.part_rows(f, &way, leaf.quiet_start, leaf.quiet_stop, s, n_stretches, False)
-        n_left[s], n_left[n_stretches + s] = loud.n_left, quiet.n_left
-        n_left[2 * n_stretches + s] = loud.lacking | quiet.lacking
+        find_way(split, <int32_t>(self.offsets[f + 1] - self.offsets[f]) - 1, &way)
+        stretch.lacking = self.part_piece(f, &way, &stretch.loud, True)
+        stretch.lacking |= self.part_piece(f, &way, &stretch.quiet, False)
+
+    cdef int64_t part_piece(
+        self, int64_t feature, const Way* way, Piece* piece, bint with_sums
+    ) noexcept nogil:
+        cdef Parted found = part(
+            self.is_long, &self.columns[0, feature], way, piece.n_rows, &self.order[0] + piece.first,
+            &self.sums[0] + piece.first if with_sums else NULL, &self.row_scratch[0] + piece.place,
+            &self.sum_scratch[0] + piece.place if with_sums else NULL,
+        )
+        piece.n_left = found.n_left
+        return found.lacking
 
     cdef void take_stretch(
-        self, const Leaf* leaf, int64_t s, int64_t n_stretches, const int64_t* n_left
-    ) noexcept nogil:
-        self.take(leaf.start, leaf.stop, s, n_stretches, n_left, True)
-        self.take(leaf.quiet_start, leaf.quiet_stop, s, n_stretches, n_left + n_stretches, False)
-
-    cdef Parted part_rows(
-        self, int64_t feature, const Way* way, int64_t start, int64_t stop, int64_t stretch,
-        int64_t n_stretches, bint with_sums,
-    ) noexcept nogil:
-        """Part one stretch of order[start:stop] into the scratch."""
-        cdef int64_t first = start + (stop - start) * stretch // n_stretches
-        cdef int64_t last = start + (stop - start) * (stretch + 1) // n_stretches
-        return part(
-            self.is_long, &self.columns[0, feature], way, last - first, &self.order[first],
-            &self.sums[first] if with_sums else NULL, &self.row_scratch[first],
-            &self.sum_scratch[first] if with_sums else NULL,
-        )
-
-    cdef void take(
-        self, int64_t start, int64_t stop, int64_t stretch, int64_t n_stretches, const int64_t* n_left,
-        bint with_sums,
+        self, const Leaf* leaf, int64_t s, int64_t n_stretches, const Stretch* of
     ) noexcept nogil:
         """Bring the rows of one parted stretch to where the children have theirs."""
-        cdef int64_t first = (stop - start) * stretch // n_stretches
-        cdef int64_t n_rows = (stop - start) * (stretch + 1) // n_stretches - first
-        cdef int64_t left = start, right = start + first, s
-        for s in range(n_stretches):
-            left += n_left[s] if s < stretch else 0
-            right += n_left[s] if s >= stretch else 0
-        first += start
-        take_rows(&self.row_scratch[first], n_rows, n_left[stretch], &self.order[left], &self.order[right])
+        cdef int64_t left = leaf.start, right = of[s].loud.first, t
+        cdef int64_t quiet_left = leaf.quiet_start, quiet_right = of[s].quiet.first
+        for t in range(n_stretches):
+            if t < s:
+                left += of[t].loud.n_left
+                quiet_left += of[t].quiet.n_left
+            else:
+                right += of[t].loud.n_left
+                quiet_right += of[t].quiet.n_left
+        self.take_piece(&of[s].loud, left, right, True)
+        self.take_piece(&of[s].quiet, quiet_left, quiet_right, False)
+
+    cdef void take_piece(
+        self, const Piece* piece, int64_t left, int64_t right, bint with_sums
+    ) noexcept nogil:
+        cdef int64_t n = piece.n_rows, n_left = piece.n_left
+        take_rows(
+            &self.row_scratch[0] + piece.place, n, n_left, &self.order[0] + left, &self.order[0] + right
+        )
         if with_sums:
-            take_sums(&self.sum_scratch[first], n_rows, n_left[stretch], &self.sums[left], &self.sums[right])
+            take_sums(
+                &self.sum_scratch[0] + piece.place, n, n_left, &self.sums[0] + left, &self.sums[0] + right
+            )
 
     def finish(self, Leaf[::1] leaves, int n_threads=1):
         """Bring each leaf's quiet rows behind its others; returns the tree's rows, leaf by leaf.
@@ -544,99 +597,6 @@ cdef class Parter:
             )
         leaf.start, leaf.quiet_start, leaf.quiet_stop = start, start + n_own, start + n_own + n_quiet
         leaf.stop = leaf.quiet_stop
-
-
-def set_values(
-    Leaf[::1] leaves,                   # IN and OUT  the value of those that were not split
-    const uint32_t[::1] order,          # IN
-    const double[::1] gradients,        # IN
-    const double[::1] hessians,         # IN   of which the first will do where they are the same
-    double l2,
-    int n_threads,
-    bint same=False,                    # IN   whether all hessians are the same
-):
-    """Set each leaf's value from its own rows: light rows count to the last bit where they are alone."""
-    cdef int64_t k, n_rows
-    cdef double gradient, hessian
-    cdef const uint32_t* rows
-    for k in prange(
-        leaves.shape[0], nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic",
-        chunksize=chunk_of(leaves.shape[0], n_threads),
-    ):
-        if leaves[k].left < 0:
-            rows = &order[0] + leaves[k].start
-            n_rows = leaves[k].stop - leaves[k].start
-            gradient = exact_sum(&gradients[0], rows, n_rows)
-            if same and n_rows:
-                hessian = exact_sum_of_same(hessians[0], n_rows)
-            else:
-                hessian = exact_sum(&hessians[0], rows, n_rows)
-            leaves[k].value = value_of(&leaves[k], gradient, hessian, l2)
-
-
-cdef inline double value_of(const Leaf* leaf, double gradient, double hessian, double l2) noexcept nogil:
-    cdef double value = -gradient / (hessian + l2) if hessian + l2 > 0 else 0.0
-    return min(max(value, leaf.lower), leaf.upper)
-
-
-def largest_of_leaves(
-    const Leaf[::1] leaves,             # IN
-    const uint32_t[::1] order,          # IN
-    const double[::1] values,           # IN   one per row
-    double[::1] largest,                # OUT  of each node; 0 where it was split
-    int n_threads,
-):
-    """The largest |value| of each leaf's rows: the first of three steps to sums over ranks (rounding.h)."""
-    cdef int64_t k
-    for k in prange(
-        leaves.shape[0], nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"
-    ):
-        largest[k] = 0.0
-        if leaves[k].left < 0 and leaves[k].stop > leaves[k].start:
-            largest[k] = largest_of_rows(
-                &values[0], &order[leaves[k].start], leaves[k].stop - leaves[k].start
-            )
-
-
-def steps_of_leaves(
-    const Leaf[::1] leaves,             # IN
-    const uint32_t[::1] order,          # IN
-    const double[::1] values,           # IN   one per row
-    const double[::1] largest,          # IN   of each leaf, over all ranks
-    int64_t[::1] steps,                 # OUT
-    int n_threads,
-):
-    """The sum of each leaf's rows in steps: the second."""
-    cdef int64_t k
-    for k in prange(
-        leaves.shape[0], nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"
-    ):
-        steps[k] = 0
-        if leaves[k].left < 0 and leaves[k].stop > leaves[k].start and largest[k] > 0:
-            steps[k] = steps_of_rows(
-                &values[0], &order[leaves[k].start], leaves[k].stop - leaves[k].start,
-                places_for(largest[k], leaves[k].total.count),
-            )
-
-
-def set_values_by_steps(
-    Leaf[::1] leaves,                   # IN and OUT  the value of those that were not split
-    const double[:, ::1] largest,       # IN   of gradients and, if these differ, of hessians, over all ranks
-    const int64_t[:, ::1] steps,        # IN   their sums
-    double hessian,                     # IN   of each row, if these are the same
-    double l2,
-):
-    """Set each leaf's value from its sums over ranks: the third."""
-    cdef int64_t k, i
-    cdef double[2] sums
-    for k in range(leaves.shape[0]):
-        if leaves[k].left < 0:
-            sums[1] = exact_sum_of_same(hessian, leaves[k].total.count)
-            for i in range(largest.shape[0]):
-                sums[i] = 0.0
-                if largest[i, k] > 0:
-                    sums[i] = ldexp(<double>steps[i, k], -places_for(largest[i, k], leaves[k].total.count))
-            leaves[k].value = value_of(&leaves[k], sums[0], sums[1], l2)
 
 
 def finish_nodes(
@@ -666,53 +626,6 @@ def finish_nodes(
                 n_categorical += 1
             else:
                 codes[k] = split.code
-
-
-def add_values(
-    const Leaf[::1] leaves,             # IN
-    const double[::1] values,           # IN   one per node
-    const uint32_t[::1] order,          # IN
-    double[::1] scores,                 # IN and OUT
-    int n_threads,
-):
-    """scores[row] += value of the row's leaf, for the rows the tree was grown from.
-
-    In each leaf those before ``quiet_start`` rise, and the others. Each thread has a stretch of the rows of
-    all leaves, so that they do not write side by side.
-    """
-    cdef int64_t n_rows = scores.shape[0], t
-    for t in prange(
-        n_threads, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="static"
-    ):
-        add_stretch(leaves, values, order, n_rows * t // n_threads, n_rows * (t + 1) // n_threads, scores)
-
-
-cdef void add_stretch(
-    const Leaf[::1] leaves, const double[::1] values, const uint32_t[::1] order, int64_t first, int64_t last,
-    double[::1] scores,
-) noexcept nogil:
-    cdef int64_t k
-    for k in range(leaves.shape[0]):
-        if leaves[k].left < 0:
-            add_rising(order, leaves[k].start, leaves[k].quiet_start, values[k], first, last, scores)
-            add_rising(order, leaves[k].quiet_start, leaves[k].stop, values[k], first, last, scores)
-
-
-cdef void add_rising(
-    const uint32_t[::1] order, int64_t i, int64_t end, double value, int64_t first, int64_t last,
-    double[::1] scores,
-) noexcept nogil:
-    """Those of the rows order[i:end], which rise, that are from first to last - 1."""
-    cdef int64_t stop = end, middle
-    while i < stop:
-        middle = (i + stop) // 2
-        if order[middle] < first:
-            i = middle + 1
-        else:
-            stop = middle
-    while i < end and order[i] < last:
-        scores[order[i]] += value
-        i += 1
 
 
 def follow(

@@ -1,6 +1,7 @@
 import sys
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -8,3 +9,11 @@ sys.path.insert(0, str(Path(__file__).parent))
 # Ranks and threads wait for each other, and machines for other work: a test may take its time.
 settings.register_profile("in its own time", settings.default, deadline=None)
 settings.load_profile("in its own time")
+
+
+@pytest.fixture(scope="module")
+def every_thread():
+    """Threads even for the least of work, from the first test of a module that asks for it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ranktrees.parallel.VALUES_PER_THREAD", 1)
+        yield

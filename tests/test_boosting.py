@@ -3,20 +3,13 @@ import pytest
 from numpy.testing import assert_array_equal
 from sklearn.base import clone
 
-from ranktrees import HistGBRTRegressor, LambdaMARTRanker, as_measure, make_ranking, parallel
-from ranktrees.boosting import Followed, boost, follow, quantile_values
+from ranktrees import HistGBRTRegressor, LambdaMARTRanker, as_measure, make_ranking
+from ranktrees.boosting import Followed, boost, quantile_values
 from ranktrees.ensemble import Ensemble
 from ranktrees.objectives import as_objective
 from ranktrees.sampling import RowSampler
 from ranktrees.validation import FitData
 from reference import growing as slow
-
-
-@pytest.fixture
-def every_thread(monkeypatch):
-    """Threads even for the least of work."""
-    monkeypatch.setattr(parallel, "VALUES_PER_THREAD", 1)
-
 
 N_QUERIES, N_ROWS = 30, 300
 SIZES = np.r_[1, np.random.default_rng(1).multinomial(N_ROWS - 30, np.ones(N_QUERIES - 1) / 29) + 1]
@@ -160,13 +153,6 @@ def test_rounds_continue_where_they_were():
     train, first, _, _ = halves.boost(4, subsample=0.6)
     _, second, _, _ = halves.boost(train=train, rounds=range(4, 8), subsample=0.6)
     assert whole.ensemble_of(trees).digest() == halves.ensemble_of([*first, *second]).digest()
-
-
-def test_no_rows_follow():
-    world = World()
-    scores = np.zeros(3)
-    follow(None, None, world.mapper, world.codes, np.empty(0, np.uint32), scores, 1)
-    assert scores.tolist() == [0, 0, 0]
 
 
 def test_followed_scores_are_higher_where_better():

@@ -206,24 +206,7 @@ def test_no_leaves_no_work():
     assert case.leaves.tobytes() + case.order.tobytes() == before
 
 
-# ---- scores -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("n_threads", [1, 2, 4])
-def test_add_values(n_threads):
-    leaves = np.zeros(5, LEAF)
-    leaves["left"] = [1, 3, -1, -1, -1]
-    leaves["start"], leaves["stop"] = [0, 0, 4, 0, 1], [6, 4, 6, 1, 4]
-    leaves["quiet_start"] = [3, 2, 6, 0, 3]
-    values = np.array([99.0, 99.0, 1.0, 2.0, 3.0])
-    order = np.array([5, 2, 8, 0, 1, 7], np.uint32)
-    scores = np.full(9, 0.5)
-    partition.add_values(leaves, values, order, scores, n_threads)
-    expected = np.full(9, 0.5)
-    expected[[5]] += 2
-    expected[[0, 8, 2]] += 3
-    expected[[1, 7]] += 1
-    assert scores.tolist() == expected.tolist()
+# ---- rows that follow ---------------------------------------------------------------------------------
 
 
 def followed(tree, codes, n_bins, rows, n_threads):
@@ -265,32 +248,3 @@ def test_many_rows_follow(n_rows):
     codes, rows = slow.readable(some[which]), np.arange(n_rows, dtype=np.uint32)
     for n_threads in (1, 2, 3):
         assert (followed(tree, codes, n_bins, rows.copy(), n_threads) == expected).all()
-
-
-@pytest.mark.parametrize("n_threads", [1, 3])
-def test_leaf_values_are_those_of_its_rows(n_threads):
-    """However light they are beside the others."""
-    rng = np.random.default_rng(0)
-    n_rows = 3000
-    gradients = rng.normal(size=n_rows) * 10.0 ** np.repeat([-12, 0, 12], 1000)
-    hessians = rng.random(n_rows) * 10.0 ** np.repeat([-12, 0, 12], 1000)
-    leaves, order = np.zeros(5, LEAF), np.arange(n_rows, dtype=np.uint32)
-    leaves["left"], leaves["value"] = [1, -1, 3, -1, -1], 7.0
-    leaves["start"], leaves["stop"] = [0, 0, 1000, 1000, 2000], [3000, 1000, 3000, 2000, 3000]
-    leaves["lower"], leaves["upper"] = -np.inf, [np.inf] * 4 + [-1.0]
-    partition.set_values(leaves, order, gradients, hessians, 0.0, n_threads)
-    means = -gradients.reshape(3, 1000).sum(axis=1) / hessians.reshape(3, 1000).sum(axis=1)
-    expected = [7.0, means[0], 7.0, means[1], min(means[2], -1.0)]
-    assert leaves["value"] == pytest.approx(expected, rel=1e-10)
-
-
-@pytest.mark.parametrize("hessian", [0.0, 1e-300, 0.1, 1.0, 3e200])
-def test_hessians_that_are_the_same_need_not_be_read(hessian):
-    rng = np.random.default_rng(0)
-    gradients, order = rng.normal(size=1000), rng.permutation(1000).astype(np.uint32)
-    leaves = np.zeros((2, 4), LEAF)
-    leaves["left"], leaves["stop"], leaves["start"] = -1, [0, 1, 334, 1000], [0, 0, 1, 334]
-    leaves["lower"], leaves["upper"] = -np.inf, np.inf
-    for same in (False, True):
-        partition.set_values(leaves[int(same)], order, gradients, np.full(1000, hessian), 0.0, 1, same)
-    assert leaves["value"][0].tolist() == leaves["value"][1].tolist()

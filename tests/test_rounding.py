@@ -12,11 +12,6 @@ from reference import growing as slow
 numbers = st.floats(-1e300, 1e300) | st.floats(-4, 4) | st.sampled_from([0.0, 5e-324, -2.5, 1e-310])
 
 
-@pytest.fixture
-def every_thread(monkeypatch):
-    monkeypatch.setattr("ranktrees.parallel.VALUES_PER_THREAD", 1)
-
-
 @settings(max_examples=100, deadline=None)
 @given(rows=st.lists(st.tuples(numbers, numbers.map(abs)), min_size=1, max_size=30), same=st.booleans())
 @example([(0.0, 0.0)], False)

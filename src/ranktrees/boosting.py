@@ -6,7 +6,7 @@ for each tree, *Stochastic gradient boosting*, 2002.
 
 import numpy as np
 
-from ranktrees._core import losses, partition
+from ranktrees._core import losses
 from ranktrees.callbacks import Progress
 from ranktrees.ensemble import Trees
 from ranktrees.parallel import threads_for
@@ -37,22 +37,6 @@ class Followed:
         data = self.data
         rows = data.labels, scores, data.offsets, data.weights
         return self.measure.signed_mean(*rows, self.n_threads, data.share.communicator)
-
-
-def add(grown, values, scores, n_threads):
-    """scores[row] += value of the row's leaf, for the rows the tree was grown from."""
-    n_threads = threads_for(n_threads, 2 * len(grown.order))
-    partition.add_values(grown.leaves, values, grown.order, scores, n_threads)
-
-
-def follow(grown, values, mapper, codes, rows, scores, n_threads):
-    """scores[row] += value of the leaf that the row falls into, for rows the tree was not grown from.
-
-    ``rows`` are in another order afterwards.
-    """
-    if len(rows):
-        n_threads = threads_for(n_threads, 32 * len(rows))
-        partition.follow(grown.leaves, values, codes, mapper.offsets, rows, scores, n_threads)
 
 
 def boost(
@@ -120,13 +104,13 @@ def boost(
             values = quantile_values(grown, train, leaf_quantile, n_threads)
         if step is not None:
             said = np.zeros(len(scores))
-            add(grown, values, said, n_threads)
-            follow(grown, values, mapper, grower.codes, left_out, said, n_threads)
+            grown.add(values, said)
+            grown.follow(values, mapper, grower.codes, left_out, said)
             learning_rate = step(scores, said)
         with np.errstate(over="ignore"):  # the next round says that the scores have diverged
             values = learning_rate * values
-        add(grown, values, scores, n_threads)
-        follow(grown, values, mapper, grower.codes, left_out, scores, n_threads)
+        grown.add(values, scores)
+        grown.follow(values, mapper, grower.codes, left_out, scores)
         nodes, bitsets = grown.tree(values, mapper)
         trees.append(nodes, bitsets)
         if follow_train:
@@ -135,7 +119,7 @@ def boost(
             if validation.mapper is not mapper:
                 grown = grown.seen_by(validation.mapper, nodes)
             followed = validation.mapper, validation.codes, held_out.copy(), validation.scores
-            follow(grown, values, *followed, n_threads)
+            grown.follow(values, *followed)
             validation_scores.append(validation.score())
         progress = Progress(
             iteration + 1,

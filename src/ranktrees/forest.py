@@ -11,7 +11,6 @@ import joblib
 import numpy as np
 from joblib.parallel import get_active_backend
 
-from ranktrees.boosting import follow
 from ranktrees.callbacks import Progress
 from ranktrees.communicator import ALONE
 from ranktrees.costs import used_features
@@ -156,7 +155,7 @@ def _grow_one(make_grower, idle, prices, data, base, tree, bootstrap, seed, out_
     )
     left_out = np.flatnonzero(times == 0).astype(np.uint32) if out_of_bag else np.empty(0, np.uint32)
     scores = np.zeros(len(times))
-    follow(grown, grown.values, grower.mapper, grower.codes, left_out.copy(), scores, 1)
+    grown.follow(grown.values, grower.mapper, grower.codes, left_out.copy(), scores)
     finished = grown.tree(grown.values, grower.mapper)
     idle.append(grower)
     return finished, left_out, scores[left_out]

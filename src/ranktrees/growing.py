@@ -17,8 +17,9 @@ import numpy as np
 
 from ranktrees import parallel
 from ranktrees._core import partition
-from ranktrees._core.dtypes import LEAF, NODE
-from ranktrees.over_ranks import ParterOverRanks, set_values_over_ranks
+from ranktrees._core.dtypes import LEAF
+from ranktrees.grown import Grown
+from ranktrees.over_ranks import ParterOverRanks
 from ranktrees.parallel import threads_for
 from ranktrees.rounding import RoundedRows
 from ranktrees.sampling import FEATURES, ROUNDING, stream
@@ -97,34 +98,6 @@ class BestLeaves:
     def give_up(self, limit):
         """The leaves that will not be handed out where only ``limit`` more may be, if promises are kept."""
         return np.array([leaf for _, leaf in self.waiting[limit:]], np.int32)
-
-
-class Grown:
-    """A tree as it was grown: records of its nodes, and the training rows in the order of its leaves."""
-
-    def __init__(self, leaves, order):
-        self.leaves = leaves
-        self.order = order
-        self.is_leaf = leaves["left"] < 0
-
-    @property
-    def values(self):
-        """float64[n_nodes], the best value of each node (a Newton step)."""
-        return np.ascontiguousarray(self.leaves["value"])
-
-    def tree(self, values, mapper):
-        """The finished tree: (NODE records, uint32 bit sets of its categorical splits)."""
-        nodes, codes = np.empty(len(self.leaves), NODE), np.empty(len(self.leaves), np.int64)
-        partition.finish_nodes(self.leaves, values, nodes, codes)
-        numeric = np.flatnonzero(codes >= 0)
-        nodes["cut"][numeric] = mapper.cut_values(nodes["feature"][numeric], codes[numeric])
-        return nodes, self.leaves["split"]["categories"][nodes["categories"] >= 0]
-
-    def seen_by(self, mapper, nodes):
-        """The same tree for rows with the codes of another mapper, by the cuts of the finished one."""
-        leaves, inner = self.leaves.copy(), ~self.is_leaf
-        leaves["split"]["code"][inner] = mapper.codes_of(nodes["feature"][inner], nodes["cut"][inner])
-        return Grown(leaves, self.order)
 
 
 class TreeGrower:
@@ -252,8 +225,10 @@ class TreeGrower:
         n_nodes = self._grow_layers() if by_layers else self._grow_leaves()
         leaves = self.leaves[:n_nodes]
         order = self.parter.finish(leaves, n_threads)
-        self._set_values(leaves, order)
-        return Grown(leaves, order)
+        grown = Grown(leaves, order, self.n_threads)
+        same = rows.largest_hessian if rows.same or rows.sampled else None
+        grown.set_values(gradients, hessians, self.l2_regularization, same, self.communicator)
+        return grown
 
     def _grow_leaves(self):
         """Grow from the root as the queue hands out leaves; the number of nodes."""
@@ -323,20 +298,3 @@ class TreeGrower:
         """
         self._make_room(n_nodes + 2 * len(parents))
         return self.parter.split(parents, n_nodes, self.n_threads, parallel.VALUES_PER_THREAD)
-
-    def _set_values(self, leaves, order):
-        """Set the values of the leaves from the gradients themselves."""
-        rows = self.rows
-        n_threads = threads_for(self.n_threads, 4 * len(order))
-        if not self.communicator.alone:
-            set_values_over_ranks(self.communicator, leaves, order, rows, self.l2_regularization, n_threads)
-            return
-        partition.set_values(
-            leaves,
-            order,
-            rows.gradients,
-            rows.hessians,
-            self.l2_regularization,
-            n_threads,
-            rows.same or rows.sampled,
-        )

@@ -4,7 +4,6 @@ FullOverRanks           each gets the sums of all rows in its part of the featur
 CoarseOverRanks         all get the sums of all cells, and then of all bins of the few best features
 StreamingOverRanks      each has histograms of its own rows, which one of them merges in the order of ranks
 ParterOverRanks         how many rows go left, and whether those of a side all want the same
-set_values_over_ranks   the values of leaves
 
 What follows from sums over all rows is the same on all ranks.
 """
@@ -296,28 +295,3 @@ class ParterOverRanks(partition.Parter):
         if not len(ids):
             return ids
         return super().split(ids, first_child, *threads, self.communicator.stack(self.part(ids, *threads)))
-
-
-def set_values_over_ranks(communicator, leaves, order, rows, l2, n_threads):
-    """Set the values of leaves from the gradients of all ranks.
-
-    Parameters
-    ----------
-    communicator : Communicator
-    leaves : ndarray of LEAF
-        Of a grown tree.
-    order : ndarray of uint32
-        The rows of this rank, leaf by leaf.
-    rows : RoundedRows
-    l2 : float
-    n_threads : int
-    """
-    values = (rows.gradients,) if rows.same or rows.sampled else (rows.gradients, rows.hessians)
-    largest, steps = np.empty((len(values), len(leaves))), np.empty((len(values), len(leaves)), np.int64)
-    for own, side in zip(largest, values, strict=True):
-        partition.largest_of_leaves(leaves, order, side, own, n_threads)
-    communicator.allreduce(largest, "max")
-    for own, most, side in zip(steps, largest, values, strict=True):
-        partition.steps_of_leaves(leaves, order, side, most, own, n_threads)
-    communicator.allreduce(steps)
-    partition.set_values_by_steps(leaves, largest, steps, rows.largest_hessian, l2)

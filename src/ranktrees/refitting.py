@@ -13,11 +13,9 @@ LightGBM's ``refit`` does the same.
 
 import numpy as np
 
-from ranktrees._core import partition
 from ranktrees._core.dtypes import LEAF
-from ranktrees.boosting import add, quantile_values
-from ranktrees.growing import Grown
-from ranktrees.parallel import threads_for
+from ranktrees.boosting import quantile_values
+from ranktrees.grown import Grown
 from ranktrees.rounding import DIVERGED
 
 # Rows are walked down so many trees at a time, so that the leaves that they reach take little memory.
@@ -79,38 +77,33 @@ def refit_leaves(
         train.bound.gradients(scores, gradients, hessians, t - first)
         if not (np.isfinite(gradients).all() and np.isfinite(hessians).all()):
             raise ValueError(DIVERGED)
-        grown = _grown_again(tree, leaves[:, walked])
-        partition.set_values(
-            grown.leaves,
-            grown.order,
-            gradients,
-            hessians,
-            l2_regularization,
-            threads_for(n_threads, 4 * len(scores)),
-        )
+        grown = _grown_again(tree, leaves[:, walked], n_threads)
+        grown.set_values(gradients, hessians, l2_regularization)
         new = grown.values
         if leaf_quantile is not None:
             new = quantile_values(grown, train, leaf_quantile, n_threads)
         if step is not None:
             said = np.zeros(len(scores))
-            add(grown, new, said, n_threads)
+            grown.add(new, said)
             learning_rate = step(scores, said)
         reached = grown.leaves["stop"] > grown.leaves["start"]
         with np.errstate(over="ignore"):  # the next round says that the scores have diverged
             blended = decay * tree["value"] + (1.0 - decay) * (learning_rate * new)
         tree["value"] = np.where(reached, blended, tree["value"])
         if not ensemble.average:
-            add(grown, np.ascontiguousarray(tree["value"]), scores, n_threads)
+            grown.add(np.ascontiguousarray(tree["value"]), scores)
     return ensemble._replace(nodes=nodes)
 
 
-def _grown_again(tree, leaf_of_row):
+def _grown_again(tree, leaf_of_row, n_threads):
     """The tree as if it had been grown from these rows."""
     leaves = np.zeros(len(tree), LEAF)
     n_rows = np.bincount(leaf_of_row, minlength=len(tree))
     leaves["left"], leaves["right"] = tree["left"], tree["right"]
     leaves["stop"] = leaves["quiet_start"] = np.cumsum(n_rows)
     leaves["start"] = leaves["stop"] - n_rows
+    leaves["total"]["count"] = n_rows
     leaves["lower"], leaves["upper"] = -np.inf, np.inf
     narrow = leaf_of_row.astype(np.min_scalar_type(len(tree)))  # which NumPy sorts in linear time
-    return Grown(leaves, np.argsort(narrow, kind="stable").astype(np.uint32))
+    order = np.argsort(narrow, kind="stable").astype(np.uint32)
+    return Grown(leaves, order, n_threads)

@@ -1,0 +1,90 @@
+"""A tree as it was grown: what its leaves are worth, and what rows get from it."""
+
+import numpy as np
+
+from ranktrees._core import leaf_rows, partition
+from ranktrees._core.dtypes import NODE
+from ranktrees.communicator import ALONE
+from ranktrees.parallel import threads_for
+
+
+class Grown:
+    """Records of a tree's nodes, and the training rows in the order of its leaves.
+
+    Parameters
+    ----------
+    leaves : ndarray of LEAF
+    order : ndarray of uint32
+        A leaf's rows are order[start:stop]: rising up to quiet_start, and from there.
+    n_threads : int, default=1
+        No value depends on it.
+    """
+
+    def __init__(self, leaves, order, n_threads=1):
+        self.leaves = leaves
+        self.order = order
+        self.n_threads = n_threads
+        self.is_leaf = leaves["left"] < 0
+
+    @property
+    def values(self):
+        """float64[n_nodes], the best value of each node (a Newton step)."""
+        return np.ascontiguousarray(self.leaves["value"])
+
+    def set_values(self, gradients, hessians, l2, same=None, communicator=ALONE):
+        """Set the values of the leaves from the gradients themselves: -G / (H + l2), within their bounds.
+
+        Parameters
+        ----------
+        gradients, hessians : ndarray of float64, shape (n_rows,)
+            Of the rows of this rank.
+        l2 : float
+        same : float, default=None
+            The hessian of every row, if that is the same; then ``hessians`` are not read.
+        communicator : Communicator
+            The ranks that have rows of the leaves.
+        """
+        n_threads = threads_for(self.n_threads, 4 * len(self.order))
+        leaves, order = self.leaves, self.order
+        if communicator.alone:
+            sides = gradients, hessians if same is None else np.array([same])
+            leaf_rows.set_values(leaves, order, *sides, l2, n_threads, same is not None)
+            return
+        sides = (gradients,) if same is not None else (gradients, hessians)
+        largest = np.empty((len(sides), len(leaves)))
+        steps = np.empty(largest.shape, np.int64)
+        for own, side in zip(largest, sides, strict=True):
+            leaf_rows.largest_of_leaves(leaves, order, side, own, n_threads)
+        communicator.allreduce(largest, "max")
+        for own, most, side in zip(steps, largest, sides, strict=True):
+            leaf_rows.steps_of_leaves(leaves, order, side, most, own, n_threads)
+        communicator.allreduce(steps)
+        leaf_rows.set_values_by_steps(leaves, largest, steps, same or 0.0, l2)
+
+    def add(self, values, scores):
+        """scores[row] += value of the row's leaf, for the rows the tree was grown from."""
+        n_threads = threads_for(self.n_threads, 2 * len(self.order))
+        leaf_rows.add_values(self.leaves, values, self.order, scores, n_threads)
+
+    def follow(self, values, mapper, codes, rows, scores):
+        """scores[row] += value of the leaf that the row falls into, for rows the tree was not grown from.
+
+        ``rows`` are in another order afterwards.
+        """
+        if len(rows):
+            n_threads = threads_for(self.n_threads, 32 * len(rows))
+            partition.follow(self.leaves, values, codes, mapper.offsets, rows, scores, n_threads)
+
+    def tree(self, values, mapper):
+        """The finished tree: (NODE records, uint32 bit sets of its categorical splits)."""
+        nodes, codes = np.empty(len(self.leaves), NODE), np.empty(len(self.leaves), np.int64)
+        partition.finish_nodes(self.leaves, values, nodes, codes)
+        numeric = np.flatnonzero(codes >= 0)
+        nodes["cut"][numeric] = mapper.cut_values(nodes["feature"][numeric], codes[numeric])
+        return nodes, self.leaves["split"]["categories"][nodes["categories"] >= 0]
+
+    def seen_by(self, mapper, nodes):
+        """The same tree for rows with the codes of another mapper, by the cuts of the finished one."""
+        leaves, inner = self.leaves.copy(), ~self.is_leaf
+        leaves["split"]["code"][inner] = mapper.codes_of(nodes["feature"][inner], nodes["cut"][inner])
+        return Grown(leaves, self.order, self.n_threads)
