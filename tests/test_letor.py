@@ -56,6 +56,12 @@ def test_absent_features_can_be_missing():
     )
 
 
+def test_a_byte_order_mark_is_skipped(monkeypatch):
+    for n_bytes in (1, 1000):
+        monkeypatch.setattr(letor, "_BLOCK_BYTES", n_bytes)
+        np.testing.assert_array_equal(load(b"\xef\xbb\xbf" + SMALL).data, load(SMALL).data)
+
+
 def test_sparse_equals_dense_without_stored_zeros():
     content = SMALL + b"0 qid:12 1:0 4:0\n"
     X = load(content, sparse=True).data

@@ -6,6 +6,7 @@ and a block that does not pass is read again, slowly, to name the line.
 """
 
 import bz2
+import codecs
 import gzip
 import io
 import lzma
@@ -55,8 +56,8 @@ def load_letor(
 
     A line is one row, ``2 qid:10 1:0.03 2:0.1 46:0.076 # docid = GX029-35-5894638``: the label, the query,
     then pairs of a feature number, counted from 1 and increasing, and its value. Whatever follows ``#`` is
-    the document's id. Blank lines and lines that hold only a comment are skipped. Values may be ``nan`` or
-    ``inf``; labels may not.
+    the document's id. Blank lines, lines that hold only a comment and a byte order mark at the start are
+    skipped. Values may be ``nan`` or ``inf``; labels may not.
 
     Parameters
     ----------
@@ -327,7 +328,7 @@ def _blocks(stream):
     line = 1
     while block := stream.read(_BLOCK_BYTES):
         block += stream.readline()
-        yield line, block
+        yield line, block.removeprefix(codecs.BOM_UTF8) if line == 1 else block
         line += block.count(b"\n")
 
 
