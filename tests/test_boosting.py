@@ -3,7 +3,7 @@ import pytest
 from numpy.testing import assert_array_equal
 from sklearn.base import clone
 
-from ranktrees import HistGBRTRegressor, LambdaMARTRanker, as_measure, make_ranking
+from ranktrees import HistGBRTClassifier, HistGBRTRegressor, LambdaMARTRanker, as_measure, make_ranking
 from ranktrees.boosting import Followed, boost, quantile_values
 from ranktrees.ensemble import Ensemble
 from ranktrees.objectives import as_objective
@@ -282,6 +282,14 @@ def test_labels_that_cannot_be_followed_are_refused(ranking):
     refused(by_loss + "-1, but NDCG @ 10", LambdaMARTRanker(scoring="loss"), y, y - 1)
     refused(by_loss + "4, but the logistic", HistGBRTRegressor("logistic"), y > 2, y)
     refused(by_loss + "-1, but the poisson", HistGBRTRegressor("poisson"), y, y - 1)
+    one_class = "{} cannot be followed by the loss: y has one class only"
+    refused(one_class, HistGBRTClassifier(balanced=True), y > 2, y > 9)
+    last_query = np.where(qid == qid[-1], y > 2, 0)  # it is not held out
+    refused(
+        one_class.format("y held out"),
+        HistGBRTClassifier(balanced=True, early_stopping=True, random_state=0),
+        last_query,
+    )
     held_out = HistGBRTRegressor(scoring="ndcg@5", early_stopping=True)
     refused("NDCG takes labels >= 0, but {} has label -1", held_out, y - 1)
 

@@ -626,15 +626,17 @@ class BoostedTrees(TreeEnsembleEstimator):
             measure.check_labels(held_out.share.some_of_all(held_out.labels), held_out.y_name)
         elif data.preferences is None and held_out.preferences is None:
             labels = [rows.share.some_of_all(rows.labels) for rows in (data, held_out)]
-            try:  # of both: what the loss needs to begin with, such as both classes, training rows have
+            with _followed_by_the_loss(held_out):
+                # of both: what the loss needs to begin with, such as a positive label, training rows have
                 objective.check_labels(np.concatenate(labels))
-            except ValueError as error:
-                raise ValueError(f"{held_out.y_name} cannot be followed by the loss: {error}") from error
 
     def _rows_to_follow(self, objective, rows, scores, n_threads):
         """The validation rows as they are followed."""
         measure = self._measure_to_follow(rows.data)
-        bound = _bound(objective, rows.data, n_threads) if measure is None else None
+        bound = None
+        if measure is None:
+            with _followed_by_the_loss(rows.data):
+                bound = _bound(objective, rows.data, n_threads)
         return Followed(measure, bound, rows.data, scores, n_threads, rows.codes, rows.mapper)
 
     def _start(self, X, data, bound):
@@ -916,6 +918,15 @@ class _Start:
             scores = np.ascontiguousarray(stages[:, -1])
             for stage in stages.T:
                 yield np.ascontiguousarray(stage if data.order is None else stage[data.order])
+
+
+@contextmanager
+def _followed_by_the_loss(data):
+    """Say of which rows the labels are, where the loss refuses them."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{data.y_name} cannot be followed by the loss: {error}") from error
 
 
 def _bound(objective, data, n_threads):

@@ -125,7 +125,7 @@ def hold_out(data, share, seed, instead="pass X_val, y_val and qid_val, or set e
     Returns
     -------
     train, held_out : FitData
-        Over the same ``X``, with fewer rows in ``order``.
+        Over the same ``X``, with fewer rows in ``order``; messages tell their labels apart.
 
     Raises
     ------
@@ -160,7 +160,7 @@ def hold_out(data, share, seed, instead="pass X_val, y_val and qid_val, or set e
                 "some of positive weight on either side: change validation_fraction or random_state, or "
                 f"{instead}."
             )
-    return train, rest
+    return train, replace(rest, y_name=f"{data.y_name} held out")
 
 
 def _keep(data, offsets, units, units_of_all, *, by_query):

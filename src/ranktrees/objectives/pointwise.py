@@ -259,8 +259,8 @@ class Logistic(Objective):
             positive, negative = bound._weighted_mean(bound.labels), bound._weighted_mean(1.0 - bound.labels)
             if not (positive > 0 and negative > 0):
                 raise ValueError(
-                    "y has one class only in the rows of positive sample_weight: "
-                    "the balanced logistic objective needs both"
+                    "y has one class only in the rows of positive sample_weight: the balanced logistic "
+                    "objective needs both; add rows of the other"
                 )
             bound._parameters = 0.5 / positive, 0.5 / negative
         return bound
