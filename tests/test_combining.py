@@ -16,6 +16,7 @@ from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from ranktrees import (
@@ -373,6 +374,26 @@ def test_held_out_training_and_fitted(rows):
     np.testing.assert_array_equal(
         BlendRanker(rankers(), cv=3, n_jobs=2).fit(X, y, qid=qid).predict(X), blend.predict(X)
     )
+
+
+def test_models_without_tags_are_blended(rows):
+    X, y, qid = rows
+
+    class FirstColumn:
+        def predict(self, X):
+            return X[:, 0]
+
+    trees = ("trees", LambdaMARTRanker(max_iter=2).fit(X, y, qid=qid).ensemble_)
+    blend = BlendRanker([trees, ("column", FirstColumn())], cv="prefit").fit(X, y, qid=qid)
+    assert blend.value_ >= blend.values_.max()
+    for estimators, expected in (
+        ([trees], True),
+        (blend.estimators, False),
+        ([("no model", 3)], False),
+        ("no pairs", False),
+    ):
+        inputs = get_tags(BlendRanker(estimators)).input_tags
+        assert inputs.sparse == inputs.allow_nan == expected
 
 
 def test_order_of_rows_and_ways_to_say_queries(rows):

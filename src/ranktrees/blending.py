@@ -9,13 +9,14 @@ from numbers import Integral
 import numpy as np
 from sklearn.base import MetaEstimatorMixin, RegressorMixin
 from sklearn.exceptions import NotFittedError
-from sklearn.utils import get_tags, indexable
+from sklearn.utils import indexable
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from ranktrees.combining import FORMS, checked_interval, curve_of
+from ranktrees.fitted import tags_of
 from ranktrees.measures import Measure, as_measure
 from ranktrees.meta import ScoredByMeasure, asked_of_folds, scores_by
 from ranktrees.model_selection import fitted_clone, folds_of_rows, said_out_of_fold
@@ -156,11 +157,22 @@ class BlendRanker(ScoredByMeasure, MetaEstimatorMixin, RegressorMixin, _BaseComp
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        inputs = [get_tags(model).input_tags for _, model in self.estimators]
-        tags.input_tags.allow_nan = all(of_model.allow_nan for of_model in inputs)
-        tags.input_tags.sparse = all(of_model.sparse for of_model in inputs)
+        if self._are_pairs:
+            inputs = [tags_of(model).input_tags for _, model in self.estimators]
+            tags.input_tags.allow_nan = all(of_model.allow_nan for of_model in inputs)
+            tags.input_tags.sparse = all(of_model.sparse for of_model in inputs)
         tags.target_tags.positive_only = True
         return tags
+
+    @property
+    def _are_pairs(self):
+        """Whether the estimators are at least one pair of a name and something."""
+        pairs = self.estimators
+        return (
+            isinstance(pairs, list)
+            and bool(pairs)
+            and all(isinstance(one, tuple) and len(one) == 2 for one in pairs)
+        )
 
     @property
     def _is_prefit(self):
@@ -208,9 +220,7 @@ class BlendRanker(ScoredByMeasure, MetaEstimatorMixin, RegressorMixin, _BaseComp
         return self
 
     def _require_estimators(self):
-        if not self.estimators or not all(
-            isinstance(one, tuple) and len(one) == 2 for one in self.estimators
-        ):
+        if not self._are_pairs:
             raise ValueError(
                 f"estimators={self.estimators!r}; expected one or more pairs of a name and an estimator."
             )

@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.ensemble import BaggingRegressor, VotingRegressor
 from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import r2_score
+from sklearn.utils import Tags, TargetTags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from ranktrees.constraints import names_of
@@ -30,7 +31,7 @@ from ranktrees.validation import (
     qid_of,
 )
 
-__all__ = ["EnsembleRanker", "FittedTrees", "own_model", "respelt"]
+__all__ = ["EnsembleRanker", "FittedTrees", "own_model", "respelt", "tags_of"]
 
 # What a method that gives scores may be passed by scikit-learn's tools.
 SCORES_REQUEST = {"qid": True, "n_trees": True, "early_exit": True, "return_saved": True}
@@ -454,6 +455,31 @@ def own_model(model):
     if isinstance(model, Ensemble):
         return EnsembleRanker(model)
     return model if isinstance(model, FittedTrees) else None
+
+
+def tags_of(model):
+    """What scikit-learn can know of a model; of one that says nothing, such as a ``predict`` alone, little.
+
+    Parameters
+    ----------
+    model : object
+        Of an `Ensemble` the tags are those of its ranker. What is no model at all has tags, too: it is for
+        `fit` to refuse it.
+
+    Returns
+    -------
+    Tags
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import Ridge
+    >>> tags_of(Ridge()).estimator_type, tags_of(None).estimator_type
+    ('regressor', None)
+    """
+    model = own_model(model) or model
+    if not hasattr(model, "__sklearn_tags__"):
+        return Tags(estimator_type=None, target_tags=TargetTags(required=False))
+    return get_tags(model)
 
 
 def respelt(model, levels, known=None):

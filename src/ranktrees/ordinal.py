@@ -26,7 +26,7 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clon
 from sklearn.ensemble import VotingRegressor
 from sklearn.ensemble._base import _set_random_states
 from sklearn.pipeline import Pipeline
-from sklearn.utils import ClassifierTags, check_random_state, get_tags, indexable
+from sklearn.utils import ClassifierTags, check_random_state, indexable
 from sklearn.utils._indexing import _safe_indexing
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
@@ -35,7 +35,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_para
 
 from ranktrees.blending import BlendRanker
 from ranktrees.estimators import LambdaMARTRanker
-from ranktrees.fitted import EnsembleRanker
+from ranktrees.fitted import EnsembleRanker, tags_of
 from ranktrees.measures import Measure, exp2_gains
 from ranktrees.meta import ScoredByMeasure
 from ranktrees.sampling import hold_out
@@ -150,7 +150,7 @@ class OrdinalRanker(ScoredByMeasure, MetaEstimatorMixin, RegressorMixin, BaseEst
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.input_tags = get_tags(self.estimator).input_tags
+        tags.input_tags = tags_of(self.estimator).input_tags
         tags.target_tags.positive_only = True
         tags.classifier_tags = ClassifierTags()  # of `predict_proba`
         return tags

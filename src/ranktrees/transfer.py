@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, TransformerMixin, clone
 from sklearn.exceptions import NotFittedError
-from sklearn.utils import _safe_indexing, check_random_state, get_tags, indexable
+from sklearn.utils import _safe_indexing, check_random_state, indexable
 from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, StrOptions, validate_params
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.parallel import Parallel, delayed
@@ -25,6 +25,7 @@ from sklearn.utils.validation import (
 )
 
 from ranktrees.estimators import HistGBRTRegressor
+from ranktrees.fitted import tags_of
 from ranktrees.meta import asked_of_folds, probabilities_by, scores_by
 from ranktrees.model_selection import fitted_clone, folds_of_rows, said_out_of_fold
 from ranktrees.validation import (
@@ -144,7 +145,7 @@ class ModelFeatures(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        model = get_tags(self.estimator)
+        model = tags_of(self.estimator)
         tags.input_tags, tags.target_tags = model.input_tags, model.target_tags
         tags.target_tags.required = not self._is_prefit
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
@@ -206,7 +207,7 @@ class ModelFeatures(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
             queries = self._queries(X, y, qid, groups)
             self._fit(X, y, sample_weight, queries)
             folds = folds_of_rows(
-                self.cv, X, y, queries, get_tags(self.estimator).estimator_type == "classifier"
+                self.cv, X, y, queries, tags_of(self.estimator).estimator_type == "classifier"
             )
             rows = X, y, sample_weight, queries
             [added] = said_out_of_fold([(self.estimator, self._said_by)], *rows, folds, self.n_jobs)
@@ -576,7 +577,7 @@ class WithSourceRows(MetaEstimatorMixin, BaseEstimator):
         self.n_jobs = n_jobs
 
     def __sklearn_tags__(self):
-        tags, model = super().__sklearn_tags__(), get_tags(self.estimator)
+        tags, model = super().__sklearn_tags__(), tags_of(self.estimator)
         for name in ("estimator_type", "input_tags", "target_tags", "classifier_tags", "regressor_tags"):
             setattr(tags, name, getattr(model, name))
         return tags
