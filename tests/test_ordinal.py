@@ -479,7 +479,6 @@ def test_estimators_that_give_no_probabilities_are_refused(rows):
     for around in (
         make_pipeline(StandardScaler(), ranker),
         GridSearchCV(make_pipeline(ranker), {"lambdamartranker__max_iter": [2]}),
-        FrozenEstimator(ranker),
         BaggingRegressor(ranker),
         VotingRegressor([("a", LinearRegression()), ("b", ranker)]),
         BlendRanker([("a", LinearRegression()), ("b", ranker)]),
@@ -491,6 +490,10 @@ def test_estimators_that_give_no_probabilities_are_refused(rows):
     there_already = EnsembleRanker(ranker.fit(X, y, qid=qid).ensemble_)
     for estimator in (there_already, BlendRanker([("a", LinearRegression()), ("b", there_already)])):
         with pytest.raises(ValueError, match=r"EnsembleRanker, whose trees .* learn no event; expected"):
+            OrdinalRanker(estimator).fit(X, y, qid=qid)
+    frozen = FrozenEstimator(Ridge().fit(X, y))
+    for estimator in (FrozenEstimator(LogisticRegression().fit(X, y)), frozen, make_pipeline(frozen)):
+        with pytest.raises(ValueError, match="FrozenEstimator, which stays as it is and learns no event"):
             OrdinalRanker(estimator).fit(X, y, qid=qid)
     learned_from = make_pipeline(ModelFeatures(ranker, cv=2), LinearRegression())
     ids = pd.Series(y, index=pd.Index(qid, name="qid"))

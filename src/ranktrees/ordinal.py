@@ -25,6 +25,7 @@ import sklearn
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clone, is_classifier
 from sklearn.ensemble import VotingRegressor
 from sklearn.ensemble._base import _set_random_states
+from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils import ClassifierTags, check_random_state, indexable
 from sklearn.utils._indexing import _safe_indexing
@@ -55,6 +56,7 @@ MOST_GRADES = 255
 NO_PROBABILITIES = {
     LambdaMARTRanker: "whose scores say in what order rows of a query come, not how likely an event is",
     EnsembleRanker: "whose trees are there already and learn no event",
+    FrozenEstimator: "which stays as it is and learns no event",
 }
 
 
@@ -76,7 +78,7 @@ class OrdinalRanker(ScoredByMeasure, MetaEstimatorMixin, RegressorMixin, BaseEst
     estimator : estimator
         What learns an event, as 1 or 0: a classifier, whose ``predict_proba`` is asked, or a regressor, whose
         prediction is taken for the probability. `HistGBRTClassifier`, `HistGBRTRegressor`,
-        `RandomForestRanker` and estimators of scikit-learn all do.
+        `RandomForestRanker` and estimators of scikit-learn all do; one that is frozen learns nothing.
     scoring : str, callable, mapping or array-like, default="expected_relevance"
         The value :math:`v_c` of each grade:
 
@@ -209,8 +211,8 @@ class OrdinalRanker(ScoredByMeasure, MetaEstimatorMixin, RegressorMixin, BaseEst
                 if isinstance(one, kind):
                     around = "" if one is self.estimator else f" around a {kind.__name__}"
                     raise ValueError(
-                        f"estimator is a {name}{around}, {fault}; expected a classifier or a regressor: pass "
-                        "HistGBRTClassifier(), say."
+                        f"estimator is a {name}{around}, {fault}; expected a classifier or a regressor that "
+                        "is fitted here: pass HistGBRTClassifier(), say."
                     )
         if is_classifier(self.estimator) and not hasattr(self.estimator, "predict_proba"):
             raise ValueError(
@@ -324,8 +326,9 @@ def _rows_of(X, data):
 
 
 def _that_predict(model):
-    """The estimators, inside one another, whose predictions are taken for probabilities."""
-    if not hasattr(model, "predict") or is_classifier(model):  # of a classifier it is predict_proba
+    """The estimators, inside one another, whose predictions are taken for probabilities, and frozen ones."""
+    frozen = isinstance(model, FrozenEstimator)
+    if not hasattr(model, "predict") or (is_classifier(model) and not frozen):  # which has predict_proba
         return
     yield model
     if isinstance(model, Pipeline):
