@@ -355,8 +355,7 @@ def check_fit(
     if ranker and not data.qid_given and data.preferences is None:
         warnings.warn(
             f"{type(estimator).__name__} was fitted without query ids, so all {data.n_rows} rows were taken "
-            f"for one query. {_PASS_IDS}; a qid of all zeros says that one query is meant."
-            + _where_ids_may_be(X, sample_weight),
+            f"for one query. {_PASS_IDS}; {_ONE_QUERY}." + _where_ids_may_be(X, sample_weight),
             MissingQueryWarning,
             stacklevel=3,
         )
@@ -367,6 +366,7 @@ _PASS_IDS = (
     "Pass qid= (one id per row), or a y whose index has a level named 'qid', which is the way through "
     "scikit-learn's searches and cross-validation unless sklearn.set_config(enable_metadata_routing=True)"
 )
+_ONE_QUERY = "a qid of all zeros says that one query is meant"
 
 
 def _where_ids_may_be(X, sample_weight) -> str:
@@ -551,7 +551,7 @@ def check_score(
     >>> check_score(ranker, [[1.0], [2.0]], [0, 1])
     Traceback (most recent call last):
         ...
-    ValueError: score needs qid=: BaseEstimator was fitted with query ids, ...
+    ValueError: score needs qid=: BaseEstimator ranks the rows of queries, ...
     """
     rows = check_rows(estimator, X, reset=False) if read_rows else X
     ids = {"qid": qid, "groups": groups}
@@ -559,8 +559,8 @@ def check_score(
     data = _join(estimator, X, rows, y, sample_weight, ids, {}, classes=classes, feedback=feedback)
     if ranker and not data.qid_given and getattr(estimator, "_qid_given", False):
         raise ValueError(
-            f"{method} needs qid=: {type(estimator).__name__} was fitted with query ids, and without them "
-            f"all {data.n_rows} rows would be taken for one query. {_PASS_IDS}."
+            f"{method} needs qid=: {type(estimator).__name__} ranks the rows of queries, and without ids all "
+            f"{data.n_rows} rows would be taken for one query. {_PASS_IDS}; {_ONE_QUERY}."
         )
     return data
 
