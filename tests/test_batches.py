@@ -478,7 +478,7 @@ def test_what_batches_cannot_be_is_refused(ranking):
     with pytest.raises(ValueError, match="batch_rows=0; expected an integer of at least 1"):
         Batches.from_numpy([], batch_rows=0)
     site = pd.DataFrame({"clicks": [1, 2], "site": pd.Categorical(["uk", "fr"])})
-    with pytest.raises(ValueError, match="column 1 of X of batch 0 is a category column"):
+    with pytest.raises(ValueError, match="column 'site' of X of batch 0 is a category column"):
         ranker().fit(Batches([(site, [0, 1], [1, 1])]))
     names = [(pd.DataFrame({name: [1.0, 2.0]}), [0, 1], [1, 1]) for name in ("a", "b")]
     with pytest.raises(ValueError, match="X of batch 1 does not match the X of fit: The feature names"):

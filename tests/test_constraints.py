@@ -356,7 +356,7 @@ def test_monotone_signs():
         ({"x": 1}, "names 'x'"),
         ({4: 1}, "index 4, but X has 4 features"),
         ({"b": 1, 1: -1}, "feature 1 twice, as 'b' and as 1"),
-        ([0, 0, 0, 1], "categorical"),
+        ([0, 0, 0, 1], "categorical feature 'd'"),
     ],
 )
 def test_monotone_signs_that_cannot_be_meant(given, message):

@@ -215,6 +215,28 @@ def test_feature_names(cls, rows):
     assert not hasattr(model.fit(X, y, qid=qid), "feature_names_in_")
 
 
+@pytest.mark.parametrize("split_search", ["full", "streaming"])
+def test_messages_call_features_by_their_names(split_search, rows):
+    X, y, _ = rows
+    frame = pd.DataFrame(X, columns=[f"f{j}" for j in range(X.shape[1])])
+    for parameters, columns, message in (
+        ({"categorical_features": ["f1"]}, {"f1": np.arange(len(X))}, "feature 'f1' has .* distinct values"),
+        ({"categorical_features": ["f1"]}, {"f1": np.where(y > 0, np.inf, 0)}, "feature 'f1' of X holds inf"),
+        ({"monotonic_cst": {"f2": 1}}, {"f2": pd.Categorical(y)}, "monotonic_cst .* feature 'f2'"),
+        ({"categorical_features": None}, {"f2": pd.Categorical(y)}, "leaves out column 'f2'"),
+        ({"feature_costs": [1, 1, -1, *[0] * (X.shape[1] - 3)]}, {}, "-1 for feature 'f2'"),
+    ):
+        model = make(HistGBRTRegressor, split_search=split_search, **parameters)
+        with pytest.raises(ValueError, match=message):
+            model.fit(frame.assign(**columns), y)
+    model = make(HistGBRTRegressor).fit(frame.assign(f2=pd.Categorical(y)), y)
+    with (
+        pytest.warns(UserWarning, match="X does not have valid feature names"),
+        pytest.raises(ValueError, match="column 'f2' was a category column"),
+    ):
+        model.predict(X)
+
+
 @each
 def test_in_pipelines_with_set_output(cls, rows):
     X, y, qid = rows

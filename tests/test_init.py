@@ -421,7 +421,7 @@ def test_categories_that_only_the_init_has_seen_stay_what_they_are(cls, kind, ro
     for seen in (X[some], X[some].assign(place=lambda seen: seen["place"].cat.remove_unused_categories())):
         model = make(cls, init).fit(seen, labels[some], qid=qid[some])
         np.testing.assert_allclose(model.predict(X, n_trees=0), init.predict(X), rtol=1e-12)
-    with pytest.raises(ValueError, match="column 0 has the levels None"):
+    with pytest.raises(ValueError, match="column 'place' has the levels None"):
         make(cls, init).fit(X.assign(place=X["place"].cat.codes), labels, qid=qid)
 
 
@@ -480,7 +480,7 @@ def test_columns_have_to_be_the_same(rows):
         (EnsembleRanker(by_code, feature_names=names, category_levels={1: ("b", "r")}), r"\('b', 'r'\)"),
         (EnsembleRanker(by_category, feature_names=names), "None"),
     ):
-        with pytest.raises(ValueError, match=rf"column 1 has the levels \('b', .* fitted with {known}"):
+        with pytest.raises(ValueError, match=rf"column 'colour' has .*\('b', .* fitted with {known}"):
             make(init=init).fit(frame, y, qid=qid)
 
 

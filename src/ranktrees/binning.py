@@ -146,6 +146,7 @@ class BinMapper:
         categorical=None,
         n_threads=1,
         communicator=ALONE,
+        names=(),
     ):
         r"""Find the cuts of every feature.
 
@@ -191,6 +192,8 @@ class BinMapper:
             The ranks whose rows these are together. Each passes its own `X`, `weights` and `order`: dense or
             sparse, of no rows too, float32 or float64 (values are compared as they are, in double precision).
             Where some pass weights, the rows of others weigh 1.
+        names : sequence of str, default=()
+            What messages call the features; without names they are counted.
 
         Returns
         -------
@@ -234,7 +237,7 @@ class BinMapper:
         weights = None if weights is None else _check_weights(weights, rows.n)
         blocks, weights = _agree(rows, n_features, weights, n_threads, communicator)
 
-        found = {}
+        found, names = {}, names or range(n_features)
         for (first, last), columns in zip(
             pairwise(blocks), rows.columns(blocks, weights, n_threads), strict=True
         ):
@@ -248,15 +251,15 @@ class BinMapper:
             known = categorical[feature]
             if known and n_edges > MOST_BINS:
                 raise ValueError(
-                    f"categorical feature {feature} has {n_edges} distinct values; at most "
+                    f"categorical feature {names[feature]!r} has {n_edges} distinct values; at most "
                     f"{MOST_BINS} can be told apart. Merge rare categories, or do not declare it "
                     "categorical."
                 )
             if known and not np.isfinite(edges).all():
                 raise ValueError(
-                    f"categorical feature {feature} of X holds {edges[~np.isfinite(edges)][0]:g}; expected "
-                    "finite numbers: give that category one, make it NaN where it is missing, or leave the "
-                    "feature out of categorical_features."
+                    f"categorical feature {names[feature]!r} of X holds {edges[~np.isfinite(edges)][0]:g}; "
+                    "expected finite numbers: give that category one, make it NaN where it is missing, or "
+                    "leave the feature out of categorical_features."
                 )
             cuts.append(edges[:0] if known else edges)
             categories.append(edges if known else None)

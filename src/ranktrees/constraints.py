@@ -145,7 +145,7 @@ def categorical_mask(categorical_features, estimator):
     if isinstance(categorical_features, str) and categorical_features == "from_dtype":
         return mask if mask.any() else None
     if categorical_features is None:
-        _refuse_unnamed(mask, np.zeros(n_features, bool))
+        _refuse_unnamed(mask, np.zeros(n_features, bool), estimator)
         return None
     wanted = np.asarray(categorical_features)
     chosen = np.zeros(n_features, bool)
@@ -159,14 +159,15 @@ def categorical_mask(categorical_features, estimator):
     else:
         names = names_of(estimator)
         chosen[[index_of(key, names, n_features, "categorical_features") for key in wanted.tolist()]] = True
-    _refuse_unnamed(mask, chosen)
+    _refuse_unnamed(mask, chosen, estimator)
     return chosen if chosen.any() else None
 
 
-def _refuse_unnamed(by_dtype, chosen):
+def _refuse_unnamed(by_dtype, chosen, estimator):
     if (by_dtype & ~chosen).any():
+        names = names_of(estimator) or range(len(chosen))
         raise ValueError(
-            f"categorical_features leaves out column {np.flatnonzero(by_dtype & ~chosen)[0]} of X, whose "
+            f"categorical_features leaves out column {names[np.argmax(by_dtype & ~chosen)]!r} of X, whose "
             'dtype is categorical; use "from_dtype", name the column, or turn it into numbers.'
         )
 
@@ -225,9 +226,11 @@ def monotone_signs(monotonic_cst, estimator, is_categorical):
             f"monotonic_cst has {len(signs)} signs, but X has {n_features} features; pass one of -1, 0, 1 "
             "for each, or a dict from names or indices."
         )
-    if (signs[is_categorical.astype(bool)] != 0).any():
+    if (orders := (signs != 0) & is_categorical.astype(bool)).any():
+        names = names_of(estimator) or range(n_features)
         raise ValueError(
-            "monotonic_cst constrains a categorical feature; categories have no order: give them 0."
+            f"monotonic_cst has a sign for the categorical feature {names[np.argmax(orders)]!r}; expected 0, "
+            "as categories have no order."
         )
     return signs if signs.any() else None
 

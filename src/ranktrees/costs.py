@@ -83,7 +83,8 @@ class FeatureCosts:
                     f"feature_costs has shape {given.shape}, but X has {n_features} features; pass one cost "
                     "for each, or a dict from names or indices, without those that cost nothing."
                 )
-            costs = np.array([_cost(cost, feature) for feature, cost in enumerate(given.tolist())])
+            called = map(repr, names or range(n_features))
+            costs = np.array([_cost(*each) for each in zip(given.tolist(), called, strict=True)])
         groups = np.arange(n_features)
         entries = []
         for members in () if feature_groups is None else feature_groups:

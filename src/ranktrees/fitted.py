@@ -510,10 +510,11 @@ def respelt(model, levels, known=None):
             continue
         by_cut = ((nodes["feature"] == feature) & (nodes["categories"] < 0)).any()
         if by_cut or feature not in known or feature not in levels:
+            names = names_of(model) or range(ensemble.n_features)
             raise ValueError(
-                f"column {feature} has the levels {levels.get(feature)}, but {type(model).__name__} was "
-                f"fitted with {known.get(feature)}, and its trees ask for codes of those; expected the same "
-                "levels, or splits by category: fit it to the same rows."
+                f"column {names[feature]!r} has the levels {levels.get(feature)}, but {type(model).__name__} "
+                f"was fitted with {known.get(feature)}, and its trees ask for codes of those; expected the "
+                "same levels, or splits by category: fit it to the same rows."
             )
         places = dict(zip(levels[feature], range(len(levels[feature])), strict=True))
         codes = spelt[feature].astype(int)

@@ -154,8 +154,9 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
                 f'max_bins at {MOST_BINS}, or use split_search="full".'
             )
         categorical, ranks = categorical_mask(self.categorical_features, self), data.share.communicator
+        names = names_of(self)
         if self.split_search == "streaming":
-            return mapper_of_values(data.X, data.order, data.weights, categorical, n_threads, ranks)
+            return mapper_of_values(data.X, data.order, data.weights, categorical, n_threads, ranks, names)
         mapper = BinMapper.fit(
             data.X,
             max_bins=None if exact else self.max_bins,
@@ -164,6 +165,7 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
             categorical=categorical,
             n_threads=n_threads,
             communicator=ranks,
+            names=names,
         )
         return mapper, mapper.encode(data.X, data.order, n_threads)
 

@@ -225,12 +225,12 @@ class StreamingHistogram:
         return values
 
 
-def mapper_of_values(X, order, weights, categorical, n_threads, communicator=ALONE):
+def mapper_of_values(X, order, weights, categorical, n_threads, communicator=ALONE, names=()):
     """A code for each distinct value of a feature.
 
     Parameters
     ----------
-    X, order, weights, categorical, n_threads, communicator
+    X, order, weights, categorical, n_threads, communicator, names
         As for `BinMapper.fit`.
 
     Returns
@@ -244,18 +244,24 @@ def mapper_of_values(X, order, weights, categorical, n_threads, communicator=ALO
     ValueError
         If a feature has infinite values, or values whose difference is infinite.
     """
-    mapper, codes = _own_values(X, order, weights, categorical, n_threads)
+    mapper, codes = _own_values(X, order, weights, categorical, n_threads, names)
     if not communicator.alone:
         mapper = RankMapper.among(communicator, mapper)
         codes = mapper.encode(X, order, n_threads)
-    for feature, values in enumerate(known_values(mapper)):
-        check_spread(f"feature {feature} of X", values)
+    for name, values in zip(names or range(X.shape[1]), known_values(mapper), strict=True):
+        check_spread(f"feature {name!r} of X", values)
     return mapper, codes
 
 
-def _own_values(X, order, weights, categorical, n_threads):
+def _own_values(X, order, weights, categorical, n_threads, names=()):
     mapper = BinMapper.fit(
-        X, max_bins=None, weights=weights, order=order, categorical=categorical, n_threads=n_threads
+        X,
+        max_bins=None,
+        weights=weights,
+        order=order,
+        categorical=categorical,
+        n_threads=n_threads,
+        names=names,
     )
     codes = mapper.encode(X, order, n_threads)
     mapper.values = values_of_codes(X, order, weights, codes, mapper)

@@ -200,10 +200,11 @@ def _read_batches(estimator, batches: Batches, others: dict, name: str, reset: b
         own_name = name + of_batch
         check_columns(columns, batch.X, reset=reset and number == 0, name=own_name)
         if levels := category_columns(batch.X):
+            names = [column for column, _ in frame_columns(batch.X) or []]
             raise ValueError(
-                f"column {min(levels)} of {own_name} is a category column, of which batches cannot tell all "
-                "levels; expected numbers: pass codes that all batches share, and name the column in "
-                "categorical_features."
+                f"column {names[min(levels)]!r} of {own_name} is a category column, of which batches cannot "
+                "tell all levels; expected numbers: pass codes that all batches share, and name the column "
+                "in categorical_features."
             )
         part, _ = rows_of(batch.X, {}, estimator, own_name)
         n_rows = part.shape[0]

@@ -234,9 +234,10 @@ def rows_of(
         rows = _read_array(X, name)
         _require_size(rows.shape, estimator, name, X)
     if levels:
+        known = getattr(estimator, "feature_names_in_", range(max(levels) + 1))
         raise ValueError(
-            f"{name} is {as_seen(X)}; expected a data frame, since column {min(levels)} was a category "
-            "column in fit: pass a frame with the columns of fit."
+            f"{name} is {as_seen(X)}; expected a data frame, since column {known[min(levels)]!r} was a "
+            "category column in fit: pass a frame with the columns of fit."
         )
     return rows, {}
 
