@@ -45,6 +45,7 @@ from ranktrees import (
     query_scorer,
     score_curves,
 )
+from ranktrees.parameters import THEIRS
 from ranktrees.sampling import Bootstrap, hold_out
 from ranktrees.validation import check_fit
 
@@ -183,14 +184,22 @@ def test_repr_html(cls, rows):
 @each
 def test_unknown_names_raise(cls, rows):
     X, y, qid = rows
-    with pytest.raises(TypeError, match="n_treez"):
+    with pytest.raises(TypeError, match=rf"{cls.__name__} got .*'n_treez'; .* get_params"):
         cls(n_treez=5)
+    with pytest.raises(TypeError, match=f"'num_boost_round'; expected {number_of_trees(cls)}, "):
+        cls(num_boost_round=5)
+    with pytest.raises(TypeError, match=r"'max_leafnodes'; .* nearest are .*'max_leaf_nodes'"):
+        cls(max_leafnodes=5)
     with pytest.raises(ValueError, match="n_treez"):
         cls().set_params(n_treez=5)
     with pytest.raises(TypeError, match="sample_weigth"):
         cls().fit(X, y, qid=qid, sample_weigth=y)
     with pytest.raises(ValueError, match=number_of_trees(cls)):
         make(cls, n_trees=0).fit(X, y, qid=qid)
+
+
+def test_names_of_others_are_translated_to_parameters():
+    assert THEIRS.keys() <= set().union(*(cls().get_params() for cls in ESTIMATORS))
 
 
 @each

@@ -1,6 +1,6 @@
 """The estimators of trees: their parameters, and what is special to each; thin."""
 
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from numbers import Integral, Real
 from typing import Any
 
@@ -29,6 +29,7 @@ from ranktrees.forest import grow_forest
 from ranktrees.measures import Measure, as_measure
 from ranktrees.objectives import BY_NAME, Objective, as_objective
 from ranktrees.parallel import effective_n_threads
+from ranktrees.parameters import with_parameters
 from ranktrees.ranks import fit_on_ranks, trained_together
 from ranktrees.sampling import Bootstrap
 from ranktrees.sharing import gathered
@@ -74,7 +75,7 @@ def _parameters_of(loss):
     return {parameter.name for parameter in fields(BY_NAME[loss])} if isinstance(loss, str) else set()
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
+@with_parameters
 class HistGBRTRegressor(BoostedTrees, RegressorMixin, BaseEstimator):
     r"""Gradient boosted regression trees on histograms.
 
@@ -249,7 +250,7 @@ class HistGBRTRegressor(BoostedTrees, RegressorMixin, BaseEstimator):
         return self._objective().inverse_link(scores)
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
+@with_parameters
 class HistGBRTClassifier(BoostedTrees, ClassifierMixin, BaseEstimator):
     r"""Gradient boosted trees on histograms that tell two classes apart.
 
@@ -519,7 +520,7 @@ class HistGBRTClassifier(BoostedTrees, ClassifierMixin, BaseEstimator):
         return self.classes_[(scores > 0).astype(np.intp)]
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
+@with_parameters
 class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
     r"""Boosted trees that raise a ranking measure: LambdaMART.
 
@@ -1077,7 +1078,7 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
         return optimal
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
+@with_parameters
 class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
     """A random forest of regression trees, for ranking by expected label.
 

@@ -1,7 +1,7 @@
 """What a fitted estimator of trees does: predict, rank, score; and ensembles as an estimator."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import islice
 from numbers import Integral
 from typing import Any
@@ -21,6 +21,7 @@ from ranktrees.early_exit import predict as predict_with_exits
 from ranktrees.ensemble import Ensemble
 from ranktrees.measures import Measure, as_measure
 from ranktrees.parallel import effective_n_threads
+from ranktrees.parameters import with_parameters
 from ranktrees.validation import (
     check_columns,
     check_rows,
@@ -533,7 +534,7 @@ def _whole_ensemble(model):
     return model.ensemble_
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
+@with_parameters
 class EnsembleRanker(FittedTrees, RegressorMixin, BaseEstimator):
     r"""An ensemble as an estimator: trees that are there already predict, rank and score.
 

@@ -1,7 +1,7 @@
 """How estimators of trees are fitted: what boosting and forests share, and boosting from any start.
 
-A parameter is written once, as a field of the class that has it, from which `dataclasses` makes ``__init__``;
-classes derived from it say only what they change.
+A parameter is written once, as a field of the class that has it; classes derived from it say only what they
+change.
 """
 
 import copy
@@ -46,6 +46,7 @@ from ranktrees.meta import asked_of_folds, scores_by
 from ranktrees.model_selection import fitted_clone, folds_of_rows, said_out_of_fold
 from ranktrees.objectives import Objective
 from ranktrees.parallel import effective_n_threads, threads_for
+from ranktrees.parameters import with_parameters
 from ranktrees.ranks import fit_on_ranks, refuse_disagreement, refuse_feedback, trained_together
 from ranktrees.refitting import refit_leaves
 from ranktrees.sampling import RowSampler, hold_out
@@ -120,7 +121,7 @@ BOOSTING_CONSTRAINTS = {
 }
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
+@with_parameters
 class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
     """What the estimators that grow trees share."""
 
@@ -402,7 +403,7 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
         return refitted
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
+@with_parameters
 class BoostedTrees(TreeEnsembleEstimator):
     """Boosting: what the regressor, the classifier and the ranker share."""
 

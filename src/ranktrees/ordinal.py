@@ -16,7 +16,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from numbers import Integral, Real
 from typing import Any
 
@@ -39,6 +39,7 @@ from ranktrees.estimators import LambdaMARTRanker
 from ranktrees.fitted import EnsembleRanker, tags_of
 from ranktrees.measures import Measure, exp2_gains
 from ranktrees.meta import ScoredByMeasure
+from ranktrees.parameters import with_parameters
 from ranktrees.sampling import hold_out
 from ranktrees.validation import check_columns, check_fit, qid_of, unchanged_on_failure
 
@@ -60,7 +61,7 @@ NO_PROBABILITIES = {
 }
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
+@with_parameters
 class OrdinalRanker(ScoredByMeasure, MetaEstimatorMixin, RegressorMixin, BaseEstimator):
     r"""Ordinal classification as a way to rank (McRank): how likely is each grade?
 
