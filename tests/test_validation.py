@@ -2,6 +2,7 @@
 
 import pickle
 import warnings
+from datetime import date, timedelta
 from itertools import pairwise
 
 import numpy as np
@@ -722,7 +723,15 @@ def test_categories_of_numbers_and_of_mixed_kinds():
 
 @pytest.mark.parametrize(
     ("levels", "others"),
-    [(["en", "fr"], [0, 1]), (["en", "fr"], ["fr", 1.0]), ([10, 20], ["10", "20"]), ([10, 20], [b"10", 10])],
+    [
+        (["en", "fr"], [0, 1]),
+        (["en", "fr"], ["fr", 1.0]),
+        ([10, 20], ["10", "20"]),
+        ([10, 20], [b"10", 10]),
+        ([pd.Timestamp(2024, 1, 1)] * 2, [date(2024, 1, 1)] * 2),
+        ([date(2024, 1, 1)] * 2, [pd.Timestamp(2024, 1, 1)] * 2),
+        ([pd.Timedelta(1, "D")] * 2, [pd.Timestamp(2024, 1, 1)] * 2),
+    ],
 )
 def test_categories_of_another_kind_are_no_missing_values(levels, others):
     ranker = Ranker()
@@ -737,11 +746,12 @@ def test_categories_of_another_kind_are_no_missing_values(levels, others):
 
 def test_an_unseen_category_of_the_same_kind_is_missing():
     ranker, days = Ranker(), pd.to_datetime(["2024-01-01", "2024-01-02"])
-    levels = {"n": [1, 2], "b": [True, True], "s": ["u", "v"], "d": days}
+    levels = {"n": [1, 2], "b": [True, True], "s": ["u", "v"], "d": days, "t": days - days[0]}
     check_rows(ranker, pd.DataFrame(levels).astype("category"), reset=True)
     others = {"n": [2.0, True], "b": [1, 0], "s": ["w", None], "d": [days[0].to_pydatetime(), pd.NaT]}
-    rows = check_rows(ranker, pd.DataFrame(others).astype({"d": object}), reset=False)
-    assert_array_equal(rows, [[1, 0, np.nan, 0], [0, np.nan, np.nan, np.nan]])
+    others["t"] = [timedelta(9), timedelta(1)]
+    rows = check_rows(ranker, pd.DataFrame(others).astype({"d": object, "t": object}), reset=False)
+    assert_array_equal(rows, [[1, 0, np.nan, 0, np.nan], [0, np.nan, np.nan, np.nan, 1]])
 
 
 def test_a_category_column_without_values_takes_any():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import date, datetime, timedelta
 from numbers import Number
 from typing import Any
 
@@ -90,8 +90,16 @@ def kind_of(level) -> str:
     --------
     >>> kind_of("uk"), kind_of(3), kind_of(True)
     ('str', 'number', 'number')
+    >>> kind_of(date(2024, 1, 1)), kind_of(datetime(2024, 1, 1))
+    ('date', 'datetime')
     """
-    kinds: dict[str, Any] = {"number": (Number, np.bool_), "str": str, "date": date}
+    kinds: dict[str, Any] = {
+        "number": (Number, np.bool_),
+        "str": str,
+        "datetime": datetime,  # which is a date, too, but equals none
+        "date": date,
+        "timedelta": timedelta,
+    }
     return next((kind for kind, types in kinds.items() if isinstance(level, types)), type(level).__name__)
 
 

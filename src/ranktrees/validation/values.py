@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+from datetime import date, timedelta
 
 import numpy as np
 import sklearn
@@ -121,7 +122,7 @@ def is_number(value) -> bool:
 
 def as_seen(value) -> str:
     """How a message shows a value: short."""
-    if isinstance(value, (str, bytes, numbers.Number, np.generic, np.dtype, type(None))):
+    if isinstance(value, (str, bytes, numbers.Number, date, timedelta, np.generic, np.dtype, type(None))):
         return repr(value.item() if isinstance(value, np.generic) else value)[:60]
     shape = getattr(value, "shape", None)
     kind = type(value).__name__
