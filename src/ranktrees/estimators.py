@@ -164,7 +164,8 @@ class HistGBRTRegressor(BoostedTrees, RegressorMixin, BaseEstimator):
     scoring : str, Measure or callable, default="loss"
         What early stopping follows: "loss" or a measure such as "ndcg@10".
     validation_fraction : float, default=0.1
-        Share of the queries to hold out, whole; of the rows where there are no queries.
+        With ``early_stopping=True``, where no validation rows are given: share of the queries to hold out,
+        whole; of the rows where there are no queries. Nothing is held out otherwise.
     n_iter_no_change : int, default=10
         Rounds without a better validation score before training stops.
     tol : float, default=1e-7
@@ -337,7 +338,8 @@ class HistGBRTClassifier(BoostedTrees, ClassifierMixin, BaseEstimator):
     scoring : str, Measure or callable, default="loss"
         What early stopping follows: "loss" or a measure such as "ndcg@10".
     validation_fraction : float, default=0.1
-        Share of the queries to hold out, whole; of the rows where there are no queries.
+        With ``early_stopping=True``, where no validation rows are given: share of the queries to hold out,
+        whole; of the rows where there are no queries. Nothing is held out otherwise.
     n_iter_no_change : int, default=10
         Rounds without a better validation score before training stops.
     tol : float, default=1e-7
@@ -567,8 +569,8 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
     n_orders : int, default=1
         With ``noise``: how many such orders a round takes the mean of.
     bias_norm : float, default=0.25
-        Where ``position`` is given: the larger, the nearer to 1 are the propensities that are found,
-        p of `objectives.LambdaMART`.
+        Where ``position`` is given, and no ``propensities``: the larger, the nearer to 1 are those that are
+        found, p of `objectives.LambdaMART`.
     propensities : array-like of shape (n_positions,), default=None
         Where ``position`` is given: how often each position is looked at, from the first on, if it is known;
         only ratios matter. None: they are found beside the trees.
@@ -645,7 +647,8 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
     scoring : str, Measure, callable or None, default=None
         What early stopping follows: None is ``measure``, "loss" the loss.
     validation_fraction : float, default=0.1
-        Share of the queries to hold out, whole.
+        With ``early_stopping=True``, where no validation rows are given: share of the queries to hold out,
+        whole. Nothing is held out otherwise.
     n_iter_no_change : int, default=50
         Rounds without a better validation score before training stops.
     tol : float, default=0.0
