@@ -40,6 +40,7 @@ from ranktrees import (
     HistGBRTRegressor,
     LambdaMARTRanker,
     MissingQueryWarning,
+    OrdinalRanker,
     RandomForestRanker,
     as_measure,
     query_scorer,
@@ -196,6 +197,13 @@ def test_unknown_names_raise(cls, rows):
         cls().fit(X, y, qid=qid, sample_weigth=y)
     with pytest.raises(ValueError, match=number_of_trees(cls)):
         make(cls, n_trees=0).fit(X, y, qid=qid)
+
+
+def test_an_unknown_measure_is_refused_in_fit(rows):
+    X, y, qid = rows
+    for model in (*(make(cls) for cls in ESTIMATORS), OrdinalRanker(Ridge())):
+        with pytest.raises(ValueError, match="unknown measure 'ndgc'"):
+            model.set_params(measure="ndgc").fit(X, y, qid=qid)
 
 
 def test_names_of_others_are_translated_to_parameters():

@@ -55,6 +55,10 @@ class FittedTrees:
         tags.target_tags.positive_only = self._is_ranker
         return tags
 
+    def _validate_params(self):
+        super()._validate_params()
+        self._measure()  # an unknown one is refused before trees are grown, rather than in score
+
     def _scores(self, X, rows, n_trees=None):
         ensemble = self.ensemble_
         if n_trees is not None:

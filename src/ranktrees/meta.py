@@ -11,6 +11,10 @@ from ranktrees.validation import check_score
 class ScoredByMeasure:
     """A ranker whose ``predict`` scores rows, and whose ``measure`` tells how well."""
 
+    def _validate_params(self):
+        super()._validate_params()
+        as_measure(self.measure)  # an unknown one is refused in fit, rather than in score
+
     def score(self, X, y, sample_weight=None, *, qid=None, groups=None):
         """The mean of `measure` over the queries.
 
