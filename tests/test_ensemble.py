@@ -6,6 +6,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
+from sklearn.linear_model import Ridge
 
 from ranktrees._core.dtypes import NODE
 from ranktrees._core.scoring import find_fault
@@ -221,6 +222,8 @@ def test_joined_refuses_what_does_not_fit():
     ):
         with pytest.raises(ValueError, match=message), np.errstate(over="ignore"):
             Ensemble.joined(ensembles, weights)
+    with pytest.raises(TypeError, match=r"ensembles has a Ridge; expected ensembles: .*ensemble_"):
+        Ensemble.joined([one, Ridge()])
 
 
 def test_feature_importances():

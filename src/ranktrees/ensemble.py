@@ -502,6 +502,8 @@ class Ensemble:
 
         Raises
         ------
+        TypeError
+            If one is no ensemble.
         ValueError
             If there are no ensembles, ``n_features`` differ, ``weights`` are not one finite number for each,
             or a feature would get more than 256 categories.
@@ -515,6 +517,11 @@ class Ensemble:
         """
         if not len(ensembles):
             raise ValueError("ensembles is empty, expected at least one ensemble")
+        if wrong := [each for each in ensembles if not isinstance(each, Ensemble)]:
+            raise TypeError(
+                f"ensembles has a {type(wrong[0]).__name__}; expected ensembles: of fitted estimators of "
+                "trees pass their ensemble_."
+            )
         weights = np.ones(len(ensembles)) if weights is None else np.asarray(weights, np.float64)
         if weights.shape != (len(ensembles),) or not np.isfinite(weights).all():
             raise ValueError(
