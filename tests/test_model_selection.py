@@ -173,7 +173,7 @@ def test_shuffling_follows_the_random_state():
 @pytest.mark.parametrize(
     ("splitter", "qid", "parts"),
     [
-        (QueryKFold(), None, ["QueryKFold found no query ids", "groups=", "level named 'qid'"]),
+        (QueryKFold(), None, ["QueryKFold found no query ids", "groups=", "level named 'qid', which models"]),
         (QueryShuffleSplit(), None, ["QueryShuffleSplit found no query ids"]),
         (QueryKFold(3), [1, 1, 2, 2], ["n_splits=3", "number of queries, 2"]),
         (QueryKFold(1), [1, 1, 2, 2], ["n_splits=1", ">= 2"]),

@@ -494,7 +494,7 @@ def _queries(splitter, X, y, groups, qid) -> tuple[np.ndarray, np.ndarray]:
 def _no_ids(who: str, argument: str) -> str:
     return (
         f"{who} found no query ids; expected one id per row: pass {argument}, or a pandas y (or X) whose "
-        "index has a level named 'qid'."
+        "index has a level named 'qid', which models that are fitted to folds see, too."
     )
 
 
