@@ -1072,6 +1072,7 @@ def test_score_needs_ids_if_fit_had_some():
     ranker = Ranker()
     check_fit(ranker, some_rows(), LABELS, qid=QID)
     refused(lambda: check_score(ranker, X_VAL, Y_VAL), "score needs qid=", "Ranker", "6 rows")
+    refused(lambda: check_score(ranker, X_VAL, Y_VAL, Y_VAL + 1), "y is sample_weight", "score(X, y, qid=")
     for source in ({"qid": QID_VAL}, {"groups": QID_VAL}, {"y": Y_INDEXED}):
         data = check_score(ranker, **({"X": X_VAL, "y": Y_VAL} | source))
         assert_array_equal(data.offsets, [0, 3, 6])

@@ -370,11 +370,14 @@ _PASS_IDS = (
 _ONE_QUERY = "a qid of all zeros says that one query is meant"
 
 
-def _where_ids_may_be(X, sample_weight) -> str:
-    """What a fit without query ids was given that looks as if it were them."""
+def _where_ids_may_be(X, sample_weight, method="fit") -> str:
+    """What a method without query ids was given that looks as if it were them."""
     hint = ""
     if sample_weight is not None:
-        hint += " What comes after y is sample_weight: ids are only taken by name, as in fit(X, y, qid=ids)."
+        hint += (
+            " What comes after y is sample_weight: ids are only taken by name, as in "
+            f"{method}(X, y, qid=ids)."
+        )
     columns = [column for column, _ in frame_columns(X) or []]
     if "qid" in columns:
         hint += " The column 'qid' of X is a feature like the others: pass qid=X['qid'], and X without it."
@@ -562,6 +565,7 @@ def check_score(
         raise ValueError(
             f"{method} needs qid=: {type(estimator).__name__} ranks the rows of queries, and without ids all "
             f"{data.n_rows} rows would be taken for one query. {_PASS_IDS}; {_ONE_QUERY}."
+            + _where_ids_may_be(X, sample_weight, method)
         )
     return data
 
