@@ -147,7 +147,7 @@ EACH_WIDTH(int64_t, mark_loud, (const int64_t *RESTRICT sums, uint64_t *RESTRICT
     return n_loud;
 }
 
-/* Which of them do not round to nothing; their number. */
+/* Which of them are not quiet: something is left of these. Their number. */
 static inline int64_t find_loud(int64_t n, int64_t first, const uint32_t *rows, const unrounded *of, uint64_t *loud) {
     int64_t sums[ROWS_TOGETHER] = {0}, n_loud = 0;
     for (int64_t i = 0; i < n; i += ROWS_TOGETHER) {

@@ -89,21 +89,21 @@ def round_rows(
     uint64_t seed,
     uint64_t stream,
     const int64_t[::1] numbers,    # IN   of the rows, or None: 0, 1, ...
-    uint64_t[::1] loud,            # OUT  a bit for each row of the tree; None sets no rows apart
-    uint32_t[::1] order,           # OUT  the rows of the tree, those apart behind the others
+    uint64_t[::1] loud,            # OUT  a bit for each row of the tree; None sets none apart
+    uint32_t[::1] order,           # OUT  the rows of the tree, the quiet ones behind the others
     int64_t[::1] sums,             # OUT  of the others, side by side with them
     int n_threads,
 ):
     """Each row's gradient and hessian in one integer.
 
-    Rows of which nothing is left are set apart, unless they are few. Both parts stay in order.
+    Quiet rows, of which nothing is left, are set apart, unless they are few. Both parts stay in order.
 
     Returns
     -------
     gradient, hessian : int
         Their total.
     n_loud : int
-        The number of rows that are not set apart.
+        The number of rows but for quiet ones set apart.
     """
     cdef int64_t n = order.shape[0], n_chunks = (n + ROWS_TOGETHER - 1) // ROWS_TOGETHER
     cdef int64_t n_stretches = min(n_threads, MOST_STRETCHES), s, total = 0, all_rows = 0

@@ -580,9 +580,9 @@ cdef class Finder:
     ):
         """A new tree: how its sums are to be read, and what its splits must satisfy.
 
-        Where rows that round to nothing are set ``apart``, splits are searched among the others, and the
-        rows of a child are counted then. Where rows are ``sampled``, what few of them tell is chance: a child
-        needs half the hessian that ``min_samples_leaf`` rows have on average.
+        Where quiet rows are set ``apart``, splits are searched among the others, and the rows of a child are
+        counted then. Where rows are ``sampled``, what few of them tell is chance: a child needs half the
+        hessian that ``min_samples_leaf`` rows have on average.
         """
         self.bits, self.same, self.apart, self.sampled = bits, same, apart and not same, sampled
         self.rules.l2 = l2
@@ -946,7 +946,7 @@ cdef class Finder:
 
     cdef bint is_confirmed(self, const Leaf* leaf) noexcept nogil:
         cdef int64_t n_left
-        if self.rules.min_samples_leaf <= 1.0:  # both children have rows that were not set apart
+        if self.rules.min_samples_leaf <= 1.0:  # both children have rows that are not quiet
             return True
         n_left = self.n_left_of(leaf)
         return min(n_left, leaf.total.count - n_left) >= self.rules.min_samples_leaf
@@ -954,8 +954,8 @@ cdef class Finder:
     cdef int64_t n_left_of(self, const Leaf* leaf) noexcept nogil:
         """How many rows of this rank go left.
 
-        Rows without a value that were set apart go right, if no others told where they belong and they are
-        not kept to the left.
+        Quiet rows without a value go right, if no others told where they belong and they are not kept to the
+        left.
         """
         cdef int64_t f = leaf.split.feature
         cdef int32_t also = -1
@@ -1163,7 +1163,7 @@ cdef class Finder:
     ) noexcept nogil:
         """Find the best split in some features, rising, from the leaf's rows.
 
-        If not ``exact``, rows set apart are left out, and the number of rows in a child does not matter.
+        If not ``exact``, quiet rows are left out, and the number of rows in a child does not matter.
         """
         cdef int64_t n_rows = leaf.total.count if exact else leaf.stop - leaf.start, step, first = 0
         cdef double price

@@ -36,12 +36,12 @@ class RoundedRows:
     Attributes
     ----------
     order : ndarray of uint32, shape (n_rows,)
-        The rows of the tree; of fewer rows, the first of them. They rise, but for those set apart, which come
-        last and rise, too.
+        The rows of the tree; of fewer rows, the first of them. They rise, but for quiet ones set apart, which
+        come last and rise, too.
     sums : ndarray of int64, shape (n_rows,)
-        In this order. Of rows set apart there are none: that memory is never touched.
+        In this order. Of quiet rows set apart there are none: that memory is never touched.
     n_loud : int
-        The number of this rank's rows that are not set apart.
+        The number of this rank's rows but for quiet ones set apart.
     bits : int
         Of the hessian, the lower part.
     same : bool
@@ -88,8 +88,8 @@ class RoundedRows:
         key : (int, int), default=(0, 0)
             Of these draws: the fit's seed, and a stream of the round.
         apart : bool, default=False
-            Whether rows that round to nothing are set apart: they tell nothing of where to split. Where they
-            are few it does not pay, and all stay together.
+            Whether quiet rows, of which nothing is left, are set apart: they tell nothing of where to split.
+            Where they are few it does not pay, and all stay together.
 
         Raises
         ------

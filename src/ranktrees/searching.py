@@ -81,8 +81,8 @@ class Search:
         self.plain = constraints.missing == "learned" and prices.all_free
         self.finder = self.make_finder(mapper, packing, prices, order, sums)
         self.lines, self.lanes = np.empty((0, 0), np.int64), 1
-        # Rows that round to nothing are set apart and only counted; but the mean of a category tells of them,
-        # and of two splits that are judged together the second could turn out too small.
+        # Quiet rows, of which nothing is left, are set apart and only counted; but the mean of a category
+        # tells of them, and of two splits that are judged together the second could turn out too small.
         self.sets_apart = (
             constraints.missing != "three_way" and not mapper.is_categorical[constraints.usable].any()
         )
@@ -120,7 +120,7 @@ class Search:
         key : (int, int)
             Of the random draws of features: the fit's seed, and a stream of the tree.
         some_apart : bool
-            Whether rows were set apart.
+            Whether quiet rows were set apart.
         """
         self.rows, self.key = rows, key
         l2, min_gain, min_samples_leaf, min_hessian = rules
@@ -166,7 +166,7 @@ class Search:
         """These leaves will not be split."""
 
     def n_rows(self, ids):
-        """How many rows leaves have together, without those set apart."""
+        """How many rows leaves have together, without the quiet ones."""
         return sum(int(self.stops[i] - self.starts[i]) for i in ids)
 
     def find_directly(self, ids):
