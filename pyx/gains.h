@@ -1,4 +1,4 @@
-/* What the two children of each candidate split score together; see splitting.pyx.
+/* What the two children of each candidate split score together; see scanning.pxd.
  *
  * Sums are whole numbers held in doubles: gradients and hessians in integer steps, counts of rows. */
 #ifndef RANKTREES_GAINS_H

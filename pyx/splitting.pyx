@@ -1,13 +1,17 @@
 """Histograms to the best split of each leaf.
 
-    gain = G_left^2 / (H_left + l2) + G_right^2 / (H_right + l2) - G^2 / (H + l2)
+    lines of all bins    find; of some features only, find_loosely and choose_among
+    coarse lines         rank picks the few features that seem best, refine searches their bins from the rows
+    rows                 find_directly; find_drawn, where each leaf draws its features
+    again                verify and search_again, where what was found without counting rows leaves too few
 
-computed once per candidate from exact integer sums. Candidates are the codes whose sums are not zero, in
-rising order; equal gains go to the lower feature, then to the lower code. Rows without a value are
-tried on both sides where a leaf has some, and follow the larger child where it has none; or they are kept
-to one side; or they part from the others first, and the two splits are judged together. A feature may have a
-price, which its best gain is lowered by before features are compared.
+All of them scan one feature after the other; what its bins tell is in scanning.pxd. Equal gains go to the
+lower feature, then to the lower code. A feature may have a price, which its best gain is lowered by before
+features are compared. Rows without a value may part from the others first; the two splits are then judged
+together.
 """
+cimport cython
+
 import numpy as np
 
 from ranktrees._core.dtypes import BIN, SPLIT
@@ -17,9 +21,13 @@ from libc.math cimport INFINITY, fabs
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
-from gains cimport Rules, Sums, hessian_of_rows, least_score, own_score_of, score_children
+from gains cimport Rules, Sums, hessian_of_rows, least_score, own_score_of
 from records cimport (
     Bin, Leaf, Split, best_value, bytes_of, chunk_of, portable_key, shares_of_each, worth_threads,
+)
+from scanning cimport (
+    CELLS, Case, Prefix, accumulate, accumulate_touched, append, close, first_side, keep_last, minus, n_cuts,
+    scan_categories, scan_side, scan_values, scan_whether, score_at, stop_of_sides, sums_of,
 )
 
 cdef extern from "bins.h" nogil:
@@ -119,7 +127,6 @@ cdef extern from "cells.h" nogil:
     ) noexcept
 
 cdef enum:
-    CELLS = 256  # bins of one feature, where codes are bytes; otherwise candidates that are scored together
     GROUP = 128  # features whose bins are scanned together, at most
     COLUMNS = 8  # of them, those that are filled together: 32 KiB of cells
     FEW_ROWS = 128  # up to here a leaf touches so few bins that they are worth remembering
@@ -134,323 +141,6 @@ cdef double WORTH_A_LOOK = 0.8
 
 # What rounding takes at most from a sum of a gain and a price.
 cdef double ROUNDING = 2.0 ** -50
-
-# Rows' worth of smoothing when categories are sorted by mean gradient.
-cdef double CATEGORY_SMOOTHING = 10.0
-
-
-# The bins of one feature whose sums are not zero, or some of them, as running sums from the left (or, for
-# categories, in the order of their mean gradient).
-cdef struct Prefix:
-    int32_t n
-    double gradient[CELLS]
-    double hessian[CELLS]
-    double count[CELLS]
-    uint32_t code[CELLS]
-
-
-cdef inline Sums sums_of(Bin part) noexcept nogil:
-    cdef Sums sums
-    sums.gradient = <double>part.gradient
-    sums.hessian = part.hessian
-    sums.count = part.count
-    return sums
-
-
-cdef inline Bin up_to(const Prefix* prefix, int32_t k) noexcept nogil:
-    cdef Bin part
-    part.gradient = <int64_t>prefix.gradient[k]
-    part.hessian = <uint32_t>prefix.hessian[k]
-    part.count = <uint32_t>prefix.count[k]
-    return part
-
-
-cdef inline Bin minus(Bin whole, Bin part) noexcept nogil:
-    whole.gradient -= part.gradient
-    whole.hessian -= part.hessian
-    whole.count -= part.count
-    return whole
-
-
-cdef inline double score_at(Bin part, double value, const Rules* rules) noexcept nogil:
-    """-(2 G v + (H + l2) v^2), which is G^2 / (H + l2) at the best value."""
-    return -value * (
-        2.0 * part.gradient * rules.gradient_unit + (part.hessian * rules.hessian_unit + rules.l2) * value
-    )
-
-
-cdef inline bint is_large_enough(Bin part, const Rules* rules) noexcept nogil:
-    return part.count >= rules.min_samples_leaf and part.hessian >= rules.min_hessian
-
-
-cdef inline void close(Prefix* prefix, int32_t n, uint32_t count, int32_t n_bins) noexcept nogil:
-    """The last cut is behind all bins."""
-    prefix.n = n
-    if n:
-        prefix.count[n - 1] = count
-        prefix.code[n - 1] = n_bins - 1
-
-
-cdef void accumulate(const Bin* cells, int32_t n_bins, Prefix* prefix) noexcept nogil:
-    """Running sums over the bins whose sums are not zero: elsewhere a cut would change nothing."""
-    cdef int32_t code, n = 0
-    cdef int64_t gradient = 0
-    cdef uint32_t hessian = 0, count = 0
-    for code in range(n_bins):
-        gradient += cells[code].gradient
-        hessian += cells[code].hessian
-        count += cells[code].count
-        prefix.gradient[n] = <double>gradient
-        prefix.hessian[n] = hessian
-        prefix.count[n] = count
-        prefix.code[n] = code
-        n += (cells[code].gradient != 0) | (cells[code].hessian != 0)
-    close(prefix, n, count, n_bins)
-
-
-cdef void accumulate_touched(
-    const Bin* cells, const uint64_t* touched, int32_t n_bins, Prefix* prefix
-) noexcept nogil:
-    """The same, visiting only the bins whose bit is set."""
-    cdef int32_t word, code, n = 0
-    cdef int64_t gradient = 0
-    cdef uint32_t hessian = 0, count = 0
-    cdef uint64_t bits
-    for word in range(4):
-        bits = touched[word]
-        while bits:
-            code = word * 64 + lowest_bit(bits)
-            bits &= bits - 1
-            if code >= n_bins:
-                continue
-            gradient += cells[code].gradient
-            hessian += cells[code].hessian
-            count += cells[code].count
-            prefix.gradient[n] = <double>gradient
-            prefix.hessian[n] = hessian
-            prefix.count[n] = count
-            prefix.code[n] = code
-            n += (cells[code].gradient != 0) | (cells[code].hessian != 0)
-    close(prefix, n, count, n_bins)
-
-
-cdef int32_t best_candidate(
-    const Prefix* prefix,
-    int32_t first,
-    int32_t stop,
-    Bin extra,              # what goes left in any case: the rows without a value, or nothing
-    const Leaf* leaf,
-    int8_t monotone,
-    bint bounded,
-    const Rules* rules,
-    double* best_gain,      # IN and OUT
-) noexcept nogil:
-    """The first candidate whose children score best and better than ``best_gain``, or -1."""
-    cdef double[CELLS] gains
-    cdef int32_t k, best = -1
-    cdef double left_value, right_value
-    cdef Bin left, right
-    cdef Sums more = sums_of(extra), total = sums_of(leaf.total)
-    if not bounded:
-        score_children(
-            stop - first, prefix.gradient + first, prefix.hessian + first, prefix.count + first, &more,
-            &total, rules, gains + first,
-        )
-    else:
-        for k in range(first, stop):
-            left = up_to(prefix, k)
-            bin_add(&left, &extra)
-            right = minus(leaf.total, left)
-            gains[k] = -INFINITY
-            if is_large_enough(left, rules) and is_large_enough(right, rules):
-                left_value = best_value(
-                    left, leaf.lower, leaf.upper, rules.l2, rules.gradient_unit, rules.hessian_unit
-                )
-                right_value = best_value(
-                    right, leaf.lower, leaf.upper, rules.l2, rules.gradient_unit, rules.hessian_unit
-                )
-                if (right_value - left_value) * monotone >= 0:
-                    gains[k] = score_at(left, left_value, rules) + score_at(right, right_value, rules)
-    for k in range(first, stop):
-        if gains[k] > best_gain[0]:
-            best_gain[0] = gains[k]
-            best = k
-    return best
-
-
-cdef void scan_side(
-    const Prefix* prefix,
-    int32_t first,
-    int32_t stop,
-    bint side,              # 1: the rows without a value go left
-    Bin missing,
-    int32_t feature,
-    const Leaf* leaf,
-    int8_t monotone,
-    int8_t order,           # see Split
-    bint bounded,
-    const Rules* rules,
-    Split* best,            # IN and OUT; best.gain is what the children score
-) noexcept nogil:
-    """Try some cuts of a prefix, with the rows without a value on one side."""
-    cdef Bin nothing, left
-    cdef int32_t k
-    memset(&nothing, 0, sizeof(Bin))
-    k = best_candidate(
-        prefix, first, stop, missing if side else nothing, leaf, monotone * order, bounded, rules, &best.gain
-    )
-    if k < 0:
-        return
-    left = up_to(prefix, k)
-    if side:
-        bin_add(&left, &missing)
-    best.feature = feature
-    best.code = prefix.code[k]
-    best.categorical = 0
-    memset(best.categories, 0, sizeof(best.categories))
-    best.left = left
-    best.then = 0.0
-    best.order = order
-    best.missing_left = side if missing.count else side_of_none(left.count, leaf, rules)
-
-
-cdef inline bint side_of_none(int64_t n_left, const Leaf* leaf, const Rules* rules) noexcept nogil:
-    """Where rows without a value go of which the leaf has none: with most, if they are not kept to a side."""
-    return rules.first_side if rules.first_side == rules.last_side else 2 * n_left > leaf.total.count
-
-
-cdef inline int first_side(Bin missing, const Rules* rules) noexcept nogil:
-    return rules.first_side if missing.count else 0
-
-
-cdef inline int stop_of_sides(Bin missing, const Rules* rules) noexcept nogil:
-    return rules.last_side + 1 if missing.count else 1
-
-
-cdef inline int32_t n_cuts(const Prefix* prefix, bint side, Bin missing) noexcept nogil:
-    """With rows without a value on the right, "has a value" is a split of its own: the last cut."""
-    return prefix.n if missing.count and not side else prefix.n - 1
-
-
-cdef void scan_whether(
-    const Prefix* prefix, Bin missing, int32_t feature, const Leaf* leaf, int8_t monotone, int8_t order,
-    bint bounded, const Rules* rules, Split* best,
-) noexcept nogil:
-    """Try to part the rows without a value from all others."""
-    if prefix.n:
-        scan_side(
-            prefix, prefix.n - 1, prefix.n, 0, missing, feature, leaf, monotone, order, bounded, rules, best
-        )
-
-
-cdef void scan_values(
-    const Prefix* prefix,
-    Bin missing,
-    int32_t feature,
-    const Leaf* leaf,
-    int8_t monotone,
-    bint bounded,
-    const Rules* rules,
-    Split* best,
-) noexcept nogil:
-    """Try every cut of one feature, with the rows without a value on the right, then on the left."""
-    cdef int32_t side
-    if missing.count and rules.first_side:  # below all values, and still the right child
-        scan_whether(prefix, missing, feature, leaf, monotone, -1, bounded, rules, best)
-    for side in range(first_side(missing, rules), stop_of_sides(missing, rules)):
-        scan_side(
-            prefix, 0, n_cuts(prefix, side, missing), side, missing, feature, leaf, monotone, 1, bounded,
-            rules, best,
-        )
-
-
-cdef void scan_categories(
-    const Bin* cells,
-    int32_t n_bins,
-    int32_t feature,
-    const Leaf* leaf,
-    bint bounded,
-    const Rules* rules,
-    Split* best,
-) noexcept nogil:
-    """Sort the categories by mean gradient and cut that order (Fisher, 1958); missing is one more of them."""
-    cdef Prefix prefix
-    cdef double[CELLS] means
-    cdef uint8_t[CELLS] sorted_codes
-    cdef double mean, smoothing
-    cdef int32_t code, k, n = 0
-    cdef Bin nothing, left
-    cdef bint missing_here = cells[n_bins].count > 0
-    if leaf.total.count == 0:
-        return
-    smoothing = CATEGORY_SMOOTHING * leaf.total.hessian / leaf.total.count
-    for code in range(n_bins + 1):
-        if cells[code].count == 0:
-            continue
-        mean = cells[code].gradient / (cells[code].hessian + smoothing + 1e-300)
-        k = n
-        while k > 0 and means[k - 1] > mean:
-            means[k] = means[k - 1]
-            sorted_codes[k] = sorted_codes[k - 1]
-            k -= 1
-        means[k] = mean
-        sorted_codes[k] = <uint8_t>code
-        n += 1
-    memset(&left, 0, sizeof(Bin))
-    for k in range(n):
-        bin_add(&left, &cells[sorted_codes[k]])
-        prefix.gradient[k] = <double>left.gradient
-        prefix.hessian[k] = left.hessian
-        prefix.count[k] = left.count
-    memset(&nothing, 0, sizeof(Bin))
-    k = best_candidate(&prefix, 0, n - 1, nothing, leaf, 0, bounded, rules, &best.gain)
-    if k < 0:
-        return
-    best.feature = feature
-    best.code = k
-    best.categorical = 1
-    best.then = 0.0
-    best.order = 0
-    best.left = up_to(&prefix, k)
-    best.missing_left = 2 * <int64_t>best.left.count > leaf.total.count and not missing_here
-    memset(best.categories, 0, sizeof(best.categories))
-    for n in range(k + 1):
-        code = sorted_codes[n]
-        if code == n_bins:
-            best.missing_left = 1
-        else:
-            best.categories[code >> 5] |= (<uint32_t>1) << (code & 31)
-
-
-cdef inline double own_score(const Leaf* leaf, bint bounded, const Rules* rules) noexcept nogil:
-    """What the undivided leaf scores."""
-    cdef Sums total = sums_of(leaf.total)
-    return score_at(leaf.total, leaf.value, rules) if bounded else own_score_of(&total, rules)
-
-
-cdef void begin(const Leaf* leaf, bint bounded, const Rules* rules, Split* best) noexcept nogil:
-    """No split yet: one must beat the undivided leaf."""
-    memset(best, 0, sizeof(Split))
-    best.feature = -1
-    best.gain = least_score(own_score(leaf, bounded, rules), rules)
-
-
-cdef void conclude(
-    Leaf* leaf, const Split* found, int64_t n_found, bint bounded, const Rules* rules
-) noexcept nogil:
-    """The best of what the tasks found, its gain measured against the undivided leaf."""
-    cdef int64_t i
-    begin(leaf, bounded, rules, &leaf.split)
-    for i in range(n_found):
-        if found[i].feature >= 0 and found[i].gain > leaf.split.gain:
-            leaf.split = found[i]
-    leaf.promise = 0.0
-    if leaf.split.feature < 0:
-        leaf.split.gain = 0.0
-    else:
-        leaf.split.gain -= own_score(leaf, bounded, rules)
-        leaf.promise = leaf.split.gain if leaf.only < 0 else INFINITY
-        leaf.split.gain -= leaf.split.then
 
 
 cdef inline bint is_better(const Split* a, const Split* b) noexcept nogil:
@@ -478,6 +168,14 @@ cdef inline void after_price(const Split* own, double price, Split* best) noexce
         best.gain -= price
 
 
+cdef inline const int32_t* features_of(
+    const int32_t[:, ::1] features, int64_t i, int64_t first=0
+) noexcept nogil:
+    """Those of the i-th leaf, from ``first`` on, where there is one line per leaf, or one line for all."""
+    return &features[i if features.shape[0] > 1 else 0, first]
+
+
+@cython.final
 cdef class Finder:
     """Finds the best splits of leaves. The views of a fit are taken once: a small leaf takes less time.
 
@@ -592,6 +290,15 @@ cdef class Finder:
         self.rules.min_samples_leaf = min_samples_leaf
         self.rules.min_hessian = min_hessian
 
+    cdef Split* room_for(self, int64_t n):
+        if n > self.found.shape[0]:
+            self.found = self.found_records = np.empty(2 * n, SPLIT)
+        return &self.found[0]
+
+    cdef int32_t n_bins(self, int64_t f) noexcept nogil:
+        """Of a feature, but for that of rows without a value, which is the next."""
+        return <int32_t>(self.offsets[f + 1] - self.offsets[f]) - 1
+
     cdef Rules rules_of(self, const Leaf* leaf, bint exact) noexcept nogil:
         """What splits of this leaf must satisfy; if not ``exact``, whatever the number of rows in a child."""
         cdef Rules rules = self.rules
@@ -602,15 +309,54 @@ cdef class Finder:
             rules.min_samples_leaf = 0.0
         return rules
 
-    cdef Split* room_for(self, int64_t n):
-        if n > self.found.shape[0]:
-            self.found = self.found_records = np.empty(2 * n, SPLIT)
-        return &self.found[0]
+    cdef Case case_of(self, const Leaf* leaf, int64_t f, bint exact) noexcept nogil:
+        """One feature of a leaf, and `rules_of` the leaf."""
+        cdef Case case
+        case.leaf, case.feature, case.rules = leaf, <int32_t>f, self.rules_of(leaf, exact)
+        case.sign, case.bounded = self.signs[f] if self.bounded else 0, self.bounded
+        return case
+
+    cdef double own_score(self, const Leaf* leaf) noexcept nogil:
+        """What the undivided leaf scores."""
+        cdef Sums total = sums_of(leaf.total)
+        if self.bounded:
+            return score_at(leaf.total, leaf.value, &self.rules)
+        return own_score_of(&total, &self.rules)
+
+    cdef Split undivided(self, const Leaf* leaf) noexcept nogil:
+        """No split yet: one must beat the undivided leaf."""
+        cdef Split none
+        memset(&none, 0, sizeof(Split))
+        none.feature = -1
+        none.gain = least_score(self.own_score(leaf), &self.rules)
+        return none
+
+    cdef void conclude(self, Leaf* leaf, const Split* found, int64_t n_found) noexcept nogil:
+        """The best of what the tasks found, its gain measured against the undivided leaf."""
+        cdef int64_t i
+        leaf.split = self.undivided(leaf)
+        for i in range(n_found):
+            if found[i].feature >= 0 and found[i].gain > leaf.split.gain:
+                leaf.split = found[i]
+        leaf.promise = 0.0
+        if leaf.split.feature < 0:
+            leaf.split.gain = 0.0
+        else:
+            leaf.split.gain -= self.own_score(leaf)
+            leaf.promise = leaf.split.gain if leaf.only < 0 else INFINITY
+            leaf.split.gain -= leaf.split.then
+
+    cdef void conclude_all(self, const int32_t[::1] ids, int64_t n_shares):
+        """The best split of each leaf, of which every share has found one."""
+        cdef int64_t i
+        for i in range(ids.shape[0]):
+            self.conclude(&self.leaves[ids[i]], &self.found[i * n_shares], n_shares)
+
+    # -------------------------------------------------------------------------------------- lines of all bins
 
     def find(self, const int32_t[::1] ids, int n_threads):
         """The best split of each leaf that has a line of all bins."""
-        cdef int64_t n_shares = self.scan_lines(ids, self.all_features, n_threads)
-        self.conclude_all(ids, n_shares)
+        self.conclude_all(ids, self.scan_lines(ids, self.all_features, n_threads))
 
     def find_loosely(self, const int32_t[::1] ids, const int32_t[:, ::1] features, int n_threads):
         """SPLIT records, shape (n_ids, ...): the best of some features only, of leaves with lines of these.
@@ -625,7 +371,7 @@ cdef class Finder:
         """The best split of each leaf among those found, features rising."""
         cdef int64_t i
         for i in range(ids.shape[0]):
-            conclude(&self.leaves[ids[i]], &found[i, 0], found.shape[1], self.bounded, &self.rules)
+            self.conclude(&self.leaves[ids[i]], &found[i, 0], found.shape[1])
 
     cdef int64_t scan_lines(self, const int32_t[::1] ids, const int32_t[:, ::1] features, int n_threads):
         """Fill ``found`` with some splits for each leaf, each the best of its share of the features."""
@@ -640,122 +386,27 @@ cdef class Finder:
             share = task // n_ids
             first = width * share // n_shares
             self.scan_line(
-                &self.leaves[ids[i]], &features[i if features.shape[0] > 1 else 0, first],
+                &self.leaves[ids[i]], features_of(features, i, first),
                 width * (share + 1) // n_shares - first, found + i * n_shares + share,
             )
         return n_shares
 
-    cdef void conclude_all(self, const int32_t[::1] ids, int64_t n_shares):
-        cdef int64_t i
-        for i in range(ids.shape[0]):
-            conclude(
-                &self.leaves[ids[i]], &self.found[i * n_shares], n_shares, self.bounded, &self.rules
-            )
-
     cdef void scan_line(
         self, const Leaf* leaf, const int32_t* features, int64_t width, Split* best
     ) noexcept nogil:
-        cdef Bin[CELLS] wide
         cdef const int64_t* line = &self.lines[leaf.histogram, 0]
-        cdef const Bin* cells
         cdef int64_t f, k
-        cdef Rules rules = self.rules_of(leaf, not self.apart)
-        cdef Sums total = sums_of(leaf.total)
-        begin(leaf, self.bounded, &self.rules, best)
+        best[0] = self.undivided(leaf)
         for k in range(width):
             f = features[k]
             if f < 0 or 0 <= leaf.only != f:
                 continue
             if self.lanes == 2:
-                cells = <const Bin*>(line + 2 * self.offsets[f])
+                self.scan(<const Bin*>(line + 2 * self.offsets[f]), f, leaf, NULL, not self.apart, best)
             else:
-                if not self.bounded and not self.three_way and not self.is_categorical[f] and not may_beat(
-                    line + self.offsets[f], <int32_t>(self.offsets[f + 1] - self.offsets[f]) - 1, self.bits,
-                    &total, &rules, to_beat(best.gain, self.prices[f]),
-                ):
-                    continue
-                widen_cells(
-                    self.offsets[f + 1] - self.offsets[f], line + self.offsets[f], self.bits, self.same,
-                    <two_lanes*>wide,
-                )
-                cells = wide
-            self.scan(cells, f, leaf, NULL, not self.apart, best)
+                self.scan_sums(leaf, f, line + self.offsets[f], not self.apart, best)
 
-    cdef void scan(
-        self, const Bin* cells, int64_t f, const Leaf* leaf, const uint64_t* touched, bint exact, Split* best,
-    ) noexcept nogil:
-        """Try every split of one feature; where given, ``touched`` has a bit for each bin that holds rows."""
-        cdef Prefix prefix
-        cdef Rules rules = self.rules_of(leaf, exact)
-        cdef int32_t n_bins = <int32_t>(self.offsets[f + 1] - self.offsets[f]) - 1
-        cdef double price = self.prices[f]
-        cdef Split room
-        cdef Split* own = before_price(best, price, &room)
-        if self.is_categorical[f]:
-            scan_categories(cells, n_bins, <int32_t>f, leaf, self.bounded, &rules, own)
-        else:
-            if touched != NULL:
-                accumulate_touched(cells, touched, n_bins, &prefix)
-            else:
-                accumulate(cells, n_bins, &prefix)
-            if self.three_way and cells[n_bins].count:
-                self.scan_three_ways(&prefix, cells[n_bins], f, leaf, exact, own)
-            else:
-                scan_values(
-                    &prefix, cells[n_bins], <int32_t>f, leaf, self.signs[f] if self.bounded else 0,
-                    self.bounded, &rules, own,
-                )
-                if not exact and own.feature == f and cells[n_bins].count == 0:
-                    own.missing_left = rules.first_side  # see n_left_of
-        after_price(own, price, best)
-
-    cdef void scan_three_ways(
-        self, const Prefix* prefix, Bin missing, int64_t f, const Leaf* leaf, bint exact, Split* best
-    ) noexcept nogil:
-        """Try to part the rows without a value from the others, and those by their best cut."""
-        cdef Leaf valued = self.valued(leaf, missing)
-        cdef Rules rules = self.rules_of(&valued, exact)
-        cdef Split cut
-        begin(&valued, self.bounded, &self.rules, &cut)
-        memset(&missing, 0, sizeof(Bin))
-        scan_values(
-            prefix, missing, <int32_t>f, &valued, self.signs[f] if self.bounded else 0, self.bounded, &rules,
-            &cut,
-        )
-        self.join(prefix, f, leaf, &valued, &cut, exact, best)
-
-    cdef Leaf valued(self, const Leaf* leaf, Bin missing) noexcept nogil:
-        """What the leaf would be without its rows that have no value."""
-        cdef Leaf valued = leaf[0]
-        valued.total = minus(leaf.total, missing)
-        valued.value = best_value(
-            valued.total, leaf.lower, leaf.upper, self.rules.l2, self.rules.gradient_unit,
-            self.rules.hessian_unit,
-        )
-        return valued
-
-    cdef void join(
-        self, const Prefix* prefix, int64_t f, const Leaf* leaf, const Leaf* valued, const Split* cut,
-        bint exact, Split* best,
-    ) noexcept nogil:
-        """Try to part the rows without a value from the others, the best cut of which is known.
-
-        Where the tree may not be so much deeper, or no cut is worth while, they are parted and no more.
-        """
-        cdef Rules rules = self.rules_of(leaf, exact)
-        cdef Split whether
-        whether.gain = -INFINITY
-        whether.feature = -1
-        scan_whether(
-            prefix, minus(leaf.total, valued.total), <int32_t>f, leaf, 0, 0, self.bounded, &rules, &whether
-        )
-        if whether.feature < 0:
-            return
-        if cut.feature >= 0 and leaf.may_split > 1:
-            whether.then = cut.gain - own_score(valued, self.bounded, &rules)
-            whether.gain += whether.then
-        if whether.gain > best.gain:
-            best[0] = whether
+    # ------------------------------------------------------------------------------------------- coarse lines
 
     def rank(
         self, const int32_t[::1] ids, const int32_t[:, ::1] features, int n_threads,
@@ -785,21 +436,18 @@ cdef class Finder:
             total = sums_of(leaf.total)
             least = hessian_of_rows(&total, 1.0 if self.same else 0.5, &self.rules)
             score_cells(
-                &self.lines[leaf.histogram, 0], &features[i if features.shape[0] > 1 else 0, first],
-                last - first,
+                &self.lines[leaf.histogram, 0], features_of(features, i, first), last - first,
                 &self.places[0], self.signs, self.bits, <double>leaf.total.gradient, leaf.total.hessian,
-                least,
-                &self.rules, &self.scores[i, first],
+                least, &self.rules, &self.scores[i, first],
             )
         for i in range(n_ids):
-            self.choose(&self.leaves[ids[i]], &features[i if features.shape[0] > 1 else 0, 0], width,
-                        &self.scores[i, 0])
+            self.choose(&self.leaves[ids[i]], features_of(features, i), width, &self.scores[i, 0])
 
     cdef void choose(self, Leaf* leaf, const int32_t* features, int64_t n, double* scores) noexcept nogil:
         """Put the best features on the shortlist, and those nearly as good; of equal ones the lower."""
         cdef double[SHORTLIST] best
         cdef int64_t k, j, n_best = 0
-        begin(leaf, self.bounded, &self.rules, &leaf.split)
+        leaf.split = self.undivided(leaf)
         for k in range(n):
             if features[k] >= 0:
                 scores[k] -= self.prices[features[k]]
@@ -817,7 +465,7 @@ cdef class Finder:
             leaf.split.gain = leaf.promise = 0.0
             return
         leaf.split.feature = leaf.shortlist[0]
-        leaf.split.gain = leaf.promise = best[0] - own_score(leaf, self.bounded, &self.rules)
+        leaf.split.gain = leaf.promise = best[0] - self.own_score(leaf)
         while best[n_best - 1] < best[0] - (1.0 - WORTH_A_LOOK) * leaf.promise:
             n_best -= 1
         for k in range(1, n_best):  # rising, for equal gains go to the lower feature
@@ -853,10 +501,9 @@ cdef class Finder:
 
     cdef void refine_alone(self, Leaf* leaf, int thread) noexcept nogil:
         """Where hessians differ, how many rows a child has is not known yet, and not asked."""
-        cdef Split best
-        begin(leaf, self.bounded, &self.rules, &best)
+        cdef Split best = self.undivided(leaf)
         self.scan_rows(leaf, leaf.shortlist, SHORTLIST, self.same, thread, &best)
-        conclude(leaf, &best, 1, self.bounded, &self.rules)
+        self.conclude(leaf, &best, 1)
 
     cdef void refine_together(self, const int32_t[::1] ids, int64_t n_parts):
         cdef int64_t n_ids = ids.shape[0], task, i
@@ -914,15 +561,319 @@ cdef class Finder:
 
     cdef void scan_shortlist(self, Leaf* leaf, int64_t* parts, int64_t n_parts) noexcept nogil:
         """The best split of a leaf among its shortlist, by bins that were filled in parts."""
-        cdef Split best
+        cdef Split best = self.undivided(leaf)
         cdef int64_t k, t
-        begin(leaf, self.bounded, &self.rules, &best)
         for k in range(SHORTLIST):
             if leaf.shortlist[k] >= 0:
                 for t in range(1, n_parts):
                     add_line(CELLS, parts + (t * SHORTLIST + k) * CELLS, parts + k * CELLS)
                 self.scan_sums(leaf, leaf.shortlist[k], parts + k * CELLS, self.same, &best)
-        conclude(leaf, &best, 1, self.bounded, &self.rules)
+        self.conclude(leaf, &best, 1)
+
+    # --------------------------------------------------------------------------------------------------- rows
+
+    def find_directly(self, const int32_t[::1] ids, const int32_t[:, ::1] features, int n_threads):
+        """The best split of each leaf among its own features, from its rows: small leaves, sampled features.
+
+        ``features`` are rising; one line per leaf, or one line for all; they end at -1.
+        """
+        cdef int64_t n_ids = ids.shape[0], width = features.shape[1], task, i, share, first
+        cdef int64_t n_shares = min(shares_of_each(n_ids, n_threads), width)
+        cdef Split* found = self.room_for(n_ids * n_shares)
+        for task in prange(
+            n_ids * n_shares, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1,
+            schedule="dynamic"
+        ):
+            i = task // n_shares
+            share = task % n_shares
+            first = width * share // n_shares
+            found[task] = self.undivided(&self.leaves[ids[i]])
+            if self.leaves[ids[i]].only < 0:
+                self.scan_rows(
+                    &self.leaves[ids[i]], features_of(features, i, first),
+                    width * (share + 1) // n_shares - first, not self.apart, threadid(), found + task,
+                )
+            elif share == 0:
+                self.scan_rows(
+                    &self.leaves[ids[i]], &self.leaves[ids[i]].only, 1, not self.apart, threadid(),
+                    found + task,
+                )
+        self.conclude_all(ids, n_shares)
+
+    def find_drawn(
+        self, int32_t first, int32_t last, const int32_t[::1] usable, int64_t n_drawn, uint64_t seed,
+        uint64_t stream, int n_threads, int64_t values_per_thread=1,
+    ):
+        """The best splits of leaves first to last - 1, those that may split, from their rows.
+
+        Each draws features of its own from ``usable``, by (seed, stream, leaf): ``n_drawn``, and as many more
+        as long as none of them parts its rows.
+        """
+        cdef int64_t n_values = 0
+        cdef uint64_t key = portable_key(seed, stream)
+        cdef int32_t k
+        for k in range(first, last):
+            n_values += (self.leaves[k].stop - self.leaves[k].start) * n_drawn
+        n_threads = worth_threads(n_threads, n_values, values_per_thread)
+        for k in prange(
+            first, last, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic",
+            chunksize=chunk_of(last - first, n_threads),
+        ):
+            if self.leaves[k].may_split:
+                self.draw_and_find(k, usable, n_drawn, key, threadid())
+
+    cdef void draw_and_find(
+        self, int32_t k, const int32_t[::1] usable, int64_t n_drawn, uint64_t key, int thread
+    ) noexcept nogil:
+        cdef Leaf* leaf = &self.leaves[k]
+        cdef Split found
+        cdef int32_t* features = &self.drawn[thread, 0]
+        cdef int64_t width = usable.shape[0], first = 0, n
+        cdef bint few = self.plain and leaf.total.count <= FEW and leaf.quiet_start == leaf.quiet_stop
+        cdef bint exact = not self.apart or few  # few rows are counted meanwhile
+        memcpy(features, &usable[0], width * sizeof(int32_t))
+        while first < width:
+            n = min(n_drawn, width - first)
+            if n_drawn < width:
+                draw_some(
+                    features, first, first + n, width, key, <uint64_t>k, &self.marks[thread, 0],
+                    self.marks.shape[1],
+                )
+            found = self.undivided(leaf)
+            self.scan_rows(leaf, features + first, n, exact, thread, &found)
+            self.conclude(leaf, &found, 1)
+            if not exact:
+                self.verify_leaf(leaf, features + first, n, thread)
+            if leaf.split.feature >= 0:
+                return
+            first += n
+
+    cdef void scan_rows(
+        self, const Leaf* leaf, const int32_t* features, int64_t width, bint exact, int thread, Split* best,
+    ) noexcept nogil:
+        """Find the best split in some features, rising, from the leaf's rows.
+
+        If not ``exact``, quiet rows are left out, and the number of rows in a child does not matter.
+        """
+        cdef int64_t n_rows = leaf.total.count if exact else leaf.stop - leaf.start, step, first = 0
+        cdef double price
+        cdef Split room
+        cdef Split* own
+        while width > 0 and features[width - 1] < 0:
+            width -= 1
+        if self.plain and n_rows <= FEW:
+            self.scan_few(leaf, features, width, exact, thread, best)
+            return
+        step = 1 if self.is_long else SHORTLIST if not exact or self.same else GROUP
+        while first < width:
+            if self.is_long:
+                price = self.prices[features[first]]
+                own = before_price(best, price, &room)
+                self.scan_long(
+                    leaf, features[first], exact, &self.cells[thread, 0], &self.touched[thread, 0], own
+                )
+                after_price(own, price, best)
+            elif not exact or self.same:
+                self.scan_columns(leaf, features + first, min(step, width - first), exact, thread, best)
+            else:
+                self.scan_group(leaf, features + first, min(step, width - first), thread, best)
+            first += step
+
+    cdef void scan_few(
+        self, const Leaf* leaf, const int32_t* features, int64_t width, bint exact, int thread, Split* best
+    ) noexcept nogil:
+        """The best split of a leaf of few rows, in any of some features; see few.h."""
+        cdef FewRows own
+        cdef FewCut cut
+        cdef Sums total = sums_of(leaf.total)
+        cdef Rules rules = self.rules_of(leaf, exact)
+        cdef int64_t n_words = self.touched.shape[1] // 65
+        own.exact, own.bits = exact, self.bits
+        own.n, own.n_quiet = leaf.stop - leaf.start, leaf.quiet_stop - leaf.quiet_start if exact else 0
+        own.sum = (leaf.total.gradient << self.bits) + leaf.total.hessian
+        own.rows, own.sums = &self.order[leaf.start], &self.sums[leaf.start]
+        own.quiet = &self.order[leaf.quiet_start]
+        own.cells, own.touched = <FewCell*>&self.cells[thread, 0], &self.touched[thread, 0]
+        own.words, own.n_words = own.touched + 64 * n_words, n_words
+        cut.score, cut.feature = best.gain, -1
+        best_of_few(
+            self.is_long, &own, width, features, &self.columns[0, 0], self.columns.strides[1], self.by_row,
+            &self.offsets[0], &total, &rules, &cut,
+        )
+        if cut.feature < 0:
+            return
+        memset(best, 0, sizeof(Split))
+        best.gain, best.feature, best.code = cut.score, cut.feature, cut.code
+        best.missing_left, best.order = cut.missing_left, 1
+        best.left.gradient = cut.left >> self.bits
+        best.left.hessian = <uint32_t>(cut.left & ((<int64_t>1 << self.bits) - 1))
+        best.left.count = cut.n_left
+
+    cdef void scan_columns(
+        self, const Leaf* leaf, const int32_t* features, int64_t width, bint exact, int thread, Split* best
+    ) noexcept nogil:
+        """Sum the rows of a leaf by the codes of a few features, one number per bin, and scan these."""
+        cdef const uint8_t* columns[SHORTLIST]
+        cdef int64_t j, n_rows = leaf.stop - leaf.start
+        for j in range(width):
+            columns[j] = &self.columns[0, features[j]]
+        sum_columns(
+            <int>width, columns, &self.order[leaf.start], &self.sums[leaf.start], n_rows,
+            n_rows < self.order.shape[0] // 8, &self.columns_scratch[thread, 0],
+        )
+        for j in range(width):
+            self.scan_sums(leaf, features[j], &self.columns_scratch[thread, j * COPIES * CELLS], exact, best)
+
+    cdef void scan_group(
+        self, const Leaf* leaf, const int32_t* features, int64_t width, int thread, Split* best
+    ) noexcept nogil:
+        """Fill the bins of some features from all rows of a leaf, scan them, and leave them zero again."""
+        cdef uint64_t[4 * GROUP] touched
+        cdef int64_t i, j
+        cdef bint few = leaf.total.count <= FEW_ROWS
+        cdef uint64_t bits
+        cdef Bin* cells = &self.cells[thread, 0]
+        cdef Bin* own
+        if few:
+            memset(touched, 0, 4 * width * sizeof(uint64_t))
+        i = 0
+        while i < width:
+            self.add_columns(
+                leaf, features + i, min(COLUMNS, width - i), cells + i * CELLS,
+                &touched[4 * i] if few else NULL,
+            )
+            i += COLUMNS
+        for j in range(width):
+            own = cells + j * CELLS
+            self.scan(own, features[j], leaf, &touched[4 * j] if few else NULL, True, best)
+            if few:
+                for i in range(4):
+                    bits = touched[4 * j + i]
+                    while bits:
+                        memset(own + i * 64 + lowest_bit(bits), 0, sizeof(Bin))
+                        bits &= bits - 1
+            else:
+                memset(own, 0, (self.offsets[features[j] + 1] - self.offsets[features[j]]) * sizeof(Bin))
+
+    cdef void add_columns(
+        self, const Leaf* leaf, const int32_t* features, int64_t width, Bin* cells, uint64_t* touched
+    ) noexcept nogil:
+        """Add all rows of a leaf to the bins of a few features."""
+        cdef CodesOfFeature[COLUMNS] of
+        cdef int64_t i, j, row
+        cdef two_lanes sum
+        cdef uint8_t code
+        for j in range(width):
+            of[j] = self.codes_of(leaf, features[j])
+        for i in range(leaf.start, leaf.stop):
+            row = self.order[i]
+            sum = widened(self.sums[i], self.bits, self.same)
+            if i + AHEAD < leaf.stop:
+                for j in range(width):
+                    prefetch_line(address_of(&of[j], self.order[i + AHEAD]))
+            for j in range(width):
+                code = <uint8_t>code_of(False, &of[j], row)
+                bin_add(cells + j * CELLS + code, &sum)
+                if touched != NULL:
+                    touched[4 * j + (code >> 6)] |= (<uint64_t>1) << (code & 63)
+        for i in range(leaf.quiet_start, leaf.quiet_stop):
+            for j in range(width):
+                code = <uint8_t>code_of(False, &of[j], self.order[i])
+                cells[j * CELLS + code].count += 1
+                if touched != NULL:
+                    touched[4 * j + (code >> 6)] |= (<uint64_t>1) << (code & 63)
+
+    cdef void scan_long(
+        self, const Leaf* leaf, int64_t f, bint exact, Bin* cells, uint64_t* touched, Split* best
+    ) noexcept nogil:
+        """Try every split of one feature whose codes are long, from the leaf's rows.
+
+        There is a cell for each bin, and the leaf may touch few of them: see touching.h. Those are gone
+        through in rising order; all are zero again afterwards.
+        """
+        cdef int32_t n_bins = self.n_bins(f), n = 0, side
+        cdef int64_t n_words = (n_bins >> 12) + 1, w, word, code
+        cdef uint64_t* words = touched + 64 * n_words
+        cdef uint64_t more, bits
+        cdef Prefix prefix
+        cdef Split[2] sides
+        cdef Leaf valued
+        cdef Case whole = self.case_of(leaf, f, exact), case = whole
+        cdef bint three_way
+        cdef Bin missing, running
+        self.add_column(leaf, f, exact, n_bins, cells, touched, words)
+        if self.is_categorical[f]:
+            scan_categories(cells, n_bins, &whole, best)
+            memset(cells, 0, (n_bins + 1) * sizeof(Bin))
+            memset(touched, 0, 65 * n_words * sizeof(uint64_t))
+            return
+        missing = cells[n_bins]
+        memset(cells + n_bins, 0, sizeof(Bin))
+        sides[0] = sides[1] = best[0]
+        three_way = self.three_way and missing.count
+        if three_way:
+            valued = self.valued(leaf, missing)
+            case = self.case_of(&valued, f, exact)
+            sides[0] = self.undivided(&valued)
+            memset(&missing, 0, sizeof(Bin))
+        memset(&running, 0, sizeof(Bin))
+        for w in range(n_words):
+            more = words[w]
+            words[w] = 0
+            while more:
+                word = 64 * w + lowest_bit(more)
+                more &= more - 1
+                bits = touched[word]
+                touched[word] = 0
+                while bits:
+                    code = 64 * word + lowest_bit(bits)
+                    bits &= bits - 1
+                    n = append(&prefix, n, &running, cells + code, <uint32_t>code)
+                    memset(cells + code, 0, sizeof(Bin))
+                    if n == CELLS:
+                        for side in range(first_side(missing, &case), stop_of_sides(missing, &case)):
+                            scan_side(&prefix, 0, n - 1, side, missing, 1, &case, &sides[side])
+                        keep_last(&prefix, n)
+                        n = 1
+        close(&prefix, n, running.count, n_bins)
+        if missing.count and case.rules.first_side:
+            scan_whether(&prefix, missing, -1, &case, best)
+        for side in range(first_side(missing, &case), stop_of_sides(missing, &case)):
+            scan_side(&prefix, 0, n_cuts(&prefix, side, missing), side, missing, 1, &case, &sides[side])
+            if not three_way and sides[side].gain > best.gain:
+                best[0] = sides[side]
+        if three_way:
+            self.join(&prefix, &whole, &valued, &sides[0], best)
+        elif not exact and best.feature == f and missing.count == 0:
+            best.missing_left = case.rules.first_side  # see n_left_of
+
+    cdef void add_column(
+        self, const Leaf* leaf, int64_t f, bint exact, int32_t n_bins, Bin* cells, uint64_t* touched,
+        uint64_t* words,
+    ) noexcept nogil:
+        """Add the rows of a leaf to the bins of one feature whose codes are long."""
+        cdef CodesOfFeature of = self.codes_of(leaf, f)
+        cdef int64_t n_rows = leaf.stop - leaf.start
+        cdef int64_t n_quiet = leaf.quiet_stop - leaf.quiet_start if exact else 0
+        cdef Touchable line
+        line.cells, line.touched, line.words = <two_lanes*>cells, touched, words
+        line.all_cells = 2 * (n_rows + n_quiet) > n_bins
+        line.all_words = 32 * (n_rows + n_quiet) > n_bins
+        if line.all_cells:
+            memset(touched, 255, ((n_bins >> 6) + 1) * sizeof(uint64_t))
+        if line.all_words:
+            memset(words, 255, ((n_bins >> 12) + 1) * sizeof(uint64_t))
+        add_touching(
+            &line, &of, &self.order[leaf.start], &self.sums[leaf.start], n_rows, self.bits, self.same
+        )
+        count_touching(&line, &of, &self.order[leaf.quiet_start], n_quiet)
+
+    cdef inline CodesOfFeature codes_of(self, const Leaf* leaf, int64_t f) noexcept nogil:
+        """By row, where a leaf has few of the tree's rows: in a column these lie far apart."""
+        cdef bint few = leaf.total.count < self.order.shape[0] // 8
+        return find_codes(self.is_long, &self.columns[0, f], self.by_row if few else NULL, f)
+
+    # -------------------------------------------------------------------------------------------------- again
 
     def verify(self, const int32_t[::1] ids, const int32_t[:, ::1] features, int n_threads):
         """Search leaves again where splits found loosely, in some features, make a child of too few rows.
@@ -934,8 +885,7 @@ cdef class Finder:
             ids.shape[0], nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"
         ):
             self.verify_leaf(
-                &self.leaves[ids[i]], &features[i if features.shape[0] > 1 else 0, 0], features.shape[1],
-                threadid(),
+                &self.leaves[ids[i]], features_of(features, i), features.shape[1], threadid()
             )
 
     cdef void verify_leaf(
@@ -960,7 +910,7 @@ cdef class Finder:
         cdef int64_t f = leaf.split.feature
         cdef int32_t also = -1
         if leaf.split.missing_left:
-            also = <int32_t>(self.offsets[f + 1] - self.offsets[f]) - 1
+            also = self.n_bins(f)
         return count_left(
             self.is_long, &self.columns[0, f], <int32_t>leaf.split.code, also, &self.order[leaf.start],
             leaf.stop - leaf.start,
@@ -1023,10 +973,10 @@ cdef class Finder:
                 n += 1
         n_others = n
         cost = self.lines.shape[1] // 4 if by_line else n * (leaf.stop - leaf.start)  # of a loose search
-        begin(leaf, self.bounded, &self.rules, &found[0])
+        found[0] = self.undivided(leaf)
         for _ in range(PATIENCE if PATIENCE * cost < n * leaf.total.count else 0):
             f = leaf.split.feature
-            begin(leaf, self.bounded, &self.rules, &own)
+            own = self.undivided(leaf)
             self.scan_rows(leaf, &f, 1, True, thread, &own)
             if is_better(&own, &found[0]):
                 found[0] = own
@@ -1035,20 +985,20 @@ cdef class Finder:
                 others[n] = others[k]
                 n += others[k] != f
             n_others = n
-            begin(leaf, self.bounded, &self.rules, &found[1])
+            found[1] = self.undivided(leaf)
             if by_line:
                 self.scan_line(leaf, others, n_others, &found[1])
             else:
                 self.scan_rows(leaf, others, n_others, False, thread, &found[1])
             if not is_better(&found[1], &found[0]):
-                conclude(leaf, &found[0], 1, self.bounded, &self.rules)
+                self.conclude(leaf, &found[0], 1)
                 return
-            conclude(leaf, &found[1], 1, self.bounded, &self.rules)
+            self.conclude(leaf, &found[1], 1)
             if self.is_confirmed(leaf):
                 return
-        begin(leaf, self.bounded, &self.rules, &own)
+        own = self.undivided(leaf)
         self.scan_rows(leaf, features, width, True, thread, &own)
-        conclude(leaf, &own, 1, self.bounded, &self.rules)
+        self.conclude(leaf, &own, 1)
 
     def fill(self, const int32_t[::1] ids, const int32_t[:, ::1] features):
         """BIN records, shape (n, width, 256): the bins of some features, filled with all rows of this rank.
@@ -1060,7 +1010,7 @@ cdef class Finder:
         cdef Bin[:, :, ::1] cells = records
         cdef const int32_t* own
         for i in range(n):
-            own = &features[i if features.shape[0] > 1 else 0, 0]
+            own = features_of(features, i)
             for j in range(width):
                 if own[j] >= 0:
                     self.add_columns(&self.leaves[ids[i]], own + j, 1, &cells[i, j, 0], NULL)
@@ -1074,344 +1024,91 @@ cdef class Finder:
         cdef const int32_t* own
         for i in range(ids.shape[0]):
             leaf = &self.leaves[ids[i]]
-            own = &features[i if features.shape[0] > 1 else 0, 0]
-            begin(leaf, self.bounded, &self.rules, &best)
+            own = features_of(features, i)
+            best = self.undivided(leaf)
             for j in range(features.shape[1]):
                 if own[j] >= 0 and (leaf.only < 0 or leaf.only == own[j]):
                     self.scan(&cells[i, j, 0], own[j], leaf, NULL, True, &best)
-            conclude(leaf, &best, 1, self.bounded, &self.rules)
+            self.conclude(leaf, &best, 1)
 
-    def find_directly(self, const int32_t[::1] ids, const int32_t[:, ::1] features, int n_threads):
-        """The best split of each leaf among its own features, from its rows: small leaves, sampled features.
-
-        ``features`` are rising; one line per leaf, or one line for all; they end at -1.
-        """
-        cdef int64_t n_ids = ids.shape[0], width = features.shape[1], task, i, share, first
-        cdef int64_t n_shares = min(shares_of_each(n_ids, n_threads), width)
-        cdef Split* found = self.room_for(n_ids * n_shares)
-        for task in prange(
-            n_ids * n_shares, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1,
-            schedule="dynamic"
-        ):
-            i = task // n_shares
-            share = task % n_shares
-            first = width * share // n_shares
-            begin(&self.leaves[ids[i]], self.bounded, &self.rules, found + task)
-            if self.leaves[ids[i]].only < 0:
-                self.scan_rows(
-                    &self.leaves[ids[i]], &features[i if features.shape[0] > 1 else 0, first],
-                    width * (share + 1) // n_shares - first, not self.apart, threadid(), found + task,
-                )
-            elif share == 0:
-                self.scan_rows(
-                    &self.leaves[ids[i]], &self.leaves[ids[i]].only, 1, not self.apart, threadid(),
-                    found + task,
-                )
-        for i in range(n_ids):
-            conclude(&self.leaves[ids[i]], found + i * n_shares, n_shares, self.bounded, &self.rules)
-
-    def find_drawn(
-        self, int32_t first, int32_t last, const int32_t[::1] usable, int64_t n_drawn, uint64_t seed,
-        uint64_t stream, int n_threads, int64_t values_per_thread=1,
-    ):
-        """The best splits of leaves first to last - 1, those that may split, from their rows.
-
-        Each draws features of its own from ``usable``, by (seed, stream, leaf): ``n_drawn``, and as many more
-        as long as none of them parts its rows.
-        """
-        cdef int64_t n_values = 0
-        cdef uint64_t key = portable_key(seed, stream)
-        cdef int32_t k
-        for k in range(first, last):
-            n_values += (self.leaves[k].stop - self.leaves[k].start) * n_drawn
-        n_threads = worth_threads(n_threads, n_values, values_per_thread)
-        for k in prange(
-            first, last, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic",
-            chunksize=chunk_of(last - first, n_threads),
-        ):
-            if self.leaves[k].may_split:
-                self.draw_and_find(k, usable, n_drawn, key, threadid())
-
-    cdef void draw_and_find(
-        self, int32_t k, const int32_t[::1] usable, int64_t n_drawn, uint64_t key, int thread
-    ) noexcept nogil:
-        cdef Leaf* leaf = &self.leaves[k]
-        cdef Split found
-        cdef int32_t* features = &self.drawn[thread, 0]
-        cdef int64_t width = usable.shape[0], first = 0, n
-        cdef bint few = self.plain and leaf.total.count <= FEW and leaf.quiet_start == leaf.quiet_stop
-        cdef bint exact = not self.apart or few  # few rows are counted meanwhile
-        memcpy(features, &usable[0], width * sizeof(int32_t))
-        while first < width:
-            n = min(n_drawn, width - first)
-            if n_drawn < width:
-                draw_some(
-                    features, first, first + n, width, key, <uint64_t>k, &self.marks[thread, 0],
-                    self.marks.shape[1],
-                )
-            begin(leaf, self.bounded, &self.rules, &found)
-            self.scan_rows(leaf, features + first, n, exact, thread, &found)
-            conclude(leaf, &found, 1, self.bounded, &self.rules)
-            if not exact:
-                self.verify_leaf(leaf, features + first, n, thread)
-            if leaf.split.feature >= 0:
-                return
-            first += n
-
-    cdef void scan_rows(
-        self, const Leaf* leaf, const int32_t* features, int64_t width, bint exact, int thread, Split* best,
-    ) noexcept nogil:
-        """Find the best split in some features, rising, from the leaf's rows.
-
-        If not ``exact``, quiet rows are left out, and the number of rows in a child does not matter.
-        """
-        cdef int64_t n_rows = leaf.total.count if exact else leaf.stop - leaf.start, step, first = 0
-        cdef double price
-        cdef Split room
-        cdef Split* own
-        while width > 0 and features[width - 1] < 0:
-            width -= 1
-        if self.plain and n_rows <= FEW:
-            self.scan_few(leaf, features, width, exact, thread, best)
-            return
-        step = 1 if self.is_long else SHORTLIST if not exact or self.same else GROUP
-        while first < width:
-            if self.is_long:
-                price = self.prices[features[first]]
-                own = before_price(best, price, &room)
-                self.scan_long(
-                    leaf, features[first], exact, &self.cells[thread, 0], &self.touched[thread, 0], own
-                )
-                after_price(own, price, best)
-            elif not exact or self.same:
-                self.scan_columns(leaf, features + first, min(step, width - first), exact, thread, best)
-            else:
-                self.scan_group(leaf, features + first, min(step, width - first), thread, best)
-            first += step
-
-    cdef void scan_group(
-        self, const Leaf* leaf, const int32_t* features, int64_t width, int thread, Split* best
-    ) noexcept nogil:
-        """Fill the bins of some features from all rows of a leaf, scan them, and leave them zero again."""
-        cdef uint64_t[4 * GROUP] touched
-        cdef int64_t i, j
-        cdef bint few = leaf.total.count <= FEW_ROWS
-        cdef uint64_t bits
-        cdef Bin* cells = &self.cells[thread, 0]
-        cdef Bin* own
-        if few:
-            memset(touched, 0, 4 * width * sizeof(uint64_t))
-        i = 0
-        while i < width:
-            self.add_columns(
-                leaf, features + i, min(COLUMNS, width - i), cells + i * CELLS,
-                &touched[4 * i] if few else NULL,
-            )
-            i += COLUMNS
-        for j in range(width):
-            own = cells + j * CELLS
-            self.scan(own, features[j], leaf, &touched[4 * j] if few else NULL, True, best)
-            if few:
-                for i in range(4):
-                    bits = touched[4 * j + i]
-                    while bits:
-                        memset(own + i * 64 + lowest_bit(bits), 0, sizeof(Bin))
-                        bits &= bits - 1
-            else:
-                memset(own, 0, (self.offsets[features[j] + 1] - self.offsets[features[j]]) * sizeof(Bin))
-
-    cdef void scan_few(
-        self, const Leaf* leaf, const int32_t* features, int64_t width, bint exact, int thread, Split* best
-    ) noexcept nogil:
-        """The best split of a leaf of few rows, in any of some features; see few.h."""
-        cdef FewRows own
-        cdef FewCut cut
-        cdef Sums total = sums_of(leaf.total)
-        cdef Rules rules = self.rules_of(leaf, exact)
-        cdef int64_t n_words = self.touched.shape[1] // 65
-        own.exact, own.bits = exact, self.bits
-        own.n, own.n_quiet = leaf.stop - leaf.start, leaf.quiet_stop - leaf.quiet_start if exact else 0
-        own.sum = (leaf.total.gradient << self.bits) + leaf.total.hessian
-        own.rows, own.sums = &self.order[leaf.start], &self.sums[leaf.start]
-        own.quiet = &self.order[leaf.quiet_start]
-        own.cells, own.touched = <FewCell*>&self.cells[thread, 0], &self.touched[thread, 0]
-        own.words, own.n_words = own.touched + 64 * n_words, n_words
-        cut.score, cut.feature = best.gain, -1
-        best_of_few(
-            self.is_long, &own, width, features, &self.columns[0, 0], self.columns.strides[1], self.by_row,
-            &self.offsets[0], &total, &rules, &cut,
-        )
-        if cut.feature < 0:
-            return
-        memset(best, 0, sizeof(Split))
-        best.gain, best.feature, best.code = cut.score, cut.feature, cut.code
-        best.missing_left, best.order = cut.missing_left, 1
-        best.left.gradient = cut.left >> self.bits
-        best.left.hessian = <uint32_t>(cut.left & ((<int64_t>1 << self.bits) - 1))
-        best.left.count = cut.n_left
-
-    cdef void scan_columns(
-        self, const Leaf* leaf, const int32_t* features, int64_t width, bint exact, int thread, Split* best
-    ) noexcept nogil:
-        """Sum the rows of a leaf by the codes of a few features, one number per bin, and scan these."""
-        cdef const uint8_t* columns[SHORTLIST]
-        cdef int64_t j, n_rows = leaf.stop - leaf.start
-        for j in range(width):
-            columns[j] = &self.columns[0, features[j]]
-        sum_columns(
-            <int>width, columns, &self.order[leaf.start], &self.sums[leaf.start], n_rows,
-            n_rows < self.order.shape[0] // 8, &self.columns_scratch[thread, 0],
-        )
-        for j in range(width):
-            self.scan_sums(leaf, features[j], &self.columns_scratch[thread, j * COPIES * CELLS], exact, best)
+    # -------------------------------------------------------------------------------------------- one feature
 
     cdef void scan_sums(
         self, const Leaf* leaf, int64_t f, const int64_t* sums, bint exact, Split* best
     ) noexcept nogil:
         """Try every split of one feature whose bins hold one number each."""
         cdef Bin[CELLS] wide
-        cdef int32_t n_bins = <int32_t>(self.offsets[f + 1] - self.offsets[f]) - 1
+        cdef int32_t n_bins = self.n_bins(f)
         cdef Rules rules = self.rules_of(leaf, exact)
         cdef Sums total = sums_of(leaf.total)
-        if not self.plain or may_beat(sums, n_bins, self.bits, &total, &rules, best.gain):
+        if self.bounded or self.three_way or self.is_categorical[f] or may_beat(
+            sums, n_bins, self.bits, &total, &rules, to_beat(best.gain, self.prices[f])
+        ):
             widen_cells(n_bins + 1, sums, self.bits, self.same, <two_lanes*>wide)
             self.scan(wide, f, leaf, NULL, exact, best)
 
-    cdef inline CodesOfFeature codes_of(self, const Leaf* leaf, int64_t f) noexcept nogil:
-        """By row, where a leaf has few of the tree's rows: in a column these lie far apart."""
-        cdef bint few = leaf.total.count < self.order.shape[0] // 8
-        return find_codes(self.is_long, &self.columns[0, f], self.by_row if few else NULL, f)
-
-    cdef void add_columns(
-        self, const Leaf* leaf, const int32_t* features, int64_t width, Bin* cells, uint64_t* touched
+    cdef void scan(
+        self, const Bin* cells, int64_t f, const Leaf* leaf, const uint64_t* touched, bint exact, Split* best,
     ) noexcept nogil:
-        """Add all rows of a leaf to the bins of a few features."""
-        cdef CodesOfFeature[COLUMNS] of
-        cdef int64_t i, j, row
-        cdef two_lanes sum
-        cdef uint8_t code
-        for j in range(width):
-            of[j] = self.codes_of(leaf, features[j])
-        for i in range(leaf.start, leaf.stop):
-            row = self.order[i]
-            sum = widened(self.sums[i], self.bits, self.same)
-            if i + AHEAD < leaf.stop:
-                for j in range(width):
-                    prefetch_line(address_of(&of[j], self.order[i + AHEAD]))
-            for j in range(width):
-                code = <uint8_t>code_of(False, &of[j], row)
-                bin_add(cells + j * CELLS + code, &sum)
-                if touched != NULL:
-                    touched[4 * j + (code >> 6)] |= (<uint64_t>1) << (code & 63)
-        for i in range(leaf.quiet_start, leaf.quiet_stop):
-            for j in range(width):
-                code = <uint8_t>code_of(False, &of[j], self.order[i])
-                cells[j * CELLS + code].count += 1
-                if touched != NULL:
-                    touched[4 * j + (code >> 6)] |= (<uint64_t>1) << (code & 63)
-
-    cdef void scan_long(
-        self, const Leaf* leaf, int64_t f, bint exact, Bin* cells, uint64_t* touched, Split* best
-    ) noexcept nogil:
-        """Try every split of one feature whose codes are long, from the leaf's rows.
-
-        There is a cell for each bin, and the leaf may touch few of them: see touching.h. Those are gone
-        through in rising order; all are zero again afterwards.
-        """
-        cdef int32_t n_bins = <int32_t>(self.offsets[f + 1] - self.offsets[f]) - 1, n = 0, side
-        cdef int64_t n_words = (n_bins >> 12) + 1, w, word, code
-        cdef uint64_t* words = touched + 64 * n_words
-        cdef uint64_t more, bits
-        cdef int8_t sign = self.signs[f] if self.bounded else 0
+        """Try every split of one feature; where given, ``touched`` has a bit for each bin that holds rows."""
         cdef Prefix prefix
-        cdef Split[2] sides
-        cdef Leaf valued
-        cdef const Leaf* scanned = leaf
-        cdef Rules rules
-        cdef bint three_way
-        cdef int64_t gradient = 0
-        cdef uint32_t hessian = 0, count = 0
-        cdef Bin missing, cell
-        self.add_column(leaf, f, exact, n_bins, cells, touched, words)
+        cdef Case case = self.case_of(leaf, f, exact)
+        cdef int32_t n_bins = self.n_bins(f)
+        cdef Bin missing = cells[n_bins]
+        cdef double price = self.prices[f]
+        cdef Split room
+        cdef Split* own = before_price(best, price, &room)
         if self.is_categorical[f]:
-            rules = self.rules_of(leaf, exact)
-            scan_categories(cells, n_bins, <int32_t>f, leaf, self.bounded, &rules, best)
-            memset(cells, 0, (n_bins + 1) * sizeof(Bin))
-            memset(touched, 0, 65 * n_words * sizeof(uint64_t))
-            return
-        missing = cells[n_bins]
-        memset(cells + n_bins, 0, sizeof(Bin))
-        sides[0] = sides[1] = best[0]
-        three_way = self.three_way and missing.count
-        if three_way:
-            valued = self.valued(leaf, missing)
-            scanned = &valued
-            begin(scanned, self.bounded, &self.rules, &sides[0])
-            memset(&missing, 0, sizeof(Bin))
-        rules = self.rules_of(scanned, exact)
-        for w in range(n_words):
-            more = words[w]
-            words[w] = 0
-            while more:
-                word = 64 * w + lowest_bit(more)
-                more &= more - 1
-                bits = touched[word]
-                touched[word] = 0
-                while bits:
-                    code = 64 * word + lowest_bit(bits)
-                    bits &= bits - 1
-                    cell = cells[code]
-                    memset(cells + code, 0, sizeof(Bin))
-                    gradient += cell.gradient
-                    hessian += cell.hessian
-                    count += cell.count
-                    prefix.gradient[n] = <double>gradient
-                    prefix.hessian[n] = hessian
-                    prefix.count[n] = count
-                    prefix.code[n] = <uint32_t>code
-                    n += (cell.gradient != 0) | (cell.hessian != 0)
-                    if n == CELLS:  # the last of them stays: another may follow
-                        n = CELLS - 1
-                        for side in range(first_side(missing, &rules), stop_of_sides(missing, &rules)):
-                            scan_side(
-                                &prefix, 0, n, side, missing, <int32_t>f, scanned, sign, 1, self.bounded,
-                                &rules, &sides[side],
-                            )
-                        prefix.gradient[0], prefix.hessian[0] = prefix.gradient[n], prefix.hessian[n]
-                        prefix.count[0], prefix.code[0] = prefix.count[n], prefix.code[n]
-                        n = 1
-        close(&prefix, n, count, n_bins)
-        if missing.count and rules.first_side:
-            scan_whether(&prefix, missing, <int32_t>f, leaf, sign, -1, self.bounded, &rules, best)
-        for side in range(first_side(missing, &rules), stop_of_sides(missing, &rules)):
-            scan_side(
-                &prefix, 0, n_cuts(&prefix, side, missing), side, missing, <int32_t>f, scanned, sign, 1,
-                self.bounded, &rules, &sides[side],
-            )
-            if not three_way and sides[side].gain > best.gain:
-                best[0] = sides[side]
-        if three_way:
-            self.join(&prefix, f, leaf, scanned, &sides[0], exact, best)
-        elif not exact and best.feature == f and missing.count == 0:
-            best.missing_left = rules.first_side  # see n_left_of
+            scan_categories(cells, n_bins, &case, own)
+        else:
+            if touched != NULL:
+                accumulate_touched(cells, touched, n_bins, &prefix)
+            else:
+                accumulate(cells, n_bins, &prefix)
+            if self.three_way and missing.count:
+                self.scan_three_ways(&prefix, missing, &case, exact, own)
+            else:
+                scan_values(&prefix, missing, &case, own)
+                if not exact and own.feature == f and missing.count == 0:
+                    own.missing_left = case.rules.first_side  # see n_left_of
+        after_price(own, price, best)
 
-    cdef void add_column(
-        self, const Leaf* leaf, int64_t f, bint exact, int32_t n_bins, Bin* cells, uint64_t* touched,
-        uint64_t* words,
+    cdef void scan_three_ways(
+        self, const Prefix* prefix, Bin missing, const Case* case, bint exact, Split* best
     ) noexcept nogil:
-        """Add the rows of a leaf to the bins of one feature whose codes are long."""
-        cdef CodesOfFeature of = self.codes_of(leaf, f)
-        cdef int64_t n_rows = leaf.stop - leaf.start
-        cdef int64_t n_quiet = leaf.quiet_stop - leaf.quiet_start if exact else 0
-        cdef Touchable line
-        line.cells, line.touched, line.words = <two_lanes*>cells, touched, words
-        line.all_cells = 2 * (n_rows + n_quiet) > n_bins
-        line.all_words = 32 * (n_rows + n_quiet) > n_bins
-        if line.all_cells:
-            memset(touched, 255, ((n_bins >> 6) + 1) * sizeof(uint64_t))
-        if line.all_words:
-            memset(words, 255, ((n_bins >> 12) + 1) * sizeof(uint64_t))
-        add_touching(
-            &line, &of, &self.order[leaf.start], &self.sums[leaf.start], n_rows, self.bits, self.same
+        """Try to part the rows without a value from the others, and those by their best cut."""
+        cdef Leaf valued = self.valued(case.leaf, missing)
+        cdef Case own = self.case_of(&valued, case.feature, exact)
+        cdef Split cut = self.undivided(&valued)
+        memset(&missing, 0, sizeof(Bin))
+        scan_values(prefix, missing, &own, &cut)
+        self.join(prefix, case, &valued, &cut, best)
+
+    cdef Leaf valued(self, const Leaf* leaf, Bin missing) noexcept nogil:
+        """What the leaf would be without its rows that have no value."""
+        cdef Leaf valued = leaf[0]
+        valued.total = minus(leaf.total, missing)
+        valued.value = best_value(
+            valued.total, leaf.lower, leaf.upper, self.rules.l2, self.rules.gradient_unit,
+            self.rules.hessian_unit,
         )
-        count_touching(&line, &of, &self.order[leaf.quiet_start], n_quiet)
+        return valued
+
+    cdef void join(
+        self, const Prefix* prefix, const Case* case, const Leaf* valued, const Split* cut, Split* best
+    ) noexcept nogil:
+        """Try to part the rows without a value from the others, the best cut of which is known.
+
+        Where the tree may not be so much deeper, or no cut is worth while, they are parted and no more.
+        """
+        cdef Split whether
+        whether.gain = -INFINITY
+        whether.feature = -1
+        scan_whether(prefix, minus(case.leaf.total, valued.total), 0, case, &whether)
+        if whether.feature < 0:
+            return
+        if cut.feature >= 0 and case.leaf.may_split > 1:
+            whether.then = cut.gain - self.own_score(valued)
+            whether.gain += whether.then
+        if whether.gain > best.gain:
+            best[0] = whether
