@@ -1260,21 +1260,7 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
         file = CheckpointFile(self.checkpoint, self.checkpoint_every, ranks)
         seed = self._seed(file, ranks)
         self._refuse_fewer_trees(n_earlier, "n_estimators")
-        if self.oob_score and not self.bootstrap:
-            raise ValueError("oob_score needs bootstrap=True: without it no row is ever out of bag.")
-        for name, default in {"bootstrap_unit": "row", "max_samples": None}.items():
-            if not self.bootstrap and getattr(self, name) != default:
-                raise ValueError(
-                    f"{name}={getattr(self, name)!r} says how samples are drawn, but bootstrap=False draws "
-                    f"none; expected {default!r} with it: set bootstrap=True, or leave {name} out."
-                )
-        if self.oob_score and n_earlier:
-            raise ValueError("oob_score cannot be kept up with warm_start: fit the whole forest at once.")
-        if self.oob_score and self.checkpoint is not None:
-            raise ValueError(
-                f"oob_score={self.oob_score!r} cannot be kept up with a checkpoint; expected one of them: "
-                "leave checkpoint at None, or score the rows by cross-validation."
-            )
+        self._check_samples(n_earlier)
         if self.oob_score:
             self._oob_measure().check_labels(data.share.some_of_all(data.labels))
         ranks.at("the cuts")
@@ -1293,14 +1279,9 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
         file.refuse_fewer_trees(n_earlier, self.n_estimators, "n_estimators")
         costs = self._costs()
         stage_size = self.n_estimators if costs is None else self.stage_size
-        begun = before.tree_offsets[n_earlier - n_earlier % stage_size]
-        used, used_in_stage = (
-            used_features(nodes, self.n_features_in_) for nodes in np.split(before.nodes, [begun])
-        )
+        used, used_in_stage = self._used_by(before, stage_size)
         prices = self._prices(costs, used)
         make_grower = self._growers(mapper, codes, 1, prices, data.share)
-        unit = self.bootstrap_unit if self.bootstrap else None
-        share = 1.0 if self.max_samples is None else self.max_samples
         ensemble_of = self._ensemble_of(mapper, before)
         with self._watching(self.n_estimators, context, _forest_attributes, X, own) as watchers:
             trees, sums, counts = grow_forest(
@@ -1308,7 +1289,7 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
                 data,
                 before.base,
                 trees=range(n_earlier, self.n_estimators),
-                bootstrap=Bootstrap(data.offsets, unit, share, seed),
+                bootstrap=self._bootstrap(data, seed),
                 prices=prices,
                 stage_size=stage_size,
                 used_in_stage=used_in_stage,
@@ -1324,6 +1305,35 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
             self._score_out_of_bag(data, own, before.base, sums, counts, n_threads)
         self._seed_, self._fitted_costs = seed, costs
         vars(self).update(_forest_attributes(ensemble_of(trees)))
+
+    def _check_samples(self, n_earlier):
+        """Refuse to say how samples are drawn where none are, and an out-of-bag score of some trees only."""
+        if self.oob_score and not self.bootstrap:
+            raise ValueError("oob_score needs bootstrap=True: without it no row is ever out of bag.")
+        for name, default in {"bootstrap_unit": "row", "max_samples": None}.items():
+            if not self.bootstrap and getattr(self, name) != default:
+                raise ValueError(
+                    f"{name}={getattr(self, name)!r} says how samples are drawn, but bootstrap=False draws "
+                    f"none; expected {default!r} with it: set bootstrap=True, or leave {name} out."
+                )
+        if self.oob_score and n_earlier:
+            raise ValueError("oob_score cannot be kept up with warm_start: fit the whole forest at once.")
+        if self.oob_score and self.checkpoint is not None:
+            raise ValueError(
+                f"oob_score={self.oob_score!r} cannot be kept up with a checkpoint; expected one of them: "
+                "leave checkpoint at None, or score the rows by cross-validation."
+            )
+
+    def _bootstrap(self, data, seed):
+        unit = self.bootstrap_unit if self.bootstrap else None
+        share = 1.0 if self.max_samples is None else self.max_samples
+        return Bootstrap(data.offsets, unit, share, seed)
+
+    def _used_by(self, before, stage_size):
+        """bool[n_features]: what the trees before have used, up to the stage that goes on; and in that."""
+        n_whole = len(before) - len(before) % stage_size
+        stages = np.split(before.nodes, [before.tree_offsets[n_whole]])
+        return [used_features(nodes, self.n_features_in_) for nodes in stages]
 
     def _objective(self, seed=0):
         return as_objective("squared_error")
