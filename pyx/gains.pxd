@@ -1,6 +1,8 @@
 """What children score, and what they must: see gains.h."""
 from libc.stdint cimport int32_t
 
+from records cimport Bin
+
 cdef extern from "gains.h" nogil:
     ctypedef struct Sums "sums":
         double gradient
@@ -22,3 +24,23 @@ cdef extern from "gains.h" nogil:
         int32_t n, const double* gradients, const double* hessians, const double* counts,
         const Sums* extra, const Sums* total, const Rules* rule, double* scores,
     ) noexcept
+
+
+cdef inline Sums sums_of(Bin part) noexcept nogil:
+    cdef Sums sums
+    sums.gradient = <double>part.gradient
+    sums.hessian = part.hessian
+    sums.count = part.count
+    return sums
+
+
+cdef inline Rules rules_within(const Sums* total, bint sampled, const Rules* rules) noexcept nogil:
+    """What splits of a leaf must satisfy.
+
+    Where rows are sampled, what few of them tell is chance: a child needs half the hessian that its least
+    number of rows has on average.
+    """
+    cdef Rules own = rules[0]
+    if sampled:
+        own.min_hessian = hessian_of_rows(total, 0.5, rules)
+    return own

@@ -11,7 +11,7 @@ from libc.math cimport INFINITY
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memset
 
-from gains cimport Rules, Sums, score_children
+from gains cimport Rules, Sums, score_children, sums_of
 from records cimport Bin, Leaf, Split, best_value
 
 cdef extern from "bins.h" nogil:
@@ -40,14 +40,6 @@ cdef struct Prefix:
     double hessian[CELLS]
     double count[CELLS]
     uint32_t code[CELLS]
-
-
-cdef inline Sums sums_of(Bin part) noexcept nogil:
-    cdef Sums sums
-    sums.gradient = <double>part.gradient
-    sums.hessian = part.hessian
-    sums.count = part.count
-    return sums
 
 
 cdef inline Bin minus(Bin whole, Bin part) noexcept nogil:

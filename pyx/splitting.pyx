@@ -21,13 +21,13 @@ from libc.math cimport INFINITY, fabs
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
-from gains cimport Rules, Sums, hessian_of_rows, least_score, own_score_of
+from gains cimport Rules, Sums, hessian_of_rows, least_score, own_score_of, rules_within, sums_of
 from records cimport (
     Bin, Leaf, Split, best_value, bytes_of, chunk_of, portable_key, shares_of_each, worth_threads,
 )
 from scanning cimport (
     CELLS, Case, Prefix, accumulate, accumulate_touched, append, close, first_side, keep_last, minus, n_cuts,
-    scan_categories, scan_side, scan_values, scan_whether, score_at, stop_of_sides, sums_of,
+    scan_categories, scan_side, scan_values, scan_whether, score_at, stop_of_sides,
 )
 
 cdef extern from "bins.h" nogil:
@@ -129,7 +129,7 @@ cdef extern from "cells.h" nogil:
 cdef enum:
     GROUP = 128  # features whose bins are scanned together, at most
     COLUMNS = 8  # of them, those that are filled together: 32 KiB of cells
-    FEW_ROWS = 128  # up to here a leaf touches so few bins that they are worth remembering
+    REMEMBERED = 128  # rows: up to so many touch so few bins that these are worth remembering
     AHEAD = 16  # rows to fetch ahead
     ROW = 4  # what refining with one row costs, in steps of about a nanosecond
     FEATURE = 32  # and scanning one feature of a coarse line
@@ -279,8 +279,7 @@ cdef class Finder:
         """A new tree: how its sums are to be read, and what its splits must satisfy.
 
         Where quiet rows are set ``apart``, splits are searched among the others, and the rows of a child are
-        counted then. Where rows are ``sampled``, what few of them tell is chance: a child needs half the
-        hessian that ``min_samples_leaf`` rows have on average.
+        counted then. Where rows are ``sampled``, children need more: see `rules_within`.
         """
         self.bits, self.same, self.apart, self.sampled = bits, same, apart and not same, sampled
         self.rules.l2 = l2
@@ -301,10 +300,8 @@ cdef class Finder:
 
     cdef Rules rules_of(self, const Leaf* leaf, bint exact) noexcept nogil:
         """What splits of this leaf must satisfy; if not ``exact``, whatever the number of rows in a child."""
-        cdef Rules rules = self.rules
         cdef Sums total = sums_of(leaf.total)
-        if self.sampled:
-            rules.min_hessian = hessian_of_rows(&total, 0.5, &self.rules)
+        cdef Rules rules = rules_within(&total, self.sampled, &self.rules)
         if not exact:
             rules.min_samples_leaf = 0.0
         return rules
@@ -730,7 +727,7 @@ cdef class Finder:
         """Fill the bins of some features from all rows of a leaf, scan them, and leave them zero again."""
         cdef uint64_t[4 * GROUP] touched
         cdef int64_t i, j
-        cdef bint few = leaf.total.count <= FEW_ROWS
+        cdef bint few = leaf.total.count <= REMEMBERED
         cdef uint64_t bits
         cdef Bin* cells = &self.cells[thread, 0]
         cdef Bin* own

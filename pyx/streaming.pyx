@@ -16,8 +16,8 @@ from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy, memset
 
-from gains cimport Rules, Sums, hessian_of_rows, least_score, own_score_of, score_children
-from records cimport Bin, Centroid, Leaf, Offer, Split, bytes_of
+from gains cimport Rules, Sums, least_score, own_score_of, rules_within, score_children, sums_of
+from records cimport Centroid, Leaf, Offer, Split, bytes_of
 
 cdef extern from "streaming.h" nogil:
     enum: MOST_CENTROIDS
@@ -96,14 +96,6 @@ cdef void list_candidates(
     add_candidate(some, INFINITY, before[n])
 
 
-cdef inline Sums sums_of(Bin part) noexcept nogil:
-    cdef Sums sums
-    sums.gradient = <double>part.gradient
-    sums.hessian = part.hessian
-    sums.count = part.count
-    return sums
-
-
 cdef class StreamingFinder:
     """Finds splits of leaves by streaming histograms of their rows.
 
@@ -159,12 +151,6 @@ cdef class StreamingFinder:
         self.rules.hessian_unit = hessian_unit
         self.rules.min_samples_leaf = min_samples_leaf
         self.rules.min_hessian = min_hessian
-
-    cdef Rules rules_of(self, const Sums* total) noexcept nogil:
-        cdef Rules rules = self.rules
-        if self.sampled:
-            rules.min_hessian = hessian_of_rows(total, 0.5, &self.rules)
-        return rules
 
     def find_directly(self, const int32_t[::1] ids, const int32_t[:, ::1] features, int n_threads):
         """The split of each leaf among its own features.
@@ -333,7 +319,7 @@ cdef class StreamingFinder:
         cdef Triple[MOST_CENTROIDS + 1] before
         cdef Candidates some
         cdef Sums total = sums_of(leaf.total), nothing, missing
-        cdef Rules rules = self.rules_of(&total)
+        cdef Rules rules = rules_within(&total, self.sampled, &self.rules)
         cdef int32_t side
         best.feature = -1
         if n == 0:
@@ -419,7 +405,7 @@ cdef class StreamingFinder:
     cdef bint accept(self, Leaf* leaf, const Offer* offer, const Side* found) noexcept nogil:
         """Make an offer the leaf's split, if by the rows it keeps the rules and gains something."""
         cdef Sums total = sums_of(leaf.total), left, nothing
-        cdef Rules rules = self.rules_of(&total)
+        cdef Rules rules = rules_within(&total, self.sampled, &self.rules)
         cdef double own = own_score_of(&total, &rules)
         cdef int64_t sum = found.sum, n = found.n
         cdef Split split
