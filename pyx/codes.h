@@ -16,7 +16,7 @@ INLINE uint32_t code_at(int is_long, const uint8_t *column, int64_t row) {
     return is_long ? ((const uint32_t *)(const void *)column)[row] : column[row];
 }
 
-INLINE const uint8_t *code_address(int is_long, const uint8_t *column, int64_t row) {
+INLINE const uint8_t *address_at(int is_long, const uint8_t *column, int64_t row) {
     return column + (is_long ? 4 * row : row);
 }
 

@@ -42,7 +42,7 @@ INLINE parted part_one_by_one(int is_long, int by_table, int with_sums, const ui
     int64_t n_left = found.n_left, n_right = first - n_left, lacking = found.lacking;
     for (int64_t i = first; i < n; i++) {
         if (i + PARTED_AHEAD < n)
-            prefetch_line(code_address(is_long, column, rows[i + PARTED_AHEAD]));
+            prefetch_line(address_at(is_long, column, rows[i + PARTED_AHEAD]));
         const uint32_t code = code_at(is_long, column, rows[i]);
         const int lacks = code == missing;
         const int64_t goes = by_table ? way->left[code] : (code <= last) | (lacks & missing_left);

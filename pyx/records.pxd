@@ -67,8 +67,8 @@ cdef struct Split:
     uint8_t unused[5]
 
 
-# A node of a tree while it grows. Its rows are order[start:stop] and, where rows that round to nothing are
-# set apart, the quiet ones order[quiet_start:quiet_stop].
+# A node of a tree while it grows. Its rows are order[start:stop] and, where quiet rows, of which nothing is
+# left, are set apart, order[quiet_start:quiet_stop].
 cdef struct Leaf:
     int64_t start
     int64_t stop

@@ -196,7 +196,7 @@ INLINE void add_rows(streamed *own, int is_long, const uint8_t *column, const do
     const int64_t hessians = ((int64_t)1 << bits) - 1;
     for (int64_t i = 0; i < n; i++) {
         if (i + STREAMED_AHEAD < n)
-            prefetch_line(code_address(is_long, column, rows[i + STREAMED_AHEAD]));
+            prefetch_line(address_at(is_long, column, rows[i + STREAMED_AHEAD]));
         const uint32_t code = code_at(is_long, column, rows[i]);
         const centroid_sums row = {1.0, (double)(sums[i] >> bits), (double)(sums[i] & hessians)};
         if (code == missing)
@@ -315,7 +315,7 @@ INLINE void add_side(int is_long, const uint8_t *column, uint32_t last, uint32_t
                      const int64_t *sums, int64_t n, side *found) {
     for (int64_t i = 0; i < n; i++) {
         if (i + STREAMED_AHEAD < n)
-            prefetch_line(code_address(is_long, column, rows[i + STREAMED_AHEAD]));
+            prefetch_line(address_at(is_long, column, rows[i + STREAMED_AHEAD]));
         const uint32_t code = code_at(is_long, column, rows[i]);
         const int64_t up_to = code <= last, lacks = code == missing, sum = sums[i];
         found->sum += sum & -up_to;

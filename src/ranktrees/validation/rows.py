@@ -256,7 +256,7 @@ def _require_two_dimensions(X, estimator, name: str) -> None:
         )
     is_list = hasattr(X, "__len__") and not isinstance(X, Mapping)
     if np.isscalar(X) or not (is_list or hasattr(X, "shape") or hasattr(X, "__array__")):
-        raise _no_rows(X, name)
+        raise _not_rows(X, name)
     shape = getattr(X, "shape", None)
     if isinstance(X, (list, tuple)) and (len(X) == 0 or np.isscalar(X[0])):
         shape = (len(X),)
@@ -272,7 +272,7 @@ def refuse_batches(X, name: str) -> None:
         )
 
 
-def _no_rows(X, name: str) -> ValueError:
+def _not_rows(X, name: str) -> ValueError:
     return ValueError(
         f"Expected 2D array, got scalar array instead: {name} is {as_seen(X)}; expected rows and columns, in "
         "an array, a sparse matrix or a data frame: pass the one it was made of."
@@ -282,7 +282,7 @@ def _no_rows(X, name: str) -> ValueError:
 def _require_size(shape: tuple, estimator, name: str, X) -> None:
     by = f" by {type(estimator).__name__}"
     if len(shape) == 0:
-        raise _no_rows(X, name)
+        raise _not_rows(X, name)
     if len(shape) == 1:
         raise ValueError(
             f"Expected 2D array, got 1D array instead: {name} is {as_seen(X)}.\nReshape your data either "
