@@ -204,7 +204,7 @@ class FullOverRanks(LinesOverRanks, FullSearch):
         left = self.finder.count_left_of(ids, threads_for(self.n_threads, self.n_rows(ids)))
         left = self.communicator.allreduce(left)
         least = np.minimum(left, self.leaves["total"]["count"][ids] - left)
-        small = (least < self.min_samples_leaf) & (self.leaves["split"]["feature"][ids] >= 0)
+        small = (least < self.min_samples_leaf) & (self.split_features[ids] >= 0)
         self.find_counting(ids[small], features[small] if len(features) > 1 else features)
 
     def search_again(self, ids):

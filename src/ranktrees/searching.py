@@ -107,6 +107,7 @@ class Search:
     def look_at(self, leaves):
         """The leaves have moved."""
         self.leaves, self.starts, self.stops = leaves, leaves["start"], leaves["stop"]
+        self.split_features = leaves["split"]["feature"]
         self.finder.look_at(leaves, self.lines, self.lanes)
 
     def begin(self, rows, rules, key, some_apart):
@@ -352,7 +353,7 @@ class CoarseToFine(SearchOfLines):
 
     def with_split(self, ids):
         """Those of some leaves that have a split."""
-        split = self.leaves["split"]["feature"][ids] >= 0
+        split = self.split_features[ids] >= 0
         self.forget(ids[~split])
         return ids[split]
 
