@@ -34,7 +34,7 @@ cdef enum:
     ROW = 2  # what parting one row costs, in steps of about a nanosecond
     FOLLOWED = 16384  # rows that go down a tree together
     TOLD = 6  # numbers of a leaf that is parted
-    LEAST = 512  # rows of a leaf that threads share, for each of them
+    SHARED = 8  # a leaf is shared where each thread gets a row for so many values that are worth waking it
 
 
 # Rows that are parted together: where they are in the order, where in the scratch, and how many go left.
@@ -395,7 +395,7 @@ cdef class Parter:
         for i in range(n_ids):
             n_rows += n_rows_of(&self.leaves[ids[i]])
         n_threads = worth_threads(n_threads, ROW * n_rows, values_per_thread)
-        self.n_stretches = n_threads if n_rows >= LEAST * n_threads * n_ids else 1
+        self.n_stretches = n_threads if SHARED * n_rows >= values_per_thread * n_threads * n_ids else 1
         self.lay_out(ids)
         return n_threads
 

@@ -16,16 +16,31 @@ FOLLOWED = 16384
 class Case:
     """Leaves with a random split each, the order of their rows, and a Parter of them."""
 
-    def __init__(self, seed, n_rows, n_bins, *, n_leaves=1, categorical=False, monotone=None, dtype=np.uint8):
+    def __init__(
+        self,
+        seed,
+        n_rows,
+        n_bins,
+        *,
+        n_leaves=1,
+        n_quiet=0,
+        categorical=False,
+        monotone=None,
+        dtype=np.uint8,
+    ):
         rng = np.random.default_rng(seed)
+        n_loud, n_rows = n_rows, n_rows + n_quiet
         self.codes = slow.readable(slow.random_codes(rng, n_rows, n_bins, 0.2), dtype)
         self.n_bins, self.n_leaves = n_bins, n_leaves
-        edges = np.sort(rng.integers(0, n_rows + 1, n_leaves - 1))
         self.leaves = np.zeros(3 * n_leaves, LEAF)
-        self.leaves["start"][:n_leaves], self.leaves["stop"][:n_leaves] = [0, *edges], [*edges, n_rows]
+        for side, first, last in (("", 0, n_loud), ("quiet_", n_loud, n_rows)):
+            edges = np.sort(rng.integers(first, last + 1, n_leaves - 1))
+            self.leaves[f"{side}start"][:n_leaves] = [first, *edges]
+            self.leaves[f"{side}stop"][:n_leaves] = [*edges, last]
         self.leaves["lower"], self.leaves["upper"], self.leaves["left"] = -np.inf, np.inf, -1
         for leaf in self.leaves[:n_leaves]:
-            leaf["total"] = (int(rng.integers(-99, 99)), 70, leaf["stop"] - leaf["start"])
+            n_own = leaf["stop"] - leaf["start"] + leaf["quiet_stop"] - leaf["quiet_start"]
+            leaf["total"] = (int(rng.integers(-99, 99)), 70, n_own)
             split = leaf["split"]
             split["feature"] = rng.integers(0, len(n_bins))
             split["code"] = rng.integers(0, n_bins[split["feature"]])
@@ -36,10 +51,13 @@ class Case:
         self.sums = 3 * self.order.astype(np.int64) - (1 << 60)
         offsets = slow.mapper_of(n_bins).offsets
         self.parter = partition.Parter(self.codes, offsets, monotone, self.order, self.sums)
+        self.parter.look_at(np.empty(1, LEAF))
+        self.parter.plant(n_loud, n_rows, 0, 0, 0, *UNITS)
         self.parter.look_at(self.leaves)
 
-    def split(self, n_threads=1):
-        self.parter.split(np.arange(self.n_leaves, dtype=np.int32), self.n_leaves, n_threads)
+    def split(self, n_threads=1, values_per_thread=1):
+        ids = np.arange(self.n_leaves, dtype=np.int32)
+        self.parter.split(ids, self.n_leaves, n_threads, values_per_thread)
 
     def goes_left(self, split, rows):
         codes = self.codes[rows, split["feature"]].tolist()
@@ -54,26 +72,34 @@ class Case:
 @given(
     seed=st.integers(0, 2**32 - 1),
     n_rows=st.integers(0, 200),
+    n_quiet=st.integers(0, 200),
     n_leaves=st.integers(1, 5),
     categorical=st.booleans(),
     dtype=st.sampled_from([np.uint8, np.uint32]),
     n_threads=st.integers(1, 4),
+    values_per_thread=st.sampled_from([1, 50]),
 )
-def test_a_stable_parting_within_each_leaf(seed, n_rows, n_leaves, categorical, dtype, n_threads):
+def test_a_stable_parting_within_each_leaf(
+    seed, n_rows, n_quiet, n_leaves, categorical, dtype, n_threads, values_per_thread
+):
     n_bins = [1, 9, 254, 255 if dtype == np.uint8 or categorical else 70_000]
-    case = Case(seed, n_rows, n_bins, n_leaves=n_leaves, categorical=categorical, dtype=dtype)
+    case = Case(
+        seed, n_rows, n_bins, n_leaves=n_leaves, n_quiet=n_quiet, categorical=categorical, dtype=dtype
+    )
     before = case.order.copy()
-    case.split(n_threads)
-    assert (case.sums == 3 * case.order.astype(np.int64) - (1 << 60)).all()
+    case.split(n_threads, values_per_thread)
+    assert (case.sums[:n_rows] == 3 * case.order[:n_rows].astype(np.int64) - (1 << 60)).all()
     for i, leaf in enumerate(case.leaves[:n_leaves]):
-        rows = before[leaf["start"] : leaf["stop"]]
-        left = case.goes_left(leaf["split"], rows)
-        assert case.order[leaf["start"] : leaf["stop"]].tolist() == [*rows[left], *rows[~left]]
-        children = case.leaves[[leaf["left"], leaf["right"]]]
         assert (leaf["left"], leaf["right"]) == (n_leaves + 2 * i, n_leaves + 2 * i + 1)
-        middle = leaf["start"] + left.sum()
-        assert children["start"].tolist() == [leaf["start"], middle]
-        assert children["stop"].tolist() == [middle, leaf["stop"]]
+        children = case.leaves[[leaf["left"], leaf["right"]]]
+        for side in ("", "quiet_"):
+            start, stop = leaf[f"{side}start"], leaf[f"{side}stop"]
+            rows = before[start:stop]
+            left = case.goes_left(leaf["split"], rows)
+            assert case.order[start:stop].tolist() == [*rows[left], *rows[~left]]
+            middle = start + left.sum()
+            assert children[f"{side}start"].tolist() == [start, middle]
+            assert children[f"{side}stop"].tolist() == [middle, stop]
 
 
 @pytest.mark.parametrize("n_rows", [0, 1, 15, 16, 17, 33, MANY_ROWS - 1, MANY_ROWS, 5000])
@@ -173,7 +199,7 @@ def test_rows_are_counted_and_stay_where_a_child_gets_too_few(n_threads, missing
     offsets, leaves = slow.mapper_of(case.n_bins).offsets, case.leaves
     parter = partition.Parter(case.codes, offsets, None, case.order, case.sums, least, None, missing)
     parter.look_at(np.empty(1, LEAF))
-    parter.plant(0, 0, 0, 0, 0, *UNITS, counts_later=True)
+    parter.plant(9000, 9000, 0, 0, 0, *UNITS, counts_later=True)
     parter.look_at(leaves)
     ids, before = np.arange(4, dtype=np.int32), case.order.copy()
     told = parter.part(ids, n_threads)
