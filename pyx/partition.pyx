@@ -89,17 +89,6 @@ cdef inline Piece piece_of(
     return piece
 
 
-cdef inline Stretch stretch_of(
-    const Leaf* leaf, int64_t s, int64_t n_stretches, int64_t place
-) noexcept nogil:
-    """One of several stretches of a leaf's rows, in the scratch the quiet ones behind the others."""
-    cdef Stretch stretch
-    stretch.loud = piece_of(leaf.start, leaf.stop, s, n_stretches, place)
-    place += stretch.loud.n_rows
-    stretch.quiet = piece_of(leaf.quiet_start, leaf.quiet_stop, s, n_stretches, place)
-    return stretch
-
-
 cdef void found_children(
     const Leaf* leaf, Leaf* left, Leaf* right, int8_t monotone, double l2, double gradient_unit,
     double hessian_unit,
@@ -174,7 +163,7 @@ cdef class Parter:
     cdef uint32_t[::1] order, row_scratch
     cdef int64_t[::1] sums, sum_scratch
     cdef int64_t[:, ::1] stretches
-    cdef int64_t n_stretches, n_loud
+    cdef int64_t n_stretches
     cdef Leaf[::1] leaves
     cdef double l2, gradient_unit, hessian_unit
     cdef const double[::1] gradients, hessians
@@ -215,7 +204,7 @@ cdef class Parter:
         self.counts_later = counts_later
         self.l2, self.gradient_unit, self.hessian_unit = l2, gradient_unit, hessian_unit
         self.gradients, self.hessians = gradients, hessians
-        root.stop = root.quiet_start = self.n_loud = n_loud
+        root.stop = root.quiet_start = n_loud
         root.quiet_stop = n_rows
         root.total.gradient = gradient
         root.total.hessian = <uint32_t>hessian
@@ -400,14 +389,16 @@ cdef class Parter:
         return n_threads
 
     cdef void lay_out(self, const int32_t[::1] ids):
-        """Each thread has a part of the scratch for its stretch of all leaves.
+        """Each thread has a part of the scratch for its stretch of all leaves, the quiet rows last.
 
-        In what it wrote itself before, and what no other thread has touched since, it writes fastest. The
-        stretches of a thread are longer than its share of all rows where shares are rounded up.
+        In what it wrote itself before, and what no other thread has touched since, it writes fastest; and of
+        the sums' scratch, which quiet rows do not need, most is never touched. The stretches of a thread are
+        longer than its share of all rows where shares are rounded up.
         """
         cdef int64_t n_ids = ids.shape[0], n_stretches = self.n_stretches, i, s, place
         cdef int64_t n_own = self.order.shape[0] // n_stretches + 2 * n_ids + 1
-        cdef Stretch* stretch
+        cdef Leaf* leaf
+        cdef Stretch* of
         if n_ids * n_stretches > self.stretches.shape[0]:
             self.stretches = np.empty((n_ids * n_stretches, self.stretches.shape[1]), np.int64)
         if n_stretches > 1 and n_stretches * n_own > self.row_scratch.shape[0]:
@@ -416,9 +407,13 @@ cdef class Parter:
         for s in range(n_stretches):
             place = s * n_own
             for i in range(n_ids):
-                stretch = self.stretches_of(i) + s
-                stretch[0] = stretch_of(&self.leaves[ids[i]], s, n_stretches, place)
-                place += stretch.loud.n_rows + stretch.quiet.n_rows
+                leaf, of = &self.leaves[ids[i]], self.stretches_of(i)
+                of[s].loud = piece_of(leaf.start, leaf.stop, s, n_stretches, place)
+                place += of[s].loud.n_rows
+            for i in range(n_ids):
+                leaf, of = &self.leaves[ids[i]], self.stretches_of(i)
+                of[s].quiet = piece_of(leaf.quiet_start, leaf.quiet_stop, s, n_stretches, place)
+                place += of[s].quiet.n_rows
 
     cdef inline Stretch* stretches_of(self, int64_t i) noexcept nogil:
         """Those of the i-th leaf."""
@@ -465,9 +460,11 @@ cdef class Parter:
 
     cdef void split_one(self, int32_t parent, int32_t first_child) noexcept nogil:
         cdef Leaf* leaf = &self.leaves[parent]
-        cdef Stretch whole = stretch_of(leaf, 0, 1, leaf.start + leaf.quiet_start - self.n_loud)
         cdef int64_t n_left
+        cdef Stretch whole
         if leaf.left < 0:
+            whole.loud = piece_of(leaf.start, leaf.stop, 0, 1, leaf.start)
+            whole.quiet = piece_of(leaf.quiet_start, leaf.quiet_stop, 0, 1, leaf.quiet_start)
             self.part_stretch(&leaf.split, &whole)
             n_left = whole.loud.n_left + whole.quiet.n_left
             if not self.is_large_enough(leaf, n_left):

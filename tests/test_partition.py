@@ -51,8 +51,6 @@ class Case:
         self.sums = 3 * self.order.astype(np.int64) - (1 << 60)
         offsets = slow.mapper_of(n_bins).offsets
         self.parter = partition.Parter(self.codes, offsets, monotone, self.order, self.sums)
-        self.parter.look_at(np.empty(1, LEAF))
-        self.parter.plant(n_loud, n_rows, 0, 0, 0, *UNITS)
         self.parter.look_at(self.leaves)
 
     def split(self, n_threads=1, values_per_thread=1):
@@ -199,7 +197,7 @@ def test_rows_are_counted_and_stay_where_a_child_gets_too_few(n_threads, missing
     offsets, leaves = slow.mapper_of(case.n_bins).offsets, case.leaves
     parter = partition.Parter(case.codes, offsets, None, case.order, case.sums, least, None, missing)
     parter.look_at(np.empty(1, LEAF))
-    parter.plant(9000, 9000, 0, 0, 0, *UNITS, counts_later=True)
+    parter.plant(0, 0, 0, 0, 0, *UNITS, counts_later=True)
     parter.look_at(leaves)
     ids, before = np.arange(4, dtype=np.int32), case.order.copy()
     told = parter.part(ids, n_threads)
