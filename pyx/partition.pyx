@@ -181,8 +181,11 @@ cdef class Parter:
         self.min_samples_leaf = min_samples_leaf
         self.max_depth = len(order) if max_depth is None else max_depth
         self.side_of_none = {"left": 1, "right": 0}.get(missing, -1)
-        self.row_scratch, self.sum_scratch = np.empty_like(order), np.empty_like(sums)
+        self.make_scratch(len(order) + len(order) // 256 + 256)  # as much as a fit needs: see `lay_out`
         self.stretches = np.empty((0, sizeof(Stretch) // sizeof(int64_t)), np.int64)
+
+    cdef void make_scratch(self, int64_t n_rows):
+        self.row_scratch, self.sum_scratch = np.empty(n_rows, np.uint32), np.empty(n_rows, np.int64)
 
     def look_at(self, leaves):
         """The leaves."""
@@ -402,8 +405,7 @@ cdef class Parter:
         if n_ids * n_stretches > self.stretches.shape[0]:
             self.stretches = np.empty((n_ids * n_stretches, self.stretches.shape[1]), np.int64)
         if n_stretches > 1 and n_stretches * n_own > self.row_scratch.shape[0]:
-            self.row_scratch = np.empty(n_stretches * n_own, np.uint32)
-            self.sum_scratch = np.empty(n_stretches * n_own, np.int64)
+            self.make_scratch(n_stretches * n_own)
         for s in range(n_stretches):
             place = s * n_own
             for i in range(n_ids):
