@@ -27,7 +27,6 @@ def grown_with(rng, leaf_of, n_leaves, n_threads=1):
         order += [rows[~quiet], rows[quiet]]
         node = leaves[2 * leaf + 1]
         node["start"], node["quiet_start"], node["stop"] = start, start + (~quiet).sum(), start + len(rows)
-        node["total"]["count"] = len(rows)
     return Grown(leaves, np.concatenate(order).astype(np.uint32), n_threads)
 
 
