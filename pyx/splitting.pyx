@@ -604,7 +604,8 @@ cdef class Finder:
         """The best splits of leaves first to last - 1, those that may split, from their rows.
 
         Each draws features of its own from ``usable``, by (seed, stream, leaf): ``n_drawn``, and as many more
-        as long as none of them parts its rows.
+        as long as none of them parts its rows. Returns False, and does nothing, where leaves are so few that
+        threads had better share the features of each.
         """
         cdef int64_t n_values = 0
         cdef uint64_t key = portable_key(seed, stream)
@@ -612,12 +613,15 @@ cdef class Finder:
         for k in range(first, last):
             n_values += (self.leaves[k].stop - self.leaves[k].start) * n_drawn
         n_threads = worth_threads(n_threads, n_values, values_per_thread)
+        if shares_of_each(last - first, n_threads) > 1:
+            return False
         for k in prange(
             first, last, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic",
             chunksize=chunk_of(last - first, n_threads),
         ):
             if self.leaves[k].may_split:
                 self.draw_and_find(k, usable, n_drawn, key, threadid())
+        return True
 
     cdef void draw_and_find(
         self, int32_t k, const int32_t[::1] usable, int64_t n_drawn, uint64_t key, int thread

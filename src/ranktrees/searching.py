@@ -106,7 +106,8 @@ class Search:
 
     def look_at(self, leaves):
         """The leaves have moved."""
-        self.leaves, self.starts, self.stops = leaves, leaves["start"], leaves["stop"]
+        self.leaves, self.may_split = leaves, leaves["may_split"]
+        self.starts, self.stops = leaves["start"], leaves["stop"]
         self.split_features = leaves["split"]["feature"]
         self.finder.look_at(leaves, self.lines, self.lanes)
 
@@ -149,7 +150,7 @@ class Search:
 
     def children(self, parents, children):
         """Search the children of leaves that were split, those that may split themselves."""
-        self.find_directly(children[self.leaves["may_split"][children] > 0])
+        self.find_directly(children[self.may_split[children] > 0])
 
     def again(self, ids):
         """Search leaves that wait: features have become cheaper."""
@@ -191,17 +192,20 @@ class DirectSearch(Search):
     def by_layers(self):
         return self.plain and self.constraints.groups is None
 
+    def children(self, parents, children):
+        if self.by_layers:
+            self.layer(int(children[0]), int(children[-1]) + 1)
+        else:
+            super().children(parents, children)
+
     def layer(self, first, last):
         """Search leaves first to last - 1, those that may split."""
         constraints = self.constraints
-        if last - first < self.n_threads:  # threads share the features of a leaf
-            ids = np.arange(first, last, dtype=np.int32)
-            self.find_directly(ids[self.leaves["may_split"][first:last] > 0])
-            return
         n_drawn = constraints.max_features or len(constraints.usable)
-        self.finder.find_drawn(
-            first, last, constraints.usable, n_drawn, *self.key, self.n_threads, parallel.VALUES_PER_THREAD
-        )
+        drawn = constraints.usable, n_drawn, *self.key
+        if not self.finder.find_drawn(first, last, *drawn, self.n_threads, parallel.VALUES_PER_THREAD):
+            ids = np.arange(first, last, dtype=np.int32)
+            self.find_directly(ids[self.may_split[first:last] > 0])
 
 
 class StreamingSearch(Search):
