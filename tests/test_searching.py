@@ -191,6 +191,24 @@ def test_exact_models_do_not_depend_on_threads(monkeypatch, number):
     assert len(digests) == 1
 
 
+@pytest.mark.parametrize("max_features", [1.0, 0.7])
+def test_layers_have_children_of_enough_rows(monkeypatch, max_features):
+    """One row wants what no other does: its split is refused, whoever searches the first leaves of a tree."""
+    monkeypatch.setattr(parallel, "VALUES_PER_THREAD", 1)
+    rng = np.random.default_rng(0)
+    X, y, weights = rng.normal(size=(400, 3)), 0.01 * rng.normal(size=400), rng.integers(0, 3, 400)
+    outlier = np.argmax(X[:, 1])
+    y[outlier], weights[outlier] = 100.0, 2
+    model = HistGBRTRegressor(
+        max_features=max_features, gradient_sampling=None, min_samples_leaf=5, max_leaf_nodes=None
+    )
+    models = [fitted(model, X, y, weights, split_search="exact", n_jobs=n_jobs) for n_jobs in (1, 2, 4)]
+    assert len({each.ensemble_.digest() for each in models}) == 1
+    counts = models[0].ensemble_.nodes["count"]
+    assert len(counts) > 3
+    assert counts.min() >= 5
+
+
 @pytest.mark.parametrize("rules", [{"max_depth": 3}, {"max_depth": None, "max_leaf_nodes": 16}])
 @pytest.mark.parametrize("min_samples_leaf", [1, 9])
 @pytest.mark.parametrize("weighted", [False, True])

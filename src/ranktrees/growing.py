@@ -23,6 +23,7 @@ from ranktrees.over_ranks import ParterOverRanks
 from ranktrees.parallel import threads_for
 from ranktrees.rounding import RoundedRows
 from ranktrees.sampling import FEATURES, ROUNDING, stream
+from ranktrees.searching import Sizes
 from ranktrees.sharing import ALL
 
 ONE_BY_ONE = 16  # leaves: trees of no more are grown a split at a time
@@ -173,9 +174,13 @@ class TreeGrower:
             max_depth,
             constraints.missing,
         )
-        n_leaves = self.n_leaves_allowed if max_leaf_nodes else None
-        n_together = most_together(self.n_leaves_allowed - 1)
-        self.search = make_search(constraints, prices, *buffers, n_threads, n_rows, n_leaves, n_together)
+        sizes = Sizes(
+            n_threads,
+            n_rows,
+            self.n_leaves_allowed if max_leaf_nodes else None,
+            most_together(self.n_leaves_allowed - 1),
+        )
+        self.search = make_search(constraints, prices, *buffers, sizes)
         self._look_at(np.empty(2 * min(self.n_leaves_allowed, 1024) + 1, LEAF))
 
     def _look_at(self, leaves):

@@ -12,6 +12,7 @@ all rows; where ranks have some each, `ranktrees.over_ranks` derives from them.
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -32,6 +33,26 @@ RANKED_TOGETHER = 4096  # leaves: each takes a number per feature meanwhile
 SHARDS = 1
 
 
+class Sizes(NamedTuple):
+    """How large trees may become, and what looks for their splits.
+
+    Attributes
+    ----------
+    n_threads : int
+    n_rows : int
+        Of all ranks, where they search together.
+    n_leaves : int or None
+        The most a tree has, if that is known.
+    n_together : int
+        The most that are split together then.
+    """
+
+    n_threads: int
+    n_rows: int
+    n_leaves: int | None
+    n_together: int
+
+
 class Search:
     """What all searches share: the leaves they look at, and the rules of a tree.
 
@@ -47,13 +68,7 @@ class Search:
         The rows of the tree, leaf by leaf.
     sums : ndarray of int64, shape (n_rows,)
         Their gradients, side by side with them.
-    n_threads : int
-    n_rows : int
-        Of all ranks, where they search together.
-    n_leaves : int or None
-        The most a tree has, if that is known.
-    n_together : int
-        The most that are split together then.
+    sizes : Sizes
     """
 
     is_sure = True  # leaves promise what they gain
@@ -61,23 +76,10 @@ class Search:
     has_lines = False
     is_coarse = False  # cells of the packing are several bins
 
-    def __init__(
-        self,
-        codes,
-        mapper,
-        packing,
-        constraints,
-        prices,
-        order,
-        sums,
-        n_threads,
-        n_rows,
-        n_leaves,
-        n_together,
-    ):
+    def __init__(self, codes, mapper, packing, constraints, prices, order, sums, sizes):
         self.codes = codes
         self.constraints = constraints
-        self.n_threads = n_threads
+        self.n_threads = sizes.n_threads
         self.plain = constraints.missing == "learned" and prices.all_free
         self.finder = self.make_finder(mapper, packing, prices, order, sums)
         self.lines, self.lanes = np.empty((0, 0), np.int64), 1
@@ -181,8 +183,11 @@ class Search:
 
     @property
     def must_be_sure(self):
-        """Whether rows are counted at once: without a split, a leaf draws features that may promise more."""
-        return self.constraints.draws_features and self.counts_later and not self.rows.same
+        """Whether rows are counted at once: layers are split in one call, which takes no refusal, and without
+        a split a leaf draws features that may promise more.
+        """
+        loosely = self.counts_later and not self.rows.same
+        return loosely and (self.by_layers or self.constraints.draws_features)
 
 
 class DirectSearch(Search):
@@ -237,15 +242,14 @@ class SearchOfLines(Search):
     has_lines = True
     few_rows = 0  # leaves of fewer rows have no line
 
-    def __init__(self, codes, mapper, packing, constraints, prices, order, sums, *sizes):
-        super().__init__(codes, mapper, packing, constraints, prices, order, sums, *sizes)
-        _, n_rows, n_leaves, n_together = sizes
+    def __init__(self, codes, mapper, packing, constraints, prices, order, sums, sizes):
+        super().__init__(codes, mapper, packing, constraints, prices, order, sums, sizes)
         self.packing = packing
         self.builder = self.builder_of(order, sums)
-        self.most_lines = n_rows // max(1, self.few_rows) + 1
-        if n_leaves is not None:
+        self.most_lines = sizes.n_rows // max(1, self.few_rows) + 1
+        if sizes.n_leaves is not None:
             # where splits are sure, no more leaves are kept than are still to be split, and those being built
-            n_kept = n_leaves // 2 + 1 + n_together if self.is_sure else n_leaves
+            n_kept = sizes.n_leaves // 2 + 1 + sizes.n_together if self.is_sure else sizes.n_leaves
             self.most_lines = min(self.most_lines, n_kept)
 
     def builder_of(self, order, sums):

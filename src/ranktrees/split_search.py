@@ -38,8 +38,7 @@ def searches(
     Returns
     -------
     make_search : callable
-        Takes constraints, prices, order, sums, the number of threads, the number of rows of all ranks, the
-        most leaves of a tree or None, and how many are split together at most.
+        Takes constraints, prices, order, sums and Sizes, as a `Search` does.
 
     Raises
     ------
