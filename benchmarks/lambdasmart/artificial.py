@@ -13,7 +13,13 @@ from .net import LambdaRankNet
 from .report import HEADS, findings, intervals, values_of
 
 # Plain boosting, the same for all: no draws of rows or features. A sum of products needs many trees.
-PLAIN = {"learning_rate": 0.2, "max_features": 1.0, "subsample": 1.0, "n_jobs": 1}
+PLAIN = {
+    "learning_rate": 0.2,
+    "max_features": 1.0,
+    "subsample": 1.0,
+    "gradient_sampling": None,
+    "n_jobs": 1,
+}
 TREES = (250, 500, 1000, 1500, 2000, 2500, 3000)
 HIDDEN = (10, 32, 100)
 BASELINE = "LambdaRank, a net"
