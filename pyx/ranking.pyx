@@ -129,15 +129,10 @@ cdef double pairs(const Row *rows, Py_ssize_t n, const Task *task,
     return of_pairs(task.formula, 2 * right + tied, n_pairs(n) - same_label, n_pairs(n) - same_score)
 
 
-cdef double value(const Row *rows, Py_ssize_t n, const Task *task, double *one, double *two) noexcept nogil:
+cdef double value(const Row *rows, Py_ssize_t n, const Task *task, double by, double *one) noexcept nogil:
     cdef Py_ssize_t start = 0, stop, end = n if task.formula == PAUC else min(n, task.at)
-    cdef double total = 0.0, by
+    cdef double total = 0.0
     cdef Above above
-    if task.formula == PAIR_ACCURACY or task.formula == KENDALL_TAU:
-        return pairs(rows, n, task, one, two)
-    by = divisor(rows, n, task, one, two)
-    if by != by:
-        return NAN
     above.found, above.survive = 0.0, 1.0
     while start < end:
         stop = tie_stop(rows, start, n, task.average)
@@ -147,19 +142,28 @@ cdef double value(const Row *rows, Py_ssize_t n, const Task *task, double *one, 
 
 
 cdef double evaluate_query(const double *gains, const double *scores, Py_ssize_t n, const Task *task,
-                           int ties, double *scratch) noexcept nogil:
+                           int ties, bint known, double *by, double *scratch) noexcept nogil:
     cdef Row *rows = <Row *>scratch
     cdef Py_ssize_t i, source, n_sorted = n
+    cdef double *one = scratch + 4 * n
+    cdef double *two = scratch + 5 * n + 1
+    cdef bint of_all_pairs = task.formula == PAIR_ACCURACY or task.formula == KENDALL_TAU
     cdef Task own
+    if known and not of_all_pairs and by[0] != by[0]:
+        return NAN
     for i in range(n):
         source = n - 1 - i if ties == REVERSE else i
         rows[i].score = scores[source]
         rows[i].gain = gains[source]
     own = task_of_query(task, rows, n)
+    if not known and not of_all_pairs:
+        by[0] = divisor(rows, n, &own, one, two)
+        if by[0] != by[0]:
+            return NAN
     if own.formula < PAUC and own.at <= SHORT and own.at < n:  # below the cutoff the order does not matter
-        n_sorted = lift_top(rows, n, own.at, scratch + 4 * n)
+        n_sorted = lift_top(rows, n, own.at, one)
     sort_rows(rows, rows + n, n_sorted, ties == AVERAGE or ties == WORST)
-    return value(rows, n, &own, scratch + 4 * n, scratch + 5 * n + 1)
+    return pairs(rows, n, &own, one, two) if of_all_pairs else value(rows, n, &own, by[0], one)
 
 
 def evaluate(int formula,
@@ -170,9 +174,11 @@ def evaluate(int formula,
              int ties,
              int64_t low,
              int64_t at,
+             bint known,
+             double[::1] divisors,         # IN where they are known, else OUT, one per query; not for pairs
              double[::1] out,              # OUT  one value per query; NaN where the measure is not defined
              int n_threads):
-    """Evaluate one measure on every query."""
+    """Evaluate one measure on every query; its divisors do not change with the scores."""
     cdef Py_ssize_t q, longest = 1, n_queries = out.shape[0]
     cdef double[:, ::1] scratch
     cdef Task task
@@ -191,4 +197,4 @@ def evaluate(int formula,
     for q in prange(n_queries, nogil=True, schedule="dynamic", chunksize=8, num_threads=n_threads,
                     use_threads_if=n_threads > 1):
         out[q] = evaluate_query(&gains[0] + offsets[q], &scores[0] + offsets[q], offsets[q + 1] - offsets[q],
-                                &task, ties, &scratch[threadid(), 0])
+                                &task, ties, known, &divisors[q], &scratch[threadid(), 0])

@@ -657,6 +657,22 @@ def test_threads_do_not_matter(measure):
         )
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("measure", [*ALL, *CUT, NDCG(empty_query=0.5)], ids=repr)
+def test_a_bound_measure_keeps_nothing_of_scores(measure, weighted):
+    """Whatever scores it has seen before."""
+    labels, _, offsets = random_queries(6, n_queries=40, longest=30)
+    random = np.random.default_rng(0)
+    weights = random.integers(0, 3, len(labels)).astype(float) if weighted else None
+    bound = measure.bind(labels, offsets, weights, n_threads=2)
+    for _ in range(3):
+        scores = random.integers(0, 9, len(labels)).astype(float)
+        rows = labels, scores, offsets, weights
+        np.testing.assert_array_equal(bound.per_query(scores), measure.per_query(*rows))
+        assert bound.mean(scores) == measure.mean(*rows)
+        assert bound.signed_mean(scores) == measure.signed_mean(*rows)
+
+
 def test_better_rankings_score_higher():
     labels = np.array([0.0, 1, 2, 3, 4] * 4)
     noise = np.random.default_rng(0).normal(size=20)

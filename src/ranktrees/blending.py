@@ -255,10 +255,10 @@ class BlendRanker(ScoredByMeasure, MetaEstimatorMixin, RegressorMixin, _BaseComp
 
     def _find_weights(self, scores, data, measure, interval):
         n_threads = effective_n_threads(self.n_jobs)
+        bound_measure = measure.bind(data.labels, data.offsets, data.weights, n_threads)
 
         def measured(weights):
-            blend = _blend(scores.T, weights)
-            return measure.signed_mean(data.labels, blend, data.offsets, data.weights, n_threads)
+            return bound_measure.signed_mean(_blend(scores.T, weights))
 
         alone = np.eye(scores.shape[1])
         self.values_ = np.array([measured(weights) for weights in alone])

@@ -4,6 +4,8 @@ Friedman, *Greedy function approximation: a gradient boosting machine*, 2001; wi
 for each tree, *Stochastic gradient boosting*, 2002.
 """
 
+from functools import cached_property
+
 import numpy as np
 
 from ranktrees._core import losses
@@ -26,17 +28,20 @@ class Followed:
         self.codes, self.mapper = codes, mapper
         self.n_threads = threads_for(n_threads, 16 * len(scores))
 
+    @cached_property
+    def bound_measure(self):
+        """The measure, joined with these rows."""
+        data = self.data
+        rows = data.labels, data.offsets, data.weights
+        return self.measure.bind(*rows, self.n_threads, data.share.communicator)
+
     def score(self):
         """The measure of the current scores, or minus the loss; higher is better."""
         return self.score_of(self.scores)
 
     def score_of(self, scores):
         """The same of any scores of these rows."""
-        if self.measure is None:
-            return -self.bound.loss(scores)
-        data = self.data
-        rows = data.labels, scores, data.offsets, data.weights
-        return self.measure.signed_mean(*rows, self.n_threads, data.share.communicator)
+        return -self.bound.loss(scores) if self.measure is None else self.bound_measure.signed_mean(scores)
 
 
 def boost(

@@ -377,7 +377,6 @@ def refine_weights(
     ensemble = Ensemble.joined([ensemble])
     leaves = ensemble.leaves(X, n_threads)
     labels, order, offsets, weights = _checked_rows(y, {"X": leaves}, qid, sample_weight)
-    measure.check_labels(labels)
     leaves = np.asfortranarray(_in(order, leaves))
     values = np.split(ensemble.nodes["value"].copy(), ensemble.tree_offsets[1:-1])
 
@@ -389,7 +388,8 @@ def refine_weights(
         return scores
 
     scores = scores_by(values)
-    value = measure.signed_mean(labels, scores, offsets, weights, n_threads)
+    bound_measure = measure.bind(labels, offsets, weights, n_threads)
+    value = bound_measure.signed_mean(scores)
     for _ in range(n_repeats):
         before = value
         for tree, leaf in enumerate(leaves.T):
@@ -399,7 +399,7 @@ def refine_weights(
             )
             found = [*values[:tree], curve.weight * values[tree], *values[tree + 1 :]]
             found_scores = scores_by(found)
-            new = measure.signed_mean(labels, found_scores, offsets, weights, n_threads)
+            new = bound_measure.signed_mean(found_scores)
             if new > value:
                 values, scores, value = found, found_scores, new
         if value == before:

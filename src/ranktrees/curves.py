@@ -218,12 +218,12 @@ def score_curves(model, sets=None, measures="ndcg@10", *, every=1):
         data = check_score(model, X, y, qid=qid, read_rows=False, method="score_curves")
         for measure in measures:
             measure.check_labels(data.labels, f"y of {name!r}")
+        bound_measures = [measure.bind(data.labels, data.offsets, None, n_threads) for measure in measures]
         grouped = slice(None) if data.order is None else data.order
         n_trees, of_set = [], []
         for n, scores in _every(every, staged_scores_by(model, X)):
             n_trees.append(n)
-            rows_by_query = data.labels, scores[grouped], data.offsets
-            of_set.append([measure.mean(*rows_by_query, n_threads=n_threads) for measure in measures])
+            of_set.append([bound_measure.mean(scores[grouped]) for bound_measure in bound_measures])
         for measure, of_measure in zip(measures, np.array(of_set).T, strict=True):
             if np.isnan(of_measure).any():
                 raise ValueError(

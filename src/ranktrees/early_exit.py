@@ -602,6 +602,7 @@ class _Trial:
         self.data, self.measure, self.confidence = data, measure, confidence
         self.queries = (None, data.offsets) if data.qid_given else None
         self.n_threads = effective_n_threads(ranker.n_jobs)
+        self.bound_measure = measure.bind(data.labels, data.offsets, data.weights, self.n_threads)
         grouped = slice(None) if data.order is None else data.order
         self.n_init_trees, self.n_trees = ranker.n_init_trees_, ranker._n_counted
         self.after = {self.n_trees: scores_by(ranker, X)[grouped]}
@@ -609,16 +610,12 @@ class _Trial:
         for n_trees, scores in stages:
             if n_trees in at:
                 self.after[n_trees] = scores[grouped]
-        self.full_values = self._values(self.after[self.n_trees])
+        self.full_values = self.bound_measure.per_query(self.after[self.n_trees])
         if np.isnan(self.full_values).all():
             raise ValueError(
                 f"{measure} is not defined on any of the queries: pass others, or set empty_query."
             )
         self.tried = {}
-
-    def _values(self, scores):
-        data = self.data
-        return self.measure.per_query(data.labels, scores, data.offsets, data.weights, self.n_threads)
 
     def quantiles(self, n_trees):
         """The scores after so many trees that the shares of all rows are below."""
@@ -639,7 +636,7 @@ class _Trial:
             lambda rows, first, stop: self.after[stop][rows],
             self.n_threads,
         )
-        values = self._values(saved.dropped_last(scores))
+        values = self.bound_measure.per_query(saved.dropped_last(scores))
         losses = self.full_values - values if self.measure.greater_is_better else values - self.full_values
         highest_loss = (
             _mean(losses) if self.confidence is None else mean_interval(losses, self.confidence).high

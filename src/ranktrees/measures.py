@@ -64,6 +64,7 @@ __all__ = [
     "PAUC",
     "RMSE",
     "RR",
+    "BoundMeasure",
     "KendallTau",
     "Measure",
     "P",
@@ -590,9 +591,36 @@ class Measure:
         ValueError
             For labels below ``lowest_label``.
         """
-        value = self.mean(labels, scores, offsets, weights, n_threads, communicator)
-        self._warn_if_undefined(value)
-        return value if self.greater_is_better else -value
+        return self.bind(labels, offsets, weights, n_threads, communicator).signed_mean(scores)
+
+    def bind(self, labels, offsets, weights=None, n_threads=1, communicator=ALONE):
+        """Join the measure with rows whose scores change: what does not change with them is computed once.
+
+        Parameters
+        ----------
+        labels, offsets, weights, n_threads
+            As in `per_query`.
+        communicator : Communicator, default=ALONE
+            The ranks over whose queries means are.
+
+        Returns
+        -------
+        BoundMeasure
+            Its ``per_query``, ``mean`` and ``signed_mean`` take scores and give what those of the measure do.
+
+        Raises
+        ------
+        ValueError
+            For labels below ``lowest_label``.
+
+        Examples
+        --------
+        >>> bound = NDCG.bind(np.array([1.0, 0, 1, 0]), np.array([0, 2, 4]))
+        >>> bound.mean(np.array([1.0, 2, 3, 4])), bound.mean(np.array([2.0, 1, 4, 3]))
+        (0.6309297535714574, 1.0)
+        """
+        self.check_labels(labels)
+        return BoundMeasure(self, labels, offsets, weights, n_threads, communicator)
 
     def deltas(self, labels, scores):
         """What the measure gains when two rows of a query swap places in the ranking.
@@ -662,6 +690,80 @@ def _query_weights(weights, offsets):
     return _query_sums(weights, offsets) / np.maximum(np.diff(offsets), 1)
 
 
+class BoundMeasure:
+    """A measure joined with rows whose scores change, see `Measure.bind`.
+
+    Parameters
+    ----------
+    measure : Measure
+    labels, offsets, weights, n_threads, communicator
+        As in `Measure.bind`.
+
+    Examples
+    --------
+    >>> bound = BoundMeasure(RMSE, np.array([0.0, 1, 2]), np.array([0, 2, 3]))
+    >>> bound.per_query(np.array([0.0, 1, 5])), bound.signed_mean(np.array([0.0, 1, 2]))
+    (array([0., 3.]), -0.0)
+    """
+
+    def __init__(self, measure, labels, offsets, weights=None, n_threads=1, communicator=ALONE):
+        self.measure = measure
+        self.labels, self.offsets, self.weights = labels, offsets, weights
+        self.n_threads, self.communicator = n_threads, communicator
+
+    def per_query(self, scores):
+        """The value of each query, as `Measure.per_query` gives it."""
+        return self.measure.per_query(self.labels, scores, self.offsets, self.weights, self.n_threads)
+
+    def mean(self, scores):
+        """The mean over the queries that count, as `Measure.mean` gives it."""
+        rows = self.labels, scores, self.offsets, self.weights
+        return self.measure.mean(*rows, self.n_threads, self.communicator)
+
+    def signed_mean(self, scores):
+        """The mean, negated where smaller is better, as `Measure.signed_mean` gives it."""
+        value = self.mean(scores)
+        self.measure._warn_if_undefined(value)
+        return value if self.measure.greater_is_better else -value
+
+
+class _BoundRanked(BoundMeasure):
+    """What rows and ranks give to the formula, and what it divides by."""
+
+    def __init__(self, measure, labels, offsets, *rest):
+        super().__init__(measure, labels, offsets, *rest)
+        longest = int(np.diff(offsets).max(initial=0))
+        self.low, self.at = measure._limits()
+        self.gains = measure._gains(labels)
+        self.discounts = measure._discounts(min(self.at or longest, longest))
+        self.divisors, self.divisors_known = np.empty(len(offsets) - 1), False
+        self.query_weights = None if self.weights is None else _query_weights(self.weights, offsets)
+
+    def per_query(self, scores):
+        measure, out = self.measure, np.empty(len(self.offsets) - 1)
+        ranking.evaluate(
+            measure.formula,
+            self.gains,
+            scores,
+            self.offsets,
+            self.discounts,
+            ranking.Ties[measure.parameters.get("ties", "average").upper()],
+            self.low,
+            self.at,
+            self.divisors_known,
+            self.divisors,
+            out,
+            self.n_threads,
+        )
+        self.divisors_known = True
+        if measure.empty_query != "skip":
+            out[np.isnan(out)] = measure.empty_query
+        return out
+
+    def mean(self, scores):
+        return _weighted_mean(self.per_query(scores), self.query_weights, self.communicator)
+
+
 class _Ranked(Measure):
     """A measure whose formula is compiled: it says what the rows give, and which formula to use."""
 
@@ -680,24 +782,14 @@ class _Ranked(Measure):
         return 0, self.parameters.get("at") or 0
 
     def per_query(self, labels, scores, offsets, weights=None, n_threads=1):
-        longest = int(np.diff(offsets).max(initial=0))
-        low, at = self._limits()
-        out = np.empty(len(offsets) - 1)
-        ranking.evaluate(
-            self.formula,
-            self._gains(labels),
-            scores,
-            offsets,
-            self._discounts(min(at or longest, longest)),
-            ranking.Ties[self.parameters.get("ties", "average").upper()],
-            low,
-            at,
-            out,
-            n_threads,
-        )
-        if self.empty_query != "skip":
-            out[np.isnan(out)] = self.empty_query
-        return out
+        return _BoundRanked(self, labels, offsets, None, n_threads).per_query(scores)
+
+    def mean(self, labels, scores, offsets, weights=None, n_threads=1, communicator=ALONE):
+        return self.bind(labels, offsets, weights, n_threads, communicator).mean(scores)
+
+    def bind(self, labels, offsets, weights=None, n_threads=1, communicator=ALONE):
+        self.check_labels(labels)
+        return _BoundRanked(self, labels, offsets, weights, n_threads, communicator)
 
     def of_query(self, labels, scores):
         return float(self.per_query(labels, scores, np.array([0, len(labels)], dtype=np.int64))[0])
