@@ -2,12 +2,16 @@ import copy
 import pickle
 
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.linear_model import Ridge
 
+from ranktrees import refine_weights
 from ranktrees._core.dtypes import NODE
 from ranktrees._core.scoring import find_fault
 from ranktrees.ensemble import Ensemble, Trees
@@ -324,3 +328,105 @@ def test_faults_are_found_where_there_are_some(seed, n_changes):
         for tree in trees
     ]
     assert all(sound) if fault is None else fault[0] == sound.index(False)
+
+
+# ------------------------------------------------------------------------------------ what columns are called
+
+
+def test_columns_are_called_as_was_said():
+    ensemble = random_ensemble(0, feature_names=np.array(list("abcd")), category_levels={3: [2, 1], 1: []})
+    assert ensemble.feature_names == tuple("abcd")
+    assert list(ensemble.category_levels.items()) == [(1, ()), (3, (2, 1))]
+    assert {type(name) for name in ensemble.feature_names} == {str}
+    with pytest.raises(TypeError):
+        ensemble.category_levels[0] = ("a",)
+    nameless = random_ensemble(0)
+    assert nameless.feature_names is None
+    assert nameless.category_levels == {}
+    assert nameless != ensemble
+
+
+@pytest.mark.parametrize(
+    ("called", "message"),
+    [
+        ({"feature_names": list("abc")}, "feature_names has 3 entries, expected 4, one per feature"),
+        ({"feature_names": list("abca")}, "feature_names must be strings, each once"),
+        ({"feature_names": [1, 2, 3, 4]}, "feature_names must be strings, each once"),
+        ({"category_levels": {4: ["a"]}}, "category_levels has a feature 4, expected 0 to 3"),
+        ({"category_levels": {"a": ["a"]}}, "category_levels has a feature 'a', expected 0 to 3"),
+        (
+            {"category_levels": {1: [(1, 2)]}},
+            r"category_levels\[1\] must be strings, booleans or finite numbers",
+        ),
+        (
+            {"category_levels": {1: [np.nan]}},
+            r"category_levels\[1\] must be strings, booleans or finite numbers",
+        ),
+        ({"category_levels": {1: ["a", "a"]}}, r"category_levels\[1\] must be .*, each once"),
+    ],
+)
+def test_columns_that_cannot_be_called_so(called, message):
+    with pytest.raises(ValueError, match=message):
+        random_ensemble(0, **called)
+
+
+def test_what_is_made_of_an_ensemble_has_its_columns():
+    called = {"feature_names": list("abcd"), "category_levels": {1: ["fr", "uk"]}}
+    ensemble = random_ensemble(1, 6, **called)
+    X, y = rows(1, ensemble), np.arange(50) % 3
+    for other in (
+        ensemble.first(2),
+        ensemble.first(0),
+        ensemble.after(2),
+        ensemble.extend(ensemble),
+        ensemble.extend(random_ensemble(2, 3)),
+        ensemble.extend(random_ensemble(2, 0)),
+        random_ensemble(2, 0).extend(ensemble),
+        Ensemble.joined([ensemble]),
+        Ensemble.joined([random_ensemble(2, 3), ensemble], [0.5, -0.5]),
+        refine_weights(ensemble, X, y),
+        copy.copy(ensemble),
+        copy.deepcopy(ensemble),
+        pickle.loads(pickle.dumps(ensemble)),
+        Ensemble.from_trees(
+            [tree.nodes for tree in random_ensemble(1, categorical=False)], n_features=4, **called
+        ),
+    ):
+        assert other.feature_names == tuple("abcd")
+        assert other.category_levels == {1: ("fr", "uk")}
+
+
+def test_columns_of_ensembles_that_are_joined_agree():
+    one = random_ensemble(1, feature_names=list("abcd"), category_levels={1: ["fr", "uk"]})
+    other = random_ensemble(2, feature_names=list("abdc"))
+    codes = random_ensemble(2, category_levels={1: ["de", "fr"]})
+    for join in (
+        one.extend,
+        lambda each: Ensemble.joined([one, each]),
+        lambda each: Ensemble.joined([each, one]),
+    ):
+        with pytest.raises(
+            ValueError, match=r"have the columns \['a'.* and \['a'.*; expected the same, in the"
+        ):
+            join(other)
+        with pytest.raises(
+            ValueError, match=r"know the levels \('.* and \('.*\) of feature 1; .*average joins"
+        ):
+            join(codes)
+    more = Ensemble.joined([other, random_ensemble(3, category_levels={2: ["x"]}), codes])
+    assert more.feature_names == tuple("abdc")
+    assert more.category_levels == {1: ("de", "fr"), 2: ("x",)}
+
+
+@pytest.mark.parametrize("frame_of", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_columns_of_frames_are_compared(frame_of):
+    ensemble = random_ensemble(1, categorical=False, feature_names=list("abcd"))
+    X = rows(1, ensemble)
+    frame = frame_of({name: X[:, j] for j, name in enumerate("abcd")})
+    turned = frame_of({name: X[:, "abcd".index(name)] for name in "badc"})
+    for method in (ensemble.predict, ensemble.leaves, lambda X: next(ensemble.staged_predict(X))):
+        np.testing.assert_array_equal(method(frame), method(X))
+        with pytest.raises(ValueError, match=r"X has the columns \['b', 'a', .* was trained on \['a', 'b'"):
+            method(turned)
+    np.testing.assert_array_equal(ensemble.predict(pd.DataFrame(X)), ensemble.predict(X))
+    assert len(ensemble.first(0)._with_columns(None, {}).predict(turned)) == 50

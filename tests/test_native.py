@@ -1,7 +1,9 @@
 import hashlib
+import json
 import os
 import struct
 import tracemalloc
+from types import MappingProxyType
 
 import numpy as np
 import pytest
@@ -21,6 +23,17 @@ def three_trees():
     while len(ensemble.bitsets) < 2:
         ensemble = reference.random_ensemble(rng, 3, 5, n_features=3, base=0.25)
     return ensemble
+
+
+LEVELS = st.lists(
+    st.text(max_size=3) | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False),
+    unique=True,
+    max_size=5,
+)
+
+
+def names_of(n_features):
+    return st.lists(st.text(max_size=3), unique=True, min_size=n_features, max_size=n_features)
 
 
 def as_sections(data):
@@ -51,17 +64,26 @@ def as_model(head, sections, sizes=None):
     n_features=st.integers(1, 8),
     average=st.booleans(),
     base=st.floats(allow_nan=False, allow_infinity=False),
+    columns=st.data(),
 )
 @settings(deadline=None, max_examples=60)
-def test_round_trip_is_identity(seed, n_trees, max_leaves, n_features, average, base):
+def test_round_trip_is_identity(seed, n_trees, max_leaves, n_features, average, base, columns):
     rng = np.random.default_rng(seed)
-    ensemble = reference.random_ensemble(rng, n_trees, max_leaves, n_features, average=average, base=base)
+    called = {
+        "feature_names": columns.draw(st.none() | names_of(n_features)),
+        "category_levels": columns.draw(st.dictionaries(st.integers(0, n_features - 1), LEVELS, max_size=3)),
+    }
+    ensemble = reference.random_ensemble(
+        rng, n_trees, max_leaves, n_features, average=average, base=base, **called
+    )
     data = ensemble.to_bytes()
     back = Ensemble.from_bytes(data)
     assert back.to_bytes() == data
     assert back == ensemble
     for name in ("nodes", "tree_offsets", "bitsets"):
         np.testing.assert_array_equal(getattr(back, name), getattr(ensemble, name))
+    assert back.feature_names == ensemble.feature_names
+    assert repr(back.category_levels) == repr(ensemble.category_levels)  # True is not 1
     for values, expected in zip(back.categories, ensemble.categories, strict=True):
         assert (values is None) == (expected is None)
         np.testing.assert_array_equal(values, expected)
@@ -71,12 +93,18 @@ def test_round_trip_is_identity(seed, n_trees, max_leaves, n_features, average, 
 
 def test_bytes_are_these_for_ever():
     ensemble = Ensemble.from_trees(
-        [reference.stump()], n_features=2, categories=[None, [2.0, 7.0]], base=0.5, average=True
+        [reference.stump()],
+        n_features=2,
+        categories=[None, [2.0, 7.0]],
+        base=0.5,
+        average=True,
+        feature_names=["a", "é"],
+        category_levels={1: ["x", 2]},
     )
     node = "<dddqiiiiB7x"
     expected = b"".join(
         [
-            b"\x89RKT\r\n\x1a\n" + struct.pack("<IQdB", 1, 305, 0.5, 1),
+            b"\x89RKT\r\n\x1a\n" + struct.pack("<IQdB", 1, 383, 0.5, 1),
             struct.pack("<Qqq", 16, 0, 1 + 2),
             struct.pack("<Q", 168),
             struct.pack(node, 0.5, 0.0, 3.0, 5, 0, 1, 2, -1, 1),
@@ -85,6 +113,8 @@ def test_bytes_are_these_for_ever():
             struct.pack("<Q", 0),
             struct.pack("<Qhh", 4, -1, 2),
             struct.pack("<Qdd", 16, 2.0, 7.0),
+            struct.pack("<Q", 70)
+            + b'{"feature_names": ["a", "\\u00e9"], "category_levels": {"1": ["x", 2]}}',
         ]
     )
     assert ensemble.to_bytes() == expected + hashlib.sha256(expected).digest()
@@ -270,7 +300,7 @@ def test_bad_sections_are_refused(case):
 )
 def test_categories(counts, values, message):
     head, sections = as_sections(STUMPS.to_bytes())
-    sections[3:] = np.array(counts, "<i2").tobytes(), np.array(values, "<f8").tobytes()
+    sections[3:5] = np.array(counts, "<i2").tobytes(), np.array(values, "<f8").tobytes()
     data = as_model(head, sections)
     if message is None:
         assert len(Ensemble.from_bytes(data).categories[0]) == counts[0]
@@ -279,7 +309,78 @@ def test_categories(counts, values, message):
             Ensemble.from_bytes(data)
 
 
-@pytest.mark.parametrize("section", range(5))
+def columns(names=None, levels=MappingProxyType({})):
+    return json.dumps({"feature_names": names, "category_levels": dict(levels)})
+
+
+BAD_COLUMNS = {
+    "nothing": ("", "the section of columns has no names and levels"),
+    "no JSON": ("{", "the section of columns has no names and levels"),
+    "not ASCII": ('"é"', "the section of columns has no names and levels"),
+    "a list": ("[]", "the section of columns has no names and levels"),
+    "one of two": ('{"feature_names": null}', "the section of columns has no names and levels"),
+    "too deep": ("[" * 200_000, "the section of columns has no names and levels"),
+    "more": (columns()[:-1] + ', "more": 1}', "not zero"),
+    "other spaces": (columns().replace(" ", ""), "not zero"),
+    "other escapes": (columns(["a", "b"]).replace("a", r"\u0061", 1), "not zero"),
+    "UTF-16": (columns().encode("utf-16"), "the section of columns has no names and levels"),
+    "too few names": (columns(["a"]), "feature_names has 1 entries, expected 2, one per feature"),
+    "too many names": (columns(["a", "b", "c"]), "feature_names has 3 entries, expected 2"),
+    "a name twice": (columns(["a", "a"]), "feature_names must be strings, each once"),
+    "no string": (columns(["a", 1]), "feature_names must be strings, each once"),
+    "a list as a name": (columns(["a", []]), "feature_names must be strings, each once"),
+    "names are a number": (columns(2), "the section of columns has no names and levels"),
+    "names are a string": (columns("ab"), "not zero"),
+    "names are a mapping": (columns({"a": 1, "b": 2}), "not zero"),
+    "levels of no feature": (columns(None, {"2": []}), "category_levels has a feature 2, expected 0 to 1"),
+    "levels below": (columns(None, {"-1": []}), "category_levels has a feature -1, expected 0 to 1"),
+    "feature is no number": (columns(None, {"a": []}), "the section of columns has no names and levels"),
+    "feature spelt otherwise": (columns(None, {"01": []}), "not zero"),
+    "features fall": (columns(None, {"1": [], "0": []}), "not zero"),
+    "levels are a list": (columns().replace("{}", "[]"), "the section of columns has no names and levels"),
+    "levels are a number": (columns(None, {"1": 3}), "the section of columns has no names and levels"),
+    "level twice": (columns(None, {"1": ["a", "a"]}), r"category_levels\[1\] must be strings, booleans"),
+    "level is equal": (columns(None, {"1": [1, True]}), r"category_levels\[1\] must be strings, booleans"),
+    "level is none": (columns(None, {"1": [None]}), r"category_levels\[1\] must be strings, booleans"),
+    "level is a list": (columns(None, {"1": [[]]}), r"category_levels\[1\] must be strings, booleans"),
+    "level is NaN": (columns(None, {"1": [np.nan]}), r"category_levels\[1\] must be strings, booleans"),
+    "level is infinite": (columns(None, {"1": [np.inf]}), r"category_levels\[1\] must be strings, booleans"),
+    "level is too large": (columns(None, {"1": [3]}).replace("3", "3" * 9999), "no names and levels"),
+    "level spelt otherwise": (columns(None, {"1": [1.5]}).replace("1.5", "1.50"), "not zero"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_COLUMNS)
+def test_bad_columns_are_refused(case):
+    section, message = BAD_COLUMNS[case]
+    head, sections = as_sections(STUMPS.to_bytes())
+    sections[5] = section if isinstance(section, bytes) else section.encode()
+    with pytest.raises(ValueError, match=message):
+        Ensemble.from_bytes(as_model(head, sections))
+
+
+@pytest.mark.parametrize(
+    ("opening", "item", "closing"),
+    [
+        ('{"feature_names": [', "{}", "]}"),
+        ('{"category_levels": {"0": [', "[]", "]}}"),
+        ("[", '{"":[]}', "]"),
+    ],
+)
+def test_columns_take_little_memory_whatever_they_are(opening, item, closing):
+    head, sections = as_sections(STUMPS.to_bytes())
+    sections[5] = (opening + ",".join([item] * 100_000) + closing).encode()
+    data = as_model(head, sections)
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match="columns"):
+            Ensemble.from_bytes(data)
+        assert tracemalloc.get_traced_memory()[1] < 40 * len(data)
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("section", range(6))
 @pytest.mark.parametrize("size", [2**63, 2**64 - 1, 2**32, 2**40])
 def test_huge_sizes_allocate_nothing(section, size):
     head, sections = as_sections(STUMPS.to_bytes())
@@ -315,7 +416,7 @@ def test_wrong_number_of_sections():
     head, sections = as_sections(STUMPS.to_bytes())
     with pytest.raises(ValueError, match="8 bytes too many after the last section"):
         Ensemble.from_bytes(as_model(head, [*sections, b""]))
-    with pytest.raises(ValueError, match="truncated: no room for the section of categories"):
+    with pytest.raises(ValueError, match="truncated: no room for the section of columns"):
         Ensemble.from_bytes(as_model(head, sections[:-1]))
 
 

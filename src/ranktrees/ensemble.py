@@ -1,12 +1,15 @@
 """The one model in memory: trees as arrays, checked once, never changed."""
 
 import hashlib
+import math
 import mmap
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, reduce
+from numbers import Integral
 from operator import add
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -150,7 +153,7 @@ class Trees(Sequence):
 
         Parameters
         ----------
-        n_features, categories, base, average
+        n_features, categories, base, average, feature_names, category_levels
             As for `Ensemble`.
 
         Returns
@@ -208,10 +211,15 @@ class Ensemble:
         What every score starts from.
     average : bool, default=False
         Whether the mean of the trees is added to ``base`` (a forest) rather than their sum (boosting).
+    feature_names : sequence of str, length n_features, default=None
+        What the columns of a data frame are called, each name once. None: they are not known.
+    category_levels : mapping of int to tuple, default=None
+        Of each category column of a data frame, by the number of the feature, the levels that its values
+        0, 1, ... stand for: strings, booleans or finite numbers, each once.
 
     Attributes
     ----------
-    nodes, tree_offsets, bitsets, categories, base, average, n_features
+    nodes, tree_offsets, bitsets, categories, base, average, n_features, feature_names, category_levels
         As above, in canonical form, read-only.
 
     Raises
@@ -246,6 +254,9 @@ class Ensemble:
            [2, 2]], dtype=int32)
     >>> Ensemble.from_bytes(ensemble.to_bytes()) == ensemble
     True
+    >>> named = Ensemble.from_trees([stump], n_features=1, feature_names=["clicks"])
+    >>> Ensemble.from_bytes(named.to_bytes()).feature_names
+    ('clicks',)
     """
 
     def __init__(
@@ -258,17 +269,37 @@ class Ensemble:
         categories: Sequence | None = None,
         base: float = 0.0,
         average: bool = False,
+        feature_names: Sequence[str] | None = None,
+        category_levels: Mapping[int, Sequence] | None = None,
     ):
         bitsets = np.zeros((0, 8), np.uint32) if bitsets is None else np.asarray(bitsets, np.uint32)
         nodes, tree_offsets = np.array(nodes, NODE), np.array(tree_offsets, np.int64)
         self._own(nodes, tree_offsets, bitsets, n_features, categories, base, average)
+        self._call_columns(feature_names, category_levels)
 
     @classmethod
-    def _owning(cls, nodes, tree_offsets, *, n_features, bitsets, categories=None, base=0.0, average=False):
+    def _owning(
+        cls,
+        nodes,
+        tree_offsets,
+        *,
+        n_features,
+        bitsets,
+        categories=None,
+        base=0.0,
+        average=False,
+        feature_names=None,
+        category_levels=None,
+    ):
         """One of arrays that are nobody else's."""
         ensemble = cls.__new__(cls)
         ensemble._own(nodes, tree_offsets, bitsets, n_features, categories, base, average)
+        ensemble._call_columns(feature_names, category_levels)
         return ensemble
+
+    def _call_columns(self, feature_names, category_levels):
+        self.feature_names = _checked_names(feature_names, self.n_features)
+        self.category_levels = MappingProxyType(_checked_levels(category_levels or {}, self.n_features))
 
     def _own(self, nodes, tree_offsets, bitsets, n_features, categories, base, average):
         """Check the arrays and keep them."""
@@ -296,6 +327,8 @@ class Ensemble:
         categories: Sequence | None = None,
         base: float = 0.0,
         average: bool = False,
+        feature_names: Sequence[str] | None = None,
+        category_levels: Mapping[int, Sequence] | None = None,
     ) -> "Ensemble":
         """Build from one array of nodes per tree.
 
@@ -305,7 +338,7 @@ class Ensemble:
             The trees, in the order in which they are added up.
         bitsets : sequence of (ndarrays of shape (n, 8), uint32, or None), default=None
             Per tree the bit sets that its nodes' ``categories`` count in, from 0.
-        n_features, categories, base, average
+        n_features, categories, base, average, feature_names, category_levels
             As for `Ensemble`.
 
         Returns
@@ -323,11 +356,27 @@ class Ensemble:
         joined = Trees(len(trees))
         for nodes, sets in zip(trees, bitsets, strict=True):
             joined.append(np.asarray(nodes, NODE), sets)
-        return joined.ensemble(n_features=n_features, categories=categories, base=base, average=average)
+        return joined.ensemble(
+            n_features=n_features,
+            categories=categories,
+            base=base,
+            average=average,
+            feature_names=feature_names,
+            category_levels=category_levels,
+        )
 
     def _replace(self, **changes) -> "Ensemble":
-        names = ("nodes", "tree_offsets", "n_features", "bitsets", "categories", "base", "average")
+        arrays = ("nodes", "tree_offsets", "bitsets", "categories")
+        names = (*arrays, "n_features", "base", "average", "feature_names", "category_levels")
         return Ensemble(**{name: getattr(self, name) for name in names} | changes)
+
+    def _with_columns(self, feature_names, category_levels) -> "Ensemble":
+        """The same trees, shared, over columns that are called so; levels of other kinds are left out."""
+        ensemble = Ensemble.__new__(Ensemble)
+        vars(ensemble).update(vars(self))
+        category_levels = {j: each for j, each in category_levels.items() if _can_be_written(each)}
+        ensemble._call_columns(feature_names, category_levels)
+        return ensemble
 
     @property
     def n_trees(self) -> int:
@@ -445,7 +494,7 @@ class Ensemble:
         other : Ensemble
             Trees over the same features, added to the same ``base``. Where its categories of a feature
             differ from these, both are brought to those that either knows, each still treating the ones it
-            does not know as missing.
+            does not know as missing. Names and levels of columns that only one knows are those of both.
 
         Returns
         -------
@@ -455,8 +504,8 @@ class Ensemble:
         Raises
         ------
         ValueError
-            If ``n_features``, ``base`` or ``average`` differ, or a feature would get more than 256
-            categories.
+            If ``n_features``, ``base`` or ``average`` differ, both know names of the columns, or levels of
+            one, and these differ, or a feature would get more than 256 categories.
 
         Examples
         --------
@@ -491,7 +540,8 @@ class Ensemble:
         ----------
         ensembles : sequence of Ensemble
             At least one, over the same features. Where their categories of a feature differ, all are brought
-            to those that any knows, each still treating the ones it does not know as missing.
+            to those that any knows, each still treating the ones it does not know as missing. Names and
+            levels of columns that only some know are those of all.
         weights : array-like of shape (n_ensembles,), default=None
             Finite numbers; None is 1 for each. With 1 / n for each of n the sum is their mean.
 
@@ -505,8 +555,8 @@ class Ensemble:
         TypeError
             If one is no ensemble.
         ValueError
-            If there are no ensembles, ``n_features`` differ, ``weights`` are not one finite number for each,
-            or a feature would get more than 256 categories.
+            If there are no ensembles, ``n_features``, names of columns or levels of one differ, ``weights``
+            are not one finite number for each, or a feature would get more than 256 categories.
 
         Examples
         --------
@@ -566,7 +616,8 @@ class Ensemble:
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_rows, n_features)
-            Rows. NaN is a missing value; an entry absent from a sparse matrix is 0.
+            Rows. NaN is a missing value; an entry absent from a sparse matrix is 0. The columns of a data
+            frame need the names of the ensemble, if it has any, and hold numbers.
         n_threads : int, default=1
             Number of threads; scores do not depend on it.
         start : array-like of shape (n_rows,), default=None
@@ -780,7 +831,10 @@ class Ensemble:
         """
         ensemble = Ensemble(**native.loads(data))
         if ensemble.to_bytes() != bytes(data):
-            raise ValueError("not written by ranktrees: a field that has no meaning here is not zero")
+            raise ValueError(
+                "not written by ranktrees: a field that has no meaning here is not zero, or the columns are "
+                "spelt in another way"
+            )
         return ensemble
 
     def digest(self) -> str:
@@ -790,7 +844,7 @@ class Ensemble:
         -------
         str
             SHA-256 of `to_bytes` in hexadecimal (what ``sha256sum`` says of a saved file): the same for
-            identical models, and only for them.
+            identical models, names of columns included, and only for them.
         """
         return hashlib.sha256(self.to_bytes()).hexdigest()
 
@@ -829,12 +883,13 @@ class Ensemble:
 
 
 def _one_after_another(ensembles, base):
+    called = _called_by_any(ensembles)
     categories = [reduce(_union, each) for each in zip(*(one.categories for one in ensembles), strict=True)]
     categories = _checked_categories(categories, ensembles[0].n_features)
     ensembles = [one._with_categories(categories) for one in ensembles]
     grown = [one for one in ensembles if one.n_trees]
     if len(grown) == 1 and grown[0].base == base:
-        return grown[0]
+        return grown[0]._with_columns(*called)
     nodes, offsets, n_nodes, n_bitsets = [], [np.zeros(1, np.int64)], 0, 0
     for one in ensembles:
         own = one.nodes.copy()
@@ -842,13 +897,33 @@ def _one_after_another(ensembles, base):
         nodes.append(own)
         offsets.append(n_nodes + one.tree_offsets[1:])
         n_nodes, n_bitsets = n_nodes + len(one.nodes), n_bitsets + len(one.bitsets)
-    return ensembles[0]._replace(
+    joined = ensembles[0]._replace(
         nodes=np.concatenate(nodes),
         tree_offsets=np.concatenate(offsets),
         bitsets=np.concatenate([one.bitsets for one in ensembles]),
         categories=categories,
         base=base,
     )
+    return joined._with_columns(*called)
+
+
+def _called_by_any(ensembles):
+    """The names and levels of the columns that any ensemble knows, on which those that do agree."""
+    names, levels = None, {}
+    for one in ensembles:
+        names = one.feature_names if names is None else names
+        if one.feature_names not in (None, names):
+            raise ValueError(
+                f"ensembles have the columns {list(names)} and {list(one.feature_names)}; expected the same, "
+                "in the same order: fit them to the same columns."
+            )
+        for feature, own in one.category_levels.items():
+            if levels.setdefault(feature, own) != own:
+                raise ValueError(
+                    f"ensembles know the levels {levels[feature]} and {own} of feature {feature}; expected "
+                    "the same: EnsembleRanker.average joins models of different levels."
+                )
+    return names, levels
 
 
 def _depth(nodes, tree_offsets):
@@ -885,6 +960,37 @@ def _union(one, two):
     if one is None or two is None:
         return two if one is None else one
     return np.union1d(one, two)
+
+
+def _can_be_written(levels):
+    return all(
+        type(level) in (str, bool, int) or (type(level) is float and math.isfinite(level)) for level in levels
+    )
+
+
+def _checked_names(names, n_features):
+    if names is None:
+        return None
+    names = tuple(names)
+    if len(names) != n_features:
+        raise ValueError(f"feature_names has {len(names)} entries, expected {n_features}, one per feature")
+    if not all(isinstance(name, str) for name in names) or len(set(names)) < n_features:
+        raise ValueError("feature_names must be strings, each once")
+    return tuple(map(str, names))
+
+
+def _checked_levels(category_levels, n_features):
+    checked = {}
+    for feature, levels in category_levels.items():
+        if not isinstance(feature, Integral) or not 0 <= feature < n_features:
+            raise ValueError(f"category_levels has a feature {feature!r}, expected 0 to {n_features - 1}")
+        levels = tuple(levels)
+        if not _can_be_written(levels) or len(set(levels)) < len(levels):
+            raise ValueError(
+                f"category_levels[{feature}] must be strings, booleans or finite numbers, each once"
+            )
+        checked[int(feature)] = levels
+    return dict(sorted(checked.items()))
 
 
 def _checked_categories(categories, n_features):

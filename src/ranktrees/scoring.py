@@ -135,6 +135,7 @@ def leaves(ensemble, X, n_threads: int = 1) -> NDArray[np.int32]:
 
 def _rows(ensemble, X):
     """The rows as the kernels read them: a matrix of float32 or float64, or a CSR matrix of them."""
+    _require_names(ensemble, X)
     if sparse.issparse(X):
         X = X.tocsr()
     else:
@@ -146,6 +147,18 @@ def _rows(ensemble, X):
     if X.shape[1] != ensemble.n_features:
         raise ValueError(f"X has {X.shape[1]} features, but the model was trained on {ensemble.n_features}")
     return X
+
+
+def _require_names(ensemble, X):
+    names = getattr(X, "column_names", getattr(X, "columns", None))  # Arrow; pandas and polars
+    if names is None or ensemble.feature_names is None:
+        return
+    names = tuple(names)
+    if names != ensemble.feature_names and all(isinstance(name, str) for name in names):
+        raise ValueError(
+            f"X has the columns {list(names)}, but the model was trained on {list(ensemble.feature_names)}; "
+            "expected the same, in the same order: pass X[list(ensemble.feature_names)]."
+        )
 
 
 def _start(ensemble, X, start):

@@ -11,7 +11,7 @@ offset type                    meaning
 12     uint64                  number of bytes of the file, all included
 20     float64                 ``base``
 28     uint8                   ``average``, 0 or 1
-29     sections                five, in the order below, each a uint64 number of bytes and then those bytes
+29     sections                six, in the order below, each a uint64 number of bytes and then those bytes
 end-32 32 bytes                SHA-256 of all bytes before it
 ====== ======================= ============================================================================
 
@@ -25,6 +25,8 @@ nodes          ``NODE[n_nodes]``            56 bytes a node: float64 ``cut``, ``
 bit sets       uint32[n_categorical][8]     ``bitsets``
 features       int16[n_features]            number of categories of each feature, -1 if not categorical
 categories     float64[...]                 the values of all features' categories, one after another
+columns        JSON in ASCII                ``{"feature_names": null, "category_levels": {}}``, or with a list
+                                            of names, one per feature, and lists of levels by the feature
 ============== ============================ ================================================================
 
 What these mean is told at `~ranktrees.ensemble.Ensemble`. A model has one spelling: equal ensembles give
@@ -33,13 +35,14 @@ equal bytes, and bytes in any other spelling are refused.
 Reading is safe whatever the bytes are. The length and the SHA-256 are checked first, so a file that was cut
 off or damaged is refused. Every number of bytes is compared with those left before anything is made of it, so
 memory stays within a small multiple of the file: four times where it is trees, at most thirty times where it
-is features, of which a file says least. Last comes the check that every ensemble passes: children come after
-their parent in the same tree, each node but the root has one parent, features and categories exist, and no
-number is NaN. That takes one pass, and after it a walk ends, inside the arrays. Nothing is executed (no
-pickle).
+is features, of which a file says least, and forty where it is columns. Last comes the check that every
+ensemble passes: children come after their parent in the same tree, each node but the root has one parent,
+features and categories exist, no number is NaN, and names and levels are told apart. It goes over all once,
+and after it a walk ends, inside the arrays. Nothing is executed (no pickle).
 """
 
 import hashlib
+import json
 import struct
 
 import numpy as np
@@ -137,6 +140,7 @@ def loads(data) -> dict:
     bitsets, sections = _take(sections, "bit sets", np.dtype("<u4"), 8)
     n_categories, sections = _take(sections, "features", np.dtype("<i2"))
     values, sections = _take(sections, "categories", np.dtype("<f8"))
+    columns, sections = _take(sections, "columns", np.dtype("u1"))
     if len(sections) > 0:
         raise ValueError(f"{len(sections)} bytes too many after the last section")
     return {
@@ -147,6 +151,7 @@ def loads(data) -> dict:
         "categories": _split(values, n_categories),
         "base": base,
         "average": average,
+        **_read_columns(columns),
     }
 
 
@@ -159,12 +164,30 @@ def _body(ensemble):
         ensemble.bitsets.astype("<u4"),
         np.fromiter(n_categories, "<i2", ensemble.n_features),
         values.astype("<f8"),
+        np.frombuffer(_spelt_columns(ensemble), "u1"),
     )
     n_bytes = HEAD.size + sum(SIZE.size + section.nbytes for section in sections) + DIGEST_SIZE
     parts = [HEAD.pack(MAGIC, VERSION, n_bytes, ensemble.base, ensemble.average)]
     for section in sections:
         parts += [SIZE.pack(section.nbytes), section.tobytes()]
     return b"".join(parts)
+
+
+def _spelt_columns(ensemble):
+    columns = {"feature_names": ensemble.feature_names, "category_levels": dict(ensemble.category_levels)}
+    return json.dumps(columns, allow_nan=False).encode("ascii")
+
+
+def _read_columns(section):
+    try:
+        columns = json.loads(str(section, "ascii"))
+        names, levels = columns["feature_names"], columns["category_levels"]
+        return {
+            "feature_names": None if names is None else tuple(names),
+            "category_levels": {int(feature): tuple(each) for feature, each in levels.items()},
+        }
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        raise ValueError(f"the section of columns has no names and levels: {error!r}") from None
 
 
 def _take(sections, name, dtype, width=1):
