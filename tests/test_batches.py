@@ -375,10 +375,10 @@ def test_parquet_files_are_read_some_rows_at_a_time(ranking, tmp_path):
     batches = Batches.from_parquet(paths, **named, batch_rows=100)
     assert [len(batch.y) for batch in batches] == [100, 100, 100, 90, 100, 100, 100, 100, 10]
     fitted = ranker().fit(batches)
-    assert fitted.ensemble_ == ranker().fit(X, y, y + 1, qid=qid).ensemble_
+    assert fitted.ensemble_ == ranker().fit(frame, y, y + 1, qid=qid).ensemble_
     assert fitted.feature_names_in_.tolist() == list("abcdef")
     some = ranker().fit(Batches.from_parquet(paths, label="label", qid="query", features=["c", "a"]))
-    assert some.ensemble_ == ranker().fit(X[:, [2, 0]], y, qid=qid).ensemble_
+    assert some.ensemble_ == ranker().fit(frame[["c", "a"]], y, qid=qid).ensemble_
     with pytest.raises(ValueError, match=r"1.parquet has no column 'grade'; it has \['label', 'a'"):
         next(iter(Batches.from_parquet(paths, label="grade")))
 

@@ -9,6 +9,7 @@ import sys
 import time
 
 import numpy as np
+import pandas as pd
 import pytest
 from ranks import together
 from sklearn.base import clone
@@ -319,6 +320,20 @@ def test_a_write_that_fails_leaves_the_last_one(rows, path, monkeypatch):
     assert len(Checkpoint.from_bytes(path.read_bytes()).ensemble) == 4
 
 
+def test_names_and_levels_of_columns_go_on(rows, path, stop_at):
+    X, y, qid = rows
+    frame = pd.DataFrame(X[:, :4]).add_prefix("x")
+    frame["level"] = pd.Categorical.from_codes(qid % 3, ["a", "b", "c"])
+    stop_at(5)
+    with pytest.raises(InterruptionError):
+        squared(checkpoint=path, checkpoint_every=2).fit(frame, y, qid=qid)
+    stop_at(None)
+    assert Checkpoint.from_bytes(path.read_bytes()).ensemble.feature_names == tuple(frame)
+    model = squared(checkpoint=path).fit(frame, y, qid=qid)
+    assert model.ensemble_.category_levels == {4: ("a", "b", "c")}
+    assert bytes_of(model) == bytes_of(squared().fit(frame, y, qid=qid))
+
+
 # ---- what is refused --------------------------------------------------------------------------------------
 
 
@@ -375,6 +390,7 @@ def test_other_rows_are_refused(rows, left):
         ("X of the training rows is not", (other_X, y, None, qid)),
         ("sample_weight of the training rows is not", (X, y, weights, qid)),
         ("qid of the training rows is not", (X, y, None, qid // 2)),
+        ("the names of the columns is not", (pd.DataFrame(X).add_prefix("x"), y, None, qid)),
         ("the number of features was 50 and is 49", (X[:, 1:], y, None, qid)),
         (f"the number of rows of the training rows was {len(y)} and is", (X[few], y[few], None, qid[few])),
     ):

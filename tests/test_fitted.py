@@ -123,6 +123,113 @@ def test_columns_are_compared(rows):
         EnsembleRanker(Ridge()).fit(X)
 
 
+def frame_of(rows, levels):
+    """Two columns of numbers and one of categories, which what is relevant depends on."""
+    X, y, qid = rows
+    level = np.random.default_rng(0).integers(0, len(levels), len(y))
+    frame = pd.DataFrame({"a": X[:, 0], "level": pd.Categorical.from_codes(level, levels), "b": X[:, 1]})
+    return frame, y + 2.0 * (level % 2), qid
+
+
+@pytest.mark.parametrize("levels", [["uk", "fr", "dé"], [3, 10, 40], [0.5, -1.5], [False, True]])
+def test_a_saved_model_knows_its_columns(levels, rows, tmp_path):
+    frame, y, qid = frame_of(rows, levels)
+    fitted = LambdaMARTRanker(max_iter=5, random_state=0, **SMALL).fit(frame, y, qid=qid)
+    assert (fitted.ensemble_.nodes["categories"] >= 0).any()
+    fitted.save(tmp_path / "model.rkt")
+    ranker = EnsembleRanker(Ensemble.load(tmp_path / "model.rkt"))
+    assert ranker.ensemble_ == fitted.ensemble_
+    assert ranker.feature_names_in_.tolist() == fitted.feature_names_in_.tolist()
+    assert ranker._category_levels == fitted._category_levels == {1: tuple(sorted(levels))}
+    turned = frame.iloc[::-1].assign(level=frame["level"].cat.set_categories(levels[::-1]))
+    assert ranker.predict(turned).tobytes() == fitted.predict(turned).tobytes()
+    for wrong in (frame[["b", "level", "a"]], frame.rename(columns={"a": "z"})):
+        messages = []
+        for model in (fitted, ranker):
+            with pytest.raises(ValueError, match="feature names should match") as error:
+                model.predict(wrong)
+            messages.append(str(error.value))
+        assert messages[0] == messages[1]
+    ranker.save(tmp_path / "again.rkt")
+    assert (tmp_path / "again.rkt").read_bytes() == (tmp_path / "model.rkt").read_bytes()
+
+
+def test_levels_of_other_kinds_are_asked_for(rows, tmp_path):
+    frame, y, qid = frame_of(rows, list(pd.interval_range(0, 3)))
+    fitted = RandomForestRanker(3, random_state=0, **SMALL).fit(frame, y, qid=qid)
+    fitted.save(tmp_path / "model.rkt")
+    ensemble = Ensemble.load(tmp_path / "model.rkt")
+    with pytest.raises(ValueError, match=r"column 'level' of X is a category column; .* as category_levels"):
+        EnsembleRanker(ensemble).predict(frame)
+    ranker = EnsembleRanker(ensemble, category_levels=fitted._category_levels)
+    assert ranker.predict(frame).tobytes() == fitted.predict(frame).tobytes()
+
+
+def test_what_is_said_of_columns_agrees_with_the_ensemble(rows, tmp_path):
+    frame, y, qid = frame_of(rows, ["fr", "uk"])
+    ensemble = RandomForestRanker(3, random_state=0, **SMALL).fit(frame, y, qid=qid).ensemble_
+    same = EnsembleRanker(ensemble, feature_names=list(frame), category_levels={1: ["fr", "uk"]})
+    assert same.predict(frame).tobytes() == EnsembleRanker(ensemble).predict(frame).tobytes()
+    turned = EnsembleRanker(ensemble, feature_names=["level", "a", "b"])
+    for method in (turned.fit, turned.predict):
+        with pytest.raises(ValueError, match=r"names=\['level', 'a', 'b'\], but .* \['a', 'level', 'b'\]"):
+            method(frame)
+    turned = EnsembleRanker(ensemble, category_levels={1: ("uk", "fr")})
+    with pytest.raises(ValueError, match=r"levels\[1\]=\('uk', 'fr'\), but .* \('fr', 'uk'\); expected"):
+        turned.predict(frame)
+    nameless = ensemble._with_columns(None, {})
+    said = EnsembleRanker(nameless, feature_names=list(frame), category_levels={1: ("fr", "uk")})
+    said.save(tmp_path / "model.rkt")
+    assert Ensemble.load(tmp_path / "model.rkt") == ensemble != nameless
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        LambdaMARTRanker(max_iter=4, random_state=0, **SMALL),
+        HistGBRTRegressor(max_iter=4, init=RandomForestRanker(2, random_state=0, **SMALL), **SMALL),
+        HistGBRTClassifier(max_iter=4, **SMALL),
+        RandomForestRanker(3, random_state=0, **SMALL),
+    ],
+)
+def test_trees_know_the_columns_that_they_were_fitted_to(model, rows):
+    frame, y, qid = frame_of(rows, ["fr", "uk"])
+    y = y > 1 if isinstance(model, HistGBRTClassifier) else y
+    fitted = clone(model).fit(frame, y, qid=qid)
+    ensemble = fitted.ensemble_
+    assert ensemble.feature_names == tuple(frame)
+    assert ensemble.category_levels == {1: ("fr", "uk")}
+    if not isinstance(fitted, HistGBRTClassifier):
+        assert fitted.refit_leaves(frame, y, qid=qid).ensemble_.feature_names == tuple(frame)
+        assert EnsembleRanker.average([fitted, fitted]).ensemble_.feature_names == tuple(frame)
+    plain = clone(model).fit(frame[["a", "b"]].to_numpy(), y, qid=qid).ensemble_
+    assert plain.feature_names is None
+    assert plain.category_levels == {}
+
+
+def test_more_levels_in_later_fits(rows):
+    frame, y, qid = frame_of(rows, ["fr", "uk", "at"])
+    some = frame["level"] != "at"
+    model = HistGBRTRegressor(max_iter=3, warm_start=True, random_state=0, **SMALL)
+    model.fit(frame[some], y[some], qid=qid[some])
+    assert model.ensemble_.category_levels == {1: ("fr", "uk")}
+    model.set_params(max_iter=6).fit(frame, y, qid=qid)
+    assert model.ensemble_.category_levels == {1: ("at", "fr", "uk")}
+    assert EnsembleRanker(model.ensemble_).predict(frame).tobytes() == model.predict(frame).tobytes()
+
+
+def test_what_starts_from_an_ensemble_knows_its_columns(rows):
+    frame, y, qid = frame_of(rows, ["fr", "uk", "at"])
+    some = frame["level"] != "at"
+    start = RandomForestRanker(3, random_state=0, **SMALL).fit(frame[some], y[some], qid=qid[some]).ensemble_
+    model = HistGBRTRegressor(max_iter=3, init=start, random_state=0, **SMALL).fit(frame, y, qid=qid)
+    assert model.ensemble_.category_levels == {1: ("at", "fr", "uk")}
+    expected = EnsembleRanker(start).predict(frame)
+    np.testing.assert_allclose(model.predict(frame, n_trees=0), expected, rtol=1e-12)
+    with pytest.raises(ValueError, match=r"(?s)init=.* was fitted to other columns than X has.*same order"):
+        clone(model).fit(frame[["b", "level", "a"]], y, qid=qid)
+
+
 # --------------------------------------------------------------------------------------------------- averages
 
 

@@ -30,6 +30,7 @@ from ranktrees import (
     query_scorer,
     select_source_rows,
 )
+from reference.scoring import nameless
 
 SMALL = {"max_leaf_nodes": 4, "random_state": 0, "n_jobs": 1}
 RANKER = LambdaMARTRanker(max_iter=4, max_features=1.0, **SMALL)
@@ -646,13 +647,13 @@ def test_kinds_of_rows_of_both_sets(rows, source):
         np.ndarray.tolist,
     ):
         model = WithSourceRows(RANKER, form(source[0]), source[1], qid_source=source[2], classifier=LIKENESS)
-        digests.add(model.fit(form(X), y, qid=qid).estimator_.ensemble_.digest())
+        digests.add(nameless(model.fit(form(X), y, qid=qid).estimator_.ensemble_).digest())
     frames = [
         pd.DataFrame(given[0], columns=list("abcd"), index=pd.Index(given[2], name="qid"))
         for given in (rows, source)
     ]
     riding = WithSourceRows(RANKER, frames[1], source[1], classifier=LIKENESS).fit(frames[0], y)
-    digests.add(riding.estimator_.ensemble_.digest())
+    digests.add(nameless(riding.estimator_.ensemble_).digest())
     assert len(digests) == 1
 
 

@@ -254,6 +254,7 @@ def what_is_trained(estimator, mapper, start, rows):
             if name not in SILENT + IN_THE_START and (name != "random_state" or isinstance(value, Integral))
         },
         "the number of features": str(mapper.n_features),
+        "the names of the columns": spelt(start.feature_names),
         "the cuts": _digest_of([*mapper.cuts, *categories]),
         "the model to start from": DIGEST + start.digest(),
     }

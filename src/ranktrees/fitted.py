@@ -32,7 +32,7 @@ from ranktrees.validation import (
     qid_of,
 )
 
-__all__ = ["EnsembleRanker", "FittedTrees", "own_model", "respelt", "tags_of"]
+__all__ = ["EnsembleRanker", "FittedTrees", "over_columns_of", "own_model", "respelt", "tags_of"]
 
 # What a method that gives scores may be passed by scikit-learn's tools.
 SCORES_REQUEST = {"qid": True, "n_trees": True, "early_exit": True, "return_saved": True}
@@ -110,9 +110,9 @@ class FittedTrees:
         Parameters
         ----------
         path : path-like
-            Where to; read it by ``EnsembleRanker(Ensemble.load(path))``. The file says how arrays are scored:
-            it has no names of columns, no levels of category columns, and not the :math:`e^s` or
-            :math:`1/(1+e^{-s})` of a Poisson or logistic loss.
+            Where to; read it by ``EnsembleRanker(Ensemble.load(path))``. The file has the names of the
+            columns and the levels of category columns that are strings, booleans or numbers, but not the
+            :math:`e^s` or :math:`1/(1+e^{-s})` of a Poisson or logistic loss.
 
         Raises
         ------
@@ -121,7 +121,7 @@ class FittedTrees:
             trees of ranktrees.
         """
         check_is_fitted(self)
-        _whole_ensemble(self).save(path)
+        over_columns_of(self, _whole_ensemble(self)).save(path)
 
     def predict(self, X, *, n_trees=None, qid=None, early_exit=None, return_saved=False):
         """Score rows.
@@ -487,6 +487,21 @@ def tags_of(model):
     return get_tags(model)
 
 
+def over_columns_of(model, ensemble):
+    """The trees with what the model knows of its columns, as far as an ensemble can carry it.
+
+    Parameters
+    ----------
+    model : FittedTrees
+    ensemble : Ensemble
+
+    Returns
+    -------
+    Ensemble
+    """
+    return ensemble._with_columns(names_of(model) or None, model._category_levels)
+
+
 def respelt(model, levels, known=None):
     """The trees of a model over rows whose category columns are coded by other levels.
 
@@ -525,7 +540,7 @@ def respelt(model, levels, known=None):
         codes = spelt[feature].astype(int)
         spelt[feature] = np.array([places.get(known[feature][code], np.nan) for code in codes])
     categories = [None if each is None else np.sort(each[~np.isnan(each)]) for each in spelt]
-    return ensemble._with_categories(categories, spelt)
+    return ensemble._with_categories(categories, spelt)._with_columns(ensemble.feature_names, levels)
 
 
 def _whole_ensemble(model):
@@ -550,10 +565,12 @@ class EnsembleRanker(FittedTrees, RegressorMixin, BaseEstimator):
     ensemble : Ensemble
         The trees: of another estimator, read by `Ensemble.load`, or several joined by `Ensemble.joined`.
     feature_names : array-like of str, default=None
-        The names of the columns. None: they are not known; scikit-learn warns where rows have some.
+        The names of the columns, where the ensemble has none. None: those of the ensemble; if there are none,
+        scikit-learn warns where rows have some.
     category_levels : dict of int to tuple, default=None
-        The levels of each category column of a data frame, by the number of the column, in the order of the
-        codes 0, 1, ... that the trees ask for.
+        The levels of category columns of a data frame, by the number of the column, in the order of the codes
+        0, 1, ... that the trees ask for, where the ensemble does not have them: it carries strings, booleans
+        and numbers, but not dates or intervals. None: those of the ensemble.
     measure : str, Measure, callable or None, default="ndcg@10"
         What `score` returns; None is R².
     n_jobs : int or None, default=None
@@ -566,7 +583,7 @@ class EnsembleRanker(FittedTrees, RegressorMixin, BaseEstimator):
     feature_importances_ : ndarray of float64, shape (n_features,)
     n_features_in_ : int
     feature_names_in_ : ndarray of str
-        If ``feature_names`` are given.
+        If the ensemble has them, or ``feature_names`` are given.
 
     See Also
     --------
@@ -582,6 +599,14 @@ class EnsembleRanker(FittedTrees, RegressorMixin, BaseEstimator):
     True
     >>> ranker.score(X, y, qid=qid) == fitted.score(X, y, qid=qid)
     True
+
+    The ensemble of a model that was fitted to a data frame knows its columns:
+
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame(X[:, :2], columns=["clicks", "age"])
+    >>> fitted = LambdaMARTRanker(max_iter=20, random_state=0).fit(frame, y, qid=qid)
+    >>> EnsembleRanker(fitted.ensemble_).feature_names_in_
+    array(['clicks', 'age'], dtype=object)
     """
 
     ensemble: Any = field(kw_only=False)
@@ -661,6 +686,7 @@ class EnsembleRanker(FittedTrees, RegressorMixin, BaseEstimator):
         levels = joined_levels(getattr(each, "_category_levels", {}) for each in own)
         shares = _shares(weights, len(own), total_of)
         ensemble = Ensemble.joined([respelt(each, levels) for each in own], shares)
+        ensemble = ensemble._with_columns(names, levels)
         return cls(ensemble, feature_names=names, category_levels=levels or None, **parameters)
 
     @property
@@ -678,13 +704,26 @@ class EnsembleRanker(FittedTrees, RegressorMixin, BaseEstimator):
 
     @property
     def feature_names_in_(self):
-        if self.feature_names is None:
+        own, given = self.ensemble_.feature_names, self.feature_names
+        if own is None and given is None:
             raise AttributeError("feature_names are not known")
-        return np.asarray(self.feature_names, dtype=object)
+        if own is not None and given is not None and list(own) != list(given):
+            raise ValueError(
+                f"feature_names={list(given)}, but the trees know their columns as {list(own)}; expected the "
+                "same, in the same order, or None, which takes them from the ensemble."
+            )
+        return np.asarray(own if given is None else given, dtype=object)
 
     @property
     def _category_levels(self):
-        return self.category_levels or {}
+        own, given = self.ensemble_.category_levels, self.category_levels or {}
+        for column in own.keys() & given.keys():
+            if own[column] != tuple(given[column]):
+                raise ValueError(
+                    f"category_levels[{column}]={given[column]}, but the trees know {own[column]}; expected "
+                    "the same, or None, which takes them from the ensemble."
+                )
+        return own | given
 
     def __sklearn_is_fitted__(self):
         return True

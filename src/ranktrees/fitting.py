@@ -39,7 +39,7 @@ from ranktrees.constraints import (
 from ranktrees.costs import FeatureCosts, Prices, used_features
 from ranktrees.ensemble import Ensemble
 from ranktrees.feedback import NOTHING
-from ranktrees.fitted import FittedTrees, own_model, respelt
+from ranktrees.fitted import FittedTrees, over_columns_of, own_model, respelt
 from ranktrees.growing import TreeGrower
 from ranktrees.measures import Measure, as_measure
 from ranktrees.meta import asked_of_folds, scores_by
@@ -256,7 +256,8 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
                 watcher.close()
 
     def _no_trees(self, base=0.0, average=False):
-        return Ensemble.from_trees([], n_features=self.n_features_in_, base=base, average=average)
+        none = Ensemble.from_trees([], n_features=self.n_features_in_, base=base, average=average)
+        return over_columns_of(self, none)
 
     def _ensemble_of(self, mapper, before):
         """A function that makes the model of the trees so far, put after those of ``before``."""
@@ -670,6 +671,7 @@ class BoostedTrees(TreeEnsembleEstimator):
                     f"the loss of this {type(self).__name__}, or one whose predictions are its scores."
                 )
             ensemble = Ensemble.joined([respelt(own, self._category_levels)])
+            ensemble = over_columns_of(self, ensemble)
         if scores is not None:
             of_rows = np.full(data.X.shape[0], np.nan)
             of_rows[slice(None) if data.order is None else data.order] = scores

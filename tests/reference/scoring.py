@@ -99,6 +99,11 @@ def random_ensemble(rng, n_trees=5, max_leaves=16, n_features=4, cuts=HOSTILE, c
     return Ensemble.from_trees(nodes, bitsets, n_features=n_features, categories=categories, **others)
 
 
+def nameless(ensemble):
+    """The same trees, over columns of which nothing is known."""
+    return ensemble._with_columns(None, {})
+
+
 def random_rows(rng, ensemble, n_rows, dtype=np.float64):
     """Rows that often hit a cut or a category exactly, or are missing."""
     X = rng.normal(size=(n_rows, ensemble.n_features))

@@ -48,7 +48,7 @@ def _read_column(column, levels: tuple | None, named: str) -> np.ndarray:
     if is_category(column):
         raise ValueError(
             f"{named} is a category column; expected numbers, as in fit: fit with the category column, or "
-            "pass numbers."
+            "pass numbers; an EnsembleRanker needs levels that its ensemble does not have as category_levels."
         )
     missing = missing_mask(column)
     if missing is None or not missing.any():
