@@ -335,6 +335,12 @@ def test_init_cv_that_cannot_be_meant(rows):
             make(init=init, init_cv=init_cv).fit(X, y, qid=qid)
 
 
+def test_the_class_of_an_init_is_none(rows):
+    X, y, qid = rows
+    with pytest.raises(TypeError, match=r"init is the class Ridge; expected an estimator: pass Ridge\(\)"):
+        make(init=Ridge).fit(X, y, qid=qid)
+
+
 @each_booster
 def test_an_init_of_other_columns_is_named(cls, rows):
     X, y, qid = rows

@@ -573,6 +573,14 @@ def test_names_of_queries_do_not_matter(rows, source):
     assert len(digests) == 1
 
 
+def test_a_frozen_estimator_is_refused(rows):
+    X, y, qid = rows
+    model = WithSourceRows(FrozenEstimator(clone(RANKER).fit(X, y, qid=qid)))
+    with pytest.raises(ValueError, match="is frozen and learns nothing"):
+        model.fit(X, y, qid=qid)
+    assert not hasattr(model, "estimator_")
+
+
 def test_without_a_source_it_is_the_estimator(rows):
     X, y, qid = rows
     model = WithSourceRows(RANKER).fit(X, y, qid=qid)

@@ -10,19 +10,15 @@ below is made by all. One process is a rank alone: it says nothing, and all call
 What is summed is integers, so that no result depends on who adds what to what, or when.
 """
 
-import math
 import threading
 from collections import Counter
-from contextlib import contextmanager, suppress
-from itertools import chain
+from contextlib import contextmanager
 
 import numpy as np
 from joblib.parallel import get_active_backend
 
+from ranktrees._core import exact
 from ranktrees.spelling import readable, spelt
-
-SUMMED = 1 << 12  # values that are Python's at a time
-STEPS = 1 << 1074  # from 0 to 1, by which doubles are apart at least
 
 
 class RankError(RuntimeError):
@@ -218,13 +214,7 @@ class Communicator:
 
         Infinite where it is too large for a double, and NaN where infinity is taken from infinity.
         """
-        values = np.asarray(values, np.float64)
-        heard = self.allgather(_expansion(values, 1 if self.alone else math.inf))
-        if None not in heard:
-            with suppress(OverflowError, ValueError):
-                return math.fsum(chain.from_iterable(heard))
-        finite, others = zip(*self.allgather(_in_steps(values)), strict=True)
-        return sum(others) or _as_double(sum(finite))
+        return exact.sum_of(self.allreduce(exact.digits_of(np.ascontiguousarray(values, np.float64))))
 
     def _count(self, n_bytes, n_messages=1):
         self.traffic["messages"] += n_messages
@@ -247,42 +237,6 @@ class Communicator:
 
     def _fail(self, text):
         raise NotImplementedError
-
-
-def _expansion(values, longest):
-    """Doubles with the sum of an array of float64, or the first of them; None where it leaves their range.
-
-    Each is the sum less those before, rounded once.
-    """
-    parts = []
-    try:
-        while len(parts) < longest and (part := _exact_sum(values, parts)):
-            parts.append(part)
-            if not math.isfinite(part):
-                break
-    except (OverflowError, ValueError):
-        return None
-    return parts
-
-
-def _exact_sum(values, less):
-    """The sum of an array of float64, less some numbers, rounded once."""
-    parts = (values[first : first + SUMMED].tolist() for first in range(0, len(values), SUMMED))
-    return math.fsum(chain(chain.from_iterable(parts), (-number for number in less)))
-
-
-def _in_steps(values):
-    """The sum of those of an array of float64 that are finite, as an integer, and that of the others."""
-    is_finite = np.isfinite(values)
-    ratios = map(float.as_integer_ratio, values[is_finite].tolist())
-    return sum(number * (STEPS // part) for number, part in ratios), sum(values[~is_finite].tolist())
-
-
-def _as_double(steps):
-    try:
-        return steps / STEPS
-    except OverflowError:
-        return math.inf if steps > 0 else -math.inf
 
 
 def disagreement(places):

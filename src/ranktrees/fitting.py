@@ -693,6 +693,9 @@ class BoostedTrees(TreeEnsembleEstimator):
 
     def _fitted_init(self, X, data):
         """(fitted init, what each training row starts from; None if that is what the former says of it)"""
+        if isinstance(self.init, type):
+            name = self.init.__name__
+            raise TypeError(f"init is the class {name}; expected an estimator: pass {name}().")
         name, cv = type(self.init).__name__, self.init_cv
         if is_fitted(self.init):
             if cv is not None:

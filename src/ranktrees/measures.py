@@ -547,7 +547,7 @@ class Measure:
     def mean(self, labels, scores, offsets, weights=None, n_threads=1, communicator=ALONE):
         """The mean over the queries that count, a query weighing the mean of its rows' weights.
 
-        The sum is exact (`math.fsum`), so the order of the queries does not matter.
+        The sum is exact, so the order of the queries does not matter.
 
         Parameters
         ----------

@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, TransformerMixin, clone
 from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
 from sklearn.utils import _safe_indexing, check_random_state, indexable
 from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, StrOptions, validate_params
 from sklearn.utils.metaestimators import available_if
@@ -606,9 +607,15 @@ class WithSourceRows(MetaEstimatorMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If one of the two sets has query ids and the other has none, or if they differ in kind or columns.
+            If one of the two sets has query ids and the other has none, or if they differ in kind or columns;
+            or if the estimator is frozen.
         """
         self._validate_params()
+        if isinstance(self.estimator, FrozenEstimator):
+            raise ValueError(
+                f"estimator={self.estimator!r} is frozen and learns of no rows, target or source; "
+                "expected one that is fitted to both: pass what it holds."
+            )
         with unchanged_on_failure(self):
             X = _indexed(X)
             check_columns(self, X, reset=True)

@@ -712,7 +712,8 @@ class LambdaMART(_OfPairs):
     def check_labels(self, labels):
         if labels.min(initial=0.0) < self.measure.lowest_label:
             raise ValueError(
-                f"y has the label {labels.min():g}, but {self.measure!r} is defined for labels >= 0"
+                f"y has the label {labels.min():g}, but {self.measure!r} is defined for labels >= 0; "
+                "expected grades from 0 on: pass y - y.min(), or another loss."
             )
         try:
             getattr(self.measure, "_gains", np.asarray)(labels)

@@ -1,0 +1,89 @@
+"""Sums of doubles without an error: every double is a whole number of steps, the least one that there is.
+
+    double    a number below 2^53, times 2^(0 to 2045) steps of 2^-1074
+    digits    |  0  |  1  | ... | 67 |          the sum, in digits of 32 bits that may be out of range
+              | +infinity | -infinity | NaN |   how many of these
+
+Digits of several sums are added up one by one, in any order.
+"""
+from libc.math cimport isfinite, isinf
+from libc.stdint cimport int64_t, uint64_t
+
+import math
+
+import numpy as np
+
+cdef extern from "portable.h" nogil:
+    uint64_t portable_to_bits(double x)
+
+cdef enum:
+    DIGIT = 32       # bits
+    N_DIGITS = 68    # of 2^30 doubles the sum has 2129 bits
+    RISING = N_DIGITS
+    FALLING
+    NOWHERE
+    N_ALL
+    CARRIED = 1 << 30  # values after which a digit could leave its 64 bits
+
+cdef uint64_t IN_DIGIT = (<uint64_t>1 << DIGIT) - 1
+
+STEPS = 1 << 1074  # from 0 to 1
+
+
+cdef inline void add(double value, int64_t* digits) noexcept nogil:
+    cdef uint64_t bits = portable_to_bits(value)
+    cdef uint64_t exponent = (bits >> 52) & 0x7FF, fraction = bits & ((<uint64_t>1 << 52) - 1)
+    cdef uint64_t shift, low, high
+    cdef int64_t sign = 1 - 2 * <int64_t>(bits >> 63)
+    if exponent > 0:
+        fraction |= <uint64_t>1 << 52
+        exponent -= 1
+    shift = exponent % DIGIT
+    low = (fraction & IN_DIGIT) << shift
+    high = (fraction >> DIGIT) << shift
+    digits += exponent // DIGIT
+    digits[0] += sign * <int64_t>(low & IN_DIGIT)
+    digits[1] += sign * <int64_t>((low >> DIGIT) + (high & IN_DIGIT))
+    digits[2] += sign * <int64_t>(high >> DIGIT)
+
+
+cdef void carry(int64_t* digits) noexcept nogil:
+    """Bring all digits but the last into range; the sum stays."""
+    cdef int64_t k
+    for k in range(N_DIGITS - 1):
+        digits[k + 1] += digits[k] >> DIGIT
+        digits[k] &= IN_DIGIT
+
+
+def digits_of(const double[::1] values):
+    """int64[71]: the digits of the sum, and how many values are infinite or NaN."""
+    cdef int64_t[::1] digits = np.zeros(N_ALL, np.int64)
+    cdef int64_t i
+    for i in range(values.shape[0]):
+        if isfinite(values[i]):
+            add(values[i], &digits[0])
+        elif isinf(values[i]):
+            digits[RISING if values[i] > 0 else FALLING] += 1
+        else:
+            digits[NOWHERE] += 1
+        if i % CARRIED == CARRIED - 1:
+            carry(&digits[0])
+    carry(&digits[0])
+    return digits.base
+
+
+def sum_of(int64_t[::1] digits):
+    """The sum, rounded once: infinite where no double holds it, NaN where infinity is taken from infinity.
+
+    The digits of up to 2^30 sums may have been added up.
+    """
+    if digits[NOWHERE] or (digits[RISING] and digits[FALLING]):
+        return math.nan
+    if digits[RISING] or digits[FALLING]:
+        return math.inf if digits[RISING] else -math.inf
+    carry(&digits[0])
+    steps = int.from_bytes(np.asarray(digits[:N_DIGITS]).astype("<u4").tobytes(), "little", signed=True)
+    try:
+        return steps / STEPS
+    except OverflowError:
+        return math.inf if steps > 0 else -math.inf
