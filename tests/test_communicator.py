@@ -42,6 +42,12 @@ def test_a_sum_that_overflows_only_on_the_way_does_not_and_one_that_does_is_infi
     np.testing.assert_equal(of_ranks, [whole] * len(parts))
 
 
+@pytest.mark.parametrize("values", [[np.nan, 1.0], [np.inf, -np.inf], [np.nan, np.inf]])
+def test_a_sum_of_what_has_none_is_nan(values):
+    assert np.isnan(Communicator().exact_sum(values))
+    assert np.isnan(together(2, lambda ranks: ranks.exact_sum(values[ranks.rank :: 2]))).all()
+
+
 def test_each_rank_gets_its_part_of_the_sum():
     parts = together(3, lambda ranks: ranks.reduce_scatter(np.arange(6) + ranks.rank, [1, 0, 5]))
     assert [part.tolist() for part in parts] == [[3], [], [6, 9, 12, 15, 18]]

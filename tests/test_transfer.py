@@ -576,7 +576,7 @@ def test_names_of_queries_do_not_matter(rows, source):
 def test_a_frozen_estimator_is_refused(rows):
     X, y, qid = rows
     model = WithSourceRows(FrozenEstimator(clone(RANKER).fit(X, y, qid=qid)))
-    with pytest.raises(ValueError, match="is frozen and learns nothing"):
+    with pytest.raises(ValueError, match="is frozen and learns of no rows"):
         model.fit(X, y, qid=qid)
     assert not hasattr(model, "estimator_")
 
