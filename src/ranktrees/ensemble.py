@@ -4,6 +4,7 @@ import hashlib
 import math
 import mmap
 import os
+import reprlib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, reduce
 from numbers import Integral
@@ -374,7 +375,7 @@ class Ensemble:
         """The same trees, shared, over columns that are called so; levels of other kinds are left out."""
         ensemble = Ensemble.__new__(Ensemble)
         vars(ensemble).update(vars(self))
-        category_levels = {j: each for j, each in category_levels.items() if _can_be_written(each)}
+        category_levels = {j: each for j, each in category_levels.items() if all(map(_can_be_written, each))}
         ensemble._call_columns(feature_names, category_levels)
         return ensemble
 
@@ -962,10 +963,8 @@ def _union(one, two):
     return np.union1d(one, two)
 
 
-def _can_be_written(levels):
-    return all(
-        type(level) in (str, bool, int) or (type(level) is float and math.isfinite(level)) for level in levels
-    )
+def _can_be_written(level):
+    return type(level) in (str, bool, int) or (type(level) is float and math.isfinite(level))
 
 
 def _checked_names(names, n_features):
@@ -974,8 +973,7 @@ def _checked_names(names, n_features):
     names = tuple(names)
     if len(names) != n_features:
         raise ValueError(f"feature_names has {len(names)} entries, expected {n_features}, one per feature")
-    if not all(isinstance(name, str) for name in names) or len(set(names)) < n_features:
-        raise ValueError("feature_names must be strings, each once")
+    _require_distinct(names, "feature_names", lambda name: isinstance(name, str), "strings")
     return tuple(map(str, names))
 
 
@@ -985,12 +983,20 @@ def _checked_levels(category_levels, n_features):
         if not isinstance(feature, Integral) or not 0 <= feature < n_features:
             raise ValueError(f"category_levels has a feature {feature!r}, expected 0 to {n_features - 1}")
         levels = tuple(levels)
-        if not _can_be_written(levels) or len(set(levels)) < len(levels):
-            raise ValueError(
-                f"category_levels[{feature}] must be strings, booleans or finite numbers, each once"
-            )
+        kinds = "strings, booleans and finite numbers"
+        _require_distinct(levels, f"category_levels[{feature}]", _can_be_written, kinds)
         checked[int(feature)] = levels
     return dict(sorted(checked.items()))
+
+
+def _require_distinct(values, called, is_right, expected):
+    seen = set()
+    for value in values:
+        if not is_right(value):
+            raise ValueError(f"{called} has {reprlib.repr(value)}, expected {expected}")
+        if value in seen:
+            raise ValueError(f"{called} has {reprlib.repr(value)} twice, expected each once")
+        seen.add(value)
 
 
 def _checked_categories(categories, n_features):

@@ -187,7 +187,9 @@ def _read_columns(section):
             "category_levels": {int(feature): tuple(each) for feature, each in levels.items()},
         }
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        raise ValueError(f"the section of columns has no names and levels: {error!r}") from None
+        raise ValueError(
+            f"the section of columns has no names and levels ({type(error).__name__}: {error})"
+        ) from None
 
 
 def _take(sections, name, dtype, width=1):
