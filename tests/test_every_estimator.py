@@ -5,9 +5,11 @@ import itertools
 import multiprocessing
 import os
 import pickle
+import re
 import signal
 import threading
 import time
+from pathlib import Path
 
 import joblib
 import numpy as np
@@ -209,6 +211,19 @@ def test_an_unknown_measure_is_refused_in_fit(rows):
 
 def test_names_of_others_are_translated_to_parameters():
     assert THEIRS.keys() <= set().union(*(cls().get_params() for cls in ESTIMATORS))
+
+
+def test_names_of_others_are_translated_as_in_the_guide():
+    guide = Path(__file__).parents[1] / "docs" / "guide" / "migrating.md"
+    lines = [line.split(" | ") for line in guide.read_text().splitlines() if line.startswith("| `")]
+    told = {}
+    for theirs, ours in (map(re.compile(r"\w+").findall, line[:2]) for line in lines):
+        for name in theirs:
+            told.setdefault(name, set()).update(ours)
+    boosting = LambdaMARTRanker().get_params()  # the tables are of boosters
+    answered = {(name, ours) for ours in boosting for name in THEIRS.get(ours, ()) if name in told}
+    assert len(answered) > 30
+    assert {(name, ours) for name, ours in answered if ours not in told[name]} == set()
 
 
 @each
