@@ -9,6 +9,7 @@ import re
 import signal
 import threading
 import time
+from inspect import signature
 from pathlib import Path
 
 import joblib
@@ -48,7 +49,7 @@ from ranktrees import (
     query_scorer,
     score_curves,
 )
-from ranktrees.parameters import THEIRS
+from ranktrees.parameters import THEIRS, THEIRS_OF_METHODS
 from ranktrees.sampling import Bootstrap, hold_out
 from ranktrees.validation import check_fit
 from reference.scoring import nameless
@@ -196,7 +197,7 @@ def test_unknown_names_raise(cls, rows):
         cls(max_leafnodes=5)
     with pytest.raises(ValueError, match="n_treez"):
         cls().set_params(n_treez=5)
-    with pytest.raises(TypeError, match="sample_weigth"):
+    with pytest.raises(TypeError, match=rf"{cls.__name__}\.fit got .*'sample_weigth'; .* \['sample_weight'"):
         cls().fit(X, y, qid=qid, sample_weigth=y)
     with pytest.raises(ValueError, match=number_of_trees(cls)):
         make(cls, n_trees=0).fit(X, y, qid=qid)
@@ -211,6 +212,32 @@ def test_an_unknown_measure_is_refused_in_fit(rows):
 
 def test_names_of_others_are_translated_to_parameters():
     assert THEIRS.keys() <= set().union(*(cls().get_params() for cls in ESTIMATORS))
+
+
+@each
+def test_what_others_pass_to_methods_is_answered(cls, rows):
+    X, y, qid = rows
+    with pytest.raises(TypeError, match=r"fit got .*'group_id'; here that is qid=\."):
+        cls().fit(X, y, group_id=qid)
+    with pytest.raises(TypeError, match=r"fit got .*'eval_at'; measure is a parameter"):
+        cls().fit(X, y, qid=qid, eval_at=[5])
+    with pytest.raises(TypeError, match=r"fit got .*'random_state'; random_state is a parameter"):
+        cls().fit(X, y, qid=qid, random_state=0)
+    with pytest.raises(TypeError, match=r"fit got .*'logger'; it knows .*'qid'"):
+        cls().fit(X, y, qid=qid, logger=print)
+    model = make(cls).fit(X, y, qid=qid)
+    with pytest.raises(TypeError, match=r"predict got .*'num_iteration'; here that is n_trees="):
+        model.predict(X, num_iteration=1)
+    with pytest.raises(TypeError, match=r"score got .*'group_weight'; here that is sample_weight="):
+        model.score(X, y, group_weight=y)
+
+
+def test_what_methods_are_said_to_know_they_do():
+    fit, predict = (signature(getattr(LambdaMARTRanker, name)).parameters for name in ("fit", "predict"))
+    ours = {name.split("=")[0] for name in THEIRS_OF_METHODS if re.match(r"\w+=", name)}
+    assert ours - {"n_iter_no_change"} == ours & (fit.keys() | predict.keys())
+    taken = fit.keys() | predict.keys() | LambdaMARTRanker().get_params().keys()
+    assert not taken & {name for names in THEIRS_OF_METHODS.values() for name in names}
 
 
 def test_names_of_others_are_translated_as_in_the_guide():

@@ -29,7 +29,7 @@ from ranktrees.forest import grow_forest
 from ranktrees.measures import Measure, as_measure
 from ranktrees.objectives import BY_NAME, Objective, as_objective
 from ranktrees.parallel import effective_n_threads
-from ranktrees.parameters import with_parameters
+from ranktrees.parameters import with_keywords, with_parameters
 from ranktrees.ranks import fit_on_ranks, trained_together
 from ranktrees.sampling import Bootstrap
 from ranktrees.sharing import gathered
@@ -444,6 +444,7 @@ class HistGBRTClassifier(BoostedTrees, ClassifierMixin, BaseEstimator):
         """
         return super().predict(X, n_trees=n_trees, qid=qid, early_exit=early_exit, return_saved=return_saved)
 
+    @with_keywords
     def predict_proba(self, X, *, n_trees=None):
         """The probabilities of the two classes.
 
@@ -459,6 +460,7 @@ class HistGBRTClassifier(BoostedTrees, ClassifierMixin, BaseEstimator):
         """
         return self._probabilities(self.decision_function(X, n_trees=n_trees))
 
+    @with_keywords
     def predict(self, X, *, n_trees=None):
         """The likelier class of each row.
 
@@ -757,6 +759,7 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
     __metadata_request__score = _NOT_BY_ROW
 
     @with_callbacks
+    @with_keywords
     def fit(
         self,
         X,
@@ -891,6 +894,7 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
                 "pairs_val, or choose a measure of their labels."
             )
 
+    @with_keywords
     def score(
         self,
         X,
@@ -1213,6 +1217,7 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
     }
 
     @with_callbacks
+    @with_keywords
     def fit(self, X, y=None, sample_weight=None, *, qid=None, groups=None, group=None):
         """Grow the forest.
 

@@ -21,7 +21,7 @@ from ranktrees.early_exit import predict as predict_with_exits
 from ranktrees.ensemble import Ensemble
 from ranktrees.measures import Measure, as_measure
 from ranktrees.parallel import effective_n_threads
-from ranktrees.parameters import with_parameters
+from ranktrees.parameters import with_keywords, with_parameters
 from ranktrees.validation import (
     check_columns,
     check_rows,
@@ -123,6 +123,7 @@ class FittedTrees:
         check_is_fitted(self)
         over_columns_of(self, _whole_ensemble(self)).save(path)
 
+    @with_keywords
     def predict(self, X, *, n_trees=None, qid=None, early_exit=None, return_saved=False):
         """Score rows.
 
@@ -265,6 +266,7 @@ class FittedTrees:
         for scores in islice(stages, self.n_init_trees_, None):
             yield self._finish(scores)
 
+    @with_keywords
     def score(self, X, y, sample_weight=None, *, qid=None, groups=None, early_exit=None):
         """The mean of ``measure`` over the queries; where that is None, R² or a classifier's accuracy.
 

@@ -46,7 +46,7 @@ from ranktrees.meta import asked_of_folds, scores_by
 from ranktrees.model_selection import fitted_clone, folds_of_rows, said_out_of_fold
 from ranktrees.objectives import Objective
 from ranktrees.parallel import effective_n_threads, threads_for
-from ranktrees.parameters import with_parameters
+from ranktrees.parameters import with_keywords, with_parameters
 from ranktrees.ranks import fit_on_ranks, refuse_disagreement, refuse_feedback, trained_together
 from ranktrees.refitting import refit_leaves
 from ranktrees.sampling import RowSampler, hold_out
@@ -425,6 +425,7 @@ class BoostedTrees(TreeEnsembleEstimator):
     measure: str | Measure | None = None
 
     @with_callbacks
+    @with_keywords
     def fit(
         self,
         X,

@@ -39,7 +39,7 @@ from ranktrees.estimators import LambdaMARTRanker
 from ranktrees.fitted import EnsembleRanker, tags_of
 from ranktrees.measures import Measure, exp2_gains
 from ranktrees.meta import ScoredByMeasure
-from ranktrees.parameters import with_parameters
+from ranktrees.parameters import with_keywords, with_parameters
 from ranktrees.sampling import hold_out
 from ranktrees.validation import check_columns, check_fit, qid_of, unchanged_on_failure
 
@@ -169,6 +169,7 @@ class OrdinalRanker(ScoredByMeasure, MetaEstimatorMixin, RegressorMixin, BaseEst
         router = MetadataRouter(owner=self).add_self_request(self)
         return router.add(estimator=self.estimator, method_mapping=mapping)
 
+    @with_keywords
     def fit(self, X, y, sample_weight=None, *, qid=None, groups=None, group=None):
         """Fit a clone to each event.
 
@@ -283,6 +284,7 @@ class OrdinalRanker(ScoredByMeasure, MetaEstimatorMixin, RegressorMixin, BaseEst
             )
         return np.array(values, np.float64)
 
+    @with_keywords
     def predict_proba(self, X):
         """How likely each grade is.
 
@@ -302,6 +304,7 @@ class OrdinalRanker(ScoredByMeasure, MetaEstimatorMixin, RegressorMixin, BaseEst
             cumulative[:, column] = _probability(model, X)
         return class_probabilities(cumulative)
 
+    @with_keywords
     def predict(self, X):
         """Score rows: the expected value of their grades.
 

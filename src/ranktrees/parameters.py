@@ -1,11 +1,16 @@
 """The parameters of an estimator are its fields, each written once; names that others use are translated."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from functools import wraps
-from typing import dataclass_transform
+from inspect import signature
+from typing import ParamSpec, TypeVar, dataclass_transform
 
-__all__ = ["with_parameters"]
+__all__ = ["with_keywords", "with_parameters"]
+
+Given = ParamSpec("Given")
+Returned = TypeVar("Returned")
 
 _N_TREES = ("max_iter", "n_estimators", "num_boost_round", "num_iterations", "num_trees", "iterations")
 
@@ -24,7 +29,7 @@ THEIRS = {
     "max_samples": ("subsample", "bagging_fraction"),
     "gradient_sampling": ("data_sample_strategy", "sampling_method", "bootstrap_type"),
     "loss": ("objective", "loss_function"),
-    "measure": ("metric", "eval_metric", "custom_metric"),
+    "measure": ("metric", "eval_metric", "custom_metric", "eval_at"),
     "gain": ("label_gain", "ndcg_exp_gain"),
     "truncation_level": ("lambdarank_truncation_level", "lambdarank_num_pair_per_sample"),
     "query_norm": ("lambdarank_norm",),
@@ -34,9 +39,23 @@ THEIRS = {
     "categorical_features": ("categorical_feature", "cat_features"),
     "monotonic_cst": ("monotone_constraints",),
     "interaction_cst": ("interaction_constraints",),
-    "init": ("init_model", "init_score"),
+    "init": ("init_model", "init_score", "base_margin", "baseline", "xgb_model"),
     "random_state": ("seed", "random_seed"),
     "n_jobs": ("num_threads", "nthread", "thread_count"),
+}
+
+# What they call what a method is given, or have done by one.
+THEIRS_OF_METHODS = {
+    "qid=": ("group_id", "query_id"),
+    "sample_weight=": ("weight", "group_weight"),
+    "eval_set=[(X, y)]": ("valid_sets", "evals"),
+    "sample_weight_val=": ("eval_sample_weight", "sample_weight_eval_set"),
+    "n_trees=": ("num_iteration", "iteration_range", "ntree_limit", "ntree_end"),
+    "what predict returns": ("raw_score", "output_margin", "prediction_type"),
+    "n_iter_no_change= and verbose= of the estimator, or its set_callbacks": ("callbacks",),
+    "a data frame's columns": ("feature_name", "feature_names"),
+    "ranktrees.contributions(model, X)": ("pred_contrib", "pred_contribs"),
+    "model.ensemble_.leaves(X)": ("pred_leaf",),
 }
 
 
@@ -75,12 +94,63 @@ def with_parameters(cls):
     return cls
 
 
+def with_keywords(method: Callable[Given, Returned]) -> Callable[Given, Returned]:
+    """Let a method say what is meant by a keyword that it does not know.
+
+    Parameters
+    ----------
+    method : callable
+        Of an estimator.
+
+    Returns
+    -------
+    callable
+        The same method. A keyword that it does not know is a TypeError that says which one may be meant.
+
+    Examples
+    --------
+    >>> from ranktrees import LambdaMARTRanker
+    >>> LambdaMARTRanker().fit([[0.0], [1.0]], [0, 1], group_id=[7, 7])
+    Traceback (most recent call last):
+    ...
+    TypeError: LambdaMARTRanker.fit got an unexpected keyword argument 'group_id'; here that is qid=.
+    """
+    known = list(signature(method).parameters)[1:]
+
+    @wraps(method)
+    def answering(*args: Given.args, **keywords: Given.kwargs) -> Returned:
+        if unknown := [name for name in keywords if name not in known]:
+            estimator = type(args[0])
+            caller = f"{estimator.__name__}.{method.__name__}"
+            raise TypeError(_unexpected_by(caller, unknown[0], known, list(signature(estimator).parameters)))
+        return method(*args, **keywords)
+
+    return answering
+
+
 def _unexpected(estimator, name, known):
-    ours = [ours for ours, theirs in THEIRS.items() if name in theirs and ours in known]
+    ours = _ours(name, known)
     if ours:
-        expected = f"expected {ours[0]}, which is what it is called here"
+        expected = f"expected {ours}, which is what it is called here"
     elif near := get_close_matches(name, known, cutoff=0.7):
         expected = f"expected one of its parameters; the nearest are {near}"
     else:
         expected = "expected one of its parameters, which get_params() lists"
     return f"{estimator} got an unexpected keyword argument {name!r}; {expected}."
+
+
+def _unexpected_by(method, name, known, parameters):
+    ours = [ours for ours, theirs in THEIRS_OF_METHODS.items() if name in theirs]
+    if ours:
+        expected = f"here that is {ours[0]}"
+    elif parameter := name if name in parameters else _ours(name, parameters):
+        expected = f"{parameter} is a parameter of the estimator: set_params({parameter}=...)"
+    elif near := get_close_matches(name, known, cutoff=0.7):
+        expected = f"the nearest that it knows are {near}"
+    else:
+        expected = f"it knows {known}"
+    return f"{method} got an unexpected keyword argument {name!r}; {expected}."
+
+
+def _ours(name, known):
+    return next((ours for ours, theirs in THEIRS.items() if name in theirs and ours in known), None)

@@ -457,6 +457,8 @@ def check_validation(
     names = ("X_val", "y_val", "sample_weight_val")
     qid_name, size_name, sizes = "qid_val", "group_val", None
     if eval_given:
+        if eval_set is None:
+            raise ValueError(f"{eval_given[0]} is given without rows; pass eval_set=[(X, y)], too.")
         X_val, y_val = only_pair(eval_set)
         qid_val = _only_entry(eval_qid, "eval_qid", "query ids")
         sizes = _only_entry(eval_group, "eval_group", "query sizes")
@@ -675,13 +677,13 @@ def _classes_of_all(own: np.ndarray, classes: np.ndarray | None, communicator) -
 def only_pair(eval_set):
     """The (X, y) pair of `eval_set`, in a list or on its own."""
     pairs = eval_set if isinstance(eval_set, list) else [eval_set]
-    if eval_set is not None and len(pairs) > 1:
+    if len(pairs) > 1:
         raise ValueError(
             f"eval_set has {len(pairs)} entries; expected one (X, y) pair: pass the one that early stopping "
             "should watch."
         )
-    if eval_set is None or len(pairs) == 0 or not isinstance(pairs[0], (tuple, list)) or len(pairs[0]) != 2:
-        seen = as_seen(eval_set if eval_set is None or len(pairs) == 0 else pairs[0])
+    if len(pairs) == 0 or not isinstance(pairs[0], (tuple, list)) or len(pairs[0]) != 2:
+        seen = as_seen(eval_set if len(pairs) == 0 else pairs[0])
         raise ValueError(f"eval_set holds {seen}; expected one (X, y) pair: pass eval_set=[(X, y)].")
     return pairs[0]
 
