@@ -1,5 +1,6 @@
 """The exact combination of two rankers, beside every weight tried by fractions."""
 
+import itertools
 import os
 import pickle
 from pathlib import Path
@@ -183,6 +184,25 @@ def test_the_best_weight():
     widths = np.where(curve.values == curve.value, np.diff(curve.weights), 0)
     k = np.argmax(widths)
     assert curve.weight == curve.weights[k : k + 2].mean()
+
+
+@pytest.mark.parametrize("measure", ["map@3", "auc", "recall@3"])
+def test_what_rounding_tells_apart_is_one_stretch(measure):
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        qid = np.sort(rng.integers(0, 5, 24))
+        a, b = rng.integers(-4, 5, (2, len(qid)))
+        curve = optimal_weight(a, b, rng.integers(0, 2, len(qid)), qid=qid, measure=measure)
+        enough = curve.value - 1e-12
+        stretches = [[0.0, 0.0]]
+        for k, (low, high) in enumerate(itertools.pairwise(curve.weights)):
+            if curve.values[k] >= enough and stretches[-1][1] == low and curve.values_at[k] >= enough:
+                stretches[-1][1] = high
+            elif curve.values[k] >= enough:
+                stretches.append([low, high])
+        low, high = max(stretches, key=lambda ends: ends[1] - ends[0])
+        assert curve.weight == pytest.approx((low + high) / 2) or low == high
+        assert curve(curve.weight) == curve.value
 
 
 def test_a_single_weight_may_be_the_best():

@@ -53,6 +53,9 @@ FORMS = {"convex": (0.0, 1.0), "additive": (0.1, 5.0)}  # and the intervals that
 EXPONENT = 900
 HIGHEST_WEIGHT = 1e30
 
+# Steps that sums of rounded changes may be off by: 1e-15 of the highest value. Less is no difference.
+ROUNDED = 1 << 11
+
 # Weights are swept in strips that have about so many changes.
 AT_ONCE = 1 << 21
 
@@ -165,9 +168,9 @@ def optimal_weight(
     .. math:: s(w) = (1 - w)\,a + w\,b \quad\text{(convex)} \qquad\text{or}\qquad
               s(w) = a + w\,b \quad\text{(additive)}.
 
-    The best weight is the middle of the widest stretch on which the measure is highest, the lowest of equally
-    wide ones. If it is highest only at a single weight, where rows are tied or at an end of the interval, it
-    is that one.
+    The best weight is the middle of the widest stretch on which the measure is highest (to 1e-15, since sums
+    are rounded), the lowest of equally wide ones. If it is highest only at a single weight, where rows are
+    tied or at an end of the interval, it is that one.
 
     Parameters
     ----------
@@ -284,15 +287,21 @@ def curve_of(measure, labels, a, b, offsets, row_weights, form, interval, n_thre
 
 def _highest(weights, between, at):
     """The best weight and its steps: the middle of the widest best stretch, or else the first best point."""
-    widths = np.where(np.nextafter(weights[:-1], np.inf) < weights[1:], np.diff(weights), -1.0)
-    best = max(int(at.max()), int(between[widths > 0].max(initial=at.max())))
-    widths[between < best] = -1.0
-    if not (widths > 0).any():
-        return float(weights[np.argmax(at)]), best
-    widest = int(np.argmax(widths))
-    low, high = map(float, weights[widest : widest + 2])
-    middle = low + (high - low) / 2
-    return (middle if low < middle < high else math.nextafter(low, high)), best
+    wide = np.nextafter(weights[:-1], np.inf) < weights[1:]  # some weight is between the two
+    enough = max(int(at.max()), int(between[wide].max(initial=at.max()))) - ROUNDED
+    good, joined = ~wide | (between >= enough), at[1:-1] >= enough
+    lows = weights[:-1][good & ~np.append(False, good[:-1] & joined)]
+    highs = weights[1:][good & ~np.append(good[1:] & joined, False)]
+    widths = np.where(np.nextafter(lows, np.inf) < highs, highs - lows, -1.0)
+    if (widths > 0).any():
+        widest = int(np.argmax(widths))
+        low, high = float(lows[widest]), float(highs[widest])
+        middle = low + (high - low) / 2
+        best = middle if low < middle < high else math.nextafter(low, high)
+    else:
+        best = float(weights[np.argmax(at >= enough)])
+    behind = int(np.searchsorted(weights, best, side="right")) - 1
+    return best, int(at[behind] if weights[behind] == best else between[behind])
 
 
 def _scaled(scores, exponent):
