@@ -6,7 +6,6 @@ change.
 
 import copy
 import os
-import warnings
 from collections.abc import Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -64,6 +63,7 @@ from ranktrees.validation import (
     is_fitted,
     only_pair,
 )
+from ranktrees.warning import warn
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -755,11 +755,10 @@ class BoostedTrees(TreeEnsembleEstimator):
         forest = fitted_clone(forest, rows, data.labels, data.weights, queries)
         scores = forest.oob_prediction_
         if n_never := np.count_nonzero(np.isnan(scores)):
-            warnings.warn(
+            warn(
                 f"{n_never} of {len(scores)} rows were never out of bag: they start from the mean label. "
                 "Grow more trees, or draw fewer rows for each.",
                 UserWarning,
-                stacklevel=5,
             )
         return forest, np.where(np.isnan(scores), forest.ensemble_.base, scores)
 

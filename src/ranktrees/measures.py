@@ -42,7 +42,6 @@ import ast
 import itertools
 import math
 import operator
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from inspect import signature
 from numbers import Integral, Real
@@ -54,6 +53,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 from ranktrees import validation
 from ranktrees._core import ranking
 from ranktrees.communicator import ALONE
+from ranktrees.warning import warn
 
 __all__ = [
     "AP",
@@ -436,10 +436,9 @@ class Measure:
 
     def _warn_if_undefined(self, value):
         if math.isnan(value):
-            warnings.warn(
+            warn(
                 f"{self} is not defined on any query of positive weight (see empty_query): it is nan",
                 UndefinedMetricWarning,
-                stacklevel=3,
             )
 
     def __matmul__(self, at):

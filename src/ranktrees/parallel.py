@@ -2,7 +2,6 @@
 
 import functools
 import os
-import warnings
 from fractions import Fraction
 from numbers import Integral
 
@@ -10,6 +9,7 @@ import joblib
 
 from ranktrees._core import simd
 from ranktrees._core.threads import max_threads
+from ranktrees.warning import warn
 
 # A thread is worth having for about this many values, some microseconds of work: while a tree grows its
 # threads are awake.
@@ -135,11 +135,10 @@ def effective_n_threads(n_jobs, n_values=None):
     if n_threads > 1 and _state["forked_from_threads"]:
         if not _state.get("warned"):
             _state["warned"] = True
-            warnings.warn(
+            warn(
                 "This process was forked after its parent had started threads, which do not survive a fork: "
                 "ranktrees uses one thread here. Start processes with 'spawn' or 'forkserver' for more.",
                 RuntimeWarning,
-                stacklevel=2,
             )
         return 1
     _state["threads_started"] = _state["threads_started"] or n_threads > 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Hashable
 from copy import copy
 from dataclasses import dataclass, replace
@@ -38,6 +37,7 @@ from ranktrees.validation.rows import (
     set_columns,
 )
 from ranktrees.validation.values import as_seen, narrowed
+from ranktrees.warning import warn
 
 
 class MissingQueryWarning(UserWarning):
@@ -354,11 +354,10 @@ def check_fit(
         estimator.classes_ = data.classes
     estimator._qid_given = data.qid_given
     if ranker and not data.qid_given and data.preferences is None:
-        warnings.warn(
+        warn(
             f"{type(estimator).__name__} was fitted without query ids, so all {data.n_rows} rows were taken "
             f"for one query. {_PASS_IDS}; {_ONE_QUERY}." + _where_ids_may_be(X, sample_weight),
             MissingQueryWarning,
-            stacklevel=3,
         )
     return data
 

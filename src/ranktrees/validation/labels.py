@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import is_classifier
@@ -11,6 +9,7 @@ from sklearn.exceptions import DataConversionWarning
 
 from ranktrees.validation.frames import missing_mask
 from ranktrees.validation.values import as_float, as_seen, is_missing, is_number
+from ranktrees.warning import warn
 
 
 def check_labels(y, n_rows: int, name: str, rows_name: str, estimator) -> np.ndarray:
@@ -21,11 +20,10 @@ def check_labels(y, n_rows: int, name: str, rows_name: str, estimator) -> np.nda
         )
     labels = _class_names(y, name) if is_classifier(estimator) else _numbers(y, name, "label")
     if labels.ndim == 2 and labels.shape[1] == 1:
-        warnings.warn(
+        warn(
             f"A column-vector y was passed when a 1d array was expected. Please change the shape of {name} "
             "to (n_rows,), for example using ravel().",
             DataConversionWarning,
-            stacklevel=4,
         )
         labels = labels.ravel()
     if labels.ndim != 1:
