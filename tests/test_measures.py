@@ -365,7 +365,7 @@ def test_deltas_equal_brute_force(measure):
 
 
 def brute_deltas(measure, labels, scores):
-    return np.nan_to_num(Measure._swap_deltas(measure, labels, scores))
+    return np.nan_to_num(Measure.swap_deltas(measure, labels, scores))
 
 
 @pytest.mark.parametrize("measure", [*ALL, *CUT], ids=repr)

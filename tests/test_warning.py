@@ -17,7 +17,7 @@ y = np.arange(40) % 3
 
 
 @pytest.mark.parametrize(
-    "act, category",
+    ("act", "category"),
     [
         (lambda: LambdaMARTRanker(max_iter=1).fit(X, y), MissingQueryWarning),
         (

@@ -32,15 +32,10 @@ import numpy as np
 
 from ranktrees._core import combining, ranking
 from ranktrees.ensemble import Ensemble
-from ranktrees.measures import (
-    Measure,
-    _checked_rows,
-    _column,
-    _in,
-    _query_weights,
-    _Ranked,
-    as_measure,
-)
+from ranktrees.measures import Measure, as_measure
+from ranktrees.measures.base import query_weights
+from ranktrees.measures.compiled import Ranked
+from ranktrees.measures.rows import arranged, checked_rows, column
 from ranktrees.parallel import effective_n_threads
 from ranktrees.plotting import axes_or_new
 
@@ -233,11 +228,11 @@ def optimal_weight(
     """
     measure = as_measure(measure)
     interval = checked_interval(form, interval)
-    a, b = _column("scores_a", scores_a), _column("scores_b", scores_b)
+    a, b = column("scores_a", scores_a), column("scores_b", scores_b)
     given = {"scores_a": a, "scores_b": b}
-    labels, order, offsets, row_weights = _checked_rows(y, given, qid, sample_weight)
+    labels, order, offsets, row_weights = checked_rows(y, given, qid, sample_weight)
     measure.check_labels(labels)
-    rows = labels, _in(order, a), _in(order, b), offsets, row_weights
+    rows = labels, arranged(order, a), arranged(order, b), offsets, row_weights
     return curve_of(measure, *rows, form, interval, effective_n_threads(n_jobs))
 
 
@@ -265,7 +260,7 @@ def curve_of(measure, labels, a, b, offsets, row_weights, form, interval, n_thre
             f"measure is {measure!r}, which depends on how far scores are apart; expected a measure of their "
             "order, such as 'ndcg@10'"
         )
-    weights = np.ones(len(offsets) - 1) if row_weights is None else _query_weights(row_weights, offsets)
+    weights = np.ones(len(offsets) - 1) if row_weights is None else query_weights(row_weights, offsets)
     weights[np.isnan(measure.per_query(labels, a, offsets, n_threads=n_threads))] = 0.0
     total = math.fsum(weights)
     if total == 0:
@@ -275,7 +270,7 @@ def curve_of(measure, labels, a, b, offsets, row_weights, form, interval, n_thre
         )
     largest = max(np.abs(a).max(), np.abs(b).max())
     a, b = (_scaled(scores, EXPONENT - math.frexp(largest)[1]) for scores in (a, b))
-    follow = _Formula if type(measure).per_query is _Ranked.per_query else _Calls
+    follow = _Formula if type(measure).per_query is Ranked.per_query else _Calls
     followed = follow(measure, labels, a, b, offsets, weights / total, form == "convex", n_threads)
     weights, at, behind = _all_strips(followed, *interval)
     between = behind[:-1]
@@ -385,8 +380,8 @@ def refine_weights(
     interval = checked_interval("additive", interval)
     ensemble = Ensemble.joined([ensemble])
     leaves = ensemble.leaves(X, n_threads)
-    labels, order, offsets, weights = _checked_rows(y, {"X": leaves}, qid, sample_weight)
-    leaves = np.asfortranarray(_in(order, leaves))
+    labels, order, offsets, weights = checked_rows(y, {"X": leaves}, qid, sample_weight)
+    leaves = np.asfortranarray(arranged(order, leaves))
     values = np.split(ensemble.nodes["value"].copy(), ensemble.tree_offsets[1:-1])
 
     def scores_by(values):
@@ -427,10 +422,10 @@ class _Formula:
     def __init__(self, measure, labels, a, b, offsets, shares, convex, n_threads):
         self.measure, self.a, self.b, self.offsets = measure, a, b, offsets
         self.convex, self.n_threads = convex, n_threads
-        self.gains = measure._gains(labels)
-        self.low, self.at = measure._limits()
+        self.gains = measure.gains_of(labels)
+        self.low, self.at = measure.limits()
         sizes = np.diff(offsets)
-        self.discounts = measure._discounts(int(min(self.at or sizes.max(), sizes.max())))
+        self.discounts = measure.discounts_until(int(min(self.at or sizes.max(), sizes.max())))
         self.n_pairs = int((sizes * (sizes - 1)).sum()) // 2
         self.empty = 0.0 if measure.empty_query == "skip" else measure.empty_query
         highest = max(1.0, abs(self.empty))

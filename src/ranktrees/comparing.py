@@ -44,7 +44,8 @@ from sklearn.utils import check_random_state
 
 from ranktrees import validation
 from ranktrees._core import resampling
-from ranktrees.measures import Measure, _checked_rows, _column, _in, as_measure
+from ranktrees.measures import Measure, as_measure
+from ranktrees.measures.rows import arranged, checked_rows, column
 from ranktrees.parallel import effective_n_threads
 
 __all__ = [
@@ -142,13 +143,13 @@ def _refuse_namesakes(measures):
 
 def _values_of_queries(y_true, scores, qid, measures):
     """A value per query for each (name, measure), queries in order of appearance; their order and offsets."""
-    scores = {name: _column(name, values, finite=False) for name, values in scores.items()}
-    labels, order, offsets, _ = _checked_rows(y_true, scores, qid, None)
+    scores = {name: column(name, values, finite=False) for name, values in scores.items()}
+    labels, order, offsets, _ = checked_rows(y_true, scores, qid, None)
     values = {}
     for measure in measures:
         measure.check_labels(labels, "y_true")
         for name, of_rows in scores.items():
-            values[name, measure] = measure.per_query(labels, _in(order, of_rows), offsets)
+            values[name, measure] = measure.per_query(labels, arranged(order, of_rows), offsets)
     return values, order, offsets
 
 

@@ -37,7 +37,8 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_para
 from ranktrees.blending import BlendRanker
 from ranktrees.estimators import LambdaMARTRanker
 from ranktrees.fitted import EnsembleRanker, tags_of
-from ranktrees.measures import Measure, exp2_gains
+from ranktrees.measures import Measure
+from ranktrees.measures.worth import exp2_gains
 from ranktrees.meta import ScoredByMeasure
 from ranktrees.parameters import with_keywords, with_parameters
 from ranktrees.sampling import hold_out

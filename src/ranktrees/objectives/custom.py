@@ -9,7 +9,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from sklearn.utils import check_random_state
 
-from ranktrees.measures import takes
+from ranktrees.measures.named import takes
 from ranktrees.objectives.base import Bound, Objective
 from ranktrees.sharing import ALL
 

@@ -11,6 +11,7 @@ import numpy as np
 from ranktrees import measures
 from ranktrees._core import lambdas, losses
 from ranktrees._core import preferences as kernels
+from ranktrees.measures.compiled import Ranked
 from ranktrees.objectives.base import Bound, Objective, number_in
 from ranktrees.sampling import stream_of_objective
 from ranktrees.sharing import ALL
@@ -172,7 +173,7 @@ class _MeasuredByFormula(_Measured):
         return pairs._replace(grades=None, table=table)
 
     def _dcg(self, measure):
-        grades = measure._gains(self.labels)
+        grades = measure.gains_of(self.labels)
         discounts = measures.discounts(self.longest, measure.discount)
         if measure.name == "NDCG":
             ideals = np.empty(len(self.offsets) - 1)
@@ -195,21 +196,21 @@ class _MeasuredByFormula(_Measured):
     def _p(self, measure):
         worth = self._ranks()
         worth[: self.at] = 1.0
-        return _Pairs(lambdas.Pairs.SWAPS, measure._gains(self.labels) / self.at, worth)
+        return _Pairs(lambdas.Pairs.SWAPS, measure.gains_of(self.labels) / self.at, worth)
 
     def _r(self, measure):
-        hits = measure._gains(self.labels)
+        hits = measure.gains_of(self.labels)
         return self._p(measure)._replace(grades=self._shared(hits, self._sums(hits)))
 
     def _auc(self, measure):
-        hits = measure._gains(self.labels)
+        hits = measure.gains_of(self.labels)
         pairs = self._sums(hits) * self._sums(1.0 - hits)
         worth = self._ranks(np.arange(self.longest, 0.0, -1.0))
         return _Pairs(lambdas.Pairs.SWAPS, self._shared(hits, pairs), worth)
 
     def _pauc(self, measure):
         low, high = measure.at or (0, 0)
-        hits = measure._gains(self.labels)
+        hits = measure.gains_of(self.labels)
         misses = self._sums(1.0 - hits)
         width = np.maximum((np.minimum(misses, high) if high else misses) - low, 0.0)
         grades = np.where(np.repeat(width, np.diff(self.offsets)) > 0, hits, 0.0)
@@ -217,14 +218,14 @@ class _MeasuredByFormula(_Measured):
         return _Pairs(lambdas.Pairs.PAUC, grades, self._ranks(), limits=(low, high))
 
     def _ap(self, measure):
-        hits = measure._gains(self.labels)
+        hits = measure.gains_of(self.labels)
         return _Pairs(lambdas.Pairs.AP, self._shared(hits, self._sums(hits)), self._reciprocal_ranks())
 
     def _rr(self, measure):
-        return _Pairs(lambdas.Pairs.RR, measure._gains(self.labels), self._reciprocal_ranks())
+        return _Pairs(lambdas.Pairs.RR, measure.gains_of(self.labels), self._reciprocal_ranks())
 
     def _err(self, measure):
-        stopping = np.minimum(measure._gains(self.labels), 1.0 - 2.0**-53)  # 1 could not be divided out
+        stopping = np.minimum(measure.gains_of(self.labels), 1.0 - 2.0**-53)  # 1 could not be divided out
         return _Pairs(lambdas.Pairs.ERR, stopping, self._reciprocal_ranks())
 
     def _reciprocal_ranks(self):
@@ -716,12 +717,13 @@ class LambdaMART(_OfPairs):
                 "expected grades from 0 on: pass y - y.min(), or another loss."
             )
         try:
-            getattr(self.measure, "_gains", np.asarray)(labels)
+            if isinstance(self.measure, Ranked):
+                self.measure.gains_of(labels)
         except ValueError as error:
             raise ValueError(f"y cannot be ranked by {self.measure!r}: {error}") from error
 
     def bind(self, labels, weights, offsets, n_threads=1, share=ALL, positions=None):
-        known = isinstance(self.measure, measures._Ranked) and self.measure.name in _FORMULAS
+        known = isinstance(self.measure, Ranked) and self.measure.name in _FORMULAS
         if positions is not None:
             if not known:
                 raise ValueError(

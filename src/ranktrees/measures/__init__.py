@@ -1,0 +1,84 @@
+"""Measures of a ranking: values that print as they are typed, score queries, and know what a swap changes.
+
+A measure is a plain value. ``NDCG @ 10`` cuts it off at rank 10, ``NDCG(gain="linear") @ 10`` changes a
+parameter, and ``(NDCG @ 10)(y_true, y_score, qid=qid)`` is its mean over the queries:
+
+>>> from ranktrees.measures import NDCG, as_measure
+>>> NDCG(gain="linear", ties="worst") @ 10
+NDCG(gain="linear", ties="worst") @ 10
+>>> as_measure("ndcg@10") == NDCG @ 10
+True
+>>> (NDCG @ 2)([0, 2, 1, 1, 0], [0.3, 0.9, 0.1, 0.2, 0.7], qid=["a", "a", "a", "b", "b"])
+0.728...
+
+The parameters, where a measure has them (its documentation lists them with their defaults):
+
+``gain``
+    What a label is worth. ``"exp2"`` is 2^label - 1, ``"linear"`` the label itself, a sequence is a table
+    read at the (whole) label, and a function takes the array of labels and returns the array of gains.
+``discount``
+    What a rank is worth. ``"log2"`` is 1 / log2(1 + rank); ``"letor"`` is 1 at ranks 1 and 2, then
+    1 / log2(rank), as in the LETOR scripts; a sequence is a table from rank 1 on, with 0 behind its end; a
+    function takes the array of ranks 1, 2, ... and returns the array of discounts.
+``ties``
+    How rows with equal scores are ordered. ``"average"`` is the exact expectation over all their orders,
+    ``"worst"`` the order that gives the lowest value, ``"input"`` the order of the rows, ``"reverse"`` the
+    same from the last row to the first. The last two let the order of the file leak into the result: a
+    constant score is perfect where the file is sorted by label. They exist to reproduce other programs.
+``empty_query``
+    What a query counts where the measure says nothing about the ranking, because no row is relevant (no gain
+    is positive) or no two labels differ. ``"skip"`` leaves the query out, a number is its value.
+``rel``
+    The lowest label that is relevant, for measures of relevant and irrelevant rows.
+``at``
+    The cutoff, set by ``@``: only ranks 1, ..., ``at`` count.
+
+Labels are finite numbers >= 0 of any number of grades, queries have any number of rows.
+"""
+
+from ranktrees.measures.agreement import RMSE, KendallTau, PairAccuracy
+from ranktrees.measures.base import BoundMeasure, Measure
+from ranktrees.measures.binary import AP, AUC, PAUC, RR, P, R
+from ranktrees.measures.discounted import DCG, ERR, NDCG
+from ranktrees.measures.named import as_measure
+from ranktrees.measures.scores import (
+    dcg_score,
+    err_score,
+    mean_auc_score,
+    mean_average_precision_score,
+    mean_reciprocal_rank_score,
+    ndcg_score,
+    pair_accuracy_score,
+    precision_at_k_score,
+    recall_at_k_score,
+)
+from ranktrees.measures.worth import discounts, gains
+
+__all__ = [
+    "AP",
+    "AUC",
+    "DCG",
+    "ERR",
+    "NDCG",
+    "PAUC",
+    "RMSE",
+    "RR",
+    "BoundMeasure",
+    "KendallTau",
+    "Measure",
+    "P",
+    "PairAccuracy",
+    "R",
+    "as_measure",
+    "dcg_score",
+    "discounts",
+    "err_score",
+    "gains",
+    "mean_auc_score",
+    "mean_average_precision_score",
+    "mean_reciprocal_rank_score",
+    "ndcg_score",
+    "pair_accuracy_score",
+    "precision_at_k_score",
+    "recall_at_k_score",
+]

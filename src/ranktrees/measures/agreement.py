@@ -1,0 +1,118 @@
+"""How scores agree with labels: pair by pair, and row by row."""
+
+import math
+from typing import ClassVar
+
+import numpy as np
+
+from ranktrees._core import ranking
+from ranktrees.communicator import ALONE
+from ranktrees.measures.base import Measure, query_sums, quotient
+from ranktrees.measures.compiled import Ranked, symmetric
+
+
+class _PairAccuracy(Ranked):
+    """The share of pairs of rows with different labels that are in the right order.
+
+    PairAccuracy = (pairs with the higher label above + 1/2 pairs with equal scores) / (all pairs), pairs of
+    different labels being meant. For labels 0 and 1 it is AUC.
+
+    Parameters
+    ----------
+    ties : {"average", "worst", "input", "reverse"}, default="average"
+        The order of rows with equal scores; the average counts a tied pair 1/2, the worst 0.
+    empty_query : "skip" or float, default="skip"
+        What a query counts whose labels are all equal.
+
+    Examples
+    --------
+    >>> from ranktrees.measures import PairAccuracy
+    >>> PairAccuracy([2, 0, 1], [0.3, 0.2, 0.1])  # 2 > 0 and 2 > 1, but not 1 > 0
+    0.666...
+    """
+
+    name = "PairAccuracy"
+    defaults: ClassVar = {"ties": "average", "empty_query": "skip"}
+    formula = ranking.Formula.PAIR_ACCURACY
+    lowest_label = -math.inf
+
+    def swap_deltas(self, labels, scores):
+        n = len(labels)
+        order = np.sign(labels[:, None] - labels)
+        before = np.cumsum(order, axis=1)  # over the rows down to a rank, row by row
+        upper, lower = np.triu_indices(n, 1)
+        changes = before[lower, lower] - before[lower, upper]
+        changes -= before[upper, lower] - before[upper, upper]
+        return symmetric(n, changes / max(np.count_nonzero(order) // 2, 1))
+
+
+class _KendallTau(_PairAccuracy):
+    """Kendall's tau-b between labels and scores.
+
+    tau = (right pairs - wrong pairs) / sqrt((pairs with different labels) * (pairs with different scores)), a
+    number from -1 to 1. Pairs with equal labels or equal scores are neither right nor wrong. If all scores
+    are equal there is no order and tau is 0.
+
+    Parameters
+    ----------
+    empty_query : "skip" or float, default="skip"
+        What a query counts whose labels are all equal.
+
+    References
+    ----------
+    Kendall, *The Treatment of Ties in Ranking Problems*, Biometrika 1945.
+
+    Examples
+    --------
+    >>> from ranktrees.measures import KendallTau
+    >>> KendallTau([2, 0, 1], [0.3, 0.2, 0.1])  # (2 - 1) / 3
+    0.333...
+    """
+
+    name = "KendallTau"
+    defaults: ClassVar = {"empty_query": "skip"}
+    formula = ranking.Formula.KENDALL_TAU
+
+    def swap_deltas(self, labels, scores):
+        n = len(labels)
+        different = np.count_nonzero(labels[:, None] - labels) / 2
+        scale = 2.0 * math.sqrt(different) / math.sqrt(max(n * (n - 1) / 2, 1.0))
+        return super().swap_deltas(labels, scores) * scale
+
+
+class _RMSE(Measure):
+    """Root mean squared error, of scores taken as predictions of the labels.
+
+    RMSE = sqrt(sum of w (label - score)^2 / sum of w). Its mean is over all rows of all queries, not over
+    queries: the root of one global mean. The value of one query is the same over its rows. Smaller is better.
+
+    Examples
+    --------
+    >>> from ranktrees.measures import RMSE
+    >>> RMSE([0, 1, 2], [0, 1, 5], qid=["a", "a", "b"])  # sqrt((0 + 0 + 9) / 3)
+    1.732...
+    >>> RMSE.greater_is_better
+    False
+    """
+
+    name = "RMSE"
+    greater_is_better = False
+    by_order = False
+    lowest_label = -math.inf
+
+    def per_query(self, labels, scores, offsets, weights=None, n_threads=1):
+        squares, weights = self._sums(labels, scores, offsets, weights)
+        return np.sqrt(np.divide(squares, weights, out=np.full(len(squares), np.nan), where=weights > 0))
+
+    def mean(self, labels, scores, offsets, weights=None, n_threads=1, communicator=ALONE):
+        sums = self._sums(labels, scores, offsets, weights)
+        squares, weights = (communicator.exact_sum(numbers) for numbers in sums)
+        return math.sqrt(quotient(squares, weights))
+
+    def _sums(self, labels, scores, offsets, weights):
+        weights = np.ones(len(labels)) if weights is None else weights
+        return query_sums(weights * (labels - scores) ** 2, offsets), query_sums(weights, offsets)
+
+
+PairAccuracy, KendallTau = _PairAccuracy(), _KendallTau()
+RMSE = _RMSE()

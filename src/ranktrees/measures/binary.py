@@ -1,0 +1,265 @@
+"""Rows that are relevant or not: AP, RR, P, R, AUC and PAUC."""
+
+from typing import ClassVar
+
+import numpy as np
+
+from ranktrees._core import ranking
+from ranktrees.measures.compiled import Ranked, symmetric
+from ranktrees.measures.parameters import stretch
+
+
+class _Binary(Ranked):
+    """A measure that sees a row as relevant (label >= rel) or not."""
+
+    defaults: ClassVar = {"rel": 1, "ties": "average", "empty_query": 0, "at": None}
+
+    def gains_of(self, labels):
+        return (labels >= self.rel).astype(np.float64)
+
+
+class _AP(_Binary):
+    """Average precision; its mean over queries is MAP.
+
+    AP @ k = 1/R * sum over the ranks r <= k of relevant rows of (relevant rows at ranks 1 ... r) / r, where R
+    is the number of relevant rows of the query, as in trec_eval (LightGBM divides by min(R, k)).
+
+    Parameters
+    ----------
+    rel : float, default=1
+        The lowest relevant label.
+    ties : {"average", "worst", "input", "reverse"}, default="average"
+        The order of rows with equal scores. The average is exact (McSherry and Najork, ECIR 2008).
+    empty_query : "skip" or float, default="skip"
+        What a query without relevant rows counts.
+    at : int, default=None
+        The cutoff.
+
+    References
+    ----------
+    Buckley and Voorhees, *Evaluating Evaluation Measure Stability*, SIGIR 2000.
+
+    Examples
+    --------
+    >>> from ranktrees.measures import AP, as_measure
+    >>> AP([1, 0, 1], [0.3, 0.2, 0.1])  # (1/1 + 2/3) / 2
+    0.833...
+    >>> as_measure("map@10")
+    AP @ 10
+    """
+
+    name = "AP"
+    defaults: ClassVar = {**_Binary.defaults, "empty_query": "skip"}
+    formula = ranking.Formula.AP
+
+    def swap_deltas(self, labels, scores):
+        n = len(labels)
+        hits = self.gains_of(labels)
+        if not hits.any():
+            return np.zeros((n, n))
+        found = np.cumsum(hits)
+        weight = self.until_cutoff(1.0 / np.arange(1.0, n + 1.0))
+        total = np.concatenate(([0.0], np.cumsum(hits * weight)))
+        upper, lower = np.triu_indices(n, 1)
+        rises = hits[lower] - hits[upper]  # 1: the relevant row of the two comes up
+        changes = (found[upper] + (rises > 0)) * weight[upper]
+        changes += total[lower] - total[upper + 1]
+        changes -= found[lower] * weight[lower]
+        return symmetric(n, rises * changes / found[-1])
+
+
+class _RR(_Binary):
+    """Reciprocal rank of the first relevant row; its mean over queries is MRR.
+
+    RR @ k = 1 / (rank of the first relevant row), 0 if that is below rank k.
+
+    Parameters
+    ----------
+    rel : float, default=1
+        The lowest relevant label.
+    ties : {"average", "worst", "input", "reverse"}, default="average"
+        The order of rows with equal scores. The average is exact (McSherry and Najork, ECIR 2008).
+    empty_query : "skip" or float, default=0
+        What a query without relevant rows counts.
+    at : int, default=None
+        The cutoff.
+
+    References
+    ----------
+    Voorhees, *The TREC-8 Question Answering Track Report*, TREC 1999.
+
+    Examples
+    --------
+    >>> from ranktrees.measures import RR
+    >>> RR([0, 1, 1], [0.3, 0.2, 0.1])
+    0.5
+    >>> RR([0, 1], [1, 1])  # first or second, by chance
+    0.75
+    """
+
+    name = "RR"
+    formula = ranking.Formula.RR
+
+    def swap_deltas(self, labels, scores):
+        n = len(labels)
+        hits = self.gains_of(labels)
+        weight = np.append(self.until_cutoff(1.0 / np.arange(1.0, n + 1.0)), 0.0)
+        first, second = np.append(np.flatnonzero(hits), [n, n])[:2]
+        upper, lower = np.triu_indices(n, 1)
+        rises = hits[lower] > hits[upper]
+        falls = hits[lower] < hits[upper]
+        new = np.full(len(upper), first)
+        new[rises] = np.minimum(first, upper[rises])
+        fallen = falls & (upper == first)
+        new[fallen] = np.minimum(second, lower[fallen])
+        return symmetric(n, weight[new] - weight[first])
+
+
+class _P(_Binary):
+    """Precision: the share of relevant rows among those above the cutoff.
+
+    P @ k = (relevant rows at ranks 1 ... k) / k, also for queries of fewer than k rows, as in trec_eval.
+    Without a cutoff: the share of relevant rows of the query.
+
+    Parameters
+    ----------
+    rel : float, default=1
+        The lowest relevant label.
+    ties : {"average", "worst", "input", "reverse"}, default="average"
+        The order of rows with equal scores. The average is exact.
+    empty_query : "skip" or float, default=0
+        What a query without relevant rows counts.
+    at : int, default=None
+        The cutoff.
+
+    Examples
+    --------
+    >>> from ranktrees.measures import P
+    >>> (P @ 2)([1, 0, 1], [0.3, 0.2, 0.1])
+    0.5
+    """
+
+    name = "P"
+    formula = ranking.Formula.P
+
+    def swap_deltas(self, labels, scores):
+        n = len(labels)
+        hits = self.gains_of(labels)
+        above = self.until_cutoff(np.ones(n))
+        changes = (hits[:, None] - hits) * (above - above[:, None])
+        return changes / (self.at or n if self.formula == ranking.Formula.P else max(hits.sum(), 1.0))
+
+
+class _R(_P):
+    """Recall: the share of the relevant rows that are above the cutoff.
+
+    R @ k = (relevant rows at ranks 1 ... k) / (relevant rows of the query).
+
+    Parameters
+    ----------
+    rel : float, default=1
+        The lowest relevant label.
+    ties : {"average", "worst", "input", "reverse"}, default="average"
+        The order of rows with equal scores. The average is exact.
+    empty_query : "skip" or float, default="skip"
+        What a query without relevant rows counts.
+    at : int, default=None
+        The cutoff.
+
+    Examples
+    --------
+    >>> from ranktrees.measures import R
+    >>> (R @ 1)([1, 0, 1], [0.3, 0.2, 0.1])
+    0.5
+    """
+
+    name = "R"
+    defaults: ClassVar = {**_Binary.defaults, "empty_query": "skip"}
+    formula = ranking.Formula.R
+
+
+class _PAUC(_Binary):
+    """Partial area under the ROC curve of a query, between two counts of irrelevant rows.
+
+    PAUC @ [a, b] = the mean, over the irrelevant rows number a + 1, ..., b from the top, of the share of
+    relevant rows that are ranked above. If a query has fewer than b irrelevant rows, the mean is over those
+    there are. It is the area under the ROC curve from the a-th to the b-th false positive, as a share of the
+    largest possible; PAUC @ [0, n] with all n irrelevant rows is AUC.
+
+    Parameters
+    ----------
+    rel : float, default=1
+        The lowest relevant label.
+    ties : {"average", "worst", "input", "reverse"}, default="average"
+        The order of rows with equal scores. The average is exact: in a tie of m irrelevant rows, the relevant
+        ones fall with equal chances into the m + 1 places before, between and after them.
+    empty_query : "skip" or float, default="skip"
+        What a query without relevant rows, or with no more than a irrelevant rows, counts.
+    at : pair of int, default=None
+        The counts [a, b]; None is [0, all].
+
+    References
+    ----------
+    McClish, *Analyzing a Portion of the ROC Curve*, Medical Decision Making 1989. PAUC @ [0, 5] is one of the
+    measures of Mohan, *An Empirical Analysis on Pointwise Machine Learning Techniques using Regression Trees
+    for Web-search Ranking*, 2010.
+
+    Examples
+    --------
+    >>> from ranktrees.measures import PAUC
+    >>> (PAUC @ [0, 2])([1, 0, 1, 0, 0], [0.5, 0.4, 0.3, 0.2, 0.1])  # (1/2 + 2/2) / 2
+    0.75
+    >>> PAUC @ [0, 5]
+    PAUC @ [0, 5]
+    """
+
+    name = "PAUC"
+    defaults: ClassVar = {**_Binary.defaults, "empty_query": "skip"}
+    formula = ranking.Formula.PAUC
+
+    def _checked(self, name, value):
+        return stretch(value) if name == "at" else super()._checked(name, value)
+
+    def limits(self):
+        return self.at or (0, 0)
+
+
+class _AUC(_Binary):
+    """Area under the ROC curve of a query.
+
+    AUC = (pairs with the relevant row above + 1/2 pairs with equal scores) / (all pairs of a relevant and an
+    irrelevant row).
+
+    Parameters
+    ----------
+    rel : float, default=1
+        The lowest relevant label.
+    ties : {"average", "worst", "input", "reverse"}, default="average"
+        The order of rows with equal scores; the average counts a tied pair 1/2, the worst 0.
+    empty_query : "skip" or float, default="skip"
+        What a query without both relevant and irrelevant rows counts.
+
+    References
+    ----------
+    Hanley and McNeil, *The Meaning and Use of the Area under a ROC Curve*, Radiology 1982.
+
+    Examples
+    --------
+    >>> from ranktrees.measures import AUC
+    >>> AUC([1, 0, 1], [0.3, 0.2, 0.1])
+    0.5
+    """
+
+    name = "AUC"
+    defaults: ClassVar = {"rel": 1, "ties": "average", "empty_query": "skip"}
+    formula = ranking.Formula.PAUC
+
+    def swap_deltas(self, labels, scores):
+        hits = self.gains_of(labels)
+        rank = np.arange(float(len(labels)))
+        pairs = hits.sum() * (len(hits) - hits.sum())
+        return (hits[:, None] - hits) * (rank[:, None] - rank) / max(pairs, 1.0)
+
+
+AP, RR, P, R = _AP(), _RR(), _P(), _R()
+AUC, PAUC = _AUC(), _PAUC()

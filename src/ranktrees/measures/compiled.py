@@ -1,0 +1,89 @@
+"""What measures have whose formulas are compiled: they say what rows and ranks give to theirs."""
+
+from typing import ClassVar
+
+import numpy as np
+
+from ranktrees._core import ranking
+from ranktrees.communicator import ALONE
+from ranktrees.measures.base import BoundMeasure, Measure, query_weights, weighted_mean
+
+
+class BoundRanked(BoundMeasure):
+    """What rows and ranks give to the formula, and what it divides by."""
+
+    def __init__(self, measure, labels, offsets, *rest):
+        super().__init__(measure, labels, offsets, *rest)
+        longest = int(np.diff(offsets).max(initial=0))
+        self.low, self.at = measure.limits()
+        self.gains = measure.gains_of(labels)
+        self.discounts = measure.discounts_until(min(self.at or longest, longest))
+        self.divisors, self.divisors_known = np.empty(len(offsets) - 1), False
+        self.query_weights = None if self.weights is None else query_weights(self.weights, offsets)
+
+    def per_query(self, scores):
+        measure, out = self.measure, np.empty(len(self.offsets) - 1)
+        ranking.evaluate(
+            measure.formula,
+            self.gains,
+            scores,
+            self.offsets,
+            self.discounts,
+            ranking.Ties[measure.parameters.get("ties", "average").upper()],
+            self.low,
+            self.at,
+            self.divisors_known,
+            self.divisors,
+            out,
+            self.n_threads,
+        )
+        self.divisors_known = True
+        if measure.empty_query != "skip":
+            out[np.isnan(out)] = measure.empty_query
+        return out
+
+    def mean(self, scores):
+        return weighted_mean(self.per_query(scores), self.query_weights, self.communicator)
+
+
+class Ranked(Measure):
+    """A measure whose formula is compiled: it says what the rows give, and which formula to use."""
+
+    formula: ClassVar[ranking.Formula]
+
+    def gains_of(self, labels):
+        """What the formula reads of each row."""
+        return labels
+
+    def discounts_until(self, longest):
+        """What the formula reads of each rank."""
+        return np.empty(0)
+
+    def limits(self):
+        """The two counts the formula is limited to, 0 for none."""
+        return 0, self.parameters.get("at") or 0
+
+    def per_query(self, labels, scores, offsets, weights=None, n_threads=1):
+        return BoundRanked(self, labels, offsets, None, n_threads).per_query(scores)
+
+    def mean(self, labels, scores, offsets, weights=None, n_threads=1, communicator=ALONE):
+        return self.bind(labels, offsets, weights, n_threads, communicator).mean(scores)
+
+    def bind(self, labels, offsets, weights=None, n_threads=1, communicator=ALONE):
+        self.check_labels(labels)
+        return BoundRanked(self, labels, offsets, weights, n_threads, communicator)
+
+    def of_query(self, labels, scores):
+        return float(self.per_query(labels, scores, np.array([0, len(labels)], dtype=np.int64))[0])
+
+    def until_cutoff(self, weights):
+        """Weights of ranks, zero behind the cutoff."""
+        weights[self.at or len(weights) :] = 0.0
+        return weights
+
+
+def symmetric(n, changes):
+    """The (n, n) matrix of what stands above its diagonal."""
+    deltas = np.zeros((n, n))
+    deltas[np.triu_indices(n, 1)] = changes
+    return deltas + deltas.T

@@ -1,0 +1,211 @@
+"""Gains discounted by rank: DCG, NDCG and ERR."""
+
+from typing import ClassVar
+
+import numpy as np
+
+from ranktrees._core import ranking
+from ranktrees.measures.compiled import Ranked, symmetric
+from ranktrees.measures.worth import discounts, gains
+
+
+class _DCG(Ranked):
+    """Discounted cumulative gain.
+
+    DCG @ k = sum over ranks r = 1 ... k of gain(label of the row at rank r) * discount(r).
+
+    Parameters
+    ----------
+    gain : {"exp2", "linear"}, sequence or callable, default="exp2"
+        What a label is worth.
+    discount : {"log2", "letor"}, sequence or callable, default="log2"
+        What a rank is worth.
+    ties : {"average", "worst", "input", "reverse"}, default="average"
+        The order of rows with equal scores. The average is exact: the mean gain of the tied rows at each of
+        their ranks (McSherry and Najork, ECIR 2008).
+    empty_query : "skip" or float, default=0
+        What a query without a positive gain counts.
+    at : int, default=None
+        The cutoff.
+
+    References
+    ----------
+    Järvelin and Kekäläinen, *Cumulated Gain-based Evaluation of IR Techniques*, TOIS 2002; with the gain
+    2^label - 1, Burges et al., *Learning to Rank using Gradient Descent*, ICML 2005.
+
+    Examples
+    --------
+    >>> from ranktrees.measures import DCG
+    >>> DCG([2, 0, 1], [0.3, 0.2, 0.1])  # 3 / log2(2) + 0 / log2(3) + 1 / log2(4)
+    3.5
+    >>> (DCG(gain="linear") @ 2)([2, 0, 1], [0.3, 0.2, 0.1])
+    2.0
+    """
+
+    name = "DCG"
+    defaults: ClassVar = {"gain": "exp2", "discount": "log2", "ties": "average", "empty_query": 0, "at": None}
+    formula = ranking.Formula.DCG
+
+    def gains_of(self, labels):
+        return gains(labels, self.gain)
+
+    def discounts_until(self, longest):
+        return discounts(longest, self.discount)
+
+    def swap_deltas(self, labels, scores):
+        gain = self.gains_of(labels)
+        discount = self.until_cutoff(discounts(len(labels), self.discount))
+        deltas = (gain[:, None] - gain) * (discount - discount[:, None])
+        if self.formula == ranking.Formula.DCG:
+            return deltas
+        best = np.sort(gain)[::-1] @ discount
+        return deltas / best if best > 0 else np.zeros_like(deltas)
+
+
+class Preset(property):
+    """The measure with another program's parameters, as an attribute of the measure."""
+
+    def __init__(self, doc, **parameters):
+        super().__init__(lambda measure: measure(**parameters), doc=doc)
+
+
+class _NDCG(_DCG):
+    """Normalised discounted cumulative gain: DCG over the DCG of the best order.
+
+    NDCG @ k = DCG @ k / max over all orders of DCG @ k, a number in [0, 1].
+
+    It is not one number: programs differ in the gain, in what a query without relevant rows counts and in
+    the order of tied scores. Say which by parameters, or take another program's choice as a preset:
+    ``NDCG.letor``, ``NDCG.lightgbm``, ``NDCG.xgboost``, ``NDCG.catboost``, ``NDCG.sklearn``,
+    ``NDCG.trec_eval``, ``NDCG.survey``.
+
+    Parameters
+    ----------
+    gain : {"exp2", "linear"}, sequence or callable, default="exp2"
+        What a label is worth.
+    discount : {"log2", "letor"}, sequence or callable, default="log2"
+        What a rank is worth.
+    ties : {"average", "worst", "input", "reverse"}, default="average"
+        The order of rows with equal scores. The average is exact: the mean gain of the tied rows at each of
+        their ranks (McSherry and Najork, ECIR 2008).
+    empty_query : "skip" or float, default="skip"
+        What a query without a positive gain counts.
+    at : int, default=None
+        The cutoff.
+
+    References
+    ----------
+    Järvelin and Kekäläinen, *Cumulated Gain-based Evaluation of IR Techniques*, TOIS 2002; with the gain
+    2^label - 1, Burges et al., *Learning to Rank using Gradient Descent*, ICML 2005.
+
+    Examples
+    --------
+    >>> from ranktrees.measures import NDCG
+    >>> NDCG([2, 0, 1], [0.3, 0.2, 0.1])  # 3.5 / (3 + 1 / log2(3))
+    0.963...
+    >>> NDCG.lightgbm @ 5
+    NDCG(ties="input", empty_query=1) @ 5
+    >>> NDCG([0, 0, 3], [1, 1, 1]), NDCG.lightgbm([3, 0, 0], [1, 1, 1]), NDCG.catboost([3, 0, 0], [1, 1, 1])
+    (0.710..., 1.0, 0.5)
+    """
+
+    name = "NDCG"
+    defaults: ClassVar = {**_DCG.defaults, "empty_query": "skip"}
+    formula = ranking.Formula.NDCG
+
+    letor = Preset(
+        "As the scripts of LETOR 3.0 and 4.0: rank 2 undiscounted, 0 for empty queries, file order.",
+        discount="letor",
+        ties="input",
+        empty_query=0,
+    )
+    lightgbm = Preset(
+        "As LightGBM's ``ndcg``: 2^label - 1, 1 for empty queries, file order.", ties="input", empty_query=1
+    )
+    xgboost = Preset(
+        "As XGBoost's ``ndcg``: 2^label - 1, 1 for empty queries (``ndcg-``: ``empty_query=0``), file order.",
+        ties="input",
+        empty_query=1,
+    )
+    catboost = Preset(
+        "As CatBoost's ``NDCG`` of type Base (Exp: ``gain='exp2'``): linear, worst order, 1 if empty.",
+        gain="linear",
+        ties="worst",
+        empty_query=1,
+    )
+    sklearn = Preset(
+        "As scikit-learn's ``ndcg_score``: linear, the average over ties, 0 for empty queries.",
+        gain="linear",
+        ties="average",
+        empty_query=0,
+    )
+    trec_eval = Preset(
+        "As trec_eval and ir_measures: linear, 0 for empty queries, equal scores by descending document id "
+        "(so last row first, where ids ascend with the rows).",
+        gain="linear",
+        ties="reverse",
+        empty_query=0,
+    )
+    survey = Preset("As Mohan 2010: 2^label - 1 and 1/2 for queries without relevant rows.", empty_query=0.5)
+
+
+class _ERR(Ranked):
+    """Expected reciprocal rank of the row that satisfies a user who reads from the top.
+
+    ERR @ k = sum over ranks r = 1 ... k of 1/r * p_r * product over s < r of (1 - p_s), where a row of label
+    y stops the user with probability p = (2^y - 1) / 2^max_grade.
+
+    Parameters
+    ----------
+    max_grade : float, default=4
+        The highest label there can be; 4 makes the divisor 16.
+    ties : {"average", "worst", "input", "reverse"}, default="average"
+        The order of rows with equal scores. The average is exact, by symmetric polynomials of the passing
+        probabilities of the tied rows. It takes m * k steps for m relevant rows in a tie that reaches down to
+        rank k or to where nobody is left.
+    empty_query : "skip" or float, default=0
+        What a query without a positive label counts.
+    at : int, default=None
+        The cutoff.
+
+    References
+    ----------
+    Chapelle, Metzler, Zhang and Grinspan, *Expected Reciprocal Rank for Graded Relevance*, CIKM 2009.
+
+    Examples
+    --------
+    >>> from ranktrees.measures import ERR
+    >>> ERR([4, 0, 3], [0.3, 0.2, 0.1])  # 15/16 + 1/3 * (1 - 15/16) * 7/16
+    0.946...
+    >>> ERR(max_grade=1)([0, 1], [2, 1])
+    0.25
+    """
+
+    name = "ERR"
+    defaults: ClassVar = {"max_grade": 4, "ties": "average", "empty_query": 0, "at": None}
+    formula = ranking.Formula.ERR
+
+    def gains_of(self, labels):
+        highest = labels.max(initial=0.0)
+        if highest > self.max_grade:
+            raise ValueError(
+                f"ERR takes labels up to max_grade={self.max_grade}, but there is a label {highest:g}: "
+                f"use ERR(max_grade={highest:g})"
+            )
+        return gains(labels) / 2.0**self.max_grade
+
+    def swap_deltas(self, labels, scores):
+        n = len(labels)
+        stop = self.gains_of(labels)
+        reach = np.concatenate(([1.0], np.cumprod(1.0 - stop)[:-1]))  # the chance to get to a rank
+        weight = self.until_cutoff(1.0 / np.arange(1.0, n + 1.0))
+        total = np.concatenate(([0.0], np.cumsum(reach * stop * weight)))  # the value of the ranks above
+        upper, lower = np.triu_indices(n, 1)
+        factor = (1.0 - stop[lower]) / (1.0 - stop[upper])  # how much more often a rank between is reached
+        changes = reach[upper] * (stop[lower] - stop[upper]) * weight[upper]
+        changes += (total[lower] - total[upper + 1]) * (factor - 1.0)
+        changes += reach[lower] * (factor * stop[upper] - stop[lower]) * weight[lower]
+        return symmetric(n, changes)
+
+
+DCG, NDCG, ERR = _DCG(), _NDCG(), _ERR()

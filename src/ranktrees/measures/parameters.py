@@ -1,0 +1,107 @@
+"""Parameters of measures: what each may be, and how it is typed."""
+
+import math
+import operator
+from collections.abc import Callable, Sequence
+from numbers import Integral, Real
+
+from ranktrees._core import ranking
+
+
+def _table(name, names):
+    """A check for a parameter that is a name, a table of finite numbers >= 0 or a function."""
+
+    def check(value):
+        if callable(value) or (isinstance(value, str) and value in names):
+            return value
+        try:
+            table = tuple(map(float, value)) if not isinstance(value, str) else ()
+        except TypeError:
+            table = ()
+        if not table or not all(math.isfinite(entry) and entry >= 0 for entry in table):
+            raise ValueError(
+                f"{name} must be one of {', '.join(map(repr, names))}, a sequence of finite numbers >= 0 "
+                f"or a function, got {value!r}"
+            )
+        return table
+
+    return check
+
+
+_gain = _table("gain", ("exp2", "linear"))
+_discount = _table("discount", ("log2", "letor"))
+
+
+def _ties(value):
+    names = [tie.name.lower() for tie in ranking.Ties]
+    if value not in names:
+        raise ValueError(f"ties must be one of {', '.join(map(repr, names))}, got {value!r}")
+    return value
+
+
+def _empty_query(value):
+    if isinstance(value, str) and value == "skip":
+        return value
+    if isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value):
+        return plain(value)
+    raise ValueError(
+        f"empty_query must be 'skip' or the value of such a query, usually 0, 0.5 or 1, got {value!r}"
+    )
+
+
+def _rel(value):
+    if isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value):
+        return plain(value)
+    raise ValueError(f"rel must be the lowest relevant label, a finite number, got {value!r}")
+
+
+def _max_grade(value):
+    if isinstance(value, Real) and not isinstance(value, bool) and 0 < value <= 1000:
+        return plain(value)
+    raise ValueError(f"max_grade must be the highest possible label, a number in (0, 1000], got {value!r}")
+
+
+def _cutoff(value):
+    if value is None:
+        return None
+    if isinstance(value, Integral) and not isinstance(value, bool) and value >= 1:
+        return operator.index(value)
+    raise ValueError(f"a measure is cut off at a whole number of ranks >= 1, got {value!r}")
+
+
+def stretch(value):
+    if value is None:
+        return None
+    if isinstance(value, Sequence) and not isinstance(value, str) and len(value) == 2:
+        low, high = value
+        if isinstance(low, Integral) and isinstance(high, Integral) and 0 <= low < high:
+            return operator.index(low), operator.index(high)
+    raise ValueError(
+        f"PAUC is taken between two counts of irrelevant rows, PAUC @ [a, b] with 0 <= a < b, got {value!r}"
+    )
+
+
+def plain(number):
+    return int(number) if number == int(number) else float(number)
+
+
+CHECKS: dict[str, Callable] = {
+    "gain": _gain,
+    "discount": _discount,
+    "ties": _ties,
+    "empty_query": _empty_query,
+    "rel": _rel,
+    "max_grade": _max_grade,
+    "at": _cutoff,
+}
+
+
+def typed(value):
+    """A parameter as it is typed."""
+    if isinstance(value, str):
+        return f'"{value}"'
+    if isinstance(value, tuple):
+        return "[" + ", ".join(typed(entry) for entry in value) + "]"
+    if isinstance(value, float):
+        return repr(plain(value))
+    return getattr(value, "__name__", repr(value)) if callable(value) else repr(value)

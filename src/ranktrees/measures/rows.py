@@ -1,0 +1,60 @@
+"""What users pass, rows in any order -> labels, scores and weights by query."""
+
+import numpy as np
+
+from ranktrees import validation
+
+
+def column(name, values, finite=True):
+    """One number per row, as float64."""
+    try:
+        numbers = np.ascontiguousarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must be numbers, one per row: {error}") from error
+    if np.ndim(values) != 1:
+        raise ValueError(
+            f"{name} must have one dimension, got shape {np.shape(values)}: pass a column, or ravel it"
+        )
+    wrong = ~np.isfinite(numbers) if finite else np.isnan(numbers)
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise ValueError(f"{name} must not be NaN{' or infinite' * finite}, got {numbers[row]} in row {row}")
+    return numbers
+
+
+def checked_rows(y_true, n_rows_of, qid, sample_weight):
+    """Labels, order, offsets and weights, the last two grouped by query."""
+    labels = column("y_true", y_true)
+    n = len(labels)
+    if n == 0:
+        raise ValueError("y_true is empty: a measure needs at least one row")
+    for name, values in n_rows_of.items():
+        if len(values) != n:
+            raise ValueError(f"{name} has {len(values)} rows, but y_true has {n}: pass one score per label")
+    if qid is None:
+        qid = validation.qid_of(y_true)
+    order, offsets = (None, np.array([0, n])) if qid is None else validation.query_offsets(qid, n)
+    weights = None
+    if sample_weight is not None:
+        weights = column("sample_weight", sample_weight)
+        if len(weights) != n:
+            raise ValueError(
+                f"sample_weight has {len(weights)} rows, but y_true has {n}: weights are of rows"
+            )
+        if (weights < 0).any():
+            raise ValueError(f"sample_weight must be >= 0, got {weights.min():g}")
+        validation.require_finite_sum(weights, "sample_weight")
+        weights = arranged(order, weights)
+    return arranged(order, labels), order, offsets, weights
+
+
+def arranged(order, values):
+    return values if order is None else values[order]
+
+
+def grouped(measure, y_true, y_score, qid, sample_weight):
+    """What `Measure.mean` takes, from what users pass."""
+    scores = column("y_score", y_score, finite=False)
+    labels, order, offsets, weights = checked_rows(y_true, {"y_score": scores}, qid, sample_weight)
+    measure.check_labels(labels, "y_true")
+    return labels, arranged(order, scores), offsets, weights

@@ -1,0 +1,305 @@
+"""Measures as functions, as scikit-learn has them."""
+
+from ranktrees.measures.agreement import PairAccuracy
+from ranktrees.measures.binary import AP, AUC, RR, P, R
+from ranktrees.measures.discounted import DCG, ERR, NDCG
+
+
+def ndcg_score(
+    y_true,
+    y_score,
+    *,
+    qid=None,
+    k=None,
+    gain="exp2",
+    discount="log2",
+    ties="average",
+    empty_query="skip",
+    sample_weight=None,
+):
+    """Mean over queries of the normalised discounted cumulative gain.
+
+    NDCG @ k = DCG @ k / max over all orders of DCG @ k; see `DCG`.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Labels, finite and >= 0.
+    y_score : array-like of shape (n,)
+        Scores; higher is ranked above.
+    qid : array-like of shape (n,), default=None
+        Query ids of any hashable type, in any order. None takes the index level ``qid`` of a pandas
+        ``y_true`` if there is one, else all rows are one query.
+    k : int, default=None
+        The cutoff.
+    gain : {"exp2", "linear"}, sequence or callable, default="exp2"
+        What a label is worth; scikit-learn's `ndcg_score` is linear.
+    discount : {"log2", "letor"}, sequence or callable, default="log2"
+        What a rank is worth.
+    ties : {"average", "worst", "input", "reverse"}, default="average"
+        The order of rows with equal scores.
+    empty_query : "skip" or float, default="skip"
+        What a query without a positive gain counts.
+    sample_weight : array-like of shape (n,), default=None
+        Weights >= 0 of rows. A query weighs the mean of its rows' weights.
+
+    Returns
+    -------
+    float
+        In [0, 1]; NaN with a warning if no query counts.
+
+    Raises
+    ------
+    ValueError
+        For labels, scores, ids or weights that cannot be read.
+
+    References
+    ----------
+    Järvelin and Kekäläinen, *Cumulated Gain-based Evaluation of IR Techniques*, TOIS 2002.
+
+    Examples
+    --------
+    >>> from ranktrees.measures import ndcg_score
+    >>> ndcg_score([0, 2, 1, 1, 0], [0.3, 0.9, 0.1, 0.2, 0.7], qid=["a", "a", "a", "b", "b"], k=2)
+    0.728...
+    """
+    measure = NDCG(at=k, gain=gain, discount=discount, ties=ties, empty_query=empty_query)
+    return measure(y_true, y_score, qid=qid, sample_weight=sample_weight)
+
+
+def dcg_score(
+    y_true,
+    y_score,
+    *,
+    qid=None,
+    k=None,
+    gain="exp2",
+    discount="log2",
+    ties="average",
+    empty_query=0,
+    sample_weight=None,
+):
+    """Mean over queries of the discounted cumulative gain.
+
+    DCG @ k = sum over ranks r <= k of gain(label at rank r) * discount(r).
+
+    Parameters
+    ----------
+    y_true, y_score, qid, k, gain, discount, ties, empty_query, sample_weight
+        As in `ndcg_score`.
+
+    Returns
+    -------
+    float
+
+    References
+    ----------
+    Järvelin and Kekäläinen, *Cumulated Gain-based Evaluation of IR Techniques*, TOIS 2002.
+
+    Examples
+    --------
+    >>> from ranktrees.measures import dcg_score
+    >>> dcg_score([2, 0, 1], [0.3, 0.2, 0.1])
+    3.5
+    """
+    measure = DCG(at=k, gain=gain, discount=discount, ties=ties, empty_query=empty_query)
+    return measure(y_true, y_score, qid=qid, sample_weight=sample_weight)
+
+
+def err_score(
+    y_true, y_score, *, qid=None, k=None, max_grade=4, ties="average", empty_query=0, sample_weight=None
+):
+    """Mean over queries of the expected reciprocal rank; see `ERR`.
+
+    Parameters
+    ----------
+    y_true, y_score, qid, k, ties, empty_query, sample_weight
+        As in `ndcg_score`.
+    max_grade : float, default=4
+        The highest label there can be.
+
+    Returns
+    -------
+    float
+        In [0, 1).
+
+    References
+    ----------
+    Chapelle, Metzler, Zhang and Grinspan, *Expected Reciprocal Rank for Graded Relevance*, CIKM 2009.
+
+    Examples
+    --------
+    >>> from ranktrees.measures import err_score
+    >>> err_score([0, 4], [0.2, 0.1])  # 15/16 at rank 2
+    0.46875
+    """
+    measure = ERR(at=k, max_grade=max_grade, ties=ties, empty_query=empty_query)
+    return measure(y_true, y_score, qid=qid, sample_weight=sample_weight)
+
+
+def mean_average_precision_score(
+    y_true, y_score, *, qid=None, k=None, rel=1, ties="average", empty_query="skip", sample_weight=None
+):
+    """Mean over queries of the average precision (MAP); see `AP`.
+
+    Parameters
+    ----------
+    y_true, y_score, qid, k, ties, empty_query, sample_weight
+        As in `ndcg_score`.
+    rel : float, default=1
+        The lowest relevant label.
+
+    Returns
+    -------
+    float
+        In [0, 1]; NaN with a warning if no query counts.
+
+    References
+    ----------
+    Buckley and Voorhees, *Evaluating Evaluation Measure Stability*, SIGIR 2000.
+
+    Examples
+    --------
+    >>> from ranktrees.measures import mean_average_precision_score
+    >>> mean_average_precision_score([1, 0, 1, 1], [0.3, 0.2, 0.1, 0.5], qid=["a", "a", "a", "b"])
+    0.916...
+    """
+    return AP(at=k, rel=rel, ties=ties, empty_query=empty_query)(
+        y_true, y_score, qid=qid, sample_weight=sample_weight
+    )
+
+
+def mean_reciprocal_rank_score(
+    y_true, y_score, *, qid=None, k=None, rel=1, ties="average", empty_query=0, sample_weight=None
+):
+    """Mean over queries of the reciprocal rank of the first relevant row (MRR); see `RR`.
+
+    Parameters
+    ----------
+    y_true, y_score, qid, k, ties, empty_query, sample_weight
+        As in `ndcg_score`.
+    rel : float, default=1
+        The lowest relevant label.
+
+    Returns
+    -------
+    float
+        In [0, 1].
+
+    Examples
+    --------
+    >>> from ranktrees.measures import mean_reciprocal_rank_score
+    >>> mean_reciprocal_rank_score([0, 1, 1], [0.3, 0.2, 0.1])
+    0.5
+    """
+    return RR(at=k, rel=rel, ties=ties, empty_query=empty_query)(
+        y_true, y_score, qid=qid, sample_weight=sample_weight
+    )
+
+
+def precision_at_k_score(
+    y_true, y_score, *, qid=None, k=None, rel=1, ties="average", empty_query=0, sample_weight=None
+):
+    """Mean over queries of the share of relevant rows among the first k; see `P`.
+
+    Parameters
+    ----------
+    y_true, y_score, qid, k, ties, empty_query, sample_weight
+        As in `ndcg_score`.
+    rel : float, default=1
+        The lowest relevant label.
+
+    Returns
+    -------
+    float
+        In [0, 1].
+
+    Examples
+    --------
+    >>> from ranktrees.measures import precision_at_k_score
+    >>> precision_at_k_score([1, 0, 1], [0.3, 0.2, 0.1], k=2)
+    0.5
+    """
+    return P(at=k, rel=rel, ties=ties, empty_query=empty_query)(
+        y_true, y_score, qid=qid, sample_weight=sample_weight
+    )
+
+
+def recall_at_k_score(
+    y_true, y_score, *, qid=None, k=None, rel=1, ties="average", empty_query="skip", sample_weight=None
+):
+    """Mean over queries of the share of the relevant rows that are among the first k; see `R`.
+
+    Parameters
+    ----------
+    y_true, y_score, qid, k, ties, empty_query, sample_weight
+        As in `ndcg_score`.
+    rel : float, default=1
+        The lowest relevant label.
+
+    Returns
+    -------
+    float
+        In [0, 1]; NaN with a warning if no query counts.
+
+    Examples
+    --------
+    >>> from ranktrees.measures import recall_at_k_score
+    >>> recall_at_k_score([1, 0, 1], [0.3, 0.2, 0.1], k=1)
+    0.5
+    """
+    return R(at=k, rel=rel, ties=ties, empty_query=empty_query)(
+        y_true, y_score, qid=qid, sample_weight=sample_weight
+    )
+
+
+def mean_auc_score(
+    y_true, y_score, *, qid=None, rel=1, ties="average", empty_query="skip", sample_weight=None
+):
+    """Mean over queries of the area under the ROC curve; see `AUC`.
+
+    Parameters
+    ----------
+    y_true, y_score, qid, ties, empty_query, sample_weight
+        As in `ndcg_score`.
+    rel : float, default=1
+        The lowest relevant label.
+
+    Returns
+    -------
+    float
+        In [0, 1]; NaN with a warning if no query counts.
+
+    Examples
+    --------
+    >>> from ranktrees.measures import mean_auc_score
+    >>> mean_auc_score([1, 0, 1], [0.3, 0.2, 0.1])
+    0.5
+    """
+    return AUC(rel=rel, ties=ties, empty_query=empty_query)(
+        y_true, y_score, qid=qid, sample_weight=sample_weight
+    )
+
+
+def pair_accuracy_score(y_true, y_score, *, qid=None, ties="average", empty_query="skip", sample_weight=None):
+    """Mean over queries of the share of pairs with different labels in the right order; see `PairAccuracy`.
+
+    Parameters
+    ----------
+    y_true, y_score, qid, ties, empty_query, sample_weight
+        As in `ndcg_score`.
+
+    Returns
+    -------
+    float
+        In [0, 1]; NaN with a warning if no query counts.
+
+    Examples
+    --------
+    >>> from ranktrees.measures import pair_accuracy_score
+    >>> pair_accuracy_score([2, 0, 1], [0.3, 0.2, 0.1])
+    0.666...
+    """
+    return PairAccuracy(ties=ties, empty_query=empty_query)(
+        y_true, y_score, qid=qid, sample_weight=sample_weight
+    )

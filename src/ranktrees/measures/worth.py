@@ -1,0 +1,142 @@
+"""What labels and ranks are worth."""
+
+import math
+
+import numpy as np
+
+from ranktrees._core import ranking
+from ranktrees.measures.parameters import CHECKS
+
+
+def gains(labels, gain="exp2"):
+    """What labels are worth.
+
+    Parameters
+    ----------
+    labels : array-like of shape (n,)
+        Finite labels >= 0.
+    gain : {"exp2", "linear"}, sequence or callable, default="exp2"
+        ``"exp2"`` is 2^label - 1, exact for whole labels and the same bits on every machine for others;
+        ``"linear"`` the label itself; a sequence a table indexed by whole labels; a function maps the array
+        of labels to the array of gains.
+
+    Returns
+    -------
+    ndarray of shape (n,), float64
+        Finite gains >= 0.
+
+    Raises
+    ------
+    ValueError
+        If a label is negative or not finite, or has no finite gain >= 0: above 1000 with "exp2", outside the
+        table, or not whole with one.
+
+    Examples
+    --------
+    >>> from ranktrees.measures import gains
+    >>> gains([0, 1, 2, 4])
+    array([ 0.,  1.,  3., 15.])
+    >>> gains([0, 1, 2], gain=[0, 1, 10])
+    array([ 0.,  1., 10.])
+    """
+    labels = np.ascontiguousarray(labels, dtype=np.float64)
+    lowest, highest = labels.min(initial=0.0), labels.max(initial=0.0)
+    if not (lowest >= 0 and highest < math.inf):
+        raise ValueError(
+            "labels have gains where they are finite and >= 0, but there is a label "
+            f"{highest if lowest >= 0 else lowest:g}: shift all labels, or drop such rows"
+        )
+    if isinstance(gain, str) and gain == "exp2":
+        return exp2_gains(labels)
+    if isinstance(gain, str) and gain == "linear":
+        return labels
+    if callable(gain):
+        out = np.ascontiguousarray(gain(labels), dtype=np.float64)
+        if out.shape != labels.shape:
+            raise ValueError(f"gain returned shape {out.shape} for labels of shape {labels.shape}")
+        if not (np.isfinite(out) & (out >= 0)).all():
+            raise ValueError(
+                "gain returned a number that is negative or not finite: gains are finite and >= 0"
+            )
+        return out
+    table = np.asarray(CHECKS["gain"](gain))
+    index = labels.astype(np.intp)
+    if (index != labels).any():
+        raise ValueError(
+            f"a gain table is indexed by whole labels, but label {labels[index != labels][0]:g} is not "
+            "whole: use gain='exp2', 'linear' or a function"
+        )
+    if highest >= len(table):
+        raise ValueError(
+            f"the gain table has {len(table)} entries, for labels 0 to {len(table) - 1}, "
+            f"but there is a label {highest:g}"
+        )
+    return table[index]
+
+
+def exp2_gains(labels):
+    """2^label - 1, of float64 labels of any sign."""
+    highest = labels.max(initial=0.0)
+    if highest > 1000:
+        raise ValueError(
+            f"gain='exp2' is 2^label - 1, which is too large for a float at label {highest:g}: "
+            "use labels up to 1000, gain='linear' or a table"
+        )
+    out = np.empty_like(labels)
+    ranking.exp2_gains(labels, out)
+    return out
+
+
+def discounts(n, discount="log2"):
+    """What ranks are worth.
+
+    Parameters
+    ----------
+    n : int
+        Number of ranks.
+    discount : {"log2", "letor"}, sequence or callable, default="log2"
+        ``"log2"`` is 1 / log2(1 + rank), the same bits on every machine; ``"letor"`` is 1 at ranks 1 and 2
+        and 1 / log2(rank) from there, as in the evaluation scripts of LETOR; a sequence holds the discounts
+        from rank 1 on, with 0 behind its end; a function maps the array 1, 2, ..., n to the discounts.
+
+    Returns
+    -------
+    ndarray of shape (n,), float64
+        The discount of ranks 1, ..., n: finite and >= 0.
+
+    Raises
+    ------
+    ValueError
+        If a function returns another shape, or numbers that are negative or not finite.
+
+    References
+    ----------
+    Järvelin and Kekäläinen, *Cumulated Gain-based Evaluation of IR Techniques*, TOIS 2002.
+
+    Examples
+    --------
+    >>> from ranktrees.measures import discounts
+    >>> discounts(3).round(3)
+    array([1.   , 0.631, 0.5  ])
+    >>> discounts(3, "letor").round(3)
+    array([1.   , 1.   , 0.631])
+    """
+    out = np.zeros(n)
+    if isinstance(discount, str) and discount == "log2":
+        ranking.log2_discounts(out)
+    elif isinstance(discount, str) and discount == "letor":
+        out[:1] = 1.0
+        ranking.log2_discounts(out[1:])
+    elif callable(discount):
+        values = np.asarray(discount(np.arange(1.0, n + 1.0)), dtype=np.float64)
+        if values.shape != (n,):
+            raise ValueError(f"discount returned shape {values.shape} for {n} ranks")
+        if not (np.isfinite(values) & (values >= 0)).all():
+            raise ValueError(
+                "discount returned a number that is negative or not finite: discounts are finite and >= 0"
+            )
+        out[:] = values
+    else:
+        table = CHECKS["discount"](discount)[:n]
+        out[: len(table)] = table
+    return out
