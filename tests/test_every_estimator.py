@@ -38,6 +38,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_limits
 
+import ranktrees
 from ranktrees import (
     HistGBRTClassifier,
     HistGBRTRegressor,
@@ -49,7 +50,7 @@ from ranktrees import (
     query_scorer,
     score_curves,
 )
-from ranktrees.parameters import THEIRS, THEIRS_OF_METHODS
+from ranktrees.parameters import THEIRS, THEIRS_OF_ATTRIBUTES, THEIRS_OF_METHODS
 from ranktrees.sampling import Bootstrap, hold_out
 from ranktrees.validation import check_fit
 from reference.scoring import nameless
@@ -238,6 +239,20 @@ def test_what_methods_are_said_to_know_they_do():
     assert ours - {"n_iter_no_change"} == ours & (fit.keys() | predict.keys())
     taken = fit.keys() | predict.keys() | LambdaMARTRanker().get_params().keys()
     assert not taken & {name for names in THEIRS_OF_METHODS.values() for name in names}
+
+
+def test_attributes_of_others_are_translated(rows):
+    X, y, qid = rows
+    model = LambdaMARTRanker(max_iter=2, n_iter_no_change=1).fit(pd.DataFrame(X).add_prefix("f"), y, qid=qid)
+    known = {*dir(model), *dir(ranktrees), *dir(ranktrees.Ensemble)}
+    for ours, theirs in THEIRS_OF_ATTRIBUTES.items():
+        assert known >= set(re.findall(r"\w+_\b|\w+(?=\()", ours))
+        for name in theirs:
+            assert not hasattr(model, name)
+            with pytest.raises(AttributeError, match=re.escape(f"{name!r}; here that is {ours}.")):
+                getattr(model, name)
+    with pytest.raises(AttributeError, match=r"^'LambdaMARTRanker' object has no attribute 'booster'$"):
+        model.booster  # noqa: B018
 
 
 def test_names_of_others_are_translated_as_in_the_guide():

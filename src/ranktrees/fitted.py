@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import field
 from itertools import islice
 from numbers import Integral
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
@@ -21,7 +21,7 @@ from ranktrees.early_exit import predict as predict_with_exits
 from ranktrees.ensemble import Ensemble
 from ranktrees.measures import Measure, as_measure
 from ranktrees.parallel import effective_n_threads
-from ranktrees.parameters import with_keywords, with_parameters
+from ranktrees.parameters import look_up, with_keywords, with_parameters
 from ranktrees.validation import (
     check_columns,
     check_rows,
@@ -47,6 +47,11 @@ class FittedTrees:
     _is_ranker = True
     _fitted_costs = None
     n_init_trees_ = 0  # so many of the ensemble's trees, the first, are those that boosting started from
+
+    if not TYPE_CHECKING:  # which would believe that there is every attribute
+
+        def __getattr__(self, name):
+            return look_up(self, name)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

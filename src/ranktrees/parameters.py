@@ -7,7 +7,7 @@ from functools import wraps
 from inspect import signature
 from typing import ParamSpec, TypeVar, dataclass_transform
 
-__all__ = ["with_keywords", "with_parameters"]
+__all__ = ["look_up", "with_keywords", "with_parameters"]
 
 Given = ParamSpec("Given")
 Returned = TypeVar("Returned")
@@ -56,6 +56,26 @@ THEIRS_OF_METHODS = {
     "a data frame's columns": ("feature_name", "feature_names"),
     "ranktrees.contributions(model, X)": ("pred_contrib", "pred_contribs"),
     "model.ensemble_.leaves(X)": ("pred_leaf",),
+}
+
+# What they call what an estimator has, or is asked to do.
+THEIRS_OF_ATTRIBUTES = {
+    "best_iteration_": ("best_iteration", "best_ntree_limit", "get_best_iteration"),
+    "n_iter_": ("n_estimators_", "tree_count_", "num_trees", "num_boosted_rounds"),
+    "train_score_ and validation_score_": ("evals_result_", "evals_result", "get_evals_result"),
+    "validation_score_, of which best_iteration_ is the best": (
+        "best_score_",
+        "best_score",
+        "get_best_score",
+    ),
+    "feature_importances_ or feature_importances(kind)": ("feature_importance", "get_feature_importance"),
+    "feature_names_in_": ("feature_name_", "feature_names_"),
+    "n_features_in_": ("n_features_",),
+    "ensemble_": ("booster_", "get_booster"),
+    "save(path)": ("save_model", "dump_model"),
+    "ranktrees.EnsembleRanker(ranktrees.Ensemble.load(path))": ("load_model",),
+    "ranktrees.tree_table(model)": ("trees_to_dataframe",),
+    "refit_leaves(X, y, qid=qid)": ("refit",),
 }
 
 
@@ -126,6 +146,41 @@ def with_keywords(method: Callable[Given, Returned]) -> Callable[Given, Returned
         return method(*args, **keywords)
 
     return answering
+
+
+def look_up(estimator, name):
+    """An attribute that an estimator may lack: an AttributeError says which one may be meant.
+
+    Parameters
+    ----------
+    estimator : object
+    name : str
+
+    Returns
+    -------
+    object
+
+    Raises
+    ------
+    AttributeError
+        With what it is called here, if LightGBM, XGBoost or CatBoost call it so, else as Python has it.
+
+    Examples
+    --------
+    >>> from ranktrees import LambdaMARTRanker
+    >>> LambdaMARTRanker().booster_
+    Traceback (most recent call last):
+    ...
+    AttributeError: 'LambdaMARTRanker' object has no attribute 'booster_'; here that is ensemble_.
+    """
+    for ours, theirs in THEIRS_OF_ATTRIBUTES.items():
+        if name in theirs:
+            raise AttributeError(
+                f"{type(estimator).__name__!r} object has no attribute {name!r}; here that is {ours}.",
+                name=name,
+                obj=estimator,
+            )
+    return object.__getattribute__(estimator, name)
 
 
 def _unexpected(estimator, name, known):
