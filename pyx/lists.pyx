@@ -9,6 +9,7 @@ from records cimport portable_exp, portable_log2
 
 cdef extern from "softmax.h" nogil:
     uint64_t portable_key(uint64_t seed, uint64_t stream) noexcept
+    double highest_of_weight(int64_t n, const double* weights, const double* scores) noexcept
     void softmax_of_query(
         int64_t n, const double* masses, const double* weights, const double* scores, bint drawn,
         uint64_t key, uint64_t first, double* gradients, double* hessians,
@@ -63,19 +64,22 @@ def softmax_losses(
     cdef int64_t n_queries = offsets.shape[0] - 1, q, i
     cdef bint weighted = weights is not None
     cdef double high, sum, mass, scored, weight, total
+    cdef const double* row_weights = &weights[0] if weighted else NULL
     for q in prange(
         n_queries, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1,
         schedule="dynamic", chunksize=8,
     ):
-        high = scores[offsets[q]]
-        for i in range(offsets[q], offsets[q + 1]):
-            high = max(high, scores[i])
+        high = highest_of_weight(
+            offsets[q + 1] - offsets[q], row_weights + offsets[q] if weighted else NULL, &scores[offsets[q]]
+        )
         sum = 0.0
         mass = 0.0
         scored = 0.0
         total = 0.0
         for i in range(offsets[q], offsets[q + 1]):
-            weight = weights[i] if weighted else 1.0
+            weight = row_weights[i] if weighted else 1.0
+            if weight == 0:
+                continue
             total = total + weight
             sum = sum + weight * portable_exp(scores[i] - high)
             mass = mass + weight * masses[i]

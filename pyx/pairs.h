@@ -84,15 +84,16 @@ INLINE float within(float x, float limit) {
     return x < -limit ? -limit : x;
 }
 
-/* score - middle and e^(sigma (score - middle)), from e^-87 to e^87, in the rows i ... n - 1; the exponentials
- * of the rest of their chunks are 0. */
+/* score - middle and e^(sigma (score - middle)), from e^-87 to e^43, in the rows i ... n - 1; the exponentials
+ * of the rest of their chunks are 0. Above e^43, of rows in any order, a product with a gap could overflow. */
 INLINE void fill_distances(int64_t i, int64_t n, double sigma, double middle, const double *RESTRICT scores,
                            float *RESTRICT distances, float *RESTRICT exponentials) {
     const int64_t start = i / LANES * LANES, end = (n + LANES - 1) / LANES * LANES;
     for (int64_t j = start; j < end; j++) {
         const double distance = scores[j] - middle;
         distances[j] = within((float)distance, 1e30f);
-        exponentials[j] = within((float)(sigma * distance), 87.0f);
+        const float power = within((float)(sigma * distance), 87.0f);
+        exponentials[j] = power > 43.0f ? 43.0f : power;
     }
     for (int64_t j = start; j < end; j++)
         exponentials[j] = portable_single_exp(exponentials[j]);

@@ -5,6 +5,7 @@
 #ifndef RANKTREES_SOFTMAX_H
 #define RANKTREES_SOFTMAX_H
 
+#include <math.h>
 #include <stdint.h>
 
 #include "portable.h"
@@ -41,6 +42,28 @@ INLINE void fill_targets(int64_t n, const double *RESTRICT masses, const double 
             out[i] *= weights[i];
 }
 
+/* The highest score of the rows that count, -infinity where none does. */
+INLINE double highest_of_weight(int64_t n, const double *RESTRICT weights, const double *RESTRICT scores) {
+    double high[SOFTMAX_LANES];
+    for (int lane = 0; lane < SOFTMAX_LANES; lane++)
+        high[lane] = -INFINITY;
+    int64_t i = 0;
+#define RAISE(lane)                                                                                          \
+    do {                                                                                                     \
+        const double score = !weights || weights[i + lane] > 0 ? scores[i + lane] : -INFINITY;               \
+        high[lane] = score > high[lane] ? score : high[lane];                                                \
+    } while (0)
+    for (; i + SOFTMAX_LANES <= n; i += SOFTMAX_LANES)
+        for (int lane = 0; lane < SOFTMAX_LANES; lane++)
+            RAISE(lane);
+    for (int lane = 0; i + lane < n; lane++)
+        RAISE(lane);
+#undef RAISE
+    for (int lane = 1; lane < SOFTMAX_LANES; lane++)
+        high[0] = high[lane] > high[0] ? high[lane] : high[0];
+    return high[0];
+}
+
 /* The gradients of one query: weight * (p - q), with p_i = w_i e^score_i / sum and q_i = w_i mass_i / sum, w the
  * weights of the rows and weight their mean; the hessians are weight * p (1 - p). */
 EACH_WIDTH(void, softmax_of_query,
@@ -48,35 +71,24 @@ EACH_WIDTH(void, softmax_of_query,
             const double *RESTRICT scores, int drawn, uint64_t key, uint64_t first,
             double *RESTRICT gradients, double *RESTRICT hessians),
            (n, masses, weights, scores, drawn, key, first, gradients, hessians)) {
-    double high[SOFTMAX_LANES];
-    for (int lane = 0; lane < SOFTMAX_LANES; lane++)
-        high[lane] = scores[0];
-    int64_t i = 0;
-    for (; i + SOFTMAX_LANES <= n; i += SOFTMAX_LANES)
-        for (int lane = 0; lane < SOFTMAX_LANES; lane++)
-            high[lane] = scores[i + lane] > high[lane] ? scores[i + lane] : high[lane];
-    for (int lane = 0; i + lane < n; lane++)
-        high[lane] = scores[i + lane] > high[lane] ? scores[i + lane] : high[lane];
-    for (int lane = 1; lane < SOFTMAX_LANES; lane++)
-        high[0] = high[lane] > high[0] ? high[lane] : high[0];
-
+    const double high = highest_of_weight(n, weights, scores);
     fill_targets(n, masses, weights, drawn, key, first, gradients);
     const double mass = softmax_sum(n, gradients);
-    for (i = 0; i < n; i++) {
-        const double x = scores[i] - high[0];
-        hessians[i] = x < -700.0 ? -700.0 : x;
+    for (int64_t i = 0; i < n; i++) {
+        const double x = scores[i] - high, below = x < -700.0 ? -700.0 : x;
+        hessians[i] = below > 0.0 ? 0.0 : below;
     }
-    for (i = 0; i < n; i++)
+    for (int64_t i = 0; i < n; i++)
         hessians[i] = portable_exp_unclipped(hessians[i]);
     double weight = 1.0;
     if (weights) {
-        for (i = 0; i < n; i++)
+        for (int64_t i = 0; i < n; i++)
             hessians[i] *= weights[i];
         weight = softmax_sum(n, weights) / (double)n;
     }
     const double sum = softmax_sum(n, hessians);
     const double of_mass = mass > 0.0 ? 1.0 / mass : 0.0, of_sum = mass > 0.0 && sum > 0.0 ? 1.0 / sum : 0.0;
-    for (i = 0; i < n; i++) {
+    for (int64_t i = 0; i < n; i++) {
         const double p = hessians[i] * of_sum, q = gradients[i] * of_mass;
         gradients[i] = weight * (p - q);
         hessians[i] = weight * (p * (1.0 - p));

@@ -61,7 +61,7 @@ MEASURES = [
         for ties in ("worst", "input", "reverse")
         for name, cut in (("ndcg", "@2"), ("map", ""), ("err", ""), ("auc", ""), ("pair_accuracy", ""))
     ),
-    NDCG(discount=[0.1, 1.0, 0.5]),
+    NDCG(discount=[1.0, 1.0, 0.1]),
     Halves(),
     Worse(),
 ]

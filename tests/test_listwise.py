@@ -75,8 +75,10 @@ def test_rows_of_no_weight_pull_nobody(objective):
     bound = objective.bind(labels, weights, offsets)
     gradients = gradients_of(bound, scores)
     np.testing.assert_array_equal(gradients[:, weights == 0], 0.0)
-    moved = np.where(weights == 0, scores - 1.0, scores)
-    np.testing.assert_allclose(gradients_of(bound, moved), gradients, rtol=1e-9, atol=1e-12)
+    for by in (-1.0, 1e3):
+        moved = np.where(weights == 0, scores + by, scores)
+        np.testing.assert_allclose(gradients_of(bound, moved), gradients, rtol=1e-9, atol=1e-12)
+        assert bound.loss(moved) == pytest.approx(bound.loss(scores), rel=1e-9)
 
 
 @pytest.mark.parametrize("objective", LISTWISE, ids=repr)

@@ -193,10 +193,12 @@ def test_as_measure_lists_what_there_is(typed):
         ),
         (lambda: NDCG(gian="linear"), TypeError, "NDCG has no parameter 'gian': it has gain, discount, ties"),
         (lambda: RMSE @ 3, TypeError, "RMSE has no cutoff"),
-        (lambda: NDCG @ 0, ValueError, "whole number of ranks >= 1, got 0"),
-        (lambda: NDCG @ 2.5, ValueError, "whole number of ranks >= 1, got 2.5"),
-        (lambda: NDCG @ True, ValueError, "whole number of ranks >= 1, got True"),
-        (lambda: PAUC @ 5, ValueError, r"PAUC @ \[a, b\] with 0 <= a < b, got 5"),
+        (lambda: NDCG @ 0, ValueError, "whole number of ranks, 1 to 2147483647, got 0"),
+        (lambda: NDCG @ 2.5, ValueError, "whole number of ranks, 1 to 2147483647, got 2.5"),
+        (lambda: NDCG @ True, ValueError, "whole number of ranks, 1 to 2147483647, got True"),
+        (lambda: NDCG @ 2**70, ValueError, f"whole number of ranks, 1 to 2147483647, got {2**70}"),
+        (lambda: PAUC @ 5, ValueError, r"PAUC @ \[a, b\] with 0 <= a < b <= 2147483647, got 5"),
+        (lambda: PAUC @ [0, 2**70], ValueError, r"PAUC @ \[a, b\] with .*, got \[0, "),
         (lambda: PAUC @ [5, 5], ValueError, r"got \[5, 5\]"),
         (
             lambda: NDCG(gain="exp"),
@@ -207,6 +209,7 @@ def test_as_measure_lists_what_there_is(typed):
         (lambda: NDCG(gain=[0, -1]), ValueError, "gain must be one of"),
         (lambda: NDCG(gain=3), ValueError, "gain must be one of"),
         (lambda: NDCG(discount="log"), ValueError, "discount must be one of 'log2', 'letor', a sequence"),
+        (lambda: NDCG(discount=[0.5, 1]), ValueError, "not rise with the rank, but that of rank 2 is 1 and"),
         (lambda: NDCG(ties="best"), ValueError, "ties must be one of 'average', 'worst', 'input', 'reverse'"),
         (
             lambda: NDCG(empty_query="one"),
@@ -273,6 +276,8 @@ def test_discounts():
         discounts(3, lambda ranks: 1 / (ranks - 1.5))
     with pytest.raises(ValueError, match="shape"):
         discounts(3, lambda ranks: 1.0)
+    with pytest.raises(ValueError, match=r"that of rank 3 is 3 and that of rank 2 is 2$"):
+        discounts(3, lambda ranks: np.maximum(ranks, 2))
 
 
 # ---- against the twins -------------------------------------------------------------------------------------
@@ -376,6 +381,14 @@ def test_deltas_of_unsorted_and_tied_rows(measure):
     ranked = np.arange(7, 0.0, -1.0) if measure.by_order else scores[order]
     expected = brute_deltas(measure, labels[order], ranked)
     np.testing.assert_allclose(measure.deltas(labels, scores)[np.ix_(order, order)], expected, atol=1e-12)
+
+
+def test_deltas_of_rows_at_which_everybody_stops():
+    labels, scores = np.array([100.0, 100, 0, 3]), np.arange(4.0, 0.0, -1.0)
+    measure = ERR(max_grade=100)
+    np.testing.assert_allclose(
+        measure.deltas(labels, scores), brute_deltas(measure, labels, scores), atol=1e-12
+    )
 
 
 def test_a_delta_written_out():
@@ -718,6 +731,10 @@ def test_rmse_is_over_rows(seed):
     assert halves[1] == pytest.approx(sk.root_mean_squared_error(y[10:], score[10:]))
 
 
+def test_rmse_does_not_see_rows_without_weight():
+    assert RMSE([0, 1], [np.inf, 3], sample_weight=[0, 1]) == 2.0
+
+
 def test_where_no_query_counts():
     with pytest.warns(UndefinedMetricWarning, match="NDCG @ 3 is not defined on any query"):
         assert math.isnan((NDCG @ 3)([0, 0], [1, 2]))
@@ -810,6 +827,13 @@ def test_a_measure_of_ones_own():
     assert as_measure(measure) is measure
     with pytest.raises(NotImplementedError, match="must define of_query"):
         Measure()([0, 1], [0, 1])
+
+
+def test_a_measure_of_ones_own_cannot_write_to_rows():
+    scores = np.array([3.0, 1, 2])
+    with pytest.raises(ValueError, match="read-only"):
+        as_measure(lambda labels, scores: scores.sort() or scores[0])([0, 1, 2], scores)
+    np.testing.assert_array_equal(scores, [3.0, 1, 2])
 
 
 def test_signed_mean_is_higher_where_the_model_is_better():

@@ -426,7 +426,7 @@ def test_the_lambda_of_a_pair_is_right_to_a_few_units_of_single_precision(wrong)
 def test_gains_and_discounts_may_be_of_any_size(of, query_norm, factor):
     """Single precision ends at 1e38: what pairs weigh is told in units of the largest grade and worth."""
     labels, _, offsets, scores = make_queries(15, n_queries=4)
-    numbers = np.array([0.0, 1.0, 3.0, 7.0, 15.0])
+    numbers = np.array([0.0, 1.0, 3.0, 7.0, 15.0] if of == "gain" else [15.0, 7.0, 3.0, 1.0, 0.0])
     plain, scaled = (
         gradients_of(
             LambdaMART(measures.DCG(**{of: own}), query_norm=query_norm).bind(labels, None, offsets), scores

@@ -19,7 +19,8 @@ The parameters, where a measure has them (its documentation lists them with thei
 ``discount``
     What a rank is worth. ``"log2"`` is 1 / log2(1 + rank); ``"letor"`` is 1 at ranks 1 and 2, then
     1 / log2(rank), as in the LETOR scripts; a sequence is a table from rank 1 on, with 0 behind its end; a
-    function takes the array of ranks 1, 2, ... and returns the array of discounts.
+    function takes the array of ranks 1, 2, ... and returns the array of discounts. No rank is worth more than
+    the one above it.
 ``ties``
     How rows with equal scores are ordered. ``"average"`` is the exact expectation over all their orders,
     ``"worst"`` the order that gives the lowest value, ``"input"`` the order of the rows, ``"reverse"`` the

@@ -111,7 +111,8 @@ class _RMSE(Measure):
 
     def _sums(self, labels, scores, offsets, weights):
         weights = np.ones(len(labels)) if weights is None else weights
-        return query_sums(weights * (labels - scores) ** 2, offsets), query_sums(weights, offsets)
+        squares = np.multiply(weights, (labels - scores) ** 2, where=weights > 0, out=np.zeros(len(labels)))
+        return query_sums(squares, offsets), query_sums(weights, offsets)
 
 
 PairAccuracy, KendallTau = _PairAccuracy(), _KendallTau()

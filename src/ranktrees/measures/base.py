@@ -15,7 +15,7 @@ from ranktrees import validation
 from ranktrees._core import ranking
 from ranktrees.communicator import ALONE
 from ranktrees.measures.parameters import CHECKS, typed
-from ranktrees.measures.rows import grouped
+from ranktrees.measures.rows import grouped, read_only
 from ranktrees.warning import warn
 
 
@@ -206,7 +206,7 @@ class Measure:
         Parameters
         ----------
         labels, scores : ndarray of shape (n,), float64
-            The rows of the query.
+            The rows of the query; not to be written to.
 
         Returns
         -------
@@ -240,6 +240,7 @@ class Measure:
         >>> NDCG.per_query(np.array([1.0, 0, 0, 0]), np.array([1.0, 2, 3, 4]), np.array([0, 2, 4]))
         array([0.63092975,        nan])
         """
+        labels, scores = read_only(labels), read_only(scores)
         queries = itertools.starmap(slice, itertools.pairwise(offsets))
         return np.array([self.of_query(labels[rows], scores[rows]) for rows in queries], dtype=np.float64)
 

@@ -196,15 +196,13 @@ class _ERR(Ranked):
 
     def swap_deltas(self, labels, scores):
         n = len(labels)
-        stop = self.gains_of(labels)
-        reach = np.concatenate(([1.0], np.cumprod(1.0 - stop)[:-1]))  # the chance to get to a rank
+        stop = np.minimum(self.gains_of(labels), 1.0 - 2.0**-53)  # 1 could not be divided out
+        passed = np.cumprod(1.0 - stop)  # the chance to get beyond a rank
         weight = self.until_cutoff(1.0 / np.arange(1.0, n + 1.0))
-        total = np.concatenate(([0.0], np.cumsum(reach * stop * weight)))  # the value of the ranks above
+        losses = passed[:-1] * (weight[:-1] - weight[1:])  # of who stops one rank later
+        below = np.append(np.cumsum(losses[::-1])[::-1], 0.0)
         upper, lower = np.triu_indices(n, 1)
-        factor = (1.0 - stop[lower]) / (1.0 - stop[upper])  # how much more often a rank between is reached
-        changes = reach[upper] * (stop[lower] - stop[upper]) * weight[upper]
-        changes += (total[lower] - total[upper + 1]) * (factor - 1.0)
-        changes += reach[lower] * (factor * stop[upper] - stop[lower]) * weight[lower]
+        changes = (stop[lower] - stop[upper]) / (1.0 - stop[upper]) * (below[upper] - below[lower])
         return symmetric(n, changes)
 
 

@@ -5,7 +5,11 @@ import operator
 from collections.abc import Callable, Sequence
 from numbers import Integral, Real
 
+import numpy as np
+
 from ranktrees._core import ranking
+
+MOST_RANKS = 2**31 - 1
 
 
 def _table(name, names):
@@ -29,7 +33,25 @@ def _table(name, names):
 
 
 _gain = _table("gain", ("exp2", "linear"))
-_discount = _table("discount", ("log2", "letor"))
+_read_discount = _table("discount", ("log2", "letor"))
+
+
+def _discount(value):
+    value = _read_discount(value)
+    if isinstance(value, tuple):
+        refuse_rises(value)
+    return value
+
+
+def refuse_rises(discounts):
+    """Raise if a rank is worth more than the one above it: then the best order is not that of the gains."""
+    rises = np.flatnonzero(np.diff(discounts) > 0)
+    if len(rises):
+        rank = int(rises[0]) + 1
+        raise ValueError(
+            f"discount must not rise with the rank, but that of rank {rank + 1} is {discounts[rank]:g} and "
+            f"that of rank {rank} is {discounts[rank - 1]:g}"
+        )
 
 
 def _ties(value):
@@ -64,9 +86,9 @@ def _max_grade(value):
 def _cutoff(value):
     if value is None:
         return None
-    if isinstance(value, Integral) and not isinstance(value, bool) and value >= 1:
+    if isinstance(value, Integral) and not isinstance(value, bool) and 1 <= value <= MOST_RANKS:
         return operator.index(value)
-    raise ValueError(f"a measure is cut off at a whole number of ranks >= 1, got {value!r}")
+    raise ValueError(f"a measure is cut off at a whole number of ranks, 1 to {MOST_RANKS}, got {value!r}")
 
 
 def stretch(value):
@@ -74,10 +96,11 @@ def stretch(value):
         return None
     if isinstance(value, Sequence) and not isinstance(value, str) and len(value) == 2:
         low, high = value
-        if isinstance(low, Integral) and isinstance(high, Integral) and 0 <= low < high:
+        if isinstance(low, Integral) and isinstance(high, Integral) and 0 <= low < high <= MOST_RANKS:
             return operator.index(low), operator.index(high)
     raise ValueError(
-        f"PAUC is taken between two counts of irrelevant rows, PAUC @ [a, b] with 0 <= a < b, got {value!r}"
+        "PAUC is taken between two counts of irrelevant rows, PAUC @ [a, b] with 0 <= a < b <= "
+        f"{MOST_RANKS}, got {value!r}"
     )
 
 

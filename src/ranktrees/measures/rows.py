@@ -58,3 +58,10 @@ def grouped(measure, y_true, y_score, qid, sample_weight):
     labels, order, offsets, weights = checked_rows(y_true, {"y_score": scores}, qid, sample_weight)
     measure.check_labels(labels, "y_true")
     return labels, arranged(order, scores), offsets, weights
+
+
+def read_only(array):
+    """A view of what is not for a function of the user's to write to."""
+    view = array.view()
+    view.flags.writeable = False
+    return view

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from ranktrees._core import ranking
-from ranktrees.measures.parameters import CHECKS
+from ranktrees.measures.parameters import CHECKS, refuse_rises
 
 
 def gains(labels, gain="exp2"):
@@ -97,17 +97,19 @@ def discounts(n, discount="log2"):
     discount : {"log2", "letor"}, sequence or callable, default="log2"
         ``"log2"`` is 1 / log2(1 + rank), the same bits on every machine; ``"letor"`` is 1 at ranks 1 and 2
         and 1 / log2(rank) from there, as in the evaluation scripts of LETOR; a sequence holds the discounts
-        from rank 1 on, with 0 behind its end; a function maps the array 1, 2, ..., n to the discounts.
+        from rank 1 on, none above the one before, with 0 behind its end; a function maps the array of ranks
+        to the discounts.
 
     Returns
     -------
     ndarray of shape (n,), float64
-        The discount of ranks 1, ..., n: finite and >= 0.
+        The discount of ranks 1, ..., n: finite, >= 0 and never above that of the rank before.
 
     Raises
     ------
     ValueError
-        If a function returns another shape, or numbers that are negative or not finite.
+        If a function returns another shape, or numbers that are negative or not finite; if a rank is worth
+        more than the one above it: then the best order, by which NDCG divides, is not that of the gains.
 
     References
     ----------
@@ -135,6 +137,7 @@ def discounts(n, discount="log2"):
             raise ValueError(
                 "discount returned a number that is negative or not finite: discounts are finite and >= 0"
             )
+        refuse_rises(values)
         out[:] = values
     else:
         table = CHECKS["discount"](discount)[:n]

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from ranktrees.measures.named import takes
+from ranktrees.measures.rows import read_only
 from ranktrees.objectives.base import Bound, Objective
 from ranktrees.sharing import ALL
 
@@ -67,9 +68,7 @@ class _Called(Bound):
         return float(value)
 
     def _call(self, function, scores, **seen):
-        arrays = [array.view() for array in (self.labels, scores, self.offsets, *seen.values())]
-        for array in arrays:
-            array.flags.writeable = False  # they are training's own
+        arrays = [read_only(array) for array in (self.labels, scores, self.offsets, *seen.values())]
         return function(*arrays[:3], **dict(zip(seen, arrays[3:], strict=True)))
 
 
