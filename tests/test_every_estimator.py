@@ -962,7 +962,7 @@ def test_out_of_bag_scores_by_hand(unit, rows):
     model = make(RandomForestRanker, 6, oob_score=True, bootstrap_unit=unit).fit(X, y, qid=qid)
     ensemble, order = model.ensemble_, check_fit(make(RandomForestRanker), X, y, qid=qid).order
     values = ensemble.nodes["value"][ensemble.leaves(X) + ensemble.tree_offsets[:-1]]
-    bootstrap = Bootstrap(np.arange(31) * 20, unit, 1.0, model._seed_)
+    bootstrap = Bootstrap(np.arange(31) * 20, unit, None, model._seed_)
     left_out = np.empty((600, 6), bool)
     left_out[order] = np.column_stack([bootstrap.times(tree) == 0 for tree in range(6)])
     seen = left_out.any(axis=1)

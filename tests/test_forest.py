@@ -22,7 +22,7 @@ N = 160
 class World:
     """Everything that a forest needs, on few rows."""
 
-    def __init__(self, *, unit="row", weights=None, share=1.0, labels=None, **rules):
+    def __init__(self, *, unit="row", weights=None, n_draws=None, labels=None, **rules):
         rng = np.random.default_rng(0)
         n_bins = [12, 30, 5, 3, 9]
         self.codes = slow.random_codes(rng, N, n_bins)
@@ -31,7 +31,7 @@ class World:
         self.rows = np.where(self.codes == self.mapper.missing_codes, np.nan, self.codes.astype(float))
         self.data = FitData(self.rows, labels, weights, None, OFFSETS, True)
         self.base = float(np.average(labels, weights=weights))
-        self.bootstrap = Bootstrap(OFFSETS, unit, share, 11)
+        self.bootstrap = Bootstrap(OFFSETS, unit, n_draws, 11)
         self.rules = {"max_features": 2, **rules}
 
     def make_grower(self):
@@ -187,7 +187,7 @@ def test_out_of_bag_score_of_the_slow_twin(ranking):
     forest = RandomForestRanker(5, oob_score="ndcg@5", random_state=0, n_jobs=1).fit(X, y, qid=qid)
     ensemble = forest.ensemble_
     starts = np.flatnonzero(np.r_[True, qid[1:] != qid[:-1], True])
-    bootstrap = Bootstrap(starts, "row", 1.0, forest._seed_)
+    bootstrap = Bootstrap(starts, "row", None, forest._seed_)
     out = np.array([bootstrap.times(tree) == 0 for tree in range(5)])
     values = np.array([ensemble[tree].nodes["value"][line] for tree, line in enumerate(ensemble.leaves(X).T)])
     with np.errstate(invalid="ignore"):
@@ -233,6 +233,21 @@ def test_without_bootstrap_nothing_says_how_to_draw(settings, message, ranking):
     X, y, qid = ranking
     with pytest.raises(ValueError, match=message):
         RandomForestRanker(2, bootstrap=False, **settings).fit(X, y, qid=qid)
+
+
+def test_samples_are_of_so_many_rows_or_queries_or_of_a_share(ranking):
+    X, y, qid = ranking
+    for unit, n_units in (("row", len(X)), ("query", len(np.unique(qid)))):
+        options = {"bootstrap_unit": unit, "random_state": 0, "n_jobs": 1}
+        whole, half, few = (
+            RandomForestRanker(3, max_samples=size, **options).fit(X, y, qid=qid).ensemble_
+            for size in (None, 0.5, 7)
+        )
+        assert whole == RandomForestRanker(3, max_samples=1.0, **options).fit(X, y, qid=qid).ensemble_
+        assert half == RandomForestRanker(3, max_samples=n_units // 2, **options).fit(X, y, qid=qid).ensemble_
+        assert len(few.nodes) < len(half.nodes)
+        with pytest.raises(ValueError, match=rf"max_samples={n_units + 1} \w+ are .* there are {n_units};"):
+            RandomForestRanker(3, max_samples=n_units + 1, **options).fit(X, y, qid=qid)
 
 
 def test_odd_data_can_be_learned():

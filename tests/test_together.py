@@ -193,6 +193,29 @@ def test_a_classifier_has_the_classes_of_all_ranks(rows, sparse_rows):
     )
 
 
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (["good"] * 20, "y holds one class, 'good'; expected two"),
+        (
+            ["good", "bad", "fair", "bad"] * 5,
+            "Only binary .* y holds 3 classes, such as 'bad', 'fair', 'good'",
+        ),
+        (["0", 1] * 10, "y holds '0' and 1 on different ranks; expected classes of one kind"),
+    ],
+)
+def test_ranks_have_two_classes_of_one_kind_together(names, message):
+    names = np.array(names, dtype=object)
+
+    def fit(communicator):
+        own = np.arange(20) % 2 == communicator.rank
+        with training_with(communicator):
+            HistGBRTClassifier(max_iter=2).fit(np.zeros((10, 2)), names[own], qid=np.arange(20)[own])
+
+    with pytest.raises(ValueError, match=message):
+        together(2, fit)
+
+
 @pytest.mark.parametrize("oob_score", [False, True])
 @pytest.mark.parametrize("parameters", [{}, {"bootstrap_unit": "query", "min_samples_leaf": 1}], ids=str)
 def test_a_forest_is_the_same_for_any_ranks_and_any_dealing(rows, parameters, oob_score):
@@ -237,14 +260,29 @@ def test_rows_without_queries_are_numbered_rank_by_rank(rows):
     )
 
 
+class Ranks:
+    """A driver of three threads."""
+
+    n_ranks = 3
+
+    def run_rows(self, function, shards, estimator):
+        return together(3, lambda ranks: function(ranks, shards[ranks.rank], copy.deepcopy(estimator)))
+
+
+def test_a_driver_forgets_what_an_earlier_fit_knew(rows):
+    X, y, qid, _ = rows
+    forest, once = (
+        RandomForestRanker(2, oob_score=True, random_state=0),
+        RandomForestRanker(2, random_state=0),
+    )
+    forest.fit(pd.DataFrame(X).add_prefix("f"), y, qid=qid).set_params(oob_score=False)
+    for model in (forest, once):
+        fit_on_ranks(model, Ranks(), X, y, None, qid=qid)
+    assert vars(forest).keys() == vars(once).keys() == vars(clone(once).fit(X, y, qid=qid)).keys()
+
+
 @pytest.mark.parametrize("kind", [np.ndarray.tolist, sparse.coo_matrix, sparse.bsr_matrix])
 def test_a_driver_deals_rows_of_any_kind_to_more_ranks_than_there_are_queries(rows, kind):
-    class Ranks:
-        n_ranks = 3
-
-        def run_rows(self, function, shards, estimator):
-            return together(3, lambda ranks: function(ranks, shards[ranks.rank], clone(estimator)))
-
     X, y, qid, weights = rows
     two = qid < 2
     given = [kind(X[two]), y[two].tolist(), weights[two].tolist()]

@@ -1117,8 +1117,9 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
         Whether trees are grown on samples drawn with replacement.
     bootstrap_unit : {"row", "query"}, default="row"
         What is drawn, with ``bootstrap``: rows, or whole queries.
-    max_samples : float or None, default=None
-        Draws per row (or query), with ``bootstrap``; None is 1.
+    max_samples : int, float or None, default=None
+        How many rows (or queries) are drawn for each tree, with ``bootstrap``: an int is their number, a
+        float in (0, 1] a share of those there are; None is as many as there are.
     oob_score : bool, str, Measure or callable, default=False
         Whether to score the training rows by the trees that have not seen them; True by ``measure``.
     categorical_features : array-like, "from_dtype" or None, default="from_dtype"
@@ -1194,7 +1195,7 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
     split_search: str = "full"
     bootstrap: bool = True
     bootstrap_unit: str = "row"
-    max_samples: float | None = None
+    max_samples: int | float | None = None
     oob_score: bool | str | Measure = False
     stage_size: int = 8
 
@@ -1211,7 +1212,11 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
         "split_search": [StrOptions({"full", "exact"})],
         "bootstrap": ["boolean"],
         "bootstrap_unit": [StrOptions({"row", "query"})],
-        "max_samples": [Interval(Real, 0, None, closed="neither"), None],
+        "max_samples": [
+            Interval(Integral, 1, None, closed="left"),
+            Interval(RealNotInt, 0, 1, closed="right"),
+            None,
+        ],
         "oob_score": ["boolean", str, Measure, callable],
         "stage_size": [Interval(Integral, 1, None, closed="left")],
     }
@@ -1331,8 +1336,17 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
 
     def _bootstrap(self, data, seed):
         unit = self.bootstrap_unit if self.bootstrap else None
-        share = 1.0 if self.max_samples is None else self.max_samples
-        return Bootstrap(data.offsets, unit, share, seed)
+        n_units = data.n_rows if unit == "row" else len(data.offsets) - 1
+        n_draws = self.max_samples
+        if isinstance(n_draws, Real) and not isinstance(n_draws, Integral):
+            n_draws = max(1, round(n_draws * n_units))
+        if n_draws is not None and n_draws > n_units:
+            units = {"row": "rows", "query": "queries"}[unit]
+            raise ValueError(
+                f"max_samples={n_draws} {units} are to be drawn for each tree, but there are {n_units}; "
+                "expected no more: pass a share of them, such as 0.5."
+            )
+        return Bootstrap(data.offsets, unit, n_draws, seed)
 
     def _used_by(self, before, stage_size):
         """bool[n_features]: what the trees before have used, up to the stage that goes on; and in that."""

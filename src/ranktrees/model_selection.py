@@ -478,7 +478,7 @@ def _mean_over_queries(
     query_of_row = np.zeros(n_rows, np.intp) if queries is None else query_of_rows(*queries)
     labels = np.asarray(y_true)
     if classes is not None:
-        _, labels = class_numbers(labels, classes, "y")
+        labels = class_numbers(labels, classes, "y")
     return measure(labels, y_score, qid=query_of_row, sample_weight=sample_weight)
 
 

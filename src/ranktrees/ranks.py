@@ -113,6 +113,8 @@ def fit_on_ranks(estimator, ranks, X, y, sample_weight, held_out=None, **ids):
         for rows, state in zip(dealt, states, strict=True):
             scores[rows] = state["oob_prediction_"]
         learned["oob_prediction_"] = scores
+    for name in [name for name in vars(estimator) if name.endswith("_") and name not in learned]:
+        delattr(estimator, name)  # an earlier fit had it
     vars(estimator).update(learned)
 
 

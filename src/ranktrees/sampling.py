@@ -87,15 +87,15 @@ class Bootstrap:
         The queries.
     unit : {"row", "query"} or None
         Draw rows, or whole queries, with replacement; None takes every row once.
-    share : float
-        Draws per unit.
+    n_draws : int or None
+        Draws for each tree; None is as many as there are units.
     seed : int
     """
 
-    def __init__(self, offsets, unit, share, seed):
+    def __init__(self, offsets, unit, n_draws, seed):
         self.offsets = offsets
         self.unit = unit
-        self.share = share
+        self.n_draws = n_draws
         self.seed = seed
 
     def times(self, tree):
@@ -106,7 +106,9 @@ class Bootstrap:
         n_units = n_rows if self.unit == "row" else len(self.offsets) - 1
         times = np.zeros(n_units, np.uint32)
         purpose = ROWS if self.unit == "row" else QUERIES
-        sampling.draws(self.seed, stream(tree, purpose), times, max(1, round(self.share * n_units)))
+        sampling.draws(
+            self.seed, stream(tree, purpose), times, n_units if self.n_draws is None else self.n_draws
+        )
         return times if self.unit == "row" else np.repeat(times, np.diff(self.offsets))
 
 

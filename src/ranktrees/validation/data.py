@@ -17,7 +17,7 @@ from ranktrees.feedback import NOTHING, Feedback, Preferences
 from ranktrees.sharing import ALL, Share
 from ranktrees.spool import Spool
 from ranktrees.validation.frames import frame_columns
-from ranktrees.validation.labels import check_labels, check_weights, class_numbers
+from ranktrees.validation.labels import check_labels, check_weights, class_numbers, names_in, require_two
 from ranktrees.validation.queries import (
     find_queries,
     ids_in,
@@ -594,9 +594,10 @@ def _join(
     if y is not None or feedback.pairs is None:
         labels = check_labels(y, n_rows, y_name, X_name, estimator)
     if labels is not None and is_classifier(estimator):
-        if communicator is not None:
-            classes = _classes_of_all(np.unique(labels), classes, communicator)
-        classes, labels = class_numbers(labels, classes, y_name)
+        own = names_in(labels, y_name)
+        if classes is None:
+            classes = _classes_of_all(own, communicator or ALONE, y_name)
+        labels = class_numbers(labels, classes, y_name)
     else:
         classes = None
     given = {name: values for name, values in sizes.items() if values is not None}
@@ -654,8 +655,8 @@ def _no_rows(X, of_all=dict):
 
 def _without_rows(rows, classes, communicator, of_classes: bool) -> FitData:
     """What a rank has that has no rows; it makes the same calls as those that do."""
-    if of_classes:
-        classes = _classes_of_all(np.empty(0), classes, communicator)
+    if of_classes and classes is None:
+        classes = _classes_of_all(np.empty(0), communicator, "y")
     offsets = np.zeros(1, np.int64)
     share = Share.among(communicator, offsets, [])
     return FitData(rows, np.empty(0), _no_weights(communicator), None, offsets, share.named, classes, share)
@@ -666,11 +667,16 @@ def _no_weights(communicator):
     return np.empty(0) if any(communicator.allgather(False)) else None
 
 
-def _classes_of_all(own: np.ndarray, classes: np.ndarray | None, communicator) -> np.ndarray | None:
-    """The classes that the labels of all ranks are of, if there are other ranks and they are not known."""
-    if communicator.alone or classes is not None:
-        return classes
-    return np.unique(np.concatenate([theirs for theirs in communicator.allgather(own) if len(theirs)]))
+def _classes_of_all(own: np.ndarray, communicator, name: str) -> np.ndarray:
+    """The two classes that the labels of all ranks are of."""
+    of_ranks = [theirs for theirs in communicator.allgather(own) if len(theirs)]
+    words = {isinstance(theirs[0], str) for theirs in of_ranks}
+    if len(words) > 1:  # numbers would become words
+        seen = " and ".join(sorted(as_seen(theirs[0]) for theirs in of_ranks))
+        raise ValueError(f"{name} holds {seen} on different ranks; expected classes of one kind on all.")
+    classes = names_in(np.concatenate(of_ranks or [own]), name)
+    require_two(classes, name)
+    return classes
 
 
 def only_pair(eval_set):

@@ -52,36 +52,41 @@ def _class_names(y, name: str) -> np.ndarray:
     return names
 
 
-def class_numbers(names: np.ndarray, classes: np.ndarray | None, name: str):
-    """The classes, sorted, and the place of each label among them; with `classes` None they are found."""
-    if names.dtype.kind == "f" and (names != np.floor(names)).any():
+def names_in(labels: np.ndarray, name: str) -> np.ndarray:
+    """The different ones among the labels of a classifier, sorted."""
+    if labels.dtype.kind == "f" and (labels != np.floor(labels)).any():
         raise ValueError(
-            f"Unknown label type: {name} holds the fraction {names[names != np.floor(names)][0]:g}; "
+            f"Unknown label type: {name} holds the fraction {labels[labels != np.floor(labels)][0]:g}; "
             "expected two classes: pass a condition such as y >= 2, or learn the numbers with "
             "HistGBRTRegressor."
         )
     try:
-        seen, place = np.unique(names, return_inverse=True)
+        return np.unique(labels)
     except TypeError as error:
         raise ValueError(
             f"{name} holds labels that cannot be sorted ({error}); expected two classes of one kind: map "
             "them to words or numbers first."
         ) from error
-    if classes is None:
-        if len(seen) > 2:
-            raise ValueError(
-                "Only binary classification is supported. The type of the target is multiclass: "
-                f"{name} holds {len(seen)} classes, such as "
-                f"{', '.join(as_seen(value) for value in seen[:3])}; "
-                "expected two: use OrdinalRanker(HistGBRTClassifier()) for grades, which have an order, or "
-                "scikit-learn's OneVsRestClassifier for other classes."
-            )
-        if len(seen) < 2:
-            raise ValueError(
-                f"{name} holds one class, {as_seen(seen[0])}; expected two classes: add rows of the other "
-                "one."
-            )
-        return seen, place.astype(np.float64)
+
+
+def require_two(classes: np.ndarray, name: str) -> None:
+    if len(classes) > 2:
+        raise ValueError(
+            "Only binary classification is supported. The type of the target is multiclass: "
+            f"{name} holds {len(classes)} classes, such as "
+            f"{', '.join(as_seen(value) for value in classes[:3])}; "
+            "expected two: use OrdinalRanker(HistGBRTClassifier()) for grades, which have an order, or "
+            "scikit-learn's OneVsRestClassifier for other classes."
+        )
+    if len(classes) < 2:
+        raise ValueError(
+            f"{name} holds one class, {as_seen(classes[0])}; expected two classes: add rows of the other one."
+        )
+
+
+def class_numbers(labels: np.ndarray, classes: np.ndarray, name: str) -> np.ndarray:
+    """The place of each label among the classes."""
+    seen, place = np.unique(labels, return_inverse=True)
     known, given = _comparable(classes, seen)
     number_of = {value: float(number) for number, value in enumerate(known)}
     unknown = [value for value in given if value not in number_of]
@@ -90,7 +95,7 @@ def class_numbers(names: np.ndarray, classes: np.ndarray | None, name: str):
             f"{name} holds the label {as_seen(unknown[0])}; expected the classes of fit, "
             f"{' and '.join(as_seen(value) for value in classes)}: drop the other rows."
         )
-    return classes, np.array([number_of[value] for value in given])[place]
+    return np.array([number_of[value] for value in given])[place]
 
 
 def _comparable(classes: np.ndarray, seen: np.ndarray) -> tuple[list, list]:
