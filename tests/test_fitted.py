@@ -383,3 +383,23 @@ def test_what_is_no_average_of_trees_is_refused(rows, models):
             EnsembleRanker.average(models, weights)
     with pytest.raises(ValueError, match=r"weights=\[0.0, 0.0\]; expected .* a total other than 0"):
         EnsembleRanker.average(models[:2], [0.0, 0.0])
+
+
+# ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("loss", ["poisson", "logistic"])
+def test_a_fitted_model_predicts_by_the_loss_of_its_fit(loss, rows):
+    X, y, _ = rows
+    model = HistGBRTRegressor(loss, max_iter=3, random_state=0, **SMALL).fit(X, (y > 1).astype(float))
+    predicted = model.predict(X)
+    for changed in ({"loss": "squared_error"}, {"quantile": 0.3}, {"balanced": True}):
+        np.testing.assert_array_equal(copy.deepcopy(model).set_params(**changed).predict(X), predicted)
+    model.set_params(loss="squared_error", max_leaf_nodes=0)
+    with pytest.raises(ValueError, match="max_leaf_nodes"):
+        model.fit(X, y)
+    np.testing.assert_array_equal(model.predict(X), predicted)
+    model.set_params(max_leaf_nodes=6)
+    with pytest.raises(ValueError, match=r"loss=SquaredError\(\) has scores on another scale"):
+        model.refit_leaves(X, y)
+    np.testing.assert_array_equal(model.fit(X, y).predict(X), clone(model).fit(X, y).predict(X))

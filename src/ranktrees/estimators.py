@@ -248,7 +248,7 @@ class HistGBRTRegressor(BoostedTrees, RegressorMixin, BaseEstimator):
         return _loss_of(self, {"quantile": self.quantile, "balanced": self.balanced}, REGRESSION_LOSSES)
 
     def _finish(self, scores):
-        return self._objective().inverse_link(scores)
+        return scores if self._link is None else self._link(scores)
 
 
 @with_parameters
@@ -517,7 +517,7 @@ class HistGBRTClassifier(BoostedTrees, ClassifierMixin, BaseEstimator):
         return map(self._likelier, self.staged_decision_function(X))
 
     def _probabilities(self, scores):
-        second = self._objective().inverse_link(scores)
+        second = self._link(scores)
         return np.column_stack([1.0 - second, second])
 
     def _likelier(self, scores):

@@ -46,6 +46,7 @@ class FittedTrees:
 
     _is_ranker = True
     _fitted_costs = None
+    _link = None  # what makes predictions of scores, by the loss of the fit; None where they are the same
     n_init_trees_ = 0  # so many of the ensemble's trees, the first, are those that boosting started from
 
     if not TYPE_CHECKING:  # which would believe that there is every attribute
@@ -103,11 +104,6 @@ class FittedTrees:
     def _finish(self, scores):
         """Predictions of scores."""
         return scores
-
-    @property
-    def _link(self):
-        """What makes predictions of scores; None where they are the same."""
-        return None
 
     def save(self, path):
         r"""Write the model to a file: its trees, which score as this estimator does.

@@ -383,6 +383,11 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
         )
         n_threads = effective_n_threads(self.n_jobs)
         objective = self._objective(self._seed_)
+        if not _is_same(_link_of(objective), self._link):
+            raise ValueError(
+                f"loss={objective!r} has scores on another scale than the loss of the fit; expected the "
+                "latter: set it again, or fit a new model."
+            )
         if data.preferences is None:
             objective.check_labels(data.labels)
         bound = _bound(objective, data, n_threads)
@@ -549,7 +554,11 @@ class BoostedTrees(TreeEnsembleEstimator):
             gradient_sampling=self.gradient_sampling,
         )
         ensemble_of = self._ensemble_of(mapper, start.ensemble)
-        with self._watching(self.max_iter, context, start.attributes, X, whole) as watchers:
+
+        def attributes(ensemble):
+            return start.attributes(ensemble) | {"_link": _link_of(objective)}
+
+        with self._watching(self.max_iter, context, attributes, X, whole) as watchers:
             callbacks = watchers if stopping is None else [stopping, *watchers]
             trees, train_scores, validation_scores = boost(
                 make_grower,
@@ -578,7 +587,7 @@ class BoostedTrees(TreeEnsembleEstimator):
         self._seed_, self._fitted_costs = seed, costs
         self._keep_of(bound)
         n_kept = start.n_init_trees + self.best_iteration_
-        vars(self).update(start.attributes(ensemble_of(trees).first(n_kept)))
+        vars(self).update(attributes(ensemble_of(trees).first(n_kept)))
 
     def _stops(self, held_out):
         """Whether the fit may stop early, by rows that it does not learn from."""
@@ -666,7 +675,7 @@ class BoostedTrees(TreeEnsembleEstimator):
                     f"init={own!r} was fitted to other columns than X has; expected the same, in the same "
                     f"order: {error}"
                 ) from error
-            if own._link not in (None, self._link) and not self._is_ranker:
+            if own._link and not _is_same(own._link, _link_of(bound.objective)) and not self._is_ranker:
                 raise ValueError(
                     f"init={own!r} has scores on another scale than its predictions; expected an init with "
                     f"the loss of this {type(self).__name__}, or one whose predictions are its scores."
@@ -847,16 +856,20 @@ class BoostedTrees(TreeEnsembleEstimator):
     def _step(self, data, n_threads):
         """What finds the weight of a new tree; None: it is ``learning_rate``."""
 
-    @property
-    def _link(self):
-        inverse = type(self._objective()).inverse_link
-        return None if inverse is Objective.inverse_link else inverse
-
     def _starting_scores(self, X):
         return _scores_of_foreign(self.init_, X)
 
     def _foreign_init(self):
         return _foreign(self.init_)
+
+
+def _link_of(objective):
+    """What makes predictions of scores; None where they are the same."""
+    return None if type(objective).inverse_link is Objective.inverse_link else objective.inverse_link
+
+
+def _is_same(link, other):
+    return getattr(link, "__func__", None) is getattr(other, "__func__", None)
 
 
 class _Rows(NamedTuple):
