@@ -18,7 +18,7 @@ INLINE double best_of_cells(const int64_t *RESTRICT cells, int bits, double all_
         gradient[c] = (double)(sum >> bits);
         hessian[c] = (double)(sum & mask);
     }
-    if (rule->first_side) /* there only, those without a value may be alone on the left */
+    if (rule->last_side) /* there those without a value may be alone on the left */
         gradient[COARSE_CELLS - 1] = hessian[COARSE_CELLS - 1] = 0.0;
     /* the rows without a value on the right, then, where there are some, on the left */
     for (int side = missing ? rule->first_side : 0; side <= (missing ? rule->last_side : 0); side++) {

@@ -234,6 +234,8 @@ cdef struct Task:
 cdef inline double normed(int norm, double size) noexcept nogil:
     if norm == NONE or not size > 0:
         return 1.0
+    if norm == LOG and size < 1e-8:  # 1 + size would forget it
+        return (1.0 - 0.5 * size) / LN_2
     return (portable_log2(1.0 + size) if norm == LOG else 1.0) / size
 
 

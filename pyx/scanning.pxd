@@ -226,6 +226,14 @@ cdef inline int32_t n_cuts(const Prefix* prefix, bint side, Bin missing) noexcep
     return prefix.n if missing.count and not side else prefix.n - 1
 
 
+cdef inline bint may_be_below(const Case* case) noexcept nogil:
+    """Whether rows without a value, parted from all others, may be below them, and still the right child.
+
+    Where they may be on either side, only a constraint tells the two from each other.
+    """
+    return case.rules.first_side or (case.rules.last_side and case.sign)
+
+
 cdef inline void scan_whether(
     const Prefix* prefix, Bin missing, int8_t order, const Case* case, Split* best
 ) noexcept nogil:
@@ -237,7 +245,7 @@ cdef inline void scan_whether(
 cdef inline void scan_values(const Prefix* prefix, Bin missing, const Case* case, Split* best) noexcept nogil:
     """Try every cut of one feature, with the rows without a value on the right, then on the left."""
     cdef int32_t side
-    if missing.count and case.rules.first_side:  # below all values, and still the right child
+    if missing.count and may_be_below(case):
         scan_whether(prefix, missing, -1, case, best)
     for side in range(first_side(missing, case), stop_of_sides(missing, case)):
         scan_side(prefix, 0, n_cuts(prefix, side, missing), side, missing, 1, case, best)

@@ -26,8 +26,8 @@ from records cimport (
     Bin, Leaf, Split, best_value, bytes_of, chunk_of, portable_key, shares_of_each, worth_threads,
 )
 from scanning cimport (
-    CELLS, Case, Prefix, accumulate, accumulate_touched, append, close, first_side, keep_last, minus, n_cuts,
-    scan_categories, scan_side, scan_values, scan_whether, score_at, stop_of_sides,
+    CELLS, Case, Prefix, accumulate, accumulate_touched, append, close, first_side, keep_last, may_be_below,
+    minus, n_cuts, scan_categories, scan_side, scan_values, scan_whether, score_at, stop_of_sides,
 )
 
 cdef extern from "bins.h" nogil:
@@ -837,7 +837,7 @@ cdef class Finder:
                         keep_last(&prefix, n)
                         n = 1
         close(&prefix, n, running.count, n_bins)
-        if missing.count and case.rules.first_side:
+        if missing.count and may_be_below(&case):
             scan_whether(&prefix, missing, -1, &case, best)
         for side in range(first_side(missing, &case), stop_of_sides(missing, &case)):
             scan_side(&prefix, 0, n_cuts(&prefix, side, missing), side, missing, 1, &case, &sides[side])

@@ -412,9 +412,15 @@ def test_ranks_are_all_refused(rows, left):
     together(2, lambda ranks: train(ranks))
 
 
-def of_another_layout(data):
-    said = data.replace(b'"seed"', b'"feed"')[:-32]
-    return said + hashlib.sha256(said).digest()
+def saying(before, instead):
+    """What makes a checkpoint say another text of the same length, and sums it up again."""
+
+    def change(data):
+        assert before in data
+        said = data.replace(before, instead.ljust(len(before)))[:-32]
+        return said + hashlib.sha256(said).digest()
+
+    return change
 
 
 @pytest.mark.parametrize(
@@ -425,7 +431,9 @@ def of_another_layout(data):
         (lambda data: data[:900] + bytes([data[900] ^ 1]) + data[901:], "damaged: its checksum"),
         (lambda data: data[:12], "damaged: bytes are missing"),
         (lambda data: b"", "it is no checkpoint"),
-        (of_another_layout, "unexpected keyword argument"),
+        (saying(b'"seed"', b'"feed"'), "damaged: its seed is missing"),
+        (saying(b'"learned": []', b'"learned": 1'), "damaged: its learned is missing, or of another kind"),
+        (saying(b'"train_scores"', b'"train_values"'), "unexpected keyword argument"),
         (lambda data: b"tree\nversion=v4\n" * 99, "it is no checkpoint"),
     ],
 )

@@ -240,6 +240,12 @@ def test_repr_call_plot_and_pandas():
     assert curve.plot(curve.plot()).get_xlabel().startswith("weight of b")
 
 
+@pytest.mark.parametrize("measure", [lambda labels, scores: -np.inf, DCG(gain="linear")])
+def test_infinite_measures_are_refused(measure):
+    with pytest.raises(ValueError, match="is infinite for a query"):
+        optimal_weight([1, 2], [2, 1], [1e308, 1e308], measure=measure)
+
+
 def test_what_is_wrong_is_named():
     a, b, y = [1.0, 2.0], [2.0, 1.0], [0, 1]
     for wrong, message in [

@@ -78,6 +78,21 @@ def test_mean_interval_is_students():
         mean_interval(values, 95)
 
 
+def test_values_of_any_size():
+    values = np.array([1.0, 2.0, -3.0, 4.0])
+    plain = compare_values(values, np.zeros(4))
+    for power in (-1000, -560, 560, 1020):
+        scaled = compare_values(np.ldexp(values, power), np.zeros(4))
+        assert scaled.p_value == plain.p_value
+        assert scaled.interval == tuple(np.ldexp(plain.interval, power))
+
+
+def test_infinite_values_are_refused():
+    rows = [1.0, 0.0, 1.0, 0.0], [np.inf, 0.0, 1.0, 0.0], [1.0, 0.0, 1.0, 0.0]
+    with pytest.raises(ValueError, match="RMSE of scores_a must hold one finite value per query"):
+        compare(*rows, qid=[0, 0, 1, 1], measure="rmse")
+
+
 # ---- the three tests -------------------------------------------------------------------------------
 
 

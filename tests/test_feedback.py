@@ -391,3 +391,11 @@ def test_pairs_among_knows_no_rows_below_zero():
     among, kept = pairs_among([[2, 0]], [])
     assert among.shape == (0, 2)
     assert kept.shape == (0,)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint64, np.int32])
+def test_pairs_among_takes_whole_numbers_of_any_kind(dtype):
+    among, kept = pairs_among(np.array([[0, 1], [3, 2], [2, 0]], dtype), np.array([5, 3, 2], dtype))
+    assert (among.tolist(), kept.tolist()) == ([[1, 2]], [1])
+    assert pairs_among([[0, 10**15]], [0, 1])[1].tolist() == []
+    assert pairs_among([[0, 1]], [])[1].tolist() == []

@@ -4,6 +4,7 @@ import copy
 import itertools
 import math
 import pickle
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -827,6 +828,23 @@ def test_a_measure_of_ones_own():
     assert as_measure(measure) is measure
     with pytest.raises(NotImplementedError, match="must define of_query"):
         Measure()([0, 1], [0, 1])
+
+
+def test_a_parameter_of_ones_own_is_a_value():
+    class At(TopLabel):
+        defaults: ClassVar = {"places": (1,)}
+
+    assert repr(At(places=(1, 2))) == "TopLabel(places=[1, 2])"
+    for places in ([1, 2], np.array([1, 2])):
+        with pytest.raises(TypeError, match=r"its parameter places=.* cannot be hashed; .* tuple"):
+            At(places=places)
+
+
+def test_deltas_are_of_one_query():
+    with pytest.raises(ValueError, match="scores has 1 rows, but labels has 2"):
+        NDCG.deltas([1, 2], [1])
+    with pytest.raises(ValueError, match="labels must have one dimension"):
+        NDCG.deltas([[1, 2]], [1, 2])
 
 
 def test_a_measure_of_ones_own_cannot_write_to_rows():

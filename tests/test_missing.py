@@ -127,6 +127,23 @@ def test_whether_there_is_a_value_is_a_split_of_its_own():
 # ---- sides that are kept to -------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("lacking", [0.0, 1.0])
+def test_a_constraint_leaves_both_sides_to_rows_without_a_value(sign, lacking):
+    """Where the side is learned they may be below or above all others, whatever values have to do."""
+    X = np.repeat([np.nan, 1.0], 50)[:, None]
+    y = np.repeat([lacking, 1.0 - lacking], 50)
+    for split_search in ("full", "coarse_to_fine", "exact"):
+        model = HistGBRTRegressor(
+            max_iter=1,
+            learning_rate=1.0,
+            monotonic_cst=[sign],
+            gradient_sampling=None,
+            split_search=split_search,
+        )
+        assert model.fit(X, y).predict([[np.nan], [1.0]]).tolist() == [lacking, 1.0 - lacking]
+
+
 @pytest.mark.parametrize("monotonic_cst", [None, [1, -1, 1, 0, 0, 0]])
 @pytest.mark.parametrize(("side", "fill"), [("left", -np.inf), ("right", np.inf)])
 @pytest.mark.parametrize("model", [REGRESSOR, RandomForestRanker(5, **SMALL)], ids=["boosted", "forest"])

@@ -599,6 +599,15 @@ def test_sigma_only_scales_the_scores(objective, sigma):
     np.testing.assert_allclose(sigma * train(sigma), train(1.0), rtol=1e-5, atol=1e-6)
 
 
+def test_tiny_sums_of_lambdas_are_normed():
+    labels, _, offsets, scores = make_queries(4, n_queries=5)
+    plain, normed = (
+        gradients_of(LambdaMART(sigma=1e-30, query_norm=norm).bind(labels, None, offsets), scores)[0]
+        for norm in ("none", "log")
+    )
+    np.testing.assert_allclose(normed, plain / np.log(2), rtol=1e-6)
+
+
 def test_one_grade_more_or_ten_thousand():
     """Labels are any numbers >= 0: only the gains matter to LambdaMART, only the order to RankNet."""
     labels, _, offsets, scores = make_queries(14)

@@ -124,6 +124,7 @@ def test_wide_sparse_rows_take_little_memory():
         {"indptr": [0, 2, 4]},
         {"indptr": [0, 3, 2]},
         {"indptr": [-1, 2, 3]},
+        {"indptr": [1, 2, 3]},
         {"indptr": [0, 3, -(2**31)]},
         {"indptr": [0, 1, 2, 3]},
         {"indptr": [0, 3]},

@@ -362,6 +362,16 @@ def test_a_rank_without_rows_says_how_many_features_there_are(rows):
         refused(r"^X_val is .*; expected as many .* an array of shape \(0, n_features\)", none, lacking)
 
 
+def test_ranks_without_any_rows_are_told_so(rows):
+    X, y, qid, _ = rows
+
+    def train(ranks):
+        with training_with(ranks), pytest.raises(ValueError, match="X has no rows on any rank"):
+            LambdaMARTRanker().fit(X[:0], y[:0], qid=qid[:0])
+
+    together(2, train)
+
+
 def test_ranks_agree_on_whether_there_are_validation_rows(rows):
     X, y, qid, _ = rows
 

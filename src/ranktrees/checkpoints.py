@@ -99,7 +99,14 @@ class Checkpoint:
         if hashlib.sha256(body).digest() != digest:
             raise ValueError("it is damaged: its checksum does not match")
         model = HEAD.size + HEAD.unpack_from(data)[2]
-        return cls(ensemble=Ensemble.from_bytes(body[model:]), **json.loads(body[HEAD.size : model]))
+        try:
+            said = json.loads(body[HEAD.size : model])
+        except RecursionError as error:
+            raise ValueError("its text is nested too deeply") from error
+        for name, kind in (("seed", int), ("trained", dict), ("learned", list)):
+            if not isinstance(said, dict) or not isinstance(said.get(name), kind):
+                raise ValueError(f"it is damaged: its {name} is missing, or of another kind")
+        return cls(ensemble=Ensemble.from_bytes(body[model:]), **said)
 
 
 class CheckpointFile:

@@ -430,10 +430,10 @@ class _Formula:
         self.empty = 0.0 if measure.empty_query == "skip" else measure.empty_query
         highest = max(1.0, abs(self.empty))
         if measure.formula == ranking.Formula.DCG:
-            highest = max(highest, np.add.reduceat(self.gains, offsets[:-1]).max() * self.discounts.max())
-        elif (np.diff(self.discounts) > 0).any():  # the order of the ideal need not be the best
-            highest = max(highest, sizes.max())
-        self.unit = _step(highest)
+            with np.errstate(over="ignore"):
+                best = np.add.reduceat(self.gains, offsets[:-1]).max() * self.discounts.max()
+            highest = max(highest, best)
+        self.unit = _step(highest, measure)
         self.scales = shares / self.unit
 
     def sweep(self, start, last, opening):
@@ -485,7 +485,7 @@ class _Calls:
                 for weight in weights:
                     values += [self._value(rows, weight, behind) for behind in (False, True)]
                 queries.append((weights, np.array(values), share))
-        self.unit = _step(max(np.abs(values).max() for _, values, _ in queries) or 1.0)
+        self.unit = _step(max(np.abs(values).max() for _, values, _ in queries) or 1.0, self.measure)
         steps = [
             np.floor(values * (share / self.unit) + 0.5).astype(np.int64) for _, values, share in queries
         ]
@@ -531,9 +531,11 @@ class _Calls:
         return value
 
 
-def _step(highest):
+def _step(highest, measure):
     """The value of a step, such that means of values up to `highest` fit into 62 bits."""
-    return 2.0 ** (math.ceil(math.log2(highest)) - 61)
+    if not math.isfinite(highest):
+        raise ValueError(f"measure {measure!r} is infinite for a query; expected finite values")
+    return 2.0 ** max(math.ceil(math.log2(highest)) - 61, -1074)
 
 
 def _all_strips(followed, low, high):

@@ -35,7 +35,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -337,6 +337,8 @@ def compare(
     measure = as_measure(measure)
     named = {"scores_a": scores_a, "scores_b": scores_b}
     values, _, _ = _values_of_queries(y_true, named, qid, [measure])
+    for (name, _), of_queries in values.items():
+        _query_values(f"{measure!r} of {name}", of_queries)
     resampled = {"n_resamples": n_resamples, "random_state": random_state}
     return _compare(
         values["scores_a", measure],
@@ -418,7 +420,7 @@ def compare_values(
 def _compare(values_a, values_b, measure, greater_is_better, *, test, confidence, n_resamples, random_state):
     if test not in _TESTS:
         raise ValueError(f"test must be one of {', '.join(map(repr, _TESTS))}, got {test!r}")
-    if not (isinstance(n_resamples, Integral) and n_resamples >= 1):
+    if isinstance(n_resamples, bool) or not (isinstance(n_resamples, Integral) and n_resamples >= 1):
         raise ValueError(f"n_resamples must be a whole number >= 1, got {n_resamples!r}")
     counts = ~np.isnan(values_a - values_b)
     n_queries = int(np.count_nonzero(counts))
@@ -470,15 +472,20 @@ class _Student(NamedTuple):
 
 def _student(values, confidence):
     """The mean of at least two values, its t interval, and the test of mean zero."""
-    if not 0 < confidence < 1:
+    if not (isinstance(confidence, Real) and 0 < confidence < 1):
         raise ValueError(f"confidence must be between 0 and 1, got {confidence!r}")
     n = len(values)
+    unit = (
+        int(np.frexp(np.abs(values).max())[1]) + n.bit_length()
+    )  # so that no sum or square leaves the floats
+    values = np.ldexp(values, -unit)
     mean = math.fsum(values) / n
     error = math.sqrt(math.fsum((values - mean) ** 2) / (n - 1) / n)
     half = float(stats.t.ppf((1 + confidence) / 2, n - 1)) * error
     statistic = mean / error if error else math.copysign(math.inf, mean) if mean else 0.0
     p_value = float(2 * stats.t.sf(abs(statistic), n - 1))
-    return _Student(mean, mean - half, mean + half, statistic, p_value)
+    low, mean, high = (float(np.ldexp(value, unit)) for value in (mean - half, mean, mean + half))
+    return _Student(mean, low, high, statistic, p_value)
 
 
 def _t_test(student, steps, step, confidence, n_resamples, seed):

@@ -348,11 +348,13 @@ def pairs_among(pairs, rows):
     for name, numbers in (("pairs", pairs), ("rows", rows)):
         if numbers.min(initial=0) < 0:
             raise ValueError(f"{name} names row {numbers.min()}; expected rows counted from 0.")
-    number = np.full(max(pairs.max(initial=-1), rows.max(initial=-1)) + 1, -1)
-    number[rows] = np.arange(len(rows))
-    among = number[pairs]
-    kept = np.flatnonzero((among >= 0).all(1))
-    return among[kept], kept
+    order = np.argsort(rows)
+    places = np.searchsorted(rows, pairs, sorter=order)
+    found = (
+        rows[order[np.minimum(places, len(rows) - 1)]] == pairs if len(rows) else np.zeros(pairs.shape, bool)
+    )
+    kept = np.flatnonzero(found.all(1))
+    return order[places[kept]], kept
 
 
 def preference_accuracy_score(y_score, pairs, *, pair_weight=None, pair_target=None):

@@ -66,6 +66,8 @@ def refuse_disagreement(estimator, data):
         },
     )
     share.refuse_copies(data.X, data.labels)
+    if not share.n_rows:
+        raise ValueError("X has no rows on any rank; expected some.")
     if estimator._wants_queries and not share.named:
         raise ValueError(
             f"{type(estimator).__name__} needs qid= to train on several ranks: without it all rows are one "

@@ -153,6 +153,8 @@ class Scorer:
 
 def parts_of_csr(X):
     """The values, columns and row offsets of a CSR matrix as the kernels read them."""
+    if X.indptr[0] != 0:
+        raise ValueError(DAMAGED)
     values = np.ascontiguousarray(X.data, None if X.data.dtype in (np.float32, np.float64) else np.float64)
     wide = np.int32 if X.indices.dtype == X.indptr.dtype == np.int32 else np.int64
     return values, np.ascontiguousarray(X.indices, wide), np.ascontiguousarray(X.indptr, wide)

@@ -789,7 +789,7 @@ def _require_same_columns(X_source, X, name):
             f"X_source is of kind {_kind(X_source)}, {name} of kind {_kind(X)}; expected the same kind of "
             "rows: convert one of them."
         )
-    columns = BaseEstimator()
+    columns = type(name, (BaseEstimator,), {})()  # as messages call what has the columns
     check_columns(columns, X, reset=True)
     try:
         check_columns(columns, X_source, reset=False)

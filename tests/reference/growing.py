@@ -243,7 +243,7 @@ def own_score(leaf, rules):
     return rules.score(leaf.total) if rules.monotone is None else rules.score_at(leaf.total, leaf.value)
 
 
-def candidates(codes, bins, leaf, feature, n_bins, categorical, missing):
+def candidates(codes, bins, leaf, feature, n_bins, categorical, missing, sign):
     """Yield (left codes, order), in the order in which equal ones are preferred."""
     here = codes[leaf.rows, feature]
     codes_here = sorted(set(here.tolist()) - {n_bins})
@@ -260,7 +260,7 @@ def candidates(codes, bins, leaf, feature, n_bins, categorical, missing):
         return
     heard = [code for code in codes_here if any(total(bins, leaf.rows[here == code])[:2])]
     up_to = [frozenset(code for code in codes_here if code <= last) for last in heard[:-1]]
-    if has_missing and missing == "left" and codes_here:
+    if has_missing and codes_here and (missing == "left" or (missing == "learned" and sign)):
         yield frozenset(codes_here), -1
     if not has_missing or missing != "left":
         yield from ((some, 1) for some in up_to)
@@ -305,7 +305,7 @@ def best_split(codes, bins, leaf, features, mapper, rules, may_follow=True):
             most, found = best_three_way_split(codes, bins, leaf, feature, mapper, rules, may_follow)
             tried = ()
         else:
-            tried = candidates(codes, bins, leaf, feature, n_bins, categorical, rules.missing)
+            tried = candidates(codes, bins, leaf, feature, n_bins, categorical, rules.missing, sign)
         for left_codes, order in tried:
             left = total(bins, leaf.rows[np.isin(here, list(left_codes))])
             score = children_score(leaf, left, sign * order, rules)
@@ -340,7 +340,7 @@ def best_of_cells(bins, leaf, cells, sign, rules, same):
     least = rules.hessian_of_rows(leaf, 1.0 if same else 0.5)
     missing = total(bins, leaf.rows[cells < 0])
     best = -math.inf
-    for last in range(-1 if rules.missing == "left" else 0, CELLS):
+    for last in range(0 if rules.missing == "right" else -1, CELLS):
         up_to = total(bins, leaf.rows[(cells >= 0) & (cells <= last)])
         for left in [plus(up_to, missing) if side else up_to for side in sides]:
             right = minus(leaf.total, left)

@@ -15,7 +15,7 @@ from ranktrees import validation
 from ranktrees._core import ranking
 from ranktrees.communicator import ALONE
 from ranktrees.measures.parameters import CHECKS, typed
-from ranktrees.measures.rows import grouped, read_only
+from ranktrees.measures.rows import column, grouped, read_only
 from ranktrees.warning import warn
 
 
@@ -85,7 +85,16 @@ class Measure:
             self.__dict__[name] = self._checked(name, parameters.get(name, default))
 
     def _checked(self, name, value):
-        return CHECKS[name](value) if name in CHECKS else value
+        if name in CHECKS:
+            return CHECKS[name](value)
+        try:
+            hash(value)
+        except TypeError as error:
+            raise TypeError(
+                f"{self.name} is a value, but its parameter {name}={value!r} cannot be hashed; expected "
+                "numbers, strings, functions or tuples of such: tuple(values) of an array or a list"
+            ) from error
+        return value
 
     # ---- a value ----
 
@@ -340,6 +349,11 @@ class Measure:
             Entry (i, j) is the measure after rows i and j have swapped places, minus the measure before. It
             is symmetric, and zero throughout where the measure is not defined.
 
+        Raises
+        ------
+        ValueError
+            For labels or scores that the measure cannot read; it names them.
+
         Examples
         --------
         >>> from ranktrees.measures import P
@@ -348,8 +362,10 @@ class Measure:
                [1., 0., 0.],
                [0., 0., 0.]])
         """
-        labels = np.ascontiguousarray(labels, dtype=np.float64)
-        scores = np.ascontiguousarray(scores, dtype=np.float64)
+        labels, scores = column("labels", labels), column("scores", scores, finite=False)
+        if len(labels) != len(scores):
+            raise ValueError(f"scores has {len(scores)} rows, but labels has {len(labels)}: pass one query's")
+        self.check_labels(labels, "labels")
         order = np.argsort(-scores, kind="stable")
         ranked = np.arange(len(scores), 0.0, -1.0) if self.by_order else scores[order]
         out = np.empty((len(labels), len(labels)))

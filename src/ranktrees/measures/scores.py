@@ -121,7 +121,7 @@ def err_score(
     Returns
     -------
     float
-        In [0, 1).
+        In [0, 1].
 
     References
     ----------

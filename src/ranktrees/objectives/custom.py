@@ -205,6 +205,7 @@ def check_gradients(
     ValueError
         If a gradient differs; the message names the row that differs most. Also if the loss does not change
         with the scores, as that of `LambdaMART`, whose gradients are those of a cost while the ranks stay.
+        `RankNet` and `GBRank` pass without weights, or with one for all rows of a query.
 
     Examples
     --------

@@ -422,7 +422,8 @@ class RankNet(_OfPairs):
     probability that the model has the two the wrong way round, the pair adds ``-sigma * rho`` to the
     gradient of the better row, ``sigma * rho`` to that of the worse, and ``sigma^2 * rho * (1 - rho)`` to
     the hessians of both. A row's sums are multiplied by its weight. A query whose rows all have one label
-    adds nothing. The loss is the mean cost of the pairs, each pair weighing the mean of its two rows.
+    adds nothing. The loss is the mean cost of the pairs, each pair weighing the mean of its two rows: where
+    the weights of a query's rows differ, the gradients are not exactly its slope.
 
     Where pairs are given (``preferences``), they count instead of the labels: one of weight w and target
     probability P costs ``-w (P log(1 - rho) + (1 - P) log(rho))``, with rho that of its first row being the
@@ -434,7 +435,8 @@ class RankNet(_OfPairs):
         Steepness of the logistic function. Without regularisation it changes the scale of the scores and
         nothing else: the Newton step of a leaf is proportional to 1 / sigma, and so are the scores after it.
     truncation_level : int or None, default=None
-        Only pairs whose better ranked row (by current score) is among that many best are counted. None counts
+        Only pairs whose better ranked row (by current score) is among that many best are counted; where all
+        scores of a query are equal, the gradients are the mean over all its orders. None counts
         all pairs, which is quadratic in the length of a query: on one core, a query of 10 000 rows takes
         about 0.02 s a round, one of 100 000 rows 2 s and one of 1 000 000 rows 4 minutes. Give a level where
         queries are that long.

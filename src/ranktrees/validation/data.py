@@ -353,7 +353,7 @@ def check_fit(
     if data.classes is not None:
         estimator.classes_ = data.classes
     estimator._qid_given = data.qid_given
-    if ranker and not data.qid_given and data.preferences is None:
+    if ranker and not data.qid_given and data.preferences is None and data.n_rows:
         warn(
             f"{type(estimator).__name__} was fitted without query ids, so all {data.n_rows} rows were taken "
             f"for one query. {_PASS_IDS}; {_ONE_QUERY}." + _where_ids_may_be(X, sample_weight),
