@@ -11,20 +11,14 @@ from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
+from ranktrees.boosted import BOOSTING_CONSTRAINTS, BoostedTrees
 from ranktrees.checkpoints import Checkpoint, CheckpointFile, what_is_trained
 from ranktrees.combining import checked_interval, curve_of
 from ranktrees.communicator import driver
 from ranktrees.costs import used_features
 from ranktrees.feedback import NOTHING, Feedback
 from ranktrees.fitted import SCORES_REQUEST
-from ranktrees.fitting import (
-    BOOSTING_CONSTRAINTS,
-    TREE_CONSTRAINTS,
-    BoostedTrees,
-    TreeEnsembleEstimator,
-    as_read,
-    with_callbacks,
-)
+from ranktrees.fitting import TREE_CONSTRAINTS, TreeEnsembleEstimator, as_read, with_callbacks
 from ranktrees.forest import grow_forest
 from ranktrees.measures import Measure, as_measure
 from ranktrees.objectives import BY_NAME, Objective, as_objective

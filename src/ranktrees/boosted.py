@@ -1,0 +1,526 @@
+"""Estimators that boost: what they share, and how they are fitted from any start."""
+
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone, is_classifier
+from sklearn.utils import indexable
+from sklearn.utils._indexing import _safe_indexing
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+
+from ranktrees.boosting import Followed, boost
+from ranktrees.callbacks import EarlyStopping
+from ranktrees.checkpoints import Checkpoint, CheckpointFile, what_is_trained
+from ranktrees.communicator import driver
+from ranktrees.costs import used_features
+from ranktrees.ensemble import Ensemble
+from ranktrees.feedback import NOTHING
+from ranktrees.fitted import over_columns_of, own_model, respelt
+from ranktrees.fitting import (
+    TREE_CONSTRAINTS,
+    TreeEnsembleEstimator,
+    as_read,
+    bound_to,
+    is_same_link,
+    link_of,
+    with_callbacks,
+)
+from ranktrees.measures import Measure, as_measure
+from ranktrees.meta import asked_of_folds
+from ranktrees.model_selection import fitted_clone, folds_of_rows, said_out_of_fold
+from ranktrees.parallel import effective_n_threads
+from ranktrees.parameters import with_keywords, with_parameters
+from ranktrees.ranks import fit_on_ranks, refuse_feedback, trained_together
+from ranktrees.sampling import RowSampler, hold_out
+from ranktrees.spelling import spelt
+from ranktrees.spool import Spool
+from ranktrees.starting import Rows, Start, foreign_of, scores_of_foreign, scores_to_start_from
+from ranktrees.validation import check_columns, check_validation, is_fitted, only_pair
+from ranktrees.warning import warn
+
+BOOSTING_CONSTRAINTS = {
+    **TREE_CONSTRAINTS,
+    "learning_rate": [Interval(Real, 0, None, closed="neither")],
+    "max_iter": [Interval(Integral, 1, None, closed="left")],
+    "l2_regularization": [Interval(Real, 0, None, closed="left")],
+    "max_features": [Interval(Real, 0, 1, closed="right")],
+    "split_search": [StrOptions({"auto", "full", "coarse_to_fine", "exact", "streaming"})],
+    "gradient_sampling": [Interval(Real, 0.01, None, closed="left"), None],
+    "subsample": [Interval(Real, 0, 1, closed="right")],
+    "query_subsample": [Interval(Real, 0, 1, closed="right")],
+    "early_stopping": ["boolean", StrOptions({"auto"})],
+    "scoring": [str, Measure, callable, None],
+    "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+    "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
+    "tol": [Interval(Real, 0, None, closed="left")],
+    "init": [Interval(Real, None, None, closed="neither"), HasMethods(["predict"]), None],
+    "init_cv": ["cv_object", StrOptions({"oob"})],
+    "measure": [str, Measure, callable, None],
+}
+
+
+@with_parameters
+class BoostedTrees(TreeEnsembleEstimator):
+    """Boosting: what the regressor, the classifier and the ranker share."""
+
+    learning_rate: float = 0.05
+    max_iter: int = 200
+    l2_regularization: float = 0.0
+    max_features: float = 0.5
+    gradient_sampling: float | None = 1.5
+    early_stopping: bool | str = "auto"
+    scoring: str | Measure | None = "loss"
+    validation_fraction: float = 0.1
+    n_iter_no_change: int = 10
+    tol: float = 1e-7
+    subsample: float = 1.0
+    query_subsample: float = 1.0
+    init: Any = None
+    init_cv: Any = None
+    measure: str | Measure | None = None
+
+    @with_callbacks
+    @with_keywords
+    def fit(
+        self,
+        X,
+        y=None,
+        sample_weight=None,
+        *,
+        qid=None,
+        groups=None,
+        group=None,
+        X_val=None,
+        y_val=None,
+        sample_weight_val=None,
+        qid_val=None,
+        eval_set=None,
+        eval_group=None,
+        eval_qid=None,
+    ):
+        """Grow the trees.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features), or Batches
+            NaN is a missing value. Float32 and float64 are read as they are, without a copy.
+            :class:`~ranktrees.datasets.Batches` bring labels, weights and queries: leave those out.
+        y : array-like of shape (n_rows,)
+            Labels: finite, any number of grades; a classifier's are two classes of any kind. A pandas Series
+            whose index has a level named "qid" brings the query ids along, also through scikit-learn's
+            splitters.
+        sample_weight : array-like of shape (n_rows,), default=None
+            Row weights >= 0; a query's weight is given to each of its rows. They multiply.
+        qid : array-like of shape (n_rows,), default=None
+            The query of each row: any hashable values, in any order.
+        groups : array-like of shape (n_rows,), default=None
+            The same under the name that scikit-learn's splitters know.
+        group : array-like of shape (n_queries,), default=None
+            Query sizes in row order, as LightGBM takes them.
+        X_val, y_val, sample_weight_val, qid_val : default=None
+            Rows to stop early on.
+        eval_set, eval_group, eval_qid : default=None
+            The same as LightGBM and XGBoost take them: lists of one entry.
+
+        Returns
+        -------
+        self : estimator
+            Fitted. A fit that fails leaves it as it was.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For every argument that cannot be meant; the message names it.
+        """
+        queries = {"qid": qid, "groups": groups, "group": group}
+        validation = X_val, y_val, sample_weight_val, qid_val, eval_set, eval_group, eval_qid
+        return self._check_and_fit(X, y, sample_weight, queries, validation)
+
+    def _check_and_fit(
+        self, X, y, sample_weight, queries, validation, feedback=NOTHING, feedback_val=NOTHING
+    ):
+        self._validate_params()
+        if (ranks := driver()) is not None:
+            held_out = validation if any(given is not None for given in validation) else None
+            refuse_feedback(feedback)
+            fit_on_ranks(self, ranks, X, y, sample_weight, held_out, **queries)
+            return self
+        context = self._open_context(self.max_iter, X, y)
+        with trained_together(self) as communicator:
+            if not communicator.alone:
+                refuse_feedback(feedback)
+            asks = {"ranker": self._wants_queries}
+            data = self._check(X, y, sample_weight, communicator, **queries, **asks, feedback=feedback)
+            held_out = check_validation(self, *validation, data, **asks, feedback=feedback_val)
+            X_val, *_, eval_set, _, _ = validation
+            X_held_out = X_val if eval_set is None else only_pair(eval_set)[0]
+            self._fit(as_read(X, data), data, as_read(X_held_out, held_out), held_out, context)
+        self._close_context(context, X, y)
+        return self
+
+    def _fit(self, X, data, X_held_out, held_out, context):
+        n_threads, ranks, whole = effective_n_threads(self.n_jobs), data.share.communicator, data
+        file = CheckpointFile(self.checkpoint, self.checkpoint_every, ranks)
+        seed = self._seed(file, ranks)
+        objective = self._objective(seed)
+        if data.preferences is None:
+            objective.check_labels(data.share.some_of_all(data.labels))
+        self._refuse_fewer_trees(0 if self._earlier() is None else self._n_counted, "max_iter")
+        stops = self._stops(held_out)
+        if stops or held_out is not None:
+            self._check_labels_to_follow(objective, data, held_out)
+        if stops and held_out is None:
+            X_held_out, (data, held_out) = X, hold_out(data, self.validation_fraction, seed)
+        ranks.at("the cuts")
+        mapper, codes = self._bin(data, n_threads)
+        ranks.at("the start")
+        bound = bound_to(objective, data, n_threads)
+        start = self._start(X, data, bound)
+        rows, others = Rows(X, data, mapper, codes, seen=True), None
+        if held_out is not None:
+            coded = mapper.for_others(held_out.X, held_out.order, n_threads)
+            others = Rows(X_held_out, held_out, *coded, seen=False)
+        so_far = self._so_far(file, seed, start, bound, rows, others)
+        bound.resume(*so_far.learned)
+        start = replace(start, ensemble=so_far.ensemble)
+        file.refuse_fewer_trees(start.n_added, self.max_iter, "max_iter")
+        measure, validation, stopping = self._measure_to_follow(data), None, None
+        train = Followed(measure, bound, data, start.scores(rows, n_threads), n_threads)
+        if others is not None:
+            validation = self._rows_to_follow(objective, others, start.scores(others, n_threads), n_threads)
+            if len(so_far.validation_scores) < start.n_added:  # a former fit may have followed other rows
+                scores = [validation.score_of(stage) for stage in start.stages(others, n_threads)]
+                so_far = replace(so_far, validation_scores=scores)
+        if stops:
+            stopping = EarlyStopping(self.n_iter_no_change, self.tol, so_far.validation_scores)
+        costs = self._costs()
+        make_grower = self._growers(
+            mapper,
+            codes,
+            n_threads,
+            self._prices(costs, used_features(start.ensemble.nodes, self.n_features_in_)),
+            data.share,
+            l2_regularization=self.l2_regularization,
+            gradient_sampling=self.gradient_sampling,
+        )
+        ensemble_of = self._ensemble_of(mapper, start.ensemble)
+
+        def attributes(ensemble):
+            return start.attributes(ensemble) | {"_link": link_of(objective)}
+
+        with self._watching(self.max_iter, context, attributes, X, whole) as watchers:
+            callbacks = watchers if stopping is None else [stopping, *watchers]
+            trees, train_scores, validation_scores = boost(
+                make_grower,
+                bound,
+                train,
+                learning_rate=self.learning_rate,
+                rounds=range(start.n_added, self.max_iter),
+                sampler=RowSampler(
+                    data.offsets,
+                    subsample=self.subsample,
+                    query_subsample=self.query_subsample,
+                    seed=seed,
+                    share=data.share,
+                ),
+                seed=seed,
+                step=self._step(data, n_threads),
+                leaf_quantile=objective.leaf_quantile,
+                validation=validation,
+                follow_train=validation is not None or bool(self.verbose),
+                callbacks=file.followed_by(callbacks, so_far, lambda: bound.learned),
+                ensemble_of=ensemble_of,
+            )
+        self.n_iter_ = start.n_added + len(trees)
+        self.best_iteration_ = self.n_iter_ if stopping is None else self._best_iteration(stopping)
+        self._keep_scores(so_far, train_scores, validation_scores, train, validation)
+        self._seed_, self._fitted_costs = seed, costs
+        self._keep_of(bound)
+        n_kept = start.n_init_trees + self.best_iteration_
+        vars(self).update(attributes(ensemble_of(trees).first(n_kept)))
+
+    def _stops(self, held_out):
+        """Whether the fit may stop early, by rows that it does not learn from."""
+        return held_out is not None if self.early_stopping == "auto" else self.early_stopping
+
+    def _so_far(self, file, seed, start, bound, rows, others):
+        """Checkpoint: where the fit stands, at one that was found, or else at its start."""
+        n_threads = effective_n_threads(self.n_jobs)
+
+        def trained():
+            named = {"the training rows": rows} | ({} if others is None else {"the validation rows": others})
+            said = {name: (of.data, of.codes, start.scores(of, n_threads)) for name, of in named.items()}
+            return what_is_trained(self, rows.mapper, start.ensemble, said)
+
+        scores = []
+        if self._earlier() is not None:
+            measure = spelt(self._measure_to_follow(rows.data))
+            if self._followed.get("training") == measure:
+                scores = self.train_score_[: start.n_added]
+        begun = Checkpoint(ensemble=start.ensemble, seed=seed, train_scores=scores, learned=bound.learned)
+        return file.going_on(begun, trained)
+
+    def _best_iteration(self, stopping):
+        if stopping.best_iteration == 0:
+            raise ValueError(
+                f"the score to stop by, scoring={self._scoring()!r}, was not defined for the validation rows "
+                f"after any of {self.n_iter_} trees; expected some query that counts. Pass other validation "
+                "rows, another scoring, or a measure that says what such queries count, as empty_query=0 "
+                "does."
+            )
+        return stopping.best_iteration
+
+    def _keep_scores(self, so_far, train_scores, validation_scores, train, validation):
+        """Take what was followed, as fitted attributes."""
+        train_scores = [*so_far.train_scores, *train_scores]
+        if len(train_scores) < self.n_iter_:  # not followed from the first tree on
+            train_scores = []
+        self.train_score_ = np.array(train_scores)
+        self.validation_score_ = np.array([*so_far.validation_scores, *validation_scores])
+        sets = {"training": train} | ({} if validation is None else {"validation": validation})
+        self._followed = {name: spelt(rows.measure) for name, rows in sets.items()}
+
+    def _check_labels_to_follow(self, objective, data, held_out):
+        """Raise if what is followed, a measure or the loss, cannot read the labels of its rows."""
+        if (measure := self._measure_to_follow(data)) is not None:
+            measure.check_labels(data.share.some_of_all(data.labels))
+        if held_out is None:
+            return
+        if (measure := self._measure_to_follow(held_out)) is not None:
+            measure.check_labels(held_out.share.some_of_all(held_out.labels), held_out.y_name)
+        elif data.preferences is None and held_out.preferences is None:
+            labels = [rows.share.some_of_all(rows.labels) for rows in (data, held_out)]
+            with _followed_by_the_loss(held_out):
+                # of both: what the loss needs to begin with, such as a positive label, training rows have
+                objective.check_labels(np.concatenate(labels))
+
+    def _rows_to_follow(self, objective, rows, scores, n_threads):
+        """The validation rows as they are followed."""
+        measure = self._measure_to_follow(rows.data)
+        bound = None
+        if measure is None:
+            with _followed_by_the_loss(rows.data):
+                bound = bound_to(objective, rows.data, n_threads)
+        return Followed(measure, bound, rows.data, scores, n_threads, rows.codes, rows.mapper)
+
+    def _start(self, X, data, bound):
+        """What boosting starts from: `init`, or with ``warm_start`` the model that is there."""
+        if self._earlier() is not None:
+            self._resume(bound)
+            self._require_rows_of_before(data)
+            return Start(self.ensemble_, self.init_, self.n_init_trees_, self.init_scores_)
+        if self.init is None or isinstance(self.init, Real):
+            if self.init_cv is not None:
+                raise ValueError(
+                    f"init_cv={self.init_cv!r}, but init={self.init!r} is no model to be fitted."
+                )
+            return Start(self._no_trees(bound.start() if self.init is None else float(self.init)))
+        init, scores = self._fitted_init(X, data)
+        ensemble = self._no_trees()
+        if (own := own_model(init)) is not None:
+            try:
+                check_columns(own, X, reset=False)
+            except ValueError as error:
+                raise ValueError(
+                    f"init={own!r} was fitted to other columns than X has; expected the same, in the same "
+                    f"order: {error}"
+                ) from error
+            if own._link and not is_same_link(own._link, link_of(bound.objective)) and not self._is_ranker:
+                raise ValueError(
+                    f"init={own!r} has scores on another scale than its predictions; expected an init with "
+                    f"the loss of this {type(self).__name__}, or one whose predictions are its scores."
+                )
+            ensemble = Ensemble.joined([respelt(own, self._category_levels)])
+            ensemble = over_columns_of(self, ensemble)
+        if scores is not None:
+            of_rows = np.full(data.X.shape[0], np.nan)
+            of_rows[slice(None) if data.order is None else data.order] = scores
+            scores = of_rows
+        return Start(ensemble, init, len(ensemble), scores)
+
+    def _require_rows_of_before(self, data):
+        """Raise if boosting began at scores of single rows, and these are others."""
+        scores = self.init_scores_
+        if scores is None:
+            return
+        same = len(scores) == data.X.shape[0]
+        if not same or np.isnan(scores if data.order is None else scores[data.order]).any():
+            raise ValueError(
+                f"with warm_start and init_cv={self.init_cv!r} boosting goes on from what the "
+                f"{len(scores)} rows of the first fit started from, and X holds others; expected the "
+                "same rows, in the same order."
+            )
+
+    def _fitted_init(self, X, data):
+        """(fitted init, what each training row starts from; None if that is what the former says of it)"""
+        if isinstance(self.init, type):
+            name = self.init.__name__
+            raise TypeError(f"init is the class {name}; expected an estimator: pass {name}().")
+        name, cv = type(self.init).__name__, self.init_cv
+        if is_fitted(self.init):
+            if cv is not None:
+                raise ValueError(
+                    f"init is a fitted {name}, and init_cv={cv!r} asks for scores by models that have not "
+                    "seen the row; expected one that is fitted here: pass clone(init), or init_cv=None."
+                )
+            return self.init, None
+        if isinstance(X, Spool):
+            raise ValueError(
+                f"init is a {name} that is not fitted, but X is in batches, which only estimators of trees "
+                "read; expected one that is fitted: fit it first, and pass it."
+            )
+        if data.labels is None:
+            raise ValueError(
+                f"init is a {name} that is to be fitted here, but y is None; expected labels for it, too, or "
+                "one that is fitted already."
+            )
+        rows = indexable(X)[0]
+        rows = rows if data.order is None else _safe_indexing(rows, data.order)
+        own = own_model(self.init)
+        asks = data.qid_given or (own is not None and own._wants_queries)  # of our own rows it need not warn
+        queries = data.query_of_row if asks else None
+        if not data.share.communicator.alone and (cv is not None or own is None):
+            raise ValueError(
+                f"init={self.init!r} would be fitted on each rank's own rows"
+                + ("" if cv is None else f", and init_cv={cv!r} on parts of them")
+                + ": ranks that train together need the same. Pass one that is fitted, or an estimator of "
+                "trees of this library without init_cv."
+            )
+        if cv == "oob":
+            return self._fitted_forest(rows, data, queries)
+        init = fitted_clone(self.init, rows, data.labels, data.weights, queries)
+        if cv is None:
+            return init, None
+        return init, self._out_of_fold(rows, data, queries, asked_of_folds(init))
+
+    def _out_of_fold(self, rows, data, queries, asked):
+        as_they_came = np.arange(data.n_rows) if data.order is None else np.argsort(data.order)
+        of_rows = rows, data.labels, data.weights, queries, data.query_of_row if data.qid_given else None
+        *given, folds_by = (None if of is None else _safe_indexing(of, as_they_came) for of in of_rows)
+        folds = folds_of_rows(self.init_cv, *given[:2], folds_by, is_classifier(self), "init_cv")
+        say = partial(scores_to_start_from, asked=asked)
+        scores = np.empty(data.n_rows)
+        [scores[as_they_came]] = said_out_of_fold([(self.init, say)], *given, folds)
+        return scores
+
+    def _fitted_forest(self, rows, data, queries):
+        forest = self.init
+        if not isinstance(forest, TreeEnsembleEstimator) or not getattr(forest, "bootstrap", False):
+            raise ValueError(
+                f'init_cv="oob", but init={forest!r} leaves no rows out of bag; expected a '
+                "RandomForestRanker with bootstrap=True: pass one, or a number of folds as init_cv."
+            )
+        forest = clone(forest).set_params(oob_score=forest.oob_score or True)
+        forest = fitted_clone(forest, rows, data.labels, data.weights, queries)
+        scores = forest.oob_prediction_
+        if n_never := np.count_nonzero(np.isnan(scores)):
+            warn(
+                f"{n_never} of {len(scores)} rows were never out of bag: they start from the mean label. "
+                "Grow more trees, or draw fewer rows for each.",
+                UserWarning,
+            )
+        return forest, np.where(np.isnan(scores), forest.ensemble_.base, scores)
+
+    def _known_levels(self):
+        init = own_model(self.init) if self._earlier() is None and self._keeps_init else None
+        return super()._known_levels() if init is None else getattr(init, "_category_levels", {})
+
+    @property
+    def _keeps_init(self):
+        return not isinstance(self.init, type) and is_fitted(self.init)
+
+    def __sklearn_clone__(self):
+        twin = super().__sklearn_clone__()
+        if self._keeps_init:
+            twin.init = self.init
+        return twin
+
+    def get_params(self, deep=True):
+        """Get parameters.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+            Whether to list those of ``init``, too, as ``init__<name>``, unless it is fitted.
+
+        Returns
+        -------
+        params : dict
+        """
+        return super().get_params(deep and not self._keeps_init)
+
+    def set_params(self, **params):
+        """Set parameters.
+
+        Parameters
+        ----------
+        **params : dict
+            By name; those of an ``init`` that is not fitted as ``init__<name>``.
+
+        Returns
+        -------
+        self : estimator
+
+        Raises
+        ------
+        ValueError
+            If ``init`` is fitted and one of its parameters is to be changed, which would have no effect.
+        """
+        inner = [name for name in params if name.startswith("init__")]
+        if inner and "init" not in params and hasattr(self.init, "fit") and self._keeps_init:
+            raise ValueError(
+                f"{inner[0]}={params[inner[0]]!r} has no effect: init is fitted, and stays as it is; "
+                "expected one that is fitted here: pass clone(init)."
+            )
+        return super().set_params(**params)
+
+    def _scoring(self):
+        return "loss" if self.scoring is None else self.scoring
+
+    def _measure_to_follow(self, data):
+        """The measure that these rows are followed by; None: the loss."""
+        if self._scoring() == "loss":
+            return None
+        measure = as_measure(self._scoring())
+        if measure.by_order and not data.share.named:
+            raise ValueError(
+                f"scoring={self.scoring!r} is a mean over queries, and without qid= all rows are one, which "
+                "cannot be dealt to ranks. Pass the query ids of each rank's rows."
+            )
+        return measure
+
+    def _resume(self, bound):
+        """Give the objective back what `_keep_of` took from it."""
+
+    def _leaf_values_by(self, data, n_threads):
+        """How the values of a tree's leaves follow from the gradients."""
+        return {
+            "learning_rate": self.learning_rate,
+            "l2_regularization": self.l2_regularization,
+            "step": self._step(data, n_threads),
+        }
+
+    def _forget_scores(self):
+        self.train_score_, self.validation_score_ = np.empty(0), np.empty(0)
+
+    def _step(self, data, n_threads):
+        """What finds the weight of a new tree; None: it is ``learning_rate``."""
+
+    def _starting_scores(self, X):
+        return scores_of_foreign(self.init_, X)
+
+    def _foreign_init(self):
+        return foreign_of(self.init_)
+
+
+@contextmanager
+def _followed_by_the_loss(data):
+    """Say of which rows the labels are, where the loss refuses them."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{data.y_name} cannot be followed by the loss: {error}") from error

@@ -1,0 +1,108 @@
+"""What boosting starts from: nothing, trees of ours, or any model that predicts."""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ranktrees.binning import BinMapper
+from ranktrees.ensemble import Ensemble
+from ranktrees.fitted import own_model
+from ranktrees.meta import scores_by
+from ranktrees.spool import by_parts
+from ranktrees.validation import FitData, check_rows
+
+# Rows on disk are read once for so many trees.
+STAGES = 16
+
+
+class Rows(NamedTuple):
+    """Rows of a fit, and their codes by a mapper."""
+
+    X: Any  # as it came, for models of other kinds
+    data: FitData
+    mapper: BinMapper
+    codes: np.ndarray
+    seen: bool  # by the init, in its fit
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """What boosting starts from.
+
+    Attributes
+    ----------
+    ensemble : Ensemble
+        The trees of the init, if it has any of ours, and those that have been added already.
+    init : fitted estimator or None
+    n_init_trees : int
+    init_scores : ndarray of float64, shape (n_rows,), or None
+        What rows that the init has seen start from, row by row of X; None is what it says of them.
+    """
+
+    ensemble: Ensemble
+    init: Any = None
+    n_init_trees: int = 0
+    init_scores: np.ndarray | None = None
+
+    @property
+    def n_added(self):
+        """How many trees have been added."""
+        return len(self.ensemble) - self.n_init_trees
+
+    def attributes(self, ensemble):
+        """The fitted attributes of a model that started here."""
+        return {
+            "init_": self.init,
+            "n_init_trees_": self.n_init_trees,
+            "init_scores_": self.init_scores,
+            "ensemble_": ensemble,
+        }
+
+    def scores(self, rows, n_threads):
+        """float64[n_rows], in internal order: what the trees to come are added to."""
+        ensemble, scores, data = self.ensemble, self.init_scores, rows.data
+        if rows.seen and scores is not None:
+            ensemble = ensemble.after(self.n_init_trees)
+        else:
+            scores = scores_of_foreign(self.init, rows.X)
+        scores = by_parts(lambda part, start: ensemble.predict(part, n_threads, start=start), data.X, scores)
+        return scores if data.order is None else scores[data.order]
+
+    def stages(self, rows, n_threads):
+        """The same after each tree that has been added, of rows that the init has not seen."""
+        ensemble, data, first = self.ensemble, rows.data, self.n_init_trees
+        scores = by_parts(
+            lambda part, foreign: ensemble.first(first).predict(part, n_threads, start=foreign),
+            data.X,
+            scores_of_foreign(self.init, rows.X),
+        )
+        for n in range(first, len(ensemble), STAGES):
+            trees = ensemble.first(min(n + STAGES, len(ensemble))).after(n)
+            stages = by_parts(partial(_scores_after_each, trees, n_threads), data.X, scores)
+            scores = np.ascontiguousarray(stages[:, -1])
+            for stage in stages.T:
+                yield np.ascontiguousarray(stage if data.order is None else stage[data.order])
+
+
+def _scores_after_each(trees, n_threads, rows, start):
+    """float64[n_rows, n_trees]"""
+    return np.stack(list(trees.staged_predict(rows, n_threads, start=start)), axis=1)
+
+
+def foreign_of(init):
+    """The model not of trees of ours that boosting, or what it started from, started from; None without."""
+    own = own_model(init)
+    return init if own is None else own._foreign_init()
+
+
+def scores_of_foreign(init, X):
+    foreign = foreign_of(init)
+    return None if foreign is None else by_parts(lambda rows, _: scores_by(foreign, rows), X)
+
+
+def scores_to_start_from(model, X, asked):
+    """Those of `scores_by`; of a model of ours before they become predictions."""
+    own = own_model(model)
+    return scores_by(model, X, **asked) if own is None else own._scores(X, check_rows(own, X, reset=False))
