@@ -307,13 +307,13 @@ def speed(options, folder):
 PARTS = {
     "gradients": [(f"{kind}.py", "gradients") for kind in ("pointwise", "pairwise", "listwise")],
     "rounding, and setting apart": [("rounding.py", name) for name in ("round", "_largest", "_scale")],
-    "rows brought back": [("growing.py", "grow")],
+    "rows brought back": [("grower.py", "grow")],
     "lines of cells": [("searching.py", function) for function in ("root", "children", "take_over")],
     "scan": [("searching.py", "find")],
     "refinement": [("searching.py", "settle")],
     "searching again": [("searching.py", "search_again")],
     "small leaves": [("searching.py", "find_directly")],
-    "partition": [("growing.py", "_split")],
+    "partition": [("grower.py", "_split")],
     "leaf values": [("grown.py", "set_values")],
     "scores": [("grown.py", "add")],
 }

@@ -22,7 +22,7 @@ INLINE const uint8_t *address_at(int is_long, const uint8_t *column, int64_t row
 
 /* Codes row by row: of few rows, all features lie in few lines of the cache. */
 typedef struct {
-    const uint8_t *bytes;   /* row-major; short codes of few bins share one, see packing.py */
+    const uint8_t *bytes;   /* row-major; short codes of few bins share one, see growing/packing.py */
     int64_t n_bytes;        /* of a row */
     const int32_t *byte_of; /* the first of each feature */
     const uint8_t *code_of; /* 256 of each feature: its short code by the value of its byte */

@@ -2,7 +2,7 @@
  *
  *   row, or sum of rows   | gradient : 64 - bits, signed | hessian : bits |     one int64
  *
- * The sum over all rows fits, in steps, into either field (see ranktrees.rounding), so no sum over some of
+ * The sum over all rows fits, in steps, into either field (see ranktrees.growing.rounding), so no sum over some of
  * them, and no difference of two such sums, carries from one field into the other. */
 #ifndef RANKTREES_ROUNDING_H
 #define RANKTREES_ROUNDING_H

@@ -156,7 +156,8 @@ def test_a_driver_has_its_ranks_keep_checkpoints(rows, path, stop_at, monkeypatc
     model = lambdamart(checkpoint=path, checkpoint_every=2)
     with monkeypatch.context() as patch:
         patch.setattr(
-            "ranktrees.boosted.driver", lambda: Ranks() if ranktrees.communicator.active().alone else None
+            "ranktrees.estimators.boosted.driver",
+            lambda: Ranks() if ranktrees.communicator.active().alone else None,
         )
         stop_at(5)
         with pytest.raises((InterruptionError, RankError)):

@@ -9,7 +9,7 @@ from ranks import together
 
 from ranktrees import HistGBRTRegressor, RandomForestRanker, parallel
 from ranktrees._core.dtypes import LEAF
-from ranktrees.constraints import (
+from ranktrees.growing.constraints import (
     Constraints,
     categorical_mask,
     index_of,

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ranktrees._core.dtypes import LEAF
-from ranktrees.grown import Grown
+from ranktrees.growing.grown import Grown
 from reference import growing as slow
 
 NEARBY = 65536  # rows of a stretch, at most

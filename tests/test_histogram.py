@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from ranktrees._core.dtypes import BIN, LEAF
 from ranktrees._core.histogram import Builder
-from ranktrees.packing import Packing, full_packing
+from ranktrees.growing.packing import Packing, full_packing
 from reference import growing as slow
 
 BITS = 14  # of the hessian

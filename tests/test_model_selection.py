@@ -26,8 +26,8 @@ from sklearn.model_selection import (
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from ranktrees.asking import scores_by
 from ranktrees.measures import as_measure
-from ranktrees.meta import scores_by
 from ranktrees.model_selection import (
     QueryKFold,
     QueryShuffleSplit,

@@ -30,10 +30,10 @@ from ranktrees import (
     RandomForestRanker,
     make_ranking,
     parallel,
-    searching,
 )
 from ranktrees.communicator import RankError, active, driver
 from ranktrees.datasets import Batches
+from ranktrees.growing import searching
 from ranktrees.mpi.gang import Gang, Work
 from ranktrees.mpi.launching import default_launcher
 from ranktrees.mpi.parcels import Packer, Receiver, Sender, unpack

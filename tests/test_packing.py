@@ -8,7 +8,7 @@ from ranks import together
 
 from ranktrees import parallel
 from ranktrees._core import packing as kernels
-from ranktrees.packing import Packing, coarse_cells, coarse_packing, full_packing, share_bytes
+from ranktrees.growing.packing import Packing, coarse_cells, coarse_packing, full_packing, share_bytes
 from reference import growing as slow
 from widths import outputs_of
 
@@ -166,7 +166,7 @@ def test_bytes_tell_every_features_cell(seed, n_rows, n_bins, missing, n_threads
 def test_the_width_of_registers_does_not_matter():
     program = """if True:
         import numpy as np
-        from ranktrees.packing import coarse_packing, full_packing
+        from ranktrees.growing.packing import coarse_packing, full_packing
         from reference import growing as slow
 
         n_bins = [1, 2, 3, 15, 16, 31, 32, 33, 34, 40, 254, 255]

@@ -6,7 +6,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ranktrees._core import rounding
-from ranktrees.rounding import RoundedRows
+from ranktrees.growing.rounding import RoundedRows
 from reference import growing as slow
 
 numbers = st.floats(-1e300, 1e300) | st.floats(-4, 4) | st.sampled_from([0.0, 5e-324, -2.5, 1e-310])

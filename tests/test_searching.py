@@ -16,10 +16,10 @@ from ranktrees import (
 )
 from ranktrees.binning import BinMapper
 from ranktrees.communicator import training_with
-from ranktrees.constraints import Constraints
-from ranktrees.over_ranks import FullOverRanks
-from ranktrees.searching import CoarseToFine, DirectSearch, FullSearch
-from ranktrees.split_search import MANY_FEATURES, searches
+from ranktrees.growing.constraints import Constraints
+from ranktrees.growing.over_ranks import FullOverRanks
+from ranktrees.growing.searching import CoarseToFine, DirectSearch, FullSearch
+from ranktrees.growing.split_search import MANY_FEATURES, searches
 from reference import growing as slow
 
 

@@ -7,7 +7,7 @@ from ranktrees._core.dtypes import BIN, LEAF
 from ranktrees._core.histogram import Builder
 from ranktrees._core.partition import Parter
 from ranktrees._core.splitting import Finder
-from ranktrees.packing import LongCodes, coarse_packing, full_packing
+from ranktrees.growing.packing import LongCodes, coarse_packing, full_packing
 from reference import growing as slow
 
 THREADS = 4

@@ -8,10 +8,11 @@ from ranks import together
 from scipy import sparse
 from test_growing import data_of
 
-from ranktrees import HistGBRTClassifier, HistGBRTRegressor, LambdaMARTRanker, make_ranking, searching
+from ranktrees import HistGBRTClassifier, HistGBRTRegressor, LambdaMARTRanker, make_ranking
 from ranktrees.binning import BinMapper
 from ranktrees.communicator import RankError, training_with
 from ranktrees.costs import FeatureCosts, Prices
+from ranktrees.growing import searching
 from ranktrees.streaming import (
     StreamingHistogram,
     known_values,

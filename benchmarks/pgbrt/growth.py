@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.base import clone
 
 from ranktrees.communicator import ALONE, driver, training_with
-from ranktrees.growing import TreeGrower
-from ranktrees.over_ranks import CoarseOverRanks, FullOverRanks, LinesOverRanks
+from ranktrees.growing.grower import TreeGrower
+from ranktrees.growing.over_ranks import CoarseOverRanks, FullOverRanks, LinesOverRanks
 
 from . import sets
 

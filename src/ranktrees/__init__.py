@@ -1,6 +1,5 @@
 """Learning to rank with boosted trees and forests, as scikit-learn estimators."""
 
-from ranktrees.blending import BlendRanker
 from ranktrees.combining import optimal_weight, refine_weights
 from ranktrees.comparing import compare, compare_to_baseline
 from ranktrees.curves import score_curves
@@ -8,22 +7,21 @@ from ranktrees.datasets import dump_letor, load_letor, load_letor_folds, make_cl
 from ranktrees.early_exit import EarlyExit, pick_early_exit
 from ranktrees.ensemble import Ensemble
 from ranktrees.estimators import (
+    EnsembleRanker,
     HistGBRTClassifier,
     HistGBRTRegressor,
     LambdaMARTRanker,
     RandomForestRanker,
 )
-from ranktrees.fitted import EnsembleRanker
 from ranktrees.inspection import contributions, tree_table
 from ranktrees.measures import as_measure
+from ranktrees.meta import BlendRanker, ModelFeatures, OrdinalRanker, WithSourceRows, select_source_rows
 from ranktrees.model_selection import (
     QueryKFold,
     QueryShuffleSplit,
     query_scorer,
     train_test_split_by_query,
 )
-from ranktrees.ordinal import OrdinalRanker
-from ranktrees.transfer import ModelFeatures, WithSourceRows, select_source_rows
 from ranktrees.validation import MissingQueryWarning
 
 __version__ = "0.1.0"

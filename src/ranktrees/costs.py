@@ -29,8 +29,8 @@ from numbers import Real
 
 import numpy as np
 
-from ranktrees.constraints import index_of, refuse_repeated
 from ranktrees.early_exit import check_early_exit, drop_rows, rows_dropped_last
+from ranktrees.growing.constraints import index_of, refuse_repeated
 from ranktrees.plotting import axes_or_new
 
 __all__ = ["CostCurve", "FeatureCosts", "Prices"]

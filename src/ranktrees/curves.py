@@ -12,8 +12,8 @@ from numbers import Integral
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from ranktrees.asking import score_method, staged_scores_by
 from ranktrees.measures import Measure, as_measure
-from ranktrees.meta import score_method, staged_scores_by
 from ranktrees.parallel import effective_n_threads
 from ranktrees.plotting import axes_or_new
 from ranktrees.spelling import spelt

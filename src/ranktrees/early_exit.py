@@ -30,9 +30,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from ranktrees import scoring
 from ranktrees._core import ranking
+from ranktrees.asking import scores_by, staged_scores_by
 from ranktrees.comparing import mean_interval
 from ranktrees.measures import as_measure
-from ranktrees.meta import scores_by, staged_scores_by
 from ranktrees.parallel import effective_n_threads, threads_for
 from ranktrees.validation import check_score
 

@@ -5,9 +5,9 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from ranktrees._core.scoring import node_depths
-from ranktrees.constraints import names_of
 from ranktrees.ensemble import unpack
-from ranktrees.fitted import own_model
+from ranktrees.estimators.ensemble_ranker import own_model
+from ranktrees.growing.constraints import names_of
 from ranktrees.validation import check_rows
 
 __all__ = ["contributions", "tree_table"]

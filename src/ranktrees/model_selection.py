@@ -20,8 +20,8 @@ from sklearn.utils import _safe_indexing, check_random_state, indexable
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples
 
+from ranktrees.asking import score_method
 from ranktrees.measures import as_measure
-from ranktrees.meta import score_method
 from ranktrees.validation import class_numbers, find_queries, hand_queries, qid_of, query_of_rows
 
 __all__ = ["QueryKFold", "QueryShuffleSplit", "query_scorer", "train_test_split_by_query"]

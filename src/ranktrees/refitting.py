@@ -15,8 +15,8 @@ import numpy as np
 
 from ranktrees._core.dtypes import LEAF
 from ranktrees.boosting import quantile_values
-from ranktrees.grown import Grown
-from ranktrees.rounding import DIVERGED
+from ranktrees.growing.grown import Grown
+from ranktrees.growing.rounding import DIVERGED
 
 # Rows are walked down so many trees at a time, so that the leaves that they reach take little memory.
 TREES = 64

@@ -8,12 +8,12 @@ import numpy as np
 
 from ranktrees._core.dtypes import BIN, LEAF
 from ranktrees.binning import BinMapper
-from ranktrees.constraints import Constraints
 from ranktrees.costs import Prices
-from ranktrees.growing import TreeGrower
-from ranktrees.packing import coarse_cells
+from ranktrees.growing.constraints import Constraints
+from ranktrees.growing.grower import TreeGrower
+from ranktrees.growing.packing import coarse_cells
+from ranktrees.growing.split_search import searches
 from ranktrees.sampling import ROUNDING, stream
-from ranktrees.split_search import searches
 from reference.sampling import random
 
 SMOOTHING = 10.0

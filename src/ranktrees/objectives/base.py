@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ranktrees.rounding import DIVERGED
+from ranktrees.growing.rounding import DIVERGED
 from ranktrees.sharing import ALL
 
 

@@ -22,6 +22,7 @@ from ranktrees.validation.labels import class_numbers, require_finite_sum
 from ranktrees.validation.queries import (
     carry_queries,
     find_queries,
+    find_query_of_rows,
     hand_queries,
     ids_of_queries,
     qid_of,
@@ -44,6 +45,7 @@ __all__ = [
     "check_validation",
     "class_numbers",
     "find_queries",
+    "find_query_of_rows",
     "hand_queries",
     "ids_of_queries",
     "is_fitted",

@@ -358,6 +358,12 @@ def query_of_rows(order: np.ndarray | None, offsets: np.ndarray) -> np.ndarray:
     return query_of_row
 
 
+def find_query_of_rows(n_rows: int, ids: dict, holders: dict) -> np.ndarray | None:
+    """The number of the query of each row; None where there are no ids."""
+    queries = find_queries(n_rows, ids, holders)
+    return None if queries is None else query_of_rows(*queries)
+
+
 def hand_queries(estimator, method: str, y, queries: np.ndarray | None) -> tuple[Any, dict]:
     """Labels and query ids in the form in which a method of any estimator takes them.
 

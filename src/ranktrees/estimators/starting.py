@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ranktrees.asking import scores_by
 from ranktrees.binning import BinMapper
 from ranktrees.ensemble import Ensemble
-from ranktrees.fitted import own_model
-from ranktrees.meta import scores_by
+from ranktrees.estimators.ensemble_ranker import own_model
 from ranktrees.spool import by_parts
 from ranktrees.validation import FitData, check_rows
 

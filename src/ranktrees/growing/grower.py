@@ -18,12 +18,12 @@ import numpy as np
 from ranktrees import parallel
 from ranktrees._core import partition
 from ranktrees._core.dtypes import LEAF
-from ranktrees.grown import Grown
-from ranktrees.over_ranks import ParterOverRanks
+from ranktrees.growing.grown import Grown
+from ranktrees.growing.over_ranks import ParterOverRanks
+from ranktrees.growing.rounding import RoundedRows
+from ranktrees.growing.searching import Sizes
 from ranktrees.parallel import threads_for
-from ranktrees.rounding import RoundedRows
 from ranktrees.sampling import FEATURES, ROUNDING, stream
-from ranktrees.searching import Sizes
 from ranktrees.sharing import ALL
 
 ONE_BY_ONE = 16  # leaves: trees of no more are grown a split at a time
@@ -114,7 +114,7 @@ class TreeGrower:
     prices : Prices
         What features cost; those that a tree has used are free in the next ones.
     make_search : callable
-        What finds the best splits; see `ranktrees.split_search.searches`.
+        What finds the best splits; see `ranktrees.growing.split_search.searches`.
     max_leaf_nodes, max_depth : int or None
     min_samples_leaf : int
     l2_regularization, min_gain, min_hessian : float

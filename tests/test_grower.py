@@ -3,11 +3,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ranktrees import parallel, searching
+from ranktrees import parallel
 from ranktrees._core.dtypes import LEAF
-from ranktrees.constraints import Constraints
 from ranktrees.costs import FeatureCosts, Prices
-from ranktrees.growing import BestLeaves, WholeLayers, most_together
+from ranktrees.growing import searching
+from ranktrees.growing.constraints import Constraints
+from ranktrees.growing.grower import BestLeaves, WholeLayers, most_together
 from ranktrees.sampling import FEATURES, stream
 from reference import growing as slow
 

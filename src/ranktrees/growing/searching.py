@@ -8,7 +8,7 @@ DirectSearch   no lines: for leaves that differ in the features they may use, an
 StreamingSearch  no lines: each leaf makes streaming histograms of its rows
 
 All of them look at codes. A search is exact where the mapper has made a bin of each distinct value. They see
-all rows; where ranks have some each, `ranktrees.over_ranks` derives from them.
+all rows; where ranks have some each, `ranktrees.growing.over_ranks` derives from them.
 """
 
 import math

@@ -21,7 +21,12 @@ from ranktrees.batches import Batches
 from ranktrees.binning import MOST_BINS, BinMapper
 from ranktrees.boosting import Followed
 from ranktrees.callbacks import Bar, Lines, ScikitLearnCallbacks
-from ranktrees.constraints import (
+from ranktrees.costs import FeatureCosts, Prices
+from ranktrees.ensemble import Ensemble
+from ranktrees.estimators.columns import over_columns_of, respelt
+from ranktrees.estimators.fitted import FittedTrees
+from ranktrees.feedback import NOTHING
+from ranktrees.growing.constraints import (
     Constraints,
     categorical_mask,
     interaction_sets,
@@ -30,17 +35,13 @@ from ranktrees.constraints import (
     number_of_features,
     usable_features,
 )
-from ranktrees.costs import FeatureCosts, Prices
-from ranktrees.ensemble import Ensemble
-from ranktrees.feedback import NOTHING
-from ranktrees.fitted import FittedTrees, over_columns_of, respelt
-from ranktrees.growing import TreeGrower
+from ranktrees.growing.grower import TreeGrower
+from ranktrees.growing.split_search import searches
 from ranktrees.objectives import Objective
 from ranktrees.parallel import effective_n_threads, threads_for
 from ranktrees.parameters import with_parameters
 from ranktrees.ranks import refuse_disagreement
 from ranktrees.refitting import refit_leaves
-from ranktrees.split_search import searches
 from ranktrees.streaming import mapper_of_values
 from ranktrees.validation import check_fit, check_score
 

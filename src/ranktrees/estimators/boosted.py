@@ -1,7 +1,7 @@
 """Estimators that boost: what they share, and how they are fitted from any start."""
 
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import partial
 from numbers import Integral, Real
 from typing import Any
@@ -12,15 +12,16 @@ from sklearn.utils import indexable
 from sklearn.utils._indexing import _safe_indexing
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
+from ranktrees.asking import asked_of_folds
 from ranktrees.boosting import Followed, boost
 from ranktrees.callbacks import EarlyStopping
 from ranktrees.checkpoints import Checkpoint, CheckpointFile, what_is_trained
 from ranktrees.communicator import driver
 from ranktrees.costs import used_features
 from ranktrees.ensemble import Ensemble
-from ranktrees.feedback import NOTHING
-from ranktrees.fitted import over_columns_of, own_model, respelt
-from ranktrees.fitting import (
+from ranktrees.estimators.columns import over_columns_of, respelt
+from ranktrees.estimators.ensemble_ranker import own_model
+from ranktrees.estimators.fitting import (
     TREE_CONSTRAINTS,
     TreeEnsembleEstimator,
     as_read,
@@ -29,16 +30,17 @@ from ranktrees.fitting import (
     link_of,
     with_callbacks,
 )
+from ranktrees.estimators.starting import Rows, Start, foreign_of, scores_of_foreign, scores_to_start_from
+from ranktrees.feedback import NOTHING
 from ranktrees.measures import Measure, as_measure
-from ranktrees.meta import asked_of_folds
 from ranktrees.model_selection import fitted_clone, folds_of_rows, said_out_of_fold
+from ranktrees.objectives import BY_NAME, as_objective
 from ranktrees.parallel import effective_n_threads
 from ranktrees.parameters import with_keywords, with_parameters
 from ranktrees.ranks import fit_on_ranks, refuse_feedback, trained_together
 from ranktrees.sampling import RowSampler, hold_out
 from ranktrees.spelling import spelt
 from ranktrees.spool import Spool
-from ranktrees.starting import Rows, Start, foreign_of, scores_of_foreign, scores_to_start_from
 from ranktrees.validation import check_columns, check_validation, is_fitted, only_pair
 from ranktrees.warning import warn
 
@@ -524,3 +526,23 @@ def _followed_by_the_loss(data):
         yield
     except ValueError as error:
         raise ValueError(f"{data.y_name} cannot be followed by the loss: {error}") from error
+
+
+def loss_of(estimator, parameters, losses, **others):
+    """The objective, with those of the parameters that it has; the rest must be at their defaults."""
+    loss = estimator.loss
+    known = _parameters_of(loss)
+    defaults = {parameter.name: parameter.default for parameter in fields(estimator)}
+    for name, value in parameters.items():
+        if name not in known and value != defaults[name]:
+            having = next(other for other in losses if name in _parameters_of(other))
+            raise ValueError(
+                f"{name}={value!r} is no parameter of loss={loss!r}: leave it at {defaults[name]!r}, or "
+                f"choose a loss that has it, such as {having!r}"
+            )
+    parameters = parameters | others
+    return as_objective(loss, **{name: parameters[name] for name in known & parameters.keys()})
+
+
+def _parameters_of(loss):
+    return {parameter.name for parameter in fields(BY_NAME[loss])} if isinstance(loss, str) else set()

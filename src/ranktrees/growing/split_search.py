@@ -4,9 +4,9 @@ from functools import partial
 
 from ranktrees.binning import MOST_BINS
 from ranktrees.communicator import ALONE
-from ranktrees.over_ranks import search_over_ranks
-from ranktrees.packing import LongCodes, coarse_packing, full_packing
-from ranktrees.searching import CoarseToFine, DirectSearch, FullSearch, StreamingSearch
+from ranktrees.growing.over_ranks import search_over_ranks
+from ranktrees.growing.packing import LongCodes, coarse_packing, full_packing
+from ranktrees.growing.searching import CoarseToFine, DirectSearch, FullSearch, StreamingSearch
 
 # "auto" looks coarsely first where there are at least so many features, and splits choose among at least that
 # share of them: for fewer, the leaves' rows are looked at sooner than cells of all features are added up.

@@ -15,8 +15,8 @@ import numpy as np
 
 from ranktrees._core import partition, words
 from ranktrees._core.dtypes import BIN
+from ranktrees.growing.searching import CoarseToFine, FullSearch, SearchOfLines, StreamingSearch
 from ranktrees.parallel import threads_for
-from ranktrees.searching import CoarseToFine, FullSearch, SearchOfLines, StreamingSearch
 
 # So many streaming histograms are built before they are exchanged: of 255 centroids, 133 MB.
 MERGED_TOGETHER = 1 << 14

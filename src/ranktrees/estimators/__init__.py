@@ -1,0 +1,15 @@
+"""The estimators of trees."""
+
+from ranktrees.estimators.classifier import HistGBRTClassifier
+from ranktrees.estimators.ensemble_ranker import EnsembleRanker
+from ranktrees.estimators.lambdamart import LambdaMARTRanker
+from ranktrees.estimators.random_forest import RandomForestRanker
+from ranktrees.estimators.regressor import HistGBRTRegressor
+
+__all__ = [
+    "EnsembleRanker",
+    "HistGBRTClassifier",
+    "HistGBRTRegressor",
+    "LambdaMARTRanker",
+    "RandomForestRanker",
+]

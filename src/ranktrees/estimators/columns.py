@@ -1,0 +1,61 @@
+"""What models know of their columns: names, and the levels that codes stand for."""
+
+import numpy as np
+
+from ranktrees.growing.constraints import names_of
+
+
+def over_columns_of(model, ensemble):
+    """The trees with what the model knows of its columns, as far as an ensemble can carry it.
+
+    Parameters
+    ----------
+    model : FittedTrees
+    ensemble : Ensemble
+
+    Returns
+    -------
+    Ensemble
+    """
+    return ensemble._with_columns(names_of(model) or None, model._category_levels)
+
+
+def respelt(model, levels, known=None):
+    """The trees of a model over rows whose category columns are coded by other levels.
+
+    Parameters
+    ----------
+    model : FittedTrees
+    levels : dict of int to tuple
+        The levels of each category column, by which its codes 0, 1, ... are told.
+    known : dict of int to tuple, default=None
+        Those by which the trees tell them; None is those of the model.
+
+    Returns
+    -------
+    Ensemble
+        Levels that the model does not know are missing values to it, as they were.
+
+    Raises
+    ------
+    ValueError
+        If the trees compare codes that are told otherwise, or a column is a category column on one side only.
+    """
+    ensemble, known = model.ensemble_, getattr(model, "_category_levels", {}) if known is None else known
+    nodes, spelt = ensemble.nodes, list(ensemble.categories)
+    for feature in sorted(known.keys() | levels.keys()):
+        if known.get(feature) == levels.get(feature) or not (nodes["feature"] == feature).any():
+            continue
+        by_cut = ((nodes["feature"] == feature) & (nodes["categories"] < 0)).any()
+        if by_cut or feature not in known or feature not in levels:
+            names = names_of(model) or range(ensemble.n_features)
+            raise ValueError(
+                f"column {names[feature]!r} has the levels {levels.get(feature)}, but {type(model).__name__} "
+                f"was fitted with {known.get(feature)}, and its trees ask for codes of those; expected the "
+                "same levels, or splits by category: fit it to the same rows."
+            )
+        places = dict(zip(levels[feature], range(len(levels[feature])), strict=True))
+        codes = spelt[feature].astype(int)
+        spelt[feature] = np.array([places.get(known[feature][code], np.nan) for code in codes])
+    categories = [None if each is None else np.sort(each[~np.isnan(each)]) for each in spelt]
+    return ensemble._with_categories(categories, spelt)._with_columns(ensemble.feature_names, levels)

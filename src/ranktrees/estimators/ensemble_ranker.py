@@ -1,0 +1,341 @@
+"""An ensemble as an estimator, and the estimator of trees that any model is."""
+
+from collections.abc import Iterable
+from dataclasses import field
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.ensemble import BaggingRegressor, VotingRegressor
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils import Tags, TargetTags, get_tags
+from sklearn.utils.validation import check_is_fitted
+
+from ranktrees.ensemble import Ensemble
+from ranktrees.estimators.columns import respelt
+from ranktrees.estimators.fitted import FittedTrees, whole_ensemble
+from ranktrees.measures import Measure
+from ranktrees.parameters import with_parameters
+from ranktrees.validation import (
+    check_columns,
+    joined_levels,
+)
+
+
+@with_parameters
+class EnsembleRanker(FittedTrees, RegressorMixin, BaseEstimator):
+    r"""An ensemble as an estimator: trees that are there already predict, rank and score.
+
+    It is fitted from the start. `fit` learns nothing, and clones have the same trees, so that in a search or
+    in cross-validation all folds get the same model. It can be what boosting starts from (``init``), too.
+
+    Parameters
+    ----------
+    ensemble : Ensemble
+        The trees: of another estimator, read by `Ensemble.load`, or several joined by `Ensemble.joined`.
+    feature_names : array-like of str, default=None
+        The names of the columns, where the ensemble has none. None: those of the ensemble; if there are none,
+        scikit-learn warns where rows have some.
+    category_levels : dict of int to tuple, default=None
+        The levels of category columns of a data frame, by the number of the column, in the order of the codes
+        0, 1, ... that the trees ask for, where the ensemble does not have them: it carries strings, booleans
+        and numbers, but not dates or intervals. None: those of the ensemble.
+    measure : str, Measure, callable or None, default="ndcg@10"
+        What `score` returns; None is R².
+    n_jobs : int or None, default=None
+        Threads; None and -1 use all processors. Scores do not depend on it.
+
+    Attributes
+    ----------
+    ensemble_ : Ensemble
+        The trees.
+    feature_importances_ : ndarray of float64, shape (n_features,)
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        If the ensemble has them, or ``feature_names`` are given.
+
+    See Also
+    --------
+    EnsembleRanker.average : the mean of several fitted models.
+
+    Examples
+    --------
+    >>> from ranktrees import EnsembleRanker, LambdaMARTRanker, make_ranking
+    >>> X, y, qid = make_ranking(60, random_state=0, return_X_y_qid=True)
+    >>> fitted = LambdaMARTRanker(max_iter=20, random_state=0).fit(X, y, qid=qid)
+    >>> ranker = EnsembleRanker(fitted.ensemble_)
+    >>> bool((ranker.predict(X) == fitted.predict(X)).all())
+    True
+    >>> ranker.score(X, y, qid=qid) == fitted.score(X, y, qid=qid)
+    True
+
+    The ensemble of a model that was fitted to a data frame knows its columns:
+
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame(X[:, :2], columns=["clicks", "age"])
+    >>> fitted = LambdaMARTRanker(max_iter=20, random_state=0).fit(frame, y, qid=qid)
+    >>> EnsembleRanker(fitted.ensemble_).feature_names_in_
+    array(['clicks', 'age'], dtype=object)
+    """
+
+    ensemble: Any = field(kw_only=False)
+    feature_names: Any = None
+    category_levels: Any = None
+    measure: str | Measure | None = "ndcg@10"
+    n_jobs: int | None = None
+
+    __metadata_request__fit = {"qid": True, "groups": True}  # noqa: RUF012
+    _is_ranker = False
+    _qid_given = True  # a measure needs them
+    _parameter_constraints = {  # noqa: RUF012
+        "ensemble": [Ensemble],
+        "feature_names": ["array-like", None],
+        "category_levels": [dict, None],
+        "measure": [str, Measure, callable, None],
+        "n_jobs": [Integral, None],
+    }
+
+    @classmethod
+    def average(cls, models, weights=None, **parameters):
+        r"""The mean of several fitted models, as one ensemble.
+
+        .. math:: s(x) = \sum_i \frac{w_i}{\sum_j |w_j|}\; s_i(x)
+
+        with :math:`s_i` what model :math:`i` predicts. So rows are in the order of the weighted sum of the
+        scores, also where weights are negative. The model has all their trees, and scores in one go; see
+        `Ensemble.joined`.
+
+        Parameters
+        ----------
+        models : sequence of estimators, BaggingRegressor or VotingRegressor
+            Fitted estimators of trees of this library, also frozen ones, or their ensembles; or one of
+            scikit-learn's meta-estimators fitted around them.
+        weights : array-like of shape (n_models,), default=None
+            Numbers that are not all 0; None is 1 for each. A `VotingRegressor` brings its own, and they are
+            divided by their sum, as it does.
+        **parameters : dict
+            ``measure`` and ``n_jobs`` of the ranker.
+
+        Returns
+        -------
+        EnsembleRanker
+            With the names and the levels of the columns that the models know.
+
+        Raises
+        ------
+        TypeError
+            If a model is no estimator of trees of this library, or is given alone rather than in a list.
+        NotFittedError
+            If one is not fitted.
+        ValueError
+            If the weights are not one finite number for each, or are all 0; if the models have other columns,
+            or a mean of their predictions is no sum over trees: where boosting started from another kind of
+            model, with a Poisson or logistic loss, and where features were drawn for each model.
+
+        Examples
+        --------
+        >>> from ranktrees import EnsembleRanker, HistGBRTRegressor, make_ranking
+        >>> X, y, qid = make_ranking(60, random_state=0, return_X_y_qid=True)
+        >>> models = [HistGBRTRegressor(max_iter=20, random_state=seed).fit(X, y) for seed in range(3)]
+        >>> ranker = EnsembleRanker.average(models)
+        >>> len(ranker.ensemble_)
+        60
+        >>> mean = np.mean([model.predict(X) for model in models], axis=0)
+        >>> bool(np.allclose(ranker.predict(X), mean))
+        True
+        """
+        around, models, weights, total_of = _members(models, weights)
+        own = [_averaged(model) for model in models]
+        names = next((list(each.feature_names_in_) for each in [*around, *own] if _has_names(each)), None)
+        for each in own:
+            if names is not None and _has_names(each) and list(each.feature_names_in_) != names:
+                raise ValueError(
+                    f"models have the columns {names} and {list(each.feature_names_in_)}; expected the same."
+                )
+        levels = joined_levels(getattr(each, "_category_levels", {}) for each in own)
+        shares = _shares(weights, len(own), total_of)
+        ensemble = Ensemble.joined([respelt(each, levels) for each in own], shares)
+        ensemble = ensemble._with_columns(names, levels)
+        return cls(ensemble, feature_names=names, category_levels=levels or None, **parameters)
+
+    @property
+    def ensemble_(self):
+        if not isinstance(self.ensemble, Ensemble):
+            raise TypeError(
+                f"ensemble is {self.ensemble!r}; expected an Ensemble: the ensemble_ of a fitted estimator, "
+                "or of a file Ensemble.load(path)."
+            )
+        return self.ensemble
+
+    @property
+    def n_features_in_(self):
+        return self.ensemble_.n_features
+
+    @property
+    def feature_names_in_(self):
+        own, given = self.ensemble_.feature_names, self.feature_names
+        if own is None and given is None:
+            raise AttributeError("feature_names are not known")
+        if own is not None and given is not None and list(own) != list(given):
+            raise ValueError(
+                f"feature_names={list(given)}, but the trees know their columns as {list(own)}; expected the "
+                "same, in the same order, or None, which takes them from the ensemble."
+            )
+        return np.asarray(own if given is None else given, dtype=object)
+
+    @property
+    def _category_levels(self):
+        own, given = self.ensemble_.category_levels, self.category_levels or {}
+        for column in own.keys() & given.keys():
+            if own[column] != tuple(given[column]):
+                raise ValueError(
+                    f"category_levels[{column}]={given[column]}, but the trees know {own[column]}; expected "
+                    "the same, or None, which takes them from the ensemble."
+                )
+        return own | given
+
+    def __sklearn_is_fitted__(self):
+        return True
+
+    def fit(self, X, y=None, *, qid=None, groups=None):
+        """Learn nothing.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
+            Their columns are compared with those of the trees.
+        y, qid, groups : array-like of shape (n_rows,), default=None
+            Not looked at.
+
+        Returns
+        -------
+        self : EnsembleRanker
+
+        Raises
+        ------
+        ValueError
+            If the columns are others.
+        """
+        self._validate_params()
+        check_columns(self, X, reset=False)
+        return self
+
+
+def _has_names(model):
+    return hasattr(model, "feature_names_in_")
+
+
+def _members(models, weights):
+    """(what they are wrapped in, if anything), fitted models, weights, and how these are summed up."""
+    if isinstance(models, BaggingRegressor | VotingRegressor):
+        check_is_fitted(models)
+        total_of = _total_size
+        if isinstance(models, VotingRegressor):
+            if weights is not None:
+                raise ValueError(
+                    "weights are given, but a VotingRegressor has its own: leave one of them out."
+                )
+            weights, total_of = models._weights_not_none, np.sum
+        else:
+            everything = np.arange(models.n_features_in_)
+            if not all(np.array_equal(own, everything) for own in models.estimators_features_):
+                raise ValueError(
+                    "the models of the BaggingRegressor have seen other features each; expected all: set "
+                    "max_features=1.0 and bootstrap_features=False."
+                )
+        return [models], models.estimators_, weights, total_of
+    if not isinstance(models, Iterable) or own_model(models) is not None:
+        raise TypeError(
+            f"models is a {type(models).__name__}; expected several fitted models: pass a list of them."
+        )
+    models = list(models)
+    if not models:
+        raise ValueError("models is empty; expected at least one fitted model.")
+    return [], models, weights, _total_size
+
+
+def _total_size(weights):
+    """What scales weights and leaves their signs."""
+    return np.abs(weights).sum()
+
+
+def _shares(weights, n_models, total_of):
+    """float64[n_models]: weights over their total."""
+    weights = np.ones(n_models) if weights is None else np.asarray(weights, np.float64)
+    if weights.shape != (n_models,) or not np.isfinite(weights).all() or total_of(weights) == 0:
+        raise ValueError(
+            f"weights={weights.tolist()}; expected a finite number for each of the {n_models} models, and a "
+            "total other than 0: a mean divides by it."
+        )
+    return weights / total_of(weights)
+
+
+def _averaged(model):
+    """A model of which means can be taken by its trees."""
+    own = own_model(model)
+    if own is None:
+        raise TypeError(
+            f"models has a {type(model).__name__}; expected fitted estimators of trees of ranktrees, a "
+            "BaggingRegressor or a VotingRegressor of such."
+        )
+    check_is_fitted(own)
+    whole_ensemble(own)
+    if own._link is not None:
+        raise ValueError(
+            f"models has {own!r}, whose predictions are no sums over trees; expected models whose scores are "
+            "what they predict: join their scores by Ensemble.joined."
+        )
+    return own
+
+
+def own_model(model):
+    """The estimator of trees that a model is, frozen or not; None if it is another kind of model.
+
+    Parameters
+    ----------
+    model : object
+        An estimator of any kind, or an `Ensemble`.
+
+    Returns
+    -------
+    FittedTrees or None
+
+    Examples
+    --------
+    >>> from sklearn.frozen import FrozenEstimator
+    >>> from sklearn.linear_model import Ridge
+    >>> from ranktrees import RandomForestRanker
+    >>> own_model(FrozenEstimator(RandomForestRanker())), own_model(Ridge())
+    (RandomForestRanker(), None)
+    """
+    while isinstance(model, FrozenEstimator):
+        model = model.estimator
+    if isinstance(model, Ensemble):
+        return EnsembleRanker(model)
+    return model if isinstance(model, FittedTrees) else None
+
+
+def tags_of(model):
+    """What scikit-learn can know of a model; of one that says nothing, such as a ``predict`` alone, little.
+
+    Parameters
+    ----------
+    model : object
+        Of an `Ensemble` the tags are those of its ranker. What is no model at all has tags, too: it is for
+        `fit` to refuse it.
+
+    Returns
+    -------
+    Tags
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import Ridge
+    >>> tags_of(Ridge()).estimator_type, tags_of(None).estimator_type
+    ('regressor', None)
+    """
+    model = own_model(model) or model
+    if not hasattr(model, "__sklearn_tags__"):
+        return Tags(estimator_type=None, target_tags=TargetTags(required=False))
+    return get_tags(model)

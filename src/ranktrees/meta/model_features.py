@@ -1,0 +1,337 @@
+"""What a model says, as features of the next.
+
+Chapter 5 of Mohan, *An empirical analysis on pointwise machine learning techniques using regression trees for
+web-search ranking*, 2010: a small *target* set is to be ranked, and there is a larger *source* set of another
+kind (another market, another time, another way of labelling).
+"""
+
+from __future__ import annotations
+
+from numbers import Integral
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, TransformerMixin
+from sklearn.exceptions import NotFittedError
+from sklearn.utils._param_validation import HasMethods, StrOptions
+from sklearn.utils.validation import (
+    _check_feature_names_in,
+    _num_samples,
+    check_is_fitted,
+)
+
+from ranktrees.asking import asked_of_folds, probabilities_by, scores_by
+from ranktrees.estimators.ensemble_ranker import tags_of
+from ranktrees.meta.stacking import indexed, kind_of_rows
+from ranktrees.model_selection import fitted_clone, folds_of_rows, said_out_of_fold
+from ranktrees.validation import (
+    check_columns,
+    find_query_of_rows,
+    is_fitted,
+    unchanged_on_failure,
+)
+
+ADDED = ("score", "probabilities", "cumulative")
+
+
+class ModelFeatures(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
+    r"""What a model says about a row, as features of the row.
+
+    It adds the model's score :math:`Q`, its class probabilities :math:`P(y = c)` and their cumulative sums
+    :math:`P(y \le c)`: so a ranker of a small set can use what a model of a large one knows.
+
+    With ``cv="prefit"`` a fitted ``estimator`` is used as it is. Otherwise it is fitted to the rows that are
+    given, and then a row must not be told by a model that has seen its label: `fit_transform` gives each
+    training row what a model fitted without its fold says, and folds keep queries whole. `transform` uses a
+    model fitted to all rows. This is what scikit-learn's `StackingRegressor` does. In a `Pipeline`, which
+    calls `fit_transform` in its `fit`, the next step learns from the former and predicts from the latter.
+
+    Parameters
+    ----------
+    estimator : estimator
+        The model: a ranker, a regressor or a classifier; fitted with ``cv="prefit"``, else not fitted.
+    add : {"score", "probabilities", "cumulative"} or a sequence of them, default="score"
+        "score" is one feature: what ``estimator.predict`` says, which must be a number; of a classifier of
+        two classes its ``decision_function``, where it has one, or the probability of the second.
+        "probabilities" are as many as there are classes, "cumulative" one less, as :math:`P(y \le c)` is 1
+        for the last class; both need ``predict_proba`` and ``classes_``.
+    keep : bool, default=True
+        Whether the features of the row stay in front of those added.
+    prefix : str or None, default=None
+        What names of added features begin with; None is the name of the estimator's class in lower case.
+    cv : int, splitter, iterable or "prefit", default=5
+        The folds of `fit_transform`. An int says how many: of whole queries, by `QueryKFold`; of rows, by
+        scikit-learn's `KFold` (`StratifiedKFold` for a classifier), where there are no query ids. "prefit":
+        the estimator is fitted, and stays so in clones of this transformer, thus in searches and
+        cross-validation.
+    n_jobs : int or None, default=None
+        Models of `fit_transform` fitted at the same time, through joblib.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        The model: the one given, or one fitted to all rows.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+
+    See Also
+    --------
+    sklearn.ensemble.StackingRegressor : Fits a last regressor on what several others say.
+    WithSourceRows : Adds rows of another set, not features.
+
+    References
+    ----------
+    Mohan, *An empirical analysis on pointwise machine learning techniques using regression trees for
+    web-search ranking*, 2010, chapter 5. Wolpert, *Stacked generalization*, Neural Networks 1992.
+
+    Examples
+    --------
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from ranktrees import LambdaMARTRanker, ModelFeatures, RandomForestRanker, make_ranking
+    >>> X, y, qid = make_ranking(60, n_features=10, random_state=0, return_X_y_qid=True)
+    >>> forest = RandomForestRanker(10, random_state=0)
+    >>> features = ModelFeatures(forest)
+    >>> features.fit_transform(X, y, qid=qid).shape
+    (3000, 11)
+    >>> features.get_feature_names_out()[-2:]
+    array(['x9', 'randomforestranker_score'], dtype=object)
+    >>> pipeline = make_pipeline(ModelFeatures(forest), LambdaMARTRanker(max_iter=20, random_state=0))
+    >>> ids = {"modelfeatures__qid": qid, "lambdamartranker__qid": qid}
+    >>> pipeline.fit(X, y, **ids).predict(X).shape
+    (3000,)
+    """
+
+    __metadata_request__fit = {"qid": True, "groups": True}  # noqa: RUF012
+    _parameter_constraints = {  # noqa: RUF012
+        "estimator": [HasMethods(["predict"])],
+        "add": [StrOptions(set(ADDED)), list, tuple],
+        "keep": ["boolean"],
+        "prefix": [str, None],
+        "cv": ["cv_object", StrOptions({"prefit"})],
+        "n_jobs": [Integral, None],
+    }
+
+    def __init__(self, estimator, *, add="score", keep=True, prefix=None, cv=5, n_jobs=None):
+        self.estimator = estimator
+        self.add = add
+        self.keep = keep
+        self.prefix = prefix
+        self.cv = cv
+        self.n_jobs = n_jobs
+
+    def __sklearn_clone__(self):
+        twin = super().__sklearn_clone__()
+        if self._is_prefit:
+            twin.estimator = self.estimator
+        return twin
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        model = tags_of(self.estimator)
+        tags.input_tags, tags.target_tags = model.input_tags, model.target_tags
+        tags.target_tags.required = not self._is_prefit
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    def fit(self, X, y=None, sample_weight=None, *, qid=None, groups=None):
+        """Fit the model to all rows, unless it is fitted already.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
+            Whatever the estimator takes.
+        y : array-like of shape (n_rows,), default=None
+            Labels. A pandas Series whose index has a level named "qid" brings the query ids along. Not looked
+            at with ``cv="prefit"``.
+        sample_weight : array-like of shape (n_rows,), default=None
+            Row weights, for the estimator.
+        qid, groups : array-like of shape (n_rows,), default=None
+            The query of each row, in any order; two names for the same thing.
+
+        Returns
+        -------
+        self : ModelFeatures
+
+        Raises
+        ------
+        ValueError
+            If the estimator has no probabilities and they are to be added; if it is fitted and ``cv`` does
+            not say so; if a feature of `X` has the name of one that is added.
+        NotFittedError
+            If it is not and ``cv`` says so.
+        """
+        self._validate_params()
+        with unchanged_on_failure(self):
+            X = indexed(X)
+            check_columns(self, X, reset=True)
+            self._fit(X, y, sample_weight, self._queries(X, y, qid, groups))
+        return self
+
+    def fit_transform(self, X, y=None, sample_weight=None, *, qid=None, groups=None):
+        """Fit the model, and add to each row what a model says that has not seen it.
+
+        Parameters
+        ----------
+        X, y, sample_weight, qid, groups
+            As for `fit`.
+
+        Returns
+        -------
+        X : {ndarray, sparse matrix, data frame} of shape (n_rows, n_features_out)
+            As of `transform`. With ``cv="prefit"`` the same as ``fit(X).transform(X)``.
+        """
+        self._validate_params()
+        with unchanged_on_failure(self):
+            if self._is_prefit:
+                return self.fit(X, y, sample_weight, qid=qid, groups=groups).transform(X)
+            X = indexed(X)
+            check_columns(self, X, reset=True)
+            queries = self._queries(X, y, qid, groups)
+            self._fit(X, y, sample_weight, queries)
+            folds = folds_of_rows(
+                self.cv, X, y, queries, tags_of(self.estimator).estimator_type == "classifier"
+            )
+            rows = X, y, sample_weight, queries
+            [added] = said_out_of_fold([(self.estimator, self._said_by)], *rows, folds, self.n_jobs)
+            return self._beside(X, added)
+
+    def transform(self, X):
+        """Add what the model says.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
+
+        Returns
+        -------
+        X : {ndarray, sparse matrix, data frame} of shape (n_rows, n_features_out)
+            Sparse rows stay sparse, a data frame gets more columns and keeps its index, float32 stays
+            float32. Without ``keep`` only the added features; a sparse matrix then becomes an array.
+        """
+        check_is_fitted(self)
+        X = indexed(X)
+        check_columns(self, X, reset=False)
+        return self._beside(X, self._said_by(self.estimator_, X))
+
+    def get_feature_names_out(self, input_features=None):
+        """The names of the features that come out.
+
+        Parameters
+        ----------
+        input_features : array-like of str or None, default=None
+            The names of those that go in; None are those of `fit`, or ``x0, x1, ...``.
+
+        Returns
+        -------
+        ndarray of str
+            Added ones are called ``<prefix>_score``, ``<prefix>_probability_<class>`` and
+            ``<prefix>_cumulative_<class>``.
+
+        Raises
+        ------
+        ValueError
+            If a feature that goes in has such a name.
+        """
+        check_is_fitted(self)
+        return self._names(self._wanted(), input_features)
+
+    def _names(self, wanted, input_features=None):
+        """The names that go in, and those of what is ``wanted``; all but "score" need the fitted model."""
+        names = list(_check_feature_names_in(self, input_features)) if self.keep else []
+        prefix = type(self.estimator).__name__.lower() if self.prefix is None else self.prefix
+        for what in wanted:
+            if what == "score":
+                added = [f"{prefix}_score"]
+            elif what == "probabilities":
+                added = [f"{prefix}_probability_{_spelt(label)}" for label in self.estimator_.classes_]
+            else:
+                added = [f"{prefix}_cumulative_{_spelt(label)}" for label in self.estimator_.classes_[:-1]]
+            if taken := set(names) & set(added):
+                raise ValueError(
+                    f"{sorted(taken)[0]!r} is already the name of a feature of X; expected new names: "
+                    "pass another prefix=."
+                )
+            names += added
+        return np.array(names, object)
+
+    @property
+    def _is_prefit(self):
+        return isinstance(self.cv, str) and self.cv == "prefit"
+
+    def _wanted(self):
+        wanted = (self.add,) if isinstance(self.add, str) else tuple(self.add)
+        if not wanted or len(set(wanted)) < len(wanted) or not set(wanted) <= set(ADDED):
+            raise ValueError(f"add={self.add!r}; expected one or more of {', '.join(ADDED)}, each once.")
+        return wanted
+
+    def _queries(self, X, y, qid, groups):
+        return find_query_of_rows(_num_samples(X), {"qid": qid, "groups": groups}, {"y": y, "X": X})
+
+    def _fit(self, X, y, sample_weight, queries):
+        wanted = self._wanted()
+        if set(wanted) != {"score"} and not hasattr(self.estimator, "predict_proba"):
+            raise ValueError(
+                f"add={self.add!r} needs class probabilities, and {type(self.estimator).__name__} has no "
+                'predict_proba; expected a classifier or an ordinal ranker: pass one, or add="score".'
+            )
+        name, fitted = type(self.estimator).__name__, is_fitted(self.estimator)
+        if self._is_prefit and not fitted:
+            raise NotFittedError(
+                f"cv='prefit' says that {name} is fitted, and it is not: fit it, or pass cv=5."
+            )
+        if fitted and not self._is_prefit:
+            raise ValueError(
+                f"{name} is fitted already, and cv={self.cv!r} would fit it anew; expected one or the other: "
+                "pass cv='prefit' to use it as it is, or clone(estimator) to have it fitted."
+            )
+        self._names(set(wanted) & {"score"})
+        self.estimator_ = (
+            self.estimator if fitted else fitted_clone(self.estimator, X, y, sample_weight, queries)
+        )
+        self._names(wanted)
+
+    def _said_by(self, model, X):
+        """float64[n_rows, n_added]"""
+        said = []
+        wanted = self._wanted()
+        if "score" in wanted:
+            score = scores_by(model, X, **asked_of_folds(self.estimator_))
+        if set(wanted) != {"score"}:
+            probabilities = probabilities_by(model, X, self.estimator_.classes_)
+        for what in wanted:
+            if what == "score":
+                said.append(score[:, None])
+            elif what == "probabilities":
+                said.append(probabilities)
+            else:
+                said.append(np.cumsum(probabilities, axis=1)[:, :-1])
+        return np.concatenate(said, axis=1)
+
+    def _beside(self, X, added):
+        """``added`` on the right of ``X``, in the kind of ``X``; alone without ``keep``."""
+        names = self.get_feature_names_out()
+        columns = dict(zip(names[-added.shape[1] :], added.T, strict=True))
+        kind = kind_of_rows(X)
+        if kind == "pandas":
+            frame = (X if self.keep else X.iloc[:, :0]).assign(**columns)
+            return frame.set_axis(names, axis=1)
+        if kind == "polars":
+            frame = type(X)(columns)
+            return X.hstack(frame) if self.keep else frame
+        if kind == "Arrow":
+            frame = X if self.keep else X.select([])
+            for name, values in columns.items():
+                frame = frame.append_column(name, [values])
+            return frame
+        dtype = np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64
+        added = added.astype(dtype)
+        if not self.keep:
+            return added
+        if kind == "sparse":
+            return sp.hstack([X, sp.csr_matrix(added)], format="csr")
+        return np.column_stack([np.asarray(X), added])
+
+
+def _spelt(label):
+    """A class as a name shows it: 2, not 2.0."""
+    return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)

@@ -1,0 +1,366 @@
+"""Ordinal classification by any models: a probability for each event "the grade is at most c"."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import field
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import sklearn
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clone, is_classifier
+from sklearn.ensemble import VotingRegressor
+from sklearn.ensemble._base import _set_random_states
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
+from sklearn.utils import ClassifierTags, check_random_state, indexable
+from sklearn.utils._indexing import _safe_indexing
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_parameter
+
+from ranktrees.estimators import LambdaMARTRanker
+from ranktrees.estimators.ensemble_ranker import EnsembleRanker, tags_of
+from ranktrees.measures import Measure
+from ranktrees.measures.worth import exp2_gains
+from ranktrees.meta.base import ScoredByMeasure
+from ranktrees.meta.blend_ranker import BlendRanker
+from ranktrees.ordinal import class_probabilities, least_squares_values
+from ranktrees.parameters import with_keywords, with_parameters
+from ranktrees.sampling import hold_out
+from ranktrees.validation import check_columns, check_fit, qid_of, unchanged_on_failure
+
+FORMULAS = {
+    "expected_relevance": lambda grades: grades,
+    "expected_square": lambda grades: grades**2,
+    "expected_gain": exp2_gains,
+}
+
+MOST_GRADES = 255
+
+# What predicts, but not how likely an event is.
+NO_PROBABILITIES = {
+    LambdaMARTRanker: "whose scores say in what order rows of a query come, not how likely an event is",
+    EnsembleRanker: "whose trees are there already and learn no event",
+    FrozenEstimator: "which stays as it is and learns no event",
+}
+
+
+@with_parameters
+class OrdinalRanker(ScoredByMeasure, MetaEstimatorMixin, RegressorMixin, BaseEstimator):
+    r"""Ordinal classification as a way to rank (McRank): how likely is each grade?
+
+    For each grade :math:`c` but the highest, a clone of the estimator learns the event :math:`y \le c`. What
+    the clones say is clipped to :math:`[0, 1]`, and where it falls as :math:`c` rises, it is replaced by the
+    nearest sequence that does not (`nearest_rising`). Differences are the probabilities of the grades, and
+    the score of a row is the expected value of its grade,
+
+    .. math:: P(y = c) = P(y \le c) - P(y \le c - 1), \qquad s = \sum_c P(y = c)\, v_c.
+
+    With :math:`v_c = c` it is the expected relevance.
+
+    Parameters
+    ----------
+    estimator : estimator
+        What learns an event, as 1 or 0: a classifier, whose ``predict_proba`` is asked, or a regressor, whose
+        prediction is taken for the probability. `HistGBRTClassifier`, `HistGBRTRegressor`,
+        `RandomForestRanker` and estimators of scikit-learn all do; one that is frozen learns nothing.
+    scoring : str, callable, mapping or array-like, default="expected_relevance"
+        The value :math:`v_c` of each grade:
+
+        - "expected_relevance": :math:`c`;
+        - "expected_square": :math:`c^2`;
+        - "expected_gain": :math:`2^c - 1`, which ranks as :math:`2^c` does;
+        - "least_squares": the values that bring the scores closest to the labels, see
+          `least_squares_values`;
+        - a function of a grade;
+        - a table: a mapping of grades to values, or a sequence that is read at the grade, a whole number.
+    measure : str, Measure or callable, default="ndcg@10"
+        What `score` returns.
+    validation_fraction : float or None, default=None
+        With ``scoring="least_squares"``: the share of the queries (of the rows where there are no queries)
+        on which the values are found, and from which the clones do not learn. None finds them on the
+        training rows, which suits models that do not fit those much closer than new ones.
+    random_state : int, RandomState or None, default=None
+        Draws what is held out, and a seed for each clone. None leaves the ``random_state`` of the estimator
+        as it is, the same in all clones.
+    n_jobs : int or None, default=None
+        Clones that are fitted at the same time, by joblib; None is 1. The model does not depend on it.
+
+    Attributes
+    ----------
+    classes_ : ndarray of float64, shape (n_grades,)
+        The grades seen in fit, rising.
+    values_ : ndarray of float64, shape (n_grades,)
+        What `scoring` made of them.
+    estimators_ : list of n_grades - 1 estimators
+        For each grade but the last, what learned the event that a label is at most that.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+
+    References
+    ----------
+    Li, Burges, Wu, *McRank: learning to rank using multiple classification and gradient boosting*, NIPS 2007.
+    Mohan, *An empirical analysis on pointwise machine learning techniques using regression trees for
+    web-search ranking*, 2010, chapter 3.
+
+    Examples
+    --------
+    >>> from ranktrees import HistGBRTClassifier, OrdinalRanker, make_ranking
+    >>> X, y, qid = make_ranking(60, random_state=0, return_X_y_qid=True)
+    >>> ranker = OrdinalRanker(HistGBRTClassifier(max_iter=50, random_state=0)).fit(X, y, qid=qid)
+    >>> ranker.classes_
+    array([0., 1., 2., 3., 4.])
+    >>> ranker.predict_proba(X).shape
+    (3000, 5)
+    >>> ranker.score(X, y, qid=qid) > 0.9
+    True
+    """
+
+    estimator: Any = field(kw_only=False)
+    scoring: Any = field(default="expected_relevance", kw_only=False)
+    measure: str | Measure = "ndcg@10"
+    validation_fraction: float | None = None
+    random_state: Any = None
+    n_jobs: int | None = None
+
+    _parameter_constraints = {  # noqa: RUF012
+        "estimator": [HasMethods(["fit", "predict"])],
+        "scoring": [StrOptions({*FORMULAS, "least_squares"}), callable, Mapping, "array-like"],
+        "measure": [str, Measure, callable],
+        "validation_fraction": [Interval(Real, 0, 1, closed="neither"), None],
+        "random_state": ["random_state"],
+        "n_jobs": [Integral, None],
+    }
+
+    __metadata_request__fit = {"qid": True, "groups": True}  # noqa: RUF012
+    __metadata_request__score = {"qid": True, "groups": True}  # noqa: RUF012
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags = tags_of(self.estimator).input_tags
+        tags.target_tags.positive_only = True
+        tags.classifier_tags = ClassifierTags()  # of `predict_proba`
+        return tags
+
+    def get_metadata_routing(self):
+        """Who asks for what: this ranker for query ids, and in `fit` the estimator for what it says.
+
+        Returns
+        -------
+        MetadataRouter
+        """
+        mapping = MethodMapping().add(caller="fit", callee="fit")
+        router = MetadataRouter(owner=self).add_self_request(self)
+        return router.add(estimator=self.estimator, method_mapping=mapping)
+
+    @with_keywords
+    def fit(self, X, y, sample_weight=None, *, qid=None, groups=None, group=None):
+        """Fit a clone to each event.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
+            Passed on to the clones as it is.
+        y : array-like of shape (n_rows,)
+            Grades: finite numbers, each different one a grade, 255 at most. A pandas Series whose index has a
+            level named "qid" brings the query ids along; the clones' labels have the same index.
+        sample_weight : array-like of shape (n_rows,), default=None
+            Row weights >= 0, passed on.
+        qid, groups : array-like of shape (n_rows,), default=None
+            The query of each row, in any order; two names for the same thing. Passed on where the estimator's
+            `fit` takes them; with metadata routing, where it asks for them.
+        group : array-like of shape (n_queries,), default=None
+            Query sizes in row order, as LightGBM takes them.
+
+        Returns
+        -------
+        self : OrdinalRanker
+            Fitted. A fit that fails leaves it as it was.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For every argument that cannot be meant, and where the estimator gives no probabilities or takes
+            no weights; the message names it.
+        """
+        self._validate_params()
+        self._require_probabilities()
+        with unchanged_on_failure(self):
+            data = check_fit(self, X, y, sample_weight, qid=qid, groups=groups, group=group, read_rows=False)
+            self._fit(X, y, data)
+        return self
+
+    def _require_probabilities(self):
+        name = type(self.estimator).__name__
+        for one in _that_predict(self.estimator):
+            for kind, fault in NO_PROBABILITIES.items():
+                if isinstance(one, kind):
+                    around = "" if one is self.estimator else f" around a {kind.__name__}"
+                    raise ValueError(
+                        f"estimator is a {name}{around}, {fault}; expected a classifier or a regressor that "
+                        "is fitted here: pass HistGBRTClassifier(), say."
+                    )
+        if is_classifier(self.estimator) and not hasattr(self.estimator, "predict_proba"):
+            raise ValueError(
+                f"estimator is a {name} without predict_proba; expected a classifier that gives "
+                f"probabilities: pass CalibratedClassifierCV({name}(...)), say."
+            )
+
+    def _fit(self, X, y, data):
+        random = None if self.random_state is None else check_random_state(self.random_state)
+        train, held_out = data, data
+        if self._finds_values and self.validation_fraction is not None:
+            seed = check_random_state(random).randint(np.iinfo(np.int32).max)
+            train, held_out = hold_out(data, self.validation_fraction, seed, "set validation_fraction=None")
+        self.classes_ = np.unique(train.labels)
+        if len(self.classes_) > MOST_GRADES:
+            raise ValueError(
+                f"y has {len(self.classes_)} different grades, each but the highest learned by a model; "
+                f"expected at most {MOST_GRADES}: join grades, or pass y to a regressor such as "
+                "HistGBRTRegressor()."
+            )
+        rows, metadata = _rows_of(X, train), self._metadata_for_fit(train)
+        jobs = []
+        for grade in self.classes_[:-1]:
+            model = clone(self.estimator)
+            if random is not None:
+                _set_random_states(model, random)
+            event = (train.labels <= grade).astype(np.int64 if is_classifier(model) else np.float64)
+            jobs.append(delayed(_fit_event)(model, rows, _with_index_of(y, event, train), metadata))
+        self.estimators_ = Parallel(n_jobs=self.n_jobs)(jobs)
+        self.values_ = self._values(X, held_out)
+
+    @property
+    def _finds_values(self):
+        return isinstance(self.scoring, str) and self.scoring == "least_squares"
+
+    def _metadata_for_fit(self, train):
+        """What is passed to the fit of the clones, beside rows and labels."""
+        given = {} if train.weights is None else {"sample_weight": train.weights}
+        if train.qid_given:
+            given |= {"qid": train.query_of_row, "groups": train.query_of_row}
+        if sklearn.get_config()["enable_metadata_routing"]:
+            passed = process_routing(self, "fit", **given).estimator.fit
+        else:
+            passed = {name: given[name] for name in given if has_fit_parameter(self.estimator, name)}
+        if "sample_weight" in given and "sample_weight" not in passed:
+            raise ValueError(
+                f"sample_weight is given, but the fit of {type(self.estimator).__name__} takes none; "
+                "expected an estimator that does: pass another one, or leave the weights out. A step of a "
+                "pipeline gets them by metadata routing."
+            )
+        return passed
+
+    def _values(self, X, data):
+        """float64[n_grades]: what `scoring` makes of the grades."""
+        grades = self.classes_
+        if self._finds_values:
+            return least_squares_values(
+                self.predict_proba(_rows_of(X, data)), data.labels, grades, data.weights
+            )
+        if isinstance(self.scoring, str):
+            return np.array(FORMULAS[self.scoring](grades))
+        value_of = self.scoring if callable(self.scoring) else _reader(self.scoring)
+        values = [value_of(grade) for grade in grades.tolist()]
+        if not all(isinstance(value, Real) and math.isfinite(value) for value in values):
+            raise ValueError(
+                f"scoring gave the values {values} for the grades {grades.tolist()}; expected finite numbers."
+            )
+        return np.array(values, np.float64)
+
+    @with_keywords
+    def predict_proba(self, X):
+        """How likely each grade is.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
+
+        Returns
+        -------
+        ndarray of float64, shape (n_rows, n_grades)
+            At least 0, a column for each of `classes_`; a row sums to 1.
+        """
+        check_is_fitted(self)
+        check_columns(self, X, reset=False)
+        cumulative = np.empty((_num_samples(X), len(self.estimators_)))
+        for column, model in enumerate(self.estimators_):
+            cumulative[:, column] = _probability(model, X)
+        return class_probabilities(cumulative)
+
+    @with_keywords
+    def predict(self, X):
+        """Score rows: the expected value of their grades.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
+
+        Returns
+        -------
+        ndarray of float64, shape (n_rows,)
+            Higher ranks first.
+        """
+        probabilities = self.predict_proba(X)
+        scores = np.zeros(len(probabilities))
+        for probability, value in zip(probabilities.T, self.values_, strict=True):
+            scores += probability * value  # a dot product's rounding may depend on where a row stands
+        return scores
+
+
+def _rows_of(X, data):
+    """The rows of `data`, in internal order, as the user's kind of matrix."""
+    return X if data.order is None else _safe_indexing(indexable(X)[0], data.order)
+
+
+def _that_predict(model):
+    """The estimators, inside one another, whose predictions are taken for probabilities, and frozen ones."""
+    frozen = isinstance(model, FrozenEstimator)
+    if not hasattr(model, "predict") or (is_classifier(model) and not frozen):  # which has predict_proba
+        return
+    yield model
+    if isinstance(model, Pipeline):
+        inside = [model.steps[-1][1]]
+    elif isinstance(model, VotingRegressor | BlendRanker):
+        inside = [one for _, one in model.estimators]
+    else:  # searches, samples, subsets of features, transformed labels
+        inside = [getattr(model, name) for name in ("estimator", "regressor") if hasattr(model, name)]
+    for one in inside:
+        yield from _that_predict(one)
+
+
+def _with_index_of(y, event, data):
+    """The labels of an event; with the index of `y` if it tells the queries, for what needs them inside."""
+    if qid_of(y) is None:
+        return event
+    import pandas as pd
+
+    return pd.Series(event, index=y.index if data.order is None else y.index[data.order])
+
+
+def _fit_event(model, rows, event, metadata):
+    return model.fit(rows, event, **metadata)
+
+
+def _probability(model, X):
+    """How likely the event is in each row, as far as the model can tell."""
+    if is_classifier(model):
+        return model.predict_proba(X)[:, np.flatnonzero(model.classes_ == 1)[0]]
+    return model.predict(X)
+
+
+def _reader(table):
+    """A function that reads a table at a grade."""
+    entries = table if isinstance(table, Mapping) else dict(enumerate(table))
+
+    def value_of(grade):
+        if grade not in entries:
+            raise ValueError(
+                f"scoring is a table without the grade {grade:g}; expected a value for each grade of y: a "
+                "mapping of grades to values, or a sequence that is read at whole grades from 0 on."
+            )
+        return entries[grade]
+
+    return value_of

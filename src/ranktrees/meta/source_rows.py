@@ -1,0 +1,444 @@
+"""Rows of another set that are like ours, to learn from beside ours.
+
+Chapter 5 of Mohan, *An empirical analysis on pointwise machine learning techniques using regression trees for
+web-search ranking*, 2010: a small *target* set is to be ranked, and there is a larger *source* set of another
+kind (another market, another time, another way of labelling).
+"""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+
+import numpy as np
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, StrOptions, validate_params
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import (
+    _num_samples,
+    check_consistent_length,
+    check_is_fitted,
+)
+
+from ranktrees.asking import scores_by
+from ranktrees.estimators import HistGBRTRegressor
+from ranktrees.estimators.ensemble_ranker import tags_of
+from ranktrees.meta.stacking import indexed, require_same_columns, stacked
+from ranktrees.model_selection import fitted_clone, folds_of_rows
+from ranktrees.validation import (
+    check_columns,
+    find_query_of_rows,
+    hand_queries,
+    unchanged_on_failure,
+)
+
+SELECTION = {
+    "source_size": [Interval(RealNotInt, 0, 1, closed="right"), Interval(Integral, 1, None, closed="left")],
+    "unit": [StrOptions({"row", "query"})],
+    "classifier": [HasMethods(["fit", "predict"]), None],
+    "cv": ["cv_object"],
+    "random_state": ["random_state"],
+    "n_jobs": [Integral, None],
+}
+
+
+@validate_params(
+    {
+        "X_source": ["array-like", "sparse matrix"],
+        "X_target": ["array-like", "sparse matrix"],
+        "qid_source": ["array-like", None],
+        **SELECTION,
+    },
+    prefer_skip_nested_validation=True,
+)
+def select_source_rows(
+    X_source,
+    X_target,
+    *,
+    qid_source=None,
+    source_size=0.5,
+    unit="row",
+    classifier=None,
+    cv=5,
+    random_state=None,
+    n_jobs=None,
+):
+    """The rows of a source set that are most like those of a target set.
+
+    A classifier learns to tell target rows from source rows. Those source rows are chosen that it holds for
+    target rows with the highest probability, or those queries whose rows it does on average. The classifier
+    that judges a source row has not seen it: it is fitted to the other folds of the source set, and to all
+    target rows. Folds keep queries whole.
+
+    Parameters
+    ----------
+    X_source : {array-like, sparse matrix, data frame} of shape (n_source_rows, n_features)
+        The rows to choose from.
+    X_target : {array-like, sparse matrix, data frame} of shape (n_target_rows, n_features)
+        The rows they should be like, of the same kind, with the same columns.
+    qid_source : array-like of shape (n_source_rows,), default=None
+        The query of each source row. An index level of `X_source` named "qid" will do, too.
+    source_size : float in (0, 1] or int, default=0.5
+        The share or the number of source rows (or queries) to choose.
+    unit : {"row", "query"}, default="row"
+        What is chosen: single rows, or whole queries. With rows, a query may lose those it would be compared
+        with.
+    classifier : estimator, default=None
+        It is fitted to labels 0 (source) and 1 (target), and its ``predict_proba`` is the probability; its
+        ``predict``, if it has no ``predict_proba``. None is `HistGBRTRegressor` with ``loss="logistic"``
+        and 100 trees of 8 leaves, whose two classes weigh the same however many rows they have, and which
+        takes missing values and categories.
+    cv : int, splitter or iterable, default=5
+        The folds of the source set, as for `ModelFeatures`.
+    random_state : int, RandomState or None, default=None
+        Of the classifier that is taken by default.
+    n_jobs : int or None, default=None
+        Classifiers fitted at the same time, through joblib.
+
+    Returns
+    -------
+    rows : ndarray of int, shape (n_chosen,)
+        The numbers of the chosen rows of `X_source`, rising. Of equals the first is chosen.
+    probabilities : ndarray of float64, shape (n_source_rows,)
+        How probably each source row is a target row, as far as the classifier can tell. With classes that
+        weigh the same, 1/2 says that it cannot.
+
+    Raises
+    ------
+    ValueError
+        If the two sets differ in kind or columns (category columns may differ in their levels, not in the
+        kind of them), if there are fewer rows (or queries) than asked for, or if queries are to be chosen and
+        there are no query ids.
+
+    See Also
+    --------
+    WithSourceRows : Adds them in `fit`.
+
+    References
+    ----------
+    Mohan, *An empirical analysis on pointwise machine learning techniques using regression trees for
+    web-search ranking*, 2010, chapter 5. Bickel, Brückner, Scheffer, *Discriminative learning for differing
+    training and test distributions*, ICML 2007.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ranktrees import select_source_rows
+    >>> rng = np.random.default_rng(0)
+    >>> X_target = rng.normal(size=(200, 3))
+    >>> near, far = rng.normal(size=(200, 3)), rng.normal(3, 1, size=(200, 3))
+    >>> rows, probabilities = select_source_rows(np.concatenate([near, far]), X_target, random_state=0)
+    >>> float((rows < 200).mean()) > 0.95
+    True
+    """
+    X_source, X_target = indexed(X_source), indexed(X_target)
+    require_same_columns(X_source, X_target, "X_target")
+    n_rows = _num_samples(X_source)
+    queries = find_query_of_rows(n_rows, {"qid_source": qid_source}, {"X_source": X_source})
+    if unit == "query" and queries is None:
+        raise ValueError(
+            "unit='query' needs qid_source=: whole queries are to be chosen. Pass one id per row of "
+            "X_source, or a pandas X_source whose index has a level named 'qid'."
+        )
+    if classifier is None:
+        seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+        classifier = HistGBRTRegressor(
+            "logistic", balanced=True, max_iter=100, max_leaf_nodes=8, random_state=seed
+        )
+    folds = folds_of_rows(cv, X_source, None, queries, False)
+    found = Parallel(n_jobs=n_jobs)(
+        delayed(_target_probabilities)(classifier, X_source, X_target, train, test) for train, test in folds
+    )
+    probabilities = np.empty(n_rows)
+    for (_, test), values in zip(folds, found, strict=True):
+        probabilities[test] = values
+    unit_of_row = queries if unit == "query" else np.arange(n_rows)
+    likeness = np.bincount(unit_of_row, probabilities) / np.bincount(unit_of_row)
+    chosen = np.argsort(-likeness, kind="stable")[: _n_chosen(source_size, len(likeness), unit)]
+    return np.flatnonzero(np.isin(unit_of_row, chosen)), probabilities
+
+
+class WithSourceRows(MetaEstimatorMixin, BaseEstimator):
+    """An estimator that learns from its own rows and from those rows of another set that are like them.
+
+    `fit` chooses rows of the source set by `select_source_rows` and fits ``estimator`` to the rows it is
+    given and these. Queries of the two sets are never joined, even if they have the same ids.
+
+    A step of a scikit-learn `Pipeline` cannot change the number of rows, nor their labels and query ids. So
+    this is no step but a frame around an estimator: a pipeline goes *inside*, and then sees the rows of both
+    sets as they are given, and its steps transform both. In front of it, in a pipeline, must not be anything
+    that changes columns, since source rows do not pass there. What is outside, such as cross-validation, cuts
+    target rows only: scores are of target queries, and source rows are never scored.
+
+    Parameters
+    ----------
+    estimator : estimator
+        What is fitted: a ranker, any other estimator, or a pipeline.
+    X_source : {array-like, sparse matrix, data frame} of shape (n_source_rows, n_features), default=None
+        The rows to choose from, of the same kind and with the same columns as ``X`` of `fit`. None adds no
+        rows, to compare with.
+    y_source : array-like of shape (n_source_rows,), default=None
+        Their labels, on the same scale. A pandas Series whose index has a level named "qid" brings their
+        query ids along.
+    qid_source : array-like of shape (n_source_rows,), default=None
+        The query of each of them.
+    source_size, unit, classifier, cv, random_state, n_jobs
+        How rows are chosen, see `select_source_rows`.
+    source_weight : float or "probability", default=1.0
+        The weight of an added row, beside those of ``X``, which weigh 1 or their ``sample_weight``.
+        "probability" is how probably it is a target row.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        Fitted.
+    source_rows_ : ndarray of int
+        The numbers of the rows of ``X_source`` that were added, rising.
+    source_probabilities_ : ndarray of float64, shape (n_source_rows,)
+        How probably each source row is a target row.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+
+    See Also
+    --------
+    select_source_rows : Only chooses them.
+    ModelFeatures : Adds features, not rows.
+
+    References
+    ----------
+    Mohan, *An empirical analysis on pointwise machine learning techniques using regression trees for
+    web-search ranking*, 2010, chapter 5.
+
+    Examples
+    --------
+    >>> from ranktrees import LambdaMARTRanker, WithSourceRows, make_ranking
+    >>> X, y, qid = make_ranking(70, "web", n_features=20, random_state=0, return_X_y_qid=True)
+    >>> source, target = qid >= 10, qid < 10
+    >>> ranker = WithSourceRows(
+    ...     LambdaMARTRanker(max_iter=20, random_state=0),
+    ...     X[source],
+    ...     y[source],
+    ...     qid_source=qid[source],
+    ...     source_size=20,
+    ...     unit="query",
+    ...     random_state=0,
+    ... )
+    >>> ranker = ranker.fit(X[target], y[target], qid=qid[target])
+    >>> len(set(qid[source][ranker.source_rows_]))
+    20
+    >>> ranker.predict(X[target]).shape == y[target].shape
+    True
+    """
+
+    __metadata_request__fit = {"qid": True, "groups": True}  # noqa: RUF012
+    __metadata_request__score = {"qid": True, "groups": True}  # noqa: RUF012
+    _parameter_constraints = {  # noqa: RUF012
+        "estimator": [HasMethods(["fit", "predict"])],
+        "X_source": ["array-like", "sparse matrix", None],
+        "y_source": ["array-like", None],
+        "qid_source": ["array-like", None],
+        **SELECTION,
+        "source_weight": [Interval(Real, 0, None, closed="neither"), StrOptions({"probability"})],
+    }
+
+    def __init__(
+        self,
+        estimator,
+        X_source=None,
+        y_source=None,
+        *,
+        qid_source=None,
+        source_size=0.5,
+        unit="row",
+        source_weight=1.0,
+        classifier=None,
+        cv=5,
+        random_state=None,
+        n_jobs=None,
+    ):
+        self.estimator = estimator
+        self.X_source = X_source
+        self.y_source = y_source
+        self.qid_source = qid_source
+        self.source_size = source_size
+        self.unit = unit
+        self.source_weight = source_weight
+        self.classifier = classifier
+        self.cv = cv
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def __sklearn_tags__(self):
+        tags, model = super().__sklearn_tags__(), tags_of(self.estimator)
+        for name in ("estimator_type", "input_tags", "target_tags", "classifier_tags", "regressor_tags"):
+            setattr(tags, name, getattr(model, name))
+        return tags
+
+    def fit(self, X, y, sample_weight=None, *, qid=None, groups=None, **params):
+        """Choose rows of the source set, and fit the estimator to all.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
+            The target rows.
+        y : array-like of shape (n_rows,)
+            Labels. A pandas Series whose index has a level named "qid" brings the query ids along.
+        sample_weight : array-like of shape (n_rows,), default=None
+            Row weights.
+        qid, groups : array-like of shape (n_rows,), default=None
+            The query of each row, in any order; two names for the same thing. They say nothing about source
+            rows.
+        **params : dict
+            For the estimator's ``fit``, as they are.
+
+        Returns
+        -------
+        self : WithSourceRows
+
+        Raises
+        ------
+        ValueError
+            If one of the two sets has query ids and the other has none, or if they differ in kind or columns;
+            or if the estimator is frozen.
+        """
+        self._validate_params()
+        if isinstance(self.estimator, FrozenEstimator):
+            raise ValueError(
+                f"estimator={self.estimator!r} is frozen and learns of no rows, target or source; "
+                "expected one that is fitted to both: pass what it holds."
+            )
+        with unchanged_on_failure(self):
+            X = indexed(X)
+            check_columns(self, X, reset=True)
+            queries = find_query_of_rows(_num_samples(X), {"qid": qid, "groups": groups}, {"y": y, "X": X})
+            if self.X_source is None:
+                self.source_rows_, self.source_probabilities_ = np.empty(0, np.intp), np.empty(0)
+            else:
+                X, y, sample_weight, queries = self._with_source(X, y, sample_weight, queries)
+            self.estimator_ = fitted_clone(self.estimator, X, y, sample_weight, queries, **params)
+        return self
+
+    def _with_source(self, X, y, sample_weight, queries):
+        """The rows, labels, weights and query numbers of the target set and of the chosen source rows."""
+        X_source, y_source = indexed(self.X_source), self.y_source
+        if y_source is None:
+            raise ValueError("y_source is None but X_source is given; expected one label per source row.")
+        check_consistent_length(X, y, sample_weight)
+        check_consistent_length(X_source, y_source)
+        require_same_columns(X_source, X, "X")
+        queries_source = find_query_of_rows(
+            _num_samples(X_source),
+            {"qid_source": self.qid_source},
+            {"y_source": y_source, "X_source": X_source},
+        )
+        if (queries is None) != (queries_source is None):
+            lacking, other = ("X", "source") if queries is None else ("X_source", "target")
+            raise ValueError(
+                f"The rows of {lacking} have no query ids but those of the {other} set do; expected ids for "
+                "both or for none: pass qid= and qid_source=."
+            )
+        rows, probabilities = select_source_rows(
+            X_source,
+            X,
+            qid_source=queries_source,
+            **{name: getattr(self, name) for name in SELECTION},
+        )
+        self.source_rows_, self.source_probabilities_ = rows, probabilities
+        n_rows = _num_samples(X)
+        if sample_weight is not None or self.source_weight != 1.0:
+            weight = np.ones(n_rows) if sample_weight is None else np.asarray(sample_weight)
+            added = probabilities if self.source_weight == "probability" else self.source_weight
+            added = np.broadcast_to(added, probabilities.shape)[rows]
+            sample_weight = np.concatenate([weight, added])
+        if queries is not None:
+            queries = np.concatenate([queries, queries.max() + 1 + queries_source[rows]])
+        y = np.concatenate([np.asarray(y), np.asarray(y_source)[rows]])
+        return stacked(X, _safe_indexing(X_source, rows)), y, sample_weight, queries
+
+    def predict(self, X, **params):
+        """What the fitted estimator predicts.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
+        **params : dict
+            For the estimator's ``predict``.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+        """
+        return self._checked(X).predict(X, **params)
+
+    @available_if(lambda self: hasattr(getattr(self, "estimator_", self.estimator), "predict_proba"))
+    def predict_proba(self, X, **params):
+        """The class probabilities of the fitted estimator, if it has any.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
+        **params : dict
+            For the estimator's ``predict_proba``.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+        """
+        return self._checked(X).predict_proba(X, **params)
+
+    def score(self, X, y, sample_weight=None, *, qid=None, groups=None):
+        """The score of the fitted estimator on these rows; the source set has no part in it.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
+        y : array-like of shape (n_rows,)
+            Labels.
+        sample_weight : array-like of shape (n_rows,), default=None
+        qid, groups : array-like of shape (n_rows,), default=None
+            The query of each row.
+
+        Returns
+        -------
+        score : float
+        """
+        model = self._checked(X)
+        queries = find_query_of_rows(_num_samples(X), {"qid": qid, "groups": groups}, {"y": y, "X": X})
+        y, ids = hand_queries(model, "score", y, queries)
+        weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+        return model.score(X, y, **weights, **ids)
+
+    @property
+    def classes_(self):
+        """The classes of the fitted estimator, if it has any."""
+        return self.estimator_.classes_
+
+    def _checked(self, X):
+        check_is_fitted(self)
+        check_columns(self, X, reset=False)
+        return self.estimator_
+
+
+def _target_probabilities(classifier, X_source, X_target, train, test):
+    X = stacked(_safe_indexing(X_source, train), X_target)
+    is_target = np.repeat([0, 1], [len(train), _num_samples(X_target)])
+    model, rows = clone(classifier).fit(X, is_target), _safe_indexing(X_source, test)
+    has_probabilities = hasattr(model, "predict_proba")
+    found = model.predict_proba(rows)[:, 1] if has_probabilities else scores_by(model, rows, "predict")
+    if not ((found >= 0) & (found <= 1)).all():
+        raise ValueError(
+            f"classifier={classifier!r} gave {found.min():g} to {found.max():g}; expected probabilities: "
+            "take a classifier with predict_proba."
+        )
+    return found
+
+
+def _n_chosen(size, n, unit):
+    if isinstance(size, Integral) and size > n:
+        raise ValueError(
+            f"source_size={size} is more than there are; expected at most {n}, with unit={unit!r}, or a "
+            "share."
+        )
+    return int(size) if isinstance(size, Integral) else max(1, round(size * n))
