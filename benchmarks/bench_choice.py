@@ -2,7 +2,7 @@
 
     python benchmarks/bench_choice.py [--sets mq2008 ohsumed] [--seeds 3] [--jobs 2] [--keep FOLDER] [--test]
 
-Each library has seven settings, and 28 candidates: a setting alone, or the mean of two, whose scores are
+Each library has eight settings, and 36 candidates: a setting alone, or the mean of two, whose scores are
 divided by their standard deviation within validation queries. Boosters may grow 1000 trees and stop early, as
 in `bench_accuracy`.
 
@@ -42,18 +42,24 @@ SETTINGS = {
     "ranktrees": {
         "lambdamart": ours(LambdaMARTRanker),
         "lambdamart, noise": ours(LambdaMARTRanker, noise=1.0),
-        "lambdaloss, noise": ours(LambdaMARTRanker, **NOISY),
+        "lambdamart, noise, 8 leaves": ours(LambdaMARTRanker, noise=1.0, max_leaf_nodes=8),
         "lambdaloss, noise, 15 leaves, rate .03": ours(
             LambdaMARTRanker, max_leaf_nodes=15, learning_rate=0.03, **NOISY
         ),
-        "xendcg": ours(LambdaMARTRanker, loss="xendcg"),
-        "query_rmse": ours(LambdaMARTRanker, loss="query_rmse"),
+        "xendcg, 15 leaves, rate .03": ours(
+            LambdaMARTRanker, loss="xendcg", max_leaf_nodes=15, learning_rate=0.03
+        ),
+        "query_rmse, 8 leaves": ours(LambdaMARTRanker, loss="query_rmse", max_leaf_nodes=8),
         "squared error": ours(HistGBRTRegressor),
+        "squared error, 8 leaves": ours(
+            HistGBRTRegressor, max_leaf_nodes=8, max_features=0.3, gradient_sampling=1.0
+        ),
     },
     "CatBoost": {
         "YetiRank": catboost(),
         "QueryRMSE": catboost("QueryRMSE"),
         "QueryRMSE, depth 5, rate .05": catboost("QueryRMSE", depth=5, learning_rate=0.05),
+        "QueryRMSE, .3 of features": catboost("QueryRMSE", rsm=0.3),
         "RMSE": catboost("RMSE"),
         "YetiRank, depth 5, rate .05": catboost(depth=5, learning_rate=0.05),
         "YetiRank, depth 4, rate .1": catboost(depth=4, learning_rate=0.1),
