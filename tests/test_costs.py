@@ -202,7 +202,7 @@ def test_the_gain_that_is_kept_is_what_the_loss_falls():
 
 
 def test_prices_are_those_of_the_moment():
-    """The tree is the one that looks at all its leaves anew before each split; see also test_growing."""
+    """The tree is the one that looks at all its leaves anew before each split; see also test_grower."""
     costs = FeatureCosts(np.array([4.0, 4.0, 1.0]), np.array([0, 0, 2]))
     prices = Prices(costs, 0.5, np.array([False, False, False]))
     prices.plant(10.0)

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ranks import together
 from scipy import sparse
-from test_growing import data_of
+from test_grower import data_of
 
 from ranktrees import HistGBRTClassifier, HistGBRTRegressor, LambdaMARTRanker, make_ranking
 from ranktrees.binning import BinMapper

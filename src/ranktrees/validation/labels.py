@@ -168,12 +168,11 @@ def _numbers(values, name: str, kind: str) -> np.ndarray:
     if array.dtype.kind in "USTVO" and array.size and not all(map(is_number, array.flat)):
         wrong = next(value for value in array.flat if not is_number(value))
         raise ValueError(
-            f"{name} holds {as_seen(wrong)}, which could not be converted to float; expected one number per "
-            f"row as {kind}: "
+            f"{name} holds {as_seen(wrong)}, which is no number; expected one for each row as {kind}: "
             + (
                 "query ids are passed by name, as qid=."
                 if kind == "weight"
-                else "map words to numbers first."
+                else "map words to numbers first, and convert digits by .astype(float)."
             )
         )
     return as_float(array, lambda _: name).astype(np.float64, copy=False)
