@@ -7,6 +7,8 @@
 """
 import numpy as np
 
+from ranktrees._core.threads import room_for_each
+
 from cython.parallel cimport parallel, prange, threadid
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
@@ -28,6 +30,12 @@ cdef extern from "joint.h" nogil:
         const int64_t* first_digit, const uint32_t* rows, const int64_t* sums, int64_t n, int bits, int same,
         int64_t first, int64_t last, uint64_t* scratch, int64_t* tables, int64_t* line,
     ) noexcept nogil
+
+cdef extern from "threads.h" nogil:
+    void wait_for_all() noexcept
+
+cdef enum:
+    MARGINS = 64  # rows: clearing a byte's table, and adding up its margins, take as long
 
 
 cdef class Builder:
@@ -65,7 +73,7 @@ cdef class Builder:
         self.bytes, self.digits, self.first_digit = bytes, digits, first_digit
         self.n_blocks = -(-bytes.shape[1] // BLOCK)
         self.order, self.sums, self.n_cells = order, sums, n_cells
-        self.scratch = np.empty((n_threads, self.n_blocks * STEP + 2 * CHUNK), np.uint64)
+        self.scratch = room_for_each(n_threads, self.n_blocks * STEP + 2 * CHUNK, np.uint64)
         self.lanes = 0
 
     def look_at(self, leaves, lines, int lanes):
@@ -74,8 +82,8 @@ cdef class Builder:
         if lanes != self.lanes:
             self.lanes = lanes
             n_threads = self.scratch.shape[0]
-            self.tables = np.empty((n_threads, self.n_blocks * BLOCK * TABLE * lanes), np.int64)
-            self.own_lines = np.zeros((n_threads if n_threads > 1 else 0, self.n_cells * lanes), np.int64)
+            self.tables = room_for_each(n_threads, self.n_blocks * BLOCK * TABLE * lanes, np.int64)
+            self.own_lines = room_for_each(n_threads if n_threads > 1 else 0, self.n_cells * lanes, np.int64)
 
     def begin(self):
         """A new tree: all lines are free. The last one is only ever lent."""
@@ -106,12 +114,13 @@ cdef class Builder:
         with_line, without : ndarrays of int32
             The children that may split.
         """
-        cdef int64_t n_values = 0, i
+        cdef int64_t n_values = 0, n_rows, i
         cdef const int32_t[::1] built, siblings
         built, siblings = self.hand_over(parents, children, few_rows)
         if built.shape[0]:
             for i in range(built.shape[0]):
-                n_values += (self.leaves[built[i]].stop - self.leaves[built[i]].start) * self.bytes.shape[1]
+                n_rows = self.leaves[built[i]].stop - self.leaves[built[i]].start
+                n_values += (n_rows + MARGINS) * self.bytes.shape[1]
             self.build(built, bits, same, worth_threads(n_threads, n_values, values_per_thread))
             n_values = built.shape[0] * self.lines.shape[1]
             self.subtract(built, siblings, worth_threads(n_threads, n_values, values_per_thread))
@@ -263,6 +272,7 @@ cdef class Builder:
                     same, 0, self.n_blocks, <int>t,
                     &self.lines[leaf.histogram, 0] if t == 0 else &self.own_lines[t, 0],
                 )
+            wait_for_all()
             for t in prange(n_threads, schedule="static"):
                 first = width * t // n_threads
                 for k in range(1, n_threads):

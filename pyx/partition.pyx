@@ -5,6 +5,8 @@
 """
 import numpy as np
 
+from ranktrees._core.threads import room_for_each
+
 from cython.parallel cimport parallel, prange, threadid
 from libc.math cimport INFINITY, fabs
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t
@@ -29,6 +31,9 @@ cdef extern from "parting.h" nogil:
         const uint32_t* scratch, int64_t n, int64_t n_left, uint32_t* left, uint32_t* right
     ) noexcept
     void take_sums(const int64_t* scratch, int64_t n, int64_t n_left, int64_t* left, int64_t* right) noexcept
+
+cdef extern from "threads.h" nogil:
+    void wait_for_all() noexcept
 
 cdef enum:
     ROW = 2  # what parting one row costs, in steps of about a nanosecond
@@ -452,6 +457,7 @@ cdef class Parter:
                 leaf = &self.leaves[ids[i]]
                 if leaf.left < 0 and self.is_large_enough(leaf, counts[i, 0]):
                     self.take_stretch(leaf, task // n_ids, n_stretches, self.stretches_of(i))
+            wait_for_all()
             for i in prange(n_ids, schedule="static"):
                 leaf = &self.leaves[ids[i]]
                 if leaf.left < 0 and self.is_large_enough(leaf, counts[i, 0]):
@@ -644,14 +650,14 @@ def follow(
     cdef bint is_long = codes.itemsize > 1
     cdef int64_t n_nodes = leaves.shape[0], n_rows = rows.shape[0], task
     cdef int64_t n_tasks = (n_rows + FOLLOWED - 1) // FOLLOWED
-    cdef int64_t[:, :, ::1] ranges = np.empty((n_threads, n_nodes, 2), np.int64)
-    cdef uint32_t[:, ::1] scratch = np.empty((n_threads, FOLLOWED), np.uint32)
+    cdef int64_t[:, ::1] ranges = room_for_each(n_threads, 2 * n_nodes, np.int64)
+    cdef uint32_t[:, ::1] scratch = room_for_each(n_threads, FOLLOWED, np.uint32)
     for task in prange(
         n_tasks, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"
     ):
         follow_some(
             leaves, values, columns, is_long, offsets, &rows[task * FOLLOWED],
-            min(FOLLOWED, n_rows - task * FOLLOWED), &scratch[threadid(), 0], &ranges[threadid(), 0, 0],
+            min(FOLLOWED, n_rows - task * FOLLOWED), &scratch[threadid(), 0], &ranges[threadid(), 0],
             scores,
         )
 

@@ -15,9 +15,10 @@ cimport cython
 import numpy as np
 
 from ranktrees._core.dtypes import BIN, SPLIT
+from ranktrees._core.threads import room_for_each
 
 from cython.parallel cimport parallel, prange, threadid
-from libc.math cimport INFINITY, fabs
+from libc.math cimport INFINITY, fabs, nextafter
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
@@ -126,6 +127,9 @@ cdef extern from "cells.h" nogil:
         const int64_t* cells, int32_t n, int bits, const Sums* total, const Rules* rule, double score
     ) noexcept
 
+cdef extern from "threads.h" nogil:
+    void wait_for_all() noexcept
+
 cdef enum:
     GROUP = 128  # features whose bins are scanned together, at most
     COLUMNS = 8  # of them, those that are filled together: 32 KiB of cells
@@ -133,8 +137,6 @@ cdef enum:
     AHEAD = 16  # rows to fetch ahead
     ROW = 4  # what refining with one row costs, in steps of about a nanosecond
     FEATURE = 32  # and scanning one feature of a coarse line
-    COUNTED = 16384  # rows of a leaf that is searched again that are worth a thread
-    PATIENCE = 4  # loose searches of a leaf that may go wrong
 
 # The share of the best feature's gain between cells that others need to be looked at in all bins.
 cdef double WORTH_A_LOOK = 0.8
@@ -225,8 +227,10 @@ cdef class Finder:
     cdef int64_t[:, ::1] columns_scratch
     cdef int64_t[:, :, :, ::1] shortlists
     cdef double[:, ::1] scores
-    cdef int32_t[:, ::1] drawn, others
+    cdef int32_t[:, ::1] drawn
+    cdef Split[:, ::1] promised
     cdef uint64_t[:, ::1] marks
+    cdef int64_t n_words, mark_words
     cdef Split[::1] found
     cdef object found_records  # the array below: to make one of a view of records takes long
     cdef const int32_t[:, ::1] all_features
@@ -256,15 +260,18 @@ cdef class Finder:
         n_features = codes.shape[1]
         n_cells = min(n_features, GROUP) * CELLS
         n_words = (np.diff(offsets).max(initial=0) + 4095) // 4096
-        self.touched = np.zeros((n_threads, 65 * n_words), np.uint64)
+        self.n_words = n_words
+        self.touched = room_for_each(n_threads, 65 * n_words, np.uint64)
         if self.is_long:
             n_cells = 4096 * n_words
-        self.cells = np.zeros((n_threads, n_cells), BIN)
-        self.columns_scratch = np.empty((n_threads, SHORTLIST * COPIES * CELLS), np.int64)
+        self.cells = room_for_each(n_threads, n_cells, BIN)
+        self.columns_scratch = room_for_each(n_threads, SHORTLIST * COPIES * CELLS, np.int64)
         self.shortlists = np.empty((0, 0, SHORTLIST, CELLS), np.int64)
         self.scores = np.empty((2, n_features))
-        self.drawn, self.others = np.empty((2, n_threads, n_features), np.int32)
-        self.marks = np.zeros((n_threads, n_features // 64 + 1), np.uint64)
+        self.drawn = room_for_each(n_threads, n_features, np.int32)
+        self.promised = room_for_each(n_threads, n_features, SPLIT)
+        self.mark_words = n_features // 64 + 1
+        self.marks = room_for_each(n_threads, self.mark_words, np.uint64)
         self.found = self.found_records = np.empty(64, SPLIT)
         self.all_features = np.arange(n_features, dtype=np.int32)[None, :]
 
@@ -382,26 +389,27 @@ cdef class Finder:
             i = task % n_ids
             share = task // n_ids
             first = width * share // n_shares
-            self.scan_line(
+            found[i * n_shares + share] = self.best_of_line(
                 &self.leaves[ids[i]], features_of(features, i, first),
-                width * (share + 1) // n_shares - first, found + i * n_shares + share,
+                width * (share + 1) // n_shares - first,
             )
         return n_shares
 
-    cdef void scan_line(
-        self, const Leaf* leaf, const int32_t* features, int64_t width, Split* best
+    cdef Split best_of_line(
+        self, const Leaf* leaf, const int32_t* features, int64_t width
     ) noexcept nogil:
         cdef const int64_t* line = &self.lines[leaf.histogram, 0]
         cdef int64_t f, k
-        best[0] = self.undivided(leaf)
+        cdef Split best = self.undivided(leaf)
         for k in range(width):
             f = features[k]
             if f < 0 or 0 <= leaf.only != f:
                 continue
             if self.lanes == 2:
-                self.scan(<const Bin*>(line + 2 * self.offsets[f]), f, leaf, NULL, not self.apart, best)
+                self.scan(<const Bin*>(line + 2 * self.offsets[f]), f, leaf, NULL, not self.apart, &best)
             else:
-                self.scan_sums(leaf, f, line + self.offsets[f], not self.apart, best)
+                self.scan_sums(leaf, f, line + self.offsets[f], not self.apart, &best)
+        return best
 
     # ------------------------------------------------------------------------------------------- coarse lines
 
@@ -422,23 +430,22 @@ cdef class Finder:
         n_shares = min(shares_of_each(n_ids, n_threads), width)
         if n_ids > self.scores.shape[0]:
             self.scores = np.empty((n_ids, self.scores.shape[1]))
-        for task in prange(
-            n_ids * n_shares, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1,
-            schedule="static"
-        ):
-            i = task // n_shares
-            leaf = &self.leaves[ids[i]]
-            first = width * (task % n_shares) // n_shares
-            last = width * (task % n_shares + 1) // n_shares
-            total = sums_of(leaf.total)
-            least = hessian_of_rows(&total, 1.0 if self.same else 0.5, &self.rules)
-            score_cells(
-                &self.lines[leaf.histogram, 0], features_of(features, i, first), last - first,
-                &self.places[0], self.signs, self.bits, <double>leaf.total.gradient, leaf.total.hessian,
-                least, &self.rules, &self.scores[i, first],
-            )
-        for i in range(n_ids):
-            self.choose(&self.leaves[ids[i]], features_of(features, i), width, &self.scores[i, 0])
+        with nogil, parallel(num_threads=n_threads):
+            for task in prange(n_ids * n_shares, schedule="static"):
+                i = task // n_shares
+                leaf = &self.leaves[ids[i]]
+                first = width * (task % n_shares) // n_shares
+                last = width * (task % n_shares + 1) // n_shares
+                total = sums_of(leaf.total)
+                least = hessian_of_rows(&total, 1.0 if self.same else 0.5, &self.rules)
+                score_cells(
+                    &self.lines[leaf.histogram, 0], features_of(features, i, first), last - first,
+                    &self.places[0], self.signs, self.bits, <double>leaf.total.gradient, leaf.total.hessian,
+                    least, &self.rules, &self.scores[i, first],
+                )
+            wait_for_all()
+            for i in prange(n_ids, schedule="static"):
+                self.choose(&self.leaves[ids[i]], features_of(features, i), width, &self.scores[i, 0])
 
     cdef void choose(self, Leaf* leaf, const int32_t* features, int64_t n, double* scores) noexcept nogil:
         """Put the best features on the shortlist, and those nearly as good; of equal ones the lower."""
@@ -513,6 +520,7 @@ cdef class Finder:
                     &self.leaves[ids[task // n_parts]], task % n_parts, n_parts,
                     &parts[task // n_parts, task % n_parts, 0, 0], threadid(),
                 )
+            wait_for_all()
             for i in prange(n_ids, schedule="dynamic"):
                 self.scan_shortlist(&self.leaves[ids[i]], &parts[i, 0, 0, 0], n_parts)
 
@@ -574,7 +582,12 @@ cdef class Finder:
 
         ``features`` are rising; one line per leaf, or one line for all; they end at -1.
         """
-        cdef int64_t n_ids = ids.shape[0], width = features.shape[1], task, i, share, first
+        self.search_rows(ids, features, not self.apart, n_threads)
+
+    cdef void search_rows(
+        self, const int32_t[::1] ids, const int32_t[:, ::1] features, bint exact, int n_threads
+    ):
+        cdef int64_t n_ids = ids.shape[0], width = features.shape[1], task, i, first, last
         cdef int64_t n_shares = min(shares_of_each(n_ids, n_threads), width)
         cdef Split* found = self.room_for(n_ids * n_shares)
         for task in prange(
@@ -582,20 +595,24 @@ cdef class Finder:
             schedule="dynamic"
         ):
             i = task // n_shares
-            share = task % n_shares
-            first = width * share // n_shares
-            found[task] = self.undivided(&self.leaves[ids[i]])
-            if self.leaves[ids[i]].only < 0:
-                self.scan_rows(
-                    &self.leaves[ids[i]], features_of(features, i, first),
-                    width * (share + 1) // n_shares - first, not self.apart, threadid(), found + task,
-                )
-            elif share == 0:
-                self.scan_rows(
-                    &self.leaves[ids[i]], &self.leaves[ids[i]].only, 1, not self.apart, threadid(),
-                    found + task,
-                )
+            first = width * (task % n_shares) // n_shares
+            last = width * (task % n_shares + 1) // n_shares
+            found[task] = self.best_of_rows(
+                &self.leaves[ids[i]], features_of(features, i, first), last - first, first == 0, exact,
+                threadid(),
+            )
         self.conclude_all(ids, n_shares)
+
+    cdef Split best_of_rows(
+        self, const Leaf* leaf, const int32_t* features, int64_t width, bint is_first, bint exact, int thread
+    ) noexcept nogil:
+        """The best split in a share of the features; where there is only one, the first share has it."""
+        cdef Split best = self.undivided(leaf)
+        if leaf.only < 0:
+            self.scan_rows(leaf, features, width, exact, thread, &best)
+        elif is_first:
+            self.scan_rows(leaf, &leaf.only, 1, exact, thread, &best)
+        return best
 
     def find_drawn(
         self, int32_t first, int32_t last, const int32_t[::1] usable, int64_t n_drawn, uint64_t seed,
@@ -638,7 +655,7 @@ cdef class Finder:
             if n_drawn < width:
                 draw_some(
                     features, first, first + n, width, key, <uint64_t>k, &self.marks[thread, 0],
-                    self.marks.shape[1],
+                    self.mark_words,
                 )
             found = self.undivided(leaf)
             self.scan_rows(leaf, features + first, n, exact, thread, &found)
@@ -688,14 +705,13 @@ cdef class Finder:
         cdef FewCut cut
         cdef Sums total = sums_of(leaf.total)
         cdef Rules rules = self.rules_of(leaf, exact)
-        cdef int64_t n_words = self.touched.shape[1] // 65
         own.exact, own.bits = exact, self.bits
         own.n, own.n_quiet = leaf.stop - leaf.start, leaf.quiet_stop - leaf.quiet_start if exact else 0
         own.sum = (leaf.total.gradient << self.bits) + leaf.total.hessian
         own.rows, own.sums = &self.order[leaf.start], &self.sums[leaf.start]
         own.quiet = &self.order[leaf.quiet_start]
         own.cells, own.touched = <FewCell*>&self.cells[thread, 0], &self.touched[thread, 0]
-        own.words, own.n_words = own.touched + 64 * n_words, n_words
+        own.words, own.n_words = own.touched + 64 * self.n_words, self.n_words
         cut.score, cut.feature = best.gain, -1
         best_of_few(
             self.is_long, &own, width, features, &self.columns[0, 0], self.columns.strides[1], self.by_row,
@@ -892,8 +908,12 @@ cdef class Finder:
     cdef void verify_leaf(
         self, Leaf* leaf, const int32_t* features, int64_t width, int thread
     ) noexcept nogil:
-        if leaf.split.feature >= 0 and not self.is_confirmed(leaf):
-            self.search_leaf_again(leaf, features, width, False, thread)
+        cdef Split best
+        if leaf.split.feature < 0 or self.is_confirmed(leaf):
+            return
+        if not self.found_loosely(leaf, features, width, False, thread):
+            best = self.best_of_rows(leaf, features, width, True, True, thread)
+            self.conclude(leaf, &best, 1)
 
     cdef bint is_confirmed(self, const Leaf* leaf) noexcept nogil:
         cdef int64_t n_left
@@ -931,75 +951,89 @@ cdef class Finder:
                 counts[i] = self.n_left_of(&self.leaves[ids[i]])
         return counts.base
 
-    def search_again(self, const int32_t[::1] ids, features, int n_threads):
+    def search_again(
+        self, const int32_t[::1] ids, const int32_t[:, ::1] features, int n_threads,
+        int64_t values_per_thread=1,
+    ):
         """The best splits of leaves, where those found loosely make children of too few rows.
 
-        ``features``: one line for all, or None for the shortlist of each.
+        ``features``: one line per leaf, or one line for all; they end at -1.
         """
-        cdef int64_t i, n_ids = ids.shape[0], n_rows = 0, width = SHORTLIST
-        cdef const int32_t[:, ::1] line
-        cdef const int32_t* own = NULL
-        cdef bint by_line
+        cdef int64_t i, n_ids = ids.shape[0], width = features.shape[1], n_values = 0, n_found = 0
+        cdef bint by_line = self.places is None
+        cdef uint8_t[::1] found = np.empty(n_ids, np.uint8)
         for i in range(n_ids):
-            n_rows += self.leaves[ids[i]].total.count
-        n_threads = worth_threads(n_threads, n_rows, COUNTED)
-        if features is not None:
-            line = features
-            own, width = &line[0, 0], line.shape[1]
+            n_values += self.leaves[ids[i]].total.count * width
+        n_threads = worth_threads(n_threads, n_values, values_per_thread)
         for i in prange(
             n_ids, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"
         ):
-            by_line = own != NULL and self.leaves[ids[i]].histogram >= 0
-            self.search_leaf_again(
-                &self.leaves[ids[i]], own if own != NULL else self.leaves[ids[i]].shortlist, width, by_line,
-                threadid(),
+            found[i] = self.found_loosely(
+                &self.leaves[ids[i]], features_of(features, i), width,
+                by_line and self.leaves[ids[i]].histogram >= 0, threadid(),
             )
+        for i in range(n_ids):
+            n_found += found[i]
+        if n_found < n_ids:
+            others = np.flatnonzero(np.asarray(found) == 0)
+            own = np.asarray(features)[others] if features.shape[0] > 1 else features
+            self.search_rows(np.asarray(ids)[others], own, True, n_threads)
 
-    cdef void search_leaf_again(
+    cdef bint found_loosely(
         self, Leaf* leaf, const int32_t* features, int64_t width, bint by_line, int thread
     ) noexcept nogil:
-        """The best split whose children have rows enough, where the best one found loosely has not.
+        """Find the best split whose children have rows enough, where the best one found loosely has not.
 
-        The feature that misled is searched in all rows, and then the others, once more, loosely. Where that
-        goes wrong a few times, or does not save much, all of them are searched in all rows.
+        The feature that misled is searched in all rows, the others once more loosely; then those that promise
+        more than what is found in all rows, the best of them first. False, and nothing done, where that would
+        not save much: then all of them are to be searched in all rows.
         """
-        cdef Split[2] found  # the best of the features searched in all rows, and of the others
-        cdef Split own
-        cdef int32_t* others = &self.others[thread, 0]
-        cdef int64_t k, n = 0, n_others, cost
-        cdef int32_t f
+        cdef Split* promised = &self.promised[thread, 0]
+        cdef Split best = self.undivided(leaf), own
+        cdef int64_t n = 0, k, most
+        cdef int32_t misled = leaf.split.feature
+        while width > 0 and features[width - 1] < 0:
+            width -= 1
+        if 2 * (self.lines.shape[1] // 4 if by_line else width * (leaf.stop - leaf.start)) >= (
+            width * leaf.total.count
+        ):
+            return False
+        self.scan_rows(leaf, &misled, 1, True, thread, &best)
         for k in range(width):
-            if features[k] >= 0:
-                others[n] = features[k]
-                n += 1
-        n_others = n
-        cost = self.lines.shape[1] // 4 if by_line else n * (leaf.stop - leaf.start)  # of a loose search
-        found[0] = self.undivided(leaf)
-        for _ in range(PATIENCE if PATIENCE * cost < n * leaf.total.count else 0):
-            f = leaf.split.feature
-            own = self.undivided(leaf)
-            self.scan_rows(leaf, &f, 1, True, thread, &own)
-            if is_better(&own, &found[0]):
-                found[0] = own
-            n = 0
-            for k in range(n_others):
-                others[n] = others[k]
-                n += others[k] != f
-            n_others = n
-            found[1] = self.undivided(leaf)
-            if by_line:
-                self.scan_line(leaf, others, n_others, &found[1])
-            else:
-                self.scan_rows(leaf, others, n_others, False, thread, &found[1])
-            if not is_better(&found[1], &found[0]):
-                self.conclude(leaf, &found[0], 1)
-                return
-            self.conclude(leaf, &found[1], 1)
+            if features[k] >= 0 and features[k] != misled:
+                promised[n] = self.promised_by(leaf, features[k], by_line, &best, thread)
+                n += promised[n].feature >= 0
+        while n > 0:
+            most = 0
+            for k in range(1, n):
+                if is_better(promised + k, promised + most):
+                    most = k
+            if not is_better(promised + most, &best):
+                break
+            self.conclude(leaf, promised + most, 1)
             if self.is_confirmed(leaf):
-                return
-        own = self.undivided(leaf)
-        self.scan_rows(leaf, features, width, True, thread, &own)
-        self.conclude(leaf, &own, 1)
+                return True
+            misled = promised[most].feature
+            n -= 1
+            promised[most] = promised[n]
+            own = self.undivided(leaf)
+            self.scan_rows(leaf, &misled, 1, True, thread, &own)
+            best = own if is_better(&own, &best) else best
+        self.conclude(leaf, &best, 1)
+        return True
+
+    cdef Split promised_by(
+        self, const Leaf* leaf, int32_t f, bint by_line, const Split* least, int thread
+    ) noexcept nogil:
+        """The best split in a feature, whatever the number of rows in a child, if it is as good as the least."""
+        cdef Split best = self.undivided(leaf)
+        if least.feature >= 0:
+            best.gain = nextafter(least.gain, -INFINITY)
+        if by_line:
+            self.scan_sums(leaf, f, &self.lines[leaf.histogram, self.offsets[f]], False, &best)
+        else:
+            self.scan_rows(leaf, &f, 1, False, thread, &best)
+        return best
 
     def fill(self, const int32_t[::1] ids, const int32_t[:, ::1] features):
         """BIN records, shape (n, width, 256): the bins of some features, filled with all rows of this rank.

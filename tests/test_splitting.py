@@ -129,7 +129,7 @@ class Case:
         leaves["left"] = -1
         ids = self.ids[leaves["split"]["feature"][: len(self.leaves)] >= 0]
         while len(refused := parter.split(ids, len(self.leaves), n_threads)):
-            self.finder.search_again(refused, None, n_threads)
+            self.finder.search_again(refused, leaves["shortlist"][refused], n_threads)
             ids = ids[leaves["split"]["feature"][ids] >= 0]
         self.leaves["split"] = leaves["split"][: len(self.leaves)]
 

@@ -147,12 +147,12 @@ class CoarseOverRanks(LinesOverRanks, CoarseToFine):
 
     def settle(self, ids):
         sums = self.finder.sums_of_shortlists(ids, threads_for(self.n_threads, 4 * self.n_rows(ids)))
-        self.add_up_bins(ids, self.leaves["shortlist"][ids], sums, 1)
+        self.add_up_bins(ids, self.shortlists[ids], sums, 1)
         self.finder.scan_shortlists(ids, sums)
         return self.with_split(ids)
 
     def search_again(self, ids):
-        self.find_in_all_rows(ids, self.leaves["shortlist"][ids])
+        self.find_in_all_rows(ids, self.shortlists[ids])
 
 
 class FullOverRanks(LinesOverRanks, FullSearch):

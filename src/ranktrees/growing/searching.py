@@ -110,7 +110,7 @@ class Search:
         """The leaves have moved."""
         self.leaves, self.may_split = leaves, leaves["may_split"]
         self.starts, self.stops = leaves["start"], leaves["stop"]
-        self.split_features = leaves["split"]["feature"]
+        self.split_features, self.shortlists = leaves["split"]["feature"], leaves["shortlist"]
         self.finder.look_at(leaves, self.lines, self.lanes)
 
     def begin(self, rows, rules, key, some_apart):
@@ -164,7 +164,8 @@ class Search:
 
     def search_again(self, ids):
         """Search leaves whose split turns out to make a child of too few rows."""
-        self.finder.search_again(ids, self.constraints.usable[None, :], self.n_threads)
+        usable = self.constraints.usable[None, :]
+        self.finder.search_again(ids, usable, self.n_threads, parallel.VALUES_PER_THREAD)
 
     def forget(self, ids):
         """These leaves will not be split."""
@@ -366,4 +367,5 @@ class CoarseToFine(SearchOfLines):
         return ids[split]
 
     def search_again(self, ids):
-        self.finder.search_again(ids, None, self.n_threads)
+        shortlists = self.shortlists[ids]
+        self.finder.search_again(ids, shortlists, self.n_threads, parallel.VALUES_PER_THREAD)
