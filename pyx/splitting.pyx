@@ -1025,7 +1025,7 @@ cdef class Finder:
     cdef Split promised_by(
         self, const Leaf* leaf, int32_t f, bint by_line, const Split* least, int thread
     ) noexcept nogil:
-        """The best split in a feature, whatever the number of rows in a child, if it is as good as the least."""
+        """The best split in a feature, whatever the number of rows in a child, if no worse than least."""
         cdef Split best = self.undivided(leaf)
         if least.feature >= 0:
             best.gain = nextafter(least.gain, -INFINITY)

@@ -27,7 +27,7 @@ def max_threads():
 def room_for_each(n_threads, n, dtype):
     """Zeros, shape (n_threads, n or more): a row for each thread to write to.
 
-    No two rows share a line of the cache: threads that write to the same one, if to other places of it, wait for
-    each other.
+    No two rows share a line of the cache: threads that write to the same one, if to other places of it, wait
+    for each other.
     """
     return np.zeros((n_threads, n - -APART // np.dtype(dtype).itemsize), dtype)

@@ -392,3 +392,24 @@ def test_rows_of_little_weight_keep_their_mean(light):
     model = HistGBRTRegressor(max_iter=1, learning_rate=1.0, gradient_sampling=None, n_jobs=1)
     model.fit(X, y, sample_weight=np.where(X[:, 0] == 1, light, 1.0))
     assert model.predict([[0.0], [1.0]]) == pytest.approx([1.0, 3.0], abs=1e-3)
+
+
+@pytest.mark.parametrize("kind", [HistGBRTRegressor, LambdaMARTRanker])
+def test_a_share_of_one_is_all_however_it_is_spelt(kind):
+    X, y, qid = make_ranking(30, n_features=5, random_state=0, return_X_y_qid=True)
+    fits = [kind(max_iter=5, max_features=share, random_state=0).fit(X, y, qid=qid) for share in (1, 1.0)]
+    assert fits[0].ensemble_ == fits[1].ensemble_
+
+
+@pytest.mark.parametrize(
+    "losses", [("poisson", "squared_error"), ("squared_error", "logistic"), ("logistic", "poisson")]
+)
+def test_going_on_with_scores_on_another_scale_is_refused(losses):
+    X, y, _ = make_ranking(30, n_features=5, random_state=0, return_X_y_qid=True)
+    before, after = losses
+    model = HistGBRTRegressor(before, max_iter=3, warm_start=True, random_state=0).fit(X, y > 1)
+    digest = model.ensemble_.digest()
+    with pytest.raises(ValueError, match="warm_start goes on from scores on another scale"):
+        model.set_params(loss=after, max_iter=4).fit(X, y > 1)
+    assert model.ensemble_.digest() == digest
+    assert model.set_params(loss=before).fit(X, y > 1).n_iter_ == 4

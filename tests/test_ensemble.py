@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.linear_model import Ridge
 
-from ranktrees import refine_weights
+from ranktrees import LambdaMARTRanker, make_ranking, refine_weights
 from ranktrees._core.dtypes import NODE
 from ranktrees._core.scoring import find_fault
 from ranktrees.ensemble import Ensemble, Trees
@@ -427,3 +427,24 @@ def test_columns_of_frames_are_compared(frame_of):
             method(turned)
     np.testing.assert_array_equal(ensemble.predict(pd.DataFrame(X)), ensemble.predict(X))
     assert len(ensemble.first(0)._with_columns(None, {}).predict(turned)) == 50
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table], ids=["pandas", "polars", "arrow"])
+def test_frames_are_read_as_by_the_estimator(make):
+    X, y, qid = make_ranking(40, rows_per_query=15, n_features=3, random_state=0, return_X_y_qid=True)
+    shops = (y + np.arange(len(y)) % 2) % 3
+    columns = {"a": X[:, 0], "b": X[:, 1], "c": X[:, 2], "shop": np.array(["tea", "ale", "rum"])[shops]}
+    frame = pd.DataFrame(columns).astype({"shop": "category"})
+    model = LambdaMARTRanker(max_iter=20, random_state=0).fit(frame, y, qid=qid)
+    ensemble, rows = model.ensemble_, make({**columns, "shop": frame["shop"]})
+    numbers = frame.assign(shop=frame["shop"].cat.codes).to_numpy(np.float64)
+    np.testing.assert_array_equal(ensemble.predict(rows), model.predict(frame))
+    np.testing.assert_array_equal(ensemble.leaves(rows), ensemble.leaves(numbers))
+    for by_rows, by_numbers in zip(
+        ensemble.staged_predict(rows), ensemble.staged_predict(numbers), strict=True
+    ):
+        np.testing.assert_array_equal(by_rows, by_numbers)
+    refined = [refine_weights(ensemble, of, y, qid=qid) for of in (rows, numbers)]
+    assert refined[0] == refined[1]
+    curves = [ensemble.cost_curve(of, y, qid, feature_costs=[1] * 4) for of in (rows, numbers)]
+    np.testing.assert_array_equal(*[curve.value for curve in curves])

@@ -223,3 +223,12 @@ def test_scores_that_leave_the_floats_are_refused():
     model = fitted(HistGBRTRegressor(max_iter=200, learning_rate=1.0, random_state=0))
     with pytest.raises(ValueError, match="scores have diverged"):
         refitted(model.set_params(learning_rate=1e9), decay=0.0)
+
+
+@pytest.mark.parametrize("kind", [HistGBRTRegressor, LambdaMARTRanker, RandomForestRanker])
+def test_rows_without_weight_do_not_reach_leaves(kind):
+    model = kind(min_samples_leaf=3, random_state=0).fit(X[THEIRS], Y[THEIRS], qid=QID[THEIRS])
+    few = QID >= 46
+    alone = model.refit_leaves(X[few], Y[few], qid=QID[few], decay=0.5)
+    among = model.refit_leaves(X, Y, 1.0 * few, qid=QID, decay=0.5)
+    np.testing.assert_allclose(among.predict(X), alone.predict(X), rtol=1e-9, atol=1e-9)

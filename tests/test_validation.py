@@ -876,7 +876,7 @@ def test_weights_of_every_kind(weight):
         (np.ones((12, 1)), ("(12, 1)", "(12,)")),
         (np.ones((12, 2)), ("(12, 2)", "(12,)")),
         (2.0, ("()", "(12,)")),
-        (np.ones(3), ("(3,)", "3 queries", "sample_weight=np.repeat(weights, sizes)")),
+        (np.ones(3), ("(3,)", "3 queries", "sample_weight=pd.Series(qid).map(weight_of_id)")),
     ],
 )
 def test_wrong_weights_are_refused(weight, parts):

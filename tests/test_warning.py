@@ -8,7 +8,7 @@ from sklearn.exceptions import DataConversionWarning, UndefinedMetricWarning
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from ranktrees import HistGBRTRegressor, LambdaMARTRanker
+from ranktrees import FitWarning, HistGBRTRegressor, LambdaMARTRanker
 from ranktrees.measures import NDCG
 from ranktrees.validation import MissingQueryWarning
 
@@ -19,11 +19,14 @@ y = np.arange(40) % 3
 @pytest.mark.parametrize(
     ("act", "category"),
     [
-        (lambda: LambdaMARTRanker(max_iter=1).fit(X, y), MissingQueryWarning),
+        (lambda: LambdaMARTRanker(max_iter=1, min_samples_leaf=5).fit(X, y), MissingQueryWarning),
         (
-            lambda: make_pipeline(StandardScaler(), LambdaMARTRanker(max_iter=1)).fit(X, y),
+            lambda: make_pipeline(StandardScaler(), LambdaMARTRanker(max_iter=1, min_samples_leaf=5)).fit(
+                X, y
+            ),
             MissingQueryWarning,
         ),
+        (lambda: LambdaMARTRanker(max_iter=1, min_samples_leaf=21).fit(X, y, qid=y), FitWarning),
         (lambda: HistGBRTRegressor(max_iter=1).fit(X, y[:, None]), DataConversionWarning),
         (lambda: NDCG(y, 1.0 * y, sample_weight=np.zeros(40)), UndefinedMetricWarning),
     ],

@@ -1,5 +1,6 @@
 """Learning to rank with boosted trees and forests, as scikit-learn estimators."""
 
+from ranktrees.best import best_rows
 from ranktrees.combining import optimal_weight, refine_weights
 from ranktrees.comparing import compare, compare_to_baseline
 from ranktrees.curves import score_curves
@@ -8,6 +9,7 @@ from ranktrees.early_exit import EarlyExit, pick_early_exit
 from ranktrees.ensemble import Ensemble
 from ranktrees.estimators import (
     EnsembleRanker,
+    FitWarning,
     HistGBRTClassifier,
     HistGBRTRegressor,
     LambdaMARTRanker,
@@ -31,6 +33,7 @@ __all__ = [
     "EarlyExit",
     "Ensemble",
     "EnsembleRanker",
+    "FitWarning",
     "HistGBRTClassifier",
     "HistGBRTRegressor",
     "LambdaMARTRanker",
@@ -42,6 +45,7 @@ __all__ = [
     "RandomForestRanker",
     "WithSourceRows",
     "as_measure",
+    "best_rows",
     "compare",
     "compare_to_baseline",
     "contributions",

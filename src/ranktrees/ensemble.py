@@ -616,9 +616,10 @@ class Ensemble:
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_rows, n_features)
+        X : array-like, sparse matrix or data frame of shape (n_rows, n_features)
             Rows. NaN is a missing value; an entry absent from a sparse matrix is 0. The columns of a data
-            frame need the names of the ensemble, if it has any, and hold numbers.
+            frame need the names of the ensemble, if it has any; in those that have ``category_levels`` are
+            categories, for which an array has their numbers among these.
         n_threads : int, default=1
             Number of threads; scores do not depend on it.
         start : array-like of shape (n_rows,), default=None

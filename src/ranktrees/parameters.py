@@ -39,7 +39,7 @@ THEIRS = {
     "categorical_features": ("categorical_feature", "cat_features"),
     "monotonic_cst": ("monotone_constraints",),
     "interaction_cst": ("interaction_constraints",),
-    "init": ("init_model", "init_score", "base_margin", "baseline", "xgb_model"),
+    "init": ("init_model", "xgb_model"),
     "random_state": ("seed", "random_seed"),
     "n_jobs": ("num_threads", "nthread", "thread_count"),
 }
@@ -49,6 +49,9 @@ THEIRS_OF_METHODS = {
     "qid=": ("group_id", "query_id"),
     "sample_weight=": ("weight", "group_weight"),
     "eval_set=[(X, y)]": ("valid_sets", "evals"),
+    "X_val=": ("eval_X",),
+    "y_val=": ("eval_y",),
+    "a model that predicts them, as init= of the estimator": ("init_score", "base_margin", "baseline"),
     "sample_weight_val=": ("eval_sample_weight", "sample_weight_eval_set"),
     "n_trees=": ("num_iteration", "iteration_range", "ntree_limit", "ntree_end"),
     "what predict returns": ("raw_score", "output_margin", "prediction_type"),

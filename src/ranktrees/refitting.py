@@ -67,6 +67,7 @@ def refit_leaves(
     data, scores = train.data, train.scores
     nodes, tree_offsets = ensemble.nodes.copy(), ensemble.tree_offsets
     gradients, hessians = np.empty(len(scores)), np.empty(len(scores))
+    counting = slice(None) if data.weights is None else data.weights > 0
     for t in range(first, len(ensemble)):
         walked = (t - first) % TREES
         if walked == 0:
@@ -86,7 +87,7 @@ def refit_leaves(
             said = np.zeros(len(scores))
             grown.add(new, said)
             learning_rate = step(scores, said)
-        reached = grown.leaves["stop"] > grown.leaves["start"]
+        reached = np.bincount(leaves[counting, walked], minlength=len(tree)) > 0
         with np.errstate(over="ignore"):  # the next round says that the scores have diverged
             blended = decay * tree["value"] + (1.0 - decay) * (learning_rate * new)
         tree["value"] = np.where(reached, blended, tree["value"])

@@ -8,6 +8,7 @@ from scipy import sparse
 
 from ranktrees._core import scoring as _scoring
 from ranktrees.scorer import DAMAGED, parts_of_csr
+from ranktrees.validation.frames import frame_columns, is_one_array, read_frame
 
 __all__ = ["leaves", "predict", "staged_predict"]
 
@@ -37,9 +38,10 @@ def predict(ensemble, X, n_threads: int = 1, *, start: ArrayLike | None = None) 
     ----------
     ensemble : Ensemble
         The trees.
-    X : array-like or sparse matrix of shape (n_rows, n_features)
+    X : array-like, sparse matrix or data frame of shape (n_rows, n_features)
         Rows. float32 and float64 are read where they lie, in any layout; float32 is widened exactly. NaN is
-        a missing value; an entry absent from a sparse matrix is 0.
+        a missing value; an entry absent from a sparse matrix is 0. Categories are looked up in the
+        ensemble's ``category_levels`` where ``X`` is a data frame; else they are the numbers of these.
     n_threads : int, default=1
         Number of threads, at least 1.
     start : array-like of shape (n_rows,), default=None
@@ -136,6 +138,8 @@ def leaves(ensemble, X, n_threads: int = 1) -> NDArray[np.int32]:
 def _rows(ensemble, X):
     """The rows as the kernels read them: a matrix of float32 or float64, or a CSR matrix of them."""
     _require_names(ensemble, X)
+    if not is_one_array(X) and (columns := frame_columns(X)) is not None:
+        X = read_frame(X, columns, ensemble.category_levels, "X")
     if sparse.issparse(X):
         X = X.tocsr()
     else:

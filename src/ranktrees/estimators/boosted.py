@@ -20,6 +20,7 @@ from ranktrees.communicator import driver
 from ranktrees.costs import used_features
 from ranktrees.ensemble import Ensemble
 from ranktrees.estimators.columns import over_columns_of, respelt
+from ranktrees.estimators.doubts import doubt_grades, doubt_start, doubt_trees, doubt_weights
 from ranktrees.estimators.ensemble_ranker import own_model
 from ranktrees.estimators.fitting import (
     TREE_CONSTRAINTS,
@@ -155,7 +156,7 @@ class BoostedTrees(TreeEnsembleEstimator):
         with trained_together(self) as communicator:
             if not communicator.alone:
                 refuse_feedback(feedback)
-            asks = {"ranker": self._wants_queries}
+            asks = {"ranker": self._wants_queries or self._follows_queries(validation)}
             data = self._check(X, y, sample_weight, communicator, **queries, **asks, feedback=feedback)
             held_out = check_validation(self, *validation, data, **asks, feedback=feedback_val)
             X_val, *_, eval_set, _, _ = validation
@@ -172,6 +173,8 @@ class BoostedTrees(TreeEnsembleEstimator):
         if data.preferences is None:
             objective.check_labels(data.share.some_of_all(data.labels))
         self._refuse_fewer_trees(0 if self._earlier() is None else self._n_counted, "max_iter")
+        doubt_weights(data.weights, self.l2_regularization)
+        doubt_grades(self._measure(), data.labels)
         stops = self._stops(held_out)
         if stops or held_out is not None:
             self._check_labels_to_follow(objective, data, held_out)
@@ -244,6 +247,10 @@ class BoostedTrees(TreeEnsembleEstimator):
         self._keep_of(bound)
         n_kept = start.n_init_trees + self.best_iteration_
         vars(self).update(attributes(ensemble_of(trees).first(n_kept)))
+        doubt_trees(self, self.ensemble_.after(start.n_init_trees), data.share.n_rows)
+
+    def _features_of_a_split(self):
+        return float(self.max_features)  # a share, though it may be spelt 1
 
     def _stops(self, held_out):
         """Whether the fit may stop early, by rows that it does not learn from."""
@@ -312,6 +319,12 @@ class BoostedTrees(TreeEnsembleEstimator):
     def _start(self, X, data, bound):
         """What boosting starts from: `init`, or with ``warm_start`` the model that is there."""
         if self._earlier() is not None:
+            if not is_same_link(self._link, link_of(bound.objective)):
+                raise ValueError(
+                    f"warm_start goes on from scores on another scale than those of loss={self.loss!r}; "
+                    "expected a loss whose scores are on the same as those of the fit before: set "
+                    "warm_start=False, or pass the model as init of another estimator."
+                )
             self._resume(bound)
             self._require_rows_of_before(data)
             return Start(self.ensemble_, self.init_, self.n_init_trees_, self.init_scores_)
@@ -322,8 +335,9 @@ class BoostedTrees(TreeEnsembleEstimator):
                 )
             return Start(self._no_trees(bound.start() if self.init is None else float(self.init)))
         init, scores = self._fitted_init(X, data)
-        ensemble = self._no_trees()
-        if (own := own_model(init)) is not None:
+        ensemble, own = self._no_trees(), own_model(init)
+        doubt_start(self, own)
+        if own is not None:
             try:
                 check_columns(own, X, reset=False)
             except ValueError as error:
@@ -482,6 +496,13 @@ class BoostedTrees(TreeEnsembleEstimator):
 
     def _scoring(self):
         return "loss" if self.scoring is None else self.scoring
+
+    def _follows_queries(self, validation):
+        """Whether the fit stops by a measure of rankings, so that rows without query ids are a slip."""
+        X_val, *_, eval_set, _, _ = validation
+        if is_classifier(self) or self._scoring() == "loss":
+            return False
+        return self._stops(eval_set if X_val is None else X_val) and as_measure(self._scoring()).by_order
 
     def _measure_to_follow(self, data):
         """The measure that these rows are followed by; None: the loss."""

@@ -4,12 +4,12 @@ from itertools import islice
 from numbers import Integral
 from typing import TYPE_CHECKING
 
-import numpy as np
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
+from ranktrees.best import require_how_many, table_of_best
 from ranktrees.costs import FeatureCosts, curve_of
-from ranktrees.early_exit import check_early_exit, places
+from ranktrees.early_exit import check_early_exit
 from ranktrees.early_exit import predict as predict_with_exits
 from ranktrees.estimators.columns import over_columns_of
 from ranktrees.growing.constraints import names_of
@@ -20,7 +20,6 @@ from ranktrees.validation import (
     check_rows,
     check_score,
     find_queries,
-    ids_of_queries,
     qid_of,
 )
 
@@ -162,6 +161,7 @@ class FittedTrees:
         scores, saved = self._scores_and_saved(X, rows, queries, early_exit, n_trees)
         return (scores, saved) if return_saved else scores
 
+    @with_keywords
     def rank(self, X, qid=None, k=10, *, early_exit=None):
         """The best rows of each query.
 
@@ -205,13 +205,8 @@ class FittedTrees:
         >>> bool((ranks["score"] == ranker.predict(X)[ranks["row"]]).all())
         True
         """
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise ImportError("rank returns a pandas DataFrame: pip install pandas") from error
         check_is_fitted(self)
-        if k is not None and not (isinstance(k, Integral) and not isinstance(k, bool) and k >= 1):
-            raise ValueError(f"k={k!r}: expected how many rows of each query to return, at least 1, or None.")
+        require_how_many(k)
         rows = check_rows(self, X, reset=False)
         queries = find_queries(rows.shape[0], {"qid": qid}, {"X": X})
         if queries is None:
@@ -220,21 +215,9 @@ class FittedTrees:
                 "rows whose index has a level named 'qid'; a qid of all zeros says that one query is meant."
             )
         scores, saved = self._scores_and_saved(X, rows, queries, early_exit)
-        order, offsets = queries
-        order = np.arange(len(scores)) if order is None else order
-        place = places(saved.dropped_last(scores)[order], offsets, effective_n_threads(self.n_jobs))
-        query = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-        best_first = np.argsort(offsets[query] + place)
-        shown = best_first if k is None else best_first[place[best_first] < k]
-        ids = ids_of_queries(qid_of(X) if qid is None else qid, *queries)
-        return pd.DataFrame(
-            {
-                "query": pd.Index(ids, tupleize_cols=False).take(query[shown]),
-                "row": order[shown],
-                "rank": place[shown] + 1,
-                "score": scores[order[shown]],
-            }
-        )
+        ids = qid_of(X) if qid is None else qid
+        n_threads = effective_n_threads(self.n_jobs)
+        return table_of_best(scores, saved.dropped_last(scores), queries, ids, k, n_threads)
 
     def staged_predict(self, X):
         """Score rows after each tree.

@@ -156,7 +156,7 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
             monotone=monotone_signs(self.monotonic_cst, self, mapper.is_categorical),
             interactions=interaction_sets(self.interaction_cst, self.n_features_in_, names_of(self)),
             missing=self.handle_missing,
-            max_features=number_of_features(self.max_features, len(usable)),
+            max_features=number_of_features(self._features_of_a_split(), len(usable)),
         )
         n_jobs = effective_n_threads(self.n_jobs)
         make_search = searches(
@@ -211,6 +211,10 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
         finally:
             for watcher in watchers:
                 watcher.close()
+
+    def _features_of_a_split(self):
+        """A number or a share of them, as `number_of_features` takes it."""
+        return self.max_features
 
     def _no_trees(self, base=0.0, average=False):
         none = Ensemble.from_trees([], n_features=self.n_features_in_, base=base, average=average)

@@ -2,8 +2,9 @@
 
 from sklearn.utils.validation import check_is_fitted
 
+from ranktrees.best import best_rows, require_how_many
 from ranktrees.measures import as_measure
-from ranktrees.validation import check_score
+from ranktrees.validation import check_score, qid_of
 
 
 class ScoredByMeasure:
@@ -12,6 +13,34 @@ class ScoredByMeasure:
     def _validate_params(self):
         super()._validate_params()
         as_measure(self.measure)  # an unknown one is refused in fit, rather than in score
+
+    def rank(self, X, qid=None, k=10):
+        """The best rows of each query, as those of `LambdaMARTRanker.rank`.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
+            As for ``predict``. An index level named "qid" brings the query ids along.
+        qid : array-like of shape (n_rows,), default=None
+            The query of each row: any hashable values, in any order.
+        k : int or None, default=10
+            How many rows of each query to return; all, if it has fewer. None returns all of every query.
+
+        Returns
+        -------
+        DataFrame
+            What `ranktrees.best_rows` makes of the scores: ``query``, ``row``, ``rank`` and ``score``.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+        ValueError
+            If there are no query ids, or ``k`` is not a whole number of at least 1.
+        """
+        check_is_fitted(self)
+        require_how_many(k)
+        return best_rows(self.predict(X), qid_of(X) if qid is None else qid, k)
 
     def score(self, X, y, sample_weight=None, *, qid=None, groups=None):
         """The mean of `measure` over the queries.

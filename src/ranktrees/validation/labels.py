@@ -114,8 +114,8 @@ def check_weights(sample_weight, n_rows: int, n_queries: int, name: str) -> np.n
         hint = "drop or add the others."
         if weights.shape == (n_queries,):
             hint = (
-                f"one weight for each of the {n_queries} queries is spelt {name}=np.repeat(weights, sizes), "
-                "where sizes are the numbers of rows of the queries."
+                f"of one weight for each of the {n_queries} queries, by their ids, it is spelt {name}="
+                "pd.Series(qid).map(weight_of_id)."
             )
         raise ValueError(
             f"{name} has shape {weights.shape}; expected one weight per row, shape ({n_rows},): {hint}"

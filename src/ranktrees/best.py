@@ -1,0 +1,114 @@
+"""The best rows of each query, as a table: what a search page shows."""
+
+from numbers import Integral
+
+import numpy as np
+
+from ranktrees.early_exit import places
+from ranktrees.validation import find_queries, ids_of_queries, qid_of
+
+__all__ = ["best_rows", "require_how_many", "table_of_best"]
+
+
+def best_rows(scores, qid=None, k=10):
+    """The best rows of each query, by scores of any model.
+
+    Parameters
+    ----------
+    scores : array-like of shape (n_rows,)
+        Finite numbers; higher ranks first. The index level "qid" of a pandas Series brings the query ids
+        along.
+    qid : array-like of shape (n_rows,), default=None
+        The query of each row: any hashable values, in any order.
+    k : int or None, default=10
+        How many rows of each query to return; all, if it has fewer. None returns all of every query.
+
+    Returns
+    -------
+    DataFrame
+        One row for each that is returned, queries in order of first appearance, best first. ``query`` is the
+        query id, ``row`` the position in ``scores``, ``rank`` counts from 1. Rows with equal scores stand in
+        the order of ``scores``.
+
+    Raises
+    ------
+    ImportError
+        If pandas is not installed.
+    ValueError
+        If scores are not finite numbers, one per row, if there are no query ids, or ``k`` is not a whole
+        number of at least 1.
+
+    Examples
+    --------
+    >>> from ranktrees import best_rows
+    >>> print(best_rows([0.5, 0.1, 0.7, 0.2], qid=["tea", "milk", "tea", "milk"], k=1))
+      query  row  rank  score
+    0   tea    2     1    0.7
+    1  milk    3     1    0.2
+    """
+    require_how_many(k)
+    values = np.asarray(scores, np.float64)
+    if values.ndim != 1 or not np.isfinite(values).all():
+        raise ValueError(
+            f"scores have shape {values.shape}"
+            + (", and not all are finite" if values.ndim == 1 else "")
+            + "; expected a finite number for each row."
+        )
+    queries = find_queries(len(values), {"qid": qid}, {"scores": scores})
+    if queries is None:
+        raise ValueError(
+            "best_rows needs qid=: the best rows of each query are asked for. Pass qid= (one id per row); a "
+            "qid of all zeros says that one query is meant."
+        )
+    return table_of_best(values, values, queries, qid_of(scores) if qid is None else qid, k)
+
+
+def require_how_many(k):
+    """Raise if it is not a number of rows.
+
+    Parameters
+    ----------
+    k : int or None
+    """
+    if k is not None and not (isinstance(k, Integral) and not isinstance(k, bool) and k >= 1):
+        raise ValueError(f"k={k!r}: expected how many rows of each query to return, at least 1, or None.")
+
+
+def table_of_best(scores, ranked_by, queries, qid, k, n_threads=1):
+    """The table of `best_rows`.
+
+    Parameters
+    ----------
+    scores : ndarray of float64, shape (n_rows,)
+        To show.
+    ranked_by : ndarray of float64, shape (n_rows,)
+        To rank by.
+    queries : (ndarray of int64 or None, ndarray of int64)
+        The order of the rows by query, None where they are in it, and where queries begin.
+    qid : array-like of shape (n_rows,)
+    k : int or None
+    n_threads : int, default=1
+
+    Returns
+    -------
+    DataFrame
+    """
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise ImportError("the best rows are a pandas DataFrame: pip install pandas") from error
+    order, offsets = queries
+    order = np.arange(len(scores)) if order is None else order
+    place = places(ranked_by[order], offsets, n_threads)
+    query = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    best_first = np.argsort(offsets[query] + place)
+    shown = best_first if k is None else best_first[place[best_first] < k]
+    ids = ids_of_queries(qid, *queries)
+    return pd.DataFrame(
+        {
+            "query": pd.Index(ids, tupleize_cols=False).take(query[shown]),
+            "row": order[shown],
+            "rank": place[shown] + 1,
+            "score": scores[order[shown]],
+        }
+    )

@@ -1,0 +1,109 @@
+"""Fits that do what was asked, and hardly what was meant: they go on, and say so."""
+
+import numpy as np
+
+from ranktrees.spelling import readable, spelt
+from ranktrees.warning import warn
+
+__all__ = ["FitWarning", "doubt_grades", "doubt_start", "doubt_trees", "doubt_weights"]
+
+HIGHEST_GRADE = 31  # LightGBM and XGBoost take none above about that
+
+LIGHT = 0.1  # a mean weight below this leaves little of what a loss says beside l2_regularization
+
+
+class FitWarning(UserWarning):
+    """A fit did what it was asked to do, which is hardly what was meant.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from ranktrees import FitWarning
+    >>> warnings.simplefilter("error", FitWarning)  # refuse instead of warn
+    >>> warnings.simplefilter("default", FitWarning)
+    """
+
+
+def doubt_weights(weights, l2_regularization):
+    """Warn of rows that weigh so little that the trees hardly move: l2_regularization is on their scale.
+
+    Parameters
+    ----------
+    weights : ndarray of float64, shape (n_rows,), or None
+    l2_regularization : float
+    """
+    if weights is None or not l2_regularization:
+        return
+    mean = weights[weights > 0].mean() if weights.any() else 1.0
+    if mean < LIGHT:
+        warn(
+            f"sample_weight is {mean:.3g} on average, and l2_regularization={l2_regularization:g} stands "
+            "beside sums of weights: trees hardly learn. Divide the weights by their mean, or set "
+            "l2_regularization=0.",
+            FitWarning,
+        )
+
+
+def doubt_grades(measure, labels):
+    """Warn of labels that can hardly be grades, where a measure takes them for such.
+
+    Parameters
+    ----------
+    measure : Measure or None
+    labels : ndarray of shape (n_rows,), or None
+    """
+    highest = labels.max(initial=0) if labels is not None and measure is not None else 0
+    if highest > HIGHEST_GRADE and measure.parameters.get("gain") == "exp2":
+        warn(
+            f"labels reach {highest:g}, and by gain='exp2', 2^label - 1, the highest outweighs all others; "
+            "of counts and the like pass ranks, or a measure with another gain, as NDCG(gain='linear').",
+            FitWarning,
+        )
+
+
+def doubt_start(estimator, own):
+    """Warn of a start that need not rise or fall as ``monotonic_cst`` wants it of the trees.
+
+    Parameters
+    ----------
+    estimator : estimator
+        The one that is fitted, with an ``init`` that is a model.
+    own : FittedTrees or None
+        That model, if it is one of this library.
+    """
+    asked = estimator.monotonic_cst
+    if asked is not None and spelt(getattr(own, "monotonic_cst", None)) != spelt(asked):
+        init = spelt(estimator.init)
+        warn(
+            "monotonic_cst holds for the trees that are added, but scores are the sum of these and of what "
+            + (f"init={init}" if readable(init) else "init")
+            + " predicts, which has not the same monotonic_cst: they may still rise and fall.",
+            FitWarning,
+        )
+
+
+def doubt_trees(estimator, ensemble, n_rows):
+    """Warn of trees none of which has a split: they tell no row from another.
+
+    Parameters
+    ----------
+    estimator : estimator
+    ensemble : Ensemble
+        The trees that were grown.
+    n_rows : int
+        Of all ranks.
+    """
+    if not len(ensemble) or np.any(ensemble.nodes["left"] >= 0):
+        return
+    least = estimator.min_samples_leaf
+    reason = (
+        f"there are {n_rows} rows, and with min_samples_leaf={least} a split needs {2 * least}: lower it"
+        if n_rows < 2 * least
+        else "no split of any feature gained anything; look at the labels, which must differ within queries "
+        "where a ranking is learned, at the features, and at min_samples_leaf"
+    )
+    warn(
+        f"{type(estimator).__name__} learned nothing: none of its {len(ensemble)} trees has a split, so that "
+        f"they score all rows alike; {reason}.",
+        FitWarning,
+    )

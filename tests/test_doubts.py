@@ -1,0 +1,69 @@
+"""Fits that do what was asked, and hardly what was meant, say so."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LinearRegression
+
+from ranktrees import FitWarning, HistGBRTRegressor, LambdaMARTRanker, RandomForestRanker, make_ranking
+
+X, y, qid = make_ranking(20, rows_per_query=15, n_features=4, random_state=0, return_X_y_qid=True)
+
+
+def doubts(fit):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        fit()
+    assert all(warning.category is FitWarning for warning in caught)
+    return [str(warning.message) for warning in caught]
+
+
+@pytest.mark.parametrize("kind", [HistGBRTRegressor, LambdaMARTRanker, RandomForestRanker])
+@pytest.mark.parametrize(
+    ("labels", "least", "reason"),
+    [(y, 151, "needs 302: lower it"), (0 * y, 20, "the labels, which must differ within queries")],
+)
+def test_trees_without_a_split(kind, labels, least, reason):
+    (said,) = doubts(lambda: kind(min_samples_leaf=least).fit(X, labels, qid=qid))
+    assert f"{kind.__name__} learned nothing: none of its" in said
+    assert reason in said
+    assert not doubts(lambda: kind(min_samples_leaf=5).fit(X, y, qid=qid))
+
+
+def test_rows_that_hardly_weigh():
+    light = np.full(len(y), 1 / len(y))
+    (said,) = doubts(lambda: LambdaMARTRanker(max_iter=3).fit(X, y, light, qid=qid))
+    assert said.startswith("sample_weight is 0.00333 on average, and l2_regularization=1 stands beside")
+    for unambiguous in (
+        lambda: LambdaMARTRanker(max_iter=3, l2_regularization=0).fit(X, y, light, qid=qid),
+        lambda: LambdaMARTRanker(max_iter=3).fit(X, y, light / light.mean(), qid=qid),
+        lambda: LambdaMARTRanker(max_iter=3).fit(X, y, np.where(qid < 10, 0.0, 1.0), qid=qid),
+    ):
+        assert not doubts(unambiguous)
+
+
+def test_counts_for_grades():
+    (said,) = doubts(lambda: LambdaMARTRanker(max_iter=3).fit(X, y * 16, qid=qid))
+    assert said.startswith(f"labels reach {16 * y.max()}, and by gain='exp2'")
+    assert not doubts(lambda: LambdaMARTRanker(max_iter=3, gain="linear").fit(X, y * 16, qid=qid))
+    assert not doubts(lambda: HistGBRTRegressor(max_iter=3).fit(X, y * 16))
+
+
+def test_starts_that_need_not_rise():
+    rising = {"max_iter": 3, "monotonic_cst": {0: 1}}
+    for init in (LinearRegression(), LambdaMARTRanker(max_iter=3)):
+        (said,) = doubts(lambda init=init: LambdaMARTRanker(**rising, init=init).fit(X, y, qid=qid))
+        assert said.startswith("monotonic_cst holds for the trees that are added")
+    assert not doubts(lambda: LambdaMARTRanker(**rising, init=LambdaMARTRanker(**rising)).fit(X, y, qid=qid))
+    assert not doubts(lambda: LambdaMARTRanker(max_iter=3, init=LinearRegression()).fit(X, y, qid=qid))
+
+
+def test_warnings_that_are_errors_leave_the_estimator_as_it_was():
+    ranker = LambdaMARTRanker(max_iter=3, min_samples_leaf=151)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", FitWarning)
+        with pytest.raises(FitWarning):
+            ranker.fit(X, y, qid=qid)
+    assert not hasattr(ranker, "ensemble_")
+    assert vars(ranker).keys() == vars(LambdaMARTRanker()).keys()
