@@ -448,3 +448,14 @@ def test_frames_are_read_as_by_the_estimator(make):
     assert refined[0] == refined[1]
     curves = [ensemble.cost_curve(of, y, qid, feature_costs=[1] * 4) for of in (rows, numbers)]
     np.testing.assert_array_equal(*[curve.value for curve in curves])
+
+
+def test_numbers_in_a_frame_are_looked_up_where_there_are_levels():
+    X, y, qid = make_ranking(40, rows_per_query=15, n_features=3, random_state=0, return_X_y_qid=True)
+    numbers = pd.DataFrame(X.astype(float), columns=list("abc")).assign(
+        shop=(y + np.arange(len(y)) % 2) % 3 + 10.0
+    )
+    model = LambdaMARTRanker(max_iter=20, random_state=0).fit(
+        numbers.astype({"shop": "category"}), y, qid=qid
+    )
+    np.testing.assert_array_equal(model.ensemble_.predict(numbers), model.predict(numbers))

@@ -138,7 +138,8 @@ def leaves(ensemble, X, n_threads: int = 1) -> NDArray[np.int32]:
 def _rows(ensemble, X):
     """The rows as the kernels read them: a matrix of float32 or float64, or a CSR matrix of them."""
     _require_names(ensemble, X)
-    if not is_one_array(X) and (columns := frame_columns(X)) is not None:
+    as_it_is = is_one_array(X) and not ensemble.category_levels
+    if not as_it_is and (columns := frame_columns(X)) is not None:
         X = read_frame(X, columns, ensemble.category_levels, "X")
     if sparse.issparse(X):
         X = X.tocsr()
