@@ -7,7 +7,7 @@ validation part (NDCG@10, 100 rounds). Cells are the mean over the test queries 
 of NDCG@10 (gain 2^label - 1, discount log2(1 + rank), queries without a relevant row left out); in brackets
 the t statistic of the paired difference, query by query, to the peer that the row is to be compared with:
 below -2 would mean that the row is worse. Our defaults were chosen on these sets, the peers' were not: see
-docs/performance.md for how to read the difference, and for sets on which nothing was chosen.
+docs/performance/accuracy.md for how to read the difference, and for sets on which nothing was chosen.
 """
 
 import argparse

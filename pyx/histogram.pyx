@@ -66,7 +66,7 @@ cdef class Builder:
     cdef uint64_t[:, ::1] scratch
     cdef Leaf[::1] leaves
     cdef int64_t[:, ::1] lines
-    cdef int32_t[::1] free_lines
+    cdef int32_t[::1] free_lines, built, siblings
     cdef int64_t n_free
 
     def __init__(self, bytes, digits, first_digit, n_cells, order, sums, n_threads):
@@ -74,6 +74,7 @@ cdef class Builder:
         self.n_blocks = -(-bytes.shape[1] // BLOCK)
         self.order, self.sums, self.n_cells = order, sums, n_cells
         self.scratch = room_for_each(n_threads, self.n_blocks * STEP + 2 * CHUNK, np.uint64)
+        self.built = self.siblings = np.empty(0, np.int32)
         self.lanes = 0
 
     def look_at(self, leaves, lines, int lanes):
@@ -92,11 +93,12 @@ cdef class Builder:
 
     def root(self, int64_t few_rows, int bits, bint same, int n_threads):
         """Build the root's line; False where it has too few rows, or there is no line."""
-        cdef Leaf* leaf = &self.leaves[0]
+        cdef int32_t root = 0
+        cdef Leaf* leaf = &self.leaves[root]
         if self.n_free == 0 or leaf.stop - leaf.start < few_rows:
             return False
         self.take_line(leaf)
-        self.build(np.zeros(1, np.int32), bits, same, n_threads)
+        self.build_lines(&root, 1, bits, same, n_threads)
         return True
 
     def take_over(
@@ -114,33 +116,36 @@ cdef class Builder:
         with_line, without : ndarrays of int32
             The children that may split.
         """
-        cdef int64_t n_values = 0, n_rows, i
-        cdef const int32_t[::1] built, siblings
-        built, siblings = self.hand_over(parents, children, few_rows)
-        if built.shape[0]:
-            for i in range(built.shape[0]):
-                n_rows = self.leaves[built[i]].stop - self.leaves[built[i]].start
-                n_values += (n_rows + MARGINS) * self.bytes.shape[1]
-            self.build(built, bits, same, worth_threads(n_threads, n_values, values_per_thread))
-            n_values = built.shape[0] * self.lines.shape[1]
-            self.subtract(built, siblings, worth_threads(n_threads, n_values, values_per_thread))
+        cdef int64_t n_built = self.hand_lines_over(parents, children, few_rows, True), n_values = 0, n_rows, i
+        for i in range(n_built):
+            n_rows = self.leaves[self.built[i]].stop - self.leaves[self.built[i]].start
+            n_values += (n_rows + MARGINS) * self.bytes.shape[1]
+        if n_built:
+            self.build_lines(
+                &self.built[0], n_built, bits, same, worth_threads(n_threads, n_values, values_per_thread)
+            )
+            n_values = n_built * self.lines.shape[1]
+            self.subtract_lines(n_built, worth_threads(n_threads, n_values, values_per_thread))
         return self.sorted_out(children)
 
-    def hand_over(
-        self, const int32_t[::1] parents, const int32_t[::1] children, int64_t few_rows, bint by_rows=True
-    ):
-        """The first step of `take_over`: each parent's line is its larger child's, the smaller takes another.
+    def hand_over(self, const int32_t[::1] parents, const int32_t[::1] children, int64_t few_rows):
+        """The first step of `take_over`, for ranks; which child is smaller tells the hessian of all.
 
-        Which is smaller tells the number of rows, or the hessian, which is that of all ranks. Returns those
-        whose lines are to be built, and their siblings, whose lines are then to be lessened by them.
+        Returns the leaves whose lines are to be built; `subtract` is the second.
         """
+        return np.array(self.built[: self.hand_lines_over(parents, children, few_rows, False)])
+
+    cdef int64_t hand_lines_over(
+        self, const int32_t[::1] parents, const int32_t[::1] children, int64_t few_rows, bint by_rows
+    ):
+        """Each parent's line is its larger child's, the smaller takes another; how many are to be built."""
         cdef int64_t n = parents.shape[0], i, n_built = 0
-        cdef int32_t[::1] built = np.empty(n, np.int32)
-        cdef int32_t[::1] siblings = np.empty(n, np.int32)
         cdef bint turned
         cdef Leaf* parent
         cdef Leaf* smaller
         cdef Leaf* larger
+        if n > self.built.shape[0]:
+            self.built, self.siblings = np.empty((2, 2 * n), np.int32)
         for i in range(n):
             parent = &self.leaves[parents[i]]
             smaller = &self.leaves[children[2 * i]]
@@ -161,15 +166,17 @@ cdef class Builder:
             larger.histogram = parent.histogram
             parent.histogram = -1
             self.take_line(smaller)
-            built[n_built] = <int32_t>(smaller - &self.leaves[0])
-            siblings[n_built] = <int32_t>(larger - &self.leaves[0])
+            self.built[n_built] = <int32_t>(smaller - &self.leaves[0])
+            self.siblings[n_built] = <int32_t>(larger - &self.leaves[0])
             n_built += 1
-        return built.base[:n_built], siblings.base[:n_built]
+        return n_built
 
-    def subtract(self, const int32_t[::1] built, const int32_t[::1] siblings, int n_threads=1):
-        """The second: siblings held the sums of both."""
-        cdef int64_t n_built = built.shape[0], n_shares = shares_of_each(n_built, n_threads), task, i
-        cdef int64_t width = self.lines.shape[1], first
+    def subtract(self, int64_t n_built):
+        """Lines that `hand_over` left to the larger children held the sums of both."""
+        self.subtract_lines(n_built, 1)
+
+    cdef void subtract_lines(self, int64_t n_built, int n_threads):
+        cdef int64_t n_shares = shares_of_each(n_built, n_threads), width = self.lines.shape[1], task, i, first
         for task in prange(
             n_built * n_shares, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1,
             schedule="static",
@@ -178,22 +185,23 @@ cdef class Builder:
             first = width * (task // n_built) // n_shares
             subtract_line(
                 width * (task // n_built + 1) // n_shares - first,
-                &self.lines[self.leaves[built[i]].histogram, first],
-                &self.lines[self.leaves[siblings[i]].histogram, first],
+                &self.lines[self.leaves[self.built[i]].histogram, first],
+                &self.lines[self.leaves[self.siblings[i]].histogram, first],
             )
 
-    def sorted_out(self, const int32_t[::1] children):
+    cpdef tuple sorted_out(self, const int32_t[::1] children):
         """The children that may split: those that have a line, and those that have none."""
         cdef int64_t n = children.shape[0], i, n_with = 0, n_without = 0
-        cdef int32_t[::1] sorted_out = np.empty(n, np.int32)
+        cdef int32_t[::1] with_line = np.empty(n, np.int32)
+        cdef int32_t[::1] without = np.empty(n, np.int32)
         for i in range(n):
             if self.leaves[children[i]].may_split and self.leaves[children[i]].histogram >= 0:
-                sorted_out[n_with] = children[i]
+                with_line[n_with] = children[i]
                 n_with += 1
             elif self.leaves[children[i]].may_split:
+                without[n_without] = children[i]
                 n_without += 1
-                sorted_out[n - n_without] = children[i]
-        return sorted_out.base[:n_with], sorted_out.base[n - n_without :][::-1].copy()
+        return with_line.base[:n_with], without.base[:n_without]
 
     def forget(self, const int32_t[::1] ids, bint split_too=True):
         """These leaves need their lines no more; only those without a split where ``split_too`` is false."""
@@ -205,7 +213,7 @@ cdef class Builder:
     def lend(self, const int32_t[::1] ids, int bits, bint same, int n_threads):
         """Build the line of one leaf for the moment, where it can not be kept; see `take_back`."""
         self.leaves[ids[0]].histogram = <int32_t>(self.lines.shape[0] - 1)
-        self.build(ids, bits, same, n_threads)
+        self.build_lines(&ids[0], 1, bits, same, n_threads)
 
     def take_back(self, const int32_t[::1] ids):
         """End of `lend`."""
@@ -221,12 +229,17 @@ cdef class Builder:
         leaf.histogram = -1
 
     def build(self, const int32_t[::1] ids, int bits, bint same, int n_threads):
-        """Fill the line of each leaf in ``ids``.
+        """Fill the line of each leaf in ``ids``."""
+        if ids.shape[0]:
+            self.build_lines(&ids[0], ids.shape[0], bits, same, n_threads)
+
+    cdef void build_lines(self, const int32_t* ids, int64_t n_ids, int bits, bint same, int n_threads):
+        """The same.
 
         Threads share the rows of a leaf where that pays for a line more; of smaller leaves they share the
         blocks or, where they are many, take one leaf each.
         """
-        cdef int64_t n_ids = ids.shape[0], i, n_shares, task, n_done = 0
+        cdef int64_t i, n_shares, task, n_done = 0
         n_threads = min(n_threads, <int>self.scratch.shape[0])
         for i in range(n_ids):
             if self.pays_by_rows(&self.leaves[ids[i]], n_threads):

@@ -8,7 +8,8 @@ from ranktrees._core.dtypes import LEAF
 from ranktrees.costs import FeatureCosts, Prices
 from ranktrees.growing import searching
 from ranktrees.growing.constraints import Constraints
-from ranktrees.growing.grower import BestLeaves, WholeLayers, most_together
+from ranktrees._core.queues import BestLeaves, most_together
+from ranktrees.growing.grower import WholeLayers
 from ranktrees.sampling import FEATURES, stream
 from reference import growing as slow
 
@@ -635,7 +636,7 @@ def test_more_leaves_than_room_was_made_for():
 
 
 def gains_of(*gains):
-    return lambda: np.array(gains)
+    return np.array(gains)
 
 
 def test_best_leaves_first_and_the_oldest_of_equals():

@@ -114,7 +114,7 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
     split_search : {"auto", "full", "coarse_to_fine", "exact", "streaming"}, default="auto"
         "full" looks at every bin. "coarse_to_fine" joins them to 16 cells a feature, picks up to four
         features that seem best, and looks at all bins of those: two to three times faster, with little or no
-        loss of accuracy (see the performance page). "auto" does so where there are 64 features or more, none
+        loss of accuracy (see the performance pages). "auto" does so where there are 64 features or more, none
         of them categorical, and splits choose among an eighth of them at least. "exact" makes a bin of each
         distinct value, so that every cut half-way between two neighbours is tried: the reference for the
         others. It is slower, and takes 4 bytes of memory per value of ``X`` where a feature has more than 255

@@ -10,7 +10,6 @@ Where a split makes features cheaper that others could use, all leaves are searc
 the best at the prices of the moment.
 """
 
-from bisect import insort
 from functools import partial
 
 import numpy as np
@@ -18,6 +17,7 @@ import numpy as np
 from ranktrees import parallel
 from ranktrees._core import partition
 from ranktrees._core.dtypes import LEAF
+from ranktrees._core.queues import BestLeaves, most_together
 from ranktrees.growing.grown import Grown
 from ranktrees.growing.over_ranks import ParterOverRanks
 from ranktrees.growing.rounding import RoundedRows
@@ -30,75 +30,34 @@ ONE_BY_ONE = 16  # leaves: trees of no more are grown a split at a time
 
 
 class WholeLayers:
-    """Hands out all leaves of a layer together, the best of them where only a few more may split."""
+    """Hands out all leaves of a layer together, the best of them where only a few more may split.
+
+    Its methods are those of `BestLeaves`.
+    """
 
     def __init__(self, promises):
-        self.promises = promises
         self.layer = np.empty(0, np.int32)
+        self.look_at(promises)
+
+    def look_at(self, promises):
+        self.promises = promises
 
     def renew(self, ids):
-        """These leaves are all that may be split, with other gains than before."""
         self.push(ids)
 
     def push(self, ids):
-        self.layer = ids[self.promises()[ids] != 0]
+        self.layer = ids[self.promises[ids] != 0]
 
     def pop(self, limit):
         layer, self.layer = self.layer, self.layer[:0]
         if len(layer) > limit:
-            best = np.argsort(-self.promises()[layer], kind="stable")[:limit]
+            best = np.argsort(-self.promises[layer], kind="stable")[:limit]
             layer = np.sort(layer[best])
         return layer
 
     def give_up(self, limit):
         """A layer is handed out at once: all of it may still be."""
         return self.layer[:0]
-
-
-def most_together(n_splits):
-    """How many of the best leaves are split together, where a tree may have so many splits more.
-
-    The last of these, too, would have its turn if it promised less than all children of the others: with 2 of
-    each of n - 1 others, and those themselves, it is the split number 3 n - 2.
-    """
-    return (n_splits + 2) // 3
-
-
-class BestLeaves:
-    """Hands out the leaves that promise most; of equal ones the oldest.
-
-    Several together, where many may still be split: these would be split anyway, one after the other, but for
-    grandchildren of the first of them that promise more (see `most_together`).
-
-    Parameters
-    ----------
-    promises : callable
-    one_by_one : bool
-        Whether a split may change what others promise, or the leaves are so few that each counts.
-    """
-
-    def __init__(self, promises, one_by_one=False):
-        self.promises = promises
-        self.one_by_one = one_by_one
-        self.waiting = []  # (-promise, leaf), rising
-
-    def renew(self, ids):
-        self.waiting = []
-        self.push(ids)
-
-    def push(self, ids):
-        for leaf, promise in zip(ids.tolist(), self.promises()[ids].tolist(), strict=True):
-            if promise:
-                insort(self.waiting, (-promise, leaf))
-
-    def pop(self, limit):
-        n = min(limit, 1 if self.one_by_one else most_together(limit))
-        first, self.waiting = self.waiting[:n], self.waiting[n:]
-        return np.array([leaf for _, leaf in first], np.int32)
-
-    def give_up(self, limit):
-        """The leaves that will not be handed out where only ``limit`` more may be, if promises are kept."""
-        return np.array([leaf for _, leaf in self.waiting[limit:]], np.int32)
 
 
 class TreeGrower:
@@ -181,10 +140,13 @@ class TreeGrower:
             most_together(self.n_leaves_allowed - 1),
         )
         self.search = make_search(constraints, prices, *buffers, sizes)
+        one_by_one = self.n_leaves_allowed <= ONE_BY_ONE or not prices.all_free
+        self.queue = BestLeaves(np.empty(0), one_by_one) if max_leaf_nodes else WholeLayers(np.empty(0))
         self._look_at(np.empty(2 * min(self.n_leaves_allowed, 1024) + 1, LEAF))
 
     def _look_at(self, leaves):
-        self.leaves, self.promises = leaves, leaves["promise"]
+        self.leaves, self.may_split = leaves, leaves["may_split"]
+        self.queue.look_at(leaves["promise"])
         self.parter.look_at(leaves)
         self.search.look_at(leaves)
 
@@ -237,25 +199,23 @@ class TreeGrower:
 
     def _grow_leaves(self):
         """Grow from the root as the queue hands out leaves; the number of nodes."""
-        if self.max_leaf_nodes:
-            one_by_one = self.n_leaves_allowed <= ONE_BY_ONE or not self.prices.all_free
-            queue = BestLeaves(lambda: self.promises, one_by_one)
-        else:
-            queue = WholeLayers(lambda: self.promises)
+        search, queue = self.search, self.queue
         n_nodes, n_leaves = 1, 1
         root = np.zeros(1, np.int32)
-        if n_leaves < self.n_leaves_allowed and self.leaves["may_split"][0]:
-            self.search.root(root)
-            queue.push(root)
+        if n_leaves < self.n_leaves_allowed and self.may_split[0]:
+            search.root(root)
+            queue.renew(root)
+        else:
+            queue.renew(root[:0])
         while len(parents := queue.pop(self.n_leaves_allowed - n_leaves)):
-            parents = self.search.settle(parents)
+            parents = search.settle(parents)
             while len(refused := self._split(parents, n_nodes)):
-                self.search.search_again(refused)
-                if self.search.is_sure:  # they promise less now, and others may come first
+                search.search_again(refused)
+                if search.is_sure:  # they promise less now, and others may come first
                     queue.push(parents)
                     parents = queue.pop(self.n_leaves_allowed - n_leaves)
                 else:
-                    parents = self.search.with_split(parents)
+                    parents = search.with_split(parents)
             if not len(parents):
                 continue
             cheaper = self.prices.pay(self.leaves, parents)
@@ -264,15 +224,15 @@ class TreeGrower:
             n_nodes += len(children)
             n_leaves += len(parents)
             if n_leaves < self.n_leaves_allowed:
-                self.search.children(parents, children)
+                search.children(parents, children)
                 if cheaper:
                     others = self._may_split(n_nodes - len(children))
-                    self.search.again(others)
+                    search.again(others)
                     queue.renew(np.concatenate([others, children]))
                 else:
                     queue.push(children)
-                if self.search.is_sure:
-                    self.search.forget(queue.give_up(self.n_leaves_allowed - n_leaves))
+                if search.is_sure:
+                    search.forget(queue.give_up(self.n_leaves_allowed - n_leaves))
         return n_nodes
 
     def _grow_layers(self):
@@ -293,8 +253,8 @@ class TreeGrower:
 
     def _may_split(self, n_nodes):
         """Of the first nodes, the leaves that are large enough."""
-        nodes = self.leaves[:n_nodes]
-        return np.flatnonzero((nodes["left"] < 0) & (nodes["may_split"] > 0)).astype(np.int32)
+        is_leaf = self.leaves["left"][:n_nodes] < 0
+        return np.flatnonzero(is_leaf & (self.may_split[:n_nodes] > 0)).astype(np.int32)
 
     def _split(self, parents, n_nodes):
         """Split leaves, whose children are the next nodes.

@@ -110,12 +110,12 @@ class LinesOverRanks(SearchOfLines):
         self.words.begin(rows.bits, rows.room, rows.most_steps)
 
     def take_over(self, parents, children):
-        built, siblings = self.builder.hand_over(parents, children, self.few_rows, False)
+        built = self.builder.hand_over(parents, children, self.few_rows)
         if len(built):
             n_threads = threads_for(self.n_threads, self.n_rows(built) * self.packing.n_bytes)
             self.builder.build(built, self.rows.bits, self.rows.same, n_threads)
             self.put_together(built)
-            self.builder.subtract(built, siblings)
+            self.builder.subtract(len(built))
         return self.builder.sorted_out(children)
 
     def find_in_all_rows(self, ids, features):

@@ -26,8 +26,6 @@ FEW_ROWS = 128
 # Lines are kept for this many bytes; a leaf that finds no room is searched from its rows.
 LINES_BYTES = 1 << 28
 
-RANKED_TOGETHER = 4096  # leaves: each takes a number per feature meanwhile
-
 # The rows of a streaming search are dealt to so many workers, in stretches: each makes histograms of its own,
 # which are merged. What one worker alone finds differs from what several find together.
 SHARDS = 1
@@ -341,10 +339,7 @@ class CoarseToFine(SearchOfLines):
     def find(self, ids):
         """Pick the features of leaves that have lines."""
         for some, features in self.constraints.candidates(self.leaves, ids, self.key):
-            for first in range(0, len(some), RANKED_TOGETHER):
-                last = first + RANKED_TOGETHER
-                own = features[first:last] if len(features) > 1 else features
-                self.finder.rank(some[first:last], own, self.n_threads, parallel.VALUES_PER_THREAD)
+            self.finder.rank(some, features, self.n_threads, parallel.VALUES_PER_THREAD)
 
     def find_directly(self, ids):
         """Pick the features of leaves that find no line to keep."""

@@ -1,0 +1,102 @@
+"""Leaves that wait for their split, the best first.
+
+    leaves     | 7 | 3 | 12 | ...      by falling promise, of equal ones the oldest first
+    promises   | 9 | 4 |  4 | ...      as they were when the leaves came
+"""
+import numpy as np
+
+from libc.stdint cimport int32_t, int64_t
+from libc.string cimport memcpy, memmove
+
+
+cpdef int64_t most_together(int64_t n_splits) noexcept:
+    """How many of the best leaves are split together, where a tree may have so many splits more.
+
+    The last of these, too, would have its turn if it promised less than all children of the others: with 2 of
+    each of n - 1 others, and those themselves, it is the split number 3 n - 2.
+    """
+    return (n_splits + 2) // 3
+
+
+cdef class BestLeaves:
+    """Hands out the leaves that promise most; of equal ones the oldest.
+
+    Several together, where many may still be split: these would be split anyway, one after the other, but for
+    grandchildren of the first of them that promise more (see `most_together`).
+
+    Parameters
+    ----------
+    promises : ndarray of float64
+        Of all leaves, now and whenever some are pushed; 0 keeps a leaf out.
+    one_by_one : bool, default=False
+        Whether a split may change what others promise, or the leaves are so few that each counts.
+    """
+
+    cdef double[:] promises
+    cdef bint one_by_one
+    cdef int32_t[::1] leaves
+    cdef double[::1] promised
+    cdef int64_t n
+
+    def __init__(self, promises, one_by_one=False):
+        self.one_by_one = one_by_one
+        self.look_at(promises)
+        self.make_room(64)
+
+    cdef void make_room(self, int64_t n):
+        leaves, promised = np.empty(n, np.int32), np.empty(n)
+        if self.n:
+            leaves[: self.n], promised[: self.n] = self.leaves[: self.n], self.promised[: self.n]
+        self.leaves, self.promised = leaves, promised
+
+    def look_at(self, promises):
+        """The leaves have moved."""
+        self.promises = promises
+
+    def renew(self, const int32_t[::1] ids):
+        """These leaves are all that may be split, with other gains than before."""
+        self.n = 0
+        self.push(ids)
+
+    def push(self, const int32_t[::1] ids):
+        """These may be split, too."""
+        cdef int64_t i
+        if self.n + ids.shape[0] > self.leaves.shape[0]:
+            self.make_room(2 * (self.n + ids.shape[0]))
+        for i in range(ids.shape[0]):
+            if self.promises[ids[i]] != 0:
+                self.insert(ids[i], self.promises[ids[i]])
+
+    cdef void insert(self, int32_t leaf, double promise) noexcept:
+        cdef int64_t low = 0, high = self.n, middle
+        while low < high:
+            middle = (low + high) // 2
+            if self.promised[middle] > promise or (
+                self.promised[middle] == promise and self.leaves[middle] < leaf
+            ):
+                low = middle + 1
+            else:
+                high = middle
+        memmove(&self.leaves[0] + low + 1, &self.leaves[0] + low, (self.n - low) * sizeof(int32_t))
+        memmove(&self.promised[0] + low + 1, &self.promised[0] + low, (self.n - low) * sizeof(double))
+        self.leaves[low], self.promised[low] = leaf, promise
+        self.n += 1
+
+    def pop(self, int64_t limit):
+        """int32[n]: the leaves whose turn it is, ``limit`` at most."""
+        cdef int64_t n = min(self.n, limit, 1 if self.one_by_one else most_together(limit))
+        first = self.waiting(0, n)
+        self.n -= n
+        memmove(&self.leaves[0], &self.leaves[0] + n, self.n * sizeof(int32_t))
+        memmove(&self.promised[0], &self.promised[0] + n, self.n * sizeof(double))
+        return first
+
+    def give_up(self, int64_t limit):
+        """int32[n]: leaves that will not be handed out where only ``limit`` more may be, if promises are kept."""
+        return self.waiting(min(limit, self.n), self.n)
+
+    cdef object waiting(self, int64_t first, int64_t last):
+        cdef int32_t[::1] ids = np.empty(last - first, np.int32)
+        if last > first:
+            memcpy(&ids[0], &self.leaves[first], (last - first) * sizeof(int32_t))
+        return ids.base
