@@ -4,40 +4,45 @@
 
 #include "gains.h"
 
-enum { COARSE_CELLS = 16, MOST_BINS = 256 };
+enum { COARSE_CELLS = 16, MOST_BINS = 256, SIDE_BY_SIDE = 8 };
 
-/* One line of 16 cells, one lane each, the last of rows without a value: the best score of two children.
- * Sizes are judged by hessians: ``least`` is the smallest sum that a child may have. */
-INLINE double best_of_cells(const int64_t *RESTRICT cells, int bits, double all_gradient, double all_hessian,
-                            double least, int8_t sign, const rules *rule) {
-    const int64_t mask = ((int64_t)1 << bits) - 1, missing = cells[COARSE_CELLS - 1];
-    double gradient[COARSE_CELLS], hessian[COARSE_CELLS], best = -INFINITY;
-    int64_t sum = 0;
-    for (int c = 0; c < COARSE_CELLS; c++) {
-        sum += cells[c];
-        gradient[c] = (double)(sum >> bits);
-        hessian[c] = (double)(sum & mask);
+/* The best score of two children for each of some features, by their 16 cells, one lane each, the last of rows without
+ * a value. They are looked at side by side, so that no sum waits for the one before. Sizes are judged by hessians:
+ * ``least`` is the smallest sum that a child may have. */
+INLINE void best_of_cells(int bounded, const int64_t *const *cells, int bits, double all_gradient, double all_hessian,
+                          double least, const double *RESTRICT signs, const rules *rule, double *RESTRICT best) {
+    const int64_t mask = ((int64_t)1 << bits) - 1;
+    int64_t columns[COARSE_CELLS][SIDE_BY_SIDE], lacking = 0;
+    for (int c = 0; c < COARSE_CELLS; c++)
+        for (int f = 0; f < SIDE_BY_SIDE; f++)
+            columns[c][f] = cells[f][c];
+    const int64_t *missing = columns[COARSE_CELLS - 1];
+    for (int f = 0; f < SIDE_BY_SIDE; f++) {
+        best[f] = -INFINITY;
+        lacking |= missing[f];
     }
-    if (rule->last_side) /* there those without a value may be alone on the left */
-        gradient[COARSE_CELLS - 1] = hessian[COARSE_CELLS - 1] = 0.0;
-    /* the rows without a value on the right, then, where there are some, on the left */
-    for (int side = missing ? rule->first_side : 0; side <= (missing ? rule->last_side : 0); side++) {
-        const double more = side ? (double)(missing >> bits) : 0.0;
-        const double more_hessian = side ? (double)(missing & mask) : 0.0;
-        double scores[COARSE_CELLS];
-        for (int c = 0; c < COARSE_CELLS; c++) {
-            const double steps = hessian[c] + more_hessian;
-            const children both = children_of(gradient[c] + more, steps, all_gradient, all_hessian, rule);
-            const double order = both.left * both.right_hessian - both.right * both.left_hessian;
-            const int allowed = (steps >= least) & (all_hessian - steps >= least) &
-                                ((sign == 0) | (sign * order >= 0));
-            const double score = children_score(&both);
-            scores[c] = allowed ? score : -INFINITY;
+    /* the rows without a value on the right, then, where there are some, on the left: first alone */
+    for (int side = lacking ? rule->first_side : 0; side <= (lacking ? rule->last_side : 0); side++) {
+        int64_t sums[SIDE_BY_SIDE];
+        for (int f = 0; f < SIDE_BY_SIDE; f++)
+            sums[f] = side ? missing[f] : columns[0][f];
+        for (int c = side ? 0 : 1; c < COARSE_CELLS; c++) {
+            for (int f = 0; f < SIDE_BY_SIDE; f++) {
+                const double steps = (double)(sums[f] & mask);
+                const children both =
+                    children_of((double)(sums[f] >> bits), steps, all_gradient, all_hessian, rule);
+                int allowed = (steps >= least) & (all_hessian - steps >= least);
+                if (bounded) {
+                    const double order = both.left * both.right_hessian - both.right * both.left_hessian;
+                    allowed &= (signs[f] == 0) | (signs[f] * order >= 0);
+                }
+                const double score = allowed ? children_score(&both) : -INFINITY;
+                best[f] = score > best[f] ? score : best[f];
+            }
+            for (int f = 0; f < SIDE_BY_SIDE; f++)
+                sums[f] += columns[c][f];
         }
-        for (int c = 0; c < COARSE_CELLS; c++)
-            best = scores[c] > best ? scores[c] : best;
     }
-    return best;
 }
 
 /* The features ``features[0], features[1], ...`` (to n or to the first -1); ``places`` says where in the line
@@ -47,10 +52,21 @@ EACH_WIDTH(void, score_cells,
             const int64_t *RESTRICT places, const int8_t *RESTRICT signs, int bits, double all_gradient,
             double all_hessian, double least, const rules *rule, double *RESTRICT scores),
            (line, features, n, places, signs, bits, all_gradient, all_hessian, least, rule, scores)) {
-    for (int64_t k = 0; k < n; k++)
-        scores[k] = features[k] < 0 ? -INFINITY
-                                    : best_of_cells(line + places[features[k]], bits, all_gradient, all_hessian,
-                                                    least, signs ? signs[features[k]] : 0, rule);
+    for (int64_t first = 0; first < n; first += SIDE_BY_SIDE) {
+        const int64_t *cells[SIDE_BY_SIDE];
+        double own_signs[SIDE_BY_SIDE], best[SIDE_BY_SIDE];
+        for (int f = 0; f < SIDE_BY_SIDE; f++) { /* beyond the last any will do */
+            const int32_t feature = first + f < n ? features[first + f] : -1;
+            cells[f] = feature < 0 ? line : line + places[feature];
+            own_signs[f] = signs && feature >= 0 ? signs[feature] : 0.0;
+        }
+        if (signs)
+            best_of_cells(1, cells, bits, all_gradient, all_hessian, least, own_signs, rule, best);
+        else
+            best_of_cells(0, cells, bits, all_gradient, all_hessian, least, own_signs, rule, best);
+        for (int f = 0; f < SIDE_BY_SIDE && first + f < n; f++)
+            scores[first + f] = features[first + f] < 0 ? -INFINITY : best[f];
+    }
 }
 
 /* Whether a cut between any of the n bins of a feature, one lane each, behind them that of rows without a value, may

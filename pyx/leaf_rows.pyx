@@ -3,7 +3,7 @@ from cython.parallel cimport prange
 from libc.math cimport ldexp
 from libc.stdint cimport int64_t, uint32_t
 
-from records cimport Leaf, chunk_of
+from records cimport Leaf, chunk_of, leaves_in
 
 cdef extern from "rounding.h" nogil:
     double exact_sum(const double* values, const uint32_t* rows, int64_t n) noexcept
@@ -18,7 +18,7 @@ cdef enum:
 
 
 def set_values(
-    Leaf[::1] leaves,                   # IN and OUT  the value of those that were not split
+    leaves,                             # IN and OUT  LEAF records:  the value of those that were not split
     const uint32_t[::1] order,          # IN
     const double[::1] gradients,        # IN
     const double[::1] hessians,         # IN   of which the first will do where they are the same
@@ -27,22 +27,23 @@ def set_values(
     bint same=False,                    # IN   whether all hessians are the same
 ):
     """Set each leaf's value from its own rows: light rows count to the last bit where they are alone."""
-    cdef int64_t k, n_rows
+    cdef int64_t n = len(leaves), k, n_rows
     cdef double gradient, hessian
     cdef const uint32_t* rows
+    cdef Leaf* leaf = leaves_in(leaves)
     for k in prange(
-        leaves.shape[0], nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic",
-        chunksize=chunk_of(leaves.shape[0], n_threads),
+        n, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic",
+        chunksize=chunk_of(n, n_threads),
     ):
-        if leaves[k].left < 0:
-            rows = &order[0] + leaves[k].start
-            n_rows = leaves[k].stop - leaves[k].start
+        if leaf[k].left < 0:
+            rows = &order[0] + leaf[k].start
+            n_rows = leaf[k].stop - leaf[k].start
             gradient = exact_sum(&gradients[0], rows, n_rows)
             if same and n_rows:
                 hessian = exact_sum_of_same(hessians[0], n_rows)
             else:
                 hessian = exact_sum(&hessians[0], rows, n_rows)
-            leaves[k].value = value_of(&leaves[k], gradient, hessian, l2)
+            leaf[k].value = value_of(&leaf[k], gradient, hessian, l2)
 
 
 cdef inline double value_of(const Leaf* leaf, double gradient, double hessian, double l2) noexcept nogil:
@@ -51,26 +52,25 @@ cdef inline double value_of(const Leaf* leaf, double gradient, double hessian, d
 
 
 def largest_of_leaves(
-    const Leaf[::1] leaves,             # IN
+    leaves,                             # IN   LEAF records
     const uint32_t[::1] order,          # IN
     const double[::1] values,           # IN   one per row
     double[::1] largest,                # OUT  of each node; 0 where it was split
     int n_threads,
 ):
     """The largest |value| of each leaf's rows: the first of three steps to sums over ranks (rounding.h)."""
-    cdef int64_t k
+    cdef int64_t n = len(leaves), k
+    cdef const Leaf* leaf = leaves_in(leaves)
     for k in prange(
-        leaves.shape[0], nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"
+        n, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"
     ):
         largest[k] = 0.0
-        if leaves[k].left < 0 and leaves[k].stop > leaves[k].start:
-            largest[k] = largest_of_rows(
-                &values[0], &order[leaves[k].start], leaves[k].stop - leaves[k].start
-            )
+        if leaf[k].left < 0 and leaf[k].stop > leaf[k].start:
+            largest[k] = largest_of_rows(&values[0], &order[leaf[k].start], leaf[k].stop - leaf[k].start)
 
 
 def steps_of_leaves(
-    const Leaf[::1] leaves,             # IN
+    leaves,                             # IN   LEAF records
     const uint32_t[::1] order,          # IN
     const double[::1] values,           # IN   one per row
     const double[::1] largest,          # IN   of each leaf, over all ranks
@@ -78,20 +78,21 @@ def steps_of_leaves(
     int n_threads,
 ):
     """The sum of each leaf's rows in steps: the second."""
-    cdef int64_t k
+    cdef int64_t n = len(leaves), k
+    cdef const Leaf* leaf = leaves_in(leaves)
     for k in prange(
-        leaves.shape[0], nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"
+        n, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"
     ):
         steps[k] = 0
-        if leaves[k].left < 0 and leaves[k].stop > leaves[k].start and largest[k] > 0:
+        if leaf[k].left < 0 and leaf[k].stop > leaf[k].start and largest[k] > 0:
             steps[k] = steps_of_rows(
-                &values[0], &order[leaves[k].start], leaves[k].stop - leaves[k].start,
-                places_for(largest[k], leaves[k].total.count),
+                &values[0], &order[leaf[k].start], leaf[k].stop - leaf[k].start,
+                places_for(largest[k], leaf[k].total.count),
             )
 
 
 def set_values_by_steps(
-    Leaf[::1] leaves,                   # IN and OUT  the value of those that were not split
+    leaves,                             # IN and OUT  LEAF records:  the value of those that were not split
     const double[:, ::1] largest,       # IN   of gradients and, if these differ, of hessians, over all ranks
     const int64_t[:, ::1] steps,        # IN   their sums
     double hessian,                     # IN   of each row, if these are the same
@@ -100,18 +101,19 @@ def set_values_by_steps(
     """Set each leaf's value from its sums over ranks: the third."""
     cdef int64_t k, i
     cdef double[2] sums
-    for k in range(leaves.shape[0]):
-        if leaves[k].left < 0:
-            sums[1] = exact_sum_of_same(hessian, leaves[k].total.count)
+    cdef Leaf* leaf = leaves_in(leaves)
+    for k in range(len(leaves)):
+        if leaf[k].left < 0:
+            sums[1] = exact_sum_of_same(hessian, leaf[k].total.count)
             for i in range(largest.shape[0]):
                 sums[i] = 0.0
                 if largest[i, k] > 0:
-                    sums[i] = ldexp(<double>steps[i, k], -places_for(largest[i, k], leaves[k].total.count))
-            leaves[k].value = value_of(&leaves[k], sums[0], sums[1], l2)
+                    sums[i] = ldexp(<double>steps[i, k], -places_for(largest[i, k], leaf[k].total.count))
+            leaf[k].value = value_of(&leaf[k], sums[0], sums[1], l2)
 
 
 def add_values(
-    const Leaf[::1] leaves,             # IN
+    leaves,                             # IN   LEAF records
     const double[::1] values,           # IN   one per node
     const uint32_t[::1] order,          # IN
     double[::1] scores,                 # IN and OUT
@@ -123,21 +125,25 @@ def add_values(
     rows, whose scores a nearby cache holds, and each of which one thread writes alone.
     """
     cdef int64_t n_rows = scores.shape[0], n_stretches = 1 + (n_rows - 1) // (n_threads * <int64_t>NEARBY), s
-    if order.shape[0] < FEW * n_stretches * n_threads * leaves.shape[0]:
+    cdef int64_t n = len(leaves)
+    cdef const Leaf* leaf = leaves_in(leaves)
+    if order.shape[0] < FEW * n_stretches * n_threads * n:
         n_stretches = 1
     n_stretches *= n_threads
     for s in prange(
         n_stretches, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="static"
     ):
-        add_stretch(leaves, values, order, n_rows * s // n_stretches, n_rows * (s + 1) // n_stretches, scores)
+        add_stretch(
+            leaf, n, values, order, n_rows * s // n_stretches, n_rows * (s + 1) // n_stretches, scores
+        )
 
 
 cdef void add_stretch(
-    const Leaf[::1] leaves, const double[::1] values, const uint32_t[::1] order, int64_t first, int64_t last,
-    double[::1] scores,
+    const Leaf* leaves, int64_t n, const double[::1] values, const uint32_t[::1] order, int64_t first,
+    int64_t last, double[::1] scores,
 ) noexcept nogil:
     cdef int64_t k
-    for k in range(leaves.shape[0]):
+    for k in range(n):
         if leaves[k].left < 0:
             add_rising(order, leaves[k].start, leaves[k].quiet_start, values[k], first, last, scores)
             add_rising(order, leaves[k].quiet_start, leaves[k].stop, values[k], first, last, scores)

@@ -12,7 +12,9 @@ from libc.math cimport INFINITY, fabs
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy, memset
 
-from records cimport Leaf, Node, Split, best_value, bytes_of, chunk_of, worth_threads
+from records cimport (
+    Leaf, Node, Split, best_value, bytes_of, chunk_of, leaves_in, nodes_in, worth_threads,
+)
 
 cdef extern from "parting.h" nogil:
     ctypedef struct Way "way":
@@ -578,18 +580,18 @@ cdef class Parter:
                 &self.sum_scratch[0] + piece.place, n, n_left, &self.sums[0] + left, &self.sums[0] + right
             )
 
-    def finish(self, Leaf[::1] leaves, int n_threads=1):
+    def finish(self, int64_t n_nodes, int n_threads=1):
         """Bring each leaf's quiet rows behind its others; returns the tree's rows, leaf by leaf.
 
         A leaf's are then order[start:stop], of which the quiet ones order[quiet_start:quiet_stop].
         """
-        cdef int64_t n_loud = leaves[0].stop, n_rows = leaves[0].quiet_stop, k
+        cdef int64_t n_loud = self.leaves[0].stop, n_rows = self.leaves[0].quiet_stop, k
         for k in prange(
-            leaves.shape[0], nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1,
+            n_nodes, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1,
             schedule="dynamic",
         ):
-            self.bring_behind(&leaves[k], n_loud)
-        return np.asarray(self.row_scratch)[:n_rows]
+            self.bring_behind(&self.leaves[k], n_loud)
+        return self.row_scratch.base[:n_rows]
 
     cdef void bring_behind(self, Leaf* leaf, int64_t n_loud) noexcept nogil:
         cdef int64_t n_own = leaf.stop - leaf.start, n_quiet = leaf.quiet_stop - leaf.quiet_start
@@ -605,36 +607,38 @@ cdef class Parter:
 
 
 def finish_nodes(
-    const Leaf[::1] leaves,             # IN
+    leaves,                             # IN   LEAF records
     const double[::1] values,           # IN   one per node
-    Node[::1] nodes,                    # OUT  but for the cuts
+    nodes,                              # OUT  NODE records, but for the cuts
     int64_t[::1] codes,                 # OUT  up to which rows go left; -1 where there is no cut
 ):
     """The records of a finished tree. Its categorical nodes are numbered in their order."""
-    cdef int64_t k
+    cdef int64_t n = len(leaves), k
     cdef int32_t n_categorical = 0
+    cdef const Leaf* leaf = leaves_in(leaves)
     cdef const Split* split
-    cdef Node* node
+    cdef Node* node = nodes_in(nodes)
     with nogil:
-        for k in range(leaves.shape[0]):
-            split, node = &leaves[k].split, &nodes[k]
+        for k in range(n):
+            split = &leaf.split
             memset(node, 0, sizeof(Node))
-            node.value, node.count = values[k], leaves[k].total.count
-            node.left, node.right = leaves[k].left, leaves[k].right
+            node.value, node.count = values[k], leaf.total.count
+            node.left, node.right = leaf.left, leaf.right
             node.feature = node.categories = -1
             codes[k] = -1
-            if node.left < 0:
-                continue
-            node.feature, node.gain, node.missing_left = split.feature, split.gain, split.missing_left
-            if split.categorical:
+            if node.left >= 0:
+                node.feature, node.gain, node.missing_left = split.feature, split.gain, split.missing_left
+            if node.left >= 0 and split.categorical:
                 node.categories = n_categorical
                 n_categorical += 1
-            else:
+            elif node.left >= 0:
                 codes[k] = split.code
+            leaf += 1
+            node += 1
 
 
 def follow(
-    const Leaf[::1] leaves,             # IN
+    leaves,                             # IN   LEAF records
     const double[::1] values,           # IN   one per node
     codes,                              # IN   uint8 or uint32[n_rows, n_features], feature by feature
     const int64_t[::1] offsets,         # IN
@@ -648,7 +652,8 @@ def follow(
     """
     cdef const uint8_t[:, :] columns = bytes_of(codes)
     cdef bint is_long = codes.itemsize > 1
-    cdef int64_t n_nodes = leaves.shape[0], n_rows = rows.shape[0], task
+    cdef int64_t n_nodes = len(leaves), n_rows = rows.shape[0], task
+    cdef const Leaf* leaf = leaves_in(leaves)
     cdef int64_t n_tasks = (n_rows + FOLLOWED - 1) // FOLLOWED
     cdef int64_t[:, ::1] ranges = room_for_each(n_threads, 2 * n_nodes, np.int64)
     cdef uint32_t[:, ::1] scratch = room_for_each(n_threads, FOLLOWED, np.uint32)
@@ -656,14 +661,14 @@ def follow(
         n_tasks, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"
     ):
         follow_some(
-            leaves, values, columns, is_long, offsets, &rows[task * FOLLOWED],
+            leaf, n_nodes, values, columns, is_long, offsets, &rows[task * FOLLOWED],
             min(FOLLOWED, n_rows - task * FOLLOWED), &scratch[threadid(), 0], &ranges[threadid(), 0],
             scores,
         )
 
 
 cdef void follow_some(
-    const Leaf[::1] leaves, const double[::1] values, const uint8_t[:, :] columns, bint is_long,
+    const Leaf* leaves, int64_t n_nodes, const double[::1] values, const uint8_t[:, :] columns, bint is_long,
     const int64_t[::1] offsets, uint32_t* rows, int64_t n_rows, uint32_t* scratch, int64_t* ranges,
     double[::1] scores,
 ) noexcept nogil:
@@ -671,7 +676,7 @@ cdef void follow_some(
     cdef Way way
     ranges[0] = 0
     ranges[1] = n_rows
-    for k in range(leaves.shape[0]):
+    for k in range(n_nodes):
         start = ranges[2 * k]
         stop = ranges[2 * k + 1]
         if leaves[k].left < 0:

@@ -154,6 +154,18 @@ cdef inline double best_value(
     return min(max(value, lower), upper)
 
 
+cdef inline Leaf* leaves_in(leaves):
+    """The first of an array of LEAF records. A view of records compares their fields, which takes as long as a leaf."""
+    cdef const uint8_t[::1] bytes = leaves.view("uint8")
+    return <Leaf*>&bytes[0]
+
+
+cdef inline Node* nodes_in(nodes):
+    """The same of NODE records."""
+    cdef const uint8_t[::1] bytes = nodes.view("uint8")
+    return <Node*>&bytes[0]
+
+
 cdef inline bytes_of(codes):
     """uint8 or uint32[n_rows, n_features], feature by feature, as bytes: column f begins at [0, f]."""
     return codes.T.view("uint8").T

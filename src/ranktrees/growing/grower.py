@@ -191,7 +191,7 @@ class TreeGrower:
         by_layers = self.search.by_layers and not self.max_leaf_nodes
         n_nodes = self._grow_layers() if by_layers else self._grow_leaves()
         leaves = self.leaves[:n_nodes]
-        order = self.parter.finish(leaves, n_threads)
+        order = self.parter.finish(n_nodes, n_threads)
         grown = Grown(leaves, order, self.n_threads)
         same = rows.largest_hessian if rows.same or rows.sampled else None
         grown.set_values(gradients, hessians, self.l2_regularization, same, self.communicator)
