@@ -4,7 +4,7 @@
 
 #include "gains.h"
 
-enum { COARSE_CELLS = 16, MOST_BINS = 256, SIDE_BY_SIDE = 8 };
+enum { COARSE_CELLS = 16, MOST_BINS = 256, SIDE_BY_SIDE = 16 };
 
 /* The best score of two children for each of some features, by their 16 cells, one lane each, the last of rows without
  * a value. They are looked at side by side, so that no sum waits for the one before. Sizes are judged by hessians:
@@ -12,26 +12,30 @@ enum { COARSE_CELLS = 16, MOST_BINS = 256, SIDE_BY_SIDE = 8 };
 INLINE void best_of_cells(int bounded, const int64_t *const *cells, int bits, double all_gradient, double all_hessian,
                           double least, const double *RESTRICT signs, const rules *rule, double *RESTRICT best) {
     const int64_t mask = ((int64_t)1 << bits) - 1;
-    int64_t columns[COARSE_CELLS][SIDE_BY_SIDE], lacking = 0;
+    const int last = COARSE_CELLS - 1;
+    int64_t sums[COARSE_CELLS][SIDE_BY_SIDE], lacking = 0;
+    double gradients[COARSE_CELLS][SIDE_BY_SIDE], hessians[COARSE_CELLS][SIDE_BY_SIDE];
+    for (int f = 0; f < SIDE_BY_SIDE; f++)
+        for (int c = 0; c < COARSE_CELLS; c++)
+            sums[c][f] = cells[f][c];
     for (int c = 0; c < COARSE_CELLS; c++)
-        for (int f = 0; f < SIDE_BY_SIDE; f++)
-            columns[c][f] = cells[f][c];
-    const int64_t *missing = columns[COARSE_CELLS - 1];
+        for (int f = 0; f < SIDE_BY_SIDE; f++) {
+            gradients[c][f] = (double)(sums[c][f] >> bits);
+            hessians[c][f] = (double)(sums[c][f] & mask);
+        }
     for (int f = 0; f < SIDE_BY_SIDE; f++) {
+        lacking |= sums[last][f];
         best[f] = -INFINITY;
-        lacking |= missing[f];
     }
     /* the rows without a value on the right, then, where there are some, on the left: first alone */
     for (int side = lacking ? rule->first_side : 0; side <= (lacking ? rule->last_side : 0); side++) {
-        int64_t sums[SIDE_BY_SIDE];
-        for (int f = 0; f < SIDE_BY_SIDE; f++)
-            sums[f] = side ? missing[f] : columns[0][f];
-        for (int c = side ? 0 : 1; c < COARSE_CELLS; c++) {
+        double gradient[SIDE_BY_SIDE] = {0}, steps[SIDE_BY_SIDE] = {0};
+        for (int c = side ? -1 : 0; c < last; c++)
             for (int f = 0; f < SIDE_BY_SIDE; f++) {
-                const double steps = (double)(sums[f] & mask);
-                const children both =
-                    children_of((double)(sums[f] >> bits), steps, all_gradient, all_hessian, rule);
-                int allowed = (steps >= least) & (all_hessian - steps >= least);
+                gradient[f] += gradients[c < 0 ? last : c][f];
+                steps[f] += hessians[c < 0 ? last : c][f];
+                const children both = children_of(gradient[f], steps[f], all_gradient, all_hessian, rule);
+                int allowed = (steps[f] >= least) & (all_hessian - steps[f] >= least);
                 if (bounded) {
                     const double order = both.left * both.right_hessian - both.right * both.left_hessian;
                     allowed &= (signs[f] == 0) | (signs[f] * order >= 0);
@@ -39,9 +43,6 @@ INLINE void best_of_cells(int bounded, const int64_t *const *cells, int bits, do
                 const double score = allowed ? children_score(&both) : -INFINITY;
                 best[f] = score > best[f] ? score : best[f];
             }
-            for (int f = 0; f < SIDE_BY_SIDE; f++)
-                sums[f] += columns[c][f];
-        }
     }
 }
 
