@@ -27,8 +27,8 @@ cdef extern from "joint.h" nogil:
     enum: STEP
     void fill_line(
         int lanes, const uint8_t* bytes, int64_t n_bytes, const place_in_byte* digits,
-        const int64_t* first_digit, const uint32_t* rows, const int64_t* sums, int64_t n, int bits, int same,
-        int64_t first, int64_t last, uint64_t* scratch, int64_t* tables, int64_t* line,
+        const int64_t* first_digit, const uint8_t* cells, const uint32_t* rows, const int64_t* sums, int64_t n,
+        int bits, int same, int64_t first, int64_t last, uint64_t* scratch, int64_t* tables, int64_t* line,
     ) noexcept nogil
 
 cdef extern from "threads.h" nogil:
@@ -36,6 +36,13 @@ cdef extern from "threads.h" nogil:
 
 cdef enum:
     MARGINS = 64  # rows: clearing a byte's table, and adding up its margins, take as long
+
+
+def cells_of(digits):
+    """uint8[n_digits, 256]: by the value of its byte the cell of each digit, counted from its first one."""
+    stride, radix, end = (digits[name][:, None] for name in ("stride", "radix", "last"))
+    cells = np.arange(TABLE) // stride % radix
+    return np.where(cells < radix - 1, cells, end - digits["first"][:, None]).astype(np.uint8)
 
 
 cdef class Builder:
@@ -58,6 +65,7 @@ cdef class Builder:
     cdef const uint8_t[:, ::1] bytes
     cdef const Digit[::1] digits
     cdef const int64_t[::1] first_digit
+    cdef const uint8_t[:, ::1] cells_of_digits
     cdef const uint32_t[::1] order
     cdef const int64_t[::1] sums
     cdef int64_t n_cells, n_blocks
@@ -71,6 +79,7 @@ cdef class Builder:
 
     def __init__(self, bytes, digits, first_digit, n_cells, order, sums, n_threads):
         self.bytes, self.digits, self.first_digit = bytes, digits, first_digit
+        self.cells_of_digits = cells_of(digits)
         self.n_blocks = -(-bytes.shape[1] // BLOCK)
         self.order, self.sums, self.n_cells = order, sums, n_cells
         self.scratch = room_for_each(n_threads, self.n_blocks * STEP + 2 * CHUNK, np.uint64)
@@ -271,8 +280,8 @@ cdef class Builder:
         """The cells of the blocks first..last-1, from the rows order[start:stop]."""
         fill_line(
             self.lanes, &self.bytes[0, 0], self.bytes.shape[1], <const place_in_byte*>&self.digits[0],
-            &self.first_digit[0], &self.order[0] + start, &self.sums[0] + start, stop - start, bits, same,
-            first, last, &self.scratch[thread, 0], &self.tables[thread, 0], line,
+            &self.first_digit[0], &self.cells_of_digits[0, 0], &self.order[0] + start, &self.sums[0] + start,
+            stop - start, bits, same, first, last, &self.scratch[thread, 0], &self.tables[thread, 0], line,
         )
 
     cdef void build_by_rows(self, const Leaf* leaf, int bits, bint same, int n_threads) noexcept:

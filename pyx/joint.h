@@ -7,7 +7,8 @@
  *
  * Eight bytes are a block. The blocks of a chunk of rows are first copied side by side: what follows then runs
  * through memory in order, and the eight tables of a block (16 or 32 KiB) stay in the nearest cache; where one
- * chunk is all, from the first zero to the margins. */
+ * chunk is all, from the first zero to the margins. To empty tables and sum them out takes as long as some hundred
+ * rows: the cells of fewer rows are added to the line one by one. */
 #ifndef RANKTREES_JOINT_H
 #define RANKTREES_JOINT_H
 
@@ -89,12 +90,42 @@ EACH_WIDTH(void, take_margins,
         margins_of_lanes(2, table, digits, n_digits, line);
 }
 
+/* Fill the cells of some digits with n rows; cells[TABLE * d + v] is which of digit d's a byte of the value v is. */
+static void fill_cells(int lanes, const uint8_t *bytes, int64_t n_bytes, const place_in_byte *digits,
+                       int64_t n_digits, const uint8_t *cells, const uint32_t *rows, const int64_t *sums, int64_t n,
+                       int bits, int same, int64_t *line) {
+    for (int64_t d = 0; d < n_digits; d++) {
+        memset(line + digits[d].first * lanes, 0, (size_t)(digits[d].radix - 1) * lanes * sizeof *line);
+        memset(line + digits[d].last * lanes, 0, lanes * sizeof *line);
+    }
+    for (int64_t i = 0; i < n; i++) {
+        const uint8_t *own = bytes + rows[i] * n_bytes;
+        const two_lanes wide = widened(sums[i], bits, same);
+        if (i + FETCHED_AHEAD < n)
+            fetch_rows(bytes, n_bytes, 0, n_bytes, rows + i + FETCHED_AHEAD, 1);
+        for (int64_t d = 0; d < n_digits; d++) {
+            int64_t *cell = line + (digits[d].first + cells[TABLE * d + own[digits[d].byte]]) * lanes;
+            if (lanes == 1)
+                *cell += sums[i];
+            else
+                bin_add(cell, &wide);
+        }
+    }
+}
+
 /* Fill the cells of the blocks first..last-1 with n rows. Eight bytes behind the last row are read, too.
  * scratch: (last - first) * STEP words, then 2 * CHUNK more; tables: one for each byte. */
 static void fill_line(int lanes, const uint8_t *bytes, int64_t n_bytes, const place_in_byte *digits,
-                      const int64_t *first_digit, const uint32_t *rows, const int64_t *sums, int64_t n, int bits,
-                      int same, int64_t first, int64_t last, uint64_t *scratch, int64_t *tables, int64_t *line) {
+                      const int64_t *first_digit, const uint8_t *cells, const uint32_t *rows, const int64_t *sums,
+                      int64_t n, int bits, int same, int64_t first, int64_t last, uint64_t *scratch,
+                      int64_t *tables, int64_t *line) {
     const int64_t from = first * BLOCK, to = last * BLOCK, n_parts = (last - first) * (CHUNK / PART);
+    const int64_t some = first_digit[from], n_digits = first_digit[to < n_bytes ? to : n_bytes] - some;
+    if (n * n_digits <= TABLE * ((to < n_bytes ? to : n_bytes) - from)) {
+        fill_cells(lanes, bytes, n_bytes, digits + some, n_digits, cells + TABLE * some, rows, sums, n, bits, same,
+                   line);
+        return;
+    }
     two_lanes *wide = (two_lanes *)(scratch + (last - first) * STEP);
     for (int64_t chunk = 0; chunk == 0 || chunk < n; chunk += CHUNK) {
         const int64_t m = n - chunk < CHUNK ? n - chunk : CHUNK;
