@@ -27,8 +27,9 @@ cdef extern from "joint.h" nogil:
     enum: STEP
     void fill_line(
         int lanes, const uint8_t* bytes, int64_t n_bytes, const place_in_byte* digits,
-        const int64_t* first_digit, const uint8_t* cells, const uint32_t* rows, const int64_t* sums, int64_t n,
-        int bits, int same, int64_t first, int64_t last, uint64_t* scratch, int64_t* tables, int64_t* line,
+        const int64_t* first_digit, const uint8_t* cells, const uint32_t* rows, const int64_t* sums,
+        int64_t n, int bits, int same, int64_t first, int64_t last, uint64_t* scratch, int64_t* tables,
+        int64_t* line,
     ) noexcept nogil
 
 cdef extern from "threads.h" nogil:
@@ -125,7 +126,8 @@ cdef class Builder:
         with_line, without : ndarrays of int32
             The children that may split.
         """
-        cdef int64_t n_built = self.hand_lines_over(parents, children, few_rows, True), n_values = 0, n_rows, i
+        cdef int64_t n_built = self.hand_lines_over(parents, children, few_rows, True)
+        cdef int64_t n_values = 0, n_rows, i
         for i in range(n_built):
             n_rows = self.leaves[self.built[i]].stop - self.leaves[self.built[i]].start
             n_values += (n_rows + MARGINS) * self.bytes.shape[1]
@@ -185,7 +187,8 @@ cdef class Builder:
         self.subtract_lines(n_built, 1)
 
     cdef void subtract_lines(self, int64_t n_built, int n_threads):
-        cdef int64_t n_shares = shares_of_each(n_built, n_threads), width = self.lines.shape[1], task, i, first
+        cdef int64_t n_shares = shares_of_each(n_built, n_threads), width = self.lines.shape[1]
+        cdef int64_t task, i, first
         for task in prange(
             n_built * n_shares, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1,
             schedule="static",

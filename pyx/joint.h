@@ -17,6 +17,7 @@
 
 enum {
     TABLE = 256,
+    COARSE = 16,        /* cells of a feature, at most, in a coarse search */
     BLOCK = 8,          /* bytes */
     CHUNK = 512,        /* rows */
     PART = 64,          /* rows of a chunk: while they are added up, some of the next chunk are fetched */
@@ -57,25 +58,34 @@ INLINE void add_block(int lanes, int64_t n_bytes, int64_t n, const uint64_t *wor
     }
 }
 
-/* The margins of one table: its digits from the last to the first, each summed out once it is known. */
+/* The digit d of a table is summed out: its own sums go to the line, those of the digits before it to where it is 0. */
+INLINE void sum_out(int lanes, int32_t stride, int32_t radix, int64_t *RESTRICT table, const place_in_byte *digit,
+                    int64_t *RESTRICT line) {
+    const int32_t width = stride * lanes;
+    for (int32_t c = 0; c < radix; c++) {
+        const int64_t *part = table + c * width;
+        int64_t *cell = line + (c < radix - 1 ? digit->first + c : digit->last) * lanes;
+        for (int lane = 0; lane < lanes; lane++) {
+            int64_t sum = 0;
+            for (int32_t i = lane; i < width; i += lanes)
+                sum += part[i];
+            cell[lane] = sum;
+        }
+        if (c > 0)
+            for (int32_t i = 0; i < width; i++)
+                table[i] += part[i];
+    }
+}
+
+/* The margins of one table: its digits from the last to the first, each summed out once it is known. Two features of
+ * a coarse search share most bytes: their numbers of cells the compiler knows. */
 INLINE void margins_of_lanes(int lanes, int64_t *RESTRICT table, const place_in_byte *digits, int64_t n_digits,
                              int64_t *RESTRICT line) {
-    for (int64_t d = n_digits - 1; d > 0; d--) {
-        const int32_t width = digits[d].stride * lanes, radix = digits[d].radix;
-        for (int32_t c = 0; c < radix; c++) {
-            const int64_t *part = table + c * width;
-            int64_t *cell = line + (c < radix - 1 ? digits[d].first + c : digits[d].last) * lanes;
-            for (int lane = 0; lane < lanes; lane++) {
-                int64_t sum = 0;
-                for (int32_t i = lane; i < width; i += lanes)
-                    sum += part[i];
-                cell[lane] = sum;
-            }
-            if (c > 0)
-                for (int32_t i = 0; i < width; i++)
-                    table[i] += part[i];
-        }
-    }
+    for (int64_t d = n_digits - 1; d > 0; d--)
+        if (digits[d].stride == COARSE && digits[d].radix == COARSE)
+            sum_out(lanes, COARSE, COARSE, table, digits + d, line);
+        else
+            sum_out(lanes, digits[d].stride, digits[d].radix, table, digits + d, line);
     const int32_t most = (digits->radix - 1) * lanes;
     memcpy(line + digits->first * lanes, table, most * sizeof *line);
     memcpy(line + digits->last * lanes, table + most, lanes * sizeof *line);
@@ -91,9 +101,9 @@ EACH_WIDTH(void, take_margins,
 }
 
 /* Fill the cells of some digits with n rows; cells[TABLE * d + v] is which of digit d's a byte of the value v is. */
-static void fill_cells(int lanes, const uint8_t *bytes, int64_t n_bytes, const place_in_byte *digits,
-                       int64_t n_digits, const uint8_t *cells, const uint32_t *rows, const int64_t *sums, int64_t n,
-                       int bits, int same, int64_t *line) {
+APART void fill_cells(int lanes, const uint8_t *bytes, int64_t n_bytes, const place_in_byte *digits,
+                      int64_t n_digits, const uint8_t *cells, const uint32_t *rows, const int64_t *sums, int64_t n,
+                      int bits, int same, int64_t *line) {
     for (int64_t d = 0; d < n_digits; d++) {
         memset(line + digits[d].first * lanes, 0, (size_t)(digits[d].radix - 1) * lanes * sizeof *line);
         memset(line + digits[d].last * lanes, 0, lanes * sizeof *line);

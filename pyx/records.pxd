@@ -155,7 +155,7 @@ cdef inline double best_value(
 
 
 cdef inline Leaf* leaves_in(leaves):
-    """The first of an array of LEAF records. A view of records compares their fields, which takes as long as a leaf."""
+    """The first of an array of LEAF records. To view records their fields are compared: that takes long."""
     cdef const uint8_t[::1] bytes = leaves.view("uint8")
     return <Leaf*>&bytes[0]
 

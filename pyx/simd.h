@@ -13,12 +13,15 @@
 
 #if defined(_MSC_VER)
 #define INLINE static __forceinline
+#define APART __declspec(noinline) static
 #define RESTRICT __restrict
 #elif defined(__GNUC__)
 #define INLINE static inline __attribute__((always_inline))
+#define APART __attribute__((noinline)) static /* from loops that need all registers for themselves */
 #define RESTRICT __restrict__
 #else
 #define INLINE static inline
+#define APART static
 #define RESTRICT
 #endif
 

@@ -423,17 +423,18 @@ cdef class Finder:
         ``features`` are rising; one line per leaf, or one line for all; they end at -1. Sizes of children are
         guessed from their hessians, and bounds of monotone leaves are left to `refine`.
         """
-        cdef int64_t n_ids = ids.shape[0], from_
-        for from_ in range(0, n_ids, RANKED_TOGETHER):
+        cdef int64_t n_ids = ids.shape[0], begin
+        for begin in range(0, n_ids, RANKED_TOGETHER):
             self.rank_some(
-                ids, from_, min(n_ids - from_, <int64_t>RANKED_TOGETHER), features, n_threads, values_per_thread
+                ids, begin, min(n_ids - begin, <int64_t>RANKED_TOGETHER), features, n_threads,
+                values_per_thread,
             )
 
     cdef void rank_some(
-        self, const int32_t[::1] ids, int64_t from_, int64_t n_ids, const int32_t[:, ::1] features,
+        self, const int32_t[::1] ids, int64_t begin, int64_t n_ids, const int32_t[:, ::1] features,
         int n_threads, int64_t values_per_thread,
     ):
-        """The leaves ids[from_:from_ + n_ids]."""
+        """The leaves ids[begin:begin + n_ids]."""
         cdef int64_t width = features.shape[1], n_shares, task, i, first, last
         cdef double least
         cdef Sums total
@@ -445,20 +446,20 @@ cdef class Finder:
         with nogil, parallel(num_threads=n_threads):
             for task in prange(n_ids * n_shares, schedule="static"):
                 i = task // n_shares
-                leaf = &self.leaves[ids[from_ + i]]
+                leaf = &self.leaves[ids[begin + i]]
                 first = width * (task % n_shares) // n_shares
                 last = width * (task % n_shares + 1) // n_shares
                 total = sums_of(leaf.total)
                 least = hessian_of_rows(&total, 1.0 if self.same else 0.5, &self.rules)
                 score_cells(
-                    &self.lines[leaf.histogram, 0], features_of(features, from_ + i, first), last - first,
+                    &self.lines[leaf.histogram, 0], features_of(features, begin + i, first), last - first,
                     &self.places[0], self.signs, self.bits, <double>leaf.total.gradient, leaf.total.hessian,
                     least, &self.rules, &self.scores[i, first],
                 )
             wait_for_all()
             for i in prange(n_ids, schedule="static"):
                 self.choose(
-                    &self.leaves[ids[from_ + i]], features_of(features, from_ + i), width, &self.scores[i, 0]
+                    &self.leaves[ids[begin + i]], features_of(features, begin + i), width, &self.scores[i, 0]
                 )
 
     cdef void choose(self, Leaf* leaf, const int32_t* features, int64_t n, double* scores) noexcept nogil:

@@ -5,10 +5,10 @@ from hypothesis import strategies as st
 
 from ranktrees import parallel
 from ranktrees._core.dtypes import LEAF
+from ranktrees._core.queues import BestLeaves, most_together
 from ranktrees.costs import FeatureCosts, Prices
 from ranktrees.growing import searching
 from ranktrees.growing.constraints import Constraints
-from ranktrees._core.queues import BestLeaves, most_together
 from ranktrees.growing.grower import WholeLayers
 from ranktrees.sampling import FEATURES, stream
 from reference import growing as slow
@@ -658,6 +658,27 @@ def test_leaves_split_together_come_before_all_children_of_better_ones(n):
     """The n-th best leaf has its turn even where both children of each better one promise more."""
     n_splits = (n - 1) + 2 * (n - 1) + 1
     assert most_together(n_splits) == most_together(n_splits + 2) == n
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    gains=st.lists(st.sampled_from([0.0, 1.0, 2.0, 2.5, np.inf]), min_size=1, max_size=300),
+    n_pushes=st.integers(1, 5),
+    limits=st.lists(st.integers(0, 90), max_size=30),
+    one_by_one=st.booleans(),
+)
+def test_best_leaves_are_those_of_a_sorted_list(gains, n_pushes, limits, one_by_one):
+    queue, waiting = BestLeaves(np.array(gains), one_by_one), []
+    for ids in np.array_split(np.arange(len(gains), dtype=np.int32), n_pushes):
+        queue.push(ids)
+        waiting = sorted(waiting + [(-gains[i], i) for i in ids.tolist() if gains[i]])
+    for limit in limits:
+        n = min(limit, 1 if one_by_one else most_together(limit))
+        assert queue.give_up(limit).tolist() == [i for _, i in waiting[limit:]]
+        assert queue.pop(limit).tolist() == [i for _, i in waiting[:n]]
+        waiting = waiting[n:]
+    queue.renew(np.arange(1, dtype=np.int32))
+    assert queue.pop(3).tolist() == ([0] if gains[0] else [])
 
 
 def test_best_leaves_keep_to_the_limit():

@@ -70,7 +70,7 @@ modes = pytest.mark.parametrize(("lanes", "same"), [(1, False), (1, True), (2, F
 @settings(max_examples=60, deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),
-    n_rows=st.integers(1, 100),
+    n_rows=st.integers(1, 100) | st.sampled_from([256, 257, 400, 700]),  # one by one, or by tables
     n_bins=st.lists(st.sampled_from([1, 2, 7, 20, 255]), min_size=1, max_size=40),
     lanes=st.sampled_from([1, 2]),
     same=st.booleans(),

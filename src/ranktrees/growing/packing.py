@@ -19,6 +19,8 @@ from ranktrees.parallel import threads_for
 # accuracy needs no more than about so many.
 COARSE_CELLS = 16
 
+LEAST_ROUNDED = 12  # of them: no three such features share a byte
+
 LEAST_CELLS = 4  # of them, for the values that differ from the most frequent ones
 
 BYTE = 256
@@ -42,8 +44,12 @@ class Packing:
         Where in a line the cell of rows without a value is.
     n_cells : int
         Of a line.
-    n_threads : int
+    n_threads : int, default=1
         To pack with.
+    rounded : bool, default=False
+        Whether features of nearly 16 cells count as having that many, where no row lacks a value: there is
+        room in the line, two of them fill a byte as they are, and margins of a known number of cells are
+        found faster.
 
     Attributes
     ----------
@@ -65,9 +71,12 @@ class Packing:
         Of ``bytes``.
     """
 
-    def __init__(self, codes, features, cells_of, offsets, last_cells, n_cells, n_threads=1):
+    def __init__(self, codes, features, cells_of, offsets, last_cells, n_cells, n_threads=1, rounded=False):
         self.n_cells, self.places = n_cells, offsets
         radices = np.array([cells.max() + 1 for cells in cells_of], np.int64)
+        if rounded:
+            all_have_values = np.array([cells[-1] < 0 for cells in cells_of], bool)
+            radices[all_have_values & (radices >= LEAST_ROUNDED)] = COARSE_CELLS
         shared = share_bytes(radices)
         self.digits = np.zeros(len(features), DIGIT)
         shares = np.zeros((len(features), BYTE), np.uint8)
@@ -186,7 +195,8 @@ def coarse_packing(codes, mapper, features, n_threads=1, communicator=ALONE):
     offsets = np.zeros(codes.shape[1], np.int64)
     offsets[features] = COARSE_CELLS * np.arange(len(features))
     last_cells = offsets + COARSE_CELLS - 1
-    return Packing(codes, features, cells_of, offsets, last_cells, COARSE_CELLS * len(features), n_threads)
+    n_cells = COARSE_CELLS * len(features)
+    return Packing(codes, features, cells_of, offsets, last_cells, n_cells, n_threads, rounded=True)
 
 
 def coarse_cells(counts, n_rows, most):
