@@ -92,7 +92,7 @@ cdef class BestLeaves:
         return first
 
     def give_up(self, int64_t limit):
-        """int32[n]: those whose turn never comes where only ``limit`` more may be split, if promises are kept."""
+        """int32[n]: those whose turn never comes where only ``limit`` may be split, if promises are kept."""
         return self.waiting(min(limit, self.n), self.n)
 
     cdef object waiting(self, int64_t first, int64_t last):

@@ -51,7 +51,9 @@ class EnsembleRanker(FittedTrees, RegressorMixin, BaseEstimator):
     ensemble_ : Ensemble
         The trees.
     feature_importances_ : ndarray of float64, shape (n_features,)
+        The share of each feature in the gains of all splits.
     n_features_in_ : int
+        The number of columns of ``X``.
     feature_names_in_ : ndarray of str
         If the ensemble has them, or ``feature_names`` are given.
 

@@ -103,6 +103,7 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
         Leaves per tree; trees grow best leaf first, or, where they may have more than 16, a third of those
         still allowed at a time. None: layer by layer, without a limit.
     max_depth : int or None, default=None
+        Splits between the root and a leaf, at most; None: no limit but that of the leaves.
     min_samples_leaf : int, default=20
         Rows per leaf, at least.
     l2_regularization : float, default=1.0
@@ -189,6 +190,7 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
     verbose : int or "bar", default=0
         Print a line every ``verbose`` trees; "bar" draws a progress bar (needs tqdm).
     random_state : int, RandomState or None, default=None
+        Of all that is drawn: with an int a fit gives the same model each time. None draws anew.
     n_jobs : int or None, default=None
         Threads; None and -1 use all processors. The model does not depend on it.
 
@@ -214,8 +216,11 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
         Where ``position`` was given: how much more often rows at a position are clicked, or not, than at the
         first, whatever is shown there (t+ and t- of `objectives.LambdaMART`); NaN where no pair tells.
     feature_importances_ : ndarray of float64, shape (n_features,)
+        The share of each feature in the gains of all splits.
     n_features_in_ : int
+        The number of columns of ``X``.
     feature_names_in_ : ndarray of str
+        What the columns of a data frame are called; there where all names are strings.
 
     References
     ----------

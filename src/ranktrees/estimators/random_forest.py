@@ -39,6 +39,7 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
     max_leaf_nodes : int or None, default=None
         None grows trees layer by layer, without a limit.
     max_depth : int or None, default=None
+        Splits between the root and a leaf, at most; None: no limit.
     min_samples_leaf : int, default=10
         Rows per leaf, at least; a row that is drawn twice counts once. 1 grows trees to full depth.
     max_features : {"sqrt", "log2"}, int, float or None, default="sqrt"
@@ -94,6 +95,7 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
     verbose : int or "bar", default=0
         Print a line when the forest has grown by another ``verbose`` trees; "bar" draws a progress bar.
     random_state : int, RandomState or None, default=None
+        Of all that is drawn: with an int a fit gives the same model each time. None draws anew.
     n_jobs : int or None, default=None
         Trees grown at the same time; None and -1 use all processors. The model does not depend on it.
 
@@ -106,8 +108,11 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
     oob_prediction_ : ndarray of float64, shape (n_rows,)
         The out-of-bag scores of the training rows as they came; NaN where every tree has seen the row.
     feature_importances_ : ndarray of float64, shape (n_features,)
+        The share of each feature in the gains of all splits.
     n_features_in_ : int
+        The number of columns of ``X``.
     feature_names_in_ : ndarray of str
+        What the columns of a data frame are called; there where all names are strings.
 
     References
     ----------

@@ -39,15 +39,18 @@ class HistGBRTRegressor(BoostedTrees, RegressorMixin, BaseEstimator):
     measure : str, Measure or callable, default=None
         What `score` returns: None is R², ``"ndcg@10"`` the mean NDCG at 10 over the queries, and so on.
     learning_rate : float, default=0.05
+        What multiplies the values of each tree's leaves.
     max_iter : int, default=200
         The number of trees.
     max_leaf_nodes : int or None, default=31
         Leaves per tree; trees grow best leaf first, or, where they may have more than 16, a third of those
         still allowed at a time. None: layer by layer, without a limit.
     max_depth : int or None, default=None
+        Splits between the root and a leaf, at most; None: no limit but that of the leaves.
     min_samples_leaf : int, default=20
         Rows per leaf, at least.
     l2_regularization : float, default=0.0
+        Added to the sum of hessians of each leaf.
     max_features : float, default=0.5
         The share of the features that each split looks at (kSGBRT in Mohan's survey).
     max_bins : int, default=255
@@ -127,6 +130,7 @@ class HistGBRTRegressor(BoostedTrees, RegressorMixin, BaseEstimator):
     verbose : int or "bar", default=0
         Print a line every ``verbose`` trees; "bar" draws a progress bar (needs tqdm).
     random_state : int, RandomState or None, default=None
+        Of all that is drawn: with an int a fit gives the same model each time. None draws anew.
     n_jobs : int or None, default=None
         Threads; None and -1 use all processors. The model does not depend on it.
 
@@ -148,8 +152,11 @@ class HistGBRTRegressor(BoostedTrees, RegressorMixin, BaseEstimator):
     train_score_, validation_score_ : ndarray of float64
         The followed score after each tree; empty where not all trees were followed.
     feature_importances_ : ndarray of float64, shape (n_features,)
+        The share of each feature in the gains of all splits.
     n_features_in_ : int
+        The number of columns of ``X``.
     feature_names_in_ : ndarray of str
+        What the columns of a data frame are called; there where all names are strings.
 
     References
     ----------

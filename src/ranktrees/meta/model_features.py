@@ -72,7 +72,9 @@ class ModelFeatures(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
     estimator_ : estimator
         The model: the one given, or one fitted to all rows.
     n_features_in_ : int
+        The number of columns of ``X``.
     feature_names_in_ : ndarray of str
+        What the columns of a data frame are called; there where all names are strings.
 
     See Also
     --------

@@ -97,7 +97,9 @@ class OrdinalRanker(ScoredByMeasure, MetaEstimatorMixin, RegressorMixin, BaseEst
     estimators_ : list of n_grades - 1 estimators
         For each grade but the last, what learned the event that a label is at most that.
     n_features_in_ : int
+        The number of columns of ``X``.
     feature_names_in_ : ndarray of str
+        What the columns of a data frame are called; there where all names are strings.
 
     References
     ----------

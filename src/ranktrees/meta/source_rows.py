@@ -199,7 +199,9 @@ class WithSourceRows(MetaEstimatorMixin, BaseEstimator):
     source_probabilities_ : ndarray of float64, shape (n_source_rows,)
         How probably each source row is a target row.
     n_features_in_ : int
+        The number of columns of ``X``.
     feature_names_in_ : ndarray of str
+        What the columns of a data frame are called; there where all names are strings.
 
     See Also
     --------
