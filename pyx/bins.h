@@ -14,6 +14,8 @@
 
 #include "simd.h"
 
+enum { COARSE_CELLS = 16 }; /* of a feature, at most, in a coarse search */
+
 typedef struct {
     int64_t gradient;
     uint32_t hessian, count;

@@ -2,9 +2,10 @@
 #ifndef RANKTREES_CELLS_H
 #define RANKTREES_CELLS_H
 
+#include "bins.h"
 #include "gains.h"
 
-enum { COARSE_CELLS = 16, MOST_BINS = 256, SIDE_BY_SIDE = 16 };
+enum { MOST_BINS = 256, SIDE_BY_SIDE = 16 }; /* of eight side by side compilers make a loop without registers */
 
 /* The best score of two children for each of some features, by their 16 cells, one lane each, the last of rows without
  * a value. They are looked at side by side, so that no sum waits for the one before. Sizes are judged by hessians:

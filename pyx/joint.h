@@ -17,7 +17,6 @@
 
 enum {
     TABLE = 256,
-    COARSE = 16,        /* cells of a feature, at most, in a coarse search */
     BLOCK = 8,          /* bytes */
     CHUNK = 512,        /* rows */
     PART = 64,          /* rows of a chunk: while they are added up, some of the next chunk are fetched */
@@ -82,8 +81,8 @@ INLINE void sum_out(int lanes, int32_t stride, int32_t radix, int64_t *RESTRICT 
 INLINE void margins_of_lanes(int lanes, int64_t *RESTRICT table, const place_in_byte *digits, int64_t n_digits,
                              int64_t *RESTRICT line) {
     for (int64_t d = n_digits - 1; d > 0; d--)
-        if (digits[d].stride == COARSE && digits[d].radix == COARSE)
-            sum_out(lanes, COARSE, COARSE, table, digits + d, line);
+        if (digits[d].stride == COARSE_CELLS && digits[d].radix == COARSE_CELLS)
+            sum_out(lanes, COARSE_CELLS, COARSE_CELLS, table, digits + d, line);
         else
             sum_out(lanes, digits[d].stride, digits[d].radix, table, digits + d, line);
     const int32_t most = (digits->radix - 1) * lanes;

@@ -18,7 +18,7 @@ cdef enum:
 
 
 def set_values(
-    leaves,                             # IN and OUT  LEAF records:  the value of those that were not split
+    leaves,                             # IN and OUT  LEAF records: the value of those that were not split
     const uint32_t[::1] order,          # IN
     const double[::1] gradients,        # IN
     const double[::1] hessians,         # IN   of which the first will do where they are the same
@@ -92,7 +92,7 @@ def steps_of_leaves(
 
 
 def set_values_by_steps(
-    leaves,                             # IN and OUT  LEAF records:  the value of those that were not split
+    leaves,                             # IN and OUT  LEAF records: the value of those that were not split
     const double[:, ::1] largest,       # IN   of gradients and, if these differ, of hessians, over all ranks
     const int64_t[:, ::1] steps,        # IN   their sums
     double hessian,                     # IN   of each row, if these are the same
