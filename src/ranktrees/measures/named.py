@@ -87,7 +87,7 @@ def as_measure(measure):
     except (SyntaxError, LookupError) as error:
         raise ValueError(
             f"unknown measure {measure!r}: write a name, one of {', '.join(_NAMES)}, "
-            "with a cutoff if you like, as in 'ndcg@10'"
+            "and behind it settings and a cutoff if you like, as in 'ndcg@10' or 'p(rel=2)@10'"
         ) from error
 
 
