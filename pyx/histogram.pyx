@@ -144,7 +144,8 @@ cdef class Builder:
 
         Returns the leaves whose lines are to be built; `subtract` is the second.
         """
-        return np.array(self.built[: self.hand_lines_over(parents, children, few_rows, False)])
+        cdef int64_t n_built = self.hand_lines_over(parents, children, few_rows, False)
+        return self.built.base[:n_built].copy()
 
     cdef int64_t hand_lines_over(
         self, const int32_t[::1] parents, const int32_t[::1] children, int64_t few_rows, bint by_rows
@@ -156,7 +157,7 @@ cdef class Builder:
         cdef Leaf* smaller
         cdef Leaf* larger
         if n > self.built.shape[0]:
-            self.built, self.siblings = np.empty((2, 2 * n), np.int32)
+            self.built, self.siblings = np.empty(2 * n, np.int32), np.empty(2 * n, np.int32)
         for i in range(n):
             parent = &self.leaves[parents[i]]
             smaller = &self.leaves[children[2 * i]]
@@ -246,7 +247,7 @@ cdef class Builder:
             self.build_lines(&ids[0], ids.shape[0], bits, same, n_threads)
 
     cdef void build_lines(self, const int32_t* ids, int64_t n_ids, int bits, bint same, int n_threads):
-        """The same.
+        """Fill the lines of some leaves.
 
         Threads share the rows of a leaf where that pays for a line more; of smaller leaves they share the
         blocks or, where they are many, take one leaf each.

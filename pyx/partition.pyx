@@ -617,24 +617,24 @@ def finish_nodes(
     cdef int32_t n_categorical = 0
     cdef const Leaf* leaf = leaves_in(leaves)
     cdef const Split* split
-    cdef Node* node = nodes_in(nodes)
+    cdef Node* first = nodes_in(nodes)
+    cdef Node* node
     with nogil:
         for k in range(n):
-            split = &leaf.split
+            split, node = &leaf[k].split, &first[k]
             memset(node, 0, sizeof(Node))
-            node.value, node.count = values[k], leaf.total.count
-            node.left, node.right = leaf.left, leaf.right
+            node.value, node.count = values[k], leaf[k].total.count
+            node.left, node.right = leaf[k].left, leaf[k].right
             node.feature = node.categories = -1
             codes[k] = -1
-            if node.left >= 0:
-                node.feature, node.gain, node.missing_left = split.feature, split.gain, split.missing_left
-            if node.left >= 0 and split.categorical:
+            if node.left < 0:
+                continue
+            node.feature, node.gain, node.missing_left = split.feature, split.gain, split.missing_left
+            if split.categorical:
                 node.categories = n_categorical
                 n_categorical += 1
-            elif node.left >= 0:
+            else:
                 codes[k] = split.code
-            leaf += 1
-            node += 1
 
 
 def follow(

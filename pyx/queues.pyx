@@ -28,8 +28,6 @@ cdef class BestLeaves:
     ----------
     promises : ndarray of float64
         Of all leaves, now and whenever some are pushed; 0 keeps a leaf out.
-    one_by_one : bool, default=False
-        Whether a split may change what others promise, or the leaves are so few that each counts.
     """
 
     cdef double[:] promises
@@ -38,8 +36,7 @@ cdef class BestLeaves:
     cdef double[::1] promised
     cdef int64_t n
 
-    def __init__(self, promises, one_by_one=False):
-        self.one_by_one = one_by_one
+    def __init__(self, promises):
         self.look_at(promises)
         self.make_room(64)
 
@@ -52,6 +49,13 @@ cdef class BestLeaves:
     def look_at(self, promises):
         """The leaves have moved."""
         self.promises = promises
+
+    def begin(self, bint one_by_one):
+        """A new tree: no leaf waits.
+
+        ``one_by_one``: whether a split may change what others promise, or leaves are so few that each counts.
+        """
+        self.n, self.one_by_one = 0, one_by_one
 
     def renew(self, const int32_t[::1] ids):
         """These leaves are all that may be split, with other gains than before."""

@@ -243,6 +243,16 @@ def test_warm_start_goes_on_with_what_is_paid(name):
         assert model.ensemble_.digest() == whole.ensemble_.digest()
 
 
+def test_trees_are_grown_alike_once_all_is_paid_for():
+    """Leaves are split one by one while a split may change prices, then together, whoever began the fit."""
+    X, y = make_ranking(60, n_features=6, random_state=0, return_X_y_qid=True)[:2]
+    rules = {"feature_costs": [1.0] * 6, "cost_weight": 1e-6, "max_leaf_nodes": 31, "random_state": 0}
+    whole = HistGBRTRegressor(max_iter=12, **rules).fit(X, y)
+    first = HistGBRTRegressor(max_iter=6, warm_start=True, **rules).fit(X, y)
+    assert first.feature_importances("split").all()
+    assert first.set_params(max_iter=12).fit(X, y).ensemble_ == whole.ensemble_
+
+
 @pytest.mark.parametrize("names", ["str", "int", "array"])
 def test_names_and_indices_say_the_same(names):
     frame = pd.DataFrame(X, columns=[f"f{i}" for i in range(12)])

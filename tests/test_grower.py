@@ -639,15 +639,21 @@ def gains_of(*gains):
     return np.array(gains)
 
 
+def best_leaves(gains, one_by_one=False):
+    queue = BestLeaves(gains)
+    queue.begin(one_by_one)
+    return queue
+
+
 def test_best_leaves_first_and_the_oldest_of_equals():
-    queue = BestLeaves(gains_of(1.0, 3.0, 2.0, 3.0), one_by_one=True)
+    queue = best_leaves(gains_of(1.0, 3.0, 2.0, 3.0), one_by_one=True)
     queue.push(np.array([0, 3], np.int32))
     queue.push(np.array([1, 2], np.int32))
     assert [queue.pop(9).tolist() for _ in range(5)] == [[1], [3], [2], [0], []]
 
 
 def test_best_leaves_are_handed_out_together_where_many_may_still_be_split():
-    queue = BestLeaves(gains_of(1.0, 3.0, 2.0, 3.0))
+    queue = best_leaves(gains_of(1.0, 3.0, 2.0, 3.0))
     queue.push(np.arange(4, dtype=np.int32))
     assert queue.pop(4).tolist() == [1, 3]
     assert queue.pop(99).tolist() == [2, 0]
@@ -668,7 +674,7 @@ def test_leaves_split_together_come_before_all_children_of_better_ones(n):
     one_by_one=st.booleans(),
 )
 def test_best_leaves_are_those_of_a_sorted_list(gains, n_pushes, limits, one_by_one):
-    queue, waiting = BestLeaves(np.array(gains), one_by_one), []
+    queue, waiting = best_leaves(np.array(gains), one_by_one), []
     for ids in np.array_split(np.arange(len(gains), dtype=np.int32), n_pushes):
         queue.push(ids)
         waiting = sorted(waiting + [(-gains[i], i) for i in ids.tolist() if gains[i]])
@@ -679,10 +685,13 @@ def test_best_leaves_are_those_of_a_sorted_list(gains, n_pushes, limits, one_by_
         waiting = waiting[n:]
     queue.renew(np.arange(1, dtype=np.int32))
     assert queue.pop(3).tolist() == ([0] if gains[0] else [])
+    queue.push(np.arange(len(gains), dtype=np.int32))
+    queue.begin(one_by_one)
+    assert queue.pop(3).tolist() == []
 
 
 def test_best_leaves_keep_to_the_limit():
-    queue = BestLeaves(gains_of(1.0))
+    queue = best_leaves(gains_of(1.0))
     queue.push(np.array([0], np.int32))
     assert queue.pop(0).tolist() == []
     assert queue.pop(1).tolist() == [0]
@@ -700,7 +709,7 @@ def test_whole_layer_or_its_best():
 
 
 def test_best_leaves_give_up_those_whose_turn_never_comes():
-    queue = BestLeaves(gains_of(1.0, 3.0, 2.0, 3.0), one_by_one=True)
+    queue = best_leaves(gains_of(1.0, 3.0, 2.0, 3.0), one_by_one=True)
     queue.push(np.arange(4, dtype=np.int32))
     assert queue.give_up(4).tolist() == []
     assert queue.give_up(2).tolist() == [2, 0]

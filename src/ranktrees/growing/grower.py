@@ -42,6 +42,9 @@ class WholeLayers:
     def look_at(self, promises):
         self.promises = promises
 
+    def begin(self, one_by_one):
+        self.layer = self.layer[:0]
+
     def renew(self, ids):
         self.push(ids)
 
@@ -140,8 +143,7 @@ class TreeGrower:
             most_together(self.n_leaves_allowed - 1),
         )
         self.search = make_search(constraints, prices, *buffers, sizes)
-        one_by_one = self.n_leaves_allowed <= ONE_BY_ONE or not prices.all_free
-        self.queue = BestLeaves(np.empty(0), one_by_one) if max_leaf_nodes else WholeLayers(np.empty(0))
+        self.queue = (BestLeaves if max_leaf_nodes else WholeLayers)(np.empty(0))
         self._look_at(np.empty(2 * min(self.n_leaves_allowed, 1024) + 1, LEAF))
 
     def _look_at(self, leaves):
@@ -200,13 +202,12 @@ class TreeGrower:
     def _grow_leaves(self):
         """Grow from the root as the queue hands out leaves; the number of nodes."""
         search, queue = self.search, self.queue
+        queue.begin(self.n_leaves_allowed <= ONE_BY_ONE or not self.prices.all_free)
         n_nodes, n_leaves = 1, 1
         root = np.zeros(1, np.int32)
         if n_leaves < self.n_leaves_allowed and self.may_split[0]:
             search.root(root)
-            queue.renew(root)
-        else:
-            queue.renew(root[:0])
+            queue.push(root)
         while len(parents := queue.pop(self.n_leaves_allowed - n_leaves)):
             parents = search.settle(parents)
             while len(refused := self._split(parents, n_nodes)):

@@ -19,7 +19,7 @@ from ranktrees.parallel import threads_for
 # accuracy needs no more than about so many.
 COARSE_CELLS = 16
 
-LEAST_ROUNDED = 12  # of them: no three such features share a byte
+LEAST_ROUNDED = 12  # of them: two such features leave no room in a byte for a third
 
 LEAST_CELLS = 4  # of them, for the values that differ from the most frequent ones
 
