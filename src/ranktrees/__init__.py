@@ -15,6 +15,12 @@ from ranktrees.estimators import (
     LambdaMARTRanker,
     RandomForestRanker,
 )
+from ranktrees.formats.elasticsearch import dump_elasticsearch
+from ranktrees.formats.lightgbm import dump_lightgbm, load_lightgbm
+from ranktrees.formats.onnx import dump_onnx
+from ranktrees.formats.ranklib import dump_ranklib
+from ranktrees.formats.solr import dump_solr
+from ranktrees.formats.xgboost import dump_xgboost, load_xgboost
 from ranktrees.inspection import contributions, tree_table
 from ranktrees.measures import as_measure
 from ranktrees.meta import BlendRanker, ModelFeatures, OrdinalRanker, WithSourceRows, select_source_rows
@@ -49,9 +55,17 @@ __all__ = [
     "compare",
     "compare_to_baseline",
     "contributions",
+    "dump_elasticsearch",
     "dump_letor",
+    "dump_lightgbm",
+    "dump_onnx",
+    "dump_ranklib",
+    "dump_solr",
+    "dump_xgboost",
     "load_letor",
     "load_letor_folds",
+    "load_lightgbm",
+    "load_xgboost",
     "make_clicks",
     "make_ranking",
     "optimal_weight",

@@ -606,7 +606,7 @@ class Ensemble:
             known = is_same.any(axis=1)
             goes_left = np.tile(split["missing_left"][here, None], len(known))
             goes_left[:, known] = unpack(bitsets[here])[:, is_same[known].argmax(axis=1)]
-            bitsets[here] = _pack(goes_left)
+            bitsets[here] = pack(goes_left)
         return self._replace(bitsets=bitsets, categories=categories)
 
     def predict(
@@ -940,10 +940,10 @@ def _tidy_bitsets(nodes, bitsets, categories):
     bitsets = bitsets[nodes["categories"][split]]
     nodes["categories"][split] = np.arange(len(split))
     n_categories = np.array([len(categories[feature]) for feature in nodes["feature"][split]], int)
-    return bitsets & _pack(np.arange(MAX_CATEGORIES) < n_categories[:, None])
+    return bitsets & pack(np.arange(MAX_CATEGORIES) < n_categories[:, None])
 
 
-def _pack(bits):
+def pack(bits):
     """Rows of up to 256 bits as rows of eight 32-bit words."""
     full = np.zeros((len(bits), MAX_CATEGORIES), bool)
     full[:, : bits.shape[1]] = bits

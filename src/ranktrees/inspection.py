@@ -2,11 +2,10 @@
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils.validation import check_is_fitted
 
 from ranktrees._core.scoring import node_depths
 from ranktrees.ensemble import unpack
-from ranktrees.estimators.ensemble_ranker import own_model
+from ranktrees.estimators.ensemble_ranker import fitted_trees
 from ranktrees.growing.constraints import names_of
 from ranktrees.validation import check_rows
 
@@ -54,7 +53,7 @@ def tree_table(model):
         import pandas as pd
     except ImportError as error:
         raise ImportError("tree_table returns a pandas DataFrame: pip install pandas") from error
-    model = _own(model)
+    model = fitted_trees(model)
     ensemble = model.ensemble_
     nodes, sizes = ensemble.nodes, np.diff(ensemble.tree_offsets)
     splits = nodes["feature"] >= 0
@@ -148,7 +147,7 @@ def contributions(model, X):
     >>> bool(np.allclose(start + parts.sum(axis=1), ranker.predict(X[:100])))
     True
     """
-    model = _own(model)
+    model = fitted_trees(model)
     ensemble = model.ensemble_
     rows = check_rows(model, X, reset=False)
     start = model._starting_scores(X)
@@ -163,16 +162,6 @@ def contributions(model, X):
             )
         start += scale * _add_tree(ensemble, tree.nodes, rows, scale, parts)
     return np.ascontiguousarray(parts.T), start
-
-
-def _own(model):
-    own = own_model(model)
-    if own is None:
-        raise TypeError(
-            f"model is a {type(model).__name__}; expected an estimator of trees of ranktrees, or an Ensemble."
-        )
-    check_is_fitted(own)
-    return own
 
 
 def _depths(nodes, tree_offsets):

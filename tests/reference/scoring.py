@@ -99,6 +99,12 @@ def random_ensemble(rng, n_trees=5, max_leaves=16, n_features=4, cuts=HOSTILE, c
     return Ensemble.from_trees(nodes, bitsets, n_features=n_features, categories=categories, **others)
 
 
+def with_whole_categories(ensemble):
+    """The same trees over categories 0, 1, ..., as other libraries know them."""
+    categories = [None if each is None else np.arange(len(each)) for each in ensemble.categories]
+    return ensemble._replace(categories=categories)
+
+
 def nameless(ensemble):
     """The same trees, over columns of which nothing is known."""
     return ensemble._with_columns(None, {})
@@ -115,6 +121,17 @@ def random_rows(rng, ensemble, n_rows, dtype=np.float64):
         X[hit, f] = rng.choice(pool, np.count_nonzero(hit))
     with np.errstate(over="ignore"):
         return X.astype(dtype)
+
+
+def rows_for_others(rng, ensemble, n_rows, dtype=np.float64):
+    """Rows as other libraries take them: finite, nothing between zero and 1e-35, whole categories."""
+    X = random_rows(rng, ensemble, n_rows, dtype)
+    X[np.isinf(X)] = 7
+    X[abs(X) < 1e-35] = 0
+    for f, values in enumerate(ensemble.categories):
+        if values is not None:
+            X[:, f] = rng.choice([*values, np.nan], n_rows)
+    return X
 
 
 def random_growing_tree(rng, n_leaves, n_bins):

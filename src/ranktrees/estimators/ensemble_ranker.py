@@ -318,6 +318,38 @@ def own_model(model):
     return model if isinstance(model, FittedTrees) else None
 
 
+def fitted_trees(model):
+    """The fitted estimator of trees that a model is.
+
+    Parameters
+    ----------
+    model : estimator or Ensemble
+
+    Returns
+    -------
+    FittedTrees
+
+    Raises
+    ------
+    TypeError
+        If it is another kind of model.
+    sklearn.exceptions.NotFittedError
+        If it is not fitted.
+
+    Examples
+    --------
+    >>> fitted_trees(Ensemble.from_trees([], n_features=2))
+    EnsembleRanker(ensemble=Ensemble(n_trees=0, n_nodes=0, depth=0, n_features=2, base=0.0, average=False))
+    """
+    own = own_model(model)
+    if own is None:
+        raise TypeError(
+            f"model is a {type(model).__name__}; expected an estimator of trees of ranktrees, or an Ensemble."
+        )
+    check_is_fitted(own)
+    return own
+
+
 def tags_of(model):
     """What scikit-learn can know of a model; of one that says nothing, such as a ``predict`` alone, little.
 

@@ -1,0 +1,100 @@
+"""Trees as XGBoost's ``dump_model`` writes them in JSON, which search engines read."""
+
+import json
+
+import numpy as np
+
+from ranktrees._core.scoring import node_depths
+from ranktrees.files import replace_file
+from ranktrees.formats.plain import (
+    added_up,
+    first_float32_above,
+    nested,
+    require_cuts_only,
+    require_names,
+    shortest,
+)
+
+__all__ = ["dump_elasticsearch"]
+
+
+def dump_elasticsearch(model, path, *, feature_names=None):
+    """Write a model for the learning-to-rank plugins of Elasticsearch and OpenSearch, or for Vespa.
+
+    Parameters
+    ----------
+    model : estimator or Ensemble
+        A fitted estimator of trees of this library.
+    path : path-like
+        Where to: a list of trees in JSON, the ``definition`` of a model of type ``model/xgboost+json``, or a
+        file in Vespa's ``models`` folder.
+    feature_names : sequence of str, default=None
+        The names of the features in the engine's feature set, one for each column. None: the names of the
+        columns of the data frame that the model was fitted to.
+
+    Raises
+    ------
+    TypeError
+        If the model is not made of trees of this library.
+    ValueError
+        If its trees are not the whole model, it splits by categories, features have no names, or trees are
+        more than 250 splits deep.
+
+    See Also
+    --------
+    dump_xgboost : The file that XGBoost itself reads.
+
+    Notes
+    -----
+    A row goes to ``yes`` where its value is below ``split_condition``, in single precision, and to
+    ``missing`` without a value. Engines that know no missing values fill in 0: so should the rows that the
+    model is fitted to.
+
+    Examples
+    --------
+    >>> import json, tempfile
+    >>> from pathlib import Path
+    >>> from ranktrees import HistGBRTRegressor, dump_elasticsearch
+    >>> stump = HistGBRTRegressor(
+    ...     max_iter=1, max_leaf_nodes=2, min_samples_leaf=1, learning_rate=1.0, gradient_sampling=None
+    ... )
+    >>> stump = stump.fit([[1.0], [2.0], [4.0]], [0.0, 0.0, 3.0])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     dump_elasticsearch(stump, Path(folder, "model.json"), feature_names=["title_match"])
+    ...     (tree,) = json.loads(Path(folder, "model.json").read_text())
+    >>> tree["split"], tree["split_condition"], [child["leaf"] for child in tree["children"]]
+    ('title_match', 3.0000002, [0.0, 3.0])
+    """
+    ensemble = added_up(model, feature_names)
+    require_cuts_only(ensemble, "model/xgboost+json")
+    names, nodes, offsets = (
+        require_names(ensemble, "model/xgboost+json"),
+        ensemble.nodes,
+        ensemble.tree_offsets,
+    )
+    number = (np.arange(len(nodes)) - np.repeat(offsets[:-1], np.diff(offsets))).tolist()
+    depths = np.empty(len(nodes), np.int32)
+    node_depths(nodes, offsets, depths)
+    cuts = shortest(first_float32_above(nodes["cut"]))
+    values, features, missing_left = (
+        shortest(nodes["value"]),
+        nodes["feature"].tolist(),
+        nodes["missing_left"],
+    )
+
+    def leaf(i):
+        return {"nodeid": number[i], "leaf": values[i]}
+
+    def split(i, left, right):
+        return {
+            "nodeid": number[i],
+            "depth": int(depths[i]),
+            "split": names[features[i]],
+            "split_condition": cuts[i],
+            "yes": left["nodeid"],
+            "no": right["nodeid"],
+            "missing": (left if missing_left[i] else right)["nodeid"],
+            "children": [left, right],
+        }
+
+    replace_file(path, json.dumps(nested(ensemble, leaf, split), allow_nan=False).encode())

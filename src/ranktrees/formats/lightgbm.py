@@ -1,0 +1,355 @@
+r"""LightGBM's text models, which it saves by ``save_model``: written, and read.
+
+LightGBM compares as this library does, ``x <= cut`` in double precision, and adds values up in the same
+order: scores are the same to the last bit, missing values included, and without LightGBM there is nothing to
+install. What reads its models, such as treelite, lleaves and Vespa, reads ours.
+
+Of categories it knows sets of which the members go left; missing values and all other numbers go right. So
+children may change sides. It cuts numbers of categories down to whole ones, where this library takes what is
+not a category for missing.
+"""
+
+import json
+import os
+import re
+from pathlib import Path
+
+import numpy as np
+
+from ranktrees._core.dtypes import NODE
+from ranktrees.files import replace_file
+from ranktrees.formats.plain import added_up, from_sets, one_sided, single_leaf
+
+__all__ = ["dump_lightgbm", "load_lightgbm"]
+
+# A node's ``decision_type``: these bits, and what is missing in those above them.
+CATEGORICAL, DEFAULT_LEFT = 1, 2
+MISSING_SHIFT = 2
+ZERO_MISSING, NAN_MISSING = 1, 2  # 0: nothing is, and NaN counts as zero
+ZERO = float(np.float32(1e-35))  # up to here, without its sign, a value is zero
+
+
+def dump_lightgbm(model, path, *, feature_names=None):
+    """Write a model as LightGBM's text.
+
+    Parameters
+    ----------
+    model : estimator or Ensemble
+        A fitted estimator of trees of this library.
+    path : path-like
+        Where to; read it by ``lightgbm.Booster(model_file=path)``. Its ``predict`` gives the model's scores.
+    feature_names : sequence of str, default=None
+        None: the names of the columns of the data frame that the model was fitted to, or else LightGBM's own,
+        ``Column_0`` and so on.
+
+    Raises
+    ------
+    TypeError
+        If the model is not made of trees of this library.
+    ValueError
+        If its trees are not the whole model, categories are not whole numbers from 0 to 2**24 - 1, or names
+        have white space in them.
+
+    See Also
+    --------
+    load_lightgbm : Read such a file.
+
+    Notes
+    -----
+    Scores are those of ``decision_function`` of a classifier, and the logarithm of what a Poisson loss
+    predicts. The mean of a forest is written as the sum of its trees' shares.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from ranktrees import LambdaMARTRanker, dump_lightgbm, load_lightgbm, make_ranking
+    >>> X, y, qid = make_ranking(60, random_state=0, return_X_y_qid=True)
+    >>> ranker = LambdaMARTRanker(max_iter=20, random_state=0).fit(X, y, qid=qid)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     dump_lightgbm(ranker, Path(folder, "model.txt"))
+    ...     read = load_lightgbm(Path(folder, "model.txt"))
+    >>> bool((read.predict(X) == ranker.predict(X)).all())
+    True
+    """
+    replace_file(path, _text_of(added_up(model, feature_names)).encode())
+
+
+def load_lightgbm(model):
+    """Read a model of LightGBM.
+
+    Parameters
+    ----------
+    model : path-like, lightgbm.Booster, LGBMRanker or another of its estimators
+        A text that ``save_model`` wrote, or a fitted model, of which the best iteration is taken if it has
+        one, as LightGBM does.
+
+    Returns
+    -------
+    Ensemble
+        `EnsembleRanker` makes an estimator of it. Its scores are those of LightGBM's
+        ``predict(X, raw_score=True)``, bit for bit; of a forest (``boosting="rf"``) the mean of the trees.
+
+    Raises
+    ------
+    TypeError
+        If it is neither a path nor a model of LightGBM.
+    ValueError
+        If it is another kind of file, or a model that is not a sum of such trees: of several classes, with
+        linear leaves, trained by ``zero_as_missing=True``, or of more than 256 categories in splits of one
+        feature.
+
+    See Also
+    --------
+    dump_lightgbm : Write such a text.
+
+    Notes
+    -----
+    Names of columns come along, except LightGBM's own (``Column_0``), and so do the levels of category
+    columns where each of these was used; else pass ``category_levels`` to `EnsembleRanker`.
+
+    Examples
+    --------
+    >>> import lightgbm
+    >>> from ranktrees import EnsembleRanker, load_lightgbm, make_ranking
+    >>> X, y, qid = make_ranking(60, random_state=0, return_X_y_qid=True)
+    >>> other = lightgbm.LGBMRanker(n_estimators=20, verbose=-1).fit(X, y, group=[50] * 60)
+    >>> ranker = EnsembleRanker(load_lightgbm(other))
+    >>> bool((ranker.predict(X) == other.predict(X)).all())
+    True
+    """
+    booster = getattr(model, "booster_", model)
+    if hasattr(booster, "model_to_string"):
+        return _ensemble_of(booster.model_to_string())
+    if not isinstance(model, str | os.PathLike):
+        raise TypeError(
+            f"model is a {type(model).__name__}; expected the path of a text model, or a fitted model of "
+            "LightGBM."
+        )
+    try:
+        return _ensemble_of(Path(model).read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{os.fspath(model)}: {error}") from None
+
+
+def _text_of(ensemble):
+    nodes, members = one_sided(ensemble)
+    trees = np.split(nodes, ensemble.tree_offsets[1:-1])
+    texts = [_text_of_tree(t, tree, members) for t, tree in enumerate(trees)]
+    names = ensemble.feature_names or [f"Column_{feature}" for feature in range(ensemble.n_features)]
+    if spaced := [name for name in names if re.search(r"\s", name) or not name]:
+        raise ValueError(
+            f"feature_names has {spaced[0]!r}, and LightGBM's text separates them by spaces; expected names "
+            "without white space: pass feature_names."
+        )
+    header = {
+        "version": "v4",
+        "num_class": 1,
+        "num_tree_per_iteration": 1,
+        "label_index": 0,
+        "max_feature_idx": ensemble.n_features - 1,
+        "objective": "regression",
+        "feature_names": _spaced(names),
+        "feature_infos": _spaced(map(_info, ensemble.categories)),
+        "tree_sizes": _spaced(len(text) for text in texts),
+    }
+    levels = [list(each) for _, each in sorted(ensemble.category_levels.items())]
+    return "".join(
+        [
+            "tree\n",
+            _lines(header),
+            "\n",
+            *texts,
+            "end of trees\n\nparameters:\nend of parameters\n\n",
+            f"pandas_categorical:{json.dumps(levels or None)}\n",
+        ]
+    )
+
+
+def _info(categories):
+    """Which values a feature has: numbers of categories, or a range, of which trees know nothing."""
+    return "[-inf:inf]" if categories is None else ":".join(f"{int(each)}" for each in categories) or "none"
+
+
+def _text_of_tree(t, nodes, members):
+    """A tree's lines. Inner nodes are numbered 0, 1, ..., leaves -1, -2, ... among the children."""
+    inner = nodes["feature"] >= 0
+    splits, leaves = nodes[inner], nodes[~inner]
+    child = np.where(inner, np.cumsum(inner) - 1, -np.cumsum(~inner))
+    by_category = splits["categories"] >= 0
+    sets = [_words(members[number]) for number in splits["categories"][by_category]]
+    cuts = splits["cut"].tolist()
+    for number, place in enumerate(np.flatnonzero(by_category)):
+        cuts[place] = number
+    decisions = (NAN_MISSING << MISSING_SHIFT) + np.where(
+        by_category, CATEGORICAL, np.where(splits["missing_left"] == 1, DEFAULT_LEFT, 0)
+    )
+    lines = {
+        "num_leaves": len(leaves),
+        "num_cat": len(sets),
+        "split_feature": _spaced(splits["feature"]),
+        "split_gain": _spaced(splits["gain"]),
+        "threshold": _spaced(cuts),
+        "decision_type": _spaced(decisions),
+        "left_child": _spaced(child[splits["left"]]),
+        "right_child": _spaced(child[splits["right"]]),
+        "leaf_value": _spaced(leaves["value"]),
+        "leaf_weight": _spaced(leaves["count"]),
+        "leaf_count": _spaced(leaves["count"]),
+        "internal_value": _spaced(splits["value"]),
+        "internal_weight": _spaced(splits["count"]),
+        "internal_count": _spaced(splits["count"]),
+    }
+    if sets:
+        lines["cat_boundaries"] = _spaced(np.cumsum([0, *map(len, sets)]))
+        lines["cat_threshold"] = _spaced(np.concatenate(sets))
+    return f"Tree={t}\n" + _lines(lines | {"is_linear": 0, "shrinkage": 1}) + "\n\n"
+
+
+def _lines(values):
+    return "".join(f"{name}={value}\n" for name, value in values.items())
+
+
+def _spaced(values):
+    return " ".join(map(str, values.tolist() if isinstance(values, np.ndarray) else values))
+
+
+def _words(members):
+    """A set as a row of bits, 32 to a word."""
+    bits = np.zeros(32 * (members.max(initial=0) // 32 + 1), bool)
+    bits[members] = True
+    return np.packbits(bits, bitorder="little").view("<u4")
+
+
+def _members(words):
+    return np.flatnonzero(np.unpackbits(words.astype("<u4").view(np.uint8), bitorder="little"))
+
+
+def _ensemble_of(text):
+    if not re.match(r"tree\s*\n", text):
+        raise ValueError("not a text model of LightGBM: its first line is not 'tree'")
+    trees, ended, rest = text.partition("\nend of trees")
+    if not ended:
+        raise ValueError("cut off: there is no line 'end of trees'")
+    head, *trees = re.split(r"^Tree=\d+\n", trees + "\n", flags=re.MULTILINE)
+    head = _values(head)
+    _require_scores(head)
+    n_features = _numbers(head, "max_feature_idx", int, 1)[0] + 1
+    names = _call("feature_names", head).split()
+    if len(names) != n_features:
+        raise ValueError(f"feature_names has {len(names)} names of {n_features} features")
+    nodes, members = [], []
+    for t, each in enumerate(trees):
+        try:
+            tree, sets = _tree_of(_values(each), n_features)
+        except ValueError as error:
+            raise ValueError(f"tree {t}: {error}") from None
+        nodes.append(tree)
+        members.append(sets)
+    return from_sets(
+        nodes,
+        members,
+        _listed(nodes, members),
+        n_features=n_features,
+        average="average_output" in head,
+        feature_names=None if names == [f"Column_{feature}" for feature in range(n_features)] else names,
+        category_levels=_levels(head, rest),
+    )
+
+
+def _require_scores(head):
+    """Refuse models that are not one sum of trees."""
+    version = _call("version", head)
+    if version not in ("v3", "v4"):
+        raise ValueError(f"version {version}, expected v3 or v4: save it by a LightGBM of today")
+    if any(_numbers(head, name, int, 1)[0] != 1 for name in ("num_class", "num_tree_per_iteration")):
+        raise ValueError("a model of several classes, expected one score per row")
+
+
+def _levels(head, rest):
+    """The levels of category columns by feature, if there is one list for each feature of categories."""
+    found = re.search(r"^pandas_categorical:(.*)$", rest, re.MULTILINE)
+    levels = json.loads(found[1]) if found else None
+    infos = head.get("feature_infos", "").split()
+    features = [feature for feature, info in enumerate(infos) if info != "none" and info[0] != "["]
+    return dict(zip(features, levels, strict=True)) if levels and len(levels) == len(features) else {}
+
+
+def _tree_of(values, n_features):
+    """A tree's nodes, inner ones first, and the sets that its categorical ones ask for."""
+    (n_leaves,), (n_sets,) = _numbers(values, "num_leaves", int, 1), _numbers(values, "num_cat", int, 1)
+    if values.get("is_linear", "0") != "0":
+        raise ValueError("leaves are linear, expected constants: train it without linear_tree")
+    if n_leaves == 1:
+        return single_leaf(_numbers(values, "leaf_value", float, 1)[0]), []
+    if n_leaves < 1:
+        raise ValueError(f"num_leaves={n_leaves}, expected at least 1")
+    n_inner = n_leaves - 1
+    nodes = np.zeros(n_inner + n_leaves, NODE)
+    splits, leaves = nodes[:n_inner], nodes[n_inner:]
+    nodes["categories"], leaves["feature"] = -1, -1
+    for side in ("left", "right"):
+        child = _numbers(values, f"{side}_child", int, n_inner)
+        splits[side] = np.where(child >= 0, child, n_inner + ~child)
+    leaves["value"] = _numbers(values, "leaf_value", float, n_leaves)
+    leaves["count"] = _numbers(values, "leaf_count", int, n_leaves)
+    splits["value"] = _numbers(values, "internal_value", float, n_inner)
+    splits["count"] = _numbers(values, "internal_count", int, n_inner)
+    splits["gain"] = _numbers(values, "split_gain", float, n_inner)
+    splits["feature"] = _numbers(values, "split_feature", int, n_inner)
+    if (splits["feature"] < 0).any() or (splits["feature"] >= n_features).any():
+        raise ValueError(f"split_feature is not from 0 to {n_features - 1}")
+
+    decisions = _numbers(values, "decision_type", int, n_inner)
+    cuts = _numbers(values, "threshold", float, n_inner)
+    by_category = (decisions & CATEGORICAL) != 0
+    splits["cut"] = np.where(by_category, 0.0, cuts)
+    splits["missing_left"] = np.where(by_category, 0, _missing_left(decisions, cuts, by_category))
+    splits["categories"] = np.where(by_category, cuts, -1)
+    if not n_sets:
+        return nodes, []
+    bounds = _numbers(values, "cat_boundaries", int, n_sets + 1)
+    words = _numbers(values, "cat_threshold", int, bounds[-1])
+    return nodes, [_members(each) for each in np.split(words, bounds[1:-1])]
+
+
+def _missing_left(decisions, cuts, by_category):
+    """Whether NaN goes left: where it is told from zero, by default, and else as zero does."""
+    missing, default_left = decisions >> MISSING_SHIFT, (decisions & DEFAULT_LEFT) != 0
+    zeros_elsewhere = ((cuts >= -ZERO) != default_left) | ((cuts >= ZERO) != default_left)
+    if (zeros_elsewhere & (missing == ZERO_MISSING) & ~by_category).any():
+        raise ValueError("zeros go to another side than their cut says: train it without zero_as_missing")
+    return np.where(missing == NAN_MISSING, default_left, cuts >= 0.0)
+
+
+def _listed(nodes, members):
+    """The categories of each feature: those that are in any set."""
+    listed = {}
+    for tree, sets in zip(nodes, members, strict=True):
+        split = tree[tree["categories"] >= 0]
+        for feature, number in zip(split["feature"].tolist(), split["categories"].tolist(), strict=True):
+            if number >= len(sets):
+                raise ValueError(f"a node asks for set {number} of {len(sets)}")
+            listed.setdefault(feature, []).append(sets[number])
+    return {feature: np.unique(np.concatenate(each)) for feature, each in listed.items()}
+
+
+def _values(lines):
+    """What stands behind ``=``, by what stands before."""
+    return {name: value for name, _, value in (line.partition("=") for line in lines.splitlines()) if name}
+
+
+def _call(name, values):
+    if name not in values:
+        raise ValueError(f"there is no line '{name}='")
+    return values[name]
+
+
+def _numbers(values, name, dtype, n):
+    """Line ``name`` as ``n`` numbers."""
+    numbers = np.array(_call(name, values).split(), np.float64).astype(
+        np.int64 if dtype is int else np.float64
+    )
+    if len(numbers) != n:
+        raise ValueError(f"line '{name}=' has {len(numbers)} numbers, expected {n}")
+    return numbers

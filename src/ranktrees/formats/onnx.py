@@ -1,0 +1,173 @@
+r"""ONNX: a model as one operator, which onnxruntime and others run, in any language."""
+
+import json
+
+import numpy as np
+
+from ranktrees.files import replace_file
+from ranktrees.formats.plain import added_up, last_float32, one_sided, require_cuts_only
+
+__all__ = ["dump_onnx"]
+
+LESS_OR_EQUAL, MEMBER = 0, 6  # modes of nodes, of TreeEnsemble
+
+
+def dump_onnx(model, path, *, dtype="float32", feature_names=None):
+    r"""Write a model as ONNX.
+
+    Parameters
+    ----------
+    model : estimator or Ensemble
+        A fitted estimator of trees of this library.
+    path : path-like
+        Where to. The graph takes ``X`` of shape (n_rows, n_features) and gives ``score`` of shape
+        (n_rows, 1).
+    dtype : {"float32", "float64"}, default="float32"
+        Of rows, leaves and scores. "float32" is a ``TreeEnsembleRegressor``, which every runtime knows: rows
+        reach the same leaves, and scores have about seven digits. "float64" is a ``TreeEnsemble`` (ai.onnx.ml
+        5), which has categories, too; scores differ by the order of the sum. It needs onnxruntime 1.24: older
+        ones take it, but score some models wrongly.
+    feature_names : sequence of str, default=None
+        None: the names of the columns of the data frame that the model was fitted to, if it was. They are
+        written as the model's property ``feature_names``, a list in JSON.
+
+    Raises
+    ------
+    ImportError
+        If onnx is not installed.
+    TypeError
+        If the model is not made of trees of this library.
+    ValueError
+        If its trees are not the whole model, ``dtype`` is another one, or the model splits by categories and
+        ``dtype`` is "float32", or these are not whole numbers from 0 to 2**24 - 1.
+
+    Notes
+    -----
+    Scores are those of ``decision_function`` of a classifier, and the logarithm of what a Poisson loss
+    predicts.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> import onnxruntime
+    >>> from ranktrees import LambdaMARTRanker, dump_onnx, make_ranking
+    >>> X, y, qid = make_ranking(60, random_state=0, return_X_y_qid=True)
+    >>> ranker = LambdaMARTRanker(max_iter=20, random_state=0).fit(X, y, qid=qid)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     dump_onnx(ranker, Path(folder, "model.onnx"))
+    ...     session = onnxruntime.InferenceSession(Path(folder, "model.onnx"))
+    >>> (scores,) = session.run(["score"], {"X": X.astype(np.float32)})
+    >>> float(abs(scores[:, 0] - ranker.predict(X.astype(np.float32))).max()) < 1e-6
+    True
+    """
+    try:
+        from onnx import TensorProto, helper
+    except ImportError as error:
+        raise ImportError('dump_onnx needs onnx; install it with: pip install "ranktrees[onnx]"') from error
+    if dtype not in ("float32", "float64"):
+        raise ValueError(f"dtype must be 'float32' or 'float64', got {dtype!r}")
+    ensemble = added_up(model, feature_names)
+    if dtype == "float32":
+        require_cuts_only(ensemble, "TreeEnsembleRegressor")
+        kind, version, operator = TensorProto.FLOAT, 3, _in_single_precision(helper, ensemble)
+    else:
+        kind, version, operator = TensorProto.DOUBLE, 5, _in_double_precision(helper, TensorProto, ensemble)
+    rows = helper.make_tensor_value_info("X", kind, [None, ensemble.n_features])
+    scores = helper.make_tensor_value_info("score", kind, [None, 1])
+    graph = helper.make_graph([operator], "ranktrees", [rows], [scores])
+    opsets = [helper.make_opsetid("ai.onnx.ml", version), helper.make_opsetid("", 17)]
+    written = helper.make_model(graph, opset_imports=opsets, ir_version=8, producer_name="ranktrees")
+    if ensemble.feature_names is not None:
+        helper.set_model_props(written, {"feature_names": json.dumps(ensemble.feature_names)})
+    replace_file(path, written.SerializeToString())
+
+
+def _in_single_precision(helper, ensemble):
+    nodes, of_tree, first = _through_all_trees(ensemble)
+    leaf = nodes["feature"] < 0
+
+    def inner(values):
+        return np.where(leaf, 0, values).tolist()
+
+    number = np.arange(len(nodes)) - first
+    return helper.make_node(
+        "TreeEnsembleRegressor",
+        ["X"],
+        ["score"],
+        domain="ai.onnx.ml",
+        n_targets=1,
+        nodes_treeids=of_tree.tolist(),
+        nodes_nodeids=number.tolist(),
+        nodes_modes=np.where(leaf, "LEAF", "BRANCH_LEQ").tolist(),
+        nodes_featureids=inner(nodes["feature"]),
+        nodes_values=inner(last_float32(nodes["cut"])),
+        nodes_truenodeids=inner(nodes["left"]),
+        nodes_falsenodeids=inner(nodes["right"]),
+        nodes_missing_value_tracks_true=inner(nodes["missing_left"]),
+        target_treeids=of_tree[leaf].tolist(),
+        target_nodeids=number[leaf].tolist(),
+        target_ids=[0] * np.count_nonzero(leaf),
+        target_weights=nodes["value"][leaf].tolist(),
+    )
+
+
+def _in_double_precision(helper, kinds, ensemble):
+    """Inner nodes and leaves are numbered each by themselves, through all trees."""
+    ensemble = _split(ensemble)
+    nodes, _, first = _through_all_trees(ensemble)
+    sided, members = one_sided(ensemble)
+    inner = nodes["feature"] >= 0
+    number = np.where(inner, np.cumsum(inner), np.cumsum(~inner)) - 1
+    splits = sided[inner]
+
+    def tensor(name, kind, values):
+        return helper.make_tensor(name, kind, (len(values),), values)
+
+    attributes = {}
+    for branch, side in (("true", "left"), ("false", "right")):
+        child = splits[side] + first[inner]
+        attributes[f"nodes_{branch}nodeids"] = number[child].tolist()
+        attributes[f"nodes_{branch}leafs"] = (~inner[child]).astype(int).tolist()
+    if members:
+        sets = np.concatenate([np.append(each, np.nan) for each in members])
+        attributes["membership_values"] = tensor("members", kinds.DOUBLE, sets)
+    modes = np.where(splits["categories"] >= 0, MEMBER, LESS_OR_EQUAL).astype(np.uint8)
+    return helper.make_node(
+        "TreeEnsemble",
+        ["X"],
+        ["score"],
+        domain="ai.onnx.ml",
+        n_targets=1,
+        tree_roots=number[ensemble.tree_offsets[:-1]].tolist(),
+        nodes_featureids=splits["feature"].tolist(),
+        nodes_modes=tensor("modes", kinds.UINT8, modes),
+        nodes_splits=tensor("cuts", kinds.DOUBLE, np.nan_to_num(splits["cut"])),
+        nodes_missing_value_tracks_true=splits["missing_left"].tolist(),
+        leaf_weights=tensor("values", kinds.DOUBLE, nodes["value"][~inner]),
+        leaf_targetids=[0] * np.count_nonzero(~inner),
+        **attributes,
+    )
+
+
+def _split(ensemble):
+    """The same scores by trees that all have a split: runtimes disagree about others."""
+    trees = np.split(ensemble.nodes, ensemble.tree_offsets[1:-1])
+    sizes = [3 if len(tree) == 1 else len(tree) for tree in trees]
+    trees = [_with_a_split(tree) if len(tree) == 1 else tree for tree in trees]
+    return ensemble._replace(nodes=np.concatenate(trees), tree_offsets=np.cumsum([0, *sizes]))
+
+
+def _with_a_split(leaf):
+    """A tree that is a leaf, as a split with that leaf on either side."""
+    nodes = np.repeat(leaf, 3)
+    nodes["feature"][0], nodes["left"][0], nodes["right"][0] = 0, 1, 2
+    return nodes
+
+
+def _through_all_trees(ensemble):
+    """The nodes, of which tree each is, and the number of that tree's first node."""
+    sizes = np.diff(ensemble.tree_offsets)
+    of_tree = np.repeat(np.arange(len(sizes)), sizes)
+    return ensemble.nodes, of_tree, ensemble.tree_offsets[of_tree]

@@ -1,0 +1,221 @@
+"""A model in terms that other libraries have, too: trees that are added up, sets of numbers, and cuts."""
+
+import numpy as np
+
+from ranktrees._core.dtypes import NODE
+from ranktrees.ensemble import MAX_CATEGORIES, Ensemble, pack, unpack
+from ranktrees.estimators.columns import over_columns_of
+from ranktrees.estimators.ensemble_ranker import fitted_trees
+from ranktrees.estimators.fitted import whole_ensemble
+
+N_WHOLE_NUMBERS = 2**24  # from 0 on, single precision tells them apart
+MAX_DEPTH = 250  # of what is written as nested text: readers, ours too, go down by calling themselves
+
+
+def added_up(model, feature_names=None):
+    """The trees of a model such that a score is the sum of their values, and nothing else.
+
+    Parameters
+    ----------
+    model : estimator or Ensemble
+        A fitted estimator of trees of this library.
+    feature_names : sequence of str, default=None
+        What the columns are called; None: as the model calls them.
+
+    Returns
+    -------
+    Ensemble
+        Of at least one tree, without ``average``, of ``base`` 0: the base is in the values of the first tree.
+
+    Raises
+    ------
+    TypeError
+        If the model is not made of trees of this library.
+    ValueError
+        If its trees are not the whole model, or there is not one name for each feature.
+
+    Examples
+    --------
+    >>> added_up(Ensemble.from_trees([], n_features=3, base=0.5)).nodes["value"]
+    array([0.5])
+    """
+    own = fitted_trees(model)
+    ensemble = Ensemble.joined([over_columns_of(own, whole_ensemble(own))])
+    if feature_names is not None:
+        ensemble = ensemble._with_columns(feature_names, ensemble.category_levels)
+    nodes, tree_offsets = ensemble.nodes.copy(), ensemble.tree_offsets
+    if not len(ensemble):
+        nodes, tree_offsets = single_leaf(0.0), [0, 1]
+    nodes["value"][: tree_offsets[1]] += ensemble.base
+    return ensemble._replace(nodes=nodes, tree_offsets=tree_offsets, base=0.0)
+
+
+def single_leaf(value):
+    """A tree without a split."""
+    leaf = np.zeros(1, NODE)
+    leaf["feature"], leaf["categories"], leaf["value"] = -1, -1, value
+    return leaf
+
+
+def one_sided(ensemble):
+    """Nodes whose categories are sets of which the members go left, and all else goes right, NaN too.
+
+    Parameters
+    ----------
+    ensemble : Ensemble
+
+    Returns
+    -------
+    nodes : ndarray of `NODE` records
+        Those of the ensemble; the children of categorical nodes have changed sides where missing values go
+        left. ``categories`` is the number of the set.
+    members : list of ndarray of int64
+        The sets, rising.
+
+    Raises
+    ------
+    ValueError
+        If categories are not whole numbers from 0 to 2**24 - 1.
+    """
+    nodes, members = ensemble.nodes.copy(), []
+    for i, left in zip(np.flatnonzero(nodes["categories"] >= 0), unpack(ensemble.bitsets), strict=True):
+        numbers = _whole_numbers(ensemble, nodes["feature"][i])
+        changes_sides = nodes["missing_left"][i] == 1
+        inside = numbers[left[: len(numbers)] != changes_sides]
+        if not len(inside):  # all go where missing values go: some libraries know no empty set
+            nodes["cut"][i] = np.inf if changes_sides else -np.inf
+            nodes["categories"][i] = -1
+            continue
+        if changes_sides:
+            nodes["left"][i], nodes["right"][i] = nodes["right"][i], nodes["left"][i]
+        nodes["missing_left"][i], nodes["categories"][i] = 0, len(members)
+        members.append(inside)
+    return nodes, members
+
+
+def _whole_numbers(ensemble, feature):
+    categories = ensemble.categories[feature]
+    numbers = categories.astype(np.int64)
+    if (numbers != categories).any() or (categories < 0).any() or (numbers >= N_WHOLE_NUMBERS).any():
+        raise ValueError(
+            f"feature {feature} has the categories {categories[:5].tolist()}...; expected whole numbers from "
+            f"0 to {N_WHOLE_NUMBERS - 1}, as which other libraries know them: number them from 0."
+        )
+    return numbers
+
+
+def from_sets(trees, members, listed, *, n_features, **others):
+    """The ensemble of trees whose categories are sets of which the members go left.
+
+    Parameters
+    ----------
+    trees : list of ndarrays of `NODE` records
+        ``categories`` is the number of the node's set in those of its tree.
+    members : list of lists of ndarrays of int64
+        Per tree its sets.
+    listed : dict of int to ndarray
+        The categories of each feature that has any, rising.
+    n_features, **others
+        As for `Ensemble.from_trees`.
+
+    Returns
+    -------
+    Ensemble
+
+    Raises
+    ------
+    ValueError
+        If a feature has more than 256 categories, or the trees are none.
+    """
+    for feature, categories in listed.items():
+        if len(categories) > MAX_CATEGORIES:
+            raise ValueError(
+                f"feature {feature} has {len(categories)} categories in splits, expected at most "
+                f"{MAX_CATEGORIES}: join the rare ones and train it again."
+            )
+    bitsets = []
+    for nodes, sets in zip(trees, members, strict=True):
+        features = np.zeros(len(sets), int)
+        split = nodes["categories"] >= 0
+        features[nodes["categories"][split]] = nodes["feature"][split]
+        bits = np.zeros((len(sets), MAX_CATEGORIES), bool)
+        for row, feature, own in zip(bits, features, sets, strict=True):
+            row[np.searchsorted(listed[feature], own)] = True
+        bitsets.append(pack(bits))
+    categories = [listed.get(feature) for feature in range(n_features)]
+    return Ensemble.from_trees(trees, bitsets, n_features=n_features, categories=categories, **others)
+
+
+def require_cuts_only(ensemble, what):
+    """Refuse a model that asks for categories, of which a format knows nothing."""
+    by_category = ensemble.nodes["categories"] >= 0
+    if by_category.any():
+        feature = ensemble.nodes["feature"][by_category][0]
+        raise ValueError(
+            f"the model splits feature {feature} by categories, and {what} has cuts only; expected a model "
+            "without categorical_features: one-hot encode them, or leave them out."
+        )
+
+
+def require_names(ensemble, what):
+    """The names of the features, by which a format tells them."""
+    if ensemble.feature_names is None:
+        raise ValueError(
+            f"{what} tells features by name, and the model was fitted to an array; expected feature_names, "
+            f"{ensemble.n_features} strings."
+        )
+    return ensemble.feature_names
+
+
+def last_float32(cuts):
+    """The last float32 that is ``x <= cut``, of each cut; finite, as all values of rows are."""
+    with np.errstate(over="ignore"):
+        nearest = cuts.astype(np.float32)
+    return np.nan_to_num(np.where(nearest > cuts, np.nextafter(nearest, np.float32(-np.inf)), nearest))
+
+
+def first_float32_above(cuts):
+    """The first float32 that is not ``x <= cut``, of each cut; finite, too."""
+    with np.errstate(over="ignore"):
+        return np.nan_to_num(np.nextafter(last_float32(cuts), np.float32(np.inf)))
+
+
+def shortest(values):
+    """Numbers of which each prints with as few digits as tell it apart in single precision."""
+    return [float(str(value)) for value in values.astype(np.float32)]
+
+
+def nested(ensemble, leaf, split):
+    """Each tree as nested objects, made from the leaves up.
+
+    Parameters
+    ----------
+    ensemble : Ensemble
+    leaf : callable
+        Makes an object of the number of a node.
+    split : callable
+        Makes an object of the number of a node and the objects of its left and right child.
+
+    Returns
+    -------
+    list
+        The object of each root. Nodes are numbered through all trees.
+
+    Raises
+    ------
+    ValueError
+        If the trees are too deep to be read again.
+    """
+    if ensemble.depth > MAX_DEPTH:
+        raise ValueError(
+            f"the trees are {ensemble.depth} splits deep, expected at most {MAX_DEPTH}: what reads nested "
+            "trees calls itself for each; fit with max_depth."
+        )
+    nodes, offsets = ensemble.nodes, ensemble.tree_offsets
+    first = np.repeat(offsets[:-1], np.diff(offsets))
+    left, right = (nodes["left"] + first).tolist(), (nodes["right"] + first).tolist()
+    is_leaf = (nodes["feature"] < 0).tolist()
+    made = [None] * len(nodes)
+    for i in range(len(nodes) - 1, -1, -1):  # children come after their parent
+        made[i] = leaf(i) if is_leaf[i] else split(i, made[left[i]], made[right[i]])
+    return [made[root] for root in offsets[:-1]]

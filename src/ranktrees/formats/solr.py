@@ -1,0 +1,97 @@
+"""Solr's ``MultipleAdditiveTreesModel``."""
+
+import json
+
+import numpy as np
+
+from ranktrees.files import replace_file
+from ranktrees.formats.plain import added_up, last_float32, nested, require_cuts_only, require_names, shortest
+
+__all__ = ["dump_solr"]
+
+SLACK = np.float32(1e-6)  # what Solr adds to each threshold when it reads it, in single precision
+
+
+def dump_solr(model, path, *, name="ranktrees", feature_names=None, missing_values=False):
+    """Write a model for Solr's learning to rank.
+
+    Parameters
+    ----------
+    model : estimator or Ensemble
+        A fitted estimator of trees of this library.
+    path : path-like
+        Where to: the JSON that is put into the model store.
+    name : str, default="ranktrees"
+        What Solr calls the model.
+    feature_names : sequence of str, default=None
+        The names of the features in the feature store, one for each column. None: the names of the columns of
+        the data frame that the model was fitted to.
+    missing_values : bool, default=False
+        Whether features without a value go where the model sends them. That needs Solr 9.2, and features
+        whose ``defaultValue`` is "NaN". Otherwise they are 0, and so should they be in the rows that the
+        model is fitted to.
+
+    Raises
+    ------
+    TypeError
+        If the model is not made of trees of this library.
+    ValueError
+        If its trees are not the whole model, it splits by categories, features have no names, or trees are
+        more than 250 splits deep.
+
+    Notes
+    -----
+    Solr goes left where ``x <= threshold + 1e-6``, in single precision: thresholds are written so that this
+    is the last float32 that goes left. Where there is no such number, as for cuts below 4e-6 and some
+    negative ones, it is the nearest, at most 3e-13 or the last bit beside it.
+
+    Examples
+    --------
+    >>> import json, tempfile
+    >>> from pathlib import Path
+    >>> from ranktrees import HistGBRTRegressor, dump_solr
+    >>> stump = HistGBRTRegressor(
+    ...     max_iter=1, max_leaf_nodes=2, min_samples_leaf=1, learning_rate=1.0, gradient_sampling=None
+    ... )
+    >>> stump = stump.fit([[1.0], [2.0], [4.0]], [0.0, 0.0, 3.0])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     dump_solr(stump, Path(folder, "model.json"), feature_names=["title_match"])
+    ...     model = json.loads(Path(folder, "model.json").read_text())
+    >>> model["params"]["trees"][0]["root"]["left"]
+    {'value': '0.0'}
+    """
+    ensemble = added_up(model, feature_names)
+    require_cuts_only(ensemble, "MultipleAdditiveTreesModel")
+    names, nodes = require_names(ensemble, "MultipleAdditiveTreesModel"), ensemble.nodes
+    thresholds, values = shortest(_less_slack(last_float32(nodes["cut"]))), shortest(nodes["value"])
+    features, missing_left = nodes["feature"].tolist(), nodes["missing_left"]
+
+    def leaf(i):
+        return {"value": str(values[i])}
+
+    def split(i, left, right):
+        node = {"feature": names[features[i]], "threshold": str(thresholds[i])}
+        if missing_values:
+            node["missing"] = "left" if missing_left[i] else "right"
+        return node | {"left": left, "right": right}
+
+    trees = [{"weight": "1", "root": root} for root in nested(ensemble, leaf, split)]
+    written = {
+        "class": "org.apache.solr.ltr.model.MultipleAdditiveTreesModel",
+        "name": name,
+        "features": [{"name": each} for each in names],
+        "params": {"isNullSameAsZero": False, "trees": trees} if missing_values else {"trees": trees},
+    }
+    replace_file(path, json.dumps(written, allow_nan=False).encode())
+
+
+def _less_slack(wanted):
+    """Thresholds that are as wanted once Solr has added its slack, or as near as there are any."""
+    best = wanted - SLACK
+    for direction in (-np.inf, np.inf):
+        near = wanted - SLACK
+        for _ in range(2):
+            near = np.nextafter(near, np.float32(direction))
+            closer = abs((near + SLACK) - wanted) < abs((best + SLACK) - wanted)
+            best = np.where(closer & np.isfinite(near), near, best)
+    return best

@@ -1,0 +1,264 @@
+"""LightGBM's text, with LightGBM as the judge."""
+
+import json
+
+import lightgbm
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.linear_model import Ridge
+
+from ranktrees import (
+    Ensemble,
+    EnsembleRanker,
+    HistGBRTRegressor,
+    LambdaMARTRanker,
+    RandomForestRanker,
+    dump_lightgbm,
+    load_lightgbm,
+    make_ranking,
+)
+from reference import scoring as reference
+
+X, Y, QID = make_ranking(40, rows_per_query=20, n_features=6, random_state=0, return_X_y_qid=True)
+X[::7, 2] = np.nan
+QUIET = {"verbose": -1, "num_leaves": 8, "min_data_in_leaf": 5}
+
+
+def written(model, folder, **settings):
+    dump_lightgbm(model, folder / "model.txt", **settings)
+    return (folder / "model.txt").read_text(encoding="utf-8")
+
+
+def train(params=None, X=X, y=Y, n=10, **settings):
+    data = lightgbm.Dataset(X, y, **settings)
+    return lightgbm.train(QUIET | (params or {}), data, n)
+
+
+def frame():
+    rng = np.random.default_rng(0)
+    columns = {"clicks": X[:, 0], "site": rng.choice(["uk", "fr", "de"], len(X)), "age": X[:, 2]}
+    return pd.DataFrame(columns).astype({"site": "category"})
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_lightgbm_scores_as_the_model_does(seed, tmp_path):
+    rng = np.random.default_rng(seed)
+    settings = {"base": rng.normal() if seed % 3 else 0.0, "average": seed % 5 == 0}
+    ensemble = reference.random_ensemble(rng, rng.integers(0, 6), 16, **settings)
+    ensemble = reference.with_whole_categories(ensemble)
+    rows = reference.rows_for_others(rng, ensemble, 50)
+    text = written(ensemble, tmp_path)
+    scores = lightgbm.Booster(model_str=text).predict(rows)
+    if ensemble.average:
+        np.testing.assert_allclose(scores, ensemble.predict(rows), rtol=1e-13, atol=1e-13)
+    else:
+        np.testing.assert_array_equal(scores, ensemble.predict(rows))
+    np.testing.assert_array_equal(load_lightgbm(tmp_path / "model.txt").predict(rows), scores)
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {},
+        {"objective": "binary"},
+        {"objective": "poisson"},
+        {"boosting": "dart"},
+        {"boosting": "rf", "bagging_freq": 1, "bagging_fraction": 0.5},
+        {"use_missing": False},
+        {"max_depth": 1},
+        {"min_data_in_leaf": 5000},
+    ],
+)
+def test_models_of_lightgbm_score_as_it_does(params, tmp_path):
+    labels = (Y > 1).astype(float) if params.get("objective") == "binary" else Y
+    booster = train(params, y=labels)
+    booster.save_model(tmp_path / "model.txt")
+    scores = booster.predict(X, raw_score=params.get("boosting") != "rf")  # raw is the sum, not the mean
+    for model in (booster, tmp_path / "model.txt", str(tmp_path / "model.txt")):
+        np.testing.assert_array_equal(load_lightgbm(model).predict(X), scores)
+
+
+def test_a_ranker_of_lightgbm_becomes_one_of_ours():
+    ranker = lightgbm.LGBMRanker(n_estimators=10, verbose=-1).fit(X, Y, group=[20] * 40)
+    np.testing.assert_array_equal(EnsembleRanker(load_lightgbm(ranker)).predict(X), ranker.predict(X))
+
+
+def test_the_best_iteration_is_taken():
+    data = lightgbm.Dataset(X[:600], Y[:600])
+    stop = lightgbm.early_stopping(3, verbose=False)
+    params = QUIET | {"learning_rate": 0.5}
+    held_out = lightgbm.Dataset(X[600:], Y[600:], reference=data)
+    booster = lightgbm.train(params, data, 60, valid_sets=[held_out], callbacks=[stop])
+    ensemble = load_lightgbm(booster)
+    assert len(ensemble) == booster.best_iteration < 60
+    np.testing.assert_array_equal(ensemble.predict(X), booster.predict(X))
+
+
+def test_counts_and_gains_come_along():
+    booster = train()
+    ensemble = load_lightgbm(booster)
+    np.testing.assert_allclose(ensemble.feature_importances(), booster.feature_importance("gain"), rtol=1e-4)
+    np.testing.assert_array_equal(
+        ensemble.feature_importances("split"), booster.feature_importance("split").astype(float)
+    )
+    assert (ensemble.nodes["count"][ensemble.tree_offsets[:-1]] == len(X)).all()
+
+
+def test_columns_of_frames_come_along(tmp_path):
+    rows = frame()
+    booster = train({"min_data_per_group": 5, "cat_smooth": 1}, rows, y=Y + 2 * (rows["site"] == "fr"))
+    ensemble = load_lightgbm(booster)
+    assert ensemble.feature_names == ("clicks", "site", "age")
+    assert dict(ensemble.category_levels) == {1: ("de", "fr", "uk")}
+    other_order = rows.assign(site=rows["site"].cat.set_categories(["it", "uk", "de"]))
+    for each in (rows, other_order):
+        np.testing.assert_array_equal(ensemble.predict(each), booster.predict(each))
+    assert load_lightgbm(booster).digest() == ensemble.digest()
+
+
+def test_models_of_frames_are_written_with_their_columns(tmp_path):
+    rows = frame()
+    ranker = LambdaMARTRanker(max_iter=10, random_state=0).fit(rows, Y + 2 * (rows["site"] == "fr"), qid=QID)
+    booster = lightgbm.Booster(model_str=written(ranker, tmp_path))
+    assert booster.feature_name() == ["clicks", "site", "age"]
+    other_order = rows.assign(site=rows["site"].cat.set_categories(["it", "uk", "de"]))
+    for each in (rows, other_order):
+        np.testing.assert_array_equal(booster.predict(each), ranker.predict(each))
+    read = load_lightgbm(tmp_path / "model.txt")
+    assert (read.feature_names, read.category_levels) == (
+        ranker.ensemble_.feature_names,
+        ranker.ensemble_.category_levels,
+    )
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        LambdaMARTRanker(max_iter=10, random_state=0),
+        HistGBRTRegressor(max_iter=10, random_state=0),
+        HistGBRTRegressor("poisson", max_iter=10, random_state=0),
+    ],
+)
+def test_what_was_trained_scores_as_it_does(model, tmp_path):
+    model.fit(X, Y, qid=QID)
+    booster = lightgbm.Booster(model_str=written(model, tmp_path))
+    np.testing.assert_array_equal(booster.predict(X), model.ensemble_.predict(X))
+    json.dumps(booster.dump_model(), allow_nan=False)  # what Vespa reads
+    importances = booster.feature_importance("gain")
+    np.testing.assert_allclose(importances, model.ensemble_.feature_importances(), rtol=1e-6)
+
+
+def test_a_forest_is_a_sum_of_shares(tmp_path):
+    forest = RandomForestRanker(n_estimators=10, random_state=0).fit(X, Y, qid=QID)
+    booster = lightgbm.Booster(model_str=written(forest, tmp_path))
+    np.testing.assert_allclose(booster.predict(X), forest.predict(X), rtol=1e-13)
+
+
+def test_contributions_are_lightgbms():
+    from ranktrees import contributions
+
+    booster = train()
+    parts, start = contributions(load_lightgbm(booster), X[:20])
+    theirs = booster.predict(X[:20], pred_contrib=True)
+    np.testing.assert_allclose(parts, theirs[:, :-1], rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(start, theirs[:, -1], rtol=1e-6)
+
+
+def test_names_are_asked_for_where_they_have_white_space(tmp_path):
+    rows = frame().rename(columns={"age": "age of page"}).drop(columns="site")
+    model = HistGBRTRegressor(max_iter=2).fit(rows, Y)
+    with pytest.raises(ValueError, match=r"feature_names has 'age of page'.*pass feature_names"):
+        written(model, tmp_path)
+    assert not (tmp_path / "model.txt").exists()
+    written(model, tmp_path, feature_names=["clicks", "age"])
+    assert load_lightgbm(tmp_path / "model.txt").feature_names == ("clicks", "age")
+    with pytest.raises(ValueError, match="feature_names has 1 entries, expected 2"):
+        written(model, tmp_path, feature_names=["clicks"])
+
+
+@pytest.mark.parametrize("values", [[-1.0, 3.0], [0.0, 0.5], [1.0, 2.0**24]])
+def test_categories_that_are_no_whole_numbers_are_refused(values, tmp_path):
+    stump = reference.stump()
+    stump["categories"][0] = 0
+    bits = np.array([[1, 0, 0, 0, 0, 0, 0, 0]], np.uint32)
+    ensemble = Ensemble.from_trees([stump], [bits], n_features=1, categories=[values])
+    with pytest.raises(ValueError, match=r"feature 0 has the categories .*number them from 0"):
+        written(ensemble, tmp_path)
+
+
+def test_what_is_no_model_of_trees_is_refused(tmp_path):
+    with pytest.raises(TypeError, match="model is a Ridge; expected an estimator of trees"):
+        written(Ridge(), tmp_path)
+    with pytest.raises(ValueError, match="boosting started from Ridge"):
+        written(HistGBRTRegressor(init=Ridge(), max_iter=2).fit(np.nan_to_num(X), Y), tmp_path)
+    with pytest.raises(TypeError, match="model is a Ridge; expected the path of a text model"):
+        load_lightgbm(Ridge())
+
+
+@pytest.mark.parametrize(
+    ("params", "settings", "message"),
+    [
+        ({"objective": "multiclass", "num_class": 3}, {}, "a model of several classes"),
+        ({"linear_tree": True}, {}, "tree 0: leaves are linear"),
+        ({"zero_as_missing": True}, {}, "tree .: zeros go to another side"),
+    ],
+)
+def test_models_that_are_no_such_sum_are_refused(params, settings, message):
+    rng = np.random.default_rng(0)
+    rows = rng.integers(-2, 3, (len(X), 3)).astype(float)
+    labels = rng.integers(0, 3, len(X))
+    labels[(rows == 0).any(axis=1)] = 2
+    with pytest.raises(ValueError, match=message):
+        load_lightgbm(train(params, rows, labels, **settings))
+
+
+def test_zeros_that_are_missing_are_read_where_they_go_with_their_cut():
+    rows = np.abs(np.random.default_rng(0).integers(0, 5, (len(X), 1)).astype(float))
+    booster = train({"zero_as_missing": True, "num_leaves": 2}, rows, rows[:, 0] > 0)
+    ensemble = load_lightgbm(booster)
+    hard = np.array([[0.0], [np.nan], [1e-36], [-1.0], [2.0]])
+    np.testing.assert_array_equal(ensemble.predict(hard), booster.predict(hard))
+
+
+def test_too_many_categories_are_refused():
+    rng = np.random.default_rng(0)
+    rows = rng.integers(0, 600, (6000, 1)).astype(float)
+    params = {"max_cat_threshold": 600, "min_data_per_group": 1, "cat_smooth": 0, "max_bin": 1000}
+    booster = train(params, rows, np.sin(rows[:, 0] * 7), categorical_feature=[0])
+    with pytest.raises(ValueError, match=r"feature 0 has \d+ categories in splits, expected at most 256"):
+        load_lightgbm(booster)
+
+
+TEXT = train(n=2).model_to_string()
+
+
+@given(st.integers(0, TEXT.index("end of trees") - 1))
+@settings(max_examples=100, deadline=None)
+def test_a_text_that_was_cut_off_is_refused(n):
+    from ranktrees.formats.lightgbm import _ensemble_of
+
+    with pytest.raises(ValueError, match=r"."):
+        _ensemble_of(TEXT[:n])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("tree\n", "forest\n", "its first line is not 'tree'"),
+        ("version=v4", "version=v9", "version v9, expected v3 or v4"),
+        ("feature_names=Column_0 ", "feature_names=", "feature_names has 5 names of 6 features"),
+        ("\nleaf_value=", "\nleaf_worth=", "tree 0: there is no line 'leaf_value='"),
+        ("\nleaf_value=", "\nleaf_value=0.5 ", "tree 0: line 'leaf_value=' has 9 numbers, expected 8"),
+        ("\nsplit_feature=", "\nsplit_feature=x", "tree 0: could not convert"),
+        ("\nleft_child=1", "\nleft_child=0", "tree 0, node 0"),
+        ("num_leaves=8", "num_leaves=0", "tree 0: num_leaves=0, expected at least 1"),
+    ],
+)
+def test_what_is_wrong_with_a_text_is_told(old, new, message, tmp_path):
+    assert old in TEXT
+    (tmp_path / "model.txt").write_text(TEXT.replace(old, new, 1))
+    with pytest.raises(ValueError, match=rf"model\.txt: .*{message}"):
+        load_lightgbm(tmp_path / "model.txt")

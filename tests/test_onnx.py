@@ -1,0 +1,70 @@
+"""ONNX, with onnxruntime as the judge."""
+
+import json
+import sys
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+
+from ranktrees import HistGBRTRegressor, LambdaMARTRanker, dump_onnx, make_ranking
+from reference import scoring as reference
+
+X, Y, QID = make_ranking(40, rows_per_query=20, n_features=6, random_state=0, return_X_y_qid=True)
+TOLERANCE = {"float32": 2e-6, "float64": 1e-12}
+
+
+def scores_of(path, X):
+    onnx.checker.check_model(onnx.load(path), full_check=True)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    (scores,) = onnxruntime.InferenceSession(path, options).run(["score"], {"X": X})
+    assert scores.shape == (len(X), 1)
+    return scores[:, 0]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("seed", range(20))
+def test_onnxruntime_scores_as_the_model_does(seed, dtype, tmp_path):
+    rng = np.random.default_rng(seed)
+    settings = {"base": rng.normal(), "average": seed % 5 == 0, "categorical": dtype == "float64"}
+    ensemble = reference.random_ensemble(rng, rng.integers(0, 6), 16, **settings)
+    ensemble = reference.with_whole_categories(ensemble)
+    rows = reference.rows_for_others(rng, ensemble, 50, dtype)
+    dump_onnx(ensemble, tmp_path / "model.onnx", dtype=dtype)
+    tolerance = TOLERANCE[dtype]
+    scores = scores_of(tmp_path / "model.onnx", rows)
+    np.testing.assert_allclose(scores, ensemble.predict(rows), rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_what_was_trained_scores_as_it_does(dtype, tmp_path):
+    ranker = LambdaMARTRanker(max_iter=20, random_state=0).fit(X, Y, qid=QID)
+    dump_onnx(ranker, tmp_path / "model.onnx", dtype=dtype)
+    rows, tolerance = X.astype(dtype), TOLERANCE[dtype]
+    scores = scores_of(tmp_path / "model.onnx", rows)
+    np.testing.assert_allclose(scores, ranker.predict(rows), rtol=tolerance, atol=tolerance)
+
+
+def test_names_of_columns_are_a_property(tmp_path):
+    model = HistGBRTRegressor(max_iter=2).fit(X[:, :2], Y)
+    dump_onnx(model, tmp_path / "model.onnx")
+    assert not onnx.load(tmp_path / "model.onnx").metadata_props
+    dump_onnx(model, tmp_path / "model.onnx", feature_names=["clicks", "age of page"])
+    (names,) = onnx.load(tmp_path / "model.onnx").metadata_props
+    assert (names.key, json.loads(names.value)) == ("feature_names", ["clicks", "age of page"])
+
+
+def test_what_cannot_be_written_is_refused(tmp_path, monkeypatch):
+    ensemble = reference.with_whole_categories(reference.random_ensemble(np.random.default_rng(0)))
+    with pytest.raises(
+        ValueError, match="splits feature 1 by categories, and TreeEnsembleRegressor has cuts"
+    ):
+        dump_onnx(ensemble, tmp_path / "model.onnx")
+    with pytest.raises(ValueError, match="dtype must be 'float32' or 'float64', got 'float16'"):
+        dump_onnx(ensemble, tmp_path / "model.onnx", dtype="float16")
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(ImportError, match=r'install it with: pip install "ranktrees\[onnx\]"'):
+        dump_onnx(ensemble, tmp_path / "model.onnx")
+    assert not list(tmp_path.iterdir())

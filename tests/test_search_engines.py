@@ -1,0 +1,128 @@
+"""What search engines read, scored as their sources say (`reference.engines`)."""
+
+import json
+
+import numpy as np
+import pytest
+
+from ranktrees import (
+    Ensemble,
+    HistGBRTRegressor,
+    LambdaMARTRanker,
+    dump_elasticsearch,
+    dump_ranklib,
+    dump_solr,
+    make_ranking,
+)
+from ranktrees.formats.plain import first_float32_above, last_float32
+from ranktrees.formats.solr import SLACK, _less_slack
+from reference import engines
+from reference import scoring as reference
+
+NAMES = ["title", "body", "clicks", "age of page"]
+
+
+def random_model(rng, average=False):
+    cuts = np.array([0.0, 1.0, -1.0, 0.1, -3.7, 1e-3, 12345.678, 2.0**30, -(2.0**25)])
+    return reference.random_ensemble(
+        rng, rng.integers(0, 6), 16, cuts=cuts, categorical=False, base=rng.normal(), average=average
+    )
+
+
+def elasticsearch(model, path, X):
+    dump_elasticsearch(model, path, feature_names=NAMES)
+    return engines.elasticsearch(path.read_text(), NAMES, X)
+
+
+def solr(model, path, X):
+    dump_solr(model, path, feature_names=NAMES, missing_values=True)
+    return engines.solr(path.read_text(), X)
+
+
+def ranklib(model, path, X):
+    dump_ranklib(model, path)
+    return engines.ranklib(path.read_text(), X)
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("engine", [elasticsearch, solr, ranklib])
+def test_engines_score_as_the_model_does(seed, engine, tmp_path):
+    rng = np.random.default_rng(seed)
+    ensemble = random_model(rng, average=seed % 4 == 0)
+    rows = reference.rows_for_others(rng, ensemble, 50, np.float32)
+    rows[abs(rows) > 1e30] = 5
+    if engine is ranklib:
+        rows = np.nan_to_num(rows)
+    scores = engine(ensemble, tmp_path / "model", rows)
+    np.testing.assert_allclose(scores, ensemble.predict(rows), rtol=1e-5, atol=1e-5)
+
+
+def test_what_was_trained_scores_as_it_does(tmp_path):
+    X, y, qid = make_ranking(30, rows_per_query=20, n_features=4, random_state=0, return_X_y_qid=True)
+    ranker = LambdaMARTRanker(max_iter=10, random_state=0).fit(X, y, qid=qid)
+    rows = X.astype(np.float32)
+    for engine in (elasticsearch, solr, ranklib):
+        scores = engine(ranker, tmp_path / "model", rows)
+        np.testing.assert_allclose(scores, ranker.predict(rows), rtol=1e-5, atol=1e-6)
+
+
+def test_solr_before_missing_values_reads_a_model_that_says_nothing_of_them(tmp_path):
+    ensemble = random_model(np.random.default_rng(1))
+    dump_solr(ensemble, tmp_path / "model", name="mine", feature_names=NAMES)
+    text = (tmp_path / "model").read_text()
+    assert "missing" not in text
+    assert "isNullSameAsZero" not in text
+    model = json.loads(text)
+    assert model["name"] == "mine"
+    assert model["class"] == "org.apache.solr.ltr.model.MultipleAdditiveTreesModel"
+    assert model["features"] == [{"name": name} for name in NAMES]
+
+
+def test_names_of_the_frame_are_those_of_the_features(tmp_path):
+    import pandas as pd
+
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    model = HistGBRTRegressor(max_iter=2, gradient_sampling=None, max_features=1.0)
+    model.fit(pd.DataFrame(X, columns=["a", "b"]), X[:, 1])
+    dump_elasticsearch(model, tmp_path / "model")
+    assert json.loads((tmp_path / "model").read_text())[0]["split"] == "b"
+
+
+def test_thresholds_of_solr_are_the_last_that_go_left():
+    rng = np.random.default_rng(0)
+    size = 10.0 ** rng.uniform(-12, 8, 100_000)
+    wanted = (size * rng.choice([-1, 1], len(size))).astype(np.float32)
+    off = abs((_less_slack(wanted) + SLACK).astype(float) - wanted)
+    assert not off[wanted >= 4e-6].any()
+    assert (off <= np.maximum(abs(np.spacing(wanted)), 3e-13)).all()
+
+
+@pytest.mark.parametrize("value", [0.1, -0.1, 1.0, 0.0, 1e-45, 1e-50, -1e-50, 3.4e38, 1e300, -1e300])
+def test_float32_beside_a_cut(value):
+    (last,), (first,) = last_float32(np.array([value])), first_float32_above(np.array([value]))
+    assert np.isfinite([last, first]).all()
+    assert float(last) <= value or value < -3.5e38
+    assert float(first) > value or value > 3.4e38
+    assert value > 3.4e38 or np.nextafter(last, np.float32(np.inf)) == first
+
+
+@pytest.mark.parametrize("dump", [dump_elasticsearch, dump_solr, dump_ranklib])
+def test_what_engines_do_not_know_is_refused(dump, tmp_path):
+    categorical = reference.random_ensemble(np.random.default_rng(0))
+    with pytest.raises(ValueError, match=r"splits feature 1 by categories, and .* has cuts only"):
+        dump(categorical, tmp_path / "model")
+    if dump is not dump_ranklib:
+        with pytest.raises(ValueError, match=r"tells features by name, .* expected feature_names, 4 strings"):
+            dump(random_model(np.random.default_rng(0)), tmp_path / "model")
+    deep = deep_tree(300)
+    with pytest.raises(ValueError, match="the trees are 300 splits deep, expected at most 250"):
+        dump(deep, tmp_path / "model")
+    assert not list(tmp_path.iterdir())
+
+
+def deep_tree(depth):
+    """Each split has a leaf on its left side."""
+    nodes = np.resize(reference.stump()[1:2], 2 * depth + 1)
+    nodes["feature"][:-1:2] = 0
+    nodes["left"][:-1:2], nodes["right"][:-1:2] = np.arange(1, 2 * depth, 2), np.arange(2, 2 * depth + 1, 2)
+    return Ensemble.from_trees([nodes], n_features=1, feature_names=["x"])

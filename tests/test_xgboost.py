@@ -1,0 +1,208 @@
+"""XGBoost's JSON, with XGBoost as the judge."""
+
+import json
+
+import numpy as np
+import pytest
+import xgboost
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.linear_model import Ridge
+
+from ranktrees import (
+    EnsembleRanker,
+    HistGBRTClassifier,
+    LambdaMARTRanker,
+    dump_xgboost,
+    load_xgboost,
+    make_ranking,
+)
+from ranktrees.formats.xgboost import _ensemble_of, last_float64_below
+from reference import scoring as reference
+
+X, Y, QID = make_ranking(40, rows_per_query=20, n_features=6, random_state=0, return_X_y_qid=True)
+X[::7, 2] = np.nan
+
+
+def matrix(X, kinds=None, **others):
+    return xgboost.DMatrix(X, feature_types=kinds, enable_categorical=True, nthread=1, **others)
+
+
+def train(params=None, X=X, y=Y, n=10, kinds=None):
+    return xgboost.train({"nthread": 1, "max_depth": 3} | (params or {}), matrix(X, kinds, label=y), n)
+
+
+def margins(booster, X, kinds=None):
+    return booster.predict(matrix(X, kinds), output_margin=True)
+
+
+def assert_close(ours, theirs):
+    np.testing.assert_allclose(ours, theirs, rtol=2e-6, atol=2e-6)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_xgboost_scores_as_the_model_does(seed, tmp_path):
+    rng = np.random.default_rng(seed)
+    settings = {"base": rng.normal(), "average": seed % 5 == 0}
+    ensemble = reference.random_ensemble(rng, rng.integers(0, 6), 16, **settings)
+    ensemble = reference.with_whole_categories(ensemble)
+    rows = reference.rows_for_others(rng, ensemble, 50, np.float32)
+    dump_xgboost(ensemble, tmp_path / "model.json")
+    booster = xgboost.Booster({"nthread": 1}, model_file=tmp_path / "model.json")
+    kinds = booster.feature_types
+    scores = margins(booster, rows, kinds)
+    assert_close(scores, ensemble.predict(rows))
+    assert_close(load_xgboost(tmp_path / "model.json").predict(rows), scores)
+    booster.predict(matrix(rows, kinds), pred_leaf=True)
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {},
+        {"objective": "binary:logistic", "base_score": 0.2},
+        {"objective": "count:poisson"},
+        {"objective": "rank:ndcg"},
+        {"booster": "dart", "rate_drop": 0.5},
+        {"num_parallel_tree": 3, "subsample": 0.5},
+        {"tree_method": "exact", "gamma": 5.0, "max_depth": 6},  # prunes, and deletes nodes
+        {"grow_policy": "lossguide", "max_leaves": 7, "max_depth": 0},
+    ],
+)
+def test_models_of_xgboost_score_as_it_does(params, tmp_path):
+    labels = (Y > 1).astype(float) if "logistic" in str(params) else Y
+    booster = train(params, y=labels)
+    booster.save_model(tmp_path / "model.json")
+    for model in (booster, tmp_path / "model.json", str(tmp_path / "model.json")):
+        assert_close(load_xgboost(model).predict(X), margins(booster, X))
+
+
+@pytest.mark.parametrize("one_hot", [1, 100])
+def test_categories_of_xgboost(one_hot):
+    rng = np.random.default_rng(0)
+    rows = np.column_stack([rng.integers(0, 40, 2000), rng.normal(size=2000)]).astype(np.float32)
+    rows[::9, 0] = np.nan
+    labels = np.sin(5 * np.nan_to_num(rows[:, 0], nan=3)) + rows[:, 1]
+    kinds = ["c", "float"]
+    booster = train({"max_cat_to_onehot": one_hot}, rows, labels, kinds=kinds)
+    hard = np.column_stack([[0, 39, 40, 200, np.nan], np.zeros(5)]).astype(np.float32)  # some not seen
+    ensemble = load_xgboost(booster)
+    for each in (rows, hard):
+        assert_close(ensemble.predict(each), margins(booster, each, kinds))
+
+
+def test_a_ranker_of_xgboost_comes_with_its_best_iteration():
+    ranker = xgboost.XGBRanker(n_estimators=60, learning_rate=0.9, early_stopping_rounds=3, n_jobs=1)
+    train, held_out = QID < 30, QID >= 30
+    eval_set, eval_qid = [(X[held_out], Y[held_out])], [QID[held_out]]
+    ranker.fit(X[train], Y[train], qid=QID[train], eval_set=eval_set, eval_qid=eval_qid, verbose=False)
+    ensemble = load_xgboost(ranker)
+    assert len(ensemble) == ranker.best_iteration + 1 < ranker.get_booster().num_boosted_rounds()
+    assert_close(EnsembleRanker(ensemble).predict(X), ranker.predict(X))
+
+
+def test_names_of_columns_come_along(tmp_path):
+    import pandas as pd
+
+    rows = pd.DataFrame(X[:, :2], columns=["clicks", "age of page"])
+    model = LambdaMARTRanker(max_iter=5, random_state=0).fit(rows, Y, qid=QID)
+    dump_xgboost(model, tmp_path / "model.json")
+    booster = xgboost.Booster(model_file=tmp_path / "model.json")
+    assert_close(margins(booster, rows.astype(np.float32)), model.predict(rows.astype(np.float32)))
+    assert load_xgboost(booster).feature_names == ("clicks", "age of page")
+    dump_xgboost(model, tmp_path / "model.json", feature_names=["a", "b"])
+    assert load_xgboost(tmp_path / "model.json").feature_names == ("a", "b")
+
+
+def test_scores_of_a_classifier_are_its_decisions(tmp_path):
+    model = HistGBRTClassifier(max_iter=5, random_state=0).fit(X, Y > 1)
+    dump_xgboost(model, tmp_path / "model.json")
+    rows = X.astype(np.float32)
+    booster = xgboost.Booster(model_file=tmp_path / "model.json")
+    assert_close(margins(booster, rows), model.decision_function(rows))
+
+
+@given(st.floats(width=32, allow_nan=False, allow_infinity=False, min_value=-(2.0**126), max_value=2.0**126))
+def test_doubles_go_where_they_go_once_they_are_rounded(cut):
+    cut = np.float32(cut)
+    (last,) = last_float64_below(np.array([cut], np.float32))
+    steps = np.array([-3, -2, -1, 0, 1, 2, 3])
+    around = np.concatenate([last + steps * np.spacing(last), cut + steps * np.spacing(cut).astype(float)])
+    np.testing.assert_array_equal(around.astype(np.float32) < cut, around <= last)
+
+
+def test_doubles_between_two_float32_reach_the_leaves_that_xgboost_sends_them_to():
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(500, 3)).astype(np.float32)
+    booster = train({}, rows, rows.sum(axis=1))
+    ensemble = load_xgboost(booster)
+    cuts = ensemble.nodes["cut"][ensemble.nodes["feature"] >= 0]
+    hard = rng.choice(np.concatenate([cuts, np.nextafter(cuts, 9), np.nextafter(cuts, -9)]), (500, 3))
+    assert_close(ensemble.predict(hard), margins(booster, hard))
+
+
+def test_the_suffix_must_be_what_xgboost_looks_at(tmp_path):
+    with pytest.raises(ValueError, match=r"model.ubj'; expected the suffix '.json'"):
+        dump_xgboost(reference_model(), tmp_path / "model.ubj")
+
+
+def reference_model():
+    return reference.with_whole_categories(reference.random_ensemble(np.random.default_rng(0)))
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"objective": "multi:softprob", "num_class": 3}, "a model of several classes or targets"),
+        ({"booster": "gblinear"}, "a model of the booster 'gblinear', expected trees"),
+        (
+            {"objective": "survival:cox"},
+            "the objective 'survival:cox': it is not known what scores start from",
+        ),
+    ],
+)
+@pytest.mark.filterwarnings("ignore")
+def test_models_that_are_no_such_sum_are_refused(params, message):
+    booster = xgboost.train(
+        {"nthread": 1} | params, matrix(np.nan_to_num(X), label=np.minimum(Y, 2) + 0.0), 2
+    )
+    with pytest.raises(ValueError, match=message):
+        load_xgboost(booster)
+
+
+def test_what_is_no_model_is_refused(tmp_path):
+    with pytest.raises(TypeError, match="model is a Ridge; expected the path of a model in JSON"):
+        load_xgboost(Ridge())
+    train().save_model(tmp_path / "model.ubj")
+    with pytest.raises(ValueError, match=r"model.ubj: not a model of XGBoost in JSON .*ends in .json"):
+        load_xgboost(tmp_path / "model.ubj")
+    (tmp_path / "model.json").write_text('{"learner": 3}')
+    with pytest.raises(ValueError, match=r"model.json: not a model of XGBoost in JSON"):
+        load_xgboost(tmp_path / "model.json")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("left_children", [1, 0, -1], "children are not those of a tree"),
+        ("left_children", [5, -1, -1], "children are not those of a tree"),
+        ("split_indices", [9, 0, 0], "tree 0, node 0: feature"),
+        ("split_conditions", ["x", 0, 0], "tree 0: could not convert"),
+        ("default_left", None, "tree 0: "),
+    ],
+)
+def test_what_is_wrong_with_a_tree_is_told(name, value, message):
+    model = json.loads(train({"max_depth": 1}, n=1).save_raw("json"))
+    tree = model["learner"]["gradient_booster"]["model"]["trees"][0]
+    assert len(tree["left_children"]) == 3
+    tree[name] = value
+    with pytest.raises(ValueError, match=message):
+        _ensemble_of(json.dumps(model))
+
+
+def test_categories_from_256_on_are_refused():
+    rng = np.random.default_rng(0)
+    rows = rng.integers(0, 400, (4000, 1)).astype(np.float32)
+    booster = train({"max_cat_to_onehot": 1}, rows, np.sin(rows[:, 0] * 7), kinds=["c"])
+    with pytest.raises(ValueError, match="expected numbers below 256"):
+        load_xgboost(booster)
