@@ -9,7 +9,7 @@ Options of all: ``--rows 1 120 40000`` (of a call: one document, a query, in bul
 compiled stays there, and is not made again), ``--make`` (that alone). A peer that is not installed,
 fails, or is left out is named below the table. To have them all::
 
-    pip install catboost hessboost lightgbm onnx onnxruntime tl2cgen treelite xgboost ydf
+    pip install catboost hessboost lightgbm onnx onnxruntime tl2cgen treelite xgboost-cpu ydf
     python -m venv L; L/bin/pip install lleaves "llvmlite<0.45" lightgbm
     python -m venv D; D/bin/pip install daal4py==2024.7.0 "scikit-learn<1.6" packaging lightgbm
     python benchmarks/bench_scoring.py boosted --slow --python lleaves=L/bin/python daal4py=D/bin/python
@@ -61,159 +61,8 @@ SLICES = 500  # at most so many different calls
 PER_CALL = 1000  # rows, up to which the time of a call is of interest
 
 
-# The same model, in other words. ``nodes`` are the records of ``Ensemble.nodes`` (see docs/architecture.md).
-
-
-def trees_of(folder):
-    """The trees of the contest's model, one array of nodes each."""
-    offsets = np.load(folder / "offsets.npy")
-    return np.split(np.load(folder / "nodes.npy"), offsets[1:-1])
-
-
-def next_cut(nodes):
-    """What x is compared with where ``x <= cut`` has to be said as ``x < cut``."""
-    return np.nextafter(nodes["cut"].astype(np.float32), np.float32(np.inf))
-
-
-def write_lightgbm(trees, n_features, path):
-    """Trees with numeric splits as a LightGBM text model, NaN being missing."""
-
-    def line(name, values):
-        return f"{name}=" + " ".join(map(str, values.tolist()))
-
-    def text(t, nodes):
-        inner = nodes["feature"] >= 0
-        number = np.where(inner, np.cumsum(inner) - 1, -np.cumsum(~inner))  # leaf i is -(i + 1)
-        splits, leaves = nodes[inner], nodes[~inner]
-        lines = [f"Tree={t}", f"num_leaves={len(leaves)}", "num_cat=0"]
-        if len(splits):
-            lines += [
-                line("split_feature", splits["feature"]),
-                line("split_gain", splits["gain"]),
-                line("threshold", splits["cut"]),
-                line("decision_type", np.where(splits["missing_left"] == 1, 8 + 2, 8)),
-                line("left_child", number[splits["left"]]),
-                line("right_child", number[splits["right"]]),
-            ]
-        lines += [line("leaf_value", leaves["value"])]
-        if len(splits):
-            lines += [
-                line("leaf_weight", leaves["count"]),
-                line("leaf_count", leaves["count"]),
-                line("internal_value", splits["value"]),
-                line("internal_weight", splits["count"]),
-                line("internal_count", splits["count"]),
-            ]
-        return "\n".join([*lines, "is_linear=0", "shrinkage=1", "\n\n"])
-
-    texts = [text(t, nodes) for t, nodes in enumerate(trees)]
-    header = [
-        "tree",
-        "version=v4",
-        "num_class=1",
-        "num_tree_per_iteration=1",
-        "label_index=0",
-        f"max_feature_idx={n_features - 1}",
-        "objective=regression",
-        "feature_names=" + " ".join(f"f{j}" for j in range(n_features)),
-        "feature_infos=" + " ".join(["[0:1]"] * n_features),
-        "tree_sizes=" + " ".join(str(len(each)) for each in texts),
-        "\n",
-    ]
-    path.write_text(
-        "\n".join(header)
-        + "".join(texts)
-        + "end of trees\n\nparameters:\nend of parameters\n\npandas_categorical:null\n"
-    )
-
-
-def write_xgboost(trees, n_features, path):
-    """Trees with numeric splits as an XGBoost model: the cut is the first value that goes right."""
-
-    def tree(t, nodes):
-        inner = nodes["feature"] >= 0
-        parents = np.full(len(nodes), 2**31 - 1)
-        for side in ("left", "right"):
-            parents[nodes[side][inner]] = np.flatnonzero(inner)
-        columns = {
-            "left_children": nodes["left"],
-            "right_children": nodes["right"],
-            "parents": parents,
-            "split_indices": np.where(inner, nodes["feature"], 0),
-            "split_conditions": np.where(inner, next_cut(nodes), nodes["value"]),
-            "split_type": np.zeros(len(nodes), int),
-            "default_left": nodes["missing_left"],
-            "base_weights": nodes["value"],
-            "loss_changes": nodes["gain"],
-            "sum_hessian": nodes["count"].astype(float),
-        }
-        shape = {"num_nodes": len(nodes), "num_feature": n_features, "num_deleted": 0, "size_leaf_vector": 1}
-        return {
-            "id": t,
-            "tree_param": {name: str(value) for name, value in shape.items()},
-            **{name: values.tolist() for name, values in columns.items()},
-            **{f"categories{part}": [] for part in ("", "_nodes", "_segments", "_sizes")},
-        }
-
-    booster = {
-        "gbtree_model_param": {"num_trees": str(len(trees)), "num_parallel_tree": "1"},
-        "trees": [tree(t, nodes) for t, nodes in enumerate(trees)],
-        "tree_info": [0] * len(trees),
-        "iteration_indptr": list(range(len(trees) + 1)),
-    }
-    whole = {"base_score": 0, "num_class": 0, "num_feature": n_features, "num_target": 1}
-    learner = {
-        "learner_model_param": {name: str(value) for name, value in whole.items()},
-        "gradient_booster": {"name": "gbtree", "model": booster},
-        "objective": {"name": "reg:squarederror", "reg_loss_param": {"scale_pos_weight": "1"}},
-        "attributes": {},
-        "feature_names": [],
-        "feature_types": [],
-    }
-    path.write_text(json.dumps({"version": [2, 1, 0], "learner": learner}))
-
-
-def write_onnx(trees, n_features, path):
-    """Trees with numeric splits as ``TreeEnsembleRegressor``, which has single precision."""
-    from onnx import TensorProto, helper, save
-
-    nodes = np.concatenate(trees)
-    sizes = [len(each) for each in trees]
-    of_tree = np.repeat(np.arange(len(trees)), sizes)
-    number = np.concatenate([np.arange(size) for size in sizes])
-    leaf = nodes["feature"] < 0
-
-    def inner(values):
-        return np.where(leaf, 0, values).tolist()
-
-    regressor = helper.make_node(
-        "TreeEnsembleRegressor",
-        ["rows"],
-        ["scores"],
-        domain="ai.onnx.ml",
-        n_targets=1,
-        nodes_treeids=of_tree.tolist(),
-        nodes_nodeids=number.tolist(),
-        nodes_modes=np.where(leaf, "LEAF", "BRANCH_LEQ").tolist(),
-        nodes_featureids=inner(nodes["feature"]),
-        nodes_values=inner(nodes["cut"]),
-        nodes_truenodeids=inner(nodes["left"]),
-        nodes_falsenodeids=inner(nodes["right"]),
-        nodes_missing_value_tracks_true=inner(nodes["missing_left"]),
-        target_treeids=of_tree[leaf].tolist(),
-        target_nodeids=number[leaf].tolist(),
-        target_ids=[0] * np.count_nonzero(leaf),
-        target_weights=nodes["value"][leaf].tolist(),
-    )
-    rows = helper.make_tensor_value_info("rows", TensorProto.FLOAT, [None, n_features])
-    scores = helper.make_tensor_value_info("scores", TensorProto.FLOAT, [None, 1])
-    opsets = [helper.make_opsetid("ai.onnx.ml", 3), helper.make_opsetid("", 17)]
-    graph = helper.make_graph([regressor], "trees", [rows], [scores])
-    save(helper.make_model(graph, opset_imports=opsets, ir_version=8), path)
-
-
 # The scorers. ``make(folder, shape)`` leaves in the folder what ``load(folder, n_threads)`` reads to return a
-# function from rows to scores. Both run in a process of their own, which need not have ranktrees.
+# function from rows to scores. Both run in a process of their own; one of --python need not have ranktrees.
 
 
 @dataclass(frozen=True)
@@ -258,7 +107,9 @@ def load_lightgbm(folder, n_threads):
 
 
 def make_xgboost(folder, shape):
-    write_xgboost(trees_of(folder), shape["features"], folder / "xgboost.json")
+    from ranktrees import Ensemble, dump_xgboost
+
+    dump_xgboost(Ensemble.load(folder / "model.ranktrees"), folder / "xgboost.json")
 
 
 def load_xgboost(folder, n_threads):
@@ -270,7 +121,9 @@ def load_xgboost(folder, n_threads):
 
 
 def make_onnx(folder, shape):
-    write_onnx(trees_of(folder), shape["features"], folder / "model.onnx")
+    from ranktrees import Ensemble, dump_onnx
+
+    dump_onnx(Ensemble.load(folder / "model.ranktrees"), folder / "model.onnx")
 
 
 def load_onnx(folder, n_threads):
@@ -280,7 +133,7 @@ def load_onnx(folder, n_threads):
     options.intra_op_num_threads = n_threads
     options.inter_op_num_threads = 1
     session = peer.InferenceSession(folder / "model.onnx", options, providers=["CPUExecutionProvider"])
-    return lambda X: session.run(None, {"rows": X})[0][:, 0]
+    return lambda X: session.run(None, {"X": X})[0][:, 0]
 
 
 def load_hessboost(folder, n_threads):
@@ -327,16 +180,8 @@ def make_lleaves(folder, shape):
     load_lleaves(folder, 1)
 
 
-def make_daal4py(folder, shape):
-    """It reads LightGBM's ``<=`` as ``<``."""
-    trees = trees_of(folder)
-    for nodes in trees:
-        nodes["cut"] = next_cut(nodes)
-    write_lightgbm(trees, shape["features"], folder / "daal4py.txt")
-
-
 def load_daal4py(folder, n_threads):
-    """Converted at each start: it has no file of its own."""
+    """Converted at each start: it has no file of its own. It reads LightGBM's ``<=`` as ``<``."""
     import daal4py
     import lightgbm
 
@@ -469,7 +314,7 @@ SAME = {
     "treelite gtil": Scorer(load_treelite, needs=("treelite",)),
     "tl2cgen": Scorer(load_tl2cgen, make_tl2cgen, needs=("treelite", "tl2cgen"), slow=True),
     "lleaves": Scorer(load_lleaves, make_lleaves, needs=("lleaves",), slow=True),
-    "daal4py": Scorer(load_daal4py, make_daal4py, needs=("daal4py.mb", "lightgbm")),
+    "daal4py": Scorer(load_daal4py, needs=("daal4py.mb", "lightgbm")),
 }
 SCORERS = {
     "boosted": {
@@ -508,6 +353,7 @@ def fitted(shape, options):
     """(estimator, its ensemble, X, y); the cuts are rounded down to float32."""
     from ranktrees import LambdaMARTRanker, RandomForestRanker, make_ranking
     from ranktrees.ensemble import Ensemble
+    from ranktrees.formats.plain import last_float32
 
     X, y, qid = make_ranking(
         options.queries, kind="web", n_features=shape["features"], random_state=0, return_X_y_qid=True
@@ -522,8 +368,7 @@ def fitted(shape, options):
         )
     grown = estimator.fit(X, y, qid=qid).ensemble_
     nodes = grown.nodes.copy()
-    cuts = nodes["cut"].astype(np.float32)
-    nodes["cut"] = np.where(cuts > nodes["cut"], np.nextafter(cuts, np.float32(-np.inf)), cuts)
+    nodes["cut"] = last_float32(nodes["cut"])
     copies = -(-shape["trees"] // n_trees)
     offsets = np.concatenate([[0], (np.diff(grown.tree_offsets)[None, :].repeat(copies, 0)).cumsum()])
     estimator.ensemble_ = Ensemble(
@@ -534,7 +379,8 @@ def fitted(shape, options):
 
 def make_contest(folder, shape, options):
     """Fit, and write everything that scorers start from; kept if it is there."""
-    from ranktrees import make_ranking
+    from ranktrees import dump_lightgbm, make_ranking
+    from ranktrees.formats.plain import first_float32_above
 
     if not (folder / "shape.json").exists():
         folder.mkdir(parents=True, exist_ok=True)
@@ -544,15 +390,13 @@ def make_contest(folder, shape, options):
         (folder / "estimator.pickle").write_bytes(pickle.dumps(estimator))
         np.savez(folder / "train.npz", X=X, y=y)
 
-        nodes, offsets = ensemble.nodes.copy(), ensemble.tree_offsets
-        nodes["value"] /= len(ensemble) if ensemble.average else 1
-        nodes["value"][: offsets[1]] += ensemble.base  # other formats have none, or one in single precision
-        np.save(folder / "nodes.npy", nodes)
-        np.save(folder / "offsets.npy", offsets)
-        write_lightgbm(trees_of(folder), shape["features"], folder / "model.txt")
+        dump_lightgbm(ensemble, folder / "model.txt")
+        nodes = ensemble.nodes.copy()
+        nodes["cut"] = first_float32_above(nodes["cut"])
+        dump_lightgbm(ensemble._replace(nodes=nodes), folder / "daal4py.txt")
 
         inner = nodes["feature"] >= 0
-        passed = nodes["count"][inner].sum() / nodes["count"][offsets[:-1]].sum()
+        passed = nodes["count"][inner].sum() / nodes["count"][ensemble.tree_offsets[:-1]].sum()
         mean_leaves = np.count_nonzero(~inner) / len(ensemble)
         found = {**shape, "mean_leaves": mean_leaves, "passed": passed, "depth": ensemble.depth}
         (folder / "shape.json").write_text(json.dumps(found))
