@@ -252,7 +252,7 @@ def test_a_text_that_was_cut_off_is_refused(n):
         ("feature_names=Column_0 ", "feature_names=", "feature_names has 5 names of 6 features"),
         ("\nleaf_value=", "\nleaf_worth=", "tree 0: there is no line 'leaf_value='"),
         ("\nleaf_value=", "\nleaf_value=0.5 ", "tree 0: line 'leaf_value=' has 9 numbers, expected 8"),
-        ("\nsplit_feature=", "\nsplit_feature=x", "tree 0: could not convert"),
+        ("\nsplit_feature=", "\nsplit_feature=x", "tree 0: line 'split_feature=': invalid literal"),
         ("\nleft_child=1", "\nleft_child=0", "tree 0, node 0"),
         ("num_leaves=8", "num_leaves=0", "tree 0: num_leaves=0, expected at least 1"),
     ],

@@ -280,18 +280,18 @@ def _tree_of(values, n_features):
     (n_leaves,), (n_sets,) = _numbers(values, "num_leaves", int, 1), _numbers(values, "num_cat", int, 1)
     if values.get("is_linear", "0") != "0":
         raise ValueError("leaves are linear, expected constants: train it without linear_tree")
-    if n_leaves == 1:
-        return single_leaf(_numbers(values, "leaf_value", float, 1)[0]), []
     if n_leaves < 1:
         raise ValueError(f"num_leaves={n_leaves}, expected at least 1")
-    n_inner = n_leaves - 1
+    of_leaves, n_inner = _numbers(values, "leaf_value", float, n_leaves), n_leaves - 1
+    if n_leaves == 1:
+        return single_leaf(of_leaves[0]), []
     nodes = np.zeros(n_inner + n_leaves, NODE)
     splits, leaves = nodes[:n_inner], nodes[n_inner:]
     nodes["categories"], leaves["feature"] = -1, -1
     for side in ("left", "right"):
         child = _numbers(values, f"{side}_child", int, n_inner)
         splits[side] = np.where(child >= 0, child, n_inner + ~child)
-    leaves["value"] = _numbers(values, "leaf_value", float, n_leaves)
+    leaves["value"] = of_leaves
     leaves["count"] = _numbers(values, "leaf_count", int, n_leaves)
     splits["value"] = _numbers(values, "internal_value", float, n_inner)
     splits["count"] = _numbers(values, "internal_count", int, n_inner)
@@ -347,9 +347,11 @@ def _call(name, values):
 
 def _numbers(values, name, dtype, n):
     """Line ``name`` as ``n`` numbers."""
-    numbers = np.array(_call(name, values).split(), np.float64).astype(
-        np.int64 if dtype is int else np.float64
-    )
+    words = _call(name, values).split()
+    try:
+        numbers = np.array(words, dtype)
+    except (ValueError, OverflowError) as error:
+        raise ValueError(f"line '{name}=': {error}") from None
     if len(numbers) != n:
         raise ValueError(f"line '{name}=' has {len(numbers)} numbers, expected {n}")
     return numbers
