@@ -3,13 +3,11 @@
 import hashlib
 import math
 import mmap
-import os
 import reprlib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, reduce
 from numbers import Integral
 from operator import add
-from pathlib import Path
 from types import MappingProxyType
 
 import numpy as np
@@ -18,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from ranktrees import scoring
 from ranktrees._core.dtypes import NODE
 from ranktrees._core.scoring import FAULTS, find_fault, node_depths, tidy
-from ranktrees.files import replace_file
+from ranktrees.files import read_file, replace_file
 from ranktrees.formats import native
 from ranktrees.scorer import Scorer
 
@@ -878,10 +876,7 @@ class Ensemble:
         ValueError
             If the file is not a model, or damaged.
         """
-        try:
-            return Ensemble.from_bytes(Path(path).read_bytes())
-        except ValueError as error:
-            raise ValueError(f"{os.fspath(path)}: {error}") from None
+        return read_file(path, Ensemble.from_bytes)
 
 
 def _one_after_another(ensembles, base):

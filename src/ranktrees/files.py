@@ -39,6 +39,40 @@ def require_place(path, argument):
         )
 
 
+def read_file(path, read):
+    """Read a file as something, and say which file it is where it is another thing.
+
+    Parameters
+    ----------
+    path : path-like
+    read : callable
+        Makes something of bytes, or raises a ValueError.
+
+    Returns
+    -------
+    object
+        What ``read`` made.
+
+    Raises
+    ------
+    ValueError
+        Of ``read``, after the path.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     replace_file(Path(folder, "number"), b"42")
+    ...     read_file(Path(folder, "number"), int)
+    42
+    """
+    try:
+        return read(Path(path).read_bytes())
+    except ValueError as error:
+        raise ValueError(f"{os.fspath(path)}: {error}") from None
+
+
 def replace_file(path, data):
     """Write a file; whoever looks sees the old one or the new one, never half of one, even if this is killed.
 

@@ -10,15 +10,13 @@ not a category for missing.
 """
 
 import json
-import os
 import re
-from pathlib import Path
 
 import numpy as np
 
 from ranktrees._core.dtypes import NODE
-from ranktrees.files import replace_file
-from ranktrees.formats.plain import added_up, from_sets, one_sided, single_leaf
+from ranktrees.files import read_file, replace_file
+from ranktrees.formats.plain import added_up, from_sets, one_sided, require_path, single_leaf
 
 __all__ = ["dump_lightgbm", "load_lightgbm"]
 
@@ -121,15 +119,8 @@ def load_lightgbm(model):
     booster = getattr(model, "booster_", model)
     if hasattr(booster, "model_to_string"):
         return _ensemble_of(booster.model_to_string())
-    if not isinstance(model, str | os.PathLike):
-        raise TypeError(
-            f"model is a {type(model).__name__}; expected the path of a text model, or a fitted model of "
-            "LightGBM."
-        )
-    try:
-        return _ensemble_of(Path(model).read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ValueError(f"{os.fspath(model)}: {error}") from None
+    require_path(model, "a text model, or a fitted model of LightGBM")
+    return read_file(model, lambda data: _ensemble_of(data.decode()))
 
 
 def _text_of(ensemble):

@@ -1,5 +1,7 @@
 """A model in terms that other libraries have, too: trees that are added up, sets of numbers, and cuts."""
 
+import os
+
 import numpy as np
 
 from ranktrees._core.dtypes import NODE
@@ -144,6 +146,12 @@ def from_sets(trees, members, listed, *, n_features, **others):
         bitsets.append(pack(bits))
     categories = [listed.get(feature) for feature in range(n_features)]
     return Ensemble.from_trees(trees, bitsets, n_features=n_features, categories=categories, **others)
+
+
+def require_path(model, expected):
+    """Refuse what is neither a model nor a path."""
+    if not isinstance(model, str | os.PathLike):
+        raise TypeError(f"model is a {type(model).__name__}; expected the path of {expected}.")
 
 
 def require_cuts_only(ensemble, what):

@@ -16,12 +16,13 @@ import numpy as np
 
 from ranktrees._core.dtypes import NODE
 from ranktrees.ensemble import MAX_CATEGORIES
-from ranktrees.files import replace_file
+from ranktrees.files import read_file, replace_file
 from ranktrees.formats.plain import (
     added_up,
     first_float32_above,
     from_sets,
     one_sided,
+    require_path,
     shortest,
 )
 
@@ -151,15 +152,8 @@ def load_xgboost(model):
         best = None if booster is model else booster.attr("best_iteration")
         ensemble_of = booster if best is None else booster[: int(best) + 1]
         return _ensemble_of(ensemble_of.save_raw("json"))
-    if not isinstance(model, str | os.PathLike):
-        raise TypeError(
-            f"model is a {type(model).__name__}; expected the path of a model in JSON, or a fitted model of "
-            "XGBoost."
-        )
-    try:
-        return _ensemble_of(Path(model).read_bytes())
-    except ValueError as error:
-        raise ValueError(f"{os.fspath(model)}: {error}") from None
+    require_path(model, "a model in JSON, or a fitted model of XGBoost")
+    return read_file(model, _ensemble_of)
 
 
 def _written(ensemble):
