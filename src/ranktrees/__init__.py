@@ -15,6 +15,7 @@ from ranktrees.estimators import (
     LambdaMARTRanker,
     RandomForestRanker,
 )
+from ranktrees.formats.catboost import load_catboost
 from ranktrees.formats.elasticsearch import dump_elasticsearch
 from ranktrees.formats.lightgbm import dump_lightgbm, load_lightgbm
 from ranktrees.formats.onnx import dump_onnx
@@ -62,6 +63,7 @@ __all__ = [
     "dump_ranklib",
     "dump_solr",
     "dump_xgboost",
+    "load_catboost",
     "load_letor",
     "load_letor_folds",
     "load_lightgbm",

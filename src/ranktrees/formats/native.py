@@ -116,13 +116,13 @@ def loads(data) -> dict:
     >>> loads(b"tree\\nversion=v4\\n")
     Traceback (most recent call last):
     ...
-    ValueError: not a ranktrees model: it does not begin with b'\\x89RKT\\r\\n\\x1a\\n'; load_lightgbm ...
+    ValueError: not a ranktrees model: it does not begin with b'\\x89RKT\\r\\n\\x1a\\n'; load_lightgbm...
     """
     data = memoryview(data).cast("B")
     if data[: len(MAGIC)] != MAGIC[: len(data)] or len(data) == 0:
         raise ValueError(
-            f"not a ranktrees model: it does not begin with {MAGIC!r}; load_lightgbm and load_xgboost read "
-            "models of these"
+            f"not a ranktrees model: it does not begin with {MAGIC!r}; load_lightgbm, load_xgboost and "
+            "load_catboost read models of these"
         )
     if len(data) < HEAD.size + DIGEST_SIZE:
         raise ValueError(f"truncated: {len(data)} bytes cannot hold a model")

@@ -188,6 +188,18 @@ def first_float32_above(cuts):
         return np.nan_to_num(np.nextafter(last_float32(cuts), np.float32(np.inf)))
 
 
+def last_float64_rounded_to(values):
+    """The last number that is at most a float32 once it is rounded to single precision, of each.
+
+    Halfway between two neighbours a number is rounded to the one whose last bit is 0.
+    """
+    with np.errstate(over="ignore"):
+        above = np.nextafter(values, np.float32(np.inf))
+    halfway = (values.astype(float) + above) / 2
+    comes_back = values.view(np.uint32) % 2 == 0
+    return np.where(comes_back, halfway, np.nextafter(halfway, -np.inf))
+
+
 def shortest(values):
     """Numbers of which each prints with as few digits as tell it apart in single precision."""
     return [float(str(value)) for value in values.astype(np.float32)]

@@ -21,6 +21,7 @@ from ranktrees.formats.plain import (
     added_up,
     first_float32_above,
     from_sets,
+    last_float64_rounded_to,
     one_sided,
     require_path,
     shortest,
@@ -263,7 +264,8 @@ def _read_tree(t, tree):
         nodes["feature"] = np.where(inner, np.array(tree["split_indices"], int)[numbers], -1)
         conditions = np.array(tree["split_conditions"], np.float32)[numbers]
         by_category = inner & (np.array(tree["split_type"], int)[numbers] == 1)
-        nodes["cut"][inner] = last_float64_below(conditions[inner])
+        last_left = np.nextafter(conditions[inner], np.float32(-np.inf))
+        nodes["cut"][inner] = last_float64_rounded_to(last_left)
         nodes["value"] = np.where(inner, np.array(tree["base_weights"], np.float32)[numbers], conditions)
         nodes["gain"] = np.where(inner, np.array(tree["loss_changes"], float)[numbers], 0)
         nodes["missing_left"] = np.array(tree["default_left"], int)[numbers] & inner
@@ -312,14 +314,3 @@ def _breadth_first(nodes, left, right):
     place = np.full(len(left) + 1, -1)  # the last for the children of leaves
     place[order] = np.arange(len(order))
     return nodes[order], place[left[order]], place[right[order]]
-
-
-def last_float64_below(cuts):
-    """The last number that is below a float32 once it is rounded to single precision, of each ``x < cut``.
-
-    Halfway between two neighbours a number is rounded to the one whose last bit is 0.
-    """
-    before = np.nextafter(cuts, np.float32(-np.inf))
-    halfway = (before.astype(float) + cuts.astype(float)) / 2
-    to_before = before.view(np.uint32) % 2 == 0
-    return np.where(to_before, halfway, np.nextafter(halfway, -np.inf))

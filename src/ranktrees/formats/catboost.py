@@ -1,0 +1,159 @@
+r"""CatBoost's models in JSON, which it saves by ``save_model(path, format="json")``: read.
+
+CatBoost rounds values to single precision and asks ``x > border``. In a symmetric tree each layer asks one
+question, and the answers are the bits of the leaf's number, the last question's the highest::
+
+    splits[1]            no         yes
+    splits[0]         no    yes   no    yes
+    leaf_values        0     1     2     3
+"""
+
+import json
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from ranktrees._core.dtypes import NODE
+from ranktrees.ensemble import Ensemble
+from ranktrees.files import read_file
+from ranktrees.formats.plain import last_float64_rounded_to, require_path
+
+__all__ = ["load_catboost"]
+
+NAN_IS_GREATEST = (
+    "AsTrue"  # of what a feature's missing values are taken for; else they are not above any border
+)
+
+
+def load_catboost(model):
+    """Read a model of CatBoost.
+
+    Parameters
+    ----------
+    model : path-like, CatBoost, CatBoostRanker or another of its estimators
+        A file that ``save_model(path, format="json")`` wrote, or a fitted model.
+
+    Returns
+    -------
+    Ensemble
+        `EnsembleRanker` makes an estimator of it. Its scores are those of CatBoost's
+        ``predict(X, prediction_type="RawFormulaVal")``, but for the last bits, which depend on the order of
+        the sum.
+
+    Raises
+    ------
+    TypeError
+        If it is neither a path nor a model of CatBoost.
+    ValueError
+        If it is another kind of file, or a model that is not a sum of trees over numbers: of several classes
+        or targets, or one that splits by categories, texts or embeddings, of which CatBoost makes statistics.
+
+    See Also
+    --------
+    load_lightgbm, load_xgboost : The same for other libraries.
+
+    Notes
+    -----
+    Each tree of depth :math:`d` becomes one of :math:`2^{d+1} - 1` nodes. Names of columns come along if all
+    have one. What splits have gained is not in the file, nor how many rows reached a node: there are no
+    importances by gain, and no `contributions`.
+
+    Examples
+    --------
+    >>> import catboost
+    >>> from ranktrees import EnsembleRanker, load_catboost, make_ranking
+    >>> X, y, qid = make_ranking(60, random_state=0, return_X_y_qid=True)
+    >>> other = catboost.CatBoostRanker(iterations=20, verbose=False, allow_writing_files=False)
+    >>> other = other.fit(X, y, group_id=qid)
+    >>> ranker = EnsembleRanker(load_catboost(other))
+    >>> float(abs(ranker.predict(X) - other.predict(X)).max()) < 1e-9
+    True
+    """
+    if not hasattr(model, "get_scale_and_bias"):
+        require_path(model, "a model in JSON, or a fitted model of CatBoost")
+        return read_file(model, _ensemble_of)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "model.json")
+        model.save_model(str(path), format="json")
+        return _ensemble_of(path.read_bytes())
+
+
+def _ensemble_of(data):
+    try:
+        written = json.loads(data)
+        scale, biases = written["scale_and_bias"]
+        info = written["features_info"]
+        columns = [each for kind, its in info.items() if kind.endswith("_features") for each in its]
+        numbers = {each["feature_index"]: each for each in info["float_features"]}
+        symmetric = "oblivious_trees" in written
+        trees = written["oblivious_trees" if symmetric else "trees"]
+        names = [
+            str(each["feature_id"]) for each in sorted(columns, key=lambda each: each["flat_feature_index"])
+        ]
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        raise ValueError(
+            f"not a model of CatBoost in JSON ({type(error).__name__}: {error}); expected what "
+            'save_model(path, format="json") writes'
+        ) from None
+    if len(biases) != 1:
+        raise ValueError("a model of several classes or targets, expected one score per row")
+    nodes, nodes_of = [], _symmetric_tree if symmetric else _tree
+    for t, tree in enumerate(trees):
+        try:
+            its = nodes_of(tree, numbers)
+        except (LookupError, TypeError, ValueError) as error:
+            raise ValueError(f"tree {t}: {error}") from None
+        its["value"] *= scale
+        its["cut"] = last_float64_rounded_to(its["cut"].astype(np.float32))
+        nodes.append(its)
+    names = names if all(names) else None
+    return Ensemble.from_trees(nodes, n_features=len(columns), base=biases[0], feature_names=names)
+
+
+def _symmetric_tree(tree, numbers):
+    """The nodes layer by layer: those of layer ``l`` are the ``2**l`` from ``2**l - 1`` on."""
+    values, splits = np.array(tree["leaf_values"], float), tree.get("splits") or []
+    if values.shape != (2 ** len(splits),):
+        raise ValueError(f"{len(splits)} splits have {len(values)} leaf_values, expected {2 ** len(splits)}")
+    nodes = np.zeros(2 * len(values) - 1, NODE)
+    nodes["feature"], nodes["categories"] = -1, -1
+    n_inner = len(values) - 1
+    nodes["value"][n_inner:] = values
+    for layer, split in enumerate(reversed(splits)):
+        _ask(nodes, slice(2**layer - 1, 2 ** (layer + 1) - 1), split, numbers)
+    nodes["left"][:n_inner] = 2 * np.arange(n_inner) + 1
+    nodes["right"][:n_inner] = nodes["left"][:n_inner] + 1
+    return nodes
+
+
+def _tree(tree, numbers):
+    """The nodes of a tree in which each node has a split of its own, parents first."""
+    found = [tree]
+    for node in found:
+        if "split" in node:
+            found += [node["left"], node["right"]]
+    nodes = np.zeros(len(found), NODE)
+    nodes["feature"], nodes["categories"] = -1, -1
+    n_before = 1
+    for i, node in enumerate(found):
+        if "split" not in node:
+            nodes["value"][i] = node["value"]
+            continue
+        _ask(nodes, i, node["split"], numbers)
+        nodes["left"][i], nodes["right"][i] = n_before, n_before + 1
+        n_before += 2
+    return nodes
+
+
+def _ask(nodes, which, split, numbers):
+    """Let nodes split as CatBoost does: what is not above the border goes left."""
+    if split["split_type"] != "FloatFeature":
+        raise ValueError(
+            f"a split of the type {split['split_type']!r}, expected numbers: CatBoost splits categories, "
+            "texts and embeddings by statistics"
+        )
+    feature = numbers[split["float_feature_index"]]
+    nodes["feature"][which] = feature["flat_feature_index"]
+    nodes["cut"][which] = split["border"]
+    nodes["missing_left"][which] = feature["nan_value_treatment"] != NAN_IS_GREATEST

@@ -1,0 +1,101 @@
+"""CatBoost's JSON, with CatBoost as the judge."""
+
+import json
+
+import catboost
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import Ridge
+
+from ranktrees import EnsembleRanker, load_catboost, make_ranking
+from ranktrees.formats.catboost import _ensemble_of
+
+X, Y, QID = make_ranking(40, rows_per_query=20, n_features=6, random_state=0, return_X_y_qid=True)
+X[::7, 2] = np.nan
+QUIET = {"iterations": 10, "depth": 4, "verbose": False, "allow_writing_files": False, "thread_count": 1}
+
+
+def assert_same(ensemble, model, X):
+    theirs = model.predict(X, prediction_type="RawFormulaVal")
+    np.testing.assert_allclose(ensemble.predict(X), theirs, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {},
+        {"nan_mode": "Max"},
+        {"grow_policy": "Lossguide", "max_leaves": 9},
+        {"grow_policy": "Depthwise", "nan_mode": "Max"},
+        {"loss_function": "Poisson"},
+        {"iterations": 1, "depth": 1},
+        {"loss_function": "Quantile:alpha=0.7"},
+    ],
+)
+def test_models_of_catboost_score_as_it_does(params, tmp_path):
+    model = catboost.CatBoost({"loss_function": "RMSE"} | QUIET | params).fit(X, Y)
+    model.save_model(str(tmp_path / "model.json"), format="json")
+    for each in (model, tmp_path / "model.json", str(tmp_path / "model.json")):
+        assert_same(load_catboost(each), model, X)
+
+
+def test_a_ranker_and_a_classifier_of_catboost():
+    ranker = catboost.CatBoostRanker(**QUIET).fit(X, Y, group_id=QID)
+    imported = EnsembleRanker(load_catboost(ranker))
+    np.testing.assert_allclose(imported.predict(X), ranker.predict(X), rtol=1e-12, atol=1e-12)
+    classifier = catboost.CatBoostClassifier(**QUIET).fit(X, Y > 1)
+    assert_same(load_catboost(classifier), classifier, X)
+
+
+def test_scale_and_bias_are_those_of_the_sum():
+    model = catboost.CatBoostRegressor(**QUIET).fit(X, Y)
+    model.set_scale_and_bias(-0.5, 3.0)
+    assert_same(load_catboost(model), model, X)
+
+
+def test_values_between_two_float32_reach_the_same_leaves():
+    model = catboost.CatBoostRegressor(**QUIET).fit(X[:, :2], Y)
+    ensemble = load_catboost(model)
+    cuts = ensemble.nodes["cut"][ensemble.nodes["feature"] >= 0]
+    near = np.concatenate([cuts, np.nextafter(cuts, 99), np.nextafter(cuts, -99), cuts.astype(np.float32)])
+    rows = np.random.default_rng(0).choice(near, (400, 2))
+    assert_same(ensemble, model, rows)
+
+
+def test_names_and_constant_columns_come_along():
+    rows = pd.DataFrame({"one": np.ones(len(X)), "clicks": X[:, 0], "age of page": X[:, 1], "none": 0.0})
+    model = catboost.CatBoostRegressor(**QUIET).fit(rows, Y)
+    ensemble = load_catboost(model)
+    assert ensemble.feature_names == tuple(rows.columns)
+    assert_same(ensemble, model, rows)
+    assert load_catboost(catboost.CatBoostRegressor(**QUIET).fit(X, Y)).feature_names is None
+
+
+def test_models_that_are_no_such_sum_are_refused(tmp_path):
+    several = catboost.CatBoostClassifier(**QUIET, loss_function="MultiClass").fit(X, Y.clip(0, 2))
+    with pytest.raises(ValueError, match="a model of several classes or targets"):
+        load_catboost(several)
+    rows = pd.DataFrame({"site": np.where(X[:, 0] > 0, "uk", "fr"), "clicks": X[:, 1]})
+    categorical = catboost.CatBoostRegressor(**QUIET, cat_features=["site"]).fit(rows, X[:, 0] > 0)
+    with pytest.raises(ValueError, match=r"tree \d: a split of the type 'OneHotFeature', expected numbers"):
+        load_catboost(categorical)
+    with pytest.raises(TypeError, match="model is a Ridge; expected the path of a model in JSON"):
+        load_catboost(Ridge())
+    (tmp_path / "model.json").write_text("[]")
+    with pytest.raises(ValueError, match=r"model\.json: not a model of CatBoost in JSON \(TypeError"):
+        load_catboost(tmp_path / "model.json")
+
+
+def test_what_is_wrong_with_a_tree_is_told(tmp_path):
+    model = catboost.CatBoostRegressor(**QUIET | {"iterations": 1}).fit(X, Y)
+    model.save_model(str(tmp_path / "model.json"), format="json")
+    written = json.loads((tmp_path / "model.json").read_text())
+    tree = written["oblivious_trees"][0]
+    tree["leaf_values"].pop()
+    with pytest.raises(ValueError, match="tree 0: 4 splits have 15 leaf_values, expected 16"):
+        _ensemble_of(json.dumps(written))
+    tree["leaf_values"].append(0.0)
+    tree["splits"][0]["float_feature_index"] = 9
+    with pytest.raises(ValueError, match="tree 0: 9"):
+        _ensemble_of(json.dumps(written))
