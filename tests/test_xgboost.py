@@ -175,7 +175,7 @@ def test_what_is_no_model_is_refused(tmp_path):
     with pytest.raises(TypeError, match="model is a Ridge; expected the path of a model in JSON"):
         load_xgboost(Ridge())
     train().save_model(tmp_path / "model.ubj")
-    with pytest.raises(ValueError, match=r"model.ubj: not a model of XGBoost in JSON .*ends in .json"):
+    with pytest.raises(ValueError, match=r"model.ubj: not a model of XGBoost in JSON .*ends in .json, or the model itself"):
         load_xgboost(tmp_path / "model.ubj")
     (tmp_path / "model.json").write_text('{"learner": 3}')
     with pytest.raises(ValueError, match=r"model.json: not a model of XGBoost in JSON"):

@@ -31,26 +31,13 @@ __all__ = ["dump_xgboost", "load_xgboost"]
 
 NO_PARENT = 2**31 - 1
 
-# What a score starts from is given as a prediction: these objectives tell how a score is made of it.
+# What scores start from is written as a prediction: how a score is made of that, by the objective.
 SCORE_OF = {
-    "binary:logistic": lambda p: math.log(p / (1 - p)),
-    "binary:logitraw": lambda p: math.log(p / (1 - p)),
-    "reg:logistic": lambda p: math.log(p / (1 - p)),
-    "count:poisson": math.log,
-    "reg:gamma": math.log,
-    "reg:tweedie": math.log,
-    **dict.fromkeys(
-        (
-            "rank:map",
-            "rank:ndcg",
-            "rank:pairwise",
-            "reg:absoluteerror",
-            "reg:pseudohubererror",
-            "reg:squarederror",
-            "reg:squaredlogerror",
-        ),
-        float,
-    ),
+    **dict.fromkeys(["binary:logistic", "binary:logitraw", "reg:logistic"], lambda p: math.log(p / (1 - p))),
+    **dict.fromkeys(["count:poisson", "reg:gamma", "reg:tweedie"], math.log),
+    **dict.fromkeys(["rank:map", "rank:ndcg", "rank:pairwise"], float),
+    **dict.fromkeys(["reg:absoluteerror", "reg:pseudohubererror", "reg:squarederror"], float),
+    "reg:squaredlogerror": float,
 }
 
 
@@ -228,7 +215,7 @@ def _ensemble_of(data):
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(
             f"not a model of XGBoost in JSON ({type(error).__name__}: {error}); expected what save_model "
-            "writes to a path that ends in .json"
+            "writes to a path that ends in .json, or the model itself"
         ) from None
     if trees is None:
         raise ValueError(f"a model of the booster {booster['name']!r}, expected trees")
@@ -239,9 +226,14 @@ def _ensemble_of(data):
             f"the objective {objective!r}: it is not known what scores start from, expected one of "
             f"{sorted(SCORE_OF)}"
         )
+    try:
+        base = SCORE_OF[objective](float(start[0]))
+    except (ValueError, ArithmeticError) as error:
+        raise ValueError(f"base_score={start[0]}, which {objective!r} does not predict: {error}") from None
     trees = [_read_tree(t, each) for t, each in enumerate(trees)]
-    for (nodes, _), weight in zip(trees, weights or (), strict=False):
-        nodes["value"] *= weight
+    if weights is not None:
+        for (nodes, _), weight in zip(trees, weights, strict=True):
+            nodes["value"] *= weight
     numbers = np.arange(MAX_CATEGORIES)  # all that there can be: those in no set have a side, too
     split = {feature for nodes, _ in trees for feature in nodes["feature"][nodes["categories"] >= 0].tolist()}
     return from_sets(
@@ -249,7 +241,7 @@ def _ensemble_of(data):
         [sets for _, sets in trees],
         dict.fromkeys(split, numbers),
         n_features=n_features,
-        base=SCORE_OF[objective](float(start[0])),
+        base=base,
         feature_names=learner.get("feature_names") or None,
     )
 
