@@ -1,6 +1,8 @@
 """LightGBM's text, with LightGBM as the judge."""
 
+import contextlib
 import json
+import re
 
 import lightgbm
 import numpy as np
@@ -16,10 +18,12 @@ from ranktrees import (
     HistGBRTRegressor,
     LambdaMARTRanker,
     RandomForestRanker,
+    contributions,
     dump_lightgbm,
     load_lightgbm,
     make_ranking,
 )
+from ranktrees.formats.lightgbm import _ensemble_of
 from reference import scoring as reference
 
 X, Y, QID = make_ranking(40, rows_per_query=20, n_features=6, random_state=0, return_X_y_qid=True)
@@ -158,13 +162,55 @@ def test_a_forest_is_a_sum_of_shares(tmp_path):
 
 
 def test_contributions_are_lightgbms():
-    from ranktrees import contributions
-
     booster = train()
     parts, start = contributions(load_lightgbm(booster), X[:20])
     theirs = booster.predict(X[:20], pred_contrib=True)
     np.testing.assert_allclose(parts, theirs[:, :-1], rtol=1e-6, atol=1e-9)
     np.testing.assert_allclose(start, theirs[:, -1], rtol=1e-6)
+
+
+def test_lightgbm_knows_what_training_saw(tmp_path):
+    """Gains and rows, which its own contributions and importances need."""
+    model = HistGBRTRegressor(max_iter=5, gradient_sampling=None, random_state=0).fit(X, Y)
+    booster = lightgbm.Booster(model_str=written(model, tmp_path))
+    parts, start = contributions(model, X[:20])
+    theirs = booster.predict(X[:20], pred_contrib=True)
+    np.testing.assert_allclose(theirs, np.column_stack([parts, start]), rtol=1e-9, atol=1e-9)
+    root = booster.trees_to_dataframe().iloc[0]
+    assert root["count"] == root["weight"] == len(X)
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+def test_lines_may_end_as_they_do_elsewhere(line_end, tmp_path):
+    booster = train(n=3)
+    (tmp_path / "model.txt").write_bytes(booster.model_to_string().replace("\n", line_end).encode())
+    np.testing.assert_array_equal(load_lightgbm(tmp_path / "model.txt").predict(X), booster.predict(X))
+
+
+def test_nan_goes_where_zero_goes_where_nothing_is_missing():
+    text = train({"use_missing": False}, n=1).model_to_string()
+    cuts = re.search("threshold=(.*)\n", text)[1]
+    at_zero = text.replace(cuts, " ".join(["0"] * 7))
+    booster = lightgbm.Booster(model_str=at_zero)
+    np.testing.assert_array_equal(_ensemble_of(at_zero).predict(X), booster.predict(X))
+
+
+@pytest.mark.parametrize("doubt", ["ordered", "constant", "numbers"])
+def test_levels_of_which_there_is_doubt_are_left_out(doubt):
+    rng = np.random.default_rng(0)
+    site, kind = rng.choice(["uk", "fr", "de"], len(X)), rng.integers(0, 3, len(X))
+    rows = pd.DataFrame({"kind": kind, "site": site, "clicks": X[:, 0]})
+    rows["site"] = rows["site"].astype(pd.CategoricalDtype(["de", "fr", "uk"], ordered=doubt == "ordered"))
+    called = {"categorical_feature": ["kind"]}
+    if doubt == "constant":
+        rows["site"] = pd.Categorical(["uk"] * len(X))
+    if doubt == "numbers":
+        called = {"categorical_feature": ["kind", "site"]}
+    booster = train({"min_data_per_group": 5}, rows, X[:, 0] + kind % 2 + (site == "fr"), **called)
+    ensemble = load_lightgbm(booster)
+    assert not ensemble.category_levels
+    with pytest.raises(ValueError, match="is a category column; expected"):
+        EnsembleRanker(ensemble).predict(rows)
 
 
 def test_names_are_asked_for_where_they_have_white_space(tmp_path):
@@ -238,10 +284,27 @@ TEXT = train(n=2).model_to_string()
 @given(st.integers(0, TEXT.index("end of trees") - 1))
 @settings(max_examples=100, deadline=None)
 def test_a_text_that_was_cut_off_is_refused(n):
-    from ranktrees.formats.lightgbm import _ensemble_of
-
     with pytest.raises(ValueError, match=r"."):
         _ensemble_of(TEXT[:n])
+
+
+def with_sets():
+    rows = np.random.default_rng(0).integers(0, 40, (500, 1)).astype(float)
+    params = {"min_data_per_group": 1, "cat_smooth": 0}
+    return train(params, rows, np.sin(rows[:, 0] * 7), 2, categorical_feature=[0]).model_to_string()
+
+
+CATEGORICAL = with_sets()
+BODY = CATEGORICAL[: CATEGORICAL.index("end of trees")]
+PLACES = [found.start() for found in re.finditer(r"[\w.+-]+|=|\n", BODY)]
+JUNK = ["", "0", "-1", "1.5", "inf", "nan", "x", str(2**32), str(2**70), "1e300", " ", "\n", "="]
+
+
+@given(st.sampled_from(PLACES), st.sampled_from(JUNK), st.integers(0, 12))
+@settings(max_examples=300, deadline=None)
+def test_a_text_that_was_changed_is_a_model_or_a_value_error(place, junk, n_removed):
+    with contextlib.suppress(ValueError):
+        _ensemble_of(CATEGORICAL[:place] + junk + CATEGORICAL[place + n_removed :])
 
 
 @pytest.mark.parametrize(
@@ -255,6 +318,15 @@ def test_a_text_that_was_cut_off_is_refused(n):
         ("\nsplit_feature=", "\nsplit_feature=x", "tree 0: line 'split_feature=': invalid literal"),
         ("\nleft_child=1", "\nleft_child=0", "tree 0, node 0"),
         ("num_leaves=8", "num_leaves=0", "tree 0: num_leaves=0, expected at least 1"),
+        (
+            "num_leaves=8",
+            "num_leaves=99999999",
+            "tree 0: line 'leaf_value=' has 8 numbers, expected 99999999",
+        ),
+        ("\nTree=1\n", "\nTrie=1\n", r"the trees \['0'\]... \(1\), expected 0 to 1"),
+        ("\nTree=1\n", "\nTree=3\n", r"the trees \['0', '3'\]"),
+        ("pandas_categorical:null", "pandas_categorical:5", "pandas_categorical has other values than lists"),
+        ("pandas_categorical:null", "pandas_categorical:[", "pandas_categorical: "),
     ],
 )
 def test_what_is_wrong_with_a_text_is_told(old, new, message, tmp_path):

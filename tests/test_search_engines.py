@@ -107,6 +107,24 @@ def test_float32_beside_a_cut(value):
 
 
 @pytest.mark.parametrize("dump", [dump_elasticsearch, dump_solr, dump_ranklib])
+def test_values_beyond_single_precision_are_refused(dump, tmp_path):
+    ensemble = Ensemble.from_trees([reference.stump(values=(1e200, 0))], n_features=1, feature_names=["x"])
+    with pytest.raises(
+        ValueError, match=r"the model has the value 1e\+200, expected numbers of single precision"
+    ):
+        dump(ensemble, tmp_path / "model")
+    assert not list(tmp_path.iterdir())
+
+
+def test_depths_are_those_of_nodes(tmp_path):
+    dump_elasticsearch(deep_tree(5), tmp_path / "model")
+    (node,) = json.loads((tmp_path / "model").read_text())
+    for depth in range(5):
+        assert node["depth"] == depth
+        node = node["children"][1]
+
+
+@pytest.mark.parametrize("dump", [dump_elasticsearch, dump_solr, dump_ranklib])
 def test_what_engines_do_not_know_is_refused(dump, tmp_path):
     categorical = reference.random_ensemble(np.random.default_rng(0))
     with pytest.raises(ValueError, match=r"splits feature 1 by categories, and .* has cuts only"):

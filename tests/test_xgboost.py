@@ -1,24 +1,28 @@
 """XGBoost's JSON, with XGBoost as the judge."""
 
+import contextlib
 import json
+import re
 
 import numpy as np
 import pytest
 import xgboost
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import Ridge
 
 from ranktrees import (
     EnsembleRanker,
     HistGBRTClassifier,
+    HistGBRTRegressor,
     LambdaMARTRanker,
+    contributions,
     dump_xgboost,
     load_xgboost,
     make_ranking,
 )
 from ranktrees.formats.plain import last_float64_rounded_to
-from ranktrees.formats.xgboost import _ensemble_of
+from ranktrees.formats.xgboost import SCORE_OF, _ensemble_of
 from reference import scoring as reference
 
 X, Y, QID = make_ranking(40, rows_per_query=20, n_features=6, random_state=0, return_X_y_qid=True)
@@ -78,6 +82,21 @@ def test_models_of_xgboost_score_as_it_does(params, tmp_path):
         assert_close(load_xgboost(model).predict(X), margins(booster, X))
 
 
+@pytest.mark.parametrize("objective", sorted(SCORE_OF))
+@pytest.mark.parametrize("base_score", [None, 0.3, 1e-9, 1 - 1e-7])
+def test_every_objective_starts_where_xgboost_starts(objective, base_score):
+    labels = np.minimum(Y, 1.0) if "logi" in objective or "map" in objective else Y + 1.0
+    start = {} if base_score is None else {"base_score": base_score}
+    rows = {"label": labels} | ({"qid": QID} if "rank" in objective else {})
+    booster = xgboost.train({"nthread": 1, "objective": objective} | start, matrix(X, **rows), 3)
+    assert_close(load_xgboost(booster).predict(X), margins(booster, X))
+
+
+def test_labels_of_one_class_are_a_start_too():
+    booster = train({"objective": "binary:logistic"}, y=np.ones(len(X)))
+    assert_close(load_xgboost(booster).predict(X), margins(booster, X))
+
+
 @pytest.mark.parametrize("one_hot", [1, 100])
 def test_categories_of_xgboost(one_hot):
     rng = np.random.default_rng(0)
@@ -113,6 +132,37 @@ def test_names_of_columns_come_along(tmp_path):
     assert load_xgboost(booster).feature_names == ("clicks", "age of page")
     dump_xgboost(model, tmp_path / "model.json", feature_names=["a", "b"])
     assert load_xgboost(tmp_path / "model.json").feature_names == ("a", "b")
+
+
+def test_names_need_not_be_ascii(tmp_path):
+    model = LambdaMARTRanker(max_iter=2).fit(X, Y, qid=QID)
+    dump_xgboost(model, tmp_path / "model.json", feature_names="éßpqrs")
+    booster = xgboost.Booster(model_file=tmp_path / "model.json")
+    assert booster.feature_names == list("éßpqrs")
+    assert load_xgboost(booster).feature_names == tuple("éßpqrs")
+
+
+def test_xgboost_knows_what_training_saw(tmp_path):
+    """Gains and rows, which its own contributions and importances need."""
+    model = HistGBRTRegressor(max_iter=5, gradient_sampling=None, random_state=0).fit(X, Y)
+    dump_xgboost(model, tmp_path / "model.json")
+    booster = xgboost.Booster(model_file=tmp_path / "model.json")
+    parts, start = contributions(model, X[:20].astype(np.float32))
+    theirs = booster.predict(matrix(X[:20].astype(np.float32)), pred_contribs=True)
+    np.testing.assert_allclose(theirs, np.column_stack([parts, start]), rtol=1e-4, atol=1e-4)
+    gains = booster.get_score(importance_type="total_gain")
+    ours = model.ensemble_.feature_importances()
+    np.testing.assert_allclose([gains.get(f"f{j}", 0) for j in range(6)], ours, rtol=1e-4)
+    np.testing.assert_allclose(load_xgboost(booster).feature_importances(), ours, rtol=1e-4)
+
+
+def test_all_trees_of_a_booster_are_taken():
+    held_out = [(matrix(X[600:], label=Y[600:]), "held_out")]
+    stopping = {"evals": held_out, "early_stopping_rounds": 3, "verbose_eval": False}
+    params = {"nthread": 1, "learning_rate": 0.9}
+    booster = xgboost.train(params, matrix(X[:600], label=Y[:600]), 60, **stopping)
+    assert booster.best_iteration + 1 < booster.num_boosted_rounds()
+    assert_close(load_xgboost(booster).predict(X), margins(booster, X))
 
 
 def test_scores_of_a_classifier_are_its_decisions(tmp_path):
@@ -160,22 +210,67 @@ def reference_model():
             {"objective": "survival:cox"},
             "the objective 'survival:cox': it is not known what scores start from",
         ),
+        ({"objective": "binary:logitraw"}, "the objective 'binary:logitraw': it is not known"),
     ],
 )
 @pytest.mark.filterwarnings("ignore")
 def test_models_that_are_no_such_sum_are_refused(params, message):
-    booster = xgboost.train(
-        {"nthread": 1} | params, matrix(np.nan_to_num(X), label=np.minimum(Y, 2) + 0.0), 2
-    )
+    labels = np.minimum(Y, 1 if "logit" in str(params) else 2) + 0.0
+    booster = xgboost.train({"nthread": 1} | params, matrix(np.nan_to_num(X), label=labels), 2)
     with pytest.raises(ValueError, match=message):
         load_xgboost(booster)
+
+
+def test_an_estimator_that_takes_other_values_for_missing_is_refused():
+    model = xgboost.XGBRegressor(n_estimators=2, missing=0.0, n_jobs=1).fit(X, Y)
+    with pytest.raises(ValueError, match=r"a model of missing=0.0, expected NaN"):
+        load_xgboost(model)
+
+
+WRITTEN = train(n=2).save_raw("json").decode()
+
+
+def test_trees_that_are_not_there_are_missed():
+    model = json.loads(WRITTEN)
+    model["learner"]["gradient_booster"]["model"]["trees"].pop()
+    with pytest.raises(ValueError, match=r"not a model of XGBoost in JSON \(ValueError: 1 trees of 2"):
+        _ensemble_of(json.dumps(model))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("num_feature", "2000000000", "num_feature=2000000000, expected at most"),
+        ("num_feature", "x", "invalid literal"),
+        ("base_score", "-3", "base_score=-3, which 'count:poisson' does not predict"),
+        ("num_class", [], "damaged .TypeError"),
+    ],
+)
+def test_what_is_wrong_with_a_model_is_told(name, value, message):
+    model = json.loads(train({"objective": "count:poisson"}, n=1).save_raw("json"))
+    model["learner"]["learner_model_param"][name] = value
+    with pytest.raises(ValueError, match=message):
+        _ensemble_of(json.dumps(model))
+
+
+PLACES = [found.start() for found in re.finditer(r"[\w.+-]+|[\[\]{}:,]", WRITTEN)]
+JUNK = ["", "0", "-1", "1.5", "Infinity", "NaN", "null", '"x"', "[]", "{}", str(2**70), "1e300", "true"]
+
+
+@given(st.sampled_from(PLACES), st.sampled_from(JUNK), st.integers(0, 12))
+@settings(max_examples=300, deadline=None)
+def test_a_file_that_was_changed_is_a_model_or_a_value_error(place, junk, n_removed):
+    with contextlib.suppress(ValueError):
+        _ensemble_of(WRITTEN[:place] + junk + WRITTEN[place + n_removed :])
 
 
 def test_what_is_no_model_is_refused(tmp_path):
     with pytest.raises(TypeError, match="model is a Ridge; expected the path of a model in JSON"):
         load_xgboost(Ridge())
     train().save_model(tmp_path / "model.ubj")
-    with pytest.raises(ValueError, match=r"model.ubj: not a model of XGBoost in JSON .*ends in .json, or the model itself"):
+    with pytest.raises(
+        ValueError, match=r"model.ubj: not a model of XGBoost in JSON .*ends in .json, or the model itself"
+    ):
         load_xgboost(tmp_path / "model.ubj")
     (tmp_path / "model.json").write_text('{"learner": 3}')
     with pytest.raises(ValueError, match=r"model.json: not a model of XGBoost in JSON"):
@@ -186,10 +281,20 @@ def test_what_is_no_model_is_refused(tmp_path):
     ("name", "value", "message"),
     [
         ("left_children", [1, 0, -1], "children are not those of a tree"),
-        ("left_children", [5, -1, -1], "children are not those of a tree"),
-        ("split_indices", [9, 0, 0], "tree 0, node 0: feature"),
+        ("left_children", [5, -1, -1], "left_children has other values than whole numbers from -1 to 2"),
+        (
+            "left_children",
+            [2**70, -1, -1],
+            "tree 0: left_children has other values than whole numbers from -1 to 2",
+        ),
+        ("left_children", [1.5, -1, -1], "tree 0: left_children has other values"),
+        ("split_indices", [9, 0, 0], "tree 0: split_indices has other values than whole numbers from 0 to 5"),
         ("split_conditions", ["x", 0, 0], "tree 0: could not convert"),
-        ("default_left", None, "tree 0: "),
+        ("split_conditions", [0.5, 0], r"tree 0: split_conditions has the shape \(2,\)"),
+        ("split_type", [2, 0, 0], "tree 0: split_type has other values"),
+        ("default_left", None, r"tree 0: default_left has the shape \(\)"),
+        ("base_weights", [float("inf"), 0, 0], "tree 0, node 0: value"),
+        ("categories", None, "damaged .TypeError"),
     ],
 )
 def test_what_is_wrong_with_a_tree_is_told(name, value, message):
@@ -205,5 +310,5 @@ def test_categories_from_256_on_are_refused():
     rng = np.random.default_rng(0)
     rows = rng.integers(0, 400, (4000, 1)).astype(np.float32)
     booster = train({"max_cat_to_onehot": 1}, rows, np.sin(rows[:, 0] * 7), kinds=["c"])
-    with pytest.raises(ValueError, match="expected numbers below 256"):
+    with pytest.raises(ValueError, match="categories has other values than whole numbers from 0 to 255"):
         load_xgboost(booster)

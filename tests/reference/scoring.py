@@ -130,7 +130,8 @@ def rows_for_others(rng, ensemble, n_rows, dtype=np.float64):
     X[abs(X) < 1e-35] = 0
     for f, values in enumerate(ensemble.categories):
         if values is not None:
-            X[:, f] = rng.choice([*values, np.nan], n_rows)
+            unseen = values.max(initial=0) + 1
+            X[:, f] = rng.choice([*values, unseen, unseen + 40, np.nan], n_rows)
     return X
 
 

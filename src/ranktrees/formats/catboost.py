@@ -91,24 +91,25 @@ def _ensemble_of(data):
         names = [
             str(each["feature_id"]) for each in sorted(columns, key=lambda each: each["flat_feature_index"])
         ]
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        scale, base = float(scale), [float(each) for each in biases]
+    except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
         raise ValueError(
             f"not a model of CatBoost in JSON ({type(error).__name__}: {error}); expected what "
             'save_model(path, format="json") writes'
         ) from None
-    if len(biases) != 1:
+    if len(base) != 1:
         raise ValueError("a model of several classes or targets, expected one score per row")
     nodes, nodes_of = [], _symmetric_tree if symmetric else _tree
     for t, tree in enumerate(trees):
         try:
             its = nodes_of(tree, numbers)
-        except (LookupError, TypeError, ValueError) as error:
+        except (LookupError, TypeError, AttributeError, ArithmeticError, ValueError) as error:
             raise ValueError(f"tree {t}: {error}") from None
         its["value"] *= scale
         its["cut"] = last_float64_rounded_to(its["cut"].astype(np.float32))
         nodes.append(its)
     names = names if all(names) else None
-    return Ensemble.from_trees(nodes, n_features=len(columns), base=biases[0], feature_names=names)
+    return Ensemble.from_trees(nodes, n_features=len(columns), base=base[0], feature_names=names)
 
 
 def _symmetric_tree(tree, numbers):

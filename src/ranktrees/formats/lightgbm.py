@@ -16,7 +16,7 @@ import numpy as np
 
 from ranktrees._core.dtypes import NODE
 from ranktrees.files import read_file, replace_file
-from ranktrees.formats.plain import added_up, from_sets, one_sided, require_path, single_leaf
+from ranktrees.formats.plain import added_up, from_sets, one_sided, require_path, single_leaf, whole_numbers
 
 __all__ = ["dump_lightgbm", "load_lightgbm"]
 
@@ -103,8 +103,10 @@ def load_lightgbm(model):
 
     Notes
     -----
-    Names of columns come along, except LightGBM's own (``Column_0``), and so do the levels of category
-    columns where each of these was used; else pass ``category_levels`` to `EnsembleRanker`.
+    Names of columns come along, except LightGBM's own (``Column_0``). So do the levels of category columns
+    where the text leaves no doubt which column they are of: there is some where a column is constant or has
+    whole numbers from 0 on, which ordered categories have, too, or where numbers were called categories. Then
+    pass ``category_levels`` to `EnsembleRanker`: without them a frame is refused.
 
     Examples
     --------
@@ -128,7 +130,7 @@ def _text_of(ensemble):
     trees = np.split(nodes, ensemble.tree_offsets[1:-1])
     texts = [_text_of_tree(t, tree, members) for t, tree in enumerate(trees)]
     names = ensemble.feature_names or [f"Column_{feature}" for feature in range(ensemble.n_features)]
-    if spaced := [name for name in names if re.search(r"\s", name) or not name]:
+    if spaced := [name for name in names if re.search(r"[\s\0]", name) or not name]:
         raise ValueError(
             f"feature_names has {spaced[0]!r}, and LightGBM's text separates them by spaces; expected names "
             "without white space: pass feature_names."
@@ -217,16 +219,20 @@ def _members(words):
 
 
 def _ensemble_of(text):
-    if not re.match(r"tree\s*\n", text):
+    text = text.replace("\r\n", "\n")
+    if not text.startswith("tree\n"):
         raise ValueError("not a text model of LightGBM: its first line is not 'tree'")
     trees, ended, rest = text.partition("\nend of trees")
     if not ended:
         raise ValueError("cut off: there is no line 'end of trees'")
-    head, *trees = re.split(r"^Tree=\d+\n", trees + "\n", flags=re.MULTILINE)
-    head = _values(head)
+    head, *trees = re.split(r"^Tree=(.*)\n", trees + "\n", flags=re.MULTILINE)
+    head, numbers, trees = _values(head), trees[::2], trees[1::2]
     _require_scores(head)
+    n_expected = len(_call("tree_sizes", head).split())
+    if numbers != list(map(str, range(n_expected))):
+        raise ValueError(f"the trees {numbers[:3]}... ({len(numbers)}), expected 0 to {n_expected - 1}")
     n_features = _numbers(head, "max_feature_idx", int, 1)[0] + 1
-    names = _call("feature_names", head).split()
+    names = _call("feature_names", head).split(" ")
     if len(names) != n_features:
         raise ValueError(f"feature_names has {len(names)} names of {n_features} features")
     nodes, members = [], []
@@ -258,12 +264,30 @@ def _require_scores(head):
 
 
 def _levels(head, rest):
-    """The levels of category columns by feature, if there is one list for each feature of categories."""
+    """The levels of category columns by feature, if there is no doubt which column each list is of.
+
+    There is a list for each category column of the data frame, also where it is ordered, and thus a range of
+    numbers here, or constant; and there are columns of numbers that were called categories, without a list.
+    """
     found = re.search(r"^pandas_categorical:(.*)$", rest, re.MULTILINE)
-    levels = json.loads(found[1]) if found else None
+    try:
+        levels = (json.loads(found[1]) if found else None) or []
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"pandas_categorical: {error}") from None
+    if not isinstance(levels, list) or not all(isinstance(each, list) for each in levels):
+        raise ValueError("pandas_categorical has other values than lists of levels")
     infos = head.get("feature_infos", "").split()
-    features = [feature for feature, info in enumerate(infos) if info != "none" and info[0] != "["]
-    return dict(zip(features, levels, strict=True)) if levels and len(levels) == len(features) else {}
+    codes = {feature: info for feature, info in enumerate(infos) if info[0] != "["}
+    if len(codes) != len(levels) or any(map(_may_be_codes, infos)) or "none" in infos:
+        return {}
+    named = dict(zip(codes, levels, strict=True))
+    known = all(max(map(int, info.split(":"))) < len(named[feature]) for feature, info in codes.items())
+    return named if known else {}
+
+
+def _may_be_codes(info):
+    """Whether a range of numbers may be that of an ordered category's codes."""
+    return bool(re.fullmatch(r"\[0:\d+\]", info))
 
 
 def _tree_of(values, n_features):
@@ -280,27 +304,27 @@ def _tree_of(values, n_features):
     splits, leaves = nodes[:n_inner], nodes[n_inner:]
     nodes["categories"], leaves["feature"] = -1, -1
     for side in ("left", "right"):
-        child = _numbers(values, f"{side}_child", int, n_inner)
+        child = _numbers(values, f"{side}_child", int, n_inner, -n_leaves, n_inner - 1)
         splits[side] = np.where(child >= 0, child, n_inner + ~child)
     leaves["value"] = of_leaves
     leaves["count"] = _numbers(values, "leaf_count", int, n_leaves)
     splits["value"] = _numbers(values, "internal_value", float, n_inner)
     splits["count"] = _numbers(values, "internal_count", int, n_inner)
-    splits["gain"] = _numbers(values, "split_gain", float, n_inner)
-    splits["feature"] = _numbers(values, "split_feature", int, n_inner)
-    if (splits["feature"] < 0).any() or (splits["feature"] >= n_features).any():
-        raise ValueError(f"split_feature is not from 0 to {n_features - 1}")
-
-    decisions = _numbers(values, "decision_type", int, n_inner)
+    splits["gain"] = np.nan_to_num(_numbers(values, "split_gain", float, n_inner))
+    splits["feature"] = _numbers(values, "split_feature", int, n_inner, 0, n_features - 1)
+    decisions = _numbers(values, "decision_type", int, n_inner, 0, 11)
     cuts = _numbers(values, "threshold", float, n_inner)
     by_category = (decisions & CATEGORICAL) != 0
     splits["cut"] = np.where(by_category, 0.0, cuts)
     splits["missing_left"] = np.where(by_category, 0, _missing_left(decisions, cuts, by_category))
-    splits["categories"] = np.where(by_category, cuts, -1)
+    splits["categories"] = -1
+    splits["categories"][by_category] = whole_numbers(cuts[by_category], "threshold", 0, n_sets - 1)
     if not n_sets:
         return nodes, []
     bounds = _numbers(values, "cat_boundaries", int, n_sets + 1)
-    words = _numbers(values, "cat_threshold", int, bounds[-1])
+    words = _numbers(values, "cat_threshold", int, bounds[-1], 0, 2**32 - 1)
+    if bounds[0] != 0 or (np.diff(bounds) <= 0).any():
+        raise ValueError("cat_boundaries do not rise from 0")
     return nodes, [_members(each) for each in np.split(words, bounds[1:-1])]
 
 
@@ -319,15 +343,13 @@ def _listed(nodes, members):
     for tree, sets in zip(nodes, members, strict=True):
         split = tree[tree["categories"] >= 0]
         for feature, number in zip(split["feature"].tolist(), split["categories"].tolist(), strict=True):
-            if number >= len(sets):
-                raise ValueError(f"a node asks for set {number} of {len(sets)}")
             listed.setdefault(feature, []).append(sets[number])
     return {feature: np.unique(np.concatenate(each)) for feature, each in listed.items()}
 
 
 def _values(lines):
     """What stands behind ``=``, by what stands before."""
-    return {name: value for name, _, value in (line.partition("=") for line in lines.splitlines()) if name}
+    return {name: value for name, _, value in (line.partition("=") for line in lines.split("\n")) if name}
 
 
 def _call(name, values):
@@ -336,8 +358,8 @@ def _call(name, values):
     return values[name]
 
 
-def _numbers(values, name, dtype, n):
-    """Line ``name`` as ``n`` numbers."""
+def _numbers(values, name, dtype, n, low=-(2**63), high=2**63 - 1):
+    """Line ``name`` as ``n`` numbers, whole ones in a range."""
     words = _call(name, values).split()
     try:
         numbers = np.array(words, dtype)
@@ -345,4 +367,4 @@ def _numbers(values, name, dtype, n):
         raise ValueError(f"line '{name}=': {error}") from None
     if len(numbers) != n:
         raise ValueError(f"line '{name}=' has {len(numbers)} numbers, expected {n}")
-    return numbers
+    return whole_numbers(numbers, name, low, high) if dtype is int else numbers

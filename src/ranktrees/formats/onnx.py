@@ -5,7 +5,7 @@ import json
 import numpy as np
 
 from ranktrees.files import replace_file
-from ranktrees.formats.plain import added_up, last_float32, one_sided, require_cuts_only
+from ranktrees.formats.plain import added_up, last_float32, one_sided, require_cuts_only, shortest
 
 __all__ = ["dump_onnx"]
 
@@ -109,7 +109,7 @@ def _in_single_precision(helper, ensemble):
         target_treeids=of_tree[leaf].tolist(),
         target_nodeids=number[leaf].tolist(),
         target_ids=[0] * np.count_nonzero(leaf),
-        target_weights=nodes["value"][leaf].tolist(),
+        target_weights=shortest(nodes["value"][leaf]),
     )
 
 

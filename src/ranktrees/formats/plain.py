@@ -81,7 +81,7 @@ def one_sided(ensemble):
     """
     nodes, members = ensemble.nodes.copy(), []
     for i, left in zip(np.flatnonzero(nodes["categories"] >= 0), unpack(ensemble.bitsets), strict=True):
-        numbers = _whole_numbers(ensemble, nodes["feature"][i])
+        numbers = _whole_categories(ensemble, nodes["feature"][i])
         changes_sides = nodes["missing_left"][i] == 1
         inside = numbers[left[: len(numbers)] != changes_sides]
         if not len(inside):  # all go where missing values go: some libraries know no empty set
@@ -95,7 +95,7 @@ def one_sided(ensemble):
     return nodes, members
 
 
-def _whole_numbers(ensemble, feature):
+def _whole_categories(ensemble, feature):
     categories = ensemble.categories[feature]
     numbers = categories.astype(np.int64)
     if (numbers != categories).any() or (categories < 0).any() or (numbers >= N_WHOLE_NUMBERS).any():
@@ -137,15 +137,25 @@ def from_sets(trees, members, listed, *, n_features, **others):
             )
     bitsets = []
     for nodes, sets in zip(trees, members, strict=True):
-        features = np.zeros(len(sets), int)
-        split = nodes["categories"] >= 0
-        features[nodes["categories"][split]] = nodes["feature"][split]
-        bits = np.zeros((len(sets), MAX_CATEGORIES), bool)
-        for row, feature, own in zip(bits, features, sets, strict=True):
-            row[np.searchsorted(listed[feature], own)] = True
+        split = np.flatnonzero(nodes["categories"] >= 0)
+        bits = np.zeros((len(split), MAX_CATEGORIES), bool)
+        for row, i in zip(bits, split, strict=True):
+            row[np.searchsorted(listed[nodes["feature"][i]], sets[nodes["categories"][i]])] = True
+        nodes["categories"][split] = np.arange(len(split))
         bitsets.append(pack(bits))
     categories = [listed.get(feature) for feature in range(n_features)]
     return Ensemble.from_trees(trees, bitsets, n_features=n_features, categories=categories, **others)
+
+
+def whole_numbers(values, name, low, high):
+    """Numbers of a file, by the name that they have there, that must be whole and in a range."""
+    numbers = np.asarray(values)
+    if numbers.size == 0:
+        return np.zeros(numbers.shape, np.int64)
+    is_number = numbers.dtype.kind in "biuf"
+    if not is_number or not ((numbers >= low) & (numbers <= high) & (numbers == np.floor(numbers))).all():
+        raise ValueError(f"{name} has other values than whole numbers from {low} to {high}")
+    return numbers.astype(np.int64)
 
 
 def require_path(model, expected):
@@ -201,8 +211,22 @@ def last_float64_rounded_to(values):
 
 
 def shortest(values):
-    """Numbers of which each prints with as few digits as tell it apart in single precision."""
-    return [float(str(value)) for value in values.astype(np.float32)]
+    """Numbers of which each prints with as few digits as tell it apart in single precision.
+
+    Raises
+    ------
+    ValueError
+        If one is beyond single precision.
+    """
+    with np.errstate(over="ignore"):
+        rounded = values.astype(np.float32)
+    if not np.isfinite(rounded).all():
+        largest = values[~np.isfinite(rounded)][0]
+        raise ValueError(
+            f"the model has the value {largest}, expected numbers of single precision, below 3.4e38: scale "
+            "the labels down."
+        )
+    return [float(str(value)) for value in rounded]
 
 
 def nested(ensemble, leaf, split):

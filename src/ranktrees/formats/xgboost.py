@@ -25,15 +25,25 @@ from ranktrees.formats.plain import (
     one_sided,
     require_path,
     shortest,
+    whole_numbers,
 )
 
 __all__ = ["dump_xgboost", "load_xgboost"]
 
 NO_PARENT = 2**31 - 1
 
+MAX_FEATURES = 2**24  # a file may say any number
+RATHER_SURE = np.float32(1e-6)  # so far probabilities are kept from 0 and 1
+
+
+def _logit(p):
+    p = np.clip(np.float32(p), RATHER_SURE, np.float32(1) - RATHER_SURE)
+    return float(-np.log(np.float32(1) / p - np.float32(1)))
+
+
 # What scores start from is written as a prediction: how a score is made of that, by the objective.
 SCORE_OF = {
-    **dict.fromkeys(["binary:logistic", "binary:logitraw", "reg:logistic"], lambda p: math.log(p / (1 - p))),
+    **dict.fromkeys(["binary:logistic", "reg:logistic"], _logit),
     **dict.fromkeys(["count:poisson", "reg:gamma", "reg:tweedie"], math.log),
     **dict.fromkeys(["rank:map", "rank:ndcg", "rank:pairwise"], float),
     **dict.fromkeys(["reg:absoluteerror", "reg:pseudohubererror", "reg:squarederror"], float),
@@ -87,8 +97,8 @@ def dump_xgboost(model, path, *, feature_names=None):
     """
     if Path(path).suffix != ".json":
         raise ValueError(f"path={os.fspath(path)!r}; expected the suffix '.json', which XGBoost looks at.")
-    written = json.dumps(_written(added_up(model, feature_names)), allow_nan=False)
-    replace_file(path, written.encode())
+    written = _written(added_up(model, feature_names))  # XGBoost knows no escaped characters
+    replace_file(path, json.dumps(written, allow_nan=False, ensure_ascii=False).encode())
 
 
 def load_xgboost(model):
@@ -105,7 +115,7 @@ def load_xgboost(model):
     Ensemble
         `EnsembleRanker` makes an estimator of it. Its scores are those of XGBoost's
         ``predict(X, output_margin=True)``, which adds them up in single precision: about seven digits are
-        the same, and the leaves that rows reach all are.
+        the same.
 
     Raises
     ------
@@ -113,8 +123,8 @@ def load_xgboost(model):
         If it is neither a path nor a model of XGBoost.
     ValueError
         If it is another kind of file, or a model that is not a sum of such trees: linear, of several classes
-        or targets, of an objective by which it is not known what scores start from, or of categories that
-        are not below 256.
+        or targets, of an objective by which it is not known what scores start from, with sets of categories
+        that are not below 256, or of an estimator whose ``missing`` is not NaN.
 
     See Also
     --------
@@ -123,7 +133,12 @@ def load_xgboost(model):
     Notes
     -----
     Names of columns come along, but not the levels of category columns: pass ``category_levels`` to
-    `EnsembleRanker`. The number of rows in a node is not known, so there are no `contributions`.
+    `EnsembleRanker`. Of a file all trees are taken; the attribute ``best_iteration`` of a model that was
+    stopped early is what ``Ensemble.first(best_iteration + 1)`` keeps. The number of rows in a node is not
+    known, so there are no `contributions`.
+
+    What differs: absent entries of sparse rows are 0 here, and missing values to XGBoost; and categories that
+    are not whole numbers below 256 are missing values here, where XGBoost sends them left.
 
     Examples
     --------
@@ -136,6 +151,11 @@ def load_xgboost(model):
     True
     """
     booster = model.get_booster() if hasattr(model, "get_booster") else model
+    missing = getattr(model, "missing", None)
+    if missing is not None and not np.isnan(missing):
+        raise ValueError(
+            f"a model of missing={missing}, expected NaN: train it with NaN where values are missing."
+        )
     if hasattr(booster, "save_raw"):
         best = None if booster is model else booster.attr("best_iteration")
         ensemble_of = booster if best is None else booster[: int(best) + 1]
@@ -207,11 +227,7 @@ def _written_tree(t, nodes, members, n_features):
 def _ensemble_of(data):
     try:
         learner = json.loads(data)["learner"]
-        param, booster = learner["learner_model_param"], learner["gradient_booster"]
-        objective, n_features = learner["objective"]["name"], int(param["num_feature"])
-        start = np.ravel(json.loads(param["base_score"]))
-        weights = booster.get("weight_drop")  # of DART, around whose trees there is one more box
-        trees = (booster["gbtree"] if booster["name"] == "dart" else booster)["model"].get("trees")
+        booster, trees = _trees_of(learner)
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(
             f"not a model of XGBoost in JSON ({type(error).__name__}: {error}); expected what save_model "
@@ -219,6 +235,25 @@ def _ensemble_of(data):
         ) from None
     if trees is None:
         raise ValueError(f"a model of the booster {booster['name']!r}, expected trees")
+    try:
+        return _read(learner, trees, booster.get("weight_drop"))
+    except (LookupError, TypeError, AttributeError, ArithmeticError) as error:
+        raise ValueError(f"damaged ({type(error).__name__}: {error})") from None
+
+
+def _trees_of(learner):
+    """The booster and its trees; None if it has none. Around those of DART there is one more box."""
+    booster = learner["gradient_booster"]
+    model = (booster["gbtree"] if booster["name"] == "dart" else booster)["model"]
+    trees = model.get("trees")
+    if trees is not None and len(trees) != int(model["gbtree_model_param"]["num_trees"]):
+        raise ValueError(f"{len(trees)} trees of {model['gbtree_model_param']['num_trees']}")
+    return booster, trees
+
+
+def _read(learner, trees, weights):
+    param, objective = learner["learner_model_param"], learner["objective"]["name"]
+    start = np.ravel(json.loads(param["base_score"]))
     if int(param.get("num_class", 0)) > 1 or int(param.get("num_target", 1)) > 1 or len(start) != 1:
         raise ValueError("a model of several classes or targets, expected one score per row")
     if objective not in SCORE_OF:
@@ -228,17 +263,27 @@ def _ensemble_of(data):
         )
     try:
         base = SCORE_OF[objective](float(start[0]))
-    except (ValueError, ArithmeticError) as error:
+    except ValueError as error:
         raise ValueError(f"base_score={start[0]}, which {objective!r} does not predict: {error}") from None
-    trees = [_read_tree(t, each) for t, each in enumerate(trees)]
+    n_features = int(param["num_feature"])
+    if n_features > MAX_FEATURES:
+        raise ValueError(f"num_feature={n_features}, expected at most {MAX_FEATURES}")
+    nodes, members = [], []
+    for t, tree in enumerate(trees):
+        try:
+            its_nodes, its_members = _read_tree(tree, n_features)
+        except ValueError as error:
+            raise ValueError(f"tree {t}: {error}") from None
+        nodes.append(its_nodes)
+        members.append(its_members)
     if weights is not None:
-        for (nodes, _), weight in zip(trees, weights, strict=True):
-            nodes["value"] *= weight
+        for tree, weight in zip(nodes, weights, strict=True):
+            tree["value"] *= float(weight)
     numbers = np.arange(MAX_CATEGORIES)  # all that there can be: those in no set have a side, too
-    split = {feature for nodes, _ in trees for feature in nodes["feature"][nodes["categories"] >= 0].tolist()}
+    split = {feature for tree in nodes for feature in tree["feature"][tree["categories"] >= 0].tolist()}
     return from_sets(
-        [nodes for nodes, _ in trees],
-        [sets for _, sets in trees],
+        nodes,
+        members,
         dict.fromkeys(split, numbers),
         n_features=n_features,
         base=base,
@@ -246,46 +291,59 @@ def _ensemble_of(data):
     )
 
 
-def _read_tree(t, tree):
+def _read_tree(tree, n_features):
     """A tree's nodes, parents first and without deleted ones, and the sets that go left."""
-    try:
-        left, right = np.array(tree["left_children"], int), np.array(tree["right_children"], int)
-        numbers, left, right = _breadth_first(np.arange(len(left)), left, right)
-        nodes, inner = np.zeros(len(numbers), NODE), left >= 0
-        nodes["left"], nodes["right"] = left, right
-        nodes["feature"] = np.where(inner, np.array(tree["split_indices"], int)[numbers], -1)
-        conditions = np.array(tree["split_conditions"], np.float32)[numbers]
-        by_category = inner & (np.array(tree["split_type"], int)[numbers] == 1)
-        last_left = np.nextafter(conditions[inner], np.float32(-np.inf))
-        nodes["cut"][inner] = last_float64_rounded_to(last_left)
-        nodes["value"] = np.where(inner, np.array(tree["base_weights"], np.float32)[numbers], conditions)
-        nodes["gain"] = np.where(inner, np.array(tree["loss_changes"], float)[numbers], 0)
-        nodes["missing_left"] = np.array(tree["default_left"], int)[numbers] & inner
-        nodes["categories"] = np.where(by_category, np.cumsum(by_category) - 1, -1)
-        nodes["cut"][by_category] = 0
-        go_left = _sets(tree, numbers[by_category])
-    except (LookupError, TypeError) as error:
-        raise ValueError(f"tree {t}: {type(error).__name__}: {error}") from None
-    except ValueError as error:
-        raise ValueError(f"tree {t}: {error}") from None
-    return nodes, go_left
+    n_nodes = len(tree["left_children"])
+
+    def column(name):
+        values = np.asarray(tree[name])
+        if values.shape != (n_nodes,):
+            raise ValueError(
+                f"{name} has the shape {values.shape}, expected one number for each of {n_nodes} nodes"
+            )
+        return values
+
+    def of_nodes(name):
+        with np.errstate(over="ignore"):
+            return column(name).astype(np.float32)[order]
+
+    def of_splits(name, high):
+        return whole_numbers(column(name)[order][inner], name, 0, high)
+
+    children = ("left_children", "right_children")
+    left, right = (whole_numbers(column(name), name, -1, n_nodes - 1) for name in children)
+    order, left, right = _breadth_first(np.arange(n_nodes), left, right)
+    inner = left >= 0
+    nodes = np.zeros(len(order), NODE)
+    nodes["left"], nodes["right"], nodes["feature"], nodes["categories"] = left, right, -1, -1
+    conditions = of_nodes("split_conditions")
+    last_left = np.nextafter(conditions[inner], np.float32(-np.inf))
+    by_category = inner.copy()
+    by_category[inner] = of_splits("split_type", 1) == 1
+    nodes["feature"][inner] = of_splits("split_indices", n_features - 1)
+    nodes["cut"][inner] = last_float64_rounded_to(last_left)
+    nodes["cut"][by_category] = 0
+    nodes["value"] = np.where(inner, of_nodes("base_weights"), conditions)
+    nodes["gain"][inner] = np.nan_to_num(of_nodes("loss_changes")[inner])
+    nodes["missing_left"][inner] = of_splits("default_left", 1)
+    nodes["categories"][by_category] = np.arange(np.count_nonzero(by_category))
+    return nodes, _sets(tree, order[by_category])
 
 
 def _sets(tree, numbers):
     """For each of these nodes the categories that go left: all that are not in its set."""
-    begins = dict(zip(tree["categories_nodes"], range(len(tree["categories_nodes"])), strict=True))
+    n_members = len(tree["categories"])
+    starts = whole_numbers(tree["categories_segments"], "categories_segments", 0, n_members)
+    sizes = whole_numbers(tree["categories_sizes"], "categories_sizes", 0, n_members)
+    places = {number: place for place, number in enumerate(tree["categories_nodes"])}
     everything = np.arange(MAX_CATEGORIES)
     sets = []
     for number in numbers.tolist():
-        place = begins[number]
-        start, size = tree["categories_segments"][place], tree["categories_sizes"][place]
-        members = np.array(tree["categories"][start : start + size], int)
-        if ((members < 0) | (members >= MAX_CATEGORIES)).any():
-            raise ValueError(
-                f"a split by the categories {members.tolist()[:5]}..., expected numbers below "
-                f"{MAX_CATEGORIES}"
-            )
-        sets.append(np.setdiff1d(everything, members))
+        start, size = starts[places[number]], sizes[places[number]]
+        if start + size > n_members:
+            raise ValueError("categories_segments and categories_sizes reach beyond categories")
+        members = tree["categories"][start : start + size]
+        sets.append(np.setdiff1d(everything, whole_numbers(members, "categories", 0, MAX_CATEGORIES - 1)))
     return sets
 
 
