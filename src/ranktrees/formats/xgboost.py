@@ -33,12 +33,13 @@ __all__ = ["dump_xgboost", "load_xgboost"]
 NO_PARENT = 2**31 - 1
 
 MAX_FEATURES = 2**24  # a file may say any number
-RATHER_SURE = np.float32(1e-6)  # so far probabilities are kept from 0 and 1
+SURE = 1e-6  # nearer to 0 and 1 versions of XGBoost differ in what scores start from
 
 
 def _logit(p):
-    p = np.clip(np.float32(p), RATHER_SURE, np.float32(1) - RATHER_SURE)
-    return float(-np.log(np.float32(1) / p - np.float32(1)))
+    if not SURE < p < 1 - SURE:
+        raise ValueError(f"expected a probability between {SURE} and {1 - SURE}")
+    return float(-np.log(np.float32(1) / np.float32(p) - np.float32(1)))
 
 
 # What scores start from is written as a prediction: how a score is made of that, by the objective.
@@ -264,7 +265,7 @@ def _read(learner, trees, weights):
     try:
         base = SCORE_OF[objective](float(start[0]))
     except ValueError as error:
-        raise ValueError(f"base_score={start[0]}, which {objective!r} does not predict: {error}") from None
+        raise ValueError(f"base_score={start[0]} of {objective!r}: {error}") from None
     n_features = int(param["num_feature"])
     if n_features > MAX_FEATURES:
         raise ValueError(f"num_feature={n_features}, expected at most {MAX_FEATURES}")
