@@ -298,7 +298,6 @@ def test_what_is_no_model_is_refused(tmp_path):
         ("split_type", [2, 0, 0], "tree 0: split_type has other values"),
         ("default_left", None, r"tree 0: default_left has the shape \(\)"),
         ("base_weights", [float("inf"), 0, 0], "tree 0, node 0: value"),
-        ("categories", None, "damaged .TypeError"),
     ],
 )
 def test_what_is_wrong_with_a_tree_is_told(name, value, message):
@@ -306,6 +305,37 @@ def test_what_is_wrong_with_a_tree_is_told(name, value, message):
     tree = model["learner"]["gradient_booster"]["model"]["trees"][0]
     assert len(tree["left_children"]) == 3
     tree[name] = value
+    with pytest.raises(ValueError, match=message):
+        _ensemble_of(json.dumps(model))
+
+
+def test_models_of_before_there_were_categories_are_read():
+    model = json.loads(WRITTEN)
+    for tree in model["learner"]["gradient_booster"]["model"]["trees"]:
+        for name in [name for name in tree if name.startswith("categories") or name == "split_type"]:
+            del tree[name]
+    assert _ensemble_of(json.dumps(model)) == _ensemble_of(WRITTEN)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("categories", None, "damaged .TypeError"),
+        ("categories_sizes", [-1], "tree 0: categories_sizes has other values than whole numbers from 0"),
+        ("categories_sizes", [99], "tree 0: categories_sizes has other values"),
+        (
+            "categories_segments",
+            [1],
+            "tree 0: categories_segments and categories_sizes reach beyond categories",
+        ),
+        ("categories_nodes", [7], "damaged .KeyError: 0"),
+    ],
+)
+def test_what_is_wrong_with_sets_is_told(name, value, message):
+    rows = np.arange(40, dtype=np.float32)[:, None] % 4
+    booster = train({"max_depth": 1}, rows, rows[:, 0] == 2, n=1, kinds=["c"])
+    model = json.loads(booster.save_raw("json"))
+    model["learner"]["gradient_booster"]["model"]["trees"][0][name] = value
     with pytest.raises(ValueError, match=message):
         _ensemble_of(json.dumps(model))
 

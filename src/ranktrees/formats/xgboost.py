@@ -319,8 +319,9 @@ def _read_tree(tree, n_features):
     nodes["left"], nodes["right"], nodes["feature"], nodes["categories"] = left, right, -1, -1
     conditions = of_nodes("split_conditions")
     last_left = np.nextafter(conditions[inner], np.float32(-np.inf))
-    by_category = inner.copy()
-    by_category[inner] = of_splits("split_type", 1) == 1
+    by_category = np.zeros(len(order), bool)
+    if "split_type" in tree:  # older versions knew no categories
+        by_category[inner] = of_splits("split_type", 1) == 1
     nodes["feature"][inner] = of_splits("split_indices", n_features - 1)
     nodes["cut"][inner] = last_float64_rounded_to(last_left)
     nodes["cut"][by_category] = 0
@@ -328,7 +329,7 @@ def _read_tree(tree, n_features):
     nodes["gain"][inner] = np.nan_to_num(of_nodes("loss_changes")[inner])
     nodes["missing_left"][inner] = of_splits("default_left", 1)
     nodes["categories"][by_category] = np.arange(np.count_nonzero(by_category))
-    return nodes, _sets(tree, order[by_category])
+    return nodes, _sets(tree, order[by_category]) if by_category.any() else []
 
 
 def _sets(tree, numbers):
