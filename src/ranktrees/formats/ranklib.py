@@ -45,18 +45,18 @@ def dump_ranklib(model, path):
     ## No. of trees = 1
     <BLANKLINE>
     <ensemble>
-        <tree id="1" weight="1">
-            <split>
-                <feature> 1 </feature>
-                <threshold> 3.0 </threshold>
-                <split pos="left">
-                    <output> 0.0 </output>
-                </split>
-                <split pos="right">
-                    <output> 3.0 </output>
-                </split>
-            </split>
-        </tree>
+      <tree id="1" weight="1">
+        <split>
+          <feature> 1 </feature>
+          <threshold> 3.0 </threshold>
+          <split pos="left">
+            <output> 0.0 </output>
+          </split>
+          <split pos="right">
+            <output> 3.0 </output>
+          </split>
+        </split>
+      </tree>
     </ensemble>
     <BLANKLINE>
     """
@@ -86,4 +86,4 @@ def dump_ranklib(model, path):
 
 
 def _within(tag, lines):
-    return [f"<{tag}>", *("    " + line for line in lines), f"</{tag.split()[0]}>"]
+    return [f"<{tag}>", *("  " + line for line in lines), f"</{tag.split()[0]}>"]
