@@ -22,7 +22,7 @@ from libc.string cimport memset
 from records cimport portable_exp, portable_log2
 
 cdef extern from "pairs.h" nogil:
-    enum: EMPTY_GRADE, RUN
+    enum: BLOCK, EMPTY_GRADE, RUN
     cpdef enum: LANES
     enum: PLAIN, SWAPPED, MIXED, SHARED, TURNED, GIVEN, HINGE
     ctypedef struct Weighing:
@@ -304,6 +304,21 @@ cdef void fill_worth(
             misses += 1 - hit
 
 
+cdef inline int64_t ranks_that_count(
+    int kind, int64_t n, const float* worth, const float* risen
+) noexcept nogil:
+    """How many upper rows have pairs that weigh something: behind them all ranks are worth the same.
+
+    Up to whole blocks of rows (see pairs.h), so that the others' pairs are added as they were.
+    """
+    cdef int64_t r = n
+    if kind != SWAPPED and kind != SHARED and kind != TURNED:
+        return n
+    while r > 0 and worth[r - 1] == worth[n - 1] and (kind != TURNED or risen[r - 1] == risen[n - 1]):
+        r -= 1
+    return (r + BLOCK - 1) // BLOCK * BLOCK
+
+
 cdef struct Clicks:  # of all rows, as they came
     const double* clicked        # what multiplies a pair whose better row this is
     const double* unclicked      # and whose worse
@@ -395,7 +410,7 @@ cdef void query_gradients(
     cdef double size = 0.0, norm = 1.0, slope = 1.0, weight, gradient, hessian
     cdef double scale = 1.0 if kind == HINGE else task.sigma, unit = task.unit * grade_unit
     cdef const double* of_rows = NULL
-    cdef int64_t i, k, first, position, end = whole_chunks(n), n_orders = task.n_orders if drawn else 1
+    cdef int64_t i, k, first, position, end = whole_chunks(n), n_orders = task.n_orders if drawn else 1, top
     cdef Weighing by
     cdef Ranked* rows
     if undecided:
@@ -429,17 +444,18 @@ cdef void query_gradients(
             to_single(risen, end, 1.0, single_risen)
             if kind == SHARED:
                 to_single(shares, min(task.truncation, n), 1.0, single_shares)
+        top = min(task.truncation, n - 1, ranks_that_count(kind, n, by.worth, by.risen))
         memset(gradients, 0, end * sizeof(float))
         memset(hessians, 0, end * sizeof(float))
         if clicks != NULL:
             size += add_click_pairs(
-                kind, task.spread and not undecided, n, min(task.truncation, n - 1), task.sigma, &by, rows,
-                clicks, start, scores, single_grades, gradients, hessians,
+                kind, task.spread and not undecided, n, top, task.sigma, &by, rows, clicks, start, scores,
+                single_grades, gradients, hessians,
             )
         else:
             size += add_pairs(
-                kind, task.spread and not undecided, task.norm != NONE, n, min(task.truncation, n - 1),
-                task.sigma, &by, scores, single_grades, distances, exponentials, gradients, hessians,
+                kind, task.spread and not undecided, task.norm != NONE, n, top, task.sigma, &by, scores,
+                single_grades, distances, exponentials, gradients, hessians,
             )
         if k == n_orders - 1:
             norm = normed(task.norm, 2.0 * scale * unit * (size / n_orders)) * unit / n_orders
