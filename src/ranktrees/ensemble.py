@@ -923,10 +923,15 @@ def _called_by_any(ensembles):
     return names, levels
 
 
-def _depth(nodes, tree_offsets):
+def depths_of(nodes, tree_offsets):
+    """int32[n_nodes]: the number of splits above each node."""
     depths = np.empty(len(nodes), np.int32)
     node_depths(nodes, tree_offsets, depths)
-    return int(depths.max(initial=0))
+    return depths
+
+
+def _depth(nodes, tree_offsets):
+    return int(depths_of(nodes, tree_offsets).max(initial=0))
 
 
 def _tidy_bitsets(nodes, bitsets, categories):

@@ -3,8 +3,7 @@
 import numpy as np
 from scipy import sparse
 
-from ranktrees._core.scoring import node_depths
-from ranktrees.ensemble import unpack
+from ranktrees.ensemble import depths_of, unpack
 from ranktrees.estimators.ensemble_ranker import fitted_trees
 from ranktrees.growing.constraints import names_of
 from ranktrees.validation import check_rows
@@ -62,7 +61,7 @@ def tree_table(model):
     columns = {
         "tree": np.repeat(np.arange(len(sizes)), sizes),
         "node": np.arange(len(nodes)) - np.repeat(ensemble.tree_offsets[:-1], sizes),
-        "depth": _depths(nodes, ensemble.tree_offsets),
+        "depth": depths_of(nodes, ensemble.tree_offsets),
         "feature": np.where(splits, names[nodes["feature"]], None),
         "cut": np.where(splits & ~by_category, nodes["cut"], np.nan),
         "categories": _categories_left(model, nodes, by_category),
@@ -164,12 +163,6 @@ def contributions(model, X):
     return np.ascontiguousarray(parts.T), start
 
 
-def _depths(nodes, tree_offsets):
-    depths = np.empty(len(nodes), np.int32)
-    node_depths(nodes, tree_offsets, depths)
-    return depths
-
-
 def _categories_left(model, nodes, by_category):
     """For each node the categories that go left, as they were called in training; None where it has a cut."""
     ensemble, levels = model.ensemble_, getattr(model, "_category_levels", {})
@@ -196,7 +189,7 @@ def _add_tree(ensemble, nodes, rows, scale, parts):
     feature = nodes["feature"][parent]
     feature[0] = -1
     above = _same_feature_above(feature, parent)
-    depths = _depths(nodes, np.array([0, n]))
+    depths = depths_of(nodes, np.array([0, n]))
     layers = [np.flatnonzero(depths == depth) for depth in range(1, depths.max() + 1)]
 
     share = nodes["count"] / (nodes["count"][left[parent]] + nodes["count"][right[parent]])

@@ -21,9 +21,8 @@ from ranktrees.formats.plain import last_float64_rounded_to, require_path
 
 __all__ = ["load_catboost"]
 
-NAN_IS_GREATEST = (
-    "AsTrue"  # of what a feature's missing values are taken for; else they are not above any border
-)
+# What missing values of a feature are taken for: above all borders; else they are above none.
+NAN_IS_GREATEST = "AsTrue"
 
 
 def load_catboost(model):

@@ -4,11 +4,12 @@ import json
 
 import numpy as np
 
-from ranktrees._core.scoring import node_depths
+from ranktrees.ensemble import depths_of
 from ranktrees.files import replace_file
 from ranktrees.formats.plain import (
     added_up,
     first_float32_above,
+    first_nodes,
     nested,
     require_cuts_only,
     require_names,
@@ -37,8 +38,8 @@ def dump_elasticsearch(model, path, *, feature_names=None):
     TypeError
         If the model is not made of trees of this library.
     ValueError
-        If its trees are not the whole model, it splits by categories, features have no names, or trees are
-        more than 250 splits deep.
+        If its trees are not the whole model, it splits by categories, features have no names, trees are more
+        than 250 splits deep, or a value is beyond single precision.
 
     See Also
     --------
@@ -67,20 +68,11 @@ def dump_elasticsearch(model, path, *, feature_names=None):
     """
     ensemble = added_up(model, feature_names)
     require_cuts_only(ensemble, "model/xgboost+json")
-    names, nodes, offsets = (
-        require_names(ensemble, "model/xgboost+json"),
-        ensemble.nodes,
-        ensemble.tree_offsets,
-    )
-    number = (np.arange(len(nodes)) - np.repeat(offsets[:-1], np.diff(offsets))).tolist()
-    depths = np.empty(len(nodes), np.int32)
-    node_depths(nodes, offsets, depths)
-    cuts = shortest(first_float32_above(nodes["cut"]))
-    values, features, missing_left = (
-        shortest(nodes["value"]),
-        nodes["feature"].tolist(),
-        nodes["missing_left"],
-    )
+    names, nodes = require_names(ensemble, "model/xgboost+json"), ensemble.nodes
+    number = (np.arange(len(nodes)) - first_nodes(ensemble)).tolist()
+    depths = depths_of(nodes, ensemble.tree_offsets).tolist()
+    cuts, values = shortest(first_float32_above(nodes["cut"])), shortest(nodes["value"])
+    features, missing_left = nodes["feature"].tolist(), nodes["missing_left"]
 
     def leaf(i):
         return {"nodeid": number[i], "leaf": values[i]}
@@ -88,7 +80,7 @@ def dump_elasticsearch(model, path, *, feature_names=None):
     def split(i, left, right):
         return {
             "nodeid": number[i],
-            "depth": int(depths[i]),
+            "depth": depths[i],
             "split": names[features[i]],
             "split_condition": cuts[i],
             "yes": left["nodeid"],

@@ -5,7 +5,14 @@ import json
 import numpy as np
 
 from ranktrees.files import replace_file
-from ranktrees.formats.plain import added_up, last_float32, one_sided, require_cuts_only, shortest
+from ranktrees.formats.plain import (
+    added_up,
+    first_nodes,
+    last_float32,
+    one_sided,
+    require_cuts_only,
+    shortest,
+)
 
 __all__ = ["dump_onnx"]
 
@@ -39,7 +46,8 @@ def dump_onnx(model, path, *, dtype="float32", feature_names=None):
         If the model is not made of trees of this library.
     ValueError
         If its trees are not the whole model, ``dtype`` is another one, or the model splits by categories and
-        ``dtype`` is "float32", or these are not whole numbers from 0 to 2**24 - 1.
+        ``dtype`` is "float32", or these are not whole numbers from 0 to 2**24 - 1; or, of "float32", a leaf's
+        value is beyond single precision.
 
     Notes
     -----
@@ -85,8 +93,8 @@ def dump_onnx(model, path, *, dtype="float32", feature_names=None):
 
 
 def _in_single_precision(helper, ensemble):
-    nodes, of_tree, first = _through_all_trees(ensemble)
-    leaf = nodes["feature"] < 0
+    nodes, first = ensemble.nodes, first_nodes(ensemble)
+    of_tree, leaf = np.searchsorted(ensemble.tree_offsets, first), nodes["feature"] < 0
 
     def inner(values):
         return np.where(leaf, 0, values).tolist()
@@ -115,8 +123,8 @@ def _in_single_precision(helper, ensemble):
 
 def _in_double_precision(helper, kinds, ensemble):
     """Inner nodes and leaves are numbered each by themselves, through all trees."""
-    ensemble = _split(ensemble)
-    nodes, _, first = _through_all_trees(ensemble)
+    ensemble = _with_splits(ensemble)
+    nodes, first = ensemble.nodes, first_nodes(ensemble)
     sided, members = one_sided(ensemble)
     inner = nodes["feature"] >= 0
     number = np.where(inner, np.cumsum(inner), np.cumsum(~inner)) - 1
@@ -151,12 +159,11 @@ def _in_double_precision(helper, kinds, ensemble):
     )
 
 
-def _split(ensemble):
+def _with_splits(ensemble):
     """The same scores by trees that all have a split: runtimes disagree about others."""
     trees = np.split(ensemble.nodes, ensemble.tree_offsets[1:-1])
-    sizes = [3 if len(tree) == 1 else len(tree) for tree in trees]
     trees = [_with_a_split(tree) if len(tree) == 1 else tree for tree in trees]
-    return ensemble._replace(nodes=np.concatenate(trees), tree_offsets=np.cumsum([0, *sizes]))
+    return ensemble._replace(nodes=np.concatenate(trees), tree_offsets=np.cumsum([0, *map(len, trees)]))
 
 
 def _with_a_split(leaf):
@@ -164,10 +171,3 @@ def _with_a_split(leaf):
     nodes = np.repeat(leaf, 3)
     nodes["feature"][0], nodes["left"][0], nodes["right"][0] = 0, 1, 2
     return nodes
-
-
-def _through_all_trees(ensemble):
-    """The nodes, of which tree each is, and the number of that tree's first node."""
-    sizes = np.diff(ensemble.tree_offsets)
-    of_tree = np.repeat(np.arange(len(sizes)), sizes)
-    return ensemble.nodes, of_tree, ensemble.tree_offsets[of_tree]

@@ -229,6 +229,11 @@ def shortest(values):
     return [float(str(value)) for value in rounded]
 
 
+def first_nodes(ensemble):
+    """int64[n_nodes]: of each node, where its tree begins."""
+    return np.repeat(ensemble.tree_offsets[:-1], np.diff(ensemble.tree_offsets))
+
+
 def nested(ensemble, leaf, split):
     """Each tree as nested objects, made from the leaves up.
 
@@ -255,11 +260,10 @@ def nested(ensemble, leaf, split):
             f"the trees are {ensemble.depth} splits deep, expected at most {MAX_DEPTH}: what reads nested "
             "trees calls itself for each; fit with max_depth."
         )
-    nodes, offsets = ensemble.nodes, ensemble.tree_offsets
-    first = np.repeat(offsets[:-1], np.diff(offsets))
+    nodes, first = ensemble.nodes, first_nodes(ensemble)
     left, right = (nodes["left"] + first).tolist(), (nodes["right"] + first).tolist()
     is_leaf = (nodes["feature"] < 0).tolist()
     made = [None] * len(nodes)
     for i in range(len(nodes) - 1, -1, -1):  # children come after their parent
         made[i] = leaf(i) if is_leaf[i] else split(i, made[left[i]], made[right[i]])
-    return [made[root] for root in offsets[:-1]]
+    return [made[root] for root in ensemble.tree_offsets[:-1]]

@@ -22,7 +22,8 @@ def dump_ranklib(model, path):
     TypeError
         If the model is not made of trees of this library.
     ValueError
-        If its trees are not the whole model, it splits by categories, or trees are more than 250 splits deep.
+        If its trees are not the whole model, it splits by categories, trees are more than 250 splits deep,
+        or a value is beyond single precision.
 
     Notes
     -----

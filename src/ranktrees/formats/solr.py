@@ -36,8 +36,8 @@ def dump_solr(model, path, *, name="ranktrees", feature_names=None, missing_valu
     TypeError
         If the model is not made of trees of this library.
     ValueError
-        If its trees are not the whole model, it splits by categories, features have no names, or trees are
-        more than 250 splits deep.
+        If its trees are not the whole model, it splits by categories, features have no names, trees are more
+        than 250 splits deep, or a value is beyond single precision.
 
     Notes
     -----

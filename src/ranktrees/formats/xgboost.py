@@ -70,8 +70,8 @@ def dump_xgboost(model, path, *, feature_names=None):
     TypeError
         If the model is not made of trees of this library.
     ValueError
-        If its trees are not the whole model, categories are not whole numbers from 0 to 2**24 - 1, or the
-        suffix is another one.
+        If its trees are not the whole model, categories are not whole numbers from 0 to 2**24 - 1, a value is
+        beyond single precision, or the suffix is another one.
 
     See Also
     --------
