@@ -51,44 +51,52 @@ cdef inline double value_of(const Leaf* leaf, double gradient, double hessian, d
     return min(max(value, leaf.lower), leaf.upper)
 
 
-def largest_of_leaves(
-    leaves,                             # IN   LEAF records
-    const uint32_t[::1] order,          # IN
-    const double[::1] values,           # IN   one per row
-    double[::1] largest,                # OUT  of each node; 0 where it was split
-    int n_threads,
-):
-    """The largest |value| of each leaf's rows: the first of three steps to sums over ranks (rounding.h)."""
-    cdef int64_t n = len(leaves), k
-    cdef const Leaf* leaf = leaves_in(leaves)
-    for k in prange(
-        n, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"
-    ):
-        largest[k] = 0.0
-        if leaf[k].left < 0 and leaf[k].stop > leaf[k].start:
-            largest[k] = largest_of_rows(&values[0], &order[leaf[k].start], leaf[k].stop - leaf[k].start)
-
-
 def steps_of_leaves(
     leaves,                             # IN   LEAF records
     const uint32_t[::1] order,          # IN
     const double[::1] values,           # IN   one per row
-    const double[::1] largest,          # IN   of each leaf, over all ranks
-    int64_t[::1] steps,                 # OUT
+    double[::1] largest,                # OUT  |value| of each leaf's rows; 0 of a node that was split
+    int64_t[::1] steps,                 # OUT  their sum, in the steps that follow from it
     int n_threads,
 ):
-    """The sum of each leaf's rows in steps: the second."""
-    cdef int64_t n = len(leaves), k
+    """The sum of each leaf's rows of this rank: the first of three steps to sums over ranks (rounding.h)."""
+    cdef int64_t n = len(leaves), k, n_rows
+    cdef const uint32_t* rows
     cdef const Leaf* leaf = leaves_in(leaves)
     for k in prange(
         n, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"
     ):
-        steps[k] = 0
-        if leaf[k].left < 0 and leaf[k].stop > leaf[k].start and largest[k] > 0:
+        largest[k], steps[k] = 0.0, 0
+        n_rows = leaf[k].stop - leaf[k].start
+        if leaf[k].left < 0 and n_rows:
+            rows = &order[0] + leaf[k].start
+            largest[k] = largest_of_rows(&values[0], rows, n_rows)
             steps[k] = steps_of_rows(
-                &values[0], &order[leaf[k].start], leaf[k].stop - leaf[k].start,
-                places_for(largest[k], leaf[k].total.count),
+                &values[0], rows, n_rows, places_for(largest[k], leaf[k].total.count)
             )
+
+
+def steps_among_ranks(
+    leaves,                             # IN   LEAF records
+    const uint32_t[::1] order,          # IN
+    const double[::1] values,           # IN   one per row
+    const double[::1] own,              # IN   the largest of each leaf on this rank
+    const double[::1] largest,          # IN   and on all
+    int64_t[::1] steps,                 # IN and OUT
+    int n_threads,
+):
+    """The second: the sum again, where another rank's largest value makes steps larger."""
+    cdef int64_t n = len(leaves), k, n_rows
+    cdef int places
+    cdef const Leaf* leaf = leaves_in(leaves)
+    for k in prange(
+        n, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"
+    ):
+        n_rows = leaf[k].stop - leaf[k].start
+        if leaf[k].left < 0 and own[k] > 0:
+            places = places_for(largest[k], leaf[k].total.count)
+            if places != places_for(own[k], leaf[k].total.count):
+                steps[k] = steps_of_rows(&values[0], &order[leaf[k].start], n_rows, places)
 
 
 def set_values_by_steps(

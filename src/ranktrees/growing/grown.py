@@ -51,13 +51,13 @@ class Grown:
             leaf_rows.set_values(leaves, order, *sides, l2, n_threads, same is not None)
             return
         sides = (gradients,) if same is not None else (gradients, hessians)
-        largest = np.empty((len(sides), len(leaves)))
-        steps = np.empty(largest.shape, np.int64)
-        for own, side in zip(largest, sides, strict=True):
-            leaf_rows.largest_of_leaves(leaves, order, side, own, n_threads)
-        communicator.allreduce(largest, "max")
-        for own, most, side in zip(steps, largest, sides, strict=True):
-            leaf_rows.steps_of_leaves(leaves, order, side, most, own, n_threads)
+        own = np.empty((len(sides), len(leaves)))
+        steps = np.empty(own.shape, np.int64)
+        for k, side in enumerate(sides):
+            leaf_rows.steps_of_leaves(leaves, order, side, own[k], steps[k], n_threads)
+        largest = communicator.allreduce(own.copy(), "max")
+        for k, side in enumerate(sides):
+            leaf_rows.steps_among_ranks(leaves, order, side, own[k], largest[k], steps[k], n_threads)
         communicator.allreduce(steps)
         leaf_rows.set_values_by_steps(leaves, largest, steps, same or 0.0, l2)
 
