@@ -126,7 +126,34 @@ cdef class Builder:
         with_line, without : ndarrays of int32
             The children that may split.
         """
-        cdef int64_t n_built = self.hand_lines_over(parents, children, few_rows, True)
+        cdef int64_t n_built = self.build_smaller(
+            parents, children, few_rows, True, bits, same, n_threads, values_per_thread
+        )
+        if n_built:
+            self.subtract_lines(
+                n_built, worth_threads(n_threads, n_built * self.lines.shape[1], values_per_thread)
+            )
+        return self.sorted_out(children)
+
+    def hand_over(
+        self, const int32_t[::1] parents, const int32_t[::1] children, int64_t few_rows, int bits, bint same,
+        int n_threads, int64_t values_per_thread,
+    ):
+        """The first step of `take_over`, for ranks; which child is smaller tells the hessian of all.
+
+        Returns the leaves whose lines are built, of this rank's rows; `subtract` is the second.
+        """
+        cdef int64_t n_built = self.build_smaller(
+            parents, children, few_rows, False, bits, same, n_threads, values_per_thread
+        )
+        return self.built.base[:n_built].copy()
+
+    cdef int64_t build_smaller(
+        self, const int32_t[::1] parents, const int32_t[::1] children, int64_t few_rows, bint by_rows,
+        int bits, bint same, int n_threads, int64_t values_per_thread,
+    ):
+        """Hand lines over, and build those that are missing; how many."""
+        cdef int64_t n_built = self.hand_lines_over(parents, children, few_rows, by_rows)
         cdef int64_t n_values = 0, n_rows, i
         for i in range(n_built):
             n_rows = self.leaves[self.built[i]].stop - self.leaves[self.built[i]].start
@@ -135,17 +162,7 @@ cdef class Builder:
             self.build_lines(
                 &self.built[0], n_built, bits, same, worth_threads(n_threads, n_values, values_per_thread)
             )
-            n_values = n_built * self.lines.shape[1]
-            self.subtract_lines(n_built, worth_threads(n_threads, n_values, values_per_thread))
-        return self.sorted_out(children)
-
-    def hand_over(self, const int32_t[::1] parents, const int32_t[::1] children, int64_t few_rows):
-        """The first step of `take_over`, for ranks; which child is smaller tells the hessian of all.
-
-        Returns the leaves whose lines are to be built; `subtract` is the second.
-        """
-        cdef int64_t n_built = self.hand_lines_over(parents, children, few_rows, False)
-        return self.built.base[:n_built].copy()
+        return n_built
 
     cdef int64_t hand_lines_over(
         self, const int32_t[::1] parents, const int32_t[::1] children, int64_t few_rows, bint by_rows

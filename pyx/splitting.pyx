@@ -501,11 +501,9 @@ cdef class Finder:
         Threads share the rows of each leaf or, where they are many, take one leaf each. Returns whether all
         leaves have a split.
         """
-        cdef int64_t i, n_ids = ids.shape[0], n_values = 0, n_parts
+        cdef int64_t i, n_ids = ids.shape[0], n_parts
         cdef bint all_split = True
-        for i in range(n_ids):
-            n_values += ROW * (self.leaves[ids[i]].stop - self.leaves[ids[i]].start)
-        n_threads = worth_threads(n_threads, n_values, values_per_thread)
+        n_threads = self.worth(ids, n_threads, values_per_thread)
         n_parts = shares_of_each(n_ids, n_threads)
         if n_parts > 1:
             self.refine_together(ids, n_parts)
@@ -517,6 +515,13 @@ cdef class Finder:
         for i in range(n_ids):
             all_split = all_split and self.leaves[ids[i]].split.feature >= 0
         return all_split
+
+    cdef int worth(self, const int32_t[::1] ids, int n_threads, int64_t values_per_thread) noexcept:
+        """How many threads going through the rows of these leaves is worth."""
+        cdef int64_t i, n_values = 0
+        for i in range(ids.shape[0]):
+            n_values += ROW * (self.leaves[ids[i]].stop - self.leaves[ids[i]].start)
+        return worth_threads(n_threads, n_values, values_per_thread)
 
     cdef void refine_alone(self, Leaf* leaf, int thread) noexcept nogil:
         """Where hessians differ, how many rows a child has is not known yet, and not asked."""
@@ -539,10 +544,11 @@ cdef class Finder:
             for i in prange(n_ids, schedule="dynamic"):
                 self.scan_shortlist(&self.leaves[ids[i]], &parts[i, 0, 0, 0], n_parts)
 
-    def sums_of_shortlists(self, const int32_t[::1] ids, int n_threads):
+    def sums_of_shortlists(self, const int32_t[::1] ids, int n_threads, int64_t values_per_thread=1):
         """int64[n, 4, 256]: the bins of each leaf's shortlist, filled with this rank's rows."""
-        cdef int64_t[:, :, ::1] sums = np.zeros((ids.shape[0], SHORTLIST, CELLS), np.int64)
+        cdef int64_t[:, :, ::1] sums = np.empty((ids.shape[0], SHORTLIST, CELLS), np.int64)
         cdef int64_t i
+        n_threads = self.worth(ids, n_threads, values_per_thread)
         for i in prange(
             ids.shape[0], nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"
         ):

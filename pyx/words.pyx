@@ -1,5 +1,8 @@
 """Sums over the rows of leaves to words, which ranks add up, and back; see words.h.
 
+    lines    [ | cells of leaf 3 | . | cells of leaf 7 | ]     leaves ids[i], lines places[i]
+    words    [ leaf 3 | leaf 7 ][ leaf 3 | leaf 7 ]            a part for each rank, or one for all
+
 How many bits a sum needs follows from what all ranks know of its leaf: its number of rows and its hessian.
 """
 import numpy as np
@@ -30,6 +33,22 @@ cdef inline int bit_length(uint64_t number) noexcept nogil:
     return length
 
 
+def bins_in_use(const int32_t[::1] ids, const int32_t[:, ::1] features):
+    """Of the features of some leaves, one line for each or for all, those that are not -1: (leaves, places).
+
+    The place of feature j of leaf i is i times the width of a line, plus j.
+    """
+    cdef int64_t width = features.shape[1], i, j, n = 0
+    cdef int32_t[::1] leaves = np.empty(ids.shape[0] * width, np.int32)
+    cdef int32_t[::1] places = np.empty(ids.shape[0] * width, np.int32)
+    for i in range(ids.shape[0]):
+        for j in range(width):
+            if features[i if features.shape[0] > 1 else 0, j] >= 0:
+                leaves[n], places[n] = ids[i], <int32_t>(width * i + j)
+                n += 1
+    return leaves.base[:n], places.base[:n]
+
+
 cdef class Words:
     """Lines of leaves as words and back; the views of a fit are taken once.
 
@@ -41,10 +60,14 @@ cdef class Words:
 
     cdef Leaf[::1] leaves
     cdef int64_t most_steps
-    cdef int bits, room, spare
+    cdef int bits, room, spare, lanes
+    cdef const int32_t[::1] ids, places
+    cdef int64_t[:, ::1] lines
+    cdef int64_t[::1] words
 
     def __init__(self, int n_ranks):
         self.spare = bit_length(n_ranks - 1)
+        self.words = np.empty(0, np.int64)
 
     def look_at(self, leaves):
         """The leaves."""
@@ -68,7 +91,7 @@ cdef class Words:
         return field_of(sign, bits, low, min(max(sign + high + low, 1), WORD), self.spare)
 
     def pack(
-        self, const int32_t[::1] ids, const int64_t[:, ::1] lines, const int32_t[::1] places, int lanes,
+        self, const int32_t[::1] ids, int64_t[:, ::1] lines, const int32_t[::1] places, int lanes,
         const int64_t[::1] ends,
     ):
         """Some lines of leaves as words, in parts that lie between two ``ends``: cells of all features.
@@ -76,49 +99,52 @@ cdef class Words:
         Returns
         -------
         words : ndarray of int64
-            Part by part, and leaf by leaf in each.
-        n_words : ndarray of int64
+            Part by part, and leaf by leaf in each. The next call overwrites them.
+        n_words : list of int
             Of each part.
         """
-        cdef int64_t n_parts = ends.shape[0] - 1, part, i, n = 0
-        cdef int64_t[::1] n_words = np.zeros(n_parts, np.int64)
-        cdef int64_t[::1] words
+        cdef int64_t part, i, n = 0, first, n_cells
         cdef int lane
         cdef Field field
-        for part in range(n_parts):
-            for i in range(ids.shape[0]):
+        self.ids, self.lines, self.places, self.lanes = ids, lines, places, lanes
+        n_words = [self.n_words(ends[part + 1] - ends[part]) for part in range(ends.shape[0] - 1)]
+        if sum(n_words) > self.words.shape[0]:
+            self.words = np.empty(2 * sum(n_words), np.int64)
+        for part in range(ends.shape[0] - 1):
+            first, n_cells = ends[part], ends[part + 1] - ends[part]
+            for i in range(ids.shape[0] if n_cells else 0):
                 for lane in range(lanes):
                     field = self.field(&self.leaves[ids[i]], lanes, lane)
-                    n_words[part] += n_words_of(ends[part + 1] - ends[part], &field)
-            n += n_words[part]
-        words = np.empty(n, np.int64)
-        n = 0
-        for part in range(n_parts):
-            for i in range(ids.shape[0]):
-                for lane in range(lanes):
-                    field = self.field(&self.leaves[ids[i]], lanes, lane)
-                    if ends[part + 1] > ends[part]:
-                        cells_to_words(
-                            lanes, ends[part + 1] - ends[part], &lines[places[i], lanes * ends[part] + lane],
-                            field, &words[n],
-                        )
-                    n += n_words_of(ends[part + 1] - ends[part], &field)
-        return words.base, n_words.base
+                    cells_to_words(
+                        lanes, n_cells, &lines[places[i], lanes * first + lane], field, &self.words[n]
+                    )
+                    n += n_words_of(n_cells, &field)
+        return self.words.base[:n], n_words
 
-    def unpack(
-        self, int64_t[::1] words, const int32_t[::1] ids, int64_t[:, ::1] lines, const int32_t[::1] places,
-        int lanes, int64_t first, int64_t last,
-    ):
-        """Put one part back, the cells first to last - 1 of each line. The words are used up."""
+    cdef int64_t n_words(self, int64_t n_cells) noexcept:
+        """How many words so many cells of each line take."""
         cdef int64_t i, n = 0
         cdef int lane
         cdef Field field
-        if first == last:
-            return
-        for i in range(ids.shape[0]):
-            for lane in range(lanes):
-                field = self.field(&self.leaves[ids[i]], lanes, lane)
+        for i in range(self.ids.shape[0]):
+            for lane in range(self.lanes):
+                field = self.field(&self.leaves[self.ids[i]], self.lanes, lane)
+                n += n_words_of(n_cells, &field)
+        return n
+
+    def unpack(self, int64_t[::1] words, int64_t first, int64_t last):
+        """Put one part of what was packed last back to its lines: the cells first to last - 1 of each.
+
+        The words are used up.
+        """
+        cdef int64_t i, n = 0
+        cdef int lane
+        cdef Field field
+        for i in range(self.ids.shape[0] if last > first else 0):
+            for lane in range(self.lanes):
+                field = self.field(&self.leaves[self.ids[i]], self.lanes, lane)
                 words_to_cells(
-                    lanes, last - first, &words[n], field, &lines[places[i], lanes * first + lane]
+                    self.lanes, last - first, &words[n], field,
+                    &self.lines[self.places[i], self.lanes * first + lane],
                 )
                 n += n_words_of(last - first, &field)

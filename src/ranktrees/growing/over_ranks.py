@@ -13,6 +13,7 @@ from functools import partial
 
 import numpy as np
 
+from ranktrees import parallel
 from ranktrees._core import partition, words
 from ranktrees._core.dtypes import BIN
 from ranktrees.growing.searching import CoarseToFine, FullSearch, SearchOfLines, StreamingSearch
@@ -110,10 +111,16 @@ class LinesOverRanks(SearchOfLines):
         self.words.begin(rows.bits, rows.room, rows.most_steps)
 
     def take_over(self, parents, children):
-        built = self.builder.hand_over(parents, children, self.few_rows)
+        built = self.builder.hand_over(
+            parents,
+            children,
+            self.few_rows,
+            self.rows.bits,
+            self.rows.same,
+            self.n_threads,
+            parallel.VALUES_PER_THREAD,
+        )
         if len(built):
-            n_threads = threads_for(self.n_threads, self.n_rows(built) * self.packing.n_bytes)
-            self.builder.build(built, self.rows.bits, self.rows.same, n_threads)
             self.put_together(built)
             self.builder.subtract(len(built))
         return self.builder.sorted_out(children)
@@ -127,16 +134,14 @@ class LinesOverRanks(SearchOfLines):
 
     def add_up_bins(self, ids, features, bins, lanes):
         """Bins of some features, which end at -1, become the sums of those of all ranks."""
-        width = features.shape[1]
-        of_leaf, feature = np.nonzero(np.broadcast_to(features, (len(ids), width)) >= 0)
-        places = (width * of_leaf + feature).astype(np.int32)
-        self.add_up(ids[of_leaf], bins.reshape(len(ids) * width, -1), places, lanes)
+        of_leaves, places = words.bins_in_use(ids, features)
+        self.add_up(of_leaves, bins.reshape(-1, bins.shape[-1]), places, lanes)
 
     def add_up(self, ids, lines, places, lanes):
         """Some lines of leaves become the sums of those of all ranks."""
         n_cells = lines.shape[1] // lanes
         sums, _ = self.words.pack(ids, lines, places, lanes, np.array([0, n_cells]))
-        self.words.unpack(self.communicator.allreduce(sums), ids, lines, places, lanes, 0, n_cells)
+        self.words.unpack(self.communicator.allreduce(sums), 0, n_cells)
 
 
 class CoarseOverRanks(LinesOverRanks, CoarseToFine):
@@ -146,7 +151,7 @@ class CoarseOverRanks(LinesOverRanks, CoarseToFine):
         self.add_up(ids, self.lines, self.leaves["histogram"][ids], 1)
 
     def settle(self, ids):
-        sums = self.finder.sums_of_shortlists(ids, threads_for(self.n_threads, 4 * self.n_rows(ids)))
+        sums = self.finder.sums_of_shortlists(ids, self.n_threads, parallel.VALUES_PER_THREAD)
         self.add_up_bins(ids, self.shortlists[ids], sums, 1)
         self.finder.scan_shortlists(ids, sums)
         return self.with_split(ids)
@@ -176,8 +181,8 @@ class FullOverRanks(LinesOverRanks, FullSearch):
     def add_up_own(self, own_words, ids, lines, places, lanes):
         """Some lines of leaves become the sums of all ranks, in the part that this rank looks at."""
         sums, n_words = own_words.pack(ids, lines, places, lanes, self.first_cells)
-        sums = self.communicator.reduce_scatter(sums, n_words.tolist())
-        own_words.unpack(sums, ids, lines, places, lanes, self.own_cells.start, self.own_cells.stop)
+        sums = self.communicator.reduce_scatter(sums, n_words)
+        own_words.unpack(sums, self.own_cells.start, self.own_cells.stop)
 
     def find(self, ids):
         n_threads = threads_for(self.n_threads, 4 * len(ids) * self.lines.shape[1])
