@@ -2,8 +2,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from ranks import together
 
 from ranktrees._core.dtypes import LEAF
+from ranktrees.communicator import ALONE
 from ranktrees.growing.grown import Grown
 from reference import growing as slow
 
@@ -92,6 +94,30 @@ def test_hessians_that_are_the_same_need_not_be_read(hessian):
     read.set_values(gradients, np.full(1000, hessian), 0.0)
     told.set_values(gradients, None, 0.0, same=hessian)
     assert read.values.tolist() == told.values.tolist()
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n_rows=st.integers(1, 300),
+    n_ranks=st.integers(2, 4),
+    same=st.sampled_from([None, 0.3]),
+)
+def test_values_are_the_same_however_rows_are_dealt_to_ranks(seed, n_rows, n_ranks, same):
+    """If the steps of one rank's own rows are finer by far than those of all, or if it has none."""
+    rng = np.random.default_rng(seed)
+    leaf_of, rank_of = leaf_of_rows(rng, n_rows, 5), rng.integers(0, n_ranks, n_rows)
+    scale = 10.0 ** rng.integers(-9, 9, n_ranks)[rank_of]
+    gradients, hessians = rng.normal(size=n_rows) * scale, rng.random(n_rows) * scale
+
+    def values(own, communicator=ALONE):
+        grown = grown_with(np.random.default_rng(0), leaf_of[own], 5)
+        grown.leaves["total"]["count"][1::2] = np.bincount(leaf_of[leaf_of >= 0], minlength=5)
+        grown.set_values(gradients[own], hessians[own], 0.5, same, communicator)
+        return grown.values.tolist()
+
+    dealt = together(n_ranks, lambda rank: values(rank_of == rank.rank, rank))
+    assert dealt == n_ranks * [values(np.full(n_rows, True))]
 
 
 def test_no_rows_follow():

@@ -4,7 +4,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ranktrees._core.dtypes import BIN, LEAF
-from ranktrees._core.words import Words
+from ranktrees._core.words import Words, bins_in_use
 from reference import words as slow
 from widths import outputs_of
 
@@ -71,6 +71,17 @@ def test_the_words_of_all_ranks_add_up_to_the_sums_of_all(seed, totals, ends, la
     assert put_together.tolist() == lines.sum(axis=0).tolist()
 
 
+@given(st.integers(0, 2**32), st.integers(0, 5), st.integers(1, 4), st.booleans())
+def test_bins_in_use_are_those_of_features(seed, n_ids, width, one_line):
+    rng = np.random.default_rng(seed)
+    ids = rng.permutation(9)[:n_ids].astype(np.int32)
+    features = rng.integers(-1, 3, (1 if one_line else n_ids, width), dtype=np.int32)
+    of_leaf, feature = np.nonzero(np.broadcast_to(features, (n_ids, width)) >= 0)
+    leaves, places = bins_in_use(ids, features)
+    assert leaves.tolist() == ids[of_leaf].tolist()
+    assert places.tolist() == (width * of_leaf + feature).tolist()
+
+
 @pytest.mark.parametrize("sign", [-1, 1])
 def test_the_largest_sums_have_room(sign):
     leaves, ids = leaves_of([(5, 7)]), np.zeros(1, np.int32)
@@ -90,7 +101,7 @@ def test_the_width_of_registers_does_not_show():
     program = """
 import numpy as np
 from ranktrees._core.dtypes import LEAF
-from ranktrees._core.words import Words
+from ranktrees._core.words import Words, bins_in_use
 leaves = np.zeros(3, LEAF)
 leaves["total"]["count"] = 1000, 200, 9
 leaves["total"]["hessian"] = 800, 90, 3
