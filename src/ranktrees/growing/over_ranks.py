@@ -111,15 +111,7 @@ class LinesOverRanks(SearchOfLines):
         self.words.begin(rows.bits, rows.room, rows.most_steps)
 
     def take_over(self, parents, children):
-        built = self.builder.hand_over(
-            parents,
-            children,
-            self.few_rows,
-            self.rows.bits,
-            self.rows.same,
-            self.n_threads,
-            parallel.VALUES_PER_THREAD,
-        )
+        built = self.builder.hand_over(parents, children, *self.ways_to_build())
         if len(built):
             self.put_together(built)
             self.builder.subtract(len(built))

@@ -293,15 +293,12 @@ class SearchOfLines(Search):
 
     def take_over(self, parents, children):
         """Lines for the children that may split: (those that have one, those that find none)."""
-        return self.builder.take_over(
-            parents,
-            children,
-            self.few_rows,
-            self.rows.bits,
-            self.rows.same,
-            self.n_threads,
-            parallel.VALUES_PER_THREAD,
-        )
+        return self.builder.take_over(parents, children, *self.ways_to_build())
+
+    def ways_to_build(self):
+        """What the builder is told, but for the leaves."""
+        rows = self.rows
+        return self.few_rows, rows.bits, rows.same, self.n_threads, parallel.VALUES_PER_THREAD
 
     def put_together(self, ids):
         """Lines have been built from rows: those of all ranks, where there are others."""
