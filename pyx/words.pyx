@@ -63,11 +63,9 @@ cdef class Words:
     cdef int bits, room, spare, lanes
     cdef const int32_t[::1] ids, places
     cdef int64_t[:, ::1] lines
-    cdef int64_t[::1] words
 
     def __init__(self, int n_ranks):
         self.spare = bit_length(n_ranks - 1)
-        self.words = np.empty(0, np.int64)
 
     def look_at(self, leaves):
         """The leaves."""
@@ -99,27 +97,27 @@ cdef class Words:
         Returns
         -------
         words : ndarray of int64
-            Part by part, and leaf by leaf in each. The next call overwrites them.
+            Part by part, and leaf by leaf in each.
         n_words : list of int
             Of each part.
         """
         cdef int64_t part, i, n = 0, first, n_cells
         cdef int lane
         cdef Field field
+        cdef int64_t[::1] words
         self.ids, self.lines, self.places, self.lanes = ids, lines, places, lanes
         n_words = [self.n_words(ends[part + 1] - ends[part]) for part in range(ends.shape[0] - 1)]
-        if sum(n_words) > self.words.shape[0]:
-            self.words = np.empty(2 * sum(n_words), np.int64)
+        words = np.empty(sum(n_words), np.int64)
         for part in range(ends.shape[0] - 1):
             first, n_cells = ends[part], ends[part + 1] - ends[part]
             for i in range(ids.shape[0] if n_cells else 0):
                 for lane in range(lanes):
                     field = self.field(&self.leaves[ids[i]], lanes, lane)
                     cells_to_words(
-                        lanes, n_cells, &lines[places[i], lanes * first + lane], field, &self.words[n]
+                        lanes, n_cells, &lines[places[i], lanes * first + lane], field, &words[n]
                     )
                     n += n_words_of(n_cells, &field)
-        return self.words.base[:n], n_words
+        return words.base, n_words
 
     cdef int64_t n_words(self, int64_t n_cells) noexcept:
         """How many words so many cells of each line take."""

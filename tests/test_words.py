@@ -56,10 +56,8 @@ def test_the_words_of_all_ranks_add_up_to_the_sums_of_all(seed, totals, ends, la
     words, ids = Words(n_ranks), np.arange(len(leaves), dtype=np.int32)
     words.look_at(leaves)
     words.begin(bits, 31, most_steps)
-    packed = []
-    for put_together in lines.copy():
-        found, n_words = words.pack(ids, put_together, ids, lanes, ends)
-        packed.append((found.copy(), n_words))
+    copies = lines.copy()
+    packed = [words.pack(ids, own, ids, lanes, ends) for own in copies]
     for own, (found, n_words) in zip(lines, packed, strict=True):
         expected = slow.pack(leaves, own, lanes, ends, n_ranks, bits, 31, most_steps)
         assert (found.tolist(), n_words) == expected
@@ -68,7 +66,7 @@ def test_the_words_of_all_ranks_add_up_to_the_sums_of_all(seed, totals, ends, la
     for part, n, first, last in zip(np.split(total, stops[:-1]), n_words, ends[:-1], ends[1:], strict=True):
         assert len(part) == n
         words.unpack(part, first, last)
-    assert put_together.tolist() == lines.sum(axis=0).tolist()
+    assert copies[-1].tolist() == lines.sum(axis=0).tolist()
 
 
 @given(st.integers(0, 2**32), st.integers(0, 5), st.integers(1, 4), st.booleans())
