@@ -43,6 +43,9 @@ class BuildTogether(build_ext):
         self.parallel = self.parallel or os.cpu_count()
 
 
+# Cython does not look whether what a module declares of its own classes has changed.
+declared = max(path.stat().st_mtime for path in Path("pyx").rglob("*.pxd"))
+outdated = any(path.stat().st_mtime < declared for path in Path("build/cython").rglob("*.c"))
 openmp = openmp_flags()
 extensions = [
     Extension(
@@ -52,7 +55,7 @@ extensions = [
         define_macros=[("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION")],
         extra_compile_args=[*EXACT, *openmp],
         extra_link_args=openmp,
-        depends=[str(header) for pattern in ("*.pxd", "*.h") for header in sorted(Path("pyx").glob(pattern))],
+        depends=[str(header) for pattern in ("*.pxd", "*.h") for header in sorted(Path("pyx").rglob(pattern))],
     )
     for source in sorted(Path("pyx").glob("*.pyx"))
 ]
@@ -62,6 +65,7 @@ setup(
         extensions,
         include_path=["pyx"],
         build_dir="build/cython",
+        force=outdated,
         compiler_directives={
             "language_level": 3,
             "boundscheck": False,

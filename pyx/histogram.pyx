@@ -63,21 +63,6 @@ cdef class Builder:
         The most that `build` will be asked for.
     """
 
-    cdef const uint8_t[:, ::1] bytes
-    cdef const Digit[::1] digits
-    cdef const int64_t[::1] first_digit
-    cdef const uint8_t[:, ::1] cells_of_digits
-    cdef const uint32_t[::1] order
-    cdef const int64_t[::1] sums
-    cdef int64_t n_cells, n_blocks
-    cdef int lanes
-    cdef int64_t[:, ::1] tables, own_lines
-    cdef uint64_t[:, ::1] scratch
-    cdef Leaf[::1] leaves
-    cdef int64_t[:, ::1] lines
-    cdef int32_t[::1] free_lines, built, siblings
-    cdef int64_t n_free
-
     def __init__(self, bytes, digits, first_digit, n_cells, order, sums, n_threads):
         self.bytes, self.digits, self.first_digit = bytes, digits, first_digit
         self.cells_of_digits = cells_of(digits)
@@ -101,7 +86,7 @@ cdef class Builder:
         self.n_free = self.lines.shape[0] - 1
         self.free_lines = np.arange(self.n_free, dtype=np.int32)[::-1].copy()
 
-    def root(self, int64_t few_rows, int bits, bint same, int n_threads):
+    cpdef bint root(self, int64_t few_rows, int bits, bint same, int n_threads):
         """Build the root's line; False where it has too few rows, or there is no line."""
         cdef int32_t root = 0
         cdef Leaf* leaf = &self.leaves[root]
@@ -126,14 +111,19 @@ cdef class Builder:
         with_line, without : ndarrays of int32
             The children that may split.
         """
-        cdef int64_t n_built = self.build_smaller(
-            parents, children, few_rows, True, bits, same, n_threads, values_per_thread
-        )
+        cdef int64_t n_built = self.hand_lines_over(parents, children, few_rows, True)
+        self.build_and_subtract(n_built, bits, same, n_threads, values_per_thread)
+        return self.sorted_out(children)
+
+    cdef void build_and_subtract(
+        self, int64_t n_built, int bits, bint same, int n_threads, int64_t values_per_thread
+    ):
+        """What is left to do when lines are handed over."""
+        self.build_smaller(n_built, bits, same, n_threads, values_per_thread)
         if n_built:
             self.subtract_lines(
                 n_built, worth_threads(n_threads, n_built * self.lines.shape[1], values_per_thread)
             )
-        return self.sorted_out(children)
 
     def hand_over(
         self, const int32_t[::1] parents, const int32_t[::1] children, int64_t few_rows, int bits, bint same,
@@ -143,26 +133,25 @@ cdef class Builder:
 
         Returns the leaves whose lines are built, of this rank's rows; `subtract` is the second.
         """
-        cdef int64_t n_built = self.build_smaller(
-            parents, children, few_rows, False, bits, same, n_threads, values_per_thread
-        )
+        cdef int64_t n_built = self.hand_lines_over(parents, children, few_rows, False)
+        self.build_smaller(n_built, bits, same, n_threads, values_per_thread)
         return self.built.base[:n_built].copy()
 
-    cdef int64_t build_smaller(
-        self, const int32_t[::1] parents, const int32_t[::1] children, int64_t few_rows, bint by_rows,
-        int bits, bint same, int n_threads, int64_t values_per_thread,
+    cdef void build_smaller(
+        self, int64_t n_built, int bits, bint same, int n_threads, int64_t values_per_thread
     ):
-        """Hand lines over, and build those that are missing; how many."""
-        cdef int64_t n_built = self.hand_lines_over(parents, children, few_rows, by_rows)
-        cdef int64_t n_values = 0, n_rows, i
+        """Build the lines that are missing when lines are handed over."""
+        cdef int64_t n_values = 0, i
         for i in range(n_built):
-            n_rows = self.leaves[self.built[i]].stop - self.leaves[self.built[i]].start
-            n_values += (n_rows + MARGINS) * self.bytes.shape[1]
+            n_values += self.steps_to_build(&self.leaves[self.built[i]])
         if n_built:
             self.build_lines(
                 &self.built[0], n_built, bits, same, worth_threads(n_threads, n_values, values_per_thread)
             )
-        return n_built
+
+    cdef int64_t steps_to_build(self, const Leaf* leaf) noexcept nogil:
+        """What it takes, in steps of about a nanosecond."""
+        return (leaf.stop - leaf.start + MARGINS) * self.bytes.shape[1]
 
     cdef int64_t hand_lines_over(
         self, const int32_t[::1] parents, const int32_t[::1] children, int64_t few_rows, bint by_rows
@@ -213,11 +202,22 @@ cdef class Builder:
         ):
             i = task % n_built
             first = width * (task // n_built) // n_shares
-            subtract_line(
-                width * (task // n_built + 1) // n_shares - first,
-                &self.lines[self.leaves[self.built[i]].histogram, first],
-                &self.lines[self.leaves[self.siblings[i]].histogram, first],
-            )
+            self.subtract_cells(i, first, width * (task // n_built + 1) // n_shares)
+
+    cdef void subtract_cells(self, int64_t i, int64_t first, int64_t last) noexcept nogil:
+        """Of the i-th two lines."""
+        subtract_line(
+            last - first, &self.lines[self.leaves[self.built[i]].histogram, first],
+            &self.lines[self.leaves[self.siblings[i]].histogram, first],
+        )
+
+    cdef void build_and_subtract_one(self, int64_t i, int bits, bint same, int thread) noexcept nogil:
+        """`build_and_subtract` of the i-th two lines, by one thread."""
+        cdef const Leaf* leaf = &self.leaves[self.built[i]]
+        self.fill(
+            leaf, leaf.start, leaf.stop, bits, same, 0, self.n_blocks, thread, &self.lines[leaf.histogram, 0]
+        )
+        self.subtract_cells(i, 0, self.lines.shape[1])
 
     cpdef tuple sorted_out(self, const int32_t[::1] children):
         """The children that may split: those that have a line, and those that have none."""
@@ -233,19 +233,19 @@ cdef class Builder:
                 n_without += 1
         return with_line.base[:n_with], without.base[:n_without]
 
-    def forget(self, const int32_t[::1] ids, bint split_too=True):
+    cpdef void forget(self, const int32_t[::1] ids, bint split_too=True):
         """These leaves need their lines no more; only those without a split where ``split_too`` is false."""
         cdef int64_t i
         for i in range(ids.shape[0]):
             if self.leaves[ids[i]].histogram >= 0 and (split_too or self.leaves[ids[i]].split.feature < 0):
                 self.drop_line(&self.leaves[ids[i]])
 
-    def lend(self, const int32_t[::1] ids, int bits, bint same, int n_threads):
+    cpdef void lend(self, const int32_t[::1] ids, int bits, bint same, int n_threads):
         """Build the line of one leaf for the moment, where it can not be kept; see `take_back`."""
         self.leaves[ids[0]].histogram = <int32_t>(self.lines.shape[0] - 1)
         self.build_lines(&ids[0], 1, bits, same, n_threads)
 
-    def take_back(self, const int32_t[::1] ids):
+    cpdef void take_back(self, const int32_t[::1] ids):
         """End of `lend`."""
         self.leaves[ids[0]].histogram = -1
 
@@ -291,7 +291,7 @@ cdef class Builder:
                     &self.lines[self.leaves[ids[i]].histogram, 0],
                 )
 
-    cdef inline bint pays_by_rows(self, const Leaf* leaf, int n_threads) noexcept nogil:
+    cdef bint pays_by_rows(self, const Leaf* leaf, int n_threads) noexcept nogil:
         return n_threads > 1 and (leaf.stop - leaf.start) * 2 > self.n_cells * n_threads
 
     cdef void fill(

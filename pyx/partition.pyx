@@ -13,15 +13,10 @@ from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy, memset
 
 from records cimport (
-    Leaf, Node, Split, best_value, bytes_of, chunk_of, leaves_in, nodes_in, worth_threads,
+    Leaf, Node, Split, best_value, bytes_of, chunk_of, leaves_in, n_rows_of, nodes_in, worth_threads,
 )
 
 cdef extern from "parting.h" nogil:
-    ctypedef struct Way "way":
-        int32_t last
-        int32_t missing
-        int32_t missing_left
-        uint8_t left[256]
     ctypedef struct Parted "parted":
         int64_t n_left
         int64_t lacking
@@ -44,21 +39,6 @@ cdef enum:
     SHARED = 8  # a leaf is shared where each thread gets a row for so many values that are worth waking it
 
 
-# Rows that are parted together: where they are in the order, where in the scratch, and how many go left.
-cdef struct Piece:
-    int64_t first
-    int64_t n_rows
-    int64_t place
-    int64_t n_left
-
-
-# What a thread parts of a leaf, and whether some of these rows have no value.
-cdef struct Stretch:
-    Piece loud
-    Piece quiet
-    int64_t lacking
-
-
 # Values of rows that differ by less are the same but for what computing them rounds.
 cdef double SAME = 2.0 ** -50
 
@@ -79,10 +59,6 @@ cdef void find_way(const Split* split, int32_t n_bins, Way* way) noexcept nogil:
         for code in range(n_bins):
             way.left[code] = (split.categories[code >> 5] >> (code & 31)) & 1
         way.left[n_bins] = split.missing_left
-
-
-cdef inline int64_t n_rows_of(const Leaf* leaf) noexcept nogil:
-    return leaf.stop - leaf.start + leaf.quiet_stop - leaf.quiet_start
 
 
 cdef inline Piece piece_of(
@@ -162,21 +138,6 @@ cdef class Parter:
     missing : {"learned", "left", "right", "three_way"}, default="learned"
         Where rows without a value go if there are none: they are kept to a side, or go with most.
     """
-
-    cdef const uint8_t[:, :] columns
-    cdef bint is_long
-    cdef const int64_t[::1] offsets
-    cdef const int8_t[::1] monotone
-    cdef uint32_t[::1] order, row_scratch
-    cdef int64_t[::1] sums, sum_scratch
-    cdef int64_t[:, ::1] stretches
-    cdef int64_t n_stretches
-    cdef Leaf[::1] leaves
-    cdef double l2, gradient_unit, hessian_unit
-    cdef const double[::1] gradients, hessians
-    cdef int64_t min_samples_leaf, max_depth
-    cdef int side_of_none  # -1: that of most
-    cdef bint counts_later
 
     def __init__(
         self, codes, offsets, monotone, order, sums, min_samples_leaf=1, max_depth=None, missing="learned"
@@ -331,11 +292,18 @@ cdef class Parter:
             Leaves whose split was found without counting rows, and a child would get too few: they are not
             split. The others are; where some are refused, they may come once more, and get other children.
         """
-        cdef int64_t i
         if told is not None:
             self.take_all(ids, first_child, n_threads, counts_of(told))
             self.judge_sides(ids, told)
-            return self.not_split(ids)
+        else:
+            self.split_all(ids, first_child, n_threads, values_per_thread)
+        return self.not_split(ids)
+
+    cdef void split_all(
+        self, const int32_t[::1] ids, int32_t first_child, int n_threads, int64_t values_per_thread
+    ):
+        """`split` of a rank alone."""
+        cdef int64_t i
         n_threads = self.worth(ids, n_threads, values_per_thread)
         if self.n_stretches > 1:
             self.take_all(ids, first_child, n_threads, self.part_all(ids, n_threads))
@@ -344,8 +312,7 @@ cdef class Parter:
                 ids.shape[0], nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1,
                 schedule="dynamic",
             ):
-                self.split_one(ids[i], <int32_t>(first_child + 2 * i))
-        return self.not_split(ids)
+                self.split_one(&self.leaves[ids[i]], <int32_t>(first_child + 2 * i))
 
     cdef void judge_sides(self, const int32_t[::1] ids, const int64_t[:, :, ::1] told) noexcept:
         cdef int64_t i, rank
@@ -385,7 +352,7 @@ cdef class Parter:
             chunksize=chunk_of(last - first, n_threads),
         ):
             if self.leaves[k].split.feature >= 0:
-                self.split_one(k, children[k - first])
+                self.split_one(&self.leaves[k], children[k - first])
         return last + n_children
 
     cdef int worth(self, const int32_t[::1] ids, int n_threads, int64_t values_per_thread):
@@ -424,7 +391,7 @@ cdef class Parter:
                 of[s].quiet = piece_of(leaf.quiet_start, leaf.quiet_stop, s, n_stretches, place)
                 place += of[s].quiet.n_rows
 
-    cdef inline Stretch* stretches_of(self, int64_t i) noexcept nogil:
+    cdef Stretch* stretches_of(self, int64_t i) noexcept nogil:
         """Those of the i-th leaf."""
         return <Stretch*>&self.stretches[self.n_stretches * i, 0]
 
@@ -464,24 +431,26 @@ cdef class Parter:
                 leaf = &self.leaves[ids[i]]
                 if leaf.left < 0 and self.is_large_enough(leaf, counts[i, 0]):
                     self.keep_counts(leaf, n_stretches, self.stretches_of(i), counts[i, 0], counts[i, 1])
-                    leaf.left = 0
                 if leaf.left >= 0:
                     self.found(leaf, <int32_t>(first_child + 2 * i))
 
-    cdef void split_one(self, int32_t parent, int32_t first_child) noexcept nogil:
-        cdef Leaf* leaf = &self.leaves[parent]
+    cdef void split_one(self, Leaf* leaf, int32_t first_child) noexcept nogil:
+        if leaf.left >= 0 or self.part_one(leaf):
+            self.found(leaf, first_child)
+
+    cdef bint part_one(self, Leaf* leaf) noexcept nogil:
+        """Part a leaf's rows, whose children are found later; False where one would get too few."""
         cdef int64_t n_left
         cdef Stretch whole
-        if leaf.left < 0:
-            whole.loud = piece_of(leaf.start, leaf.stop, 0, 1, leaf.start)
-            whole.quiet = piece_of(leaf.quiet_start, leaf.quiet_stop, 0, 1, leaf.quiet_start)
-            self.part_stretch(&leaf.split, &whole)
-            n_left = whole.loud.n_left + whole.quiet.n_left
-            if not self.is_large_enough(leaf, n_left):
-                return
-            self.take_stretch(leaf, 0, 1, &whole)
-            self.keep_counts(leaf, 1, &whole, n_left, whole.lacking)
-        self.found(leaf, first_child)
+        whole.loud = piece_of(leaf.start, leaf.stop, 0, 1, leaf.start)
+        whole.quiet = piece_of(leaf.quiet_start, leaf.quiet_stop, 0, 1, leaf.quiet_start)
+        self.part_stretch(&leaf.split, &whole)
+        n_left = whole.loud.n_left + whole.quiet.n_left
+        if not self.is_large_enough(leaf, n_left):
+            return False
+        self.take_stretch(leaf, 0, 1, &whole)
+        self.keep_counts(leaf, 1, &whole, n_left, whole.lacking)
+        return True
 
     cdef bint is_large_enough(self, const Leaf* leaf, int64_t n_left) noexcept nogil:
         """Whether both children get rows enough, where that is not known yet."""
@@ -499,6 +468,7 @@ cdef class Parter:
         for s in range(n_stretches):
             leaf.cut += of[s].loud.n_left
             leaf.quiet_cut += of[s].quiet.n_left
+        leaf.left = 0  # it is parted; its children are founded next
         if self.counts_later:
             leaf.split.left.count = <uint32_t>n_left
             if not lacking:

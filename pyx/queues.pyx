@@ -30,12 +30,6 @@ cdef class BestLeaves:
         Of all leaves, now and whenever some are pushed; 0 keeps a leaf out.
     """
 
-    cdef double[:] promises
-    cdef bint one_by_one
-    cdef int32_t[::1] leaves
-    cdef double[::1] promised
-    cdef int64_t n
-
     def __init__(self, promises):
         self.look_at(promises)
         self.make_room(64)
@@ -50,7 +44,7 @@ cdef class BestLeaves:
         """The leaves have moved."""
         self.promises = promises
 
-    def begin(self, bint one_by_one):
+    cpdef void begin(self, bint one_by_one):
         """A new tree: no leaf waits.
 
         ``one_by_one``: whether a split may change what others promise, or leaves are so few that each counts.
@@ -62,7 +56,7 @@ cdef class BestLeaves:
         self.n = 0
         self.push(ids)
 
-    def push(self, const int32_t[::1] ids):
+    cpdef void push(self, const int32_t[::1] ids):
         """These may be split, too."""
         cdef int64_t i
         if self.n + ids.shape[0] > self.leaves.shape[0]:
@@ -88,19 +82,28 @@ cdef class BestLeaves:
 
     def pop(self, int64_t limit):
         """int32[n]: the leaves whose turn it is, ``limit`` at most."""
-        cdef int64_t n = min(self.n, limit, 1 if self.one_by_one else most_together(limit))
-        first = self.waiting(0, n)
+        cdef int32_t[::1] ids = np.empty(self.n_next(limit), np.int32)
+        self.take(ids)
+        return ids.base
+
+    cdef int64_t n_next(self, int64_t limit) noexcept:
+        """How many leaves have their turn."""
+        return min(self.n, limit, 1 if self.one_by_one else most_together(limit))
+
+    cdef void take(self, int32_t[::1] ids) noexcept:
+        """The first of them, which wait no more."""
+        cdef int64_t n = ids.shape[0]
+        if n == 0:
+            return
         self.n -= n
+        memcpy(&ids[0], &self.leaves[0], n * sizeof(int32_t))
         memmove(&self.leaves[0], &self.leaves[0] + n, self.n * sizeof(int32_t))
         memmove(&self.promised[0], &self.promised[0] + n, self.n * sizeof(double))
-        return first
 
     def give_up(self, int64_t limit):
         """int32[n]: those whose turn never comes where only ``limit`` may be split, if promises are kept."""
-        return self.waiting(min(limit, self.n), self.n)
+        return np.array(self.hopeless(limit))
 
-    cdef object waiting(self, int64_t first, int64_t last):
-        cdef int32_t[::1] ids = np.empty(last - first, np.int32)
-        if last > first:
-            memcpy(&ids[0], &self.leaves[first], (last - first) * sizeof(int32_t))
-        return ids.base
+    cdef const int32_t[::1] hopeless(self, int64_t limit):
+        """A view of these."""
+        return self.leaves[min(limit, self.n) : self.n]

@@ -166,6 +166,11 @@ cdef inline Node* nodes_in(nodes):
     return <Node*>&bytes[0]
 
 
+cdef inline int64_t n_rows_of(const Leaf* leaf) noexcept nogil:
+    """Of this rank, quiet ones included."""
+    return leaf.stop - leaf.start + leaf.quiet_stop - leaf.quiet_start
+
+
 cdef inline bytes_of(codes):
     """uint8 or uint32[n_rows, n_features], feature by feature, as bytes: column f begins at [0, f]."""
     return codes.T.view("uint8").T

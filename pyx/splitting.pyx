@@ -10,8 +10,6 @@ lower feature, then to the lower code. A feature may have a price, which its bes
 features are compared. Rows without a value may part from the others first; the two splits are then judged
 together.
 """
-cimport cython
-
 import numpy as np
 
 from ranktrees._core.dtypes import BIN, SPLIT
@@ -50,13 +48,6 @@ cdef extern from "columns.h" nogil:
     ) noexcept
 
 cdef extern from "codes.h" nogil:
-    ctypedef struct CodesByRow "codes_by_row":
-        const uint8_t* bytes
-        int64_t n_bytes
-        const int32_t* byte_of
-        const uint8_t* code_of
-    ctypedef struct CodesOfFeature "codes_of_feature":
-        pass
     CodesOfFeature find_codes(
         bint is_long, const uint8_t* column, const CodesByRow* by_row, int64_t feature
     )
@@ -178,7 +169,6 @@ cdef inline const int32_t* features_of(
     return &features[i if features.shape[0] > 1 else 0, first]
 
 
-@cython.final
 cdef class Finder:
     """Finds the best splits of leaves. The views of a fit are taken once: a small leaf takes less time.
 
@@ -206,36 +196,6 @@ cdef class Finder:
     n_threads : int
         The most that will be asked for.
     """
-
-    cdef const uint8_t[:, :] columns
-    cdef bint is_long
-    cdef const uint8_t[:, ::1] row_bytes, row_codes
-    cdef const int32_t[::1] row_places
-    cdef CodesByRow bytes_by_row
-    cdef const CodesByRow* by_row  # or NULL
-    cdef const uint32_t[::1] order
-    cdef const int64_t[::1] sums, offsets, places
-    cdef const uint8_t[::1] is_categorical
-    cdef const int8_t[::1] monotone
-    cdef const double[::1] prices
-    cdef Leaf[::1] leaves
-    cdef int64_t[:, ::1] lines
-    cdef int lanes, bits
-    cdef bint same, bounded, plain, three_way, apart, sampled
-    cdef Rules rules
-    cdef Bin[:, ::1] cells
-    cdef uint64_t[:, ::1] touched
-    cdef int64_t[:, ::1] columns_scratch
-    cdef int64_t[:, :, :, ::1] shortlists
-    cdef double[:, ::1] scores
-    cdef int32_t[:, ::1] drawn
-    cdef Split[:, ::1] promised
-    cdef uint64_t[:, ::1] marks
-    cdef int64_t n_words, mark_words
-    cdef Split[::1] found
-    cdef object found_records  # the array below: to make one of a view of records takes long
-    cdef const int32_t[:, ::1] all_features
-    cdef const int8_t* signs
 
     def __init__(
         self, codes, order, sums, offsets, is_categorical, monotone, missing, prices, plain, places, by_row,
@@ -268,7 +228,7 @@ cdef class Finder:
         self.cells = room_for_each(n_threads, n_cells, BIN)
         self.columns_scratch = room_for_each(n_threads, SHORTLIST * COPIES * CELLS, np.int64)
         self.shortlists = np.empty((0, 0, SHORTLIST, CELLS), np.int64)
-        self.scores = np.empty((2, n_features))
+        self.scores = room_for_each(n_threads, n_features, np.float64)
         self.drawn = room_for_each(n_threads, n_features, np.int32)
         self.promised = room_for_each(n_threads, n_features, SPLIT)
         self.mark_words = n_features // 64 + 1
@@ -359,7 +319,7 @@ cdef class Finder:
 
     # -------------------------------------------------------------------------------------- lines of all bins
 
-    def find(self, const int32_t[::1] ids, int n_threads):
+    cpdef void find(self, const int32_t[::1] ids, int n_threads):
         """The best split of each leaf that has a line of all bins."""
         self.conclude_all(ids, self.scan_lines(ids, self.all_features, n_threads))
 
@@ -396,6 +356,11 @@ cdef class Finder:
             )
         return n_shares
 
+    cdef void find_one(self, Leaf* leaf, const int32_t* features, int64_t width) noexcept nogil:
+        """`find` of a leaf, in some features."""
+        cdef Split best = self.best_of_line(leaf, features, width)
+        self.conclude(leaf, &best, 1)
+
     cdef Split best_of_line(
         self, const Leaf* leaf, const int32_t* features, int64_t width
     ) noexcept nogil:
@@ -414,7 +379,7 @@ cdef class Finder:
 
     # ------------------------------------------------------------------------------------------- coarse lines
 
-    def rank(
+    cpdef void rank(
         self, const int32_t[::1] ids, const int32_t[:, ::1] features, int n_threads,
         int64_t values_per_thread=1,
     ):
@@ -436,9 +401,6 @@ cdef class Finder:
     ):
         """The leaves ids[begin:begin + n_ids]."""
         cdef int64_t width = features.shape[1], n_shares, task, i, first, last
-        cdef double least
-        cdef Sums total
-        cdef const Leaf* leaf
         n_threads = worth_threads(n_threads, FEATURE * width * n_ids, values_per_thread)
         n_shares = min(shares_of_each(n_ids, n_threads), width)
         if n_ids > self.scores.shape[0]:
@@ -446,21 +408,44 @@ cdef class Finder:
         with nogil, parallel(num_threads=n_threads):
             for task in prange(n_ids * n_shares, schedule="static"):
                 i = task // n_shares
-                leaf = &self.leaves[ids[begin + i]]
                 first = width * (task % n_shares) // n_shares
                 last = width * (task % n_shares + 1) // n_shares
-                total = sums_of(leaf.total)
-                least = hessian_of_rows(&total, 1.0 if self.same else 0.5, &self.rules)
-                score_cells(
-                    &self.lines[leaf.histogram, 0], features_of(features, begin + i, first), last - first,
-                    &self.places[0], self.signs, self.bits, <double>leaf.total.gradient, leaf.total.hessian,
-                    least, &self.rules, &self.scores[i, first],
+                self.score(
+                    &self.leaves[ids[begin + i]], features_of(features, begin + i, first), last - first,
+                    &self.scores[i, first],
                 )
             wait_for_all()
             for i in prange(n_ids, schedule="static"):
                 self.choose(
                     &self.leaves[ids[begin + i]], features_of(features, begin + i), width, &self.scores[i, 0]
                 )
+
+    cdef void draw_and_rank(
+        self, int32_t k, const int32_t[::1] usable, int64_t n_drawn, uint64_t key, int thread
+    ) noexcept nogil:
+        """`rank` of a leaf, by one thread, among features that it draws, until one of them parts its rows."""
+        cdef Leaf* leaf = &self.leaves[k]
+        cdef const int32_t* features
+        cdef int64_t first = 0, n
+        while first < usable.shape[0]:
+            n = min(n_drawn, usable.shape[0] - first)
+            features = self.draw(k, usable, first, n, key, thread)
+            self.score(leaf, features, n, &self.scores[thread, 0])
+            self.choose(leaf, features, n, &self.scores[thread, 0])
+            if leaf.split.feature >= 0:
+                return
+            first += n
+
+    cdef void score(
+        self, const Leaf* leaf, const int32_t* features, int64_t n, double* scores
+    ) noexcept nogil:
+        """What the best cuts between cells of some features score."""
+        cdef Sums total = sums_of(leaf.total)
+        score_cells(
+            &self.lines[leaf.histogram, 0], features, n, &self.places[0], self.signs, self.bits,
+            total.gradient, total.hessian, hessian_of_rows(&total, 1.0 if self.same else 0.5, &self.rules),
+            &self.rules, scores,
+        )
 
     cdef void choose(self, Leaf* leaf, const int32_t* features, int64_t n, double* scores) noexcept nogil:
         """Put the best features on the shortlist, and those nearly as good; of equal ones the lower."""
@@ -495,7 +480,7 @@ cdef class Finder:
         for k in range(n_best, SHORTLIST):
             leaf.shortlist[k] = -1
 
-    def refine(self, const int32_t[::1] ids, int n_threads, int64_t values_per_thread=1):
+    cpdef bint refine(self, const int32_t[::1] ids, int n_threads, int64_t values_per_thread=1):
         """The best split of each leaf among the features of its shortlist, over all bins, from its rows.
 
         Threads share the rows of each leaf or, where they are many, take one leaf each. Returns whether all
@@ -528,6 +513,10 @@ cdef class Finder:
         cdef Split best = self.undivided(leaf)
         self.scan_rows(leaf, leaf.shortlist, SHORTLIST, self.same, thread, &best)
         self.conclude(leaf, &best, 1)
+
+    cdef void refine_again(self, Leaf* leaf, int thread) noexcept nogil:
+        """Where it turns out that a child gets too few rows."""
+        self.search_one_again(leaf, leaf.shortlist, SHORTLIST, False, thread)
 
     cdef void refine_together(self, const int32_t[::1] ids, int64_t n_parts):
         cdef int64_t n_ids = ids.shape[0], task, i
@@ -598,7 +587,7 @@ cdef class Finder:
 
     # --------------------------------------------------------------------------------------------------- rows
 
-    def find_directly(self, const int32_t[::1] ids, const int32_t[:, ::1] features, int n_threads):
+    cpdef void find_directly(self, const int32_t[::1] ids, const int32_t[:, ::1] features, int n_threads):
         """The best split of each leaf among its own features, from its rows: small leaves, sampled features.
 
         ``features`` are rising; one line per leaf, or one line for all; they end at -1.
@@ -623,6 +612,13 @@ cdef class Finder:
                 threadid(),
             )
         self.conclude_all(ids, n_shares)
+
+    cdef void find_one_directly(
+        self, Leaf* leaf, const int32_t* features, int64_t width, int thread
+    ) noexcept nogil:
+        """`find_directly` of a leaf, by one thread."""
+        cdef Split best = self.best_of_rows(leaf, features, width, True, not self.apart, thread)
+        self.conclude(leaf, &best, 1)
 
     cdef Split best_of_rows(
         self, const Leaf* leaf, const int32_t* features, int64_t width, bint is_first, bint exact, int thread
@@ -666,26 +662,35 @@ cdef class Finder:
     ) noexcept nogil:
         cdef Leaf* leaf = &self.leaves[k]
         cdef Split found
-        cdef int32_t* features = &self.drawn[thread, 0]
-        cdef int64_t width = usable.shape[0], first = 0, n
+        cdef const int32_t* features
+        cdef int64_t first = 0, n
         cdef bint few = self.plain and leaf.total.count <= FEW and leaf.quiet_start == leaf.quiet_stop
         cdef bint exact = not self.apart or few  # few rows are counted meanwhile
-        memcpy(features, &usable[0], width * sizeof(int32_t))
-        while first < width:
-            n = min(n_drawn, width - first)
-            if n_drawn < width:
-                draw_some(
-                    features, first, first + n, width, key, <uint64_t>k, &self.marks[thread, 0],
-                    self.mark_words,
-                )
+        while first < usable.shape[0]:
+            n = min(n_drawn, usable.shape[0] - first)
+            features = self.draw(k, usable, first, n, key, thread)
             found = self.undivided(leaf)
-            self.scan_rows(leaf, features + first, n, exact, thread, &found)
+            self.scan_rows(leaf, features, n, exact, thread, &found)
             self.conclude(leaf, &found, 1)
             if not exact:
-                self.verify_leaf(leaf, features + first, n, thread)
+                self.verify_one(leaf, features, n, thread)
             if leaf.split.feature >= 0:
                 return
             first += n
+
+    cdef const int32_t* draw(
+        self, int32_t k, const int32_t[::1] usable, int64_t first, int64_t n, uint64_t key, int thread
+    ) noexcept nogil:
+        """The next ``n`` features that a leaf draws, rising, right after the ``first`` ones."""
+        cdef int32_t* features = &self.drawn[thread, 0]
+        cdef int64_t width = usable.shape[0]
+        if first == 0:
+            memcpy(features, &usable[0], width * sizeof(int32_t))
+        if n < width:
+            draw_some(
+                features, first, first + n, width, key, <uint64_t>k, &self.marks[thread, 0], self.mark_words
+            )
+        return features + first
 
     cdef void scan_rows(
         self, const Leaf* leaf, const int32_t* features, int64_t width, bint exact, int thread, Split* best,
@@ -906,14 +911,14 @@ cdef class Finder:
         )
         count_touching(&line, &of, &self.order[leaf.quiet_start], n_quiet)
 
-    cdef inline CodesOfFeature codes_of(self, const Leaf* leaf, int64_t f) noexcept nogil:
+    cdef CodesOfFeature codes_of(self, const Leaf* leaf, int64_t f) noexcept nogil:
         """By row, where a leaf has few of the tree's rows: in a column these lie far apart."""
         cdef bint few = leaf.total.count < self.order.shape[0] // 8
         return find_codes(self.is_long, &self.columns[0, f], self.by_row if few else NULL, f)
 
     # -------------------------------------------------------------------------------------------------- again
 
-    def verify(self, const int32_t[::1] ids, const int32_t[:, ::1] features, int n_threads):
+    cpdef void verify(self, const int32_t[::1] ids, const int32_t[:, ::1] features, int n_threads):
         """Search leaves again where splits found loosely, in some features, make a child of too few rows.
 
         ``features``: one line per leaf, or one line for all; they end at -1.
@@ -922,17 +927,22 @@ cdef class Finder:
         for i in prange(
             ids.shape[0], nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"
         ):
-            self.verify_leaf(
+            self.verify_one(
                 &self.leaves[ids[i]], features_of(features, i), features.shape[1], threadid()
             )
 
-    cdef void verify_leaf(
+    cdef void verify_one(
         self, Leaf* leaf, const int32_t* features, int64_t width, int thread
     ) noexcept nogil:
+        if leaf.split.feature >= 0 and not self.is_confirmed(leaf):
+            self.search_one_again(leaf, features, width, False, thread)
+
+    cdef void search_one_again(
+        self, Leaf* leaf, const int32_t* features, int64_t width, bint by_line, int thread
+    ) noexcept nogil:
+        """The best split whose children have rows enough; see `found_loosely`."""
         cdef Split best
-        if leaf.split.feature < 0 or self.is_confirmed(leaf):
-            return
-        if not self.found_loosely(leaf, features, width, False, thread):
+        if not self.found_loosely(leaf, features, width, by_line, thread):
             best = self.best_of_rows(leaf, features, width, True, True, thread)
             self.conclude(leaf, &best, 1)
 

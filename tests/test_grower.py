@@ -9,7 +9,7 @@ from ranktrees._core.queues import BestLeaves, most_together
 from ranktrees.costs import FeatureCosts, Prices
 from ranktrees.growing import searching
 from ranktrees.growing.constraints import Constraints
-from ranktrees.growing.grower import WholeLayers
+from ranktrees.growing.grower import TreeGrower, WholeLayers
 from ranktrees.sampling import FEATURES, stream
 from reference import growing as slow
 
@@ -405,6 +405,75 @@ def test_no_policy_shows_in_any_tree(
             grown = grower.grow(gradients, hessians, rows, seed=1)
         trees.append(slow.tree_bytes(grown, mapper))
     assert trees[0] == trees[1]
+
+
+@SEARCHES
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n_rows=st.integers(2, 700),
+    n_bins=st.lists(st.sampled_from([1, 2, 5, 30, 255]), min_size=1, max_size=20),
+    kind=st.sampled_from(["ties", "plain", "same", "wide"]),
+    policy=st.sampled_from(list(POLICIES)),
+    n_threads=st.integers(1, 4),
+    bounded=st.booleans(),
+    rules=st.fixed_dictionaries(
+        {
+            "max_leaf_nodes": st.sampled_from([2, 9, 30, 100]),
+            "max_depth": st.sampled_from([None, None, 4]),
+            "min_samples_leaf": st.sampled_from([1, 2, 7, 30]),
+            "l2_regularization": st.sampled_from([0.0, 1.0]),
+            "min_hessian": st.sampled_from([0.0, 2.5]),
+            "max_features": st.sampled_from([None, 1, 3]),
+            "gradient_sampling": st.sampled_from([None, 0.7, 2]),
+            "missing": st.sampled_from(["learned", "left", "right"]),
+        }
+    ),
+)
+def test_in_one_call_the_same_tree_grows_as_step_by_step(
+    split_search, seed, n_rows, n_bins, kind, policy, n_threads, bounded, rules
+):
+    codes, gradients, hessians = data_of(seed, n_rows, n_bins, kind=kind)
+    if kind == "plain":
+        gradients, hessians = gradients**5, hessians**5  # some rows are much larger: others are set apart
+    mapper = slow.mapper_of(n_bins, {0} if split_search != "coarse_to_fine" else ())
+    monotone = signs_of(seed, len(n_bins), {0}) if bounded else None
+    with pytest.MonkeyPatch.context() as patch:
+        set_policy(patch, policy, mapper, kind, split_search)
+        options = {"n_threads": n_threads, "split_search": split_search, "monotone": monotone, **rules}
+        at_once, by_steps = (slow.grower_of(codes, mapper, **options) for _ in range(2))
+        by_steps.best_first = None
+        for tree in range(2):
+            trees = [
+                slow.tree_bytes(grower.grow(gradients, hessians, seed=1, tree=tree), mapper)
+                for grower in (at_once, by_steps)
+            ]
+            assert trees[0] == trees[1]
+
+
+@pytest.mark.parametrize(
+    ("options", "at_once"),
+    [
+        ({}, True),
+        ({"split_search": "coarse_to_fine", "max_features": 2}, True),
+        ({"max_features": 2}, True),
+        ({"missing": "left"}, True),
+        ({"missing": "left", "max_features": 2}, False),
+        ({"interactions": [{0, 1}, {2}]}, False),
+        ({"max_leaf_nodes": None}, False),
+        ({"max_leaf_nodes": 1025}, False),
+        ({"split_search": "exact"}, True),
+    ],
+)
+def test_the_best_leaves_grow_in_one_call_where_nothing_else_has_a_say(options, at_once):
+    codes, gradients, hessians = data_of(0, 1200, [30, 20, 10], kind="plain")
+    mapper, options = slow.mapper_of([30, 20, 10]), {"max_leaf_nodes": 20, **options}
+    with pytest.MonkeyPatch.context() as patch:
+        calls = []
+        step = TreeGrower._split
+        patch.setattr(TreeGrower, "_split", lambda *args: calls.append(1) or step(*args))
+        slow.grower_of(codes, mapper, **options).grow(gradients, hessians)
+    assert (not calls) == at_once
 
 
 @SEARCHES

@@ -45,6 +45,11 @@ class Constraints:
         """Whether leaves differ in the features they may use: no line of all bins is worth keeping then."""
         return self.max_features is not None or self.groups is not None
 
+    @property
+    def n_drawn(self):
+        """How many features each split looks at."""
+        return self.max_features or len(self.usable)
+
     def _bit_sets(self, interactions):
         """uint64[n_features, words]: the groups that each feature belongs to."""
         groups = np.zeros((self.n_features, -(-len(interactions) // 64)), np.uint64)

@@ -15,7 +15,7 @@ from functools import partial
 import numpy as np
 
 from ranktrees import parallel
-from ranktrees._core import partition
+from ranktrees._core import growing, partition
 from ranktrees._core.dtypes import LEAF
 from ranktrees._core.queues import BestLeaves, most_together
 from ranktrees.growing.grown import Grown
@@ -27,6 +27,7 @@ from ranktrees.sampling import FEATURES, ROUNDING, stream
 from ranktrees.sharing import ALL
 
 ONE_BY_ONE = 16  # leaves: trees of no more are grown a split at a time
+ROOM = 1024  # leaves for which there is room at first
 
 
 class WholeLayers:
@@ -144,7 +145,27 @@ class TreeGrower:
         )
         self.search = make_search(constraints, prices, *buffers, sizes)
         self.queue = (BestLeaves if max_leaf_nodes else WholeLayers)(np.empty(0))
-        self._look_at(np.empty(2 * min(self.n_leaves_allowed, 1024) + 1, LEAF))
+        self._look_at(np.empty(2 * min(self.n_leaves_allowed, ROOM) + 1, LEAF))
+        self.best_first = self._make_best_first() if alone else None
+
+    def _make_best_first(self):
+        """What grows the best leaves in one call, if nothing but rows, lines and draws says which they are."""
+        search, constraints = self.search, self.constraints
+        in_lines = search.has_lines and constraints.groups is None
+        if not (search.by_layers or in_lines) or not self.max_leaf_nodes or self.n_leaves_allowed > ROOM:
+            return None
+        return growing.BestFirst(
+            self.parter,
+            search.builder if in_lines else None,
+            search.finder,
+            self.queue,
+            constraints.usable,
+            constraints.n_drawn,
+            self.n_leaves_allowed,
+            search.few_rows if in_lines else 0,
+            search.is_coarse,
+            self.n_threads,
+        )
 
     def _look_at(self, leaves):
         self.leaves, self.may_split = leaves, leaves["may_split"]
@@ -190,8 +211,14 @@ class TreeGrower:
         )
         self.constraints.plant()
         self.prices.plant(rows.total[1] * rows.hessian_unit)
-        by_layers = self.search.by_layers and not self.max_leaf_nodes
-        n_nodes = self._grow_layers() if by_layers else self._grow_leaves()
+        if self.search.by_layers and not self.max_leaf_nodes:
+            n_nodes = self._grow_layers()
+        elif self.best_first is not None and self.prices.all_free:
+            n_nodes = self.best_first.grow(
+                self._one_by_one, rows.bits, rows.same, *self.search.key, parallel.VALUES_PER_THREAD
+            )
+        else:
+            n_nodes = self._grow_leaves()
         leaves = self.leaves[:n_nodes]
         order = self.parter.finish(n_nodes, n_threads)
         grown = Grown(leaves, order, self.n_threads)
@@ -199,10 +226,14 @@ class TreeGrower:
         grown.set_values(gradients, hessians, self.l2_regularization, same, self.communicator)
         return grown
 
+    @property
+    def _one_by_one(self):
+        return self.n_leaves_allowed <= ONE_BY_ONE or not self.prices.all_free
+
     def _grow_leaves(self):
         """Grow from the root as the queue hands out leaves; the number of nodes."""
         search, queue = self.search, self.queue
-        queue.begin(self.n_leaves_allowed <= ONE_BY_ONE or not self.prices.all_free)
+        queue.begin(self._one_by_one)
         n_nodes, n_leaves = 1, 1
         root = np.zeros(1, np.int32)
         if n_leaves < self.n_leaves_allowed and self.may_split[0]:

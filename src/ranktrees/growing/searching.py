@@ -205,8 +205,7 @@ class DirectSearch(Search):
     def layer(self, first, last):
         """Search leaves first to last - 1, those that may split."""
         constraints = self.constraints
-        n_drawn = constraints.max_features or len(constraints.usable)
-        drawn = constraints.usable, n_drawn, *self.key
+        drawn = constraints.usable, constraints.n_drawn, *self.key
         if not self.finder.find_drawn(first, last, *drawn, self.n_threads, parallel.VALUES_PER_THREAD):
             ids = np.arange(first, last, dtype=np.int32)
             self.find_directly(ids[self.may_split[first:last] > 0])

@@ -1,0 +1,378 @@
+"""Grow a tree in one call, the best leaves first: where nothing but the rows of a leaf says how to split it.
+
+    waiting     [ 7 | 3 | 12 | ... ]      leaves whose split is known, or the features that it will be by
+    parents     [ 7 | 3 ]                 those whose turn it is
+    children    [ 15 16 | 17 18 ]         the next nodes, two of each parent
+
+Threads share each leaf where there are a few large ones. Otherwise they take one each, and do what is to be
+done while its rows are in the cache: of a parent, to find its split and to part its rows; of two children, to
+build the line of the smaller, to subtract it from the other's, and to search both. What there is to decide is
+in `ranktrees.growing.grower`, where the same goes step by step.
+"""
+import numpy as np
+
+from ranktrees._core.sampling import draw_features
+
+from cython.parallel cimport prange, threadid
+from libc.stdint cimport int32_t, int64_t, uint64_t
+
+from ranktrees._core.histogram cimport Builder
+from ranktrees._core.partition cimport Parter
+from ranktrees._core.queues cimport BestLeaves, most_together
+from ranktrees._core.splitting cimport Finder
+from records cimport Leaf, n_rows_of, portable_key, worth_threads
+
+cdef enum:
+    ROW_PARTED = 2    # what a row costs, in steps of about a nanosecond
+    ROW_REFINED = 4
+    CELL_SEARCHED = 4
+    SHARING = 4       # and sharing some leaves, in what makes a thread worth having
+
+
+cdef class BestFirst:
+    """Grows trees of some leaves at most.
+
+    Parameters
+    ----------
+    parter : Parter
+    builder : Builder or None
+        Of the leaves' lines, if they have some.
+    finder : Finder
+    queue : BestLeaves
+    usable : ndarray of int32
+        The features that splits may use.
+    n_drawn : int
+        How many of them each leaf draws, and as many more while none of these parts its rows. Leaves that
+        have lines of all bins look at all.
+    n_leaves : int
+        The most that a tree has. There is room for all its nodes where the others look.
+    few_rows : int
+        Leaves of fewer have no line.
+    is_coarse : bool
+        Whether cells pick the features, and bins the split when a leaf has its turn.
+    n_threads : int
+    """
+
+    cdef Parter parter
+    cdef Builder builder
+    cdef Finder finder
+    cdef BestLeaves queue
+    cdef const int32_t[:, ::1] usable
+    cdef int64_t n_drawn, n_leaves, n_parents, few_rows, values_per_thread
+    cdef uint64_t seed, stream, key
+    cdef bint is_coarse, same
+    cdef int bits, n_threads, n_awake
+    cdef Leaf* leaves
+    cdef int32_t[::1] parents, children, picked
+    cdef int64_t[::1] costs, turns
+
+    def __init__(
+        self, Parter parter, Builder builder, Finder finder, BestLeaves queue, usable, n_drawn, n_leaves,
+        few_rows, is_coarse, n_threads,
+    ):
+        self.parter, self.builder, self.finder, self.queue = parter, builder, finder, queue
+        self.usable, self.n_drawn = usable[None, :], n_drawn
+        self.n_leaves, self.few_rows = n_leaves, few_rows
+        self.is_coarse, self.n_threads = is_coarse, n_threads
+        n = most_together(n_leaves - 1)
+        self.parents = np.empty(n, np.int32)
+        self.children, self.picked = np.empty(2 * n, np.int32), np.empty(2 * n, np.int32)
+        self.costs, self.turns = np.empty(2 * n, np.int64), np.empty(2 * n, np.int64)
+
+    def grow(
+        self, bint one_by_one, int bits, bint same, uint64_t seed, uint64_t stream, int64_t values_per_thread
+    ):
+        """Grow a tree whose root is planted; the number of its nodes.
+
+        Parameters
+        ----------
+        one_by_one : bool
+            See `BestLeaves.begin`.
+        bits, same
+            How sums are to be read; see rounding.h.
+        seed, stream : int
+            Of the draws of features.
+        values_per_thread : int
+            What a thread is worth having for, in steps of about a nanosecond.
+        """
+        cdef int64_t n_left = self.n_leaves - 1
+        cdef int32_t n_nodes = 1
+        self.bits, self.same, self.values_per_thread = bits, same, values_per_thread
+        self.seed, self.stream, self.key = seed, stream, portable_key(seed, stream)
+        self.leaves = &self.parter.leaves[0]
+        self.queue.begin(one_by_one)
+        if n_left and self.leaves[0].may_split:
+            self.search_root()
+        while self.next_parents(n_left):
+            self.split(n_left, n_nodes)
+            n_nodes += <int32_t>(2 * self.n_parents)
+            n_left -= self.n_parents
+            if n_left and self.n_parents:
+                self.search_children()
+                self.queue.push(self.children[: 2 * self.n_parents])
+                if self.builder is not None and not self.is_coarse:
+                    self.builder.forget(self.queue.hopeless(n_left))
+        return n_nodes
+
+    cdef bint next_parents(self, int64_t limit) noexcept:
+        """Those whose turn it is."""
+        self.n_parents = self.queue.n_next(limit)
+        self.queue.take(self.parents[: self.n_parents])
+        return self.n_parents > 0
+
+    cdef bint one_each(self, int64_t n_tasks) noexcept:
+        """Whether threads take a task each, those first that cost most.
+
+        They do unless they would wait for the one that costs most for longer than sharing every task takes.
+        """
+        cdef int64_t i, j, total = 0
+        for i in range(n_tasks):
+            total += self.costs[i]
+            j = i
+            while j > 0 and self.costs[self.turns[j - 1]] < self.costs[i]:
+                self.turns[j] = self.turns[j - 1]
+                j -= 1
+            self.turns[j] = i
+        self.n_awake = worth_threads(self.n_threads, total, self.values_per_thread)
+        return n_tasks == 0 or self.n_awake * (
+            self.costs[self.turns[0]] - SHARING * self.values_per_thread
+        ) <= total
+
+    # ------------------------------------------------------------------------------------------------ parents
+
+    cdef void split(self, int64_t limit, int32_t first_child):
+        """Split the leaves whose turn it is; they are no parents if they turn out to have no split.
+
+        Where one turns out to promise less than it did, the turn may be another's.
+        """
+        cdef int64_t k
+        cdef const Leaf* leaf
+        while self.n_parents:
+            for k in range(self.n_parents):
+                leaf = &self.leaves[self.parents[k]]
+                self.costs[k] = ROW_PARTED * n_rows_of(leaf)
+                if self.is_coarse:
+                    self.costs[k] += ROW_REFINED * (leaf.stop - leaf.start)
+            if self.one_each(self.n_parents):
+                for k in prange(
+                    self.n_parents, nogil=True, num_threads=self.n_awake, use_threads_if=self.n_awake > 1,
+                    schedule="dynamic",
+                ):
+                    self.split_one(self.turns[k], first_child, self.is_coarse, threadid())
+            else:
+                self.split_together(first_child)
+            if self.keep_split(first_child):
+                break
+            self.queue.push(self.parents[: self.n_parents])
+            self.next_parents(limit)
+        for k in range(2 * self.n_parents):
+            self.children[k] = <int32_t>(first_child + k)
+
+    cdef void split_one(self, int64_t k, int32_t first_child, bint refine, int thread) noexcept nogil:
+        """Part the rows of a leaf that is not yet parted, and found its children.
+
+        If one gets too few rows, it is searched again. In cells it promises no less by that.
+        """
+        cdef Leaf* leaf = &self.leaves[self.parents[k]]
+        if refine and leaf.left < 0:
+            self.finder.refine_alone(leaf, thread)
+        while leaf.left < 0 and leaf.split.feature >= 0 and not self.parter.part_one(leaf):
+            if not self.is_coarse:
+                self.finder.search_one_again(
+                    leaf, &self.usable[0, 0], self.usable.shape[1], leaf.histogram >= 0, thread
+                )
+                return
+            self.finder.refine_again(leaf, thread)
+        self.found(leaf, <int32_t>(first_child + 2 * k))
+
+    cdef void found(self, Leaf* leaf, int32_t first_child) noexcept nogil:
+        """Found the children of a leaf that is parted, if it has not these."""
+        if leaf.left >= 0 and leaf.left != first_child:
+            self.parter.found(leaf, first_child)
+
+    cdef void split_together(self, int32_t first_child):
+        """Threads share each leaf."""
+        cdef int64_t k
+        if self.is_coarse and not self.finder.refine(
+            self.parents[: self.n_parents], self.n_threads, self.values_per_thread
+        ):
+            self.drop_unsplit()
+        self.parter.split_all(
+            self.parents[: self.n_parents], first_child, self.n_threads, self.values_per_thread
+        )
+        for k in prange(
+            self.n_parents, nogil=True, num_threads=self.n_awake, use_threads_if=self.n_awake > 1,
+            schedule="dynamic",
+        ):
+            self.split_one(k, first_child, False, threadid())
+
+    cdef bint keep_split(self, int32_t first_child):
+        """Number children without gaps; False, and nothing done, where leaves are still to be split."""
+        cdef int64_t k
+        if self.is_coarse:
+            self.drop_unsplit()
+        for k in range(self.n_parents):
+            if self.leaves[self.parents[k]].left < 0:
+                return False
+            self.found(&self.leaves[self.parents[k]], <int32_t>(first_child + 2 * k))
+        return True
+
+    cdef void drop_unsplit(self) noexcept:
+        """Leaves that have no split are no parents, and need no line."""
+        cdef int64_t k, n = 0
+        cdef Leaf* leaf
+        for k in range(self.n_parents):
+            leaf = &self.leaves[self.parents[k]]
+            if leaf.split.feature >= 0:
+                self.parents[n] = self.parents[k]
+                n += 1
+            elif leaf.histogram >= 0:
+                self.builder.drop_line(leaf)
+        self.n_parents = n
+
+    # ----------------------------------------------------------------------------------------------- children
+
+    cdef void search_root(self):
+        cdef const Leaf* root = &self.leaves[0]
+        self.children[0] = self.picked[0] = 0
+        if self.builder is not None and self.builder.root(
+            self.few_rows, self.bits, self.same, self.worth(self.builder.steps_to_build(root))
+        ):
+            self.search_together(1, True)
+        elif self.is_coarse:
+            self.search_lent(1)
+        else:
+            self.search_together(1, False)
+        self.queue.push(self.children[:1])
+
+    cdef void search_children(self):
+        """Search the children that may split: from their lines or, where they have none, from their rows."""
+        cdef int32_t[::1] children = self.children[: 2 * self.n_parents]
+        cdef int64_t n_built = 0, n_lacking, n_tasks, k
+        if self.builder is not None:
+            n_built = self.builder.hand_lines_over(
+                self.parents[: self.n_parents], children, self.few_rows, True
+            )
+        n_lacking = self.pick(children, False)
+        n_tasks = n_built if self.is_coarse else n_built + n_lacking
+        for k in range(n_tasks):
+            if k < n_built:
+                self.costs[k] = self.cost_of_lines(k)
+            else:
+                self.costs[k] = self.cost_of_rows(self.picked[k - n_built])
+        if self.one_each(n_tasks):
+            for k in prange(
+                n_tasks, nogil=True, num_threads=self.n_awake, use_threads_if=self.n_awake > 1,
+                schedule="dynamic",
+            ):
+                self.search_some(self.turns[k], n_built, threadid())
+        else:
+            if n_built:
+                self.builder.build_and_subtract(
+                    n_built, self.bits, self.same, self.n_threads, self.values_per_thread
+                )
+                self.search_together(self.pick(children, True), True)
+            if not self.is_coarse:
+                self.search_together(self.pick(children, False), False)
+        if self.is_coarse and n_lacking:
+            self.search_lent(self.pick(children, False))
+        if self.builder is not None:
+            self.builder.forget(children, False)
+
+    cdef int64_t pick(self, const int32_t[::1] children, bint with_line) noexcept:
+        """Those that may split and have a line, or have none; how many."""
+        cdef int64_t k, n = 0
+        cdef const Leaf* leaf
+        for k in range(children.shape[0]):
+            leaf = &self.leaves[children[k]]
+            if leaf.may_split and (leaf.histogram >= 0) == with_line:
+                self.picked[n] = children[k]
+                n += 1
+        return n
+
+    cdef int64_t pick_unsplit(self, int64_t n_picked) noexcept:
+        """Those of the leaves picked that have found no split; how many."""
+        cdef int64_t k, n = 0
+        for k in range(n_picked):
+            if self.leaves[self.picked[k]].split.feature < 0:
+                self.picked[n] = self.picked[k]
+                n += 1
+        return n
+
+    cdef int64_t cost_of_lines(self, int64_t k) noexcept:
+        """Of the k-th line to be built and the one that it is subtracted from, and of searching both."""
+        return self.builder.steps_to_build(&self.leaves[self.builder.built[k]]) + (
+            2 * CELL_SEARCHED * self.builder.lines.shape[1] * self.n_drawn // self.usable.shape[1]
+        )
+
+    cdef int64_t cost_of_rows(self, int32_t child) noexcept:
+        return (self.leaves[child].stop - self.leaves[child].start) * self.n_drawn
+
+    cdef void search_some(self, int64_t task, int64_t n_built, int thread) noexcept nogil:
+        """Two children by their lines or, after the last of these, one by its rows."""
+        if task < n_built:
+            self.builder.build_and_subtract_one(task, self.bits, self.same, thread)
+            self.search_line(self.builder.built[task], thread)
+            self.search_line(self.builder.siblings[task], thread)
+        elif self.builder is None:
+            self.finder.draw_and_find(
+                self.picked[task], self.usable[0], self.n_drawn, self.key, thread
+            )
+        else:
+            self.finder.find_one_directly(
+                &self.leaves[self.picked[task - n_built]], &self.usable[0, 0], self.usable.shape[1], thread
+            )
+
+    cdef void search_line(self, int32_t k, int thread) noexcept nogil:
+        if not self.leaves[k].may_split:
+            return
+        if self.is_coarse:
+            self.finder.draw_and_rank(k, self.usable[0], self.n_drawn, self.key, thread)
+        else:
+            self.finder.find_one(&self.leaves[k], &self.usable[0, 0], self.usable.shape[1])
+
+    cdef void search_together(self, int64_t n, bint by_line):
+        """Search the leaves picked; threads share each of them where they are few."""
+        cdef int64_t first = 0, width = self.usable.shape[1], k, n_values
+        cdef const int32_t[:, ::1] features
+        cdef const int32_t[::1] ids
+        while n:
+            ids, features = self.picked[:n], self.drawn(n, first)
+            if self.is_coarse:
+                self.finder.rank(ids, features, self.n_threads, self.values_per_thread)
+            elif by_line:
+                self.finder.find(ids, self.worth(CELL_SEARCHED * n * self.builder.lines.shape[1]))
+            else:
+                n_values = 0
+                for k in range(n):
+                    n_values += self.cost_of_rows(ids[k])
+                self.finder.find_directly(ids, features, self.worth(n_values))
+                if self.builder is None and self.finder.apart:
+                    self.finder.verify(ids, features, self.worth(n_values))
+            first += self.n_drawn
+            n = self.pick_unsplit(n) if first < width else 0
+
+    cdef const int32_t[:, ::1] drawn(self, int64_t n, int64_t first):
+        """The features that the leaves picked look at after so many others."""
+        cdef int64_t width = self.usable.shape[1]
+        if self.n_drawn == width:
+            return self.usable
+        drawn = np.empty((n, min(self.n_drawn, width - first)), np.int32)
+        draw_features(self.seed, self.stream, self.picked[:n], self.usable[0], first, drawn)
+        return drawn
+
+    cdef void search_lent(self, int64_t n):
+        """Search the leaves picked, for which there is no line to keep: each gets one for the moment."""
+        cdef int32_t[::1] ids = np.array(self.picked[:n])
+        cdef int64_t k
+        for k in range(n):
+            self.builder.lend(
+                ids[k : k + 1], self.bits, self.same,
+                self.worth(self.builder.steps_to_build(&self.leaves[ids[k]])),
+            )
+            self.picked[0] = ids[k]
+            self.search_together(1, True)
+            self.builder.take_back(ids[k : k + 1])
+
+    cdef int worth(self, int64_t n_values) noexcept:
+        return worth_threads(self.n_threads, n_values, self.values_per_thread)
