@@ -2,7 +2,7 @@
 #ifndef RANKTREES_DRAWING_H
 #define RANKTREES_DRAWING_H
 
-#include "bins.h"
+#include "listing.h"
 #include "portable.h"
 #include "simd.h"
 
@@ -16,6 +16,35 @@ EACH_WIDTH(void, draw_uniforms,
     else
         for (int64_t i = 0; i < n; i++)
             out[i] = portable_uniform(portable_draw(key, (uint64_t)(first + i)));
+}
+
+/* Mark the rows that are drawn, of n: those of ``among`` (NULL: all) whose number is below ``limit``, in 2^-53. How
+ * many. */
+EACH_WIDTH(int64_t, mark_drawn,
+           (uint64_t key, int64_t limit, int64_t n, int64_t first, const int64_t *RESTRICT numbers,
+            const uint8_t *RESTRICT among, uint64_t *RESTRICT marks),
+           (key, limit, n, first, numbers, among, marks)) {
+    int64_t n_drawn = 0;
+    for (int64_t i = 0; i < n; i += 64) {
+        const int64_t some = n - i < 64 ? n - i : 64;
+        uint8_t is_drawn[64] = {0};
+        if (numbers)
+            for (int64_t k = 0; k < some; k++)
+                is_drawn[k] = (int64_t)(portable_draw(key, (uint64_t)numbers[i + k]) >> 11) < limit;
+        else if (some == 64)
+            for (int64_t k = 0; k < 64; k++)
+                is_drawn[k] = (int64_t)(portable_draw(key, (uint64_t)(first + i + k)) >> 11) < limit;
+        else
+            for (int64_t k = 0; k < some; k++)
+                is_drawn[k] = (int64_t)(portable_draw(key, (uint64_t)(first + i + k)) >> 11) < limit;
+        if (among)
+            for (int64_t k = 0; k < some; k++)
+                is_drawn[k] &= among[i + k];
+        marks[i / 64] = marks_of(is_drawn);
+        for (int64_t k = 0; k < 64; k++)
+            n_drawn += is_drawn[k];
+    }
+    return n_drawn;
 }
 
 /* Sort n items, all different and below 64 * n_words: each marks its bit. The marks are 0 before and afterwards. */

@@ -624,16 +624,16 @@ def follow(
     cdef bint is_long = codes.itemsize > 1
     cdef int64_t n_nodes = len(leaves), n_rows = rows.shape[0], task
     cdef const Leaf* leaf = leaves_in(leaves)
-    cdef int64_t n_tasks = (n_rows + FOLLOWED - 1) // FOLLOWED
+    cdef int64_t n_tasks = (n_rows + FOLLOWED * n_threads - 1) // (FOLLOWED * n_threads) * n_threads, first
     cdef int64_t[:, ::1] ranges = room_for_each(n_threads, 2 * n_nodes, np.int64)
     cdef uint32_t[:, ::1] scratch = room_for_each(n_threads, FOLLOWED, np.uint32)
     for task in prange(
         n_tasks, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"
     ):
+        first = n_rows * task // n_tasks
         follow_some(
-            leaf, n_nodes, values, columns, is_long, offsets, &rows[task * FOLLOWED],
-            min(FOLLOWED, n_rows - task * FOLLOWED), &scratch[threadid(), 0], &ranges[threadid(), 0],
-            scores,
+            leaf, n_nodes, values, columns, is_long, offsets, &rows[0] + first,
+            n_rows * (task + 1) // n_tasks - first, &scratch[threadid(), 0], &ranges[threadid(), 0], scores,
         )
 
 

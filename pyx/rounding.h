@@ -10,7 +10,7 @@
 #include <math.h>
 #include <stdint.h>
 
-#include "bins.h"
+#include "listing.h"
 #include "portable.h"
 #include "simd.h"
 
@@ -139,11 +139,8 @@ EACH_WIDTH(int64_t, mark_loud, (const int64_t *RESTRICT sums, uint64_t *RESTRICT
         is_loud[i] = sums[i] != 0;
     for (int i = 0; i < ROWS_TOGETHER; i++)
         n_loud += is_loud[i];
-    for (int i = 0; i < ROWS_TOGETHER; i += 64) {
-        loud[i / 64] = 0;
-        for (int k = 0; k < 64; k += 8) /* of eight bytes, the lowest bits side by side */
-            loud[i / 64] |= (eight_bytes(is_loud + i + k) * 0x0102040810204080ULL >> 56) << k;
-    }
+    for (int i = 0; i < ROWS_TOGETHER; i += 64)
+        loud[i / 64] = marks_of(is_loud + i);
     return n_loud;
 }
 
@@ -157,25 +154,6 @@ static inline int64_t find_loud(int64_t n, int64_t first, const uint32_t *rows, 
         n_loud += mark_loud(sums, loud + i / 64);
     }
     return n_loud;
-}
-
-INLINE uint32_t *list_bits(uint64_t bits, int64_t first, const uint32_t *rows, uint32_t *place) {
-    for (; bits; bits &= bits - 1) {
-        const int64_t i = lowest_bit(bits);
-        *place++ = rows ? rows[i] : (uint32_t)(first + i);
-    }
-    return place;
-}
-
-/* Lists rows: loud ones, or all where that is NULL, at ``front``, the others at ``back``. */
-EACH_WIDTH(void, list_apart,
-           (int64_t n, int64_t first, const uint32_t *rows, const uint64_t *loud, uint32_t *front, uint32_t *back),
-           (n, first, rows, loud, front, back)) {
-    for (int64_t i = 0; i < n; i += 64) {
-        const uint64_t all = n - i < 64 ? ((uint64_t)1 << (n - i)) - 1 : ~(uint64_t)0, own = loud ? loud[i / 64] : all;
-        front = list_bits(own & all, first + i, rows ? rows + i : NULL, front);
-        back = list_bits(all & ~own, first + i, rows ? rows + i : NULL, back);
-    }
 }
 
 /* The sum of values[row] over some rows, the same in any order: integers on the scale of the largest of them,

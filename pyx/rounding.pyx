@@ -24,11 +24,14 @@ cdef extern from "rounding.h" nogil:
     int64_t find_loud(
         int64_t n, int64_t first, const uint32_t* rows, const Unrounded* of, uint64_t* loud
     ) noexcept
-    void list_apart(
-        int64_t n, int64_t first, const uint32_t* rows, const uint64_t* loud, uint32_t* front, uint32_t* back
-    ) noexcept
     uint64_t portable_key(uint64_t seed, uint64_t stream)
     double portable_from_bits(uint64_t bits)
+
+cdef extern from "listing.h" nogil:
+    void list_apart(
+        int64_t n, int64_t first, const uint32_t* rows, const uint64_t* marks, uint32_t* marked,
+        uint32_t* others,
+    ) noexcept
 
 cdef extern from "bins.h" nogil:
     int64_t total_of(int64_t n, const int64_t* sums) noexcept

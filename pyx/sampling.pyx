@@ -1,6 +1,8 @@
 """Random draws that depend on nothing but (seed, stream, counter)."""
 import numpy as np
 
+from cython.parallel cimport prange
+from libc.math cimport ceil
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
@@ -8,13 +10,23 @@ from records cimport portable_key, portable_random, portable_shuffle, portable_u
 
 cdef extern from "drawing.h" nogil:
     void draw_uniforms(uint64_t key, int64_t first, const int64_t* numbers, int64_t n, double* out) noexcept
+    int64_t mark_drawn(
+        uint64_t key, int64_t limit, int64_t n, int64_t first, const int64_t* numbers, const uint8_t* among,
+        uint64_t* marks,
+    ) noexcept
     void draw_some(
         int32_t* line, int64_t first, int64_t last, int64_t n, uint64_t key, uint64_t leaf, uint64_t* marks,
         int64_t n_words,
     ) noexcept
 
+cdef extern from "listing.h" nogil:
+    void list_apart(
+        int64_t n, int64_t first, const uint32_t* rows, const uint64_t* marks, uint32_t* marked,
+        uint32_t* others,
+    ) noexcept
+
 cdef enum:
-    DRAWN_TOGETHER = 1024
+    MOST_STRETCHES = 256
 
 
 def uniforms(uint64_t seed, uint64_t stream, double[::1] out, const int64_t[::1] numbers=None):
@@ -28,30 +40,40 @@ def draw_below(
     uint64_t seed, uint64_t stream, double share,
     const int64_t[::1] numbers,         # IN   of the rows, or None: 0, 1 ...
     const uint8_t[::1] among,           # IN   which of them may be drawn, or None: all
+    uint64_t[::1] marks,                # OUT  a bit for each row
     uint32_t[::1] drawn,                # OUT  those whose uniform number is below the share, rising,
     uint32_t[::1] left_out,             # OUT  and the others; both have room for all
+    int n_threads=1,
 ):
     """How many are drawn."""
-    cdef int64_t n = drawn.shape[0], n_drawn = 0, n_left = 0, first, size, i, k
+    cdef int64_t n = drawn.shape[0], limit = <int64_t>ceil(min(share, 1.0) * 2.0**53)
+    cdef int64_t n_stretches = min(n_threads, MOST_STRETCHES), s, n_before = 0
+    cdef int64_t[MOST_STRETCHES + 1] first, n_drawn
     cdef const int64_t* own = &numbers[0] if numbers is not None and n else NULL
     cdef const uint8_t* may = &among[0] if among is not None and n else NULL
     cdef uint64_t key = portable_key(seed, stream)
-    cdef double[DRAWN_TOGETHER] uniforms
-    cdef int64_t is_drawn
-    with nogil:
-        for k in range((n + DRAWN_TOGETHER - 1) // DRAWN_TOGETHER):
-            first = k * DRAWN_TOGETHER
-            size = min(DRAWN_TOGETHER, n - first)
-            draw_uniforms(key, first, own + first if own != NULL else NULL, size, uniforms)
-            for i in range(size):  # both are written, and one of them counts: no branch to guess
-                is_drawn = uniforms[i] < share
-                if may != NULL:
-                    is_drawn &= may[first + i]
-                drawn[n_drawn] = first + i
-                left_out[n_left] = first + i
-                n_drawn += is_drawn
-                n_left += 1 - is_drawn
-    return n_drawn
+    if n == 0:
+        return 0
+    first[n_stretches] = n
+    for s in range(n_stretches):
+        first[s] = 64 * (marks.shape[0] * s // n_stretches)
+    for s in prange(
+        n_stretches, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="static"
+    ):
+        n_drawn[s] = mark_drawn(
+            key, limit, first[s + 1] - first[s], first[s], own + first[s] if own != NULL else NULL,
+            may + first[s] if may != NULL else NULL, &marks[0] + first[s] // 64,
+        )
+    for s in range(n_stretches):
+        n_before, n_drawn[s] = n_before + n_drawn[s], n_before
+    for s in prange(
+        n_stretches, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="static"
+    ):
+        list_apart(
+            first[s + 1] - first[s], first[s], NULL, &marks[0] + first[s] // 64, &drawn[0] + n_drawn[s],
+            &left_out[0] + first[s] - n_drawn[s],
+        )
+    return n_before
 
 
 def draws(uint64_t seed, uint64_t stream, uint32_t[::1] times, int64_t n_draws):

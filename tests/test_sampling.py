@@ -137,6 +137,51 @@ def test_at_least_one_row_is_drawn(sizes, shares):
         assert len(drawn) + len(left_out) == sum(sizes)
 
 
+@settings(deadline=None)
+@given(
+    seed=seeds,
+    number=seeds,
+    n=st.integers(0, 400),
+    share=st.sampled_from([0.0, 1e-3, 0.3, 0.5, 0.9, 1.0]),
+    numbered=st.booleans(),
+    chosen=st.booleans(),
+    n_threads=st.integers(1, 4),
+)
+def test_rows_are_drawn_whose_uniforms_are_below_the_share(
+    seed, number, n, share, numbered, chosen, n_threads
+):
+    rng = np.random.default_rng(n)
+    numbers = rng.integers(0, 2**40, n) if numbered else np.arange(n)
+    among = rng.random(n) < 0.6 if chosen else np.ones(n, bool)
+    uniforms = np.empty(n)
+    kernels.uniforms(seed, number, uniforms, numbers)
+    expected = (uniforms < share) & among
+    drawn, left_out = np.empty((2, n), np.uint32)
+    n_drawn = kernels.draw_below(
+        seed,
+        number,
+        share,
+        numbers if numbered else None,
+        among.view(np.uint8) if chosen else None,
+        np.empty(-(-n // 64), np.uint64),
+        drawn,
+        left_out,
+        n_threads,
+    )
+    assert drawn[:n_drawn].tolist() == np.flatnonzero(expected).tolist()
+    assert left_out[: n - n_drawn].tolist() == np.flatnonzero(~expected).tolist()
+
+
+@pytest.mark.parametrize("row", [0, 17, 63, 64, 99])
+def test_a_share_is_exact(row):
+    """The number of a row is below every share above it, and below no other."""
+    uniforms = uniforms_of(9, 4, 100)
+    for share, is_drawn in ((uniforms[row], False), (np.nextafter(uniforms[row], 2.0), True)):
+        drawn, left_out = np.empty((2, 100), np.uint32)
+        n = kernels.draw_below(9, 4, share, None, None, np.empty(2, np.uint64), drawn, left_out)
+        assert (row in drawn[:n]) == is_drawn
+
+
 def test_all_rows_need_no_list():
     drawn, left_out = RowSampler(OFFSETS).draw(0)
     assert drawn is None

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from ranktrees._core import sampling
+from ranktrees.parallel import threads_for
 from ranktrees.sharing import ALL
 
 # What the random numbers of one round are for; see ``stream``.
@@ -33,15 +34,17 @@ class RowSampler:
     draws.
     """
 
-    def __init__(self, offsets, *, subsample=1.0, query_subsample=1.0, seed=0, share=ALL):
+    def __init__(self, offsets, *, subsample=1.0, query_subsample=1.0, seed=0, share=ALL, n_threads=1):
         self.offsets = offsets
         self.share = share
+        self.n_threads = n_threads
         self.subsample = subsample
         self.query_subsample = query_subsample
         self.seed = seed
         self.takes_all = subsample >= 1.0 and query_subsample >= 1.0
         n_rows = 0 if self.takes_all else offsets[-1]
-        self._lists = np.empty((2, n_rows), np.uint32)  # once: the system takes its time over new memory
+        # once: the system takes its time over new memory
+        self._lists, self._marks = np.empty((2, n_rows), np.uint32), _marks_for(n_rows)
 
     def draw(self, iteration):
         """The rows drawn for a round, None if all are, and the rows left out; both rising, uint32.
@@ -52,30 +55,38 @@ class RowSampler:
             return None, self._lists[1]
         among = None
         if self.query_subsample < 1.0:
-            is_drawn, lists = (
-                np.zeros(len(self.offsets) - 1, bool),
-                np.empty((2, len(self.offsets) - 1), np.uint32),
-            )
-            number = stream(iteration, QUERIES)
-            is_drawn[self._draw(lists, self.share.query_numbers, self.query_subsample, number)[0]] = True
+            n_queries = len(self.offsets) - 1
+            is_drawn, lists = np.zeros(n_queries, bool), np.empty((2, n_queries), np.uint32)
+            queries = lists, _marks_for(n_queries), self.share.query_numbers
+            is_drawn[self._draw(*queries, self.query_subsample, stream(iteration, QUERIES))[0]] = True
             among = np.repeat(is_drawn, np.diff(self.offsets))
-        return self._draw(self._lists, self.share.row_numbers, self.subsample, stream(iteration, ROWS), among)
+        rows = self._lists, self._marks, self.share.row_numbers
+        return self._draw(*rows, self.subsample, stream(iteration, ROWS), among)
 
-    def _draw(self, lists, numbers, share, number, among=None):
-        drawn, left_out = lists
-        draw = self.seed, number, share, numbers, None if among is None else among.view(np.uint8)
-        n_drawn = sampling.draw_below(*draw, drawn, left_out)
+    def _draw(self, lists, marks, numbers, share, number, among=None):
+        among = None if among is None else among.view(np.uint8)
+        n_drawn = self._draw_below(share, number, numbers, among, marks, *lists)
         if not self.share.communicator.allreduce(np.array([n_drawn]))[0]:  # at least one
-            n_drawn = self._draw_lowest(*draw, drawn, left_out)
-        return drawn[:n_drawn], left_out[: len(drawn) - n_drawn]
+            n_drawn = self._draw_lowest(number, numbers, among, marks, *lists)
+        return lists[0, :n_drawn], lists[1, : lists.shape[1] - n_drawn]
 
-    def _draw_lowest(self, seed, number, _, numbers, among, drawn, left_out):
+    def _draw_below(self, share, number, numbers, among, marks, drawn, left_out):
+        n_threads = threads_for(self.n_threads, len(drawn))
+        return sampling.draw_below(
+            self.seed, number, share, numbers, among, marks, drawn, left_out, n_threads
+        )
+
+    def _draw_lowest(self, number, numbers, among, marks, drawn, left_out):
         uniforms = np.empty(len(drawn))
-        sampling.uniforms(seed, number, uniforms, numbers)
+        sampling.uniforms(self.seed, number, uniforms, numbers)
         own = uniforms if among is None else uniforms[among.astype(bool)]
         lowest = self.share.communicator.allreduce(np.array([own.min(initial=1.0)]), "min")
-        share = np.nextafter(lowest[0], 2.0)
-        return sampling.draw_below(seed, number, share, numbers, among, drawn, left_out)
+        return self._draw_below(np.nextafter(lowest[0], 2.0), number, numbers, among, marks, drawn, left_out)
+
+
+def _marks_for(n):
+    """Words of 64 bits in which each of n has one."""
+    return np.empty(-(-n // 64), np.uint64)
 
 
 class Bootstrap:

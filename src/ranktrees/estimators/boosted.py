@@ -231,6 +231,7 @@ class BoostedTrees(TreeEnsembleEstimator):
                     query_subsample=self.query_subsample,
                     seed=seed,
                     share=data.share,
+                    n_threads=n_threads,
                 ),
                 seed=seed,
                 step=self._step(data, n_threads),

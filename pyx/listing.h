@@ -1,0 +1,85 @@
+/* Rows that have a mark, and the others: two lists, each in the order of the rows.
+ *
+ *   marks     bit i % 64 of word i / 64 is that of the i-th row
+ *   rows      a b c d e f g h          or, where there are none, first, first + 1 ...
+ *   marked    a c d g
+ *   others    b e f h */
+#ifndef RANKTREES_LISTING_H
+#define RANKTREES_LISTING_H
+
+#include <stdint.h>
+
+#include "bins.h"
+#include "simd.h"
+
+#if HAS_SIMD
+#include <immintrin.h>
+#endif
+
+/* The marks of 64 rows, from a byte for each, 0 or 1. */
+INLINE uint64_t marks_of(const uint8_t *is_marked) {
+    uint64_t marks = 0;
+    for (int k = 0; k < 64; k += 8) /* of eight bytes, the lowest bits side by side */
+        marks |= (eight_bytes(is_marked + k) * 0x0102040810204080ULL >> 56) << k;
+    return marks;
+}
+
+INLINE uint32_t *list_bits(uint64_t bits, int64_t first, const uint32_t *rows, uint32_t *place) {
+    for (; bits; bits &= bits - 1) {
+        const int64_t i = lowest_bit(bits);
+        *place++ = rows ? rows[i] : (uint32_t)(first + i);
+    }
+    return place;
+}
+
+INLINE void list_one_by_one(int64_t n, int64_t first, const uint32_t *rows, const uint64_t *marks, uint32_t *marked,
+                            uint32_t *others) {
+    for (int64_t i = 0; i < n; i += 64) {
+        const uint64_t all = n - i < 64 ? ((uint64_t)1 << (n - i)) - 1 : ~(uint64_t)0;
+        const uint64_t own = marks ? marks[i / 64] : all;
+        marked = list_bits(own & all, first + i, rows ? rows + i : NULL, marked);
+        others = list_bits(all & ~own, first + i, rows ? rows + i : NULL, others);
+    }
+}
+
+EACH_WIDTH(void, list_narrow,
+           (int64_t n, int64_t first, const uint32_t *rows, const uint64_t *marks, uint32_t *marked, uint32_t *others),
+           (n, first, rows, marks, marked, others)) {
+    list_one_by_one(n, first, rows, marks, marked, others);
+}
+
+#if HAS_SIMD
+/* Of sixteen rows those whose bit is set. Nothing is written behind them: another thread may list rows there. */
+FOR_AVX512 INLINE uint32_t *put_marked(__mmask16 bits, __m512i row, uint32_t *place) {
+    const int n = __builtin_popcount(bits);
+    _mm512_mask_storeu_epi32(place, (__mmask16)((1u << n) - 1), _mm512_maskz_compress_epi32(bits, row));
+    return place + n;
+}
+
+FOR_AVX512 static inline void list_by_sixteen(int64_t n, int64_t first, const uint32_t *rows, const uint64_t *marks,
+                                              uint32_t *marked, uint32_t *others) {
+    const __m512i next = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+    for (int64_t i = 0; i < n; i += 16) {
+        const __mmask16 all = (__mmask16)(n - i < 16 ? (1u << (n - i)) - 1 : 0xffff);
+        const __mmask16 own = marks ? (__mmask16)(marks[i / 64] >> (i % 64)) & all : all;
+        const __m512i row = rows ? _mm512_maskz_loadu_epi32(all, rows + i)
+                                 : _mm512_add_epi32(_mm512_set1_epi32((int32_t)(first + i)), next);
+        marked = put_marked(own, row, marked);
+        others = put_marked(all & ~own, row, others);
+    }
+}
+#endif
+
+/* List n rows; all are marked where ``marks`` is NULL. */
+static inline void list_apart(int64_t n, int64_t first, const uint32_t *rows, const uint64_t *marks, uint32_t *marked,
+                              uint32_t *others) {
+#if HAS_SIMD
+    if (simd_level() == AVX512) {
+        list_by_sixteen(n, first, rows, marks, marked, others);
+        return;
+    }
+#endif
+    list_narrow(n, first, rows, marks, marked, others);
+}
+
+#endif
