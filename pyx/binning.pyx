@@ -12,6 +12,8 @@ from libc.math cimport fabs
 from libc.stdint cimport UINT32_MAX, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memmove, memset
 
+from records cimport Node, nodes_in
+
 cdef extern from "bins.h" nogil:
     void prefetch_line(const void* address)
 
@@ -983,6 +985,23 @@ cdef void encode_block_long(
             found[i] = <uint32_t> code_of(
                 numbers[i], found[i], own if is_categorical[f] else NULL, n_edges, missing_codes[f]
             )
+
+
+def set_cuts(
+    nodes,                              # IN and OUT  NODE records of numeric features: rows go left up to
+    const int64_t[::1] codes,           # IN   this code; -1 where there is no cut
+    const double[::1] edges,            # IN   cuts or categories of all features, and infinity
+    const int64_t[::1] edge_offsets,    # IN   where those of a feature begin
+):
+    """The cut above each code: rows with x <= cut have that code or a lower one."""
+    cdef int64_t k, place
+    cdef Node* node = nodes_in(nodes)
+    for k in range(codes.shape[0]):
+        if codes[k] >= 0:
+            place = edge_offsets[node[k].feature] + codes[k]
+            node[k].cut = edges[
+                place if place < edge_offsets[node[k].feature + 1] else edges.shape[0] - 1
+            ]
 
 
 def encode_sparse(

@@ -582,7 +582,7 @@ def finish_nodes(
     nodes,                              # OUT  NODE records, but for the cuts
     int64_t[::1] codes,                 # OUT  up to which rows go left; -1 where there is no cut
 ):
-    """The records of a finished tree. Its categorical nodes are numbered in their order."""
+    """The records of a finished tree. Its categorical nodes are numbered in their order; how many."""
     cdef int64_t n = len(leaves), k
     cdef int32_t n_categorical = 0
     cdef const Leaf* leaf = leaves_in(leaves)
@@ -605,6 +605,7 @@ def finish_nodes(
                 n_categorical += 1
             else:
                 codes[k] = split.code
+    return n_categorical
 
 
 def follow(

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from ranks import together
 from scipy import sparse
 
+from ranktrees._core.dtypes import NODE
 from ranktrees.binning import BinMapper
 from reference import binning as slow
 from widths import outputs_of
@@ -106,8 +107,10 @@ def test_ranks_are_the_codes_of_distinct_values(n_values):
     codes = mapper.encode(X)
     assert codes.dtype == (np.uint8 if n_values <= 255 else np.uint32)
     np.testing.assert_array_equal(codes, np.column_stack([ranks, ranks % 3]))
-    np.testing.assert_array_equal(mapper.cut_values([0] * n_values, np.arange(n_values))[:-1], mapper.cuts[0])
-    assert mapper.cut_values([0, 1], [n_values - 1, 2]).tolist() == [np.inf, np.inf]
+    nodes = np.zeros(n_values + 3, NODE)
+    nodes["feature"][n_values:] = 1
+    mapper.set_cuts(nodes, np.array([*range(n_values), -1, 0, 2]))
+    assert nodes["cut"].tolist() == [*mapper.cuts[0], np.inf, 0.0, 0.5, np.inf]
 
 
 @given(

@@ -265,21 +265,17 @@ class BinMapper:
             categories.append(edges if known else None)
         return cls(cuts, categories)
 
-    def cut_values(self, features, codes):
-        """The cut above each code: rows with ``x <= cut`` have that code or a lower one.
+    def set_cuts(self, nodes, codes):
+        """Set the cuts of some nodes: rows with ``x <= cut`` have that code or a lower one.
 
         Parameters
         ----------
-        features, codes : array-like of int, shape (n,)
-            Of numeric features; a code below the feature's ``n_bins``.
-
-        Returns
-        -------
-        ndarray of shape (n,), float64
-            Infinity above a feature's last bin.
+        nodes : ndarray of NODE
+        codes : ndarray of int64, shape (n_nodes,)
+            Below the ``n_bins`` of the node's feature, whose cut is infinite above the last; -1 where a node
+            has no cut.
         """
-        places = self._edge_offsets[:-1][features] + codes
-        return self._edges[np.where(places < self._edge_offsets[1:][features], places, -1)]
+        _kernels.set_cuts(nodes, codes, self._edges, self._edge_offsets)
 
     def for_others(self, X, order, n_threads):
         """A mapper that tells other rows apart where splits do, and their codes: this one does."""

@@ -130,22 +130,29 @@ class Trees(Sequence):
         ValueError
             If there are fewer bit sets than its nodes ask for.
         """
-        bitsets = self._bitsets[0] if bitsets is None else bitsets
+        categorical = asked = none = self._bitsets[0]
+        if (nodes["categories"] >= 0).any():
+            categorical, asked = self._asked_for(nodes, none if bitsets is None else bitsets)
+        first, last = self._ends[-1], self._ends[-1] + len(nodes)
+        if last > len(self._nodes):
+            expected = last * max(1.0, self.n_expected / (len(self) + 1))
+            self._nodes = _in_room(self._nodes[:first], min(int(SPARE * expected), 2 * last + AHEAD))
+        self._nodes[first:last].view(RAW)[:] = nodes.view(RAW)
+        if len(asked):
+            self._nodes["categories"][first:last][categorical] = self._set_ends[-1] + np.arange(len(asked))
+        self._ends.append(last)
+        self._bitsets.append(asked)
+        self._set_ends.append(self._set_ends[-1] + len(asked))
+
+    def _asked_for(self, nodes, bitsets):
+        """The categorical nodes of a tree, and a bit set for each."""
         categorical = _categorical(nodes)
         asked = nodes["categories"][categorical]
         if asked.max(initial=-1) >= len(bitsets):
             raise ValueError(
                 f"tree {len(self)}: categories must be below {len(bitsets)}, its number of bit sets"
             )
-        first, last = self._ends[-1], self._ends[-1] + len(nodes)
-        if last > len(self._nodes):
-            expected = last * max(1.0, self.n_expected / (len(self) + 1))
-            self._nodes = _in_room(self._nodes[:first], min(int(SPARE * expected), 2 * last + AHEAD))
-        self._nodes[first:last].view(RAW)[:] = nodes.view(RAW)
-        self._nodes["categories"][first:last][categorical] = self._set_ends[-1] + np.arange(len(asked))
-        self._ends.append(last)
-        self._bitsets.append(bitsets[asked])
-        self._set_ends.append(self._set_ends[-1] + len(asked))
+        return categorical, bitsets[asked]
 
     def ensemble(self, **others) -> "Ensemble":
         """Make an ensemble of the trees so far; it shares the nodes, which never change.

@@ -310,8 +310,13 @@ class RankMapper(BinMapper):
         told.communicator, told.ends = communicator, ends
         return told
 
+    def set_cuts(self, nodes, codes):
+        """Set the cuts of some nodes, half-way between two values of all ranks; all ranks call this."""
+        some = np.flatnonzero(codes >= 0)
+        nodes["cut"][some] = self.cut_values(nodes["feature"][some], codes[some])
+
     def cut_values(self, features, codes):
-        """The cut above each code, half-way between the two values of all ranks; all ranks call this."""
+        """The cut above each code."""
         places = self.offsets[features] + codes
         around = np.array([self.values[places], -self.values[places + 1]])
         lower, upper = self.communicator.allreduce(np.nan_to_num(around, nan=-np.inf), "max")

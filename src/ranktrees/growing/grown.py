@@ -7,6 +7,8 @@ from ranktrees._core.dtypes import NODE
 from ranktrees.communicator import ALONE
 from ranktrees.parallel import threads_for
 
+NO_BIT_SETS = np.empty((0, 8), np.uint32)
+
 
 class Grown:
     """Records of a tree's nodes, and the training rows in the order of its leaves.
@@ -24,7 +26,11 @@ class Grown:
         self.leaves = leaves
         self.order = order
         self.n_threads = n_threads
-        self.is_leaf = leaves["left"] < 0
+
+    @property
+    def is_leaf(self):
+        """bool[n_nodes]."""
+        return self.leaves["left"] < 0
 
     @property
     def values(self):
@@ -78,9 +84,10 @@ class Grown:
     def tree(self, values, mapper):
         """The finished tree: (NODE records, uint32 bit sets of its categorical splits)."""
         nodes, codes = np.empty(len(self.leaves), NODE), np.empty(len(self.leaves), np.int64)
-        partition.finish_nodes(self.leaves, values, nodes, codes)
-        numeric = np.flatnonzero(codes >= 0)
-        nodes["cut"][numeric] = mapper.cut_values(nodes["feature"][numeric], codes[numeric])
+        n_categorical = partition.finish_nodes(self.leaves, values, nodes, codes)
+        mapper.set_cuts(nodes, codes)
+        if not n_categorical:
+            return nodes, NO_BIT_SETS
         return nodes, self.leaves["split"]["categories"][nodes["categories"] >= 0]
 
     def seen_by(self, mapper, nodes):
