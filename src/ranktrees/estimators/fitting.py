@@ -204,7 +204,7 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
             watchers.append(Bar(type(self).__name__, n_iterations))
         elif self.verbose:
             watchers.append(Lines(type(self).__name__, max(1, int(self.verbose))))
-        if context is not None:
+        if context is not None and getattr(context, "_callbacks", True):
             watchers.append(ScikitLearnCallbacks(self, context, attributes, X, data))
         try:
             yield watchers
