@@ -40,6 +40,7 @@ import numpy as np
 from turns import Process, interleaved, print_refusals, ratio
 
 from ranktrees import HistGBRTRegressor, LambdaMARTRanker, RandomForestRanker, as_measure, make_ranking
+from ranktrees.growing.grower import TreeGrower
 
 RATE = 0.1  # of all libraries: how trees grow, and so what they cost, depends on it
 
@@ -306,6 +307,7 @@ def speed(options, folder):
 # Which functions call which kernels: what they take themselves is the kernel's time.
 PARTS = {
     "gradients": [(f"{kind}.py", "gradients") for kind in ("pointwise", "pairwise", "listwise")],
+    "rows drawn, and those left out": [("sampling.py", "_draw_below"), ("grown.py", "follow")],
     "rounding, and setting apart": [("rounding.py", name) for name in ("round", "_largest", "_scale")],
     "rows brought back": [("grower.py", "grow")],
     "lines of cells": [("searching.py", function) for function in ("root", "children", "take_over")],
@@ -320,8 +322,9 @@ PARTS = {
 
 
 def profile(options, _):
-    """Where a round's time goes."""
+    """Where a round's time goes, with leaves grown step by step: in one call, parts can not be told."""
     rows = rows_of(options)
+    TreeGrower._make_best_first = lambda grower: None
     for contest, libraries in CONTESTS.items():
         for library in ("ranktrees", "ranktrees, full search"):
             runs = []

@@ -17,16 +17,14 @@ from cython.parallel cimport prange, threadid
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
 from ranktrees._core.histogram cimport Builder
-from ranktrees._core.partition cimport Parter
+from ranktrees._core.partition cimport ROW_PARTED, Parter
 from ranktrees._core.queues cimport BestLeaves, most_together
-from ranktrees._core.splitting cimport Finder
+from ranktrees._core.splitting cimport ROW_REFINED, Finder
 from records cimport Leaf, n_rows_of, portable_key, worth_threads
 
 cdef enum:
-    ROW_PARTED = 2    # what a row costs, in steps of about a nanosecond
-    ROW_REFINED = 4
-    CELL_SEARCHED = 4
-    SHARING = 4       # and sharing some leaves, in what makes a thread worth having
+    CELL_SEARCHED = 4  # what searching a cell of a line costs, in steps of about a nanosecond
+    SHARING = 8        # and what sharing some leaves costs, in what makes a thread worth having
 
 
 cdef class BestFirst:

@@ -12,7 +12,7 @@ from ranktrees._core.threads import room_for_each
 from cython.parallel cimport parallel, prange, threadid
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
-from records cimport Digit, Leaf, shares_of_each, worth_threads
+from records cimport Leaf, shares_of_each, worth_threads
 
 cdef extern from "bins.h" nogil:
     void add_line(int64_t n, const int64_t* part, int64_t* whole) noexcept

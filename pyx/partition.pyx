@@ -33,7 +33,6 @@ cdef extern from "threads.h" nogil:
     void wait_for_all() noexcept
 
 cdef enum:
-    ROW = 2  # what parting one row costs, in steps of about a nanosecond
     FOLLOWED = 16384  # rows that go down a tree together
     TOLD = 6  # numbers of a leaf that is parted
     SHARED = 8  # a leaf is shared where each thread gets a row for so many values that are worth waking it
@@ -343,7 +342,7 @@ cdef class Parter:
             if self.leaves[k].split.feature >= 0:
                 n_children += 2
                 n_rows += n_rows_of(&self.leaves[k])
-        n_threads = worth_threads(n_threads, ROW * n_rows, values_per_thread)
+        n_threads = worth_threads(n_threads, ROW_PARTED * n_rows, values_per_thread)
         if last - first == 1 and n_children and n_threads > 1:
             self.split(np.full(1, first, np.int32), last, n_threads)
             return last + n_children
@@ -360,7 +359,7 @@ cdef class Parter:
         cdef int64_t n_ids = ids.shape[0], n_rows = 0, i
         for i in range(n_ids):
             n_rows += n_rows_of(&self.leaves[ids[i]])
-        n_threads = worth_threads(n_threads, ROW * n_rows, values_per_thread)
+        n_threads = worth_threads(n_threads, ROW_PARTED * n_rows, values_per_thread)
         self.n_stretches = n_threads if SHARED * n_rows >= values_per_thread * n_threads * n_ids else 1
         self.lay_out(ids)
         return n_threads

@@ -126,8 +126,7 @@ cdef enum:
     COLUMNS = 8  # of them, those that are filled together: 32 KiB of cells
     REMEMBERED = 128  # rows: up to so many touch so few bins that these are worth remembering
     AHEAD = 16  # rows to fetch ahead
-    ROW = 4  # what refining with one row costs, in steps of about a nanosecond
-    FEATURE = 32  # and scanning one feature of a coarse line
+    FEATURE = 32  # what scanning one feature of a coarse line costs, in steps of about a nanosecond
     RANKED_TOGETHER = 4096  # leaves: each takes a number per feature meanwhile
 
 # The share of the best feature's gain between cells that others need to be looked at in all bins.
@@ -505,7 +504,7 @@ cdef class Finder:
         """How many threads going through the rows of these leaves is worth."""
         cdef int64_t i, n_values = 0
         for i in range(ids.shape[0]):
-            n_values += ROW * (self.leaves[ids[i]].stop - self.leaves[ids[i]].start)
+            n_values += ROW_REFINED * (self.leaves[ids[i]].stop - self.leaves[ids[i]].start)
         return worth_threads(n_threads, n_values, values_per_thread)
 
     cdef void refine_alone(self, Leaf* leaf, int thread) noexcept nogil:

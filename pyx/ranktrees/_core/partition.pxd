@@ -10,6 +10,9 @@ cdef extern from "parting.h" nogil:
         int32_t missing_left
         uint8_t left[256]
 
+cdef enum:
+    ROW_PARTED = 2  # what parting one row costs, in steps of about a nanosecond
+
 
 # Rows that are parted together: where they are in the order, where in the scratch, and how many go left.
 cdef struct Piece:

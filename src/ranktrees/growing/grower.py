@@ -149,7 +149,7 @@ class TreeGrower:
         self.best_first = self._make_best_first() if alone else None
 
     def _make_best_first(self):
-        """What grows the best leaves in one call, if nothing but rows, lines and draws says which they are."""
+        """What grows the best leaves in one call, if nothing but rows, lines and draws has a say."""
         search, constraints = self.search, self.constraints
         in_lines = search.has_lines and constraints.groups is None
         if not (search.by_layers or in_lines) or not self.max_leaf_nodes or self.n_leaves_allowed > ROOM:
