@@ -131,10 +131,13 @@ cdef class BestFirst:
                 self.turns[j] = self.turns[j - 1]
                 j -= 1
             self.turns[j] = i
-        self.n_awake = worth_threads(self.n_threads, total, self.values_per_thread)
-        return n_tasks == 0 or self.n_awake * (
+        self.n_awake = self.worth(total)
+        if n_tasks and total < self.n_awake * (
             self.costs[self.turns[0]] - SHARING * self.values_per_thread
-        ) <= total
+        ):
+            return False
+        self.n_awake = <int>max(1, min(self.n_awake, n_tasks))
+        return True
 
     # ------------------------------------------------------------------------------------------------ parents
 
