@@ -324,7 +324,7 @@ PARTS = {
 def profile(options, _):
     """Where a round's time goes, with leaves grown step by step: in one call, parts can not be told."""
     rows = rows_of(options)
-    TreeGrower._make_best_first = lambda grower: None
+    TreeGrower._in_one_call = lambda grower: None
     for contest, libraries in CONTESTS.items():
         for library in ("ranktrees", "ranktrees, full search"):
             runs = []

@@ -1,4 +1,4 @@
-"""Grow a tree in one call, the best leaves first: where nothing but the rows of a leaf says how to split it.
+"""Grow a tree in one call: where nothing but the rows of a leaf says how to split it.
 
     waiting     [ 7 | 3 | 12 | ... ]      leaves whose split is known, or the features that it will be by
     parents     [ 7 | 3 ]                 those whose turn it is
@@ -18,17 +18,18 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 
 from ranktrees._core.histogram cimport Builder
 from ranktrees._core.partition cimport ROW_PARTED, Parter
-from ranktrees._core.queues cimport BestLeaves, most_together
+from ranktrees._core.queues cimport Queue
 from ranktrees._core.splitting cimport ROW_REFINED, Finder
-from records cimport Leaf, n_rows_of, portable_key, worth_threads
+from records cimport Leaf, chunk_of, n_rows_of, portable_key, worth_threads
 
 cdef enum:
     CELL_SEARCHED = 4  # what searching a cell of a line costs, in steps of about a nanosecond
     SHARING = 8        # and what sharing some leaves costs, in what makes a thread worth having
+    MANY = 64          # tasks: of so many for each thread it does not matter which come last
 
 
-cdef class BestFirst:
-    """Grows trees of some leaves at most.
+cdef class Growth:
+    """Grows one tree after the other.
 
     Parameters
     ----------
@@ -36,14 +37,14 @@ cdef class BestFirst:
     builder : Builder or None
         Of the leaves' lines, if they have some.
     finder : Finder
-    queue : BestLeaves
+    queue : Queue
     usable : ndarray of int32
         The features that splits may use.
     n_drawn : int
         How many of them each leaf draws, and as many more while none of these parts its rows. Leaves that
         have lines of all bins look at all.
     n_leaves : int
-        The most that a tree has. There is room for all its nodes where the others look.
+        The most that a tree has.
     few_rows : int
         Leaves of fewer have no line.
     is_coarse : bool
@@ -54,7 +55,7 @@ cdef class BestFirst:
     cdef Parter parter
     cdef Builder builder
     cdef Finder finder
-    cdef BestLeaves queue
+    cdef Queue queue
     cdef const int32_t[:, ::1] usable
     cdef int64_t n_drawn, n_leaves, n_parents, few_rows, values_per_thread
     cdef uint64_t seed, stream, key
@@ -65,33 +66,39 @@ cdef class BestFirst:
     cdef int64_t[::1] costs, turns
 
     def __init__(
-        self, Parter parter, Builder builder, Finder finder, BestLeaves queue, usable, n_drawn, n_leaves,
-        few_rows, is_coarse, n_threads,
+        self, Parter parter, Builder builder, Finder finder, Queue queue, usable, n_drawn, n_leaves, few_rows,
+        is_coarse, n_threads,
     ):
         self.parter, self.builder, self.finder, self.queue = parter, builder, finder, queue
         self.usable, self.n_drawn = usable[None, :], n_drawn
         self.n_leaves, self.few_rows = n_leaves, few_rows
         self.is_coarse, self.n_threads = is_coarse, n_threads
-        n = most_together(n_leaves - 1)
+        self.make_room(64)
+
+    cdef void make_room(self, int64_t n):
+        """For so many parents."""
         self.parents = np.empty(n, np.int32)
         self.children, self.picked = np.empty(2 * n, np.int32), np.empty(2 * n, np.int32)
         self.costs, self.turns = np.empty(2 * n, np.int64), np.empty(2 * n, np.int64)
 
     def grow(
-        self, bint one_by_one, int bits, bint same, uint64_t seed, uint64_t stream, int64_t values_per_thread
+        self, bint one_by_one, int bits, bint same, uint64_t seed, uint64_t stream, int64_t values_per_thread,
+        make_room,
     ):
         """Grow a tree whose root is planted; the number of its nodes.
 
         Parameters
         ----------
         one_by_one : bool
-            See `BestLeaves.begin`.
+            See `Queue.begin`.
         bits, same
             How sums are to be read; see rounding.h.
         seed, stream : int
             Of the draws of features.
         values_per_thread : int
             What a thread is worth having for, in steps of about a nanosecond.
+        make_room : callable
+            Makes room for so many nodes where all look.
         """
         cdef int64_t n_left = self.n_leaves - 1
         cdef int32_t n_nodes = 1
@@ -102,6 +109,9 @@ cdef class BestFirst:
         if n_left and self.leaves[0].may_split:
             self.search_root()
         while self.next_parents(n_left):
+            if n_nodes + 2 * self.n_parents > self.parter.leaves.shape[0]:
+                make_room(n_nodes + 2 * self.n_parents)
+                self.leaves = &self.parter.leaves[0]
             self.split(n_left, n_nodes)
             n_nodes += <int32_t>(2 * self.n_parents)
             n_left -= self.n_parents
@@ -112,31 +122,39 @@ cdef class BestFirst:
                     self.builder.forget(self.queue.hopeless(n_left))
         return n_nodes
 
-    cdef bint next_parents(self, int64_t limit) noexcept:
+    cdef bint next_parents(self, int64_t limit):
         """Those whose turn it is."""
         self.n_parents = self.queue.n_next(limit)
+        if self.n_parents > self.parents.shape[0]:
+            self.make_room(2 * self.n_parents)
         self.queue.take(self.parents[: self.n_parents])
         return self.n_parents > 0
+
+    cdef int64_t n_to_weigh(self, int64_t n_tasks) noexcept:
+        """How many tasks must be known what they cost: one thread does them all, one after the other."""
+        return n_tasks if self.n_threads > 1 else 0
 
     cdef bint one_each(self, int64_t n_tasks) noexcept:
         """Whether threads take a task each, those first that cost most.
 
         They do unless they would wait for the one that costs most for longer than sharing every task takes.
         """
-        cdef int64_t i, j, total = 0
-        for i in range(n_tasks):
+        cdef int64_t i, j, total = 0, most = 0
+        for i in range(self.n_to_weigh(n_tasks)):
             total += self.costs[i]
+            most = max(most, self.costs[i])
+        self.n_awake = self.worth(total)
+        if total < self.n_awake * (most - SHARING * self.values_per_thread):
+            return False
+        self.n_awake = <int>max(1, min(self.n_awake, n_tasks))
+        for i in range(n_tasks):
             j = i
-            while j > 0 and self.costs[self.turns[j - 1]] < self.costs[i]:
+            while self.n_awake > 1 and n_tasks < MANY * self.n_awake and j > 0 and (
+                self.costs[self.turns[j - 1]] < self.costs[i]
+            ):
                 self.turns[j] = self.turns[j - 1]
                 j -= 1
             self.turns[j] = i
-        self.n_awake = self.worth(total)
-        if n_tasks and total < self.n_awake * (
-            self.costs[self.turns[0]] - SHARING * self.values_per_thread
-        ):
-            return False
-        self.n_awake = <int>max(1, min(self.n_awake, n_tasks))
         return True
 
     # ------------------------------------------------------------------------------------------------ parents
@@ -149,7 +167,7 @@ cdef class BestFirst:
         cdef int64_t k
         cdef const Leaf* leaf
         while self.n_parents:
-            for k in range(self.n_parents):
+            for k in range(self.n_to_weigh(self.n_parents)):
                 leaf = &self.leaves[self.parents[k]]
                 self.costs[k] = ROW_PARTED * n_rows_of(leaf)
                 if self.is_coarse:
@@ -157,7 +175,7 @@ cdef class BestFirst:
             if self.one_each(self.n_parents):
                 for k in prange(
                     self.n_parents, nogil=True, num_threads=self.n_awake, use_threads_if=self.n_awake > 1,
-                    schedule="dynamic",
+                    schedule="dynamic", chunksize=chunk_of(self.n_parents, self.n_awake),
                 ):
                     self.split_one(self.turns[k], first_child, self.is_coarse, threadid())
             else:
@@ -256,7 +274,7 @@ cdef class BestFirst:
             )
         n_lacking = self.pick(children, False)
         n_tasks = n_built if self.is_coarse else n_built + n_lacking
-        for k in range(n_tasks):
+        for k in range(self.n_to_weigh(n_tasks)):
             if k < n_built:
                 self.costs[k] = self.cost_of_lines(k)
             else:
@@ -264,7 +282,7 @@ cdef class BestFirst:
         if self.one_each(n_tasks):
             for k in prange(
                 n_tasks, nogil=True, num_threads=self.n_awake, use_threads_if=self.n_awake > 1,
-                schedule="dynamic",
+                schedule="dynamic", chunksize=chunk_of(n_tasks, self.n_awake),
             ):
                 self.search_some(self.turns[k], n_built, threadid())
         else:

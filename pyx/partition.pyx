@@ -13,7 +13,7 @@ from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy, memset
 
 from records cimport (
-    Leaf, Node, Split, best_value, bytes_of, chunk_of, leaves_in, n_rows_of, nodes_in, worth_threads,
+    Leaf, Node, Split, best_value, bytes_of, leaves_in, n_rows_of, nodes_in, worth_threads,
 )
 
 cdef extern from "parting.h" nogil:
@@ -328,31 +328,6 @@ cdef class Parter:
                     ends[k] = max(ends[k], theirs[k])
             self.judge_leaf(&self.leaves[self.leaves[ids[i]].left], ends)
             self.judge_leaf(&self.leaves[self.leaves[ids[i]].right], ends + 2)
-
-    def split_layer(self, int32_t first, int32_t last, int n_threads, int64_t values_per_thread=1):
-        """Part the rows of the leaves first to last - 1 that have a split; the number of nodes is returned.
-
-        Their children are last, last + 1, ...
-        """
-        cdef int64_t n_rows = 0, n_children = 0
-        cdef int32_t[::1] children = np.empty(last - first, np.int32)
-        cdef int32_t k
-        for k in range(first, last):
-            children[k - first] = <int32_t>(last + n_children)
-            if self.leaves[k].split.feature >= 0:
-                n_children += 2
-                n_rows += n_rows_of(&self.leaves[k])
-        n_threads = worth_threads(n_threads, ROW_PARTED * n_rows, values_per_thread)
-        if last - first == 1 and n_children and n_threads > 1:
-            self.split(np.full(1, first, np.int32), last, n_threads)
-            return last + n_children
-        for k in prange(
-            first, last, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic",
-            chunksize=chunk_of(last - first, n_threads),
-        ):
-            if self.leaves[k].split.feature >= 0:
-                self.split_one(&self.leaves[k], children[k - first])
-        return last + n_children
 
     cdef int worth(self, const int32_t[::1] ids, int n_threads, int64_t values_per_thread):
         """How many threads parting these leaves is worth, and in how many stretches they part each."""

@@ -2,7 +2,7 @@
 
     lines of all bins    find; of some features only, find_loosely and choose_among
     coarse lines         rank picks the few features that seem best, refine searches their bins from the rows
-    rows                 find_directly; find_drawn, where each leaf draws its features
+    rows                 find_directly; draw_and_find, where each leaf draws its features
     again                verify and search_again, where what was found without counting rows leaves too few
 
 All of them scan one feature after the other; what its bins tell is in scanning.pxd. Equal gains go to the
@@ -22,7 +22,7 @@ from libc.string cimport memcpy, memset
 
 from gains cimport Rules, Sums, hessian_of_rows, least_score, own_score_of, rules_within, sums_of
 from records cimport (
-    Bin, Leaf, Split, best_value, bytes_of, chunk_of, portable_key, shares_of_each, worth_threads,
+    Bin, Leaf, Split, best_value, bytes_of, shares_of_each, worth_threads,
 )
 from scanning cimport (
     CELLS, Case, Prefix, accumulate, accumulate_touched, append, close, first_side, keep_last, may_be_below,
@@ -422,7 +422,7 @@ cdef class Finder:
     cdef void draw_and_rank(
         self, int32_t k, const int32_t[::1] usable, int64_t n_drawn, uint64_t key, int thread
     ) noexcept nogil:
-        """`rank` of a leaf, by one thread, among features that it draws, until one of them parts its rows."""
+        """`rank` of a leaf, by one thread, among the features that it draws; see `draw_and_find`."""
         cdef Leaf* leaf = &self.leaves[k]
         cdef const int32_t* features
         cdef int64_t first = 0, n
@@ -630,35 +630,13 @@ cdef class Finder:
             self.scan_rows(leaf, &leaf.only, 1, exact, thread, &best)
         return best
 
-    def find_drawn(
-        self, int32_t first, int32_t last, const int32_t[::1] usable, int64_t n_drawn, uint64_t seed,
-        uint64_t stream, int n_threads, int64_t values_per_thread=1,
-    ):
-        """The best splits of leaves first to last - 1, those that may split, from their rows.
-
-        Each draws features of its own from ``usable``, by (seed, stream, leaf): ``n_drawn``, and as many more
-        as long as none of them parts its rows. Returns False, and does nothing, where leaves are so few that
-        threads had better share the features of each.
-        """
-        cdef int64_t n_values = 0
-        cdef uint64_t key = portable_key(seed, stream)
-        cdef int32_t k
-        for k in range(first, last):
-            n_values += (self.leaves[k].stop - self.leaves[k].start) * n_drawn
-        n_threads = worth_threads(n_threads, n_values, values_per_thread)
-        if shares_of_each(last - first, n_threads) > 1:
-            return False
-        for k in prange(
-            first, last, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic",
-            chunksize=chunk_of(last - first, n_threads),
-        ):
-            if self.leaves[k].may_split:
-                self.draw_and_find(k, usable, n_drawn, key, threadid())
-        return True
-
     cdef void draw_and_find(
         self, int32_t k, const int32_t[::1] usable, int64_t n_drawn, uint64_t key, int thread
     ) noexcept nogil:
+        """The best split of a leaf from its rows among features that it draws from ``usable`` by (key, leaf).
+
+        It draws ``n_drawn``, and as many more as long as none of them parts its rows, which are counted.
+        """
         cdef Leaf* leaf = &self.leaves[k]
         cdef Split found
         cdef const int32_t* features

@@ -5,17 +5,25 @@ from libc.stdint cimport int32_t, int64_t
 cpdef int64_t most_together(int64_t n_splits) noexcept
 
 
-cdef class BestLeaves:
+cdef class Queue:
     cdef double[:] promises
     cdef bint one_by_one
     cdef int32_t[::1] leaves
-    cdef double[::1] promised
     cdef int64_t n
 
     cdef void make_room(self, int64_t n)
     cpdef void begin(self, bint one_by_one)
     cpdef void push(self, const int32_t[::1] ids)
-    cdef void insert(self, int32_t leaf, double promise) noexcept
     cdef int64_t n_next(self, int64_t limit) noexcept
-    cdef void take(self, int32_t[::1] ids) noexcept
+    cdef void take(self, int32_t[::1] ids)
     cdef const int32_t[::1] hopeless(self, int64_t limit)
+
+
+cdef class WholeLayers(Queue):
+    pass
+
+
+cdef class BestLeaves(Queue):
+    cdef double[::1] promised
+
+    cdef void insert(self, int32_t leaf, double promise) noexcept

@@ -17,7 +17,7 @@ import numpy as np
 from ranktrees import parallel
 from ranktrees._core import growing, partition
 from ranktrees._core.dtypes import LEAF
-from ranktrees._core.queues import BestLeaves, most_together
+from ranktrees._core.queues import BestLeaves, WholeLayers, most_together
 from ranktrees.growing.grown import Grown
 from ranktrees.growing.over_ranks import ParterOverRanks
 from ranktrees.growing.rounding import RoundedRows
@@ -27,41 +27,6 @@ from ranktrees.sampling import FEATURES, ROUNDING, stream
 from ranktrees.sharing import ALL
 
 ONE_BY_ONE = 16  # leaves: trees of no more are grown a split at a time
-ROOM = 1024  # leaves for which there is room at first
-
-
-class WholeLayers:
-    """Hands out all leaves of a layer together, the best of them where only a few more may split.
-
-    Its methods are those of `BestLeaves`.
-    """
-
-    def __init__(self, promises):
-        self.layer = np.empty(0, np.int32)
-        self.look_at(promises)
-
-    def look_at(self, promises):
-        self.promises = promises
-
-    def begin(self, one_by_one):
-        self.layer = self.layer[:0]
-
-    def renew(self, ids):
-        self.push(ids)
-
-    def push(self, ids):
-        self.layer = ids[self.promises[ids] != 0]
-
-    def pop(self, limit):
-        layer, self.layer = self.layer, self.layer[:0]
-        if len(layer) > limit:
-            best = np.argsort(-self.promises[layer], kind="stable")[:limit]
-            layer = np.sort(layer[best])
-        return layer
-
-    def give_up(self, limit):
-        """A layer is handed out at once: all of it may still be."""
-        return self.layer[:0]
 
 
 class TreeGrower:
@@ -145,24 +110,21 @@ class TreeGrower:
         )
         self.search = make_search(constraints, prices, *buffers, sizes)
         self.queue = (BestLeaves if max_leaf_nodes else WholeLayers)(np.empty(0))
-        self._look_at(np.empty(2 * min(self.n_leaves_allowed, ROOM) + 1, LEAF))
-        self.best_first = self._make_best_first() if alone else None
+        self._look_at(np.empty(2 * min(self.n_leaves_allowed, 1024) + 1, LEAF))
+        self.growth = self._in_one_call() if self.search.in_one_call else None
 
-    def _make_best_first(self):
-        """What grows the best leaves in one call, if nothing but rows, lines and draws has a say."""
+    def _in_one_call(self):
+        """What grows a tree in one call, where nothing but rows, lines and draws has a say."""
         search, constraints = self.search, self.constraints
-        in_lines = search.has_lines and constraints.groups is None
-        if not (search.by_layers or in_lines) or not self.max_leaf_nodes or self.n_leaves_allowed > ROOM:
-            return None
-        return growing.BestFirst(
+        return growing.Growth(
             self.parter,
-            search.builder if in_lines else None,
+            search.builder if search.has_lines else None,
             search.finder,
             self.queue,
             constraints.usable,
             constraints.n_drawn,
             self.n_leaves_allowed,
-            search.few_rows if in_lines else 0,
+            search.few_rows if search.has_lines else 0,
             search.is_coarse,
             self.n_threads,
         )
@@ -211,12 +173,9 @@ class TreeGrower:
         )
         self.constraints.plant()
         self.prices.plant(rows.total[1] * rows.hessian_unit)
-        if self.search.by_layers and not self.max_leaf_nodes:
-            n_nodes = self._grow_layers()
-        elif self.best_first is not None and self.prices.all_free:
-            n_nodes = self.best_first.grow(
-                self._one_by_one, rows.bits, rows.same, *self.search.key, parallel.VALUES_PER_THREAD
-            )
+        if self.growth is not None and self.prices.all_free:
+            threads = parallel.VALUES_PER_THREAD, self._make_room
+            n_nodes = self.growth.grow(self._one_by_one, rows.bits, rows.same, *self.search.key, *threads)
         else:
             n_nodes = self._grow_leaves()
         leaves = self.leaves[:n_nodes]
@@ -265,18 +224,6 @@ class TreeGrower:
                     queue.push(children)
                 if search.is_sure:
                     search.forget(queue.give_up(self.n_leaves_allowed - n_leaves))
-        return n_nodes
-
-    def _grow_layers(self):
-        """Grow from the root, a layer in two calls: what whole layers hand out where nothing limits them."""
-        first, n_nodes = 0, 1
-        while first < n_nodes:
-            self.search.layer(first, n_nodes)
-            self._make_room(n_nodes + 2 * (n_nodes - first))
-            first, n_nodes = (
-                n_nodes,
-                self.parter.split_layer(first, n_nodes, self.n_threads, parallel.VALUES_PER_THREAD),
-            )
         return n_nodes
 
     def _make_room(self, n_nodes):

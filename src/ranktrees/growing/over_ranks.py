@@ -96,6 +96,7 @@ class LinesOverRanks(SearchOfLines):
     """What the searches share that keep lines: a rank's, built from its own rows, become those of all."""
 
     few_rows = 0  # it may be that only this rank has few
+    in_one_call = False
 
     def __init__(self, communicator, *args):
         self.communicator = communicator

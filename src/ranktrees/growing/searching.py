@@ -70,7 +70,7 @@ class Search:
     """
 
     is_sure = True  # leaves promise what they gain
-    by_layers = False  # layers can be searched in one call each
+    in_one_call = False  # trees can be grown so; see `ranktrees._core.growing`
     has_lines = False
     is_coarse = False  # cells of the packing are several bins
 
@@ -182,33 +182,16 @@ class Search:
 
     @property
     def must_be_sure(self):
-        """Whether rows are counted at once: layers are split in one call, which takes no refusal, and without
-        a split a leaf draws features that may promise more.
-        """
-        loosely = self.counts_later and not self.rows.same
-        return loosely and (self.by_layers or self.constraints.draws_features)
+        """Whether rows are counted at once: without a split a leaf draws features that may promise more."""
+        return self.counts_later and not self.rows.same and self.constraints.draws_features
 
 
 class DirectSearch(Search):
     """Every leaf is searched from its rows."""
 
     @property
-    def by_layers(self):
+    def in_one_call(self):
         return self.plain and self.constraints.groups is None
-
-    def children(self, parents, children):
-        if self.by_layers:
-            self.layer(int(children[0]), int(children[-1]) + 1)
-        else:
-            super().children(parents, children)
-
-    def layer(self, first, last):
-        """Search leaves first to last - 1, those that may split."""
-        constraints = self.constraints
-        drawn = constraints.usable, constraints.n_drawn, *self.key
-        if not self.finder.find_drawn(first, last, *drawn, self.n_threads, parallel.VALUES_PER_THREAD):
-            ids = np.arange(first, last, dtype=np.int32)
-            self.find_directly(ids[self.may_split[first:last] > 0])
 
 
 class StreamingSearch(Search):
@@ -239,6 +222,10 @@ class SearchOfLines(Search):
 
     has_lines = True
     few_rows = 0  # leaves of fewer rows have no line
+
+    @property
+    def in_one_call(self):
+        return self.constraints.groups is None
 
     def __init__(self, codes, mapper, packing, constraints, prices, order, sums, sizes):
         super().__init__(codes, mapper, packing, constraints, prices, order, sums, sizes)
