@@ -182,6 +182,8 @@ cdef class Growth:
                 self.split_together(first_child)
             if self.keep_split(first_child):
                 break
+            if self.builder is not None:
+                self.builder.forget(self.parents[: self.n_parents], False)
             self.queue.push(self.parents[: self.n_parents])
             self.next_parents(limit)
         for k in range(2 * self.n_parents):
@@ -190,7 +192,8 @@ cdef class Growth:
     cdef void split_one(self, int64_t k, int32_t first_child, bint refine, int thread) noexcept nogil:
         """Part the rows of a leaf that is not yet parted, and found its children.
 
-        If one gets too few rows, it is searched again. In cells it promises no less by that.
+        If one gets too few rows, the leaf is searched again. In a coarse search it promises what its cells do,
+        as before, and keeps its turn; in others it promises less, and must wait.
         """
         cdef Leaf* leaf = &self.leaves[self.parents[k]]
         if refine and leaf.left < 0:
@@ -202,9 +205,9 @@ cdef class Growth:
                 )
                 return
             self.finder.refine_again(leaf, thread)
-        self.found(leaf, <int32_t>(first_child + 2 * k))
+        self.found_children(leaf, <int32_t>(first_child + 2 * k))
 
-    cdef void found(self, Leaf* leaf, int32_t first_child) noexcept nogil:
+    cdef void found_children(self, Leaf* leaf, int32_t first_child) noexcept nogil:
         """Found the children of a leaf that is parted, if it has not these."""
         if leaf.left >= 0 and leaf.left != first_child:
             self.parter.found(leaf, first_child)
@@ -233,7 +236,7 @@ cdef class Growth:
         for k in range(self.n_parents):
             if self.leaves[self.parents[k]].left < 0:
                 return False
-            self.found(&self.leaves[self.parents[k]], <int32_t>(first_child + 2 * k))
+            self.found_children(&self.leaves[self.parents[k]], <int32_t>(first_child + 2 * k))
         return True
 
     cdef void drop_unsplit(self) noexcept:
@@ -335,7 +338,7 @@ cdef class Growth:
             self.search_line(self.builder.siblings[task], thread)
         elif self.builder is None:
             self.finder.draw_and_find(
-                self.picked[task], self.usable[0], self.n_drawn, self.key, thread
+                self.picked[task - n_built], self.usable[0], self.n_drawn, self.key, thread
             )
         else:
             self.finder.find_one_directly(

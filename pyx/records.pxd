@@ -82,7 +82,7 @@ cdef struct Leaf:
     double upper
     double promise         # what the queue goes by: the gain to come; infinite where it must be split
     Split split
-    int32_t left
+    int32_t left           # -1; 0 once its rows are parted; then the node that has those on the left
     int32_t right
     int32_t depth
     int32_t histogram      # the line of its cells, or -1

@@ -356,7 +356,7 @@ cdef class Finder:
         return n_shares
 
     cdef void find_one(self, Leaf* leaf, const int32_t* features, int64_t width) noexcept nogil:
-        """`find` of a leaf, in some features."""
+        """`find` of a leaf, in those features of which its line has some cells that are not 0."""
         cdef Split best = self.best_of_line(leaf, features, width)
         self.conclude(leaf, &best, 1)
 

@@ -424,9 +424,9 @@ def test_no_policy_shows_in_any_tree(
             "min_samples_leaf": st.sampled_from([1, 2, 7, 30]),
             "l2_regularization": st.sampled_from([0.0, 1.0]),
             "min_hessian": st.sampled_from([0.0, 2.5]),
-            "max_features": st.sampled_from([None, 1, 3]),
+            "max_features": st.sampled_from([None, 1, 3, -1]),
             "gradient_sampling": st.sampled_from([None, 0.7, 2]),
-            "missing": st.sampled_from(["learned", "left", "right"]),
+            "missing": st.sampled_from(["learned", "left", "right", "three_way"]),
         }
     ),
 )
@@ -438,17 +438,60 @@ def test_in_one_call_the_same_tree_grows_as_step_by_step(
         gradients, hessians = gradients**5, hessians**5  # some rows are much larger: others are set apart
     mapper = slow.mapper_of(n_bins, {0} if split_search != "coarse_to_fine" else ())
     monotone = signs_of(seed, len(n_bins), {0}) if bounded else None
+    if rules["max_features"] == -1:
+        rules["max_features"] = len(n_bins) - 1 or None
+    if split_search == "coarse_to_fine" and rules["missing"] == "three_way":
+        rules["missing"] = "learned"
     with pytest.MonkeyPatch.context() as patch:
         set_policy(patch, policy, mapper, kind, split_search)
         options = {"n_threads": n_threads, "split_search": split_search, "monotone": monotone, **rules}
         at_once, by_steps = (slow.grower_of(codes, mapper, **options) for _ in range(2))
         by_steps.growth = None
         for tree in range(2):
-            trees = [
-                slow.tree_bytes(grower.grow(gradients, hessians, seed=1, tree=tree), mapper)
-                for grower in (at_once, by_steps)
-            ]
+            grown = [grower.grow(gradients, hessians, seed=1, tree=tree) for grower in (at_once, by_steps)]
+            trees = [slow.tree_bytes(own, mapper) for own in grown]
             assert trees[0] == trees[1]
+            lines = [own.leaves["histogram"].tolist() for own in grown]  # those that nothing has given back
+            assert lines[0] == lines[1]
+
+
+@pytest.mark.parametrize("split_search", ["full", "coarse_to_fine"])
+@pytest.mark.parametrize("max_features", [1, 2, 3])
+def test_grows_the_tree_of_the_slow_twin_however_many_features_are_drawn(split_search, max_features):
+    n_bins = [30, 20, 40, 25]
+    check_against_twin(
+        data_of(max_features, 300, n_bins, kind="plain"),
+        slow.mapper_of(n_bins),
+        split_search=split_search,
+        max_features=max_features,
+        max_leaf_nodes=20,
+    )
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_splits_in_three_are_the_same_by_lines_and_by_rows(seed):
+    n_bins = [30, 20, 5]
+    codes, gradients, hessians = data_of(seed, 400, n_bins, kind="plain", missing=0.3)
+    mapper, trees = slow.mapper_of(n_bins), []
+    for few_rows in (1, 10**9):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(searching.FullSearch, "few_rows", few_rows)
+            grower = slow.grower_of(codes, mapper, missing="three_way", max_leaf_nodes=20)
+            trees.append(slow.tree_bytes(grower.grow(gradients, hessians), mapper))
+    assert trees[0] == trees[1]
+
+
+def test_a_leaf_that_turns_out_to_have_no_split_keeps_no_line():
+    rng = np.random.default_rng(2)
+    codes = slow.random_codes(rng, 60, [9, 5])
+    gradients, hessians = rng.normal(size=60) ** 9, rng.uniform(0.1, 1, 60) ** 9
+    for in_one_call in (True, False):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(searching.FullSearch, "few_rows", 1)
+            grower = slow.grower_of(codes, slow.mapper_of([9, 5]), max_leaf_nodes=20, min_samples_leaf=7)
+            grower.growth = grower.growth if in_one_call else None
+            leaves = grower.grow(gradients, hessians).leaves
+        assert (leaves["histogram"][leaves["split"]["feature"] < 0] < 0).all()
 
 
 @pytest.mark.parametrize(

@@ -210,6 +210,7 @@ class FullOverRanks(LinesOverRanks, FullSearch):
         for some, features in self.candidates(ids[has_line]):
             self.find_counting(some, features)
         self.find_directly(ids[~has_line])
+        self.builder.forget(ids, False)
 
     def find_directly(self, ids):
         for some, features in self.candidates(ids):

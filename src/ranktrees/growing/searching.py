@@ -312,6 +312,10 @@ class FullSearch(SearchOfLines):
             return
         self.finder.find(ids, threads_for(self.n_threads, 4 * len(ids) * self.lines.shape[1]))
 
+    def search_again(self, ids):
+        super().search_again(ids)
+        self.builder.forget(ids, False)
+
 
 class CoarseToFine(SearchOfLines):
     """Cells pick the features, bins the split."""
