@@ -192,7 +192,7 @@ cdef class Growth:
     cdef void split_one(self, int64_t k, int32_t first_child, bint refine, int thread) noexcept nogil:
         """Part the rows of a leaf that is not yet parted, and found its children.
 
-        If one gets too few rows, the leaf is searched again. In a coarse search it promises what its cells do,
+        If one gets too few rows, the leaf is searched again. In a coarse search it promises what cells do,
         as before, and keeps its turn; in others it promises less, and must wait.
         """
         cdef Leaf* leaf = &self.leaves[self.parents[k]]
