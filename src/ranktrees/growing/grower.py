@@ -8,6 +8,8 @@ The queue is the policy: a whole layer at a time, or the best leaves. Where two 
 the first promises what both gain, and the child that the second is for promises infinity: its turn is next.
 Where a split makes features cheaper that others could use, all leaves are searched again: splits are always
 the best at the prices of the moment.
+
+Where nothing but its rows says how to split a leaf, all of this is one compiled call: ``pyx/growing.pyx``.
 """
 
 from functools import partial
