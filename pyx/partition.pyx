@@ -202,24 +202,13 @@ cdef class Parter:
         self.widen(&self.order[0], leaf.start, leaf.stop, ends)
         self.widen(&self.order[0], leaf.quiet_start, leaf.quiet_stop, ends)
 
-    cdef void find_ends_of_sides(self, const Leaf* leaf, const Stretch* of, double* ends) noexcept nogil:
-        """The same of the rows on the left, and on the right, of a leaf that `part_all` has parted."""
-        cdef int64_t s
+    cdef void find_ends_of_sides(self, const Leaf* leaf, double* ends) noexcept nogil:
+        """The same of the rows on the left, and on the right, of a leaf that is parted."""
         ends[0] = ends[1] = ends[2] = ends[3] = -INFINITY
-        if leaf.left >= 0:
-            self.widen(&self.order[0], leaf.start, leaf.cut, ends)
-            self.widen(&self.order[0], leaf.cut, leaf.stop, ends + 2)
-            self.widen(&self.order[0], leaf.quiet_start, leaf.quiet_cut, ends)
-            self.widen(&self.order[0], leaf.quiet_cut, leaf.quiet_stop, ends + 2)
-            return
-        for s in range(self.n_stretches):
-            self.widen_by_piece(&of[s].loud, ends)
-            self.widen_by_piece(&of[s].quiet, ends)
-
-    cdef void widen_by_piece(self, const Piece* piece, double* ends) noexcept nogil:
-        cdef int64_t middle = piece.place + piece.n_left
-        self.widen(&self.row_scratch[0], piece.place, middle, ends)
-        self.widen(&self.row_scratch[0], middle, piece.place + piece.n_rows, ends + 2)
+        self.widen(&self.order[0], leaf.start, leaf.cut, ends)
+        self.widen(&self.order[0], leaf.cut, leaf.stop, ends + 2)
+        self.widen(&self.order[0], leaf.quiet_start, leaf.quiet_cut, ends)
+        self.widen(&self.order[0], leaf.quiet_cut, leaf.quiet_stop, ends + 2)
 
     cdef void widen(self, const uint32_t* rows, int64_t start, int64_t stop, double* ends) noexcept nogil:
         cdef int64_t i, row, each = self.hessians is not None and self.hessians.shape[0] > 1
@@ -255,7 +244,7 @@ cdef class Parter:
         leaf.may_split = 0 if agree(ends[0], ends[1]) else self.may_split_by_size(leaf, leaf.total.count)
 
     def part(self, const int32_t[::1] ids, int n_threads, int64_t values_per_thread=1):
-        """The first step of `split`, for ranks: each leaf's rows are parted, beside where they are.
+        """The first step of `split`, for ranks: each parts its rows, as if both children got enough.
 
         Returns
         -------
@@ -269,7 +258,7 @@ cdef class Parter:
         cdef int64_t[:, ::1] told = np.empty((ids.shape[0], TOLD), np.int64)
         for i in range(ids.shape[0]):
             told[i, 0], told[i, 1] = counts[i, 0], counts[i, 1]
-            self.find_ends_of_sides(&self.leaves[ids[i]], self.stretches_of(i), <double*>&told[i, 2])
+            self.find_ends_of_sides(&self.leaves[ids[i]], <double*>&told[i, 2])
         return told.base
 
     def split(
@@ -292,7 +281,7 @@ cdef class Parter:
             split. The others are; where some are refused, they may come once more, and get other children.
         """
         if told is not None:
-            self.take_all(ids, first_child, n_threads, counts_of(told))
+            self.found_all(ids, first_child, n_threads, counts_of(told))
             self.judge_sides(ids, told)
         else:
             self.split_all(ids, first_child, n_threads, values_per_thread)
@@ -305,7 +294,7 @@ cdef class Parter:
         cdef int64_t i
         n_threads = self.worth(ids, n_threads, values_per_thread)
         if self.n_stretches > 1:
-            self.take_all(ids, first_child, n_threads, self.part_all(ids, n_threads))
+            self.found_all(ids, first_child, n_threads, self.part_all(ids, n_threads))
         else:
             for i in prange(
                 ids.shape[0], nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1,
@@ -370,43 +359,69 @@ cdef class Parter:
         return <Stretch*>&self.stretches[self.n_stretches * i, 0]
 
     cdef int64_t[:, ::1] part_all(self, const int32_t[::1] ids, int n_threads):
-        """Part all leaves that are not yet parted; returns what `part` does of them."""
+        """Part all leaves that are not yet parted; returns what `part` tells of them first."""
         cdef int64_t n_ids = ids.shape[0], n_stretches = self.n_stretches, task, i, s
         cdef int64_t[:, ::1] counts = np.zeros((n_ids, 2), np.int64)
-        cdef Stretch* of
-        for task in prange(
-            n_stretches * n_ids, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1,
-            schedule="static",
-        ):
-            i = task % n_ids
-            if self.leaves[ids[i]].left < 0:
-                self.part_stretch(&self.leaves[ids[i]].split, self.stretches_of(i) + task // n_ids)
-        for i in range(n_ids):
-            of = self.stretches_of(i)
-            for s in range(n_stretches if self.leaves[ids[i]].left < 0 else 0):
-                counts[i, 0] += of[s].loud.n_left + of[s].quiet.n_left
-                counts[i, 1] += of[s].lacking
-        return counts
-
-    cdef void take_all(
-        self, const int32_t[::1] ids, int32_t first_child, int n_threads, const int64_t[:, ::1] counts
-    ):
-        """Bring parted rows to where the children have them, if these have enough."""
-        cdef int64_t n_ids = ids.shape[0], n_stretches = self.n_stretches, task, i
         cdef Leaf* leaf
+        cdef Stretch* of
         with nogil, parallel(num_threads=n_threads):
             for task in prange(n_stretches * n_ids, schedule="static"):
-                i = task % n_ids
-                leaf = &self.leaves[ids[i]]
-                if leaf.left < 0 and self.is_large_enough(leaf, counts[i, 0]):
-                    self.take_stretch(leaf, task // n_ids, n_stretches, self.stretches_of(i))
+                leaf, of = &self.leaves[ids[task % n_ids]], self.stretches_of(task % n_ids)
+                if leaf.left < 0:
+                    self.part_stretch(&leaf.split, of + task // n_ids)
+                    if n_stretches == 1:  # while its rows are in the cache
+                        self.take_stretch(leaf, 0, 1, of)
             wait_for_all()
-            for i in prange(n_ids, schedule="static"):
-                leaf = &self.leaves[ids[i]]
-                if leaf.left < 0 and self.is_large_enough(leaf, counts[i, 0]):
-                    self.keep_counts(leaf, n_stretches, self.stretches_of(i), counts[i, 0], counts[i, 1])
-                if leaf.left >= 0:
-                    self.found(leaf, <int32_t>(first_child + 2 * i))
+            for task in prange(n_stretches * n_ids if n_stretches > 1 else 0, schedule="static"):
+                leaf = &self.leaves[ids[task % n_ids]]
+                if leaf.left < 0:
+                    self.take_stretch(leaf, task // n_ids, n_stretches, self.stretches_of(task % n_ids))
+        for i in range(n_ids):
+            leaf, of = &self.leaves[ids[i]], self.stretches_of(i)
+            if leaf.left < 0:
+                self.set_cut(leaf, n_stretches, of)
+                counts[i, 0] = leaf.cut - leaf.start + leaf.quiet_cut - leaf.quiet_start
+                for s in range(n_stretches):
+                    counts[i, 1] += of[s].lacking
+        return counts
+
+    cdef void found_all(
+        self, const int32_t[::1] ids, int32_t first_child, int n_threads, const int64_t[:, ::1] counts
+    ):
+        """The children of leaves that are parted, if they have rows enough; or else these go back."""
+        cdef int64_t n_ids = ids.shape[0], i
+        cdef Leaf* leaf
+        for i in prange(
+            n_ids, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="static"
+        ):
+            leaf = &self.leaves[ids[i]]
+            if leaf.left < 0 and self.is_large_enough(leaf, counts[i, 0]):
+                self.keep_counts(leaf, counts[i, 0], counts[i, 1])
+            if leaf.left >= 0:
+                self.found(leaf, <int32_t>(first_child + 2 * i))
+            else:
+                self.put_back(leaf)
+
+    cdef void put_back(self, const Leaf* leaf) noexcept nogil:
+        """Bring the rows of a leaf that is not split after all into their order again: they rise."""
+        self.merge(leaf.start, leaf.cut, leaf.stop, True)
+        self.merge(leaf.quiet_start, leaf.quiet_cut, leaf.quiet_stop, False)
+
+    cdef void merge(self, int64_t first, int64_t cut, int64_t stop, bint with_sums) noexcept nogil:
+        cdef int64_t left = first, right = cut, i, k
+        for i in range(first, stop):
+            if right == stop or (left < cut and self.order[left] < self.order[right]):
+                k = left
+                left += 1
+            else:
+                k = right
+                right += 1
+            self.row_scratch[i] = self.order[k]
+            if with_sums:
+                self.sum_scratch[i] = self.sums[k]
+        memcpy(&self.order[0] + first, &self.row_scratch[0] + first, (stop - first) * sizeof(uint32_t))
+        if with_sums:
+            memcpy(&self.sums[0] + first, &self.sum_scratch[0] + first, (stop - first) * sizeof(int64_t))
 
     cdef void split_one(self, Leaf* leaf, int32_t first_child) noexcept nogil:
         if leaf.left >= 0 or self.part_one(leaf):
@@ -423,25 +438,27 @@ cdef class Parter:
         if not self.is_large_enough(leaf, n_left):
             return False
         self.take_stretch(leaf, 0, 1, &whole)
-        self.keep_counts(leaf, 1, &whole, n_left, whole.lacking)
+        self.set_cut(leaf, 1, &whole)
+        self.keep_counts(leaf, n_left, whole.lacking)
         return True
 
     cdef bint is_large_enough(self, const Leaf* leaf, int64_t n_left) noexcept nogil:
         """Whether both children get rows enough, where that is not known yet."""
         return not self.counts_later or min(n_left, leaf.total.count - n_left) >= self.min_samples_leaf
 
-    cdef void keep_counts(
-        self, Leaf* leaf, int64_t n_stretches, const Stretch* of, int64_t n_left, bint lacking
-    ) noexcept nogil:
-        """What is known of a split once rows are parted: how many go left, here and of all ranks.
-
-        If no row is without a value, such ones will go with most, or to the side that they are kept to.
-        """
+    cdef void set_cut(self, Leaf* leaf, int64_t n_stretches, const Stretch* of) noexcept nogil:
+        """Where the rows of the right child begin."""
         cdef int64_t s
         leaf.cut, leaf.quiet_cut = leaf.start, leaf.quiet_start
         for s in range(n_stretches):
             leaf.cut += of[s].loud.n_left
             leaf.quiet_cut += of[s].quiet.n_left
+
+    cdef void keep_counts(self, Leaf* leaf, int64_t n_left, bint lacking) noexcept nogil:
+        """What is known of a split once rows are parted: how many go left, of all ranks.
+
+        If no row is without a value, such ones will go with most, or to the side that they are kept to.
+        """
         leaf.left = 0  # it is parted; its children are founded next
         if self.counts_later:
             leaf.split.left.count = <uint32_t>n_left

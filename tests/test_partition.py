@@ -181,40 +181,48 @@ def test_leaves_that_are_too_small_or_too_deep_may_not_split(min_samples_leaf, m
 
 @pytest.mark.parametrize("missing", ["learned", "left", "right"])
 @pytest.mark.parametrize("n_threads", [1, 3])
-def test_rows_are_counted_and_stay_where_a_child_gets_too_few(n_threads, missing):
-    case = Case(1, 9000, [2, 40, 255], n_leaves=4)
+@pytest.mark.parametrize("over_ranks", [False, True])
+def test_rows_are_counted_and_go_back_where_a_child_gets_too_few(over_ranks, n_threads, missing):
+    case = Case(1, 9000, [2, 40, 255], n_leaves=4, n_quiet=3000)
     case.leaves["split"]["missing_left"][:4] = missing == "left"
-    sizes = [
-        case.goes_left(leaf["split"], case.order[leaf["start"] : leaf["stop"]]) for leaf in case.leaves[:4]
+    stretches = [
+        [slice(leaf["start"], leaf["stop"]), slice(leaf["quiet_start"], leaf["quiet_stop"])]
+        for leaf in case.leaves[:4]
     ]
-    smaller = np.array([min(left.sum(), (~left).sum()) for left in sizes])
+    for sides in stretches:
+        for side in sides:
+            case.order[side].sort()
+    case.sums[:] = 3 * case.order.astype(np.int64) - (1 << 60)
+    rows = [np.concatenate([case.order[side] for side in sides]) for sides in stretches]
+    lefts = [case.goes_left(leaf["split"], own) for leaf, own in zip(case.leaves, rows, strict=False)]
+    smaller = np.array([min(left.sum(), (~left).sum()) for left in lefts])
     least = int(np.median(smaller)) + 1
     some_missing = [
-        (case.codes[case.order[leaf["start"] : leaf["stop"]], leaf["split"]["feature"]] ==
-         case.n_bins[leaf["split"]["feature"]]).any()
-        for leaf in case.leaves[:4]
-    ]  # fmt: skip
+        (case.codes[own, leaf["split"]["feature"]] == case.n_bins[leaf["split"]["feature"]]).any()
+        for leaf, own in zip(case.leaves, rows, strict=False)
+    ]
     offsets, leaves = slow.mapper_of(case.n_bins).offsets, case.leaves
     parter = partition.Parter(case.codes, offsets, None, case.order, case.sums, least, None, missing)
     parter.look_at(np.empty(1, LEAF))
     parter.plant(0, 0, 0, 0, 0, *UNITS, counts_later=True)
     parter.look_at(leaves)
-    ids, before = np.arange(4, dtype=np.int32), case.order.copy()
-    told = parter.part(ids, n_threads)
-    assert told[:, 0].tolist() == [left.sum() for left in sizes]
-    assert (told[:, 1] > 0).tolist() == some_missing
-    assert (case.order == before).all()
-    refused = parter.split(ids, 4, n_threads)
+    ids, before, told = np.arange(4, dtype=np.int32), case.order.copy(), None
+    if over_ranks:
+        told = parter.part(ids, n_threads)[None]
+        assert told[0, :, 0].tolist() == [left.sum() for left in lefts]
+        assert (told[0, :, 1] > 0).tolist() == some_missing
+    refused = parter.split(ids, 4, n_threads, 1, told)
     assert refused.tolist() == np.flatnonzero(smaller < least).tolist() != []
     for i, leaf in enumerate(leaves[:4]):
-        rows = before[leaf["start"] : leaf["stop"]]
-        left = sizes[i] | (i in refused)
-        assert case.order[leaf["start"] : leaf["stop"]].tolist() == [*rows[left], *rows[~left]]
+        for side in stretches[i]:
+            left = case.goes_left(leaf["split"], before[side]) | (i in refused)
+            assert case.order[side].tolist() == [*before[side][left], *before[side][~left]]
         if i not in refused:
-            assert leaf["split"]["left"]["count"] == sizes[i].sum()
+            assert leaf["split"]["left"]["count"] == lefts[i].sum()
             if not some_missing[i]:
-                most = 2 * sizes[i].sum() > len(rows)
+                most = 2 * lefts[i].sum() > len(rows[i])
                 assert leaf["split"]["missing_left"] == {"learned": most}.get(missing, missing == "left")
+    assert (case.sums[:9000] == 3 * case.order[:9000].astype(np.int64) - (1 << 60)).all()
     children = leaves[4:].copy()
     kept = np.setdiff1d(ids, refused).astype(np.int32)
     assert not len(parter.split(kept[::-1].copy(), 4, n_threads))

@@ -49,8 +49,7 @@ cdef class Parter:
     cdef int32_t may_split(self, const Leaf* leaf) noexcept nogil
     cdef int32_t may_split_by_size(self, const Leaf* leaf, int64_t n_rows) noexcept nogil
     cdef void find_ends(self, const Leaf* leaf, double* ends) noexcept nogil
-    cdef void find_ends_of_sides(self, const Leaf* leaf, const Stretch* of, double* ends) noexcept nogil
-    cdef void widen_by_piece(self, const Piece* piece, double* ends) noexcept nogil
+    cdef void find_ends_of_sides(self, const Leaf* leaf, double* ends) noexcept nogil
     cdef void widen(self, const uint32_t* rows, int64_t start, int64_t stop, double* ends) noexcept nogil
     cdef void judge_leaf(self, Leaf* leaf, const double* ends) noexcept nogil
     cdef void judge_sides(self, const int32_t[::1] ids, const int64_t[:, :, ::1] told) noexcept
@@ -61,15 +60,16 @@ cdef class Parter:
     cdef void lay_out(self, const int32_t[::1] ids)
     cdef Stretch* stretches_of(self, int64_t i) noexcept nogil
     cdef int64_t[:, ::1] part_all(self, const int32_t[::1] ids, int n_threads)
-    cdef void take_all(
+    cdef void found_all(
         self, const int32_t[::1] ids, int32_t first_child, int n_threads, const int64_t[:, ::1] counts
     )
+    cdef void put_back(self, const Leaf* leaf) noexcept nogil
+    cdef void merge(self, int64_t first, int64_t cut, int64_t stop, bint with_sums) noexcept nogil
     cdef void split_one(self, Leaf* leaf, int32_t first_child) noexcept nogil
     cdef bint part_one(self, Leaf* leaf) noexcept nogil
     cdef bint is_large_enough(self, const Leaf* leaf, int64_t n_left) noexcept nogil
-    cdef void keep_counts(
-        self, Leaf* leaf, int64_t n_stretches, const Stretch* of, int64_t n_left, bint lacking
-    ) noexcept nogil
+    cdef void set_cut(self, Leaf* leaf, int64_t n_stretches, const Stretch* of) noexcept nogil
+    cdef void keep_counts(self, Leaf* leaf, int64_t n_left, bint lacking) noexcept nogil
     cdef void found(self, Leaf* leaf, int32_t first_child) noexcept nogil
     cdef object not_split(self, const int32_t[::1] ids)
     cdef void part_stretch(self, const Split* split, Stretch* stretch) noexcept nogil
