@@ -120,6 +120,16 @@ def set_values_by_steps(
             leaf[k].value = value_of(&leaf[k], sums[0], sums[1], l2)
 
 
+def scale(
+    double[::1] values,                 # IN and OUT
+    double factor,
+):
+    """Values times a factor. If one becomes infinite, the next round says that the scores have diverged."""
+    cdef int64_t k
+    for k in range(values.shape[0]):
+        values[k] *= factor
+
+
 def add_values(
     leaves,                             # IN   LEAF records
     const double[::1] values,           # IN   one per node

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ranktrees._core import losses
+from ranktrees._core import leaf_rows, losses
 from ranktrees.callbacks import Progress
 from ranktrees.ensemble import Trees
 from ranktrees.parallel import threads_for
@@ -112,12 +112,11 @@ def boost(
             grown.add(values, said)
             grown.follow(values, mapper, grower.codes, left_out, said)
             learning_rate = step(scores, said)
-        with np.errstate(over="ignore"):  # the next round says that the scores have diverged
-            values = learning_rate * values
+        leaf_rows.scale(values, learning_rate)
         grown.add(values, scores)
         grown.follow(values, mapper, grower.codes, left_out, scores)
-        nodes, bitsets = grown.tree(values, mapper)
-        trees.append(nodes, bitsets)
+        nodes, bitsets = grown.tree(values, mapper, trees.room(len(values)))
+        trees.keep(len(nodes), bitsets)
         if follow_train:
             train_scores.append(train.score())
         if validation is not None:
@@ -141,7 +140,7 @@ def boost(
 
 def quantile_values(grown, train, quantile, n_threads):
     """float64[n_nodes]: in each leaf the quantile of what is still to be explained."""
-    values = grown.values.copy()
+    values = grown.values
     leaves = grown.leaves[grown.is_leaf]
     quantiles = np.empty(len(leaves))
     residuals, weights = train.data.labels - train.scores, train.data.weights

@@ -130,29 +130,53 @@ class Trees(Sequence):
         ValueError
             If there are fewer bit sets than its nodes ask for.
         """
-        categorical = asked = none = self._bitsets[0]
+        asked = none = self._bitsets[0]
         if (nodes["categories"] >= 0).any():
-            categorical, asked = self._asked_for(nodes, none if bitsets is None else bitsets)
-        first, last = self._ends[-1], self._ends[-1] + len(nodes)
+            asked = self._asked_for(nodes, none if bitsets is None else bitsets)
+        self.room(len(nodes)).view(RAW)[:] = nodes.view(RAW)
+        self.keep(len(nodes), asked)
+
+    def room(self, n_nodes):
+        """Where the next tree is to be written, which `keep` then puts after the others.
+
+        Parameters
+        ----------
+        n_nodes : int
+
+        Returns
+        -------
+        nodes : ndarray of `NODE` records
+        """
+        first, last = self._ends[-1], self._ends[-1] + n_nodes
         if last > len(self._nodes):
             expected = last * max(1.0, self.n_expected / (len(self) + 1))
             self._nodes = _in_room(self._nodes[:first], min(int(SPARE * expected), 2 * last + AHEAD))
-        self._nodes[first:last].view(RAW)[:] = nodes.view(RAW)
-        if len(asked):
-            self._nodes["categories"][first:last][categorical] = self._set_ends[-1] + np.arange(len(asked))
-        self._ends.append(last)
-        self._bitsets.append(asked)
-        self._set_ends.append(self._set_ends[-1] + len(asked))
+        return self._nodes[first:last]
+
+    def keep(self, n_nodes, bitsets):
+        """Put the tree that is written there after the others.
+
+        Parameters
+        ----------
+        n_nodes : int
+        bitsets : ndarray of shape (n, 8), uint32
+            One for each categorical node, in order.
+        """
+        if len(bitsets):
+            nodes = self.room(n_nodes)
+            nodes["categories"][_categorical(nodes)] = self._set_ends[-1] + np.arange(len(bitsets))
+        self._ends.append(self._ends[-1] + n_nodes)
+        self._bitsets.append(bitsets)
+        self._set_ends.append(self._set_ends[-1] + len(bitsets))
 
     def _asked_for(self, nodes, bitsets):
-        """The categorical nodes of a tree, and a bit set for each."""
-        categorical = _categorical(nodes)
-        asked = nodes["categories"][categorical]
+        """A bit set for each categorical node of a tree."""
+        asked = nodes["categories"][_categorical(nodes)]
         if asked.max(initial=-1) >= len(bitsets):
             raise ValueError(
                 f"tree {len(self)}: categories must be below {len(bitsets)}, its number of bit sets"
             )
-        return categorical, bitsets[asked]
+        return bitsets[asked]
 
     def ensemble(self, **others) -> "Ensemble":
         """Make an ensemble of the trees so far; it shares the nodes, which never change.

@@ -34,8 +34,8 @@ class Grown:
 
     @property
     def values(self):
-        """float64[n_nodes], the best value of each node (a Newton step)."""
-        return np.ascontiguousarray(self.leaves["value"])
+        """float64[n_nodes], the best value of each node (a Newton step); a copy."""
+        return self.leaves["value"].copy()
 
     def set_values(self, gradients, hessians, l2, same=None, communicator=ALONE):
         """Set the values of the leaves from the gradients themselves: -G / (H + l2), within their bounds.
@@ -81,9 +81,13 @@ class Grown:
             n_threads = threads_for(self.n_threads, 32 * len(rows))
             partition.follow(self.leaves, values, codes, mapper.offsets, rows, scores, n_threads)
 
-    def tree(self, values, mapper):
-        """The finished tree: (NODE records, uint32 bit sets of its categorical splits)."""
-        nodes, codes = np.empty(len(self.leaves), NODE), np.empty(len(self.leaves), np.int64)
+    def tree(self, values, mapper, nodes=None):
+        """The finished tree: (NODE records, uint32 bit sets of its categorical splits).
+
+        The records are written to ``nodes``, if these are given.
+        """
+        nodes = np.empty(len(self.leaves), NODE) if nodes is None else nodes
+        codes = np.empty(len(self.leaves), np.int64)
         n_categorical = partition.finish_nodes(self.leaves, values, nodes, codes)
         mapper.set_cuts(nodes, codes)
         if not n_categorical:
