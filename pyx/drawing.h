@@ -18,8 +18,16 @@ EACH_WIDTH(void, draw_uniforms,
             out[i] = portable_uniform(portable_draw(key, (uint64_t)(first + i)));
 }
 
-/* Mark the rows that are drawn, of n: those of ``among`` (NULL: all) whose number is below ``limit``, in 2^-53. How
- * many. */
+/* Whether each of some rows is drawn: its number is below ``limit``, in 2^-53. */
+INLINE void draw_each(int64_t n, uint64_t key, int64_t limit, int64_t first, const int64_t *RESTRICT numbers,
+                      uint8_t *RESTRICT is_drawn) {
+    for (int64_t i = 0; i < n; i++) {
+        const uint64_t number = (uint64_t)(numbers ? numbers[i] : first + i);
+        is_drawn[i] = (int64_t)(portable_draw(key, number) >> 11) < limit;
+    }
+}
+
+/* Mark the rows that are drawn, of n: those of ``among`` (NULL: all) that `draw_each` says. How many. */
 EACH_WIDTH(int64_t, mark_drawn,
            (uint64_t key, int64_t limit, int64_t n, int64_t first, const int64_t *RESTRICT numbers,
             const uint8_t *RESTRICT among, uint64_t *RESTRICT marks),
@@ -29,14 +37,11 @@ EACH_WIDTH(int64_t, mark_drawn,
         const int64_t some = n - i < 64 ? n - i : 64;
         uint8_t is_drawn[64] = {0};
         if (numbers)
-            for (int64_t k = 0; k < some; k++)
-                is_drawn[k] = (int64_t)(portable_draw(key, (uint64_t)numbers[i + k]) >> 11) < limit;
-        else if (some == 64)
-            for (int64_t k = 0; k < 64; k++)
-                is_drawn[k] = (int64_t)(portable_draw(key, (uint64_t)(first + i + k)) >> 11) < limit;
+            draw_each(some, key, limit, 0, numbers + i, is_drawn);
+        else if (some == 64) /* which the compiler knows then */
+            draw_each(64, key, limit, first + i, NULL, is_drawn);
         else
-            for (int64_t k = 0; k < some; k++)
-                is_drawn[k] = (int64_t)(portable_draw(key, (uint64_t)(first + i + k)) >> 11) < limit;
+            draw_each(some, key, limit, first + i, NULL, is_drawn);
         if (among)
             for (int64_t k = 0; k < some; k++)
                 is_drawn[k] &= among[i + k];
