@@ -78,8 +78,8 @@ class Tree:
 class Trees(Sequence):
     """Trees one after another, while there are more and more: what an ensemble is made of.
 
-    Each is copied to its place in one array, so that none is there twice when they become an ensemble, and
-    may then be forgotten. There is room for those expected; what is not written to takes no memory.
+    Each is copied to its place in one array, or written there from the start, so that none is there twice
+    when they become an ensemble. There is room for those expected; what is not written to takes no memory.
 
     ::
 
