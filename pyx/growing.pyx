@@ -23,8 +23,7 @@ from ranktrees._core.splitting cimport ROW_REFINED, Finder
 from records cimport Leaf, chunk_of, n_rows_of, portable_key, worth_threads
 
 cdef enum:
-    CELL_SEARCHED = 4  # what searching a cell of a line costs, in steps of about a nanosecond
-    SHARING = 8        # and what sharing some leaves costs, in what makes a thread worth having
+    SHARING = 8        # what sharing some leaves costs, in what makes a thread worth having
     MANY = 64          # tasks: of so many for each thread it does not matter which come last
 
 
@@ -51,19 +50,6 @@ cdef class Growth:
         Whether cells pick the features, and bins the split when a leaf has its turn.
     n_threads : int
     """
-
-    cdef Parter parter
-    cdef Builder builder
-    cdef Finder finder
-    cdef Queue queue
-    cdef const int32_t[:, ::1] usable
-    cdef int64_t n_drawn, n_leaves, n_parents, few_rows, values_per_thread
-    cdef uint64_t seed, stream, key
-    cdef bint is_coarse, same
-    cdef int bits, n_threads, n_awake
-    cdef Leaf* leaves
-    cdef int32_t[::1] parents, children, picked
-    cdef int64_t[::1] costs, turns
 
     def __init__(
         self, Parter parter, Builder builder, Finder finder, Queue queue, usable, n_drawn, n_leaves, few_rows,
@@ -100,7 +86,7 @@ cdef class Growth:
         make_room : callable
             Makes room for so many nodes where all look.
         """
-        cdef int64_t n_left = self.n_leaves - 1
+        cdef int64_t n_left = self.n_leaves - 1, k
         cdef int32_t n_nodes = 1
         self.bits, self.same, self.values_per_thread = bits, same, values_per_thread
         self.seed, self.stream, self.key = seed, stream, portable_key(seed, stream)
@@ -113,7 +99,9 @@ cdef class Growth:
                 make_room(n_nodes + 2 * self.n_parents)
                 self.leaves = &self.parter.leaves[0]
             self.split(n_left, n_nodes)
-            n_nodes += <int32_t>(2 * self.n_parents)
+            for k in range(2 * self.n_parents):
+                self.children[k] = n_nodes
+                n_nodes += 1
             n_left -= self.n_parents
             if n_left and self.n_parents:
                 self.search_children()
@@ -186,8 +174,6 @@ cdef class Growth:
                 self.builder.forget(self.parents[: self.n_parents], False)
             self.queue.push(self.parents[: self.n_parents])
             self.next_parents(limit)
-        for k in range(2 * self.n_parents):
-            self.children[k] = <int32_t>(first_child + k)
 
     cdef void split_one(self, int64_t k, int32_t first_child, bint refine, int thread) noexcept nogil:
         """Part the rows of a leaf that is not yet parted, and found its children.
@@ -260,6 +246,7 @@ cdef class Growth:
         if self.builder is not None and self.builder.root(
             self.few_rows, self.bits, self.same, self.worth(self.builder.steps_to_build(root))
         ):
+            self.put_together(self.children[:1])
             self.search_together(1, True)
         elif self.is_coarse:
             self.search_lent(1)
@@ -300,6 +287,9 @@ cdef class Growth:
             self.search_lent(self.pick(children, False))
         if self.builder is not None:
             self.builder.forget(children, False)
+
+    cdef void put_together(self, const int32_t[::1] ids):
+        """Lines have been built from rows: those of all ranks, where there are others."""
 
     cdef int64_t pick(self, const int32_t[::1] children, bint with_line) noexcept:
         """Those that may split and have a line, or have none; how many."""
@@ -392,6 +382,7 @@ cdef class Growth:
                 ids[k : k + 1], self.bits, self.same,
                 self.worth(self.builder.steps_to_build(&self.leaves[ids[k]])),
             )
+            self.put_together(ids[k : k + 1])
             self.picked[0] = ids[k]
             self.search_together(1, True)
             self.builder.take_back(ids[k : k + 1])

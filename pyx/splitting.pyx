@@ -543,6 +543,14 @@ cdef class Finder:
             self.sum_shortlist(&self.leaves[ids[i]], 0, 1, &sums[i, 0, 0], threadid())
         return sums.base
 
+    def shortlists_of(self, const int32_t[::1] ids):
+        """int32[n, 4]: the features of each leaf's shortlist, ended by -1."""
+        cdef int32_t[:, ::1] shortlists = np.empty((ids.shape[0], SHORTLIST), np.int32)
+        cdef int64_t i
+        for i in range(ids.shape[0]):
+            memcpy(&shortlists[i, 0], self.leaves[ids[i]].shortlist, SHORTLIST * sizeof(int32_t))
+        return shortlists.base
+
     def scan_shortlists(self, const int32_t[::1] ids, int64_t[:, :, ::1] sums):
         """The best split of each leaf among its shortlist, by their bins."""
         cdef int64_t i

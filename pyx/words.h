@@ -100,12 +100,13 @@ INLINE void take_from_words(int stride, int64_t n, int64_t *RESTRICT words, sum_
         return;
     const uint64_t mask = ((uint64_t)1 << (WORD - field.whole * field.width)) - 1;
     int64_t *cut = cells + stride * first_cut;
-    for (int64_t i = 0; i < n_cut; i++) {
-        uint64_t sum = 0;
-        for (int k = 0; k < field.n_slices; k++)
-            sum += ((uint64_t)words[k * n_cut + i] & mask) << (k * field.slice);
-        cut[stride * i] = cell_of(lowest_of(sum, &field), &field);
-    }
+    for (int k = 0; k < field.n_slices; k++)
+        for (int64_t i = 0; i < n_cut; i++) {
+            const uint64_t slice = ((uint64_t)words[k * n_cut + i] & mask) << (k * field.slice);
+            cut[stride * i] = (int64_t)(slice + (k ? (uint64_t)cut[stride * i] : 0));
+        }
+    for (int64_t i = 0; i < n_cut; i++)
+        cut[stride * i] = cell_of(lowest_of((uint64_t)cut[stride * i], &field), &field);
 }
 
 /* Cells that are a stride of one or two numbers apart. */

@@ -13,9 +13,6 @@ from records cimport Leaf
 
 cdef extern from "words.h" nogil:
     enum: WORD
-    ctypedef struct Field "sum_field":
-        pass
-
     Field field_of(bint sign, int bits, int low, int width, int spare)
     int64_t n_words_of(int64_t n_cells, const Field* field)
     void cells_to_words(int stride, int64_t n, const int64_t* cells, Field field, int64_t* words) noexcept
@@ -33,7 +30,7 @@ cdef inline int bit_length(uint64_t number) noexcept nogil:
     return length
 
 
-def bins_in_use(const int32_t[::1] ids, const int32_t[:, ::1] features):
+cpdef tuple bins_in_use(const int32_t[::1] ids, const int32_t[:, ::1] features):
     """Of the features of some leaves, one line for each or for all, those that are not -1: (leaves, places).
 
     The place of feature j of leaf i is i times the width of a line, plus j.
@@ -54,18 +51,13 @@ cdef class Words:
 
     Parameters
     ----------
-    n_ranks : int
-        Those whose words are added up.
+    communicator : Communicator
+        The ranks whose words are added up.
     """
 
-    cdef Leaf[::1] leaves
-    cdef int64_t most_steps
-    cdef int bits, room, spare, lanes
-    cdef const int32_t[::1] ids, places
-    cdef int64_t[:, ::1] lines
-
-    def __init__(self, int n_ranks):
-        self.spare = bit_length(n_ranks - 1)
+    def __init__(self, communicator):
+        self.communicator = communicator
+        self.spare = bit_length(communicator.size - 1)
 
     def look_at(self, leaves):
         """The leaves."""
@@ -88,7 +80,30 @@ cdef class Words:
         cdef bint sign = high > 0 and not lane
         return field_of(sign, bits, low, min(max(sign + high + low, 1), WORD), self.spare)
 
-    def pack(
+    cpdef int32_t[::1] places_of(self, const int32_t[::1] ids):
+        """The lines of some leaves."""
+        cdef int32_t[::1] places = np.empty(ids.shape[0], np.int32)
+        cdef int64_t i
+        for i in range(ids.shape[0]):
+            places[i] = self.leaves[ids[i]].histogram
+        return places
+
+    cpdef void add_up(
+        self, const int32_t[::1] ids, int64_t[:, ::1] lines, const int32_t[::1] places, int lanes
+    ):
+        """Some lines of leaves become the sums of those of all ranks."""
+        cdef int64_t n_cells = lines.shape[1] // lanes
+        sums, _ = self.pack(ids, lines, places, lanes, np.array([0, n_cells]))
+        self.unpack(self.communicator.allreduce(sums), 0, n_cells)
+
+    cpdef void add_up_bins(
+        self, const int32_t[::1] ids, const int32_t[:, ::1] features, bins, int lanes
+    ):
+        """Bins of some features, which end at -1, become the sums of those of all ranks."""
+        of_leaves, places = bins_in_use(ids, features)
+        self.add_up(of_leaves, bins.reshape(-1, bins.shape[2]), places, lanes)
+
+    cpdef tuple pack(
         self, const int32_t[::1] ids, int64_t[:, ::1] lines, const int32_t[::1] places, int lanes,
         const int64_t[::1] ends,
     ):
@@ -130,7 +145,7 @@ cdef class Words:
                 n += n_words_of(n_cells, &field)
         return n
 
-    def unpack(self, int64_t[::1] words, int64_t first, int64_t last):
+    cpdef void unpack(self, int64_t[::1] words, int64_t first, int64_t last):
         """Put one part of what was packed last back to its lines: the cells first to last - 1 of each.
 
         The words are used up.

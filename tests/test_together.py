@@ -20,6 +20,7 @@ from ranktrees import (
     make_ranking,
 )
 from ranktrees.communicator import RankError, training_with
+from ranktrees.growing import searching
 from ranktrees.ranks import fit_on_ranks, trained_together
 from ranktrees.sharing import Share
 
@@ -112,6 +113,35 @@ def test_boosting_is_the_same_for_any_ranks_and_any_dealing(rows, name, weighted
 def test_a_coarse_search_is_the_same_for_any_ranks(rows, name):
     X, y, qid, weights = rows
     assert_same_model(BOOSTED[name], wide(X), y, qid, weights)
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"interaction_cst": [range(40), range(30, 70)]},
+        {"feature_costs": np.linspace(0.0, 0.02, 70)},
+        {"handle_missing": "three_way", "min_samples_leaf": 1},
+        {"max_leaf_nodes": None, "max_depth": 5},
+    ],
+    ids=lambda parameters: ", ".join(parameters),
+)
+def test_a_coarse_search_with_all_that_growing_knows(rows, parameters):
+    X, y, qid, weights = rows
+    X = wide(X)
+    X[np.random.RandomState(0).rand(*X.shape) < 0.2] = np.nan
+
+    def make():
+        return HistGBRTRegressor(max_iter=4, random_state=0).set_params(**parameters)
+
+    assert_same_model(make, X, y, qid, weights, dealings=("uneven", "one empty"))
+
+
+@pytest.mark.parametrize("n_lines", [0, 1, 3])
+def test_ranks_that_have_lines_for_few_leaves(rows, n_lines, monkeypatch):
+    X, y, qid, _ = rows
+    X = wide(X)
+    monkeypatch.setattr(searching, "LINES_BYTES", n_lines * 8 * 16 * X.shape[1])
+    assert_same_model(BOOSTED["lambdamart"], X, y, qid, sizes=(2,), dealings=("contiguous", "one empty"))
 
 
 def test_four_ranks_and_one(rows):

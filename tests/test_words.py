@@ -1,3 +1,5 @@
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
@@ -5,6 +7,7 @@ from hypothesis import strategies as st
 
 from ranktrees._core.dtypes import BIN, LEAF
 from ranktrees._core.words import Words, bins_in_use
+from ranktrees.communicator import ALONE
 from reference import words as slow
 from widths import outputs_of
 
@@ -53,7 +56,7 @@ def test_the_words_of_all_ranks_add_up_to_the_sums_of_all(seed, totals, ends, la
     rng, bits, ends = np.random.default_rng(seed), 32, np.array([0, *ends])
     leaves = leaves_of(totals)
     lines = lines_of_ranks(rng, leaves, ends[-1], lanes, bits, most_steps, n_ranks)
-    words, ids = Words(n_ranks), np.arange(len(leaves), dtype=np.int32)
+    words, ids = Words(SimpleNamespace(size=n_ranks)), np.arange(len(leaves), dtype=np.int32)
     words.look_at(leaves)
     words.begin(bits, 31, most_steps)
     copies = lines.copy()
@@ -83,7 +86,7 @@ def test_bins_in_use_are_those_of_features(seed, n_ids, width, one_line):
 @pytest.mark.parametrize("sign", [-1, 1])
 def test_the_largest_sums_have_room(sign):
     leaves, ids = leaves_of([(5, 7)]), np.zeros(1, np.int32)
-    words = Words(1)
+    words = Words(ALONE)
     words.look_at(leaves)
     words.begin(32, 31, 3)
     line = np.full((1, 30), (sign * 15 << 32) + 7)
@@ -97,13 +100,14 @@ def test_the_largest_sums_have_room(sign):
 
 def test_the_width_of_registers_does_not_show():
     program = """
+from types import SimpleNamespace
 import numpy as np
 from ranktrees._core.dtypes import LEAF
 from ranktrees._core.words import Words, bins_in_use
 leaves = np.zeros(3, LEAF)
 leaves["total"]["count"] = 1000, 200, 9
 leaves["total"]["hessian"] = 800, 90, 3
-ids, words = np.arange(3, dtype=np.int32), Words(2)
+ids, words = np.arange(3, dtype=np.int32), Words(SimpleNamespace(size=2))
 words.look_at(leaves)
 words.begin(32, 31, 4)
 rng = np.random.default_rng(0)

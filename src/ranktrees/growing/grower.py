@@ -17,7 +17,7 @@ from functools import partial
 import numpy as np
 
 from ranktrees import parallel
-from ranktrees._core import growing, partition
+from ranktrees._core import partition
 from ranktrees._core.dtypes import LEAF
 from ranktrees._core.queues import BestLeaves, WholeLayers, most_together
 from ranktrees.growing.grown import Grown
@@ -118,7 +118,7 @@ class TreeGrower:
     def _in_one_call(self):
         """What grows a tree in one call, where nothing but rows, lines and draws has a say."""
         search, constraints = self.search, self.constraints
-        return growing.Growth(
+        return search.make_growth(
             self.parter,
             search.builder if search.has_lines else None,
             search.finder,

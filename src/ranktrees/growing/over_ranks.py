@@ -14,8 +14,10 @@ from functools import partial
 import numpy as np
 
 from ranktrees import parallel
-from ranktrees._core import partition, words
+from ranktrees._core import partition
 from ranktrees._core.dtypes import BIN
+from ranktrees._core.growing_over_ranks import GrowthOverRanks, refine
+from ranktrees._core.words import Words
 from ranktrees.growing.searching import CoarseToFine, FullSearch, SearchOfLines, StreamingSearch
 from ranktrees.parallel import threads_for
 
@@ -96,11 +98,10 @@ class LinesOverRanks(SearchOfLines):
     """What the searches share that keep lines: a rank's, built from its own rows, become those of all."""
 
     few_rows = 0  # it may be that only this rank has few
-    in_one_call = False
 
     def __init__(self, communicator, *args):
         self.communicator = communicator
-        self.words = words.Words(communicator.size)
+        self.words = Words(communicator)
         super().__init__(*args)
 
     def look_at(self, leaves):
@@ -122,35 +123,25 @@ class LinesOverRanks(SearchOfLines):
         """Search leaves by bins that all ranks fill with all their rows."""
         if len(ids):
             cells = self.finder.fill(ids, features)
-            self.add_up_bins(ids, features, cells.view(np.int64), 2)
+            self.words.add_up_bins(ids, features, cells.view(np.int64), 2)
             self.finder.scan_filled(ids, features, cells)
-
-    def add_up_bins(self, ids, features, bins, lanes):
-        """Bins of some features, which end at -1, become the sums of those of all ranks."""
-        of_leaves, places = words.bins_in_use(ids, features)
-        self.add_up(of_leaves, bins.reshape(-1, bins.shape[-1]), places, lanes)
-
-    def add_up(self, ids, lines, places, lanes):
-        """Some lines of leaves become the sums of those of all ranks."""
-        n_cells = lines.shape[1] // lanes
-        sums, _ = self.words.pack(ids, lines, places, lanes, np.array([0, n_cells]))
-        self.words.unpack(self.communicator.allreduce(sums), 0, n_cells)
 
 
 class CoarseOverRanks(LinesOverRanks, CoarseToFine):
     """Cells pick the features, bins the split, of all ranks."""
 
     def put_together(self, ids):
-        self.add_up(ids, self.lines, self.leaves["histogram"][ids], 1)
+        self.words.add_up(ids, self.lines, self.words.places_of(ids), 1)
 
     def settle(self, ids):
-        sums = self.finder.sums_of_shortlists(ids, self.n_threads, parallel.VALUES_PER_THREAD)
-        self.add_up_bins(ids, self.shortlists[ids], sums, 1)
-        self.finder.scan_shortlists(ids, sums)
+        refine(self.finder, self.words, ids, self.n_threads, parallel.VALUES_PER_THREAD)
         return self.with_split(ids)
 
     def search_again(self, ids):
-        self.find_in_all_rows(ids, self.shortlists[ids])
+        self.find_in_all_rows(ids, self.finder.shortlists_of(ids))
+
+    def make_growth(self, *args):
+        return GrowthOverRanks(self.words, self.search_again, *args)
 
 
 class FullOverRanks(LinesOverRanks, FullSearch):
@@ -158,6 +149,8 @@ class FullOverRanks(LinesOverRanks, FullSearch):
 
     Features are dealt to ranks so that each has about as many cells.
     """
+
+    in_one_call = False
 
     def __init__(self, communicator, codes, mapper, packing, constraints, prices, order, *rest):
         super().__init__(communicator, codes, mapper, packing, constraints, prices, order, *rest)
@@ -169,7 +162,7 @@ class FullOverRanks(LinesOverRanks, FullSearch):
         self.own_cells = slice(*self.first_cells[communicator.rank :][:2].tolist())
 
     def put_together(self, ids):
-        self.add_up_own(self.words, ids, self.lines, self.leaves["histogram"][ids], self.lanes)
+        self.add_up_own(self.words, ids, self.lines, self.words.places_of(ids), self.lanes)
 
     def add_up_own(self, own_words, ids, lines, places, lanes):
         """Some lines of leaves become the sums of all ranks, in the part that this rank looks at."""
@@ -245,7 +238,7 @@ class FullOverRanks(LinesOverRanks, FullSearch):
         ones, counts = np.ones(len(rows), np.int64), np.zeros((len(leaves), self.packing.n_cells), np.int64)
         builder, ids = self.builder_of(rows, ones), leaves["histogram"].copy()
         builder.look_at(leaves, counts, 1)
-        own_words = words.Words(self.communicator.size)
+        own_words = Words(self.communicator)
         own_words.look_at(leaves)
         own_words.begin(self.rows.bits, 0, 0)
         n_threads = threads_for(self.n_threads, len(rows) * self.packing.n_bytes)

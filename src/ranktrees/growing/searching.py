@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ranktrees import parallel
-from ranktrees._core import histogram, splitting, streaming
+from ranktrees._core import growing, histogram, splitting, streaming
 from ranktrees.parallel import threads_for
 
 # Two children of fewer rows are searched from these: they touch fewer cells than a line of all bins has.
@@ -104,11 +104,15 @@ class Search:
             self.n_threads,
         )
 
+    def make_growth(self, *args):
+        """What grows a tree in one call."""
+        return growing.Growth(*args)
+
     def look_at(self, leaves):
         """The leaves have moved."""
         self.leaves, self.may_split = leaves, leaves["may_split"]
         self.starts, self.stops = leaves["start"], leaves["stop"]
-        self.split_features, self.shortlists = leaves["split"]["feature"], leaves["shortlist"]
+        self.split_features = leaves["split"]["feature"]
         self.finder.look_at(leaves, self.lines, self.lanes)
 
     def begin(self, rows, rules, key, some_apart):
@@ -349,5 +353,5 @@ class CoarseToFine(SearchOfLines):
         return ids[split]
 
     def search_again(self, ids):
-        shortlists = self.shortlists[ids]
+        shortlists = self.finder.shortlists_of(ids)
         self.finder.search_again(ids, shortlists, self.n_threads, parallel.VALUES_PER_THREAD)

@@ -1,0 +1,82 @@
+"""Grow a tree in one call over ranks, each of which has some of the rows; a coarse search.
+
+    bins      of the shortlists of leaves whose turn it is: those of all ranks tell their splits
+    numbers   of rows that go left: those of all ranks tell whether both children get enough
+    lines     of the smaller children: by those of all ranks, all children get their shortlists
+
+Three exchanges for some leaves together. What they decide is the same on all ranks.
+"""
+from cython.parallel cimport prange, threadid
+from libc.stdint cimport int32_t, int64_t
+
+from ranktrees._core.growing cimport CELL_SEARCHED, Growth
+from ranktrees._core.splitting cimport Finder
+from ranktrees._core.words cimport Words
+from records cimport chunk_of
+
+
+cpdef void refine(
+    Finder finder, Words words, const int32_t[::1] ids, int n_threads, int64_t values_per_thread
+):
+    """The best split of each leaf among the features of its shortlist, over all bins of all ranks."""
+    bins = finder.sums_of_shortlists(ids, n_threads, values_per_thread)
+    words.add_up_bins(ids, finder.shortlists_of(ids), bins, 1)
+    finder.scan_shortlists(ids, bins)
+
+
+cdef class GrowthOverRanks(Growth):
+    """`Growth` by the rows of all ranks.
+
+    Parameters
+    ----------
+    words : Words
+        Adds up what ranks have.
+    search_again : callable
+        Searches leaves, an array of int32, whose split turns out to make a child of too few rows.
+    *rest
+        As for `Growth`; the parter splits leaves over ranks.
+    """
+
+    cdef Words words
+    cdef object search_again
+
+    def __init__(self, Words words, search_again, *rest):
+        super().__init__(*rest)
+        self.words, self.search_again = words, search_again
+
+    cdef void split(self, int64_t limit, int32_t first_child):
+        refine(
+            self.finder, self.words, self.parents[: self.n_parents], self.n_threads, self.values_per_thread
+        )
+        self.drop_unsplit()
+        while self.n_parents:
+            refused = self.parter.split(
+                self.parents[: self.n_parents], first_child, self.n_threads, self.values_per_thread
+            )
+            if not len(refused):
+                return
+            self.search_again(refused)
+            self.drop_unsplit()
+
+    cdef void search_children(self):
+        cdef const int32_t[::1] children = self.children[: 2 * self.n_parents]
+        cdef int64_t width = self.builder.lines.shape[1], k
+        cdef int64_t n_built = self.builder.hand_lines_over(
+            self.parents[: self.n_parents], children, self.few_rows, False
+        )
+        self.builder.build_smaller(n_built, self.bits, self.same, self.n_threads, self.values_per_thread)
+        self.put_together(self.builder.built[:n_built])
+        self.n_awake = self.worth(2 * CELL_SEARCHED * n_built * width * self.n_drawn // self.usable.shape[1])
+        for k in prange(
+            n_built, nogil=True, num_threads=self.n_awake, use_threads_if=self.n_awake > 1,
+            schedule="dynamic", chunksize=chunk_of(n_built, self.n_awake),
+        ):
+            self.builder.subtract_cells(k, 0, width)
+            self.search_line(self.builder.built[k], threadid())
+            self.search_line(self.builder.siblings[k], threadid())
+        self.search_lent(self.pick(children, False))
+        self.builder.forget(children, False)
+
+    cdef void put_together(self, const int32_t[::1] ids):
+        if ids.shape[0]:
+            self.words.add_up(ids, self.builder.lines, self.words.places_of(ids), 1)
