@@ -19,7 +19,7 @@ cpdef void refine(
     Finder finder, Words words, const int32_t[::1] ids, int n_threads, int64_t values_per_thread
 ):
     """The best split of each leaf among the features of its shortlist, over all bins of all ranks."""
-    bins = finder.sums_of_shortlists(ids, n_threads, values_per_thread)
+    cdef int64_t[:, ::1] bins = finder.sums_of_shortlists(ids, n_threads, values_per_thread)
     words.add_up_bins(ids, finder.shortlists_of(ids), bins, 1)
     finder.scan_shortlists(ids, bins)
 

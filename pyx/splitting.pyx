@@ -532,30 +532,32 @@ cdef class Finder:
             for i in prange(n_ids, schedule="dynamic"):
                 self.scan_shortlist(&self.leaves[ids[i]], &parts[i, 0, 0, 0], n_parts)
 
-    def sums_of_shortlists(self, const int32_t[::1] ids, int n_threads, int64_t values_per_thread=1):
-        """int64[n, 4, 256]: the bins of each leaf's shortlist, filled with this rank's rows."""
-        cdef int64_t[:, :, ::1] sums = np.empty((ids.shape[0], SHORTLIST, CELLS), np.int64)
+    cpdef int64_t[:, ::1] sums_of_shortlists(
+        self, const int32_t[::1] ids, int n_threads, int64_t values_per_thread
+    ):
+        """int64[4 n, 256]: the bins of each leaf's shortlist, filled with this rank's rows."""
+        cdef int64_t[:, ::1] sums = np.empty((SHORTLIST * ids.shape[0], CELLS), np.int64)
         cdef int64_t i
         n_threads = self.worth(ids, n_threads, values_per_thread)
         for i in prange(
             ids.shape[0], nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"
         ):
-            self.sum_shortlist(&self.leaves[ids[i]], 0, 1, &sums[i, 0, 0], threadid())
-        return sums.base
+            self.sum_shortlist(&self.leaves[ids[i]], 0, 1, &sums[SHORTLIST * i, 0], threadid())
+        return sums
 
-    def shortlists_of(self, const int32_t[::1] ids):
+    cpdef int32_t[:, ::1] shortlists_of(self, const int32_t[::1] ids):
         """int32[n, 4]: the features of each leaf's shortlist, ended by -1."""
         cdef int32_t[:, ::1] shortlists = np.empty((ids.shape[0], SHORTLIST), np.int32)
         cdef int64_t i
         for i in range(ids.shape[0]):
             memcpy(&shortlists[i, 0], self.leaves[ids[i]].shortlist, SHORTLIST * sizeof(int32_t))
-        return shortlists.base
+        return shortlists
 
-    def scan_shortlists(self, const int32_t[::1] ids, int64_t[:, :, ::1] sums):
+    cpdef void scan_shortlists(self, const int32_t[::1] ids, int64_t[:, ::1] sums) noexcept:
         """The best split of each leaf among its shortlist, by their bins."""
         cdef int64_t i
         for i in range(ids.shape[0]):
-            self.scan_shortlist(&self.leaves[ids[i]], &sums[i, 0, 0], 1)
+            self.scan_shortlist(&self.leaves[ids[i]], &sums[SHORTLIST * i, 0], 1)
 
     cdef void sum_shortlist(
         self, const Leaf* leaf, int64_t part, int64_t n_parts, int64_t* sums, int thread

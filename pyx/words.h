@@ -79,8 +79,8 @@ INLINE void put_side_by_side(int stride, int64_t n, const int64_t *RESTRICT cell
         }
 }
 
-INLINE void take_from_words(int stride, int64_t n, int64_t *RESTRICT words, sum_field field,
-                            int64_t *RESTRICT cells) {
+INLINE void take_from_words(int stride, int64_t n, const int64_t *RESTRICT words, sum_field field,
+                            int64_t *RESTRICT rest, int64_t *RESTRICT cells) {
     const int64_t n_words = n_words_of(n, &field), first_cut = n_words * field.whole;
     for (int64_t first = 0; first < n && first < first_cut; first += n_words) {
         const int64_t n_here = n - first < n_words ? n - first : n_words;
@@ -90,9 +90,10 @@ INLINE void take_from_words(int stride, int64_t n, int64_t *RESTRICT words, sum_
                 here[stride * i] = words[i];
         else
             for (int64_t i = 0; i < n_here; i++) {
-                const int64_t sum = lowest_of((uint64_t)words[i], &field);
+                const uint64_t word = (uint64_t)(first ? rest[i] : words[i]);
+                const int64_t sum = lowest_of(word, &field);
                 here[stride * i] = cell_of(sum, &field);
-                words[i] = (int64_t)(((uint64_t)words[i] - (uint64_t)sum) >> field.width);
+                rest[i] = (int64_t)((word - (uint64_t)sum) >> field.width);
             }
     }
     const int64_t n_cut = n - first_cut;
@@ -102,7 +103,7 @@ INLINE void take_from_words(int stride, int64_t n, int64_t *RESTRICT words, sum_
     int64_t *cut = cells + stride * first_cut;
     for (int k = 0; k < field.n_slices; k++)
         for (int64_t i = 0; i < n_cut; i++) {
-            const uint64_t slice = ((uint64_t)words[k * n_cut + i] & mask) << (k * field.slice);
+            const uint64_t slice = ((uint64_t)rest[k * n_cut + i] & mask) << (k * field.slice);
             cut[stride * i] = (int64_t)(slice + (k ? (uint64_t)cut[stride * i] : 0));
         }
     for (int64_t i = 0; i < n_cut; i++)
@@ -119,14 +120,15 @@ EACH_WIDTH(void, cells_to_words,
         put_side_by_side(2, n, cells, field, words);
 }
 
-/* The words are no more what they were. */
+/* There is as much room for what is left of words. They may lie where another rank reads, and who writes there waits. */
 EACH_WIDTH(void, words_to_cells,
-           (int stride, int64_t n, int64_t *RESTRICT words, sum_field field, int64_t *RESTRICT cells),
-           (stride, n, words, field, cells)) {
+           (int stride, int64_t n, const int64_t *RESTRICT words, sum_field field, int64_t *RESTRICT rest,
+            int64_t *RESTRICT cells),
+           (stride, n, words, field, rest, cells)) {
     if (stride == 1)
-        take_from_words(1, n, words, field, cells);
+        take_from_words(1, n, words, field, rest, cells);
     else
-        take_from_words(2, n, words, field, cells);
+        take_from_words(2, n, words, field, rest, cells);
 }
 
 #endif

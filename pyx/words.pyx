@@ -16,7 +16,9 @@ cdef extern from "words.h" nogil:
     Field field_of(bint sign, int bits, int low, int width, int spare)
     int64_t n_words_of(int64_t n_cells, const Field* field)
     void cells_to_words(int stride, int64_t n, const int64_t* cells, Field field, int64_t* words) noexcept
-    void words_to_cells(int stride, int64_t n, int64_t* words, Field field, int64_t* cells) noexcept
+    void words_to_cells(
+        int stride, int64_t n, const int64_t* words, Field field, int64_t* rest, int64_t* cells
+    ) noexcept
 
 cdef enum:
     HALF = 32  # bits of a hessian beside a count
@@ -57,6 +59,7 @@ cdef class Words:
 
     def __init__(self, communicator):
         self.communicator = communicator
+        self.rest, self.all_cells = np.empty(0, np.int64), np.zeros(2, np.int64)
         self.spare = bit_length(communicator.size - 1)
 
     def look_at(self, leaves):
@@ -92,16 +95,19 @@ cdef class Words:
         self, const int32_t[::1] ids, int64_t[:, ::1] lines, const int32_t[::1] places, int lanes
     ):
         """Some lines of leaves become the sums of those of all ranks."""
-        cdef int64_t n_cells = lines.shape[1] // lanes
-        sums, _ = self.pack(ids, lines, places, lanes, np.array([0, n_cells]))
-        self.unpack(self.communicator.allreduce(sums), 0, n_cells)
+        self.all_cells[1] = lines.shape[1] // lanes
+        sums, _ = self.pack(ids, lines, places, lanes, self.all_cells)
+        self.unpack(self.communicator.allreduce(sums), 0, self.all_cells[1])
 
     cpdef void add_up_bins(
-        self, const int32_t[::1] ids, const int32_t[:, ::1] features, bins, int lanes
+        self, const int32_t[::1] ids, const int32_t[:, ::1] features, int64_t[:, ::1] bins, int lanes
     ):
-        """Bins of some features, which end at -1, become the sums of those of all ranks."""
-        of_leaves, places = bins_in_use(ids, features)
-        self.add_up(of_leaves, bins.reshape(-1, bins.shape[2]), places, lanes)
+        """Bins of some features, which end at -1, become the sums of those of all ranks.
+
+        Those of feature j of leaf i are in line i times the width of ``features``, plus j.
+        """
+        leaves, places = bins_in_use(ids, features)
+        self.add_up(leaves, bins, places, lanes)
 
     cpdef tuple pack(
         self, const int32_t[::1] ids, int64_t[:, ::1] lines, const int32_t[::1] places, int lanes,
@@ -145,19 +151,18 @@ cdef class Words:
                 n += n_words_of(n_cells, &field)
         return n
 
-    cpdef void unpack(self, int64_t[::1] words, int64_t first, int64_t last):
-        """Put one part of what was packed last back to its lines: the cells first to last - 1 of each.
-
-        The words are used up.
-        """
+    cpdef void unpack(self, const int64_t[::1] words, int64_t first, int64_t last):
+        """Put one part of what was packed last back to its lines: the cells first to last - 1 of each."""
         cdef int64_t i, n = 0
         cdef int lane
         cdef Field field
+        if self.rest.shape[0] < last - first:
+            self.rest = np.empty(last - first, np.int64)
         for i in range(self.ids.shape[0] if last > first else 0):
             for lane in range(self.lanes):
                 field = self.field(&self.leaves[self.ids[i]], self.lanes, lane)
                 words_to_cells(
-                    self.lanes, last - first, &words[n], field,
+                    self.lanes, last - first, &words[n], field, &self.rest[0],
                     &self.lines[self.places[i], self.lanes * first + lane],
                 )
                 n += n_words_of(last - first, &field)

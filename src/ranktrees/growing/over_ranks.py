@@ -123,7 +123,7 @@ class LinesOverRanks(SearchOfLines):
         """Search leaves by bins that all ranks fill with all their rows."""
         if len(ids):
             cells = self.finder.fill(ids, features)
-            self.words.add_up_bins(ids, features, cells.view(np.int64), 2)
+            self.words.add_up_bins(ids, features, cells.view(np.int64).reshape(-1, 2 * cells.shape[2]), 2)
             self.finder.scan_filled(ids, features, cells)
 
 
@@ -138,7 +138,7 @@ class CoarseOverRanks(LinesOverRanks, CoarseToFine):
         return self.with_split(ids)
 
     def search_again(self, ids):
-        self.find_in_all_rows(ids, self.finder.shortlists_of(ids))
+        self.find_in_all_rows(ids, np.asarray(self.finder.shortlists_of(ids)))
 
     def make_growth(self, *args):
         return GrowthOverRanks(self.words, self.search_again, *args)
