@@ -100,7 +100,7 @@ def computing_sums():
     """The bytes of each kind of sum that a rank sends inside, computed from leaves of trees.
 
     A tree's lines follow from the tree when it is grown. Whose shortlists are looked at, and which leaves are
-    searched again, does not, so that is watched.
+    searched again, does not, so that is watched, and trees grow step by step.
     """
     found = []
 
@@ -132,9 +132,11 @@ def computing_sums():
     plain = {place: getattr(*place) for place in watched}
     for place, function in watched.items():
         setattr(*place, function)
+    CoarseOverRanks.in_one_call = False
     try:
         yield found
     finally:
+        del CoarseOverRanks.in_one_call
         for place, function in plain.items():
             setattr(*place, function)
 
