@@ -29,33 +29,37 @@ cdef class GrowthOverRanks(Growth):
 
     Parameters
     ----------
+    communicator : Communicator
     words : Words
         Adds up what ranks have.
     search_again : callable
         Searches leaves, an array of int32, whose split turns out to make a child of too few rows.
     *rest
-        As for `Growth`; the parter splits leaves over ranks.
+        As for `Growth`.
     """
 
+    cdef object communicator, search_again
     cdef Words words
-    cdef object search_again
 
-    def __init__(self, Words words, search_again, *rest):
+    def __init__(self, communicator, Words words, search_again, *rest):
         super().__init__(*rest)
-        self.words, self.search_again = words, search_again
+        self.communicator, self.words, self.search_again = communicator, words, search_again
 
     cdef void split(self, int64_t limit, int32_t first_child):
+        cdef const int32_t[::1] ids
+        cdef int64_t[:, ::1] told
+        cdef int32_t[::1] refused
         refine(
             self.finder, self.words, self.parents[: self.n_parents], self.n_threads, self.values_per_thread
         )
         self.drop_unsplit()
         while self.n_parents:
-            refused = self.parter.split(
-                self.parents[: self.n_parents], first_child, self.n_threads, self.values_per_thread
-            )
-            if not len(refused):
+            ids = self.parents[: self.n_parents]
+            told = self.parter.part(ids, self.n_threads, self.values_per_thread)
+            refused = self.parter.split_parted(ids, first_child, self.communicator.stack(told.base))
+            if not refused.shape[0]:
                 return
-            self.search_again(refused)
+            self.search_again(refused.base)
             self.drop_unsplit()
 
     cdef void search_children(self):

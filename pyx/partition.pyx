@@ -243,12 +243,12 @@ cdef class Parter:
     cdef void judge_leaf(self, Leaf* leaf, const double* ends) noexcept nogil:
         leaf.may_split = 0 if agree(ends[0], ends[1]) else self.may_split_by_size(leaf, leaf.total.count)
 
-    def part(self, const int32_t[::1] ids, int n_threads, int64_t values_per_thread=1):
+    cpdef int64_t[:, ::1] part(self, const int32_t[::1] ids, int n_threads, int64_t values_per_thread):
         """The first step of `split`, for ranks: each parts its rows, as if both children got enough.
 
         Returns
         -------
-        told : ndarray of int64, shape (n, 6)
+        told : memoryview of int64, shape (n, 6)
             What ranks tell each other of a leaf: how many of this one's rows go left, and in how many
             stretches of them some have no value; then, as float64, of the rows that go left and of the others
             what `judge` takes.
@@ -259,20 +259,22 @@ cdef class Parter:
         for i in range(ids.shape[0]):
             told[i, 0], told[i, 1] = counts[i, 0], counts[i, 1]
             self.find_ends_of_sides(&self.leaves[ids[i]], <double*>&told[i, 2])
-        return told.base
+        return told
+
+    cpdef int32_t[::1] split_parted(
+        self, const int32_t[::1] ids, int32_t first_child, const int64_t[:, :, ::1] told
+    ):
+        """The second step, by what `part` has just returned on each rank."""
+        self.found_all(ids, first_child, 1, counts_of(told))
+        self.judge_sides(ids, told)
+        return self.not_split(ids)
 
     def split(
-        self, const int32_t[::1] ids, int32_t first_child, int n_threads, int64_t values_per_thread=1,
-        const int64_t[:, :, ::1] told=None,
+        self, const int32_t[::1] ids, int32_t first_child, int n_threads, int64_t values_per_thread=1
     ):
         """Part the rows of each leaf in ``ids``; its children are first_child + 2 i and + 1.
 
         Threads take a stretch of each leaf's rows, or, where they are many, one leaf each.
-
-        Parameters
-        ----------
-        told : ndarray of int64, shape (n_ranks, n, 6), default=None
-            What `part` has just returned on each rank. None is a rank alone.
 
         Returns
         -------
@@ -280,12 +282,8 @@ cdef class Parter:
             Leaves whose split was found without counting rows, and a child would get too few: they are not
             split. The others are; where some are refused, they may come once more, and get other children.
         """
-        if told is not None:
-            self.found_all(ids, first_child, n_threads, counts_of(told))
-            self.judge_sides(ids, told)
-        else:
-            self.split_all(ids, first_child, n_threads, values_per_thread)
-        return self.not_split(ids)
+        self.split_all(ids, first_child, n_threads, values_per_thread)
+        return self.not_split(ids).base
 
     cdef void split_all(
         self, const int32_t[::1] ids, int32_t first_child, int n_threads, int64_t values_per_thread
@@ -480,7 +478,7 @@ cdef class Parter:
         for k in range(first_child, first_child + 2):
             self.leaves[k].may_split = self.may_split(&self.leaves[k])
 
-    cdef object not_split(self, const int32_t[::1] ids):
+    cdef int32_t[::1] not_split(self, const int32_t[::1] ids):
         cdef int64_t n = 0, i
         cdef int32_t[::1] refused
         for i in range(ids.shape[0]):
@@ -492,7 +490,7 @@ cdef class Parter:
                 if self.leaves[ids[i]].left < 0:
                     refused[n] = ids[i]
                     n += 1
-        return refused.base
+        return refused
 
     cdef void part_stretch(self, const Split* split, Stretch* stretch) noexcept nogil:
         """Part rows into the scratch."""

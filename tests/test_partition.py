@@ -206,12 +206,14 @@ def test_rows_are_counted_and_go_back_where_a_child_gets_too_few(over_ranks, n_t
     parter.look_at(np.empty(1, LEAF))
     parter.plant(0, 0, 0, 0, 0, *UNITS, counts_later=True)
     parter.look_at(leaves)
-    ids, before, told = np.arange(4, dtype=np.int32), case.order.copy(), None
+    ids, before = np.arange(4, dtype=np.int32), case.order.copy()
     if over_ranks:
-        told = parter.part(ids, n_threads)[None]
-        assert told[0, :, 0].tolist() == [left.sum() for left in lefts]
-        assert (told[0, :, 1] > 0).tolist() == some_missing
-    refused = parter.split(ids, 4, n_threads, 1, told)
+        told = np.asarray(parter.part(ids, n_threads, 1))
+        assert told[:, 0].tolist() == [left.sum() for left in lefts]
+        assert (told[:, 1] > 0).tolist() == some_missing
+        refused = np.asarray(parter.split_parted(ids, 4, told[None]))
+    else:
+        refused = parter.split(ids, 4, n_threads)
     assert refused.tolist() == np.flatnonzero(smaller < least).tolist() != []
     for i, leaf in enumerate(leaves[:4]):
         for side in stretches[i]:

@@ -53,6 +53,10 @@ cdef class Parter:
     cdef void widen(self, const uint32_t* rows, int64_t start, int64_t stop, double* ends) noexcept nogil
     cdef void judge_leaf(self, Leaf* leaf, const double* ends) noexcept nogil
     cdef void judge_sides(self, const int32_t[::1] ids, const int64_t[:, :, ::1] told) noexcept
+    cpdef int64_t[:, ::1] part(self, const int32_t[::1] ids, int n_threads, int64_t values_per_thread)
+    cpdef int32_t[::1] split_parted(
+        self, const int32_t[::1] ids, int32_t first_child, const int64_t[:, :, ::1] told
+    )
     cdef void split_all(
         self, const int32_t[::1] ids, int32_t first_child, int n_threads, int64_t values_per_thread
     )
@@ -71,7 +75,7 @@ cdef class Parter:
     cdef void set_cut(self, Leaf* leaf, int64_t n_stretches, const Stretch* of) noexcept nogil
     cdef void keep_counts(self, Leaf* leaf, int64_t n_left, bint lacking) noexcept nogil
     cdef void found(self, Leaf* leaf, int32_t first_child) noexcept nogil
-    cdef object not_split(self, const int32_t[::1] ids)
+    cdef int32_t[::1] not_split(self, const int32_t[::1] ids)
     cdef void part_stretch(self, const Split* split, Stretch* stretch) noexcept nogil
     cdef int64_t part_piece(
         self, int64_t feature, const Way* way, Piece* piece, bint with_sums

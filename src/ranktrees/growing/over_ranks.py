@@ -141,7 +141,7 @@ class CoarseOverRanks(LinesOverRanks, CoarseToFine):
         self.find_in_all_rows(ids, np.asarray(self.finder.shortlists_of(ids)))
 
     def make_growth(self, *args):
-        return GrowthOverRanks(self.words, self.search_again, *args)
+        return GrowthOverRanks(self.communicator, self.words, self.search_again, *args)
 
 
 class FullOverRanks(LinesOverRanks, FullSearch):
@@ -286,4 +286,5 @@ class ParterOverRanks(partition.Parter):
     def split(self, ids, first_child, *threads):
         if not len(ids):
             return ids
-        return super().split(ids, first_child, *threads, self.communicator.stack(self.part(ids, *threads)))
+        told = self.communicator.stack(np.asarray(self.part(ids, *threads)))
+        return np.asarray(self.split_parted(ids, first_child, told))
