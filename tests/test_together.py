@@ -18,6 +18,7 @@ from ranktrees import (
     LambdaMARTRanker,
     RandomForestRanker,
     make_ranking,
+    parallel,
 )
 from ranktrees.communicator import RankError, training_with
 from ranktrees.growing import searching
@@ -142,6 +143,12 @@ def test_ranks_that_have_lines_for_few_leaves(rows, n_lines, monkeypatch):
     X = wide(X)
     monkeypatch.setattr(searching, "LINES_BYTES", n_lines * 8 * 16 * X.shape[1])
     assert_same_model(BOOSTED["lambdamart"], X, y, qid, sizes=(2,), dealings=("contiguous", "one empty"))
+
+
+def test_threads_of_a_rank_share_what_is_little(rows, monkeypatch):
+    X, y, qid, _ = rows
+    monkeypatch.setattr(parallel, "VALUES_PER_THREAD", 1)
+    assert_same_model(BOOSTED["lambdamart"], wide(X), y, qid, dealings=("uneven",))
 
 
 def test_four_ranks_and_one(rows):
