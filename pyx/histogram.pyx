@@ -67,10 +67,15 @@ cdef class Builder:
         self.bytes, self.digits, self.first_digit = bytes, digits, first_digit
         self.cells_of_digits = cells_of(digits)
         self.n_blocks = -(-bytes.shape[1] // BLOCK)
-        self.order, self.sums, self.n_cells = order, sums, n_cells
+        self.n_cells = n_cells
+        self.go_through(order, sums)
         self.scratch = room_for_each(n_threads, self.n_blocks * STEP + 2 * CHUNK, np.uint64)
         self.built = self.siblings = np.empty(0, np.int32)
         self.lanes = 0
+
+    def go_through(self, order, sums):
+        """The rows from which lines are built, and their sums."""
+        self.order, self.sums = order, sums
 
     def look_at(self, leaves, lines, int lanes):
         """The leaves, and where their lines are: ``lanes`` numbers per cell."""

@@ -155,6 +155,7 @@ class FullOverRanks(LinesOverRanks, FullSearch):
     def __init__(self, communicator, codes, mapper, packing, constraints, prices, order, *rest):
         super().__init__(communicator, codes, mapper, packing, constraints, prices, order, *rest)
         self.order = order
+        self.counter = self.builder_of(order[:0], np.empty(0, np.int64))
         shares = np.linspace(0, mapper.offsets[-1], communicator.size + 1)
         first_features = np.searchsorted(mapper.offsets, shares)
         self.first_cells = mapper.offsets[first_features]
@@ -235,14 +236,14 @@ class FullOverRanks(LinesOverRanks, FullSearch):
         leaves["start"][0] = 0
         leaves["total"]["hessian"] = leaves["total"]["count"]
         rows = np.concatenate(rows)
-        ones, counts = np.ones(len(rows), np.int64), np.zeros((len(leaves), self.packing.n_cells), np.int64)
-        builder, ids = self.builder_of(rows, ones), leaves["histogram"].copy()
-        builder.look_at(leaves, counts, 1)
+        ids, counts = leaves["histogram"].copy(), np.zeros((len(leaves), self.packing.n_cells), np.int64)
+        self.counter.go_through(rows, np.ones(len(rows), np.int64))
+        self.counter.look_at(leaves, counts, 1)
         own_words = Words(self.communicator)
         own_words.look_at(leaves)
         own_words.begin(self.rows.bits, 0, 0)
         n_threads = threads_for(self.n_threads, len(rows) * self.packing.n_bytes)
-        builder.build(ids, self.rows.bits, self.rows.same, n_threads)
+        self.counter.build(ids, self.rows.bits, self.rows.same, n_threads)
         self.add_up_own(own_words, ids, counts, ids, 1)
         return counts
 
