@@ -11,7 +11,7 @@ from libc.stdint cimport int32_t, int64_t
 
 from ranktrees._core.growing cimport CELL_SEARCHED, Growth
 from ranktrees._core.splitting cimport Finder
-from ranktrees._core.words cimport Words
+from ranktrees._core.words cimport Words, bins_in_use
 from records cimport chunk_of
 
 
@@ -20,7 +20,7 @@ cpdef void refine(
 ):
     """The best split of each leaf among the features of its shortlist, over all bins of all ranks."""
     cdef int64_t[:, ::1] bins = finder.sums_of_shortlists(ids, n_threads, values_per_thread)
-    words.add_up_bins(ids, finder.shortlists_of(ids), bins, 1)
+    words.add_up(bins, bins_in_use(finder.shortlists_of(ids), ids.shape[0]), 1)
     finder.scan_shortlists(ids, bins)
 
 
@@ -83,4 +83,4 @@ cdef class GrowthOverRanks(Growth):
 
     cdef void put_together(self, const int32_t[::1] ids):
         if ids.shape[0]:
-            self.words.add_up(ids, self.builder.lines, self.words.places_of(ids), 1)
+            self.words.add_up(self.builder.lines, self.builder.lines_of(ids), 1)

@@ -238,6 +238,14 @@ cdef class Builder:
                 n_without += 1
         return with_line.base[:n_with], without.base[:n_without]
 
+    cpdef int32_t[::1] lines_of(self, const int32_t[::1] ids):
+        """Which lines some leaves have."""
+        cdef int32_t[::1] places = np.empty(ids.shape[0], np.int32)
+        cdef int64_t i
+        for i in range(ids.shape[0]):
+            places[i] = self.leaves[ids[i]].histogram
+        return places
+
     cpdef void forget(self, const int32_t[::1] ids, bint split_too=True):
         """These leaves need their lines no more; only those without a split where ``split_too`` is false."""
         cdef int64_t i

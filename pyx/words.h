@@ -110,7 +110,29 @@ INLINE void take_from_words(int stride, int64_t n, const int64_t *RESTRICT words
         cut[stride * i] = cell_of(lowest_of((uint64_t)cut[stride * i], &field), &field);
 }
 
-/* Cells that are a stride of one or two numbers apart. */
+INLINE void find_largest(int stride, int64_t n, const int64_t *RESTRICT cells, int bits, int64_t *largest) {
+    const int64_t mask = ((int64_t)1 << bits) - 1;
+    int64_t above = 0, below = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t high = cells[stride * i] >> bits, size = high < 0 ? -high : high;
+        const int64_t low = cells[stride * i] & mask;
+        above = size > above ? size : above;
+        below = low > below ? low : below;
+    }
+    largest[0] = above;
+    largest[1] = below;
+}
+
+/* Cells that are a stride of one or two numbers apart. The sizes of the largest numbers in them, above and below. */
+EACH_WIDTH(void, largest_of_cells,
+           (int stride, int64_t n, const int64_t *RESTRICT cells, int bits, int64_t *largest),
+           (stride, n, cells, bits, largest)) {
+    if (stride == 1)
+        find_largest(1, n, cells, bits, largest);
+    else
+        find_largest(2, n, cells, bits, largest);
+}
+
 EACH_WIDTH(void, cells_to_words,
            (int stride, int64_t n, const int64_t *RESTRICT cells, sum_field field, int64_t *RESTRICT words),
            (stride, n, cells, field, words)) {

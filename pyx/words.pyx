@@ -1,20 +1,19 @@
 """Sums over the rows of leaves to words, which ranks add up, and back; see words.h.
 
-    lines    [ | cells of leaf 3 | . | cells of leaf 7 | ]     leaves ids[i], lines places[i]
+    lines    [ | cells of leaf 3 | . | cells of leaf 7 | ]     lines places[i]
     words    [ leaf 3 | leaf 7 ][ leaf 3 | leaf 7 ]            a part for each rank, or one for all
 
-How many bits a sum needs follows from what all ranks know of its leaf: its number of rows and its hessian.
+Before, ranks say how large the largest numbers of each line are. So they know how many bits the sums need.
 """
 import numpy as np
 
-from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint64_t
-
-from records cimport Leaf
+from libc.stdint cimport int32_t, int64_t, uint64_t
 
 cdef extern from "words.h" nogil:
     enum: WORD
     Field field_of(bint sign, int bits, int low, int width, int spare)
     int64_t n_words_of(int64_t n_cells, const Field* field)
+    void largest_of_cells(int stride, int64_t n, const int64_t* cells, int bits, int64_t* largest) noexcept
     void cells_to_words(int stride, int64_t n, const int64_t* cells, Field field, int64_t* words) noexcept
     void words_to_cells(
         int stride, int64_t n, const int64_t* words, Field field, int64_t* rest, int64_t* cells
@@ -32,24 +31,23 @@ cdef inline int bit_length(uint64_t number) noexcept nogil:
     return length
 
 
-cpdef tuple bins_in_use(const int32_t[::1] ids, const int32_t[:, ::1] features):
-    """Of the features of some leaves, one line for each or for all, those that are not -1: (leaves, places).
+cpdef int32_t[::1] bins_in_use(const int32_t[:, ::1] features, int64_t n_leaves):
+    """The places of the features of some leaves that are not -1: one line for each leaf, or one for all.
 
-    The place of feature j of leaf i is i times the width of a line, plus j.
+    That of feature j of leaf i is i times the width of a line, plus j.
     """
     cdef int64_t width = features.shape[1], i, j, n = 0
-    cdef int32_t[::1] leaves = np.empty(ids.shape[0] * width, np.int32)
-    cdef int32_t[::1] places = np.empty(ids.shape[0] * width, np.int32)
-    for i in range(ids.shape[0]):
+    cdef int32_t[::1] places = np.empty(n_leaves * width, np.int32)
+    for i in range(n_leaves):
         for j in range(width):
             if features[i if features.shape[0] > 1 else 0, j] >= 0:
-                leaves[n], places[n] = ids[i], <int32_t>(width * i + j)
+                places[n] = <int32_t>(width * i + j)
                 n += 1
-    return leaves.base[:n], places.base[:n]
+    return places[:n]
 
 
 cdef class Words:
-    """Lines of leaves as words and back; the views of a fit are taken once.
+    """Lines of leaves as words and back.
 
     Parameters
     ----------
@@ -62,63 +60,27 @@ cdef class Words:
         self.rest, self.all_cells = np.empty(0, np.int64), np.zeros(2, np.int64)
         self.spare = bit_length(communicator.size - 1)
 
-    def look_at(self, leaves):
-        """The leaves."""
-        self.leaves = leaves
+    def begin(self, int bits):
+        """How many bits the hessian of a cell has that is one number."""
+        self.bits = bits
 
-    def begin(self, int bits, int room, int64_t most_steps):
-        """How sums are to be read, the bits of the largest sum of |gradients|, and the largest of a row."""
-        self.bits, self.room, self.most_steps = bits, room, most_steps
-
-    cdef int bits_of_steps(self, int64_t n_rows) noexcept nogil:
-        if self.most_steps and n_rows > INT64_MAX // self.most_steps:
-            return self.room
-        return min(bit_length(n_rows * self.most_steps), self.room)
-
-    cdef Field field(self, const Leaf* leaf, int lanes, int lane) noexcept nogil:
-        """How the sums of a leaf lie in words: gradient and hessian, or the one and count and hessian."""
-        cdef int high = bit_length(leaf.total.count) if lane else self.bits_of_steps(leaf.total.count)
-        cdef int bits = self.bits if lanes == 1 else HALF * lane
-        cdef int low = bit_length(leaf.total.hessian) if bits else 0
-        cdef bint sign = high > 0 and not lane
-        return field_of(sign, bits, low, min(max(sign + high + low, 1), WORD), self.spare)
-
-    cpdef int32_t[::1] places_of(self, const int32_t[::1] ids):
-        """The lines of some leaves."""
-        cdef int32_t[::1] places = np.empty(ids.shape[0], np.int32)
-        cdef int64_t i
-        for i in range(ids.shape[0]):
-            places[i] = self.leaves[ids[i]].histogram
-        return places
-
-    cpdef void add_up(
-        self, const int32_t[::1] ids, int64_t[:, ::1] lines, const int32_t[::1] places, int lanes
-    ):
-        """Some lines of leaves become the sums of those of all ranks."""
+    cpdef void add_up(self, int64_t[:, ::1] lines, const int32_t[::1] places, int lanes):
+        """Some lines become the sums of those of all ranks."""
         self.all_cells[1] = lines.shape[1] // lanes
-        sums, _ = self.pack(ids, lines, places, lanes, self.all_cells)
+        sums, _ = self.pack(lines, places, lanes, self.all_cells)
         self.unpack(self.communicator.allreduce(sums), 0, self.all_cells[1])
 
-    cpdef void add_up_bins(
-        self, const int32_t[::1] ids, const int32_t[:, ::1] features, int64_t[:, ::1] bins, int lanes
-    ):
-        """Bins of some features, which end at -1, become the sums of those of all ranks.
-
-        Those of feature j of leaf i are in line i times the width of ``features``, plus j.
-        """
-        leaves, places = bins_in_use(ids, features)
-        self.add_up(leaves, bins, places, lanes)
-
     cpdef tuple pack(
-        self, const int32_t[::1] ids, int64_t[:, ::1] lines, const int32_t[::1] places, int lanes,
-        const int64_t[::1] ends,
+        self, int64_t[:, ::1] lines, const int32_t[::1] places, int lanes, const int64_t[::1] ends
     ):
-        """Some lines of leaves as words, in parts that lie between two ``ends``: cells of all features.
+        """Some lines as words, in parts that lie between two ``ends``: cells of all features.
+
+        Ranks hear how large sums are, and must add the words up next.
 
         Returns
         -------
         words : ndarray of int64
-            Part by part, and leaf by leaf in each.
+            Part by part, and line by line in each.
         n_words : list of int
             Of each part.
         """
@@ -126,28 +88,59 @@ cdef class Words:
         cdef int lane
         cdef Field field
         cdef int64_t[::1] words
-        self.ids, self.lines, self.places, self.lanes = ids, lines, places, lanes
+        self.lines, self.places, self.lanes = lines, places, lanes
+        self.hear_largest()
         n_words = [self.n_words(ends[part + 1] - ends[part]) for part in range(ends.shape[0] - 1)]
         words = np.empty(sum(n_words), np.int64)
         for part in range(ends.shape[0] - 1):
             first, n_cells = ends[part], ends[part + 1] - ends[part]
-            for i in range(ids.shape[0] if n_cells else 0):
+            for i in range(places.shape[0] if n_cells else 0):
                 for lane in range(lanes):
-                    field = self.field(&self.leaves[ids[i]], lanes, lane)
+                    field = self.field(i, lane)
                     cells_to_words(
                         lanes, n_cells, &lines[places[i], lanes * first + lane], field, &words[n]
                     )
                     n += n_words_of(n_cells, &field)
         return words.base, n_words
 
+    cdef void hear_largest(self):
+        """No sum of all ranks is larger than the largest numbers of each together."""
+        cdef int64_t[:, :, ::1] largest = np.empty((self.places.shape[0], self.lanes, 2), np.int64)
+        cdef int64_t[:, :, :, ::1] told
+        cdef int64_t n_cells = self.lines.shape[1] // self.lanes, i, rank
+        cdef int lane
+        for i in range(largest.shape[0]):
+            for lane in range(self.lanes):
+                largest_of_cells(
+                    self.lanes, n_cells, &self.lines[self.places[i], lane], self.bits_below(lane),
+                    &largest[i, lane, 0],
+                )
+        told = self.communicator.stack(largest.base, True)
+        self.largest = np.zeros_like(largest)
+        for rank in range(told.shape[0]):
+            for i in range(largest.shape[0]):
+                for lane in range(self.lanes):
+                    self.largest[i, lane, 0] += told[rank, i, lane, 0]
+                    self.largest[i, lane, 1] += told[rank, i, lane, 1]
+
+    cdef int bits_below(self, int lane) noexcept nogil:
+        """A cell is gradient and hessian, or the one and count and hessian."""
+        return self.bits if self.lanes == 1 else HALF * lane
+
+    cdef Field field(self, int64_t i, int lane) noexcept nogil:
+        """How the sums of a line lie in words."""
+        cdef int high = bit_length(self.largest[i, lane, 0]), low = bit_length(self.largest[i, lane, 1])
+        cdef bint sign = high > 0 and not lane
+        return field_of(sign, self.bits_below(lane), low, min(max(sign + high + low, 1), WORD), self.spare)
+
     cdef int64_t n_words(self, int64_t n_cells) noexcept:
         """How many words so many cells of each line take."""
         cdef int64_t i, n = 0
         cdef int lane
         cdef Field field
-        for i in range(self.ids.shape[0]):
+        for i in range(self.places.shape[0]):
             for lane in range(self.lanes):
-                field = self.field(&self.leaves[self.ids[i]], self.lanes, lane)
+                field = self.field(i, lane)
                 n += n_words_of(n_cells, &field)
         return n
 
@@ -158,9 +151,9 @@ cdef class Words:
         cdef Field field
         if self.rest.shape[0] < last - first:
             self.rest = np.empty(last - first, np.int64)
-        for i in range(self.ids.shape[0] if last > first else 0):
+        for i in range(self.places.shape[0] if last > first else 0):
             for lane in range(self.lanes):
-                field = self.field(&self.leaves[self.ids[i]], self.lanes, lane)
+                field = self.field(i, lane)
                 words_to_cells(
                     self.lanes, last - first, &words[n], field, &self.rest[0],
                     &self.lines[self.places[i], self.lanes * first + lane],

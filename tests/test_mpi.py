@@ -106,6 +106,9 @@ def put_together(ranks, _, n):
         ranks.allgather("x" * n * ranks.rank),
         ranks.alltoall([(ranks.rank, other, "y" * n) for other in range(ranks.size)]),
         ranks.bcast(ranks.rank, root=2),
+        (ranks.stack(own[:9], True).tolist(), ranks.allreduce(own.copy()).tolist()),
+        (ranks.stack(own[:9], True).tolist(), ranks.reduce_scatter(own, counts).tolist()),
+        ranks.allgather(n),
     )
 
 
@@ -123,6 +126,9 @@ def test_short_and_long_exchanges(backend, n):
             ["", "x" * n, "x" * 2 * n],
             [(other, rank, "y" * n) for other in range(SIZE)],
             2,
+            (said := [(numbers[:9] + other).tolist() for other in range(SIZE)], total),
+            (said, [total[: n // 2], [], total[n // 2 :]][rank]),
+            [n] * SIZE,
         )
 
 
@@ -162,7 +168,8 @@ def counted(ranks, _):
         ranks.reduce_scatter(np.zeros(3_001, np.int64), [1_000, 2_001, 0])
         ranks.alltoall(["a" * 2_000 * (other + ranks.rank) for other in range(ranks.size)])
         ranks.allgather("b" * 4_000)
-        ranks.stack(np.zeros((2, 500), np.int64))
+        ranks.stack(np.zeros((2, 500), np.int64), True)
+        ranks.allreduce(np.zeros(2_000, np.int64))
         return dict(ranks.traffic), ranks._comm.n_bytes, ranks._comm.n_meetings, len(ranks._own)
     finally:
         ranks._comm = comm
@@ -171,8 +178,20 @@ def counted(ranks, _):
 def test_counted_bytes_are_those_that_mpi_is_given(backend):
     for traffic, n_bytes, n_meetings, n_each in on_each(backend, counted):
         assert traffic["bytes"] == pytest.approx(n_bytes)
-        assert traffic["messages"] == traffic["agreements"] == n_meetings == 5
-        assert traffic["agreement bytes"] == 5 * n_each * (SIZE - 1)
+        assert traffic["messages"] == traffic["agreements"] == n_meetings == 6
+        assert traffic["agreement bytes"] == 6 * n_each * (SIZE - 1)
+
+
+def summed_after_saying(ranks, _, n_said):
+    ranks.traffic.clear()
+    ranks.stack(np.zeros(n_said, np.int64), True)
+    ranks.allreduce(np.zeros(2_000, np.int64))
+    return ranks.traffic["agreements"]
+
+
+@pytest.mark.parametrize(("n_said", "n_meetings"), [(4, 1), (4_000, 2)])
+def test_ranks_meet_once_for_a_sum_and_what_they_say_of_it_in_short(backend, n_said, n_meetings):
+    assert on_each(backend, summed_after_saying, n_said) == [n_meetings] * SIZE
 
 
 @pytest.mark.mpi_slow
@@ -586,6 +605,29 @@ def test_one_rank_ends_and_so_do_all(tmp_path, fault, said):
     assert done.returncode != 0
     assert said in done.stdout + done.stderr
     assert time.monotonic() - started < 30
+
+
+def test_a_rank_that_fails_where_others_wait_for_its_sum_ends_the_job(tmp_path):
+    started = time.monotonic()
+    done = program(
+        tmp_path,
+        """
+        import ranktrees.mpi
+        from ranktrees.communicator import active
+
+        with joblib.parallel_config("mpi", timeout=30):
+            ranks = active()
+        with ranks:
+            ranks.at("tree 3")
+            ranks.stack(np.zeros(3, np.int64), True)
+            if ranks.rank == 1:
+                raise MemoryError("no room")
+            ranks.allreduce(np.zeros(5000, np.int64))
+        """,
+    )
+    assert done.returncode != 0
+    assert "rank 1 failed at tree 3: MemoryError: no room, where others wait for its sum" in done.stderr
+    assert time.monotonic() - started < 25
 
 
 def test_without_mpi4py_or_its_launcher_it_says_what_to_do(tmp_path):

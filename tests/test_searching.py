@@ -324,11 +324,11 @@ def test_ranks_send_sums_and_numbers_of_rows_in_few_bits(options, most, monkeypa
     X = np.where(np.random.default_rng(0).random(X.shape) < 0.1, np.nan, X)
     add_up_own, bytes_of_cell = FullOverRanks.add_up_own, {True: set(), False: set()}
 
-    def watched(search, own_words, ids, lines, places, lanes):
+    def watched(search, lines, places, lanes):
         before = search.communicator.traffic["bytes"]
-        add_up_own(search, own_words, ids, lines, places, lanes)
+        add_up_own(search, lines, places, lanes)
         sent = search.communicator.traffic["bytes"] - before
-        bytes_of_cell[own_words is search.words].add(sent / (3 / 4) / (len(ids) * search.packing.n_cells))
+        bytes_of_cell[lines is search.lines].add(sent / (3 / 4) / (len(places) * search.packing.n_cells))
 
     monkeypatch.setattr(FullOverRanks, "add_up_own", watched)
     rules = {"max_iter": 5, "split_search": "full", "min_samples_leaf": 50, "random_state": 0}

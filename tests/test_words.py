@@ -41,6 +41,18 @@ def lines_of_ranks(rng, leaves, n_cells, lanes, bits, most_steps, n_ranks):
     return lines.reshape(n_ranks, len(leaves), n_cells * lanes)
 
 
+def ranks_that_say(said, rank):
+    """Ranks of which each says how large its numbers are; this one says what it should."""
+    said = np.array(said, np.int64)
+
+    def stack(own, a_sum_follows):
+        assert a_sum_follows
+        assert own.reshape(-1, 2).tolist() == said[rank].reshape(-1, 2).tolist()
+        return said.reshape(len(said), *own.shape)
+
+    return SimpleNamespace(size=len(said), stack=stack)
+
+
 @settings(max_examples=150, deadline=None)
 @given(
     seed=st.integers(0, 2**32),
@@ -56,14 +68,15 @@ def test_the_words_of_all_ranks_add_up_to_the_sums_of_all(seed, totals, ends, la
     rng, bits, ends = np.random.default_rng(seed), 32, np.array([0, *ends])
     leaves = leaves_of(totals)
     lines = lines_of_ranks(rng, leaves, ends[-1], lanes, bits, most_steps, n_ranks)
-    words, ids = Words(SimpleNamespace(size=n_ranks)), np.arange(len(leaves), dtype=np.int32)
-    words.look_at(leaves)
-    words.begin(bits, 31, most_steps)
-    copies = lines.copy()
-    packed = [words.pack(ids, own, ids, lanes, ends) for own in copies]
+    said = [slow.largest(own, lanes, bits) for own in lines]
+    sizes = np.sum(said, axis=0, dtype=object).reshape(-1, 2).tolist()
+    places, packed, copies = np.arange(len(leaves), dtype=np.int32), [], lines.copy()
+    for rank, own in enumerate(copies):
+        words = Words(ranks_that_say(said, rank))
+        words.begin(bits)
+        packed.append(words.pack(own, places, lanes, ends))
     for own, (found, n_words) in zip(lines, packed, strict=True):
-        expected = slow.pack(leaves, own, lanes, ends, n_ranks, bits, 31, most_steps)
-        assert (found.tolist(), n_words) == expected
+        assert (found.tolist(), n_words) == slow.pack(own, sizes, lanes, ends, n_ranks, bits)
     total = np.sum([found for found, _ in packed], axis=0)
     stops = np.cumsum(n_words)
     for part, n, first, last in zip(np.split(total, stops[:-1]), n_words, ends[:-1], ends[1:], strict=True):
@@ -73,24 +86,19 @@ def test_the_words_of_all_ranks_add_up_to_the_sums_of_all(seed, totals, ends, la
 
 
 @given(st.integers(0, 2**32), st.integers(0, 5), st.integers(1, 4), st.booleans())
-def test_bins_in_use_are_those_of_features(seed, n_ids, width, one_line):
+def test_bins_in_use_are_those_of_features(seed, n_leaves, width, one_line):
     rng = np.random.default_rng(seed)
-    ids = rng.permutation(9)[:n_ids].astype(np.int32)
-    features = rng.integers(-1, 3, (1 if one_line else n_ids, width), dtype=np.int32)
-    of_leaf, feature = np.nonzero(np.broadcast_to(features, (n_ids, width)) >= 0)
-    leaves, places = bins_in_use(ids, features)
-    assert leaves.tolist() == ids[of_leaf].tolist()
-    assert places.tolist() == (width * of_leaf + feature).tolist()
+    features = rng.integers(-1, 3, (1 if one_line else n_leaves, width), dtype=np.int32)
+    used = np.broadcast_to(features, (n_leaves, width)) >= 0
+    assert np.asarray(bins_in_use(features, n_leaves)).tolist() == np.flatnonzero(used).tolist()
 
 
 @pytest.mark.parametrize("sign", [-1, 1])
 def test_the_largest_sums_have_room(sign):
-    leaves, ids = leaves_of([(5, 7)]), np.zeros(1, np.int32)
-    words = Words(ALONE)
-    words.look_at(leaves)
-    words.begin(32, 31, 3)
+    words, places = Words(ALONE), np.zeros(1, np.int32)
+    words.begin(32)
     line = np.full((1, 30), (sign * 15 << 32) + 7)
-    found, _ = words.pack(ids, line, ids, 1, np.array([0, 30]))
+    found, _ = words.pack(line, places, 1, np.array([0, 30]))
     assert len(found) == 4  # a sign, four bits and three, eight times
     before = line.copy()
     line[:] = 0
@@ -102,18 +110,14 @@ def test_the_width_of_registers_does_not_show():
     program = """
 from types import SimpleNamespace
 import numpy as np
-from ranktrees._core.dtypes import LEAF
-from ranktrees._core.words import Words, bins_in_use
-leaves = np.zeros(3, LEAF)
-leaves["total"]["count"] = 1000, 200, 9
-leaves["total"]["hessian"] = 800, 90, 3
-ids, words = np.arange(3, dtype=np.int32), Words(SimpleNamespace(size=2))
-words.look_at(leaves)
-words.begin(32, 31, 4)
+from ranktrees._core.words import Words
+ranks = SimpleNamespace(size=2, stack=lambda own, _: np.stack([own, 2 * own]))
+places, words = np.arange(3, dtype=np.int32), Words(ranks)
+words.begin(32)
 rng = np.random.default_rng(0)
 lines = (rng.integers(-36, 37, (3, 400)) << 32) + rng.integers(0, 4, (3, 400))
 for lanes in (1, 2):
-    found, n_words = words.pack(ids, lines, ids, lanes, np.array([0, 77, 400 // lanes]))
+    found, n_words = words.pack(lines, places, lanes, np.array([0, 77, 400 // lanes]))
     print(found.tolist(), n_words)
     back = lines.copy()
     lines[:] = 0

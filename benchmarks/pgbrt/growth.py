@@ -75,12 +75,12 @@ def counted(communicator, rows, model, n_trees):
     -------
     sent : ndarray of SENT, shape ()
         The mean of these trees: "bytes", "messages" and "meetings" of this rank, histograms that are put
-        together ("lines"), and the bytes of sums "computed" from the leaves.
+        together ("lines"), and the bytes of sums "computed" from what ranks say of them.
     """
     models, traffic, computed = _one_and_many(model, n_trees), [], []
     with training_with(communicator):
         for each in models:
-            with by_call(communicator) as calls, computing_sums() as n_bytes:
+            with by_call(communicator) as calls, computing_sums(communicator) as n_bytes:
                 each.fit(rows.X, rows.y, qid=rows.qid)
             traffic.append(calls)
             computed.append(sum(n_bytes))
@@ -96,92 +96,67 @@ def counted(communicator, rows, model, n_trees):
 
 
 @contextmanager
-def computing_sums():
-    """The bytes of each kind of sum that a rank sends inside, computed from leaves of trees.
+def computing_sums(communicator):
+    """The bytes of each sum that a rank sends inside, computed from what ranks say of it before.
 
-    A tree's lines follow from the tree when it is grown. Whose shortlists are looked at, and which leaves are
-    searched again, does not, so that is watched, and trees grow step by step.
+    Trees grow step by step, so that what is summed can be watched.
     """
-    found = []
+    found, here = [], {}
 
     def grow(grower, *args, **more):
-        grown = plain[TreeGrower, "grow"](grower, *args, **more)
-        found.append(bytes_of_lines(grower.search, grown.leaves))
-        return grown
+        here.update(search=grower.search, bins=False)
+        return plain[TreeGrower, "grow"](grower, *args, **more)
 
-    def settle(search, ids):
-        leaves = search.leaves[ids]
-        found.append(bytes_of_bins(search, [packed_of(search, leaves)], leaves["shortlist"]))
-        return plain[CoarseOverRanks, "settle"](search, ids)
+    def of_bins(place):
+        def summing(*args):
+            here["bins"] = True
+            value = plain[place](*args)
+            here["bins"] = False
+            return value
 
-    def find_in_all_rows(search, ids, features):
-        found.append(bytes_of_bins(search, bins_of(search, search.leaves[ids]), features))
-        return plain[LinesOverRanks, "find_in_all_rows"](search, ids, features)
+        return summing
 
-    def find_counting(search, ids, features):
-        bits = [int(count).bit_length() for count in search.leaves["total"]["count"][ids]]
-        found.append(bytes_of(search, bits, search.first_cells))
-        return plain[FullOverRanks, "find_counting"](search, ids, features)
+    def stack(array, a_sum_follows=False):
+        told = saying(array, a_sum_follows)
+        if a_sum_follows:
+            found.append(bytes_of_sums(here["search"], told.sum(axis=0), here["bins"]))
+        return told
 
+    settle, find_in_all_rows = (CoarseOverRanks, "settle"), (LinesOverRanks, "find_in_all_rows")
     watched = {
         (TreeGrower, "grow"): grow,
-        (CoarseOverRanks, "settle"): settle,
-        (LinesOverRanks, "find_in_all_rows"): find_in_all_rows,
-        (FullOverRanks, "find_counting"): find_counting,
+        settle: of_bins(settle),
+        find_in_all_rows: of_bins(find_in_all_rows),
     }
-    plain = {place: getattr(*place) for place in watched}
+    plain, saying = {place: getattr(*place) for place in watched}, communicator.stack
     for place, function in watched.items():
         setattr(*place, function)
-    CoarseOverRanks.in_one_call = False
+    CoarseOverRanks.in_one_call, communicator.stack = False, stack
     try:
         yield found
     finally:
         del CoarseOverRanks.in_one_call
+        communicator.stack = saying
         for place, function in plain.items():
             setattr(*place, function)
 
 
-def bytes_of_lines(search, leaves):
-    """Of the lines of the root and of the smaller of two children."""
-    inner = np.flatnonzero(leaves["left"] >= 0)
-    left, right = leaves[leaves["left"][inner]], leaves[leaves["right"][inner]]
-    smaller = np.where(left["total"]["hessian"] > right["total"]["hessian"], right, left)
-    goes_on = (left["may_split"] > 0) | (right["may_split"] > 0)
-    with_line = np.concatenate([leaves[:1], smaller[goes_on]])
-    if isinstance(search, FullOverRanks):
-        return bytes_of(search, packed_of(search, with_line), search.first_cells)
-    return 2 * bytes_of(search, packed_of(search, with_line), [0, search.packing.n_cells])
-
-
-def packed_of(search, leaves):
-    """The bits of a gradient and a hessian of each leaf, with a sign."""
-    hessians = [int(hessian).bit_length() for hessian in leaves["total"]["hessian"]]
-    return [own + beside for own, beside in zip(bits_of_gradients(search, leaves), hessians, strict=True)]
-
-
-def bins_of(search, leaves):
-    """The bits of a gradient with a sign, and of a hessian with a number of rows."""
-    totals = leaves["total"][["count", "hessian"]]
-    beside = [int(count).bit_length() + int(hessian).bit_length() for count, hessian in totals]
-    return bits_of_gradients(search, leaves), beside
-
-
-def bits_of_gradients(search, leaves):
-    """Of their sums, with a sign."""
-    most = search.rows.most_steps
-    return [1 + min((int(count) * most).bit_length(), search.rows.room) for count in leaves["total"]["count"]]
-
-
-def bytes_of_bins(search, numbers, features):
-    """Of the bins of some features of leaves, where each rank gets them all."""
-    n_features = (features >= 0).sum(axis=1)
-    return 2 * sum(bytes_of(search, np.repeat(bits, n_features), [0, CELLS]) for bits in numbers)
+def bytes_of_sums(search, largest, of_bins):
+    """Of lines or of bins of features, by the sizes of their largest numbers, above and below."""
+    bits = [
+        (above > 0 and not lane) + int(above).bit_length() + int(below).bit_length()
+        for line in largest
+        for lane, (above, below) in enumerate(line)
+    ]
+    if isinstance(search, FullOverRanks) and not of_bins:
+        return bytes_of(search, bits, search.first_cells)
+    return 2 * bytes_of(search, bits, [0, CELLS if of_bins else search.packing.n_cells])
 
 
 def bytes_of(search, bits, ends):
     """Of sums of so many bits, as many in a word as fit: what a rank sends if each gets a part."""
     size = search.communicator.size
-    words = sum(n_words(int(n), min(WORD, width), size) for width in bits for n in np.diff(ends))
+    words = sum(n_words(int(n), min(WORD, max(width, 1)), size) for width in bits for n in np.diff(ends))
     return 8 * words * (size - 1) / size
 
 

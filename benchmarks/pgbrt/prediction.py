@@ -112,7 +112,9 @@ def ms_of(n_ranks, n_rows, work, sent, link, wider):
         + (of_calls["allgather"] + of_calls["stack"]) * others
         + sent["meetings"] * MEETING * others
     )
-    n_steps = (sent["messages"].sum() + sent["meetings"]) * math.log2(n_ranks)
+    calls = dict(zip(growth.CALLS, sent["messages"], strict=True))
+    in_meetings = calls["stack"]  # said when ranks meet
+    n_steps = (sum(calls.values()) - in_meetings + sent["meetings"]) * math.log2(n_ranks)
     telling = 1000 * (n_steps * link.latency + n_bytes / link.bandwidth)
     return wider * work.on(n_ranks, n_rows) + telling
 

@@ -138,19 +138,22 @@ class Communicator:
         self._count(array.nbytes * (self.size - 1) / self.size)
         return self._reduce_scatter(array, counts)
 
-    def stack(self, array):
+    def stack(self, array, a_sum_follows=False):
         """What all ranks have in ``array``, in the order of ranks.
 
         Parameters
         ----------
         array : ndarray
             Of the same shape and type on all ranks.
+        a_sum_follows : bool, default=False
+            Whether all ranks call `allreduce` or `reduce_scatter` next, with arrays whose size follows from
+            what is said here.
 
         Returns
         -------
         arrays : ndarray, shape (size, *array.shape)
         """
-        return array[None] if self.alone else self._stack(array)
+        return array[None] if self.alone else self._stack(array, a_sum_follows)
 
     def allgather(self, value):
         """What each rank passes, in the order of ranks: anything that can be pickled."""
@@ -229,7 +232,7 @@ class Communicator:
     def _allgather(self, value):
         raise NotImplementedError
 
-    def _stack(self, array):
+    def _stack(self, array, a_sum_follows):
         return np.stack(self._allgather(array))
 
     def _alltoall(self, values):

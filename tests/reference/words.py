@@ -3,17 +3,23 @@
 from itertools import pairwise
 
 
-def fields(leaf, bits, room, most_steps, lanes):
-    """(bits of a hessian in a cell, in a word, bits of a sum in a word), of each number of a cell."""
-    count, hessian = int(leaf["total"]["count"]), int(leaf["total"]["hessian"])
-    gradient_bits = min((count * most_steps).bit_length(), room)
-    sign = int(gradient_bits > 0)
-    if lanes == 1:
-        found = [(bits, hessian.bit_length(), sign + gradient_bits + hessian.bit_length())]
-    else:
-        beside = count.bit_length() + hessian.bit_length()
-        found = [(0, 0, sign + gradient_bits), (32, hessian.bit_length(), beside)]
-    return [(own, low, min(max(width, 1), 64)) for own, low, width in found]
+def largest(lines, lanes, bits):
+    """Of each number of a line's cells, the sizes of the largest above and below."""
+    found = []
+    for line in lines:
+        for lane, below in enumerate([bits] if lanes == 1 else [0, 32]):
+            cells = [divmod(int(cell), 2**below) for cell in line[lane::lanes]]
+            found.append(
+                [max((abs(high) for high, _ in cells), default=0), max((low for _, low in cells), default=0)]
+            )
+    return found
+
+
+def fields(above, below, lane, lanes, bits):
+    """(bits of a hessian in a cell, in a word, bits of a sum in a word)."""
+    sign = int(above > 0 and lane == 0)
+    width = sign + above.bit_length() + below.bit_length()
+    return bits if lanes == 1 else 32 * lane, below.bit_length(), min(max(width, 1), 64)
 
 
 def shares(n_cells, width, n_ranks):
@@ -47,14 +53,15 @@ def as_int64(number):
     return (number + 2**63) % 2**64 - 2**63
 
 
-def pack(leaves, lines, lanes, ends, n_ranks, bits, room, most_steps):
-    """(words of all parts, how many each part has)."""
-    found, sizes = [], []
+def pack(lines, sizes, lanes, ends, n_ranks, bits):
+    """(words of all parts, how many each part has); ``sizes`` are the sums of `largest` over ranks."""
+    found, n_words = [], []
     for first, last in pairwise(ends):
         part = []
-        for leaf, line in zip(leaves, lines, strict=True):
-            for lane, field in enumerate(fields(leaf, bits, room, most_steps, lanes)):
+        for i, line in enumerate(lines):
+            for lane in range(lanes):
+                field = fields(*sizes[lanes * i + lane], lane, lanes, bits)
                 part += words(line[lanes * first + lane : lanes * last : lanes], n_ranks, *field)
         found += map(as_int64, part)
-        sizes.append(len(part))
-    return found, sizes
+        n_words.append(len(part))
+    return found, n_words

@@ -35,6 +35,7 @@ cdef class Builder:
     cdef void subtract_cells(self, int64_t i, int64_t first, int64_t last) noexcept nogil
     cdef void build_and_subtract_one(self, int64_t i, int bits, bint same, int thread) noexcept nogil
     cpdef tuple sorted_out(self, const int32_t[::1] children)
+    cpdef int32_t[::1] lines_of(self, const int32_t[::1] ids)
     cpdef void forget(self, const int32_t[::1] ids, bint split_too=*)
     cpdef void lend(self, const int32_t[::1] ids, int bits, bint same, int n_threads)
     cpdef void take_back(self, const int32_t[::1] ids)

@@ -17,7 +17,7 @@ from ranktrees import parallel
 from ranktrees._core import partition
 from ranktrees._core.dtypes import BIN
 from ranktrees._core.growing_over_ranks import GrowthOverRanks, refine
-from ranktrees._core.words import Words
+from ranktrees._core.words import Words, bins_in_use
 from ranktrees.growing.searching import CoarseToFine, FullSearch, SearchOfLines, StreamingSearch
 from ranktrees.parallel import threads_for
 
@@ -104,13 +104,9 @@ class LinesOverRanks(SearchOfLines):
         self.words = Words(communicator)
         super().__init__(*args)
 
-    def look_at(self, leaves):
-        super().look_at(leaves)
-        self.words.look_at(leaves)
-
     def begin(self, rows, *rest):
         super().begin(rows, *rest)
-        self.words.begin(rows.bits, rows.room, rows.most_steps)
+        self.words.begin(rows.bits)
 
     def take_over(self, parents, children):
         built = self.builder.hand_over(parents, children, *self.ways_to_build())
@@ -123,7 +119,8 @@ class LinesOverRanks(SearchOfLines):
         """Search leaves by bins that all ranks fill with all their rows."""
         if len(ids):
             cells = self.finder.fill(ids, features)
-            self.words.add_up_bins(ids, features, cells.view(np.int64).reshape(-1, 2 * cells.shape[2]), 2)
+            bins = cells.view(np.int64).reshape(-1, 2 * cells.shape[2])
+            self.words.add_up(bins, bins_in_use(features, len(ids)), 2)
             self.finder.scan_filled(ids, features, cells)
 
 
@@ -131,7 +128,7 @@ class CoarseOverRanks(LinesOverRanks, CoarseToFine):
     """Cells pick the features, bins the split, of all ranks."""
 
     def put_together(self, ids):
-        self.words.add_up(ids, self.lines, self.words.places_of(ids), 1)
+        self.words.add_up(self.lines, self.builder.lines_of(ids), 1)
 
     def settle(self, ids):
         refine(self.finder, self.words, ids, self.n_threads, parallel.VALUES_PER_THREAD)
@@ -163,13 +160,13 @@ class FullOverRanks(LinesOverRanks, FullSearch):
         self.own_cells = slice(*self.first_cells[communicator.rank :][:2].tolist())
 
     def put_together(self, ids):
-        self.add_up_own(self.words, ids, self.lines, self.words.places_of(ids), self.lanes)
+        self.add_up_own(self.lines, self.builder.lines_of(ids), self.lanes)
 
-    def add_up_own(self, own_words, ids, lines, places, lanes):
-        """Some lines of leaves become the sums of all ranks, in the part that this rank looks at."""
-        sums, n_words = own_words.pack(ids, lines, places, lanes, self.first_cells)
+    def add_up_own(self, lines, places, lanes):
+        """Some lines become the sums of all ranks, in the part that this rank looks at."""
+        sums, n_words = self.words.pack(lines, places, lanes, self.first_cells)
         sums = self.communicator.reduce_scatter(sums, n_words)
-        own_words.unpack(sums, self.own_cells.start, self.own_cells.stop)
+        self.words.unpack(sums, self.own_cells.start, self.own_cells.stop)
 
     def find(self, ids):
         n_threads = threads_for(self.n_threads, 4 * len(ids) * self.lines.shape[1])
@@ -234,17 +231,13 @@ class FullOverRanks(LinesOverRanks, FullSearch):
         leaves = leaves.copy()
         leaves["start"][1:], leaves["stop"] = stops[:-1], stops
         leaves["start"][0] = 0
-        leaves["total"]["hessian"] = leaves["total"]["count"]
         rows = np.concatenate(rows)
         ids, counts = leaves["histogram"].copy(), np.zeros((len(leaves), self.packing.n_cells), np.int64)
         self.counter.go_through(rows, np.ones(len(rows), np.int64))
         self.counter.look_at(leaves, counts, 1)
-        own_words = Words(self.communicator)
-        own_words.look_at(leaves)
-        own_words.begin(self.rows.bits, 0, 0)
         n_threads = threads_for(self.n_threads, len(rows) * self.packing.n_bytes)
         self.counter.build(ids, self.rows.bits, self.rows.same, n_threads)
-        self.add_up_own(own_words, ids, counts, ids, 1)
+        self.add_up_own(counts, ids, 1)
         return counts
 
     @contextmanager

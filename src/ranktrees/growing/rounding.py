@@ -15,7 +15,6 @@ DIVERGED = (
 )
 
 MOST_STEPS = 50  # bits: more do not survive the rounding
-MOST_SHIFT = 0.5 - 2.0**-33  # of a step that is rounded at random
 STEPS = 8  # of a gradient, or a hessian, that is just so large that its row is in every sample
 EXACT = 53  # bits: of more, a double does not hold a sum
 
@@ -50,10 +49,6 @@ class RoundedRows:
         Whether all hessians are the same, and rows are sampled; then the hessian of a sum estimates that.
     gradient_unit, hessian_unit : float
         What one step is worth.
-    most_steps : int
-        No row's gradient has more.
-    room : int
-        No sum of gradients takes more bits, but for the sign.
     largest_hessian : float
         Of all rows of all ranks.
     total : tuple of two int
@@ -107,15 +102,14 @@ class RoundedRows:
         same = same and largest_hessian > 0
         self.same, self.sampled = same and sampling is None, same and sampling is not None
         self.bits = n_rows.bit_length() if self.same else 32
-        self.room = min(63 - self.bits, EXACT)
-        sides = [(gradients, largest_gradient, self.room, 0), (hessians, largest_hessian, 32, MEAN_HESSIANS)]
+        room = min(63 - self.bits, EXACT)
+        sides = [(gradients, largest_gradient, room, 0), (hessians, largest_hessian, 32, MEAN_HESSIANS)]
         (gradient_scale, *other), (sure_gradient, *sure) = self._scales(
             sides[: 2 - self.same], sampling, n_threads
         )
         hessian_scale, sure_hessian = (1.0, math.nan) if self.same else (other[0], sure[0])
         self.gradient_unit = 1.0 / gradient_scale
         largest_gradient = largest_gradient if sampling is None else max(largest_gradient, sure_gradient)
-        self.most_steps = round(largest_gradient * gradient_scale + MOST_SHIFT)
         self.hessian_unit = float(largest_hessian) if self.same else 1.0 / hessian_scale
         largest_sum = n_rows * largest_gradient
         if not math.isfinite(largest_sum * (largest_sum / self.hessian_unit)):

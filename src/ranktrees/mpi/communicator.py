@@ -6,6 +6,9 @@ is short enough; so a short exchange costs one message to each, and an error on 
     rank 0   | n_bytes | state | number | call | size | step | message ... |
     rank 1   | n_bytes | state | number | call | size | step | message ... |
                          '---- the same on all, or an error on all --'
+
+Before a sum whose size follows from what they have just said they do not meet once more. A rank that fails in
+between ends the job: others wait in the sum.
 """
 
 import itertools
@@ -73,6 +76,7 @@ class MPICommunicator(Communicator):
         self.rank, self.size, self.timeout = comm.Get_rank(), comm.Get_size(), timeout
         self.end = end or self._abort
         self._number = 0
+        self._has_met = False
         self._step = b""
         self._room = min(max(65536 // self.size, 256), 1024) // 8 * 8 - HEADER.size
         self._own = bytearray(HEADER.size + self._room)
@@ -107,6 +111,10 @@ class MPICommunicator(Communicator):
 
     def _agree(self, call, size, message=b"", state=GOING):
         """Meet the others at this call."""
+        if self._has_met:
+            here = f"rank {self.rank} is at {self.step!r}, {call}"
+            told = here if state == GOING else message.decode(errors="replace")
+            self.end(f"{told}, where others wait for its sum")
         self._number += 1
         self.traffic["agreements"] += 1
         self.traffic["agreement bytes"] += len(self._own) * (self.size - 1)
@@ -149,20 +157,26 @@ class MPICommunicator(Communicator):
         self._agree("fail", 0, text.encode(errors="replace"), FAILED)
 
     def _allreduce(self, array, op):
-        self._agree(op, array.size, self._bytes_if_short(array))
-        if array.nbytes <= self._room:
+        if self._was_said(op, array):
             OPERATIONS[op][1].reduce(self._short(array), axis=0, out=array.reshape(-1))
         else:
             self._wait(self._comm.Iallreduce(MPI.IN_PLACE, array, OPERATIONS[op][0]))
 
     def _reduce_scatter(self, array, counts):
-        self._agree("reduce_scatter", array.size, self._bytes_if_short(array))
-        if array.nbytes <= self._room:
+        if self._was_said("reduce_scatter", array):
             first = sum(counts[: self.rank])
             return self._short(array)[:, first : first + counts[self.rank]].sum(axis=0)
         part = np.empty(counts[self.rank], array.dtype)
         self._wait(self._comm.Ireduce_scatter(array, part, counts, MPI.SUM))
         return part
+
+    def _was_said(self, call, array):
+        """Meet the others, if they have not just met; whether the array was short, and came with that."""
+        if self._has_met:
+            self._has_met = False
+            return False
+        self._agree(call, array.size, self._bytes_if_short(array))
+        return array.nbytes <= self._room
 
     def _bytes_if_short(self, array):
         return array.tobytes() if array.nbytes <= self._room else b""
@@ -177,10 +191,11 @@ class MPICommunicator(Communicator):
         self._agree("allgather", 0, message)
         return [pickle.loads(text) for text in self._messages(self._headers[:, 0].copy(), message)]
 
-    def _stack(self, array):
+    def _stack(self, array, a_sum_follows):
         self._count(array.nbytes * (self.size - 1))
         self._agree("stack", array.size, self._bytes_if_short(array))
         if array.nbytes <= self._room:
+            self._has_met = a_sum_follows
             return self._short(array).copy().reshape(self.size, *array.shape)
         arrays = np.empty((self.size, *array.shape), array.dtype)
         self._wait(self._comm.Iallgatherv(array, arrays))
