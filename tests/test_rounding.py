@@ -164,7 +164,9 @@ def test_samples_are_right_on_average(sampling, kind):
     rows, totals, n_drawn = RoundedRows(500), np.zeros((2, 500)), np.zeros(500)
     for tree in range(400):
         rows.round(gradients, hessians, 1, sampling=sampling, key=(3, tree))
-        totals += steps_of(rows)
+        steps = steps_of(rows)
+        assert abs(steps[0]).max() <= math.floor(8 * max(1, sampling) + 0.5)
+        totals += steps
         n_drawn += rows.sums != 0
     odds = np.minimum(1, np.maximum(abs(gradients) / sure[0], hessians / sure[1]))
     assert abs(n_drawn / 400 - odds).max() < 4.5 * 0.5 / 400**0.5
