@@ -280,7 +280,7 @@ def count_sparse(
 def gather_sparse(
     const floating[::1] data,           # IN
     const index_t[::1] indices,         # IN  ascending in a row
-    int64_t[::1] cursors,               # IN/OUT the first entry of row i with a column >= first
+    int64_t[::1] cursors,               # IN/OUT an entry of row i, with only lower columns before it
     const int64_t[::1] ends,            # IN  where row i ends
     const uint32_t[::1] weights,        # IN, or None: all one
     Py_ssize_t first,
@@ -302,6 +302,8 @@ def gather_sparse(
             if weighted:
                 weight = weights[i]
             at = cursors[i]
+            while at < ends[i] and indices[at] < first:
+                at = at + 1
             while at < ends[i] and indices[at] < first + n_columns:
                 x = data[at]
                 if weight != 0 and x != 0:

@@ -10,6 +10,7 @@ from scipy import sparse
 
 from ranktrees._core.dtypes import NODE
 from ranktrees.binning import BinMapper
+from ranktrees.spool import Spool
 from reference import binning as slow
 from widths import outputs_of
 
@@ -474,6 +475,66 @@ def test_order_may_leave_rows_out_and_repeat_them(web):
         np.testing.assert_array_equal(mapper.encode(X, order=order), mapper.encode(web[order]))
 
 
+@given(
+    columns=st.lists(hostile_columns, min_size=1, max_size=4),
+    max_bins=bins,
+    weighted=st.booleans(),
+    ordered=st.booleans(),
+    make=st.sampled_from([np.asarray, sparse.csr_array, lambda X: in_parts(X)]),
+    seed=st.integers(0, 2**32 - 1),
+)
+@settings(deadline=None)
+def test_drawn_rows_cut_the_features_they_tell_apart(columns, max_bins, weighted, ordered, make, seed):
+    """All rows cut the others, and tell the categories."""
+    rng = np.random.default_rng(seed)
+    n_rows = max(1, *map(len, columns))
+    kinds = np.column_stack([np.resize(np.asarray([*own, 0.0], np.float64), n_rows) for own in columns])
+    X = np.column_stack([kinds, rng.integers(0, 5, n_rows)])
+    categorical = np.arange(X.shape[1]) == len(columns)
+    order = rng.integers(0, n_rows, n_rows + 3) if ordered else np.arange(n_rows)
+    weights = rng.choice([0.0, 1.0, 5.0], len(order)) if weighted else None
+    drawn = np.flatnonzero(rng.random(len(order)) < 0.4)
+    mapper = BinMapper.fit(
+        make(X),
+        max_bins=max_bins,
+        weights=weights,
+        order=order if ordered else None,
+        drawn=drawn,
+        categorical=categorical,
+        n_threads=2,
+    )
+    by_some, by_all = (
+        BinMapper.fit(X[order[rows]], max_bins=max_bins, weights=None if weights is None else weights[rows])
+        for rows in (drawn, np.arange(len(order)))
+    )
+    for some, every, cuts in zip(by_some.cuts, by_all.cuts, mapper.cuts[:-1], strict=False):
+        assert cuts.tobytes() == (some if len(some) else every).tobytes()
+    weighs = slice(None) if weights is None else weights > 0
+    assert mapper.categories[-1].tolist() == np.unique(X[order[weighs], -1]).tolist()
+
+
+def in_parts(X):
+    rows = Spool()
+    for part in np.array_split(X, min(3, len(X))):
+        rows.append(part)
+    return rows
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array, in_parts])
+def test_few_columns_among_many_are_cut_by_all_rows(make, monkeypatch):
+    """Wherever they lie: columns between them are passed over."""
+    rng = np.random.default_rng(5)
+    X = rng.integers(0, 4, (300, 60)).astype(np.float32)
+    drawn, rare = np.arange(0, 300, 7), [0, 13, 14, 31, 58]
+    X[:, rare] = 0
+    X[np.ix_([3, 100], rare)] = [[1], [-2]]
+    expected = BinMapper.fit(X)
+    for most in (4096, 5):
+        monkeypatch.setattr("ranktrees.binning._MOST_COLUMNS", most)
+        monkeypatch.setattr("ranktrees.binning._VALUES_TO_CUT", 1)
+        assert same(BinMapper.fit(make(X), drawn=drawn), expected)
+
+
 def test_little_memory_is_needed():
     X = np.random.default_rng(0).random((400_000, 100), dtype=np.float32)
     tracemalloc.start()
@@ -555,6 +616,27 @@ def test_it_does_not_matter_which_rank_has_which_rows(values, max_bins, size, we
     expected = BinMapper.fit(X, max_bins=max_bins, weights=weights)
     for mapper in over_ranks(X, dealt(len(X), size, rng), max_bins=max_bins, weights=weights):
         assert same(mapper, expected)
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_ranks_find_the_cuts_of_the_rows_drawn(web, size):
+    rng = np.random.default_rng(size)
+    web[:, 5] = np.arange(len(web)) == 1  # which is not drawn
+    drawn = 2 * np.flatnonzero(rng.random(len(web) // 2) < 0.3)
+    categorical = np.arange(web.shape[1]) == 2
+    expected = BinMapper.fit(web, drawn=drawn, categorical=categorical)
+    assert len(expected.cuts[5])
+
+    def fit(ranks):
+        own = rows[ranks.rank]
+        own_drawn = np.flatnonzero(np.isin(own, drawn))
+        return BinMapper.fit(web[own], drawn=own_drawn, categorical=categorical, communicator=ranks)
+
+    for _ in range(3):
+        rows = dealt(len(web), size, rng)
+        for mapper in together(size, fit):
+            assert same(mapper, expected)
+            assert mapper.categories[2].tobytes() == expected.categories[2].tobytes()
 
 
 def test_a_value_may_weigh_more_than_32_bits_hold():

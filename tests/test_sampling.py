@@ -16,6 +16,7 @@ from ranktrees.sampling import (
     Bootstrap,
     RowSampler,
     hold_out,
+    rows_to_cut,
     stream,
 )
 from ranktrees.sharing import Share
@@ -189,6 +190,31 @@ def test_all_rows_need_no_list():
 
 
 # ---- bootstrap --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_rows_to_cut_are_drawn_by_number(size):
+    """About as many as are wanted, the same ones whoever has them."""
+    rng = np.random.default_rng(size)
+    sizes = rng.integers(1, 60, 300)
+    n, queries = int(sizes.sum()), np.arange(300)
+    owners = rng.integers(0, size, 300)
+    expected = rows_to_cut(Share.alone([0, n]), n, 2000)
+    assert 1800 < len(expected) < 2200
+    assert np.diff(expected).min() > 0
+
+    def draw(ranks):
+        own = owners == ranks.rank
+        share = Share.among(ranks, np.append(0, np.cumsum(sizes[own])), queries[own])
+        drawn = rows_to_cut(share, int(sizes[own].sum()), 2000, 2)
+        return drawn if share.row_numbers is None else share.row_numbers[drawn]
+
+    assert np.sort(np.concatenate(together(size, draw))).tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("n_drawn", [None, 100, 101])
+def test_all_rows_are_cut_by_where_they_are_few(n_drawn):
+    assert rows_to_cut(Share.alone([0, 100]), 100, n_drawn) is None
 
 
 def test_bootstrap_of_rows():

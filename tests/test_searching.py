@@ -20,6 +20,8 @@ from ranktrees.growing.constraints import Constraints
 from ranktrees.growing.over_ranks import FullOverRanks
 from ranktrees.growing.searching import CoarseToFine, DirectSearch, FullSearch
 from ranktrees.growing.split_search import MANY_FEATURES, searches
+from ranktrees.sampling import rows_to_cut
+from ranktrees.sharing import Share
 from reference import growing as slow
 
 
@@ -312,6 +314,28 @@ def test_bins_cannot_be_limited_where_there_are_none():
     for estimator in (HistGBRTRegressor, LambdaMARTRanker, RandomForestRanker):
         with pytest.raises(ValueError, match=r'max_bins=64 joins values, but split_search="exact"'):
             estimator(split_search="exact", max_bins=64).fit(X, y, qid=qid)
+        with pytest.raises(ValueError, match=r'subsample_for_bin=7 draws rows, but split_search="exact"'):
+            estimator(split_search="exact", subsample_for_bin=7).fit(X, y, qid=qid)
+    with pytest.raises(ValueError, match=r'split_search="streaming" looks at all of them'):
+        HistGBRTRegressor(split_search="streaming", subsample_for_bin=7).fit(X, y)
+
+
+def test_bins_are_cut_by_about_so_many_rows():
+    X, y, _ = make_ranking(20, random_state=0, return_X_y_qid=True)
+
+    def model(n_drawn, rows=X, **rules):
+        model = HistGBRTRegressor(max_iter=3, early_stopping=False, subsample_for_bin=n_drawn, **rules)
+        return model.fit(rows, y).ensemble_
+
+    rules = {"gradient_sampling": None, "max_features": 1.0, "max_depth": 1, "max_leaf_nodes": 2}
+    drawn = rows_to_cut(Share.alone([0, len(y)]), len(y), 60)
+    cuts = BinMapper.fit(X, drawn=drawn).cuts
+    few = model(60, **rules)
+    splits = few.nodes[few.nodes["feature"] >= 0]
+    assert all(node["cut"] in cuts[node["feature"]] for node in splits)
+    assert few == model(60, sparse.csr_array(X), n_jobs=2, random_state=7, **rules)
+    assert few != model(None, **rules)
+    assert model(len(y), random_state=0) == model(None, random_state=0)
 
 
 @pytest.mark.parametrize(

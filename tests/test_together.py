@@ -170,6 +170,7 @@ def test_four_ranks_and_one(rows):
         {"feature_costs": np.linspace(0.0, 0.02, 10)},
         {"categorical_features": [0, 1]},
         {"max_bins": 7, "subsample": 0.3},
+        {"subsample_for_bin": 100},
         {"split_search": "coarse_to_fine"},
     ],
     ids=lambda parameters: ", ".join(parameters),

@@ -13,7 +13,7 @@ Where rows are dealt to ranks, each column is put together again by one of them,
     rank 1   columns 0 1 2 3 ..   distinct values, masses --'--> 1 cuts columns 1 3 .. --'--> all cuts
 """
 
-from itertools import pairwise
+from functools import partial
 
 import numpy as np
 from scipy import sparse
@@ -143,6 +143,7 @@ class BinMapper:
         max_bins=255,
         weights=None,
         order=None,
+        drawn=None,
         categorical=None,
         n_threads=1,
         communicator=ALONE,
@@ -150,12 +151,13 @@ class BinMapper:
     ):
         r"""Find the cuts of every feature.
 
-        Cuts are exact quantiles. A feature with at most `max_bins` distinct values gets a bin for each.
-        Otherwise it gets `max_bins` bins of about equal mass (rows, or their weights). A value at least as
-        heavy as a fair share of what the heavier ones leave has a bin of its own. The runs of lighter values
-        between those share the other bins, one at a time to the run whose bins are the fullest, and inside a
-        run a bin ends where its mass comes nearest to a fair share of what is left. If heavy values and runs
-        outnumber the bins, neighbours are joined first, the lightest pair before others.
+        Cuts are exact quantiles of the rows, or of those that were `drawn`. A feature with at most
+        `max_bins` distinct values gets a bin for each. Otherwise it gets `max_bins` bins of about equal mass
+        (rows, or their weights). A value at least as heavy as a fair share of what the heavier ones leave has
+        a bin of its own. The runs of lighter values between those share the other bins, one at a time to the
+        run whose bins are the fullest, and inside a run a bin ends where its mass comes nearest to a fair
+        share of what is left. If heavy values and runs outnumber the bins, neighbours are joined first, the
+        lightest pair before others.
 
         A cut is the middle of the two values it separates (computed in double precision), or the lower one
         where they are neighbours or infinite. -0.0 is 0.0, infinities are ordinary values, NaN is missing and
@@ -184,6 +186,9 @@ class BinMapper:
             Finite weights >= 0. None is all ones, and so is any other constant above 0.
         order : ndarray of shape (n_rows,), intp, default=None
             Row i is ``X[order[i]]``; `weights` are in that order. None is the order of X.
+        drawn : ndarray of shape (n_drawn,), intp, default=None
+            Which of those rows are looked at, on all ranks or on none; None is all. All rows still tell the
+            categories, and the cuts of a feature that has one value in the rows drawn, or none.
         categorical : ndarray of shape (F,), bool, default=None
             Which features are categorical. Their values are listed rather than cut.
         n_threads : int, default=1
@@ -224,27 +229,32 @@ class BinMapper:
         if max_bins is not None and not 2 <= max_bins <= MOST_BINS:
             raise ValueError(f"max_bins is {max_bins!r}; expected an integer from 2 to {MOST_BINS}, or None.")
         order = _check_order(order, X)
-        rows = (_SparseRows if sparse.issparse(X) else _DenseRows)(X, order)
         n_features = X.shape[1]
         if categorical is None:
             categorical = np.zeros(n_features, dtype=bool)
-        categorical = np.asarray(categorical, dtype=bool).astype(np.uint8)
+        categorical = np.asarray(categorical, dtype=bool)
         if categorical.shape != (n_features,):
             raise ValueError(
                 f"categorical has shape {categorical.shape}; expected ({n_features},), one bool for each "
                 "feature of X."
             )
-        weights = None if weights is None else _check_weights(weights, rows.n)
-        blocks, weights = _agree(rows, n_features, weights, n_threads, communicator)
+        n_rows = X.shape[0] if order is None else len(order)
+        weights = None if weights is None else _check_weights(weights, n_rows)
 
-        found, names = {}, names or range(n_features)
-        for (first, last), columns in zip(
-            pairwise(blocks), rows.columns(blocks, weights, n_threads), strict=True
-        ):
-            own = first + _dealt_to(communicator.rank, communicator.size, first, last)
-            columns = _deal(columns, first, n_threads, communicator)
-            found |= zip(own.tolist(), columns.find_edges(categorical[own], max_bins, n_threads), strict=True)
-        found = {f: edges for part in communicator.allgather(found) for f, edges in part.items()}
+        find = partial(_find_edges, X, categorical.view(np.uint8), max_bins, n_threads, communicator)
+        if drawn is None:
+            found = find(order, weights, np.ones(n_features, dtype=bool))
+        else:
+            found = find(
+                drawn if order is None else order[drawn],
+                None if weights is None else weights[drawn],
+                ~categorical,
+            )
+            told = np.zeros(n_features, dtype=bool)
+            told[[f for f, (n_edges, _) in found.items() if n_edges]] = True
+            if not told.all():
+                found |= find(order, weights, ~told)
+        names = names or range(n_features)
         cuts, categories = [], []
         for feature in range(n_features):
             n_edges, edges = found[feature]
@@ -485,11 +495,25 @@ class _Columns:
         return columns
 
 
-def _agree(rows, n_features, weights, n_threads, communicator):
-    """On which columns are taken at a time, and on the scale of weights: (where blocks begin, weights)."""
+def _find_edges(X, categorical, max_bins, n_threads, communicator, order, weights, wanted):
+    """Of each feature that is wanted how many edges it has, and the edges, by the rows of all ranks."""
+    rows = (_SparseRows if sparse.issparse(X) else _DenseRows)(X, order)
+    blocks, weights = _agree(rows, weights, wanted, n_threads, communicator)
+    found = {}
+    for (first, last), columns in zip(blocks, rows.columns(blocks, weights, n_threads), strict=True):
+        columns.sizes[~wanted[first:last]] = 0
+        own = first + _dealt_to(communicator.rank, communicator.size, first, last)
+        columns = _deal(columns, first, n_threads, communicator)
+        found |= zip(own.tolist(), columns.find_edges(categorical[own], max_bins, n_threads), strict=True)
+    said = communicator.allgather({f: edges for f, edges in found.items() if wanted[f]})
+    return {f: edges for part in said for f, edges in part.items()}
+
+
+def _agree(rows, weights, wanted, n_threads, communicator):
+    """On which columns are taken at a time, and on the scale of weights: (blocks, weights)."""
     least_room = rows.n * max(rows.fewest_columns(weights is not None), n_threads)
     largest_weight = None if weights is None else float(weights.max(initial=0.0))
-    said = communicator.allgather((n_features, rows.n, least_room, largest_weight))
+    said = communicator.allgather((len(wanted), rows.n, least_room, largest_weight))
     widths, sizes, rooms, largest_weights = zip(*said, strict=True)
     for rank, width in enumerate(widths):
         if width != widths[0]:
@@ -497,7 +521,8 @@ def _agree(rows, n_features, weights, n_threads, communicator):
                 f"X has {widths[0]} features on rank 0, but {width} on rank {rank}; expected the same ones "
                 "on all ranks."
             )
-    blocks = _blocks(communicator.allreduce(rows.most_values(), "max"), max(_VALUES_TO_CUT, *rooms))
+    most_values = communicator.allreduce(rows.most_values(), "max")
+    blocks = _blocks(most_values, max(_VALUES_TO_CUT, *rooms), wanted)
     if all(largest is None for largest in largest_weights):
         return blocks, None
     weights = np.ones(rows.n) if weights is None else weights
@@ -505,18 +530,20 @@ def _agree(rows, n_features, weights, n_threads, communicator):
     return blocks, _integer_weights(weights, largest_weight, sum(sizes))
 
 
-def _blocks(most_values, room):
-    """Where blocks of columns begin, and F: such that there is room for the values of each."""
+def _blocks(most_values, room, wanted):
+    """From which column to before which each block goes: around all that are wanted, as many as find room."""
     ends = np.cumsum(most_values)
-    n_features = len(ends)
-    blocks = [0]
-    while (first := blocks[-1]) < n_features:
-        before = ends[first - 1] if first else 0
-        last = int(np.searchsorted(ends, before + room, side="right"))
+    columns = np.flatnonzero(wanted)
+    blocks = []
+    while len(columns):
+        first = columns[0]
+        last = int(np.searchsorted(ends, ends[first] - most_values[first] + room, side="right"))
         last = min(max(last, first + 1), first + _MOST_COLUMNS)
-        if n_features > last > first + _FEWEST_COLUMNS:
+        if len(wanted) > last > first + _FEWEST_COLUMNS:
             last -= (last - first) % _FEWEST_COLUMNS
-        blocks.append(last)
+        inside = int(np.searchsorted(columns, last))
+        blocks.append((int(first), int(columns[inside - 1]) + 1))
+        columns = columns[inside:]
     return blocks
 
 
@@ -565,9 +592,9 @@ class _DenseRows:
 
     def columns(self, blocks, weights, n_threads):
         """Yield the columns of each block."""
-        width = int(np.diff(blocks).max(initial=0))
+        width = max((last - first for first, last in blocks), default=0)
         columns = _Columns(self.X.dtype, np.full(width, self.n), weights is not None, n_threads)
-        for first, last in pairwise(blocks):
+        for first, last in blocks:
             columns.begin(last - first)
             parts = self.X.parts(first, last) if self.on_disk else [self.X[:, first:last]]
             for part, (places, own) in zip(parts, self.places, strict=True):
@@ -612,7 +639,7 @@ class _SparseRows:
     def columns(self, blocks, weights, n_threads):
         """Yield the columns of each block."""
         mass = self.n if weights is None else weights.sum(dtype=np.int64)
-        for first, last in pairwise(blocks):
+        for first, last in blocks:
             columns = _Columns(self.X.dtype, self.counts[first:last], weights is not None, n_threads)
             columns.zero_mass[:] = mass
             _kernels.gather_sparse(

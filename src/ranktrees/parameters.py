@@ -23,6 +23,7 @@ THEIRS = {
     "min_samples_leaf": ("min_child_samples", "min_data_in_leaf"),
     "max_features": ("colsample_bynode", "feature_fraction_bynode", "rsm"),
     "max_bins": ("max_bin", "border_count"),
+    "subsample_for_bin": ("bin_construct_sample_cnt",),
     "learning_rate": ("eta",),
     "l2_regularization": ("reg_lambda", "lambda_l2", "l2_leaf_reg"),
     "subsample": ("bagging_fraction",),

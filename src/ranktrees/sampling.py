@@ -21,6 +21,10 @@ def stream(iteration, purpose):
     return iteration * N_STREAMS + purpose
 
 
+# Of no round: features are cut once.
+_CUTS = (1 << 63) - 1
+
+
 def stream_of_objective(iteration):
     """The number of a stream that only the objective draws from, in that round."""
     return (1 << 63) + iteration
@@ -82,6 +86,47 @@ class RowSampler:
         own = uniforms if among is None else uniforms[among.astype(bool)]
         lowest = self.share.communicator.allreduce(np.array([own.min(initial=1.0)]), "min")
         return self._draw_below(np.nextafter(lowest[0], 2.0), number, numbers, among, marks, drawn, left_out)
+
+
+def rows_to_cut(share, n_rows, n_drawn, n_threads=1):
+    """Which rows of this rank features are cut by: about so many of all ranks' rows, by their numbers alone.
+
+    Parameters
+    ----------
+    share : Share
+    n_rows : int
+        Of this rank.
+    n_drawn : int or None
+        None is all.
+    n_threads : int, default=1
+
+    Returns
+    -------
+    ndarray of intp, rising, or None
+        None where all ranks take all of their rows.
+
+    Examples
+    --------
+    >>> from ranktrees.sampling import rows_to_cut
+    >>> from ranktrees.sharing import Share
+    >>> len(rows_to_cut(Share.alone([0, 100_000]), 100_000, 1000))
+    999
+    """
+    if n_drawn is None or share.n_rows <= n_drawn:
+        return None
+    drawn, left_out = np.empty((2, n_rows), np.uint32)
+    n = sampling.draw_below(
+        0,
+        _CUTS,
+        n_drawn / share.n_rows,
+        share.row_numbers,
+        None,
+        _marks_for(n_rows),
+        drawn,
+        left_out,
+        n_threads,
+    )
+    return drawn[:n].astype(np.intp)
 
 
 def _marks_for(n):

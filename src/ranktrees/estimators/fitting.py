@@ -42,6 +42,7 @@ from ranktrees.parallel import effective_n_threads, threads_for
 from ranktrees.parameters import with_parameters
 from ranktrees.ranks import refuse_disagreement
 from ranktrees.refitting import refit_leaves
+from ranktrees.sampling import rows_to_cut
 from ranktrees.streaming import mapper_of_values
 from ranktrees.validation import check_fit, check_score
 
@@ -57,11 +58,14 @@ except ImportError:  # scikit-learn before 1.9
         return method
 
 
+ROWS_TO_CUT = 200_000  # so many place the ends of 255 bins as well as more
+
 TREE_CONSTRAINTS = {
     "max_leaf_nodes": [Interval(Integral, 2, None, closed="left"), None],
     "max_depth": [Interval(Integral, 1, None, closed="left"), None],
     "min_samples_leaf": [Interval(Integral, 1, None, closed="left")],
     "max_bins": [Interval(Integral, 2, MOST_BINS, closed="both")],
+    "subsample_for_bin": [Interval(Integral, 1, None, closed="left"), None],
     "categorical_features": ["array-like", StrOptions({"from_dtype"}), None],
     "monotonic_cst": ["array-like", dict, None],
     "interaction_cst": [list, tuple, StrOptions({"pairwise", "no_interactions"}), None],
@@ -86,6 +90,7 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
     max_depth: int | None = None
     min_samples_leaf: int = 20
     max_bins: int = 255
+    subsample_for_bin: int | None = ROWS_TO_CUT
     split_search: str = "auto"
     categorical_features: Any = "from_dtype"
     monotonic_cst: Any = None
@@ -111,15 +116,23 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
                 f'max_bins={self.max_bins} joins values, but split_search="exact" looks at every one; leave '
                 f'max_bins at {MOST_BINS}, or use split_search="full".'
             )
+        if self.split_search in ("exact", "streaming") and self.subsample_for_bin not in (ROWS_TO_CUT, None):
+            raise ValueError(
+                f"subsample_for_bin={self.subsample_for_bin} draws rows, but "
+                f'split_search="{self.split_search}" looks at all of them; leave subsample_for_bin at '
+                f"{ROWS_TO_CUT}, or None."
+            )
         categorical, ranks = categorical_mask(self.categorical_features, self), data.share.communicator
         names = names_of(self)
         if self.split_search == "streaming":
             return mapper_of_values(data.X, data.order, data.weights, categorical, n_threads, ranks, names)
+        drawn = None if exact else rows_to_cut(data.share, data.n_rows, self.subsample_for_bin, n_threads)
         mapper = BinMapper.fit(
             data.X,
             max_bins=None if exact else self.max_bins,
             weights=data.weights,
             order=data.order,
+            drawn=drawn,
             categorical=categorical,
             n_threads=n_threads,
             communicator=ranks,

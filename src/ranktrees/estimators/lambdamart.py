@@ -112,6 +112,9 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
         The share of the features that each split looks at (kSGBRT in Mohan's survey).
     max_bins : int, default=255
         Bins per feature, at most 255; rows without a value have one more.
+    subsample_for_bin : int or None, default=200_000
+        About how many rows, drawn once, tell where bins end; None: all. All rows are asked about a feature
+        that has one value among those drawn, and about categories. "exact" or "streaming" looks at all rows.
     split_search : {"auto", "full", "coarse_to_fine", "exact", "streaming"}, default="auto"
         "full" looks at every bin. "coarse_to_fine" joins them to 16 cells a feature, picks up to four
         features that seem best, and looks at all bins of those: two to three times faster, with little or no

@@ -47,6 +47,9 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
         the rows it looks at more.
     max_bins : int, default=255
         Bins per feature, at most 255; rows without a value have one more.
+    subsample_for_bin : int or None, default=200_000
+        About how many rows, drawn once, tell where bins end; None: all. All rows are asked about a feature
+        that has one value among those drawn, and about categories. "exact" looks at all rows.
     split_search : {"full", "exact"}, default="full"
         "full" looks at every bin. "exact" makes a bin of each distinct value, as Breiman's forests and
         scikit-learn's do: slower, with 4 bytes of memory per value of ``X`` where a feature has more than 255
