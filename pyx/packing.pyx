@@ -6,6 +6,9 @@ from libc.string cimport memcpy, memset
 
 from records cimport Digit
 
+cdef extern from "bins.h" nogil:
+    void prefetch_line(const void* address)
+
 cdef extern from "packing.h" nogil:
     enum:
         PACKED
@@ -19,6 +22,7 @@ cdef extern from "packing.h" nogil:
 cdef enum:
     CODES = 256
     TABLES = 8
+    LINE = 64
 
 
 def count_codes(const uint8_t[:, :] codes, int64_t[:, ::1] counts, int n_threads):
@@ -82,6 +86,9 @@ cdef void pack_block(
         column = &codes[first, digits[d].feature]
         if n < PACKED:
             memcpy(rest, column, n)
+        else:
+            for i in range(PACKED // LINE):  # of the next block: no processor foresees so many columns
+                prefetch_line(column + PACKED + i * LINE)
         add_shares(column if n == PACKED else rest, &stairs[d], own)
         if d + 1 == digits.shape[0] or digits[d + 1].byte != digits[d].byte:
             for i in range(n):

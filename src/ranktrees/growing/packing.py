@@ -8,6 +8,8 @@ One addition per byte serves all the features that share it; their own sums are 
 cells share a byte with many others: a binary one costs an eighth of a byte.
 """
 
+from bisect import bisect_right
+
 import numpy as np
 
 from ranktrees._core import packing
@@ -229,13 +231,12 @@ def coarse_cells(counts, n_rows, most):
     share = n_rows / most
     light = counts[counts <= share].sum()
     share = min(share, light / LEAST_CELLS) or share
+    below = np.append(0, np.cumsum(counts)).tolist()
     while True:
-        cells, cell, filled = [], -1, np.inf
-        for count in counts.tolist():
-            if filled + count > share:
-                cell, filled = cell + 1, 0
-            cells.append(cell)
-            filled += count
-        if cell < most:
-            return np.array(cells)
+        starts, bin_ = [], 0
+        while bin_ < len(counts) and len(starts) <= most:
+            starts.append(bin_)
+            bin_ = max(bisect_right(below, below[bin_] + int(share)) - 1, bin_ + 1)
+        if len(starts) <= most:
+            return np.repeat(np.arange(len(starts)), np.diff(starts, append=len(counts)))
         share *= 1.05
