@@ -11,10 +11,9 @@ in `ranktrees.growing.grower`, where the same goes step by step.
 """
 import numpy as np
 
-from ranktrees._core.sampling import draw_features
-
 from cython.parallel cimport prange, threadid
 from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.string cimport memcpy
 
 from ranktrees._core.histogram cimport Builder
 from ranktrees._core.partition cimport ROW_PARTED, Parter
@@ -89,7 +88,7 @@ cdef class Growth:
         cdef int64_t n_left = self.n_leaves - 1, k
         cdef int32_t n_nodes = 1
         self.bits, self.same, self.values_per_thread = bits, same, values_per_thread
-        self.seed, self.stream, self.key = seed, stream, portable_key(seed, stream)
+        self.key = portable_key(seed, stream)
         self.leaves = &self.parter.leaves[0]
         self.queue.begin(one_by_one)
         if n_left and self.leaves[0].may_split:
@@ -201,6 +200,7 @@ cdef class Growth:
     cdef void split_together(self, int32_t first_child):
         """Threads share each leaf."""
         cdef int64_t k
+        cdef bint all_split = True
         if self.is_coarse and not self.finder.refine(
             self.parents[: self.n_parents], self.n_threads, self.values_per_thread
         ):
@@ -208,6 +208,10 @@ cdef class Growth:
         self.parter.split_all(
             self.parents[: self.n_parents], first_child, self.n_threads, self.values_per_thread
         )
+        for k in range(self.n_parents):
+            all_split = all_split and self.leaves[self.parents[k]].left >= 0
+        if all_split:
+            return
         for k in prange(
             self.n_parents, nogil=True, num_threads=self.n_awake, use_threads_if=self.n_awake > 1,
             schedule="dynamic",
@@ -366,11 +370,19 @@ cdef class Growth:
 
     cdef const int32_t[:, ::1] drawn(self, int64_t n, int64_t first):
         """The features that the leaves picked look at after so many others."""
-        cdef int64_t width = self.usable.shape[1]
+        cdef int64_t width = self.usable.shape[1], n_drawn = min(self.n_drawn, width - first), k
+        cdef int32_t[:, ::1] drawn
         if self.n_drawn == width:
             return self.usable
-        drawn = np.empty((n, min(self.n_drawn, width - first)), np.int32)
-        draw_features(self.seed, self.stream, self.picked[:n], self.usable[0], first, drawn)
+        drawn = np.empty((n, n_drawn), np.int32)
+        for k in range(n):
+            if first:
+                self.finder.draw(self.picked[k], self.usable[0], 0, first, self.key, 0)
+            memcpy(
+                &drawn[k, 0],
+                self.finder.draw(self.picked[k], self.usable[0], first, n_drawn, self.key, 0),
+                n_drawn * sizeof(int32_t),
+            )
         return drawn
 
     cdef void search_lent(self, int64_t n):

@@ -3,7 +3,7 @@ from cython.parallel cimport prange
 from libc.math cimport ldexp
 from libc.stdint cimport int64_t, uint32_t
 
-from records cimport Leaf, chunk_of, leaves_in
+from records cimport Leaf, chunk_of, has_turn, leaves_in
 
 cdef extern from "rounding.h" nogil:
     double exact_sum(const double* values, const uint32_t* rows, int64_t n) noexcept
@@ -27,17 +27,18 @@ def set_values(
     bint same=False,                    # IN   whether all hessians are the same
 ):
     """Set each leaf's value from its own rows: light rows count to the last bit where they are alone."""
-    cdef int64_t n = len(leaves), k, n_rows
+    cdef int64_t n = len(leaves), task, k, n_rows
     cdef double gradient, hessian
     cdef const uint32_t* rows
     cdef Leaf* leaf = leaves_in(leaves)
-    for k in prange(
-        n, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic",
+    for task in prange(
+        2 * n, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic",
         chunksize=chunk_of(n, n_threads),
     ):
-        if leaf[k].left < 0:
+        k = task % n
+        n_rows = leaf[k].stop - leaf[k].start
+        if leaf[k].left < 0 and has_turn(n_rows, order.shape[0], n_threads, task < n):
             rows = &order[0] + leaf[k].start
-            n_rows = leaf[k].stop - leaf[k].start
             gradient = exact_sum(&gradients[0], rows, n_rows)
             if same and n_rows:
                 hessian = exact_sum_of_same(hessians[0], n_rows)

@@ -13,6 +13,7 @@ cdef extern from "portable.h" nogil:
 
 
 cdef enum:
+    PARTS_PER_THREAD = 8   # of the rows: a leaf of more than a part is large
     LEAVES_PER_THREAD = 4  # so many, and it does not matter that some are larger
 
 
@@ -184,6 +185,11 @@ cdef inline int worth_threads(int n_threads, int64_t n_values, int64_t values_pe
 cdef inline int64_t shares_of_each(int64_t n_leaves, int n_threads) noexcept nogil:
     """Threads take a leaf each where there are many; of a few, each thread takes its share of every one."""
     return n_threads if n_leaves < LEAVES_PER_THREAD * n_threads else 1
+
+
+cdef inline bint has_turn(int64_t n_rows, int64_t n_of_all, int n_threads, bint early) noexcept nogil:
+    """Large leaves have their turn early, the others after them: nobody waits for a large one in the end."""
+    return (n_rows * PARTS_PER_THREAD * n_threads > n_of_all) == early
 
 
 cdef inline int64_t chunk_of(int64_t n, int n_threads) noexcept nogil:

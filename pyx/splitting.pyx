@@ -22,7 +22,7 @@ from libc.string cimport memcpy, memset
 
 from gains cimport Rules, Sums, hessian_of_rows, least_score, own_score_of, rules_within, sums_of
 from records cimport (
-    Bin, Leaf, Split, best_value, bytes_of, shares_of_each, worth_threads,
+    Bin, Leaf, Split, best_value, bytes_of, has_turn, shares_of_each, worth_threads,
 )
 from scanning cimport (
     CELLS, Case, Prefix, accumulate, accumulate_touched, append, close, first_side, keep_last, may_be_below,
@@ -485,27 +485,31 @@ cdef class Finder:
         Threads share the rows of each leaf or, where they are many, take one leaf each. Returns whether all
         leaves have a split.
         """
-        cdef int64_t i, n_ids = ids.shape[0], n_parts
+        cdef int64_t i, task, n_ids = ids.shape[0], n_parts, n_rows = self.n_rows_of(ids)
         cdef bint all_split = True
-        n_threads = self.worth(ids, n_threads, values_per_thread)
+        cdef Leaf* leaf
+        n_threads = worth_threads(n_threads, ROW_REFINED * n_rows, values_per_thread)
         n_parts = shares_of_each(n_ids, n_threads)
         if n_parts > 1:
             self.refine_together(ids, n_parts)
         else:
-            for i in prange(
-                n_ids, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"
+            for task in prange(
+                2 * n_ids, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1,
+                schedule="dynamic",
             ):
-                self.refine_alone(&self.leaves[ids[i]], threadid())
+                leaf = &self.leaves[ids[task % n_ids]]
+                if has_turn(leaf.stop - leaf.start, n_rows, n_threads, task < n_ids):
+                    self.refine_alone(leaf, threadid())
         for i in range(n_ids):
             all_split = all_split and self.leaves[ids[i]].split.feature >= 0
         return all_split
 
-    cdef int worth(self, const int32_t[::1] ids, int n_threads, int64_t values_per_thread) noexcept:
-        """How many threads going through the rows of these leaves is worth."""
-        cdef int64_t i, n_values = 0
+    cdef int64_t n_rows_of(self, const int32_t[::1] ids) noexcept:
+        """How many rows these leaves have together, without the quiet ones."""
+        cdef int64_t i, n_rows = 0
         for i in range(ids.shape[0]):
-            n_values += ROW_REFINED * (self.leaves[ids[i]].stop - self.leaves[ids[i]].start)
-        return worth_threads(n_threads, n_values, values_per_thread)
+            n_rows += self.leaves[ids[i]].stop - self.leaves[ids[i]].start
+        return n_rows
 
     cdef void refine_alone(self, Leaf* leaf, int thread) noexcept nogil:
         """Where hessians differ, how many rows a child has is not known yet, and not asked."""
@@ -538,7 +542,7 @@ cdef class Finder:
         """int64[4 n, 256]: the bins of each leaf's shortlist, filled with this rank's rows."""
         cdef int64_t[:, ::1] sums = np.empty((SHORTLIST * ids.shape[0], CELLS), np.int64)
         cdef int64_t i
-        n_threads = self.worth(ids, n_threads, values_per_thread)
+        n_threads = worth_threads(n_threads, ROW_REFINED * self.n_rows_of(ids), values_per_thread)
         for i in prange(
             ids.shape[0], nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"
         ):

@@ -18,7 +18,7 @@ cdef class Growth:
     cdef Queue queue
     cdef const int32_t[:, ::1] usable
     cdef int64_t n_drawn, n_leaves, n_parents, few_rows, values_per_thread
-    cdef uint64_t seed, stream, key
+    cdef uint64_t key
     cdef bint is_coarse, same
     cdef int bits, n_threads, n_awake
     cdef Leaf* leaves

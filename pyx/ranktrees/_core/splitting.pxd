@@ -82,7 +82,7 @@ cdef class Finder:
     ) noexcept nogil
     cdef void choose(self, Leaf* leaf, const int32_t* features, int64_t n, double* scores) noexcept nogil
     cpdef bint refine(self, const int32_t[::1] ids, int n_threads, int64_t values_per_thread=*)
-    cdef int worth(self, const int32_t[::1] ids, int n_threads, int64_t values_per_thread) noexcept
+    cdef int64_t n_rows_of(self, const int32_t[::1] ids) noexcept
     cdef void refine_alone(self, Leaf* leaf, int thread) noexcept nogil
     cdef void refine_again(self, Leaf* leaf, int thread) noexcept nogil
     cdef void refine_together(self, const int32_t[::1] ids, int64_t n_parts)
