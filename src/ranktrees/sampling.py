@@ -114,18 +114,9 @@ def rows_to_cut(share, n_rows, n_drawn, n_threads=1):
     """
     if n_drawn is None or share.n_rows <= n_drawn:
         return None
-    drawn, left_out = np.empty((2, n_rows), np.uint32)
-    n = sampling.draw_below(
-        0,
-        _CUTS,
-        n_drawn / share.n_rows,
-        share.row_numbers,
-        None,
-        _marks_for(n_rows),
-        drawn,
-        left_out,
-        n_threads,
-    )
+    marks, (drawn, left_out) = _marks_for(n_rows), np.empty((2, n_rows), np.uint32)
+    rows = share.row_numbers, None, marks, drawn, left_out
+    n = sampling.draw_below(0, _CUTS, n_drawn / share.n_rows, *rows, n_threads)
     return drawn[:n].astype(np.intp)
 
 
