@@ -691,6 +691,7 @@ def test_what_all_ranks_have_together_is_refused_by_each():
         ({"categorical": [True, False]}, "categorical feature 0 of X holds -inf; .* categorical_features"),
         ({"categorical": [True]}, r"categorical has shape \(1,\); expected \(2,\)"),
         ({"order": [0, 300]}, "order has rows 0 to 300, but X has rows 0 to 299"),
+        ({"drawn": [-1, 7]}, "drawn has rows -1 to 7, but X has rows 0 to 299"),
     ],
 )
 @pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])

@@ -162,7 +162,6 @@ class Counting:
 
 def counted(ranks, _):
     comm, ranks._comm = ranks._comm, Counting(ranks._comm)
-    meeting, ranks._meeting = ranks._meeting, None  # as with an MPI that prepares none
     ranks.traffic.clear()
     try:
         ranks.allreduce(np.zeros(5_000, np.int64))
@@ -173,7 +172,7 @@ def counted(ranks, _):
         ranks.allreduce(np.zeros(2_000, np.int64))
         return dict(ranks.traffic), ranks._comm.n_bytes, ranks._comm.n_meetings, len(ranks._own)
     finally:
-        ranks._comm, ranks._meeting = comm, meeting
+        ranks._comm = comm
 
 
 def test_counted_bytes_are_those_that_mpi_is_given(backend):

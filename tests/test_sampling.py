@@ -189,7 +189,7 @@ def test_all_rows_need_no_list():
     assert len(left_out) == 0
 
 
-# ---- bootstrap --------------------------------------------------------------------------------------
+# ---- rows to cut by ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
@@ -206,7 +206,7 @@ def test_rows_to_cut_are_drawn_by_number(size):
     def draw(ranks):
         own = owners == ranks.rank
         share = Share.among(ranks, np.append(0, np.cumsum(sizes[own])), queries[own])
-        drawn = rows_to_cut(share, int(sizes[own].sum()), 2000, 2)
+        drawn = rows_to_cut(share, int(sizes[own].sum()), 2000, n_threads=2)
         return drawn if share.row_numbers is None else share.row_numbers[drawn]
 
     assert np.sort(np.concatenate(together(size, draw))).tolist() == expected.tolist()
@@ -215,6 +215,18 @@ def test_rows_to_cut_are_drawn_by_number(size):
 @pytest.mark.parametrize("n_drawn", [None, 100, 101])
 def test_all_rows_are_cut_by_where_they_are_few(n_drawn):
     assert rows_to_cut(Share.alone([0, 100]), 100, n_drawn) is None
+    weights = np.repeat([0.0, 2.0], [400, 100])
+    assert rows_to_cut(Share.alone([0, 500]), 500, n_drawn, weights) is None
+
+
+def test_rows_that_weigh_nothing_are_not_drawn_to_cut_by():
+    weights = (np.arange(9000) % 3 == 0) * 2.0
+    drawn = rows_to_cut(Share.alone([0, 9000]), 9000, 1000, weights)
+    assert 850 < len(drawn) < 1150
+    assert (drawn % 3 == 0).all()
+
+
+# ---- bootstrap --------------------------------------------------------------------------------------
 
 
 def test_bootstrap_of_rows():

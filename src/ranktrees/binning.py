@@ -152,12 +152,12 @@ class BinMapper:
         r"""Find the cuts of every feature.
 
         Cuts are exact quantiles of the rows, or of those that were `drawn`. A feature with at most
-        `max_bins` distinct values gets a bin for each. Otherwise it gets `max_bins` bins of about equal mass
-        (rows, or their weights). A value at least as heavy as a fair share of what the heavier ones leave has
-        a bin of its own. The runs of lighter values between those share the other bins, one at a time to the
-        run whose bins are the fullest, and inside a run a bin ends where its mass comes nearest to a fair
-        share of what is left. If heavy values and runs outnumber the bins, neighbours are joined first, the
-        lightest pair before others.
+        `max_bins` distinct values among them gets a bin for each. Otherwise it gets `max_bins` bins of about
+        equal mass (rows, or their weights). A value at least as heavy as a fair share of what the heavier
+        ones leave has a bin of its own. The runs of lighter values between those share the other bins, one
+        at a time to the run whose bins are the fullest, and inside a run a bin ends where its mass comes
+        nearest to a fair share of what is left. If heavy values and runs outnumber the bins, neighbours are
+        joined first, the lightest pair before others.
 
         A cut is the middle of the two values it separates (computed in double precision), or the lower one
         where they are neighbours or infinite. -0.0 is 0.0, infinities are ordinary values, NaN is missing and
@@ -167,7 +167,8 @@ class BinMapper:
         a power-of-two scale from the largest, and integer sums are exact. Rows of weight zero do not count.
 
         Nor do they depend on which rank has which rows: every rank gets the cuts of the rows of all. A rank
-        sends each column once, as its distinct values with their masses, to the one that cuts it. On P ranks,
+        sends each column once (twice, if the rows drawn do not tell its cuts), as its distinct values with
+        their masses, to the one that cuts it. On P ranks,
         with s bytes a value and :math:`d_f` distinct values other than zero in feature f, these are
 
         .. math:: \frac{P - 1}{P} \sum_f (16 + (s + 4)\, d_f)
@@ -239,6 +240,7 @@ class BinMapper:
                 "feature of X."
             )
         n_rows = X.shape[0] if order is None else len(order)
+        drawn = None if drawn is None else _check_rows(drawn, n_rows, "drawn")
         weights = None if weights is None else _check_weights(weights, n_rows)
 
         find = partial(_find_edges, X, categorical.view(np.uint8), max_bins, n_threads, communicator)
@@ -531,7 +533,10 @@ def _agree(rows, weights, wanted, n_threads, communicator):
 
 
 def _blocks(most_values, room, wanted):
-    """From which column to before which each block goes: around all that are wanted, as many as find room."""
+    """(first, last) of each block: together they hold all wanted columns, as many at a time as have room.
+
+    What lies between two wanted columns is gathered with them, if it is not much.
+    """
     ends = np.cumsum(most_values)
     columns = np.flatnonzero(wanted)
     blocks = []
@@ -542,6 +547,8 @@ def _blocks(most_values, room, wanted):
         if len(wanted) > last > first + _FEWEST_COLUMNS:
             last -= (last - first) % _FEWEST_COLUMNS
         inside = int(np.searchsorted(columns, last))
+        gaps = np.flatnonzero(np.diff(columns[:inside]) > _FEWEST_COLUMNS)
+        inside = int(gaps[0]) + 1 if len(gaps) else inside
         blocks.append((int(first), int(columns[inside - 1]) + 1))
         columns = columns[inside:]
     return blocks
@@ -674,12 +681,15 @@ def _check_order(order, X):
         raise TypeError(f"X is {X.ndim}-dimensional {X.dtype}; expected 2-dimensional float32 or float64.")
     if order is None:
         return None
-    order = np.ascontiguousarray(order, dtype=np.intp)
-    if len(order) and (order.min() < 0 or order.max() >= X.shape[0]):
-        raise ValueError(
-            f"order has rows {order.min()} to {order.max()}, but X has rows 0 to {X.shape[0] - 1}."
-        )
-    return order
+    return _check_rows(order, X.shape[0], "order")
+
+
+def _check_rows(rows, n_rows, name):
+    """The rows as an intp array; of 0 to n_rows - 1."""
+    rows = np.ascontiguousarray(rows, dtype=np.intp)
+    if len(rows) and (rows.min() < 0 or rows.max() >= n_rows):
+        raise ValueError(f"{name} has rows {rows.min()} to {rows.max()}, but X has rows 0 to {n_rows - 1}.")
+    return rows
 
 
 def _check_weights(weights, n_rows):

@@ -1,4 +1,4 @@
-"""Who is drawn: rows, queries and features for each tree, and what is held out for validation.
+"""Who is drawn: rows, queries and features for each tree, rows to cut by, and what is held out.
 
 Every draw is a function of (seed, stream, number of the row or query): it does not matter who draws, in what
 order, or how the rows are dealt to threads.
@@ -15,14 +15,13 @@ from ranktrees.sharing import ALL
 # What the random numbers of one round are for; see ``stream``.
 ROWS, QUERIES, FEATURES, HELD_OUT, ROUNDING, N_STREAMS = range(6)
 
+# Of no round, as features are cut once, and of no seed.
+STREAM_OF_CUTS = (1 << 63) - 1
+
 
 def stream(iteration, purpose):
     """The number of a stream that no other round and no other purpose draws from."""
     return iteration * N_STREAMS + purpose
-
-
-# Of no round: features are cut once.
-_CUTS = (1 << 63) - 1
 
 
 def stream_of_objective(iteration):
@@ -88,7 +87,7 @@ class RowSampler:
         return self._draw_below(np.nextafter(lowest[0], 2.0), number, numbers, among, marks, drawn, left_out)
 
 
-def rows_to_cut(share, n_rows, n_drawn, n_threads=1):
+def rows_to_cut(share, n_rows, n_drawn, weights=None, n_threads=1):
     """Which rows of this rank features are cut by: about so many of all ranks' rows, by their numbers alone.
 
     Parameters
@@ -98,6 +97,8 @@ def rows_to_cut(share, n_rows, n_drawn, n_threads=1):
         Of this rank.
     n_drawn : int or None
         None is all.
+    weights : ndarray of shape (n_rows,), default=None
+        Rows of weight zero are not drawn.
     n_threads : int, default=1
 
     Returns
@@ -114,9 +115,14 @@ def rows_to_cut(share, n_rows, n_drawn, n_threads=1):
     """
     if n_drawn is None or share.n_rows <= n_drawn:
         return None
+    among = None if weights is None else weights > 0
+    n_of_all = share.communicator.allreduce(np.array([n_rows if among is None else among.sum()]))[0]
+    if n_of_all <= n_drawn:
+        return None
     marks, (drawn, left_out) = _marks_for(n_rows), np.empty((2, n_rows), np.uint32)
-    rows = share.row_numbers, None, marks, drawn, left_out
-    n = sampling.draw_below(0, _CUTS, n_drawn / share.n_rows, *rows, n_threads)
+    among = None if among is None else among.view(np.uint8)
+    rows = share.row_numbers, among, marks, drawn, left_out
+    n = sampling.draw_below(0, STREAM_OF_CUTS, n_drawn / n_of_all, *rows, threads_for(n_threads, n_rows))
     return drawn[:n].astype(np.intp)
 
 

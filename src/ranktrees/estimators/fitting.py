@@ -58,7 +58,7 @@ except ImportError:  # scikit-learn before 1.9
         return method
 
 
-ROWS_TO_CUT = 200_000  # so many place the ends of 255 bins as well as more
+ROWS_TO_CUT = 200_000  # more of them do not place the ends of 255 bins better
 
 TREE_CONSTRAINTS = {
     "max_leaf_nodes": [Interval(Integral, 2, None, closed="left"), None],
@@ -126,7 +126,8 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
         names = names_of(self)
         if self.split_search == "streaming":
             return mapper_of_values(data.X, data.order, data.weights, categorical, n_threads, ranks, names)
-        drawn = None if exact else rows_to_cut(data.share, data.n_rows, self.subsample_for_bin, n_threads)
+        n_drawn = None if exact else self.subsample_for_bin
+        drawn = rows_to_cut(data.share, data.n_rows, n_drawn, data.weights, n_threads)
         mapper = BinMapper.fit(
             data.X,
             max_bins=None if exact else self.max_bins,

@@ -81,24 +81,13 @@ class MPICommunicator(Communicator):
         self._room = min(max(65536 // self.size, 256), 1024) // 8 * 8 - HEADER.size
         self._own = bytearray(HEADER.size + self._room)
         self._all = np.zeros((self.size, len(self._own)), np.uint8)
-        self._said = [self._own, MPI.BYTE], [self._all, MPI.BYTE]
         self._headers = self._all[:, : HEADER.size].view(np.int64)
-        self._place, *self._places = (
-            memoryview(row)[8 : HEADER.size] for row in (self._own, *(row.data for row in self._all))
-        )
+        self._places = self._headers[:, 1:]
         self._comm = comm
         self.at("start")
         duplicate, request = comm.Idup()
         self._wait(request)
         self._comm = duplicate
-        self._meeting = self._prepared()
-
-    def _prepared(self):
-        """The exchange of a meeting, to be started again and again; None before MPI 4."""
-        try:
-            return self._comm.Allgather_init(*self._said)
-        except NotImplementedError:
-            return None
 
     def at(self, step):
         super().at(step)
@@ -132,15 +121,9 @@ class MPICommunicator(Communicator):
         HEADER.pack_into(self._own, 0, len(message), state, self._number, CALLS.index(call), size, self._step)
         if len(message) <= self._room:
             self._own[HEADER.size : HEADER.size + len(message)] = message
-        if self._meeting is None:
-            self._wait(self._comm.Iallgather(*self._said), for_others=True)
-        else:
-            self._meeting.Start()
-            self._wait(self._meeting, for_others=True)
-        for place in self._places:
-            if place != self._place:
-                self._explain(message, state)
-                return
+        self._wait(self._comm.Iallgather([self._own, MPI.BYTE], [self._all, MPI.BYTE]), for_others=True)
+        if self._places.tobytes() != self._own[8 : HEADER.size] * self.size:
+            self._explain(message, state)
 
     def _explain(self, message, state):
         """Why the ranks do not agree, as an error on each that would have gone on."""
@@ -175,7 +158,7 @@ class MPICommunicator(Communicator):
 
     def _allreduce(self, array, op):
         if self._was_said(op, array):
-            OPERATIONS[op][1].reduce(self._short(array), axis=0, out=array)
+            OPERATIONS[op][1].reduce(self._short(array), axis=0, out=array.reshape(-1))
         else:
             self._wait(self._comm.Iallreduce(MPI.IN_PLACE, array, OPERATIONS[op][0]))
 
@@ -200,8 +183,7 @@ class MPICommunicator(Communicator):
 
     def _short(self, array):
         """The arrays of all ranks, which came with the agreement."""
-        strides = len(self._own), *array.strides
-        return np.ndarray((self.size, *array.shape), array.dtype, self._all, HEADER.size, strides)
+        return self._all[:, HEADER.size : HEADER.size + array.nbytes].view(array.dtype)
 
     def _allgather(self, value):
         message = pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
@@ -214,7 +196,7 @@ class MPICommunicator(Communicator):
         self._agree("stack", array.size, self._bytes_if_short(array))
         if array.nbytes <= self._room:
             self._has_met = a_sum_follows
-            return self._short(array).copy()
+            return self._short(array).copy().reshape(self.size, *array.shape)
         arrays = np.empty((self.size, *array.shape), array.dtype)
         self._wait(self._comm.Iallgatherv(array, arrays))
         return arrays
