@@ -1,4 +1,5 @@
 """The records that cross the border, each written once; their NumPy dtypes are in ``_core.dtypes``."""
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 cdef extern from "portable.h" nogil:
@@ -155,16 +156,23 @@ cdef inline double best_value(
     return min(max(value, lower), upper)
 
 
-cdef inline Leaf* leaves_in(leaves):
-    """The first of an array of LEAF records. To view records their fields are compared: that takes long."""
-    cdef const uint8_t[::1] bytes = leaves.view("uint8")
-    return <Leaf*>&bytes[0]
+cdef inline void* start_of(array) except NULL:
+    """Where an array begins, which is contiguous and lives on: in a tenth of the time that a view takes."""
+    cdef Py_buffer buffer
+    PyObject_GetBuffer(array, &buffer, PyBUF_SIMPLE)
+    cdef void* start = buffer.buf
+    PyBuffer_Release(&buffer)
+    return start
 
 
-cdef inline Node* nodes_in(nodes):
+cdef inline Leaf* leaves_in(leaves) except NULL:
+    """The first of an array of LEAF records."""
+    return <Leaf*>start_of(leaves)
+
+
+cdef inline Node* nodes_in(nodes) except NULL:
     """The same of NODE records."""
-    cdef const uint8_t[::1] bytes = nodes.view("uint8")
-    return <Node*>&bytes[0]
+    return <Node*>start_of(nodes)
 
 
 cdef inline int64_t n_rows_of(const Leaf* leaf) noexcept nogil:

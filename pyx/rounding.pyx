@@ -45,38 +45,69 @@ def words_for(int64_t n_rows):
     return (n_rows + ROWS_TOGETHER - 1) // ROWS_TOGETHER * (ROWS_TOGETHER // 64)
 
 
-def largest(const double[::1] values, int n_threads):
-    """(the largest absolute value, NaN if any value is NaN; whether all values are the same)."""
-    cdef int64_t n = values.shape[0], n_stretches = min(n_threads, MOST_STRETCHES), s, first
-    cdef uint64_t[MOST_STRETCHES] most
-    cdef uint64_t[MOST_STRETCHES] different
-    cdef const double* start = &values[0] if n else NULL
+def largest(
+    const double[::1] gradients,   # IN
+    const double[::1] hessians,    # IN   or one, that of all rows
+    int n_threads,
+):
+    """(the largest |gradient|, the largest hessian, whether all hessians are the same).
+
+    What is NaN is larger than infinity.
+    """
+    cdef int64_t n_stretches = min(n_threads, MOST_STRETCHES), s
+    cdef uint64_t[MOST_STRETCHES] gradient, hessian, different, unused
     for s in prange(
         n_stretches, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="static"
     ):
-        first = n * s // n_stretches
-        most[s] = largest_bits(n * (s + 1) // n_stretches - first, start + first, &different[s])
+        gradient[s] = largest_in(gradients, s, n_stretches, &unused[s])
+        hessian[s] = largest_in(hessians, s, n_stretches, &different[s])
     for s in range(1, n_stretches):
-        most[0] = max(most[0], most[s])
+        gradient[0], hessian[0] = max(gradient[0], gradient[s]), max(hessian[0], hessian[s])
         different[0] |= different[s]
-        if n * (s + 1) // n_stretches > n * s // n_stretches:
-            different[0] |= values[0] != values[n * s // n_stretches]
-    return portable_from_bits(most[0]), different[0] == 0
+        if bound(hessians, s + 1, n_stretches) > bound(hessians, s, n_stretches):
+            different[0] |= hessians[0] != hessians[bound(hessians, s, n_stretches)]
+    return portable_from_bits(gradient[0]), portable_from_bits(hessian[0]), different[0] == 0
 
 
-def total(const double[::1] values, double scale, int n_threads):
-    """The sum of ``rint(|value| * scale)``."""
-    cdef int64_t n = values.shape[0], n_stretches = min(n_threads, MOST_STRETCHES), s, first
-    cdef int64_t[MOST_STRETCHES] totals
-    cdef const double* start = &values[0] if n else NULL
+def total(
+    const double[::1] gradients,   # IN
+    double gradient_scale,
+    const double[::1] hessians,    # IN   or None: their sum is 0
+    double hessian_scale,
+    int n_threads,
+):
+    """(the sum of ``rint(|gradient| * gradient_scale)``, that of the hessians on their scale)."""
+    cdef int64_t n_stretches = min(n_threads, MOST_STRETCHES), s
+    cdef int64_t[MOST_STRETCHES] gradient, hessian
+    cdef bint both = hessians is not None
     for s in prange(
         n_stretches, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="static"
     ):
-        first = n * s // n_stretches
-        totals[s] = total_steps(n * (s + 1) // n_stretches - first, start + first, scale)
+        gradient[s] = total_in(gradients, s, n_stretches, gradient_scale)
+        hessian[s] = total_in(hessians, s, n_stretches, hessian_scale) if both else 0
     for s in range(1, n_stretches):
-        totals[0] += totals[s]
-    return totals[0]
+        gradient[0] += gradient[s]
+        hessian[0] += hessian[s]
+    return gradient[0], hessian[0]
+
+
+cdef inline int64_t bound(const double[::1] values, int64_t s, int64_t n_stretches) noexcept nogil:
+    """Where a stretch of them begins."""
+    return values.shape[0] * s // n_stretches
+
+
+cdef inline uint64_t largest_in(
+    const double[::1] values, int64_t s, int64_t n_stretches, uint64_t* different
+) noexcept nogil:
+    cdef int64_t first = bound(values, s, n_stretches)
+    return largest_bits(bound(values, s + 1, n_stretches) - first, &values[0] + first, different)
+
+
+cdef inline int64_t total_in(
+    const double[::1] values, int64_t s, int64_t n_stretches, double scale
+) noexcept nogil:
+    cdef int64_t first = bound(values, s, n_stretches)
+    return total_steps(bound(values, s + 1, n_stretches) - first, &values[0] + first, scale)
 
 
 def round_rows(

@@ -252,24 +252,31 @@ def test_too_many_rows_are_refused():
 @pytest.mark.parametrize("n", [0, 1, 3, 5000])
 @pytest.mark.parametrize("n_threads", [1, 2, 4])
 def test_largest(n, n_threads):
-    values = np.random.default_rng(n).normal(size=n)
-    assert rounding.largest(values, n_threads) == (np.abs(values).max(initial=0), n < 2)
-    assert rounding.largest(np.full(n, -0.3), n_threads) == (0.3 if n else 0.0, True)
+    values, same = np.random.default_rng(n).normal(size=n), np.full(n, 0.25)
+    assert rounding.largest(values, values, n_threads) == (*2 * (np.abs(values).max(initial=0),), n < 2)
+    assert rounding.largest(-same, same, n_threads) == (*2 * (0.25 if n else 0.0,), True)
+    assert rounding.largest(values, np.ones(1), n_threads) == (np.abs(values).max(initial=0), 1.0, True)
     for place in {0, n // 2, n - 1} if n else ():
-        for extreme in (-1e300, -np.inf):
+        for extreme in (1e300, np.inf):
             odd = values.copy()
-            odd[place] = extreme
-            assert rounding.largest(odd, n_threads)[0] == -extreme
+            odd[place] = -extreme
+            assert rounding.largest(odd, same, n_threads) == (extreme, 0.25, True)
+            assert rounding.largest(same, odd, n_threads) == (0.25, extreme, n == 1)
         odd[place] = np.nan
-        assert math.isnan(rounding.largest(odd, n_threads)[0])
+        assert math.isnan(rounding.largest(odd, same, n_threads)[0])
+        assert math.isnan(rounding.largest(same, odd, n_threads)[1])
         odd = np.full(n, 0.5)
         odd[place] = 0.25
-        assert rounding.largest(odd, n_threads)[1] == (n == 1)
+        assert rounding.largest(values, odd, n_threads)[2] == (n == 1)
 
 
 @pytest.mark.parametrize("n", [0, 1, 3, 5000])
 def test_total_rounds_each_size_half_to_even(n):
-    values = np.round(np.random.default_rng(n).uniform(-9, 9, n) * 4) / 4
+    gradients = np.round(np.random.default_rng(n).uniform(-9, 9, n) * 4) / 4
+    hessians = np.abs(gradients[::-1])
     for scale in (1.0, 2.0, 2.0**28):
-        expected = int(np.rint(np.abs(values) * scale).sum())
-        assert {rounding.total(values, scale, n_threads) for n_threads in (1, 2, 3)} == {expected}
+        steps = [int(np.rint(np.abs(values) * scale).sum()) for values in (gradients, hessians / 2)]
+        for n_threads in (1, 2, 3):
+            assert list(rounding.total(gradients, scale, hessians, scale / 2, n_threads)) == steps
+            assert rounding.total(gradients, scale, None, 0.0, n_threads) == (steps[0], 0)
+            assert rounding.total(gradients, scale, np.ones(1), scale, n_threads) == (steps[0], scale)

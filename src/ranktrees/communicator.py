@@ -119,6 +119,10 @@ class Communicator:
             self._allreduce(array, op)
         return array
 
+    def sums(self, *numbers):
+        """The sum over all ranks of each of some ints."""
+        return numbers if self.alone else tuple(self.allreduce(np.array(numbers, np.int64)).tolist())
+
     def reduce_scatter(self, array, counts):
         """The sum over all ranks of this rank's part.
 

@@ -69,7 +69,7 @@ class RowSampler:
     def _draw(self, lists, marks, numbers, share, number, among=None):
         among = None if among is None else among.view(np.uint8)
         n_drawn = self._draw_below(share, number, numbers, among, marks, *lists)
-        if not self.share.communicator.allreduce(np.array([n_drawn]))[0]:  # at least one
+        if self.share.communicator.sums(n_drawn) == (0,):  # at least one
             n_drawn = self._draw_lowest(number, numbers, among, marks, *lists)
         return lists[0, :n_drawn], lists[1, : lists.shape[1] - n_drawn]
 

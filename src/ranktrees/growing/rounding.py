@@ -14,6 +14,7 @@ DIVERGED = (
     "learning_rate, or scale y and sample_weight to a smaller range."
 )
 
+FIRST_STEPS = 30  # bits of the largest value in a sum by which the scale is found
 MOST_STEPS = 50  # bits: more do not survive the rounding
 STEPS = 8  # of a gradient, or a hessian, that is just so large that its row is in every sample
 EXACT = 53  # bits: of more, a double does not hold a sum
@@ -91,23 +92,28 @@ class RoundedRows:
         ValueError
             If they are not finite.
         """
-        communicator, n_rows = self.share.communicator, self.n_rows_of_all
+        n_rows = self.n_rows_of_all
         n_threads = threads_for(n_threads, len(gradients))
-        self.gradients, self.hessians = gradients, hessians
-        largest_gradient, largest_hessian, same = self._largest(n_threads)
+        largest_gradient, largest_hessian, same = self._largest(gradients, hessians, n_threads)
         self.largest_hessian = largest_hessian
         odds = min(1.0, sampling or 1.0)  # of the largest, which may stand for more
-        if not all(map(math.isfinite, (largest_gradient / odds, MEAN_HESSIANS * largest_hessian / odds))):
+        if not (
+            math.isfinite(largest_gradient / odds) and math.isfinite(MEAN_HESSIANS * largest_hessian / odds)
+        ):
             raise ValueError(DIVERGED)
         same = same and largest_hessian > 0
         self.same, self.sampled = same and sampling is None, same and sampling is not None
         self.bits = n_rows.bit_length() if self.same else 32
         room = min(63 - self.bits, EXACT)
-        sides = [(gradients, largest_gradient, room, 0), (hessians, largest_hessian, 32, MEAN_HESSIANS)]
-        (gradient_scale, *other), (sure_gradient, *sure) = self._scales(
-            sides[: 2 - self.same], sampling, n_threads
-        )
-        hessian_scale, sure_hessian = (1.0, math.nan) if self.same else (other[0], sure[0])
+        own = gradients, first_scale(largest_gradient)
+        other = (None, 0.0) if self.same else (hessians, first_scale(largest_hessian))
+        steps, hessian_steps = self._total(*own, *other, n_threads)
+        gradient_scale, sure_gradient = scale_of(largest_gradient, steps, n_rows, room, sampling)
+        hessian_scale, sure_hessian = 1.0, math.nan
+        if not self.same:
+            hessian_scale, sure_hessian = scale_of(
+                largest_hessian, hessian_steps, n_rows, 32, sampling, MEAN_HESSIANS
+            )
         self.gradient_unit = 1.0 / gradient_scale
         largest_gradient = largest_gradient if sampling is None else max(largest_gradient, sure_gradient)
         self.hessian_unit = float(largest_hessian) if self.same else 1.0 / hessian_scale
@@ -132,47 +138,65 @@ class RoundedRows:
             self.sums,
             n_threads,
         )
-        *total, self.count = communicator.allreduce(np.array([*total, n_drawn])).tolist()
+        *total, self.count = self.share.communicator.sums(*total, n_drawn)
         self.total = tuple(total)
         return self
 
-    def _largest(self, n_threads):
+    def _largest(self, gradients, hessians, n_threads):
         """The largest |gradient| and hessian of all ranks, and whether all hessians are the same."""
-        gradient, _ = rounding.largest(self.gradients, n_threads)
-        hessian, same = rounding.largest(self.hessians, n_threads)
+        gradient, hessian, same = rounding.largest(gradients, hessians, n_threads)
         if self.share.communicator.alone:
             return gradient, hessian, same
-        least = (hessian if same else -1.0) if len(self.hessians) else math.inf
+        least = (hessian if same else -1.0) if len(hessians) else math.inf
         ends = np.nan_to_num([gradient, hessian, -least], nan=math.inf, posinf=math.inf, neginf=-math.inf)
         gradient, hessian, minus_least = self.share.communicator.allreduce(ends, "max").tolist()
         return gradient, hessian, -minus_least == hessian
 
-    def _scales(self, sides, sampling, n_threads):
-        """For each of some (values, largest, room, means): how many steps 1.0 has, what is sure to be drawn.
+    def _total(self, gradients, gradient_scale, hessians, hessian_scale, n_threads):
+        """Of all ranks, the sums of |gradient| and of the hessians on these scales; of no hessians it is 0."""
+        sums = rounding.total(gradients, gradient_scale, hessians, hessian_scale, n_threads)
+        gradient, hessian = self.share.communicator.sums(*sums)
+        one_of_all = hessians is not None and len(hessians) < len(gradients)
+        return gradient, hessian * len(gradients) if one_of_all else hessian
 
-        As many steps as leave the sum below 2^room, or `STEPS` for what is sure to be drawn: a
-        ``sampling``-th of the largest value or of so many mean ones, what is more; NaN without sampling.
-        """
-        n_own, n_rows, scales, all_sure = len(self.gradients), self.n_rows_of_all, [], []
-        exponents = [math.frexp(largest)[1] for _, largest, _, _ in sides]
-        places = [min(30 - exponent, 1000) for exponent in exponents]
-        times = [n_own // max(1, len(values)) for values, *_ in sides]  # one hessian is that of all rows
-        steps = [
-            many * rounding.total(values, math.ldexp(1.0, own), n_threads)
-            for many, (values, *_), own in zip(times, sides, places, strict=True)
-        ]
-        steps = self.share.communicator.allreduce(np.array(steps)).tolist()
-        for (_, largest, room, means), exponent, own, total in zip(
-            sides, exponents, places, steps, strict=True
-        ):
-            sure, most = math.nan, total + n_rows  # a row may be rounded up by one step
-            if sampling is not None:
-                mean = math.ldexp(total / n_rows, -own)
-                sure = max(largest, means * mean) / sampling if largest > 0 else 1.0
-                sure = max(sure, sys.float_info.min)
-                most += n_rows * math.ldexp(sure, own)  # or stand for others
-            more = (2**room - 1 - n_rows) / most
-            scale = math.ldexp(1.0, min(own + math.frexp(more)[1] - 1, MOST_STEPS - exponent, 1000))
-            scales.append(scale if math.isnan(sure) else min(scale, STEPS / sure))
-            all_sure.append(sure)
-        return scales, all_sure
+
+def _places(largest):
+    return min(FIRST_STEPS - math.frexp(largest)[1], 1000)
+
+
+def first_scale(largest):
+    """How many steps 1.0 has where the largest value has 2^30: a power of two."""
+    return math.ldexp(1.0, _places(largest))
+
+
+def scale_of(largest, total, n_rows, room, sampling=None, means=0):
+    """How many steps 1.0 has, and what is sure to be drawn.
+
+    As many steps as leave the sum below 2^room, or `STEPS` for what is sure to be drawn: a ``sampling``-th of
+    the largest value or of so many mean ones, what is more; NaN without sampling.
+
+    Parameters
+    ----------
+    largest : float
+        The largest size of a value.
+    total : int
+        The sum of all sizes, on the scale of `first_scale`.
+    n_rows : int
+    room : int
+        Bits.
+    sampling : float or None
+    means : int
+
+    Returns
+    -------
+    scale, sure : float
+    """
+    places, sure, most = _places(largest), math.nan, total + n_rows  # a row may be rounded up by one step
+    if sampling is not None:
+        mean = math.ldexp(total / n_rows, -places)
+        sure = max(largest, means * mean) / sampling if largest > 0 else 1.0
+        sure = max(sure, sys.float_info.min)
+        most += n_rows * math.ldexp(sure, places)  # or stand for others
+    bits = math.frexp((2**room - 1 - n_rows) / most)[1] - 1
+    scale = math.ldexp(1.0, min(places + min(bits, MOST_STEPS - FIRST_STEPS), 1000))
+    return scale if sampling is None else min(scale, STEPS / sure), sure
