@@ -70,7 +70,7 @@ cdef class Builder:
         self.n_cells = n_cells
         self.go_through(order, sums)
         self.scratch = room_for_each(n_threads, self.n_blocks * STEP + 2 * CHUNK, np.uint64)
-        self.built = self.siblings = np.empty(0, np.int32)
+        self.built = self.siblings = self.free_lines = np.empty(0, np.int32)
         self.lanes = 0
 
     def go_through(self, order, sums):
@@ -88,8 +88,12 @@ cdef class Builder:
 
     def begin(self):
         """A new tree: all lines are free. The last one is only ever lent."""
-        self.n_free = self.lines.shape[0] - 1
-        self.free_lines = np.arange(self.n_free, dtype=np.int32)[::-1].copy()
+        cdef int64_t n = self.lines.shape[0] - 1, i
+        if n > self.free_lines.shape[0]:
+            self.free_lines = np.empty(n, np.int32)
+        for i in range(n):
+            self.free_lines[i] = <int32_t>(n - 1 - i)
+        self.n_free = n
 
     cpdef bint root(self, int64_t few_rows, int bits, bint same, int n_threads):
         """Build the root's line; False where it has too few rows, or there is no line."""

@@ -21,14 +21,15 @@ def set_values(
     leaves,                             # IN and OUT  LEAF records: the value of those that were not split
     const uint32_t[::1] order,          # IN
     const double[::1] gradients,        # IN
-    const double[::1] hessians,         # IN   of which the first will do where they are the same
+    const double[::1] hessians,         # IN   or None where all rows have
+    double hessian,                     # IN   this one
     double l2,
     int n_threads,
-    bint same=False,                    # IN   whether all hessians are the same
 ):
     """Set each leaf's value from its own rows: light rows count to the last bit where they are alone."""
     cdef int64_t n = len(leaves), task, k, n_rows
-    cdef double gradient, hessian
+    cdef double gradient, own
+    cdef bint same = hessians is None
     cdef const uint32_t* rows
     cdef Leaf* leaf = leaves_in(leaves)
     for task in prange(
@@ -40,11 +41,8 @@ def set_values(
         if leaf[k].left < 0 and has_turn(n_rows, order.shape[0], n_threads, task < n):
             rows = &order[0] + leaf[k].start
             gradient = exact_sum(&gradients[0], rows, n_rows)
-            if same and n_rows:
-                hessian = exact_sum_of_same(hessians[0], n_rows)
-            else:
-                hessian = exact_sum(&hessians[0], rows, n_rows)
-            leaf[k].value = value_of(&leaf[k], gradient, hessian, l2)
+            own = exact_sum_of_same(hessian, n_rows) if same else exact_sum(&hessians[0], rows, n_rows)
+            leaf[k].value = value_of(&leaf[k], gradient, own, l2)
 
 
 cdef inline double value_of(const Leaf* leaf, double gradient, double hessian, double l2) noexcept nogil:

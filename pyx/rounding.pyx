@@ -1,5 +1,7 @@
 """A round's gradients as integers; see rounding.h."""
 from cython.parallel cimport prange
+from libc.float cimport DBL_MIN
+from libc.math cimport NAN, frexp, ldexp
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 cdef extern from "rounding.h" nogil:
@@ -38,6 +40,9 @@ cdef extern from "bins.h" nogil:
 
 cdef enum:
     MOST_STRETCHES = 256
+    FIRST_BITS = 30  # of the largest value in a sum by which the scale is found
+    MOST_BITS = 50   # more do not survive the rounding
+    STEPS = 8        # of a value that is just so large that its row is in every sample
 
 
 def words_for(int64_t n_rows):
@@ -108,6 +113,50 @@ cdef inline int64_t total_in(
 ) noexcept nogil:
     cdef int64_t first = bound(values, s, n_stretches)
     return total_steps(bound(values, s + 1, n_stretches) - first, &values[0] + first, scale)
+
+
+cdef inline int places_of(double largest) noexcept nogil:
+    cdef int exponent
+    frexp(largest, &exponent)
+    return min(FIRST_BITS - exponent, 1000)
+
+
+def first_scale(double largest):
+    """How many steps 1.0 has where the largest value has 2^30: a power of two."""
+    return ldexp(1.0, places_of(largest))
+
+
+def scale_of(double largest, int64_t total, int64_t n_rows, int room, sampling=None, double means=0):
+    """How many steps 1.0 has, and what is sure to be drawn.
+
+    As many steps as leave the sum of all below 2^room, or `STEPS` for what is sure to be drawn: a
+    ``sampling``-th of the largest value or of so many mean ones, what is more; NaN without sampling.
+
+    Parameters
+    ----------
+    largest : float
+        The largest size of a value.
+    total : int
+        The sum of all sizes, on the scale of `first_scale`.
+    n_rows : int
+    room : int
+        Bits.
+    sampling : float or None
+    means : float
+
+    Returns
+    -------
+    scale, sure : float
+    """
+    cdef int places = places_of(largest), bits
+    cdef double sure = NAN, most = total + n_rows, scale  # a row may be rounded up by one step
+    if sampling is not None:
+        sure = max(largest, means * ldexp(<double>total / n_rows, -places)) / <double>sampling
+        sure = max(sure if largest > 0 else 1.0, DBL_MIN)
+        most += n_rows * ldexp(sure, places)  # or stand for others
+    frexp((((<int64_t>1) << room) - 1 - n_rows) / most, &bits)
+    scale = ldexp(1.0, min(places + min(bits - 1, MOST_BITS - FIRST_BITS), 1000))
+    return scale if sampling is None else min(scale, STEPS / sure), sure
 
 
 def round_rows(

@@ -125,16 +125,17 @@ def boost(
             followed = validation.mapper, validation.codes, held_out.copy(), validation.scores
             grown.follow(values, *followed)
             validation_scores.append(validation.score())
-        progress = Progress(
-            iteration + 1,
-            rounds.stop,
-            train_scores[-1] if follow_train else None,
-            validation_scores[-1] if validation is not None else None,
-            lambda: ensemble_of(trees),
-        )
-        wishes = [callback(progress) for callback in callbacks]
-        if any(wishes):
-            break
+        if callbacks:
+            progress = Progress(
+                iteration + 1,
+                rounds.stop,
+                train_scores[-1] if follow_train else None,
+                validation_scores[-1] if validation is not None else None,
+                lambda: ensemble_of(trees),
+            )
+            wishes = [callback(progress) for callback in callbacks]
+            if any(wishes):
+                break
     return trees, train_scores, validation_scores
 
 

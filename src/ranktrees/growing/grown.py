@@ -52,11 +52,11 @@ class Grown:
         """
         n_threads = threads_for(self.n_threads, 4 * len(self.order))
         leaves, order = self.leaves, self.order
+        hessians, hessian = (hessians, 0.0) if same is None else (None, same)
         if communicator.alone:
-            sides = gradients, hessians if same is None else np.array([same])
-            leaf_rows.set_values(leaves, order, *sides, l2, n_threads, same is not None)
+            leaf_rows.set_values(leaves, order, gradients, hessians, hessian, l2, n_threads)
             return
-        sides = (gradients,) if same is not None else (gradients, hessians)
+        sides = (gradients,) if hessians is None else (gradients, hessians)
         own = np.empty((len(sides), len(leaves)))
         steps = np.empty(own.shape, np.int64)
         for k, side in enumerate(sides):
@@ -65,7 +65,7 @@ class Grown:
         for k, side in enumerate(sides):
             leaf_rows.steps_among_ranks(leaves, order, side, own[k], largest[k], steps[k], n_threads)
         communicator.allreduce(steps)
-        leaf_rows.set_values_by_steps(leaves, largest, steps, same or 0.0, l2)
+        leaf_rows.set_values_by_steps(leaves, largest, steps, hessian, l2)
 
     def add(self, values, scores):
         """scores[row] += value of the row's leaf, for the rows the tree was grown from."""

@@ -1,7 +1,6 @@
 """Gradients to integers, once a round: every sum of them is exact, hence the same in any order."""
 
 import math
-import sys
 
 import numpy as np
 
@@ -14,9 +13,6 @@ DIVERGED = (
     "learning_rate, or scale y and sample_weight to a smaller range."
 )
 
-FIRST_STEPS = 30  # bits of the largest value in a sum by which the scale is found
-MOST_STEPS = 50  # bits: more do not survive the rounding
-STEPS = 8  # of a gradient, or a hessian, that is just so large that its row is in every sample
 EXACT = 53  # bits: of more, a double does not hold a sum
 
 # The largest hessian counts as at least so many mean ones: where all are the same, few are drawn for theirs.
@@ -105,13 +101,13 @@ class RoundedRows:
         self.same, self.sampled = same and sampling is None, same and sampling is not None
         self.bits = n_rows.bit_length() if self.same else 32
         room = min(63 - self.bits, EXACT)
-        own = gradients, first_scale(largest_gradient)
-        other = (None, 0.0) if self.same else (hessians, first_scale(largest_hessian))
+        own = gradients, rounding.first_scale(largest_gradient)
+        other = (None, 0.0) if self.same else (hessians, rounding.first_scale(largest_hessian))
         steps, hessian_steps = self._total(*own, *other, n_threads)
-        gradient_scale, sure_gradient = scale_of(largest_gradient, steps, n_rows, room, sampling)
+        gradient_scale, sure_gradient = rounding.scale_of(largest_gradient, steps, n_rows, room, sampling)
         hessian_scale, sure_hessian = 1.0, math.nan
         if not self.same:
-            hessian_scale, sure_hessian = scale_of(
+            hessian_scale, sure_hessian = rounding.scale_of(
                 largest_hessian, hessian_steps, n_rows, 32, sampling, MEAN_HESSIANS
             )
         self.gradient_unit = 1.0 / gradient_scale
@@ -158,45 +154,3 @@ class RoundedRows:
         gradient, hessian = self.share.communicator.sums(*sums)
         one_of_all = hessians is not None and len(hessians) < len(gradients)
         return gradient, hessian * len(gradients) if one_of_all else hessian
-
-
-def _places(largest):
-    return min(FIRST_STEPS - math.frexp(largest)[1], 1000)
-
-
-def first_scale(largest):
-    """How many steps 1.0 has where the largest value has 2^30: a power of two."""
-    return math.ldexp(1.0, _places(largest))
-
-
-def scale_of(largest, total, n_rows, room, sampling=None, means=0):
-    """How many steps 1.0 has, and what is sure to be drawn.
-
-    As many steps as leave the sum below 2^room, or `STEPS` for what is sure to be drawn: a ``sampling``-th of
-    the largest value or of so many mean ones, what is more; NaN without sampling.
-
-    Parameters
-    ----------
-    largest : float
-        The largest size of a value.
-    total : int
-        The sum of all sizes, on the scale of `first_scale`.
-    n_rows : int
-    room : int
-        Bits.
-    sampling : float or None
-    means : int
-
-    Returns
-    -------
-    scale, sure : float
-    """
-    places, sure, most = _places(largest), math.nan, total + n_rows  # a row may be rounded up by one step
-    if sampling is not None:
-        mean = math.ldexp(total / n_rows, -places)
-        sure = max(largest, means * mean) / sampling if largest > 0 else 1.0
-        sure = max(sure, sys.float_info.min)
-        most += n_rows * math.ldexp(sure, places)  # or stand for others
-    bits = math.frexp((2**room - 1 - n_rows) / most)[1] - 1
-    scale = math.ldexp(1.0, min(places + min(bits, MOST_STEPS - FIRST_STEPS), 1000))
-    return scale if sampling is None else min(scale, STEPS / sure), sure
