@@ -116,7 +116,7 @@ cdef class Words:
                     &largest[i, lane, 0],
                 )
         told = self.communicator.stack(largest.base, True)
-        self.largest = np.zeros_like(largest)
+        self.largest = np.zeros((self.places.shape[0], self.lanes, 2), np.int64)
         for rank in range(told.shape[0]):
             for i in range(largest.shape[0]):
                 for lane in range(self.lanes):

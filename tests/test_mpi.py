@@ -170,7 +170,7 @@ def counted(ranks, _):
         ranks.allgather("b" * 4_000)
         ranks.stack(np.zeros((2, 500), np.int64), True)
         ranks.allreduce(np.zeros(2_000, np.int64))
-        return dict(ranks.traffic), ranks._comm.n_bytes, ranks._comm.n_meetings, len(ranks._own)
+        return dict(ranks.traffic), ranks._comm.n_bytes, ranks._comm.n_meetings, len(ranks._meeting.own)
     finally:
         ranks._comm = comm
 

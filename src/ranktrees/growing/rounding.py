@@ -149,7 +149,7 @@ class RoundedRows:
         return gradient, hessian, -minus_least == hessian
 
     def _total(self, gradients, gradient_scale, hessians, hessian_scale, n_threads):
-        """Of all ranks, the sums of |gradient| and of the hessians on these scales; of no hessians it is 0."""
+        """The sums of |gradient| and of the hessians of all ranks, in steps; that of no hessians is 0."""
         sums = rounding.total(gradients, gradient_scale, hessians, hessian_scale, n_threads)
         gradient, hessian = self.share.communicator.sums(*sums)
         one_of_all = hessians is not None and len(hessians) < len(gradients)

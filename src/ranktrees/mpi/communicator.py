@@ -1,11 +1,8 @@
 """Ranks that are processes of MPI.
 
-Before they exchange anything all ranks meet. Each says where it is, and with it what it has to say, if that
-is short enough; so a short exchange costs one message to each, and an error on one rank is an error on all:
-
-    rank 0   | n_bytes | state | number | call | size | step | message ... |
-    rank 1   | n_bytes | state | number | call | size | step | message ... |
-                         '---- the same on all, or an error on all --'
+Before they exchange anything all ranks meet (see ``pyx/meeting.pyx``). Each says where it is, and with it
+what it has to say, if that is short enough; so a short exchange costs one message to each, and an error on
+one rank is an error on all.
 
 Before a sum whose size follows from what they have just said they do not meet once more. A rank that fails in
 between ends the job: others wait in the sum.
@@ -14,19 +11,19 @@ between ends the job: others wait in the sum.
 import itertools
 import os
 import pickle
-import struct
 import sys
 import time
 
 import numpy as np
 from mpi4py import MPI
 
+from ranktrees._core.meeting import Meeting
 from ranktrees.communicator import Communicator, RankError, disagreement
 
 GOING, FAILED, LEFT = range(3)
-CALLS = ("allgather", "stack", "alltoall", "reduce_scatter", "sum", "max", "min", "fail", "leave")
+NAMES = ("allgather", "stack", "alltoall", "reduce_scatter", "sum", "max", "min", "fail", "leave")
+CALLS = {name: number for number, name in enumerate(NAMES)}
 OPERATIONS = {"sum": (MPI.SUM, np.add), "max": (MPI.MAX, np.maximum), "min": (MPI.MIN, np.minimum)}
-HEADER = struct.Struct("<5q88s")
 ROLL_CALL = 77
 
 # A rank that waits for others first tests without rest, then lets other processes run, then naps.
@@ -75,14 +72,9 @@ class MPICommunicator(Communicator):
         super().__init__()
         self.rank, self.size, self.timeout = comm.Get_rank(), comm.Get_size(), timeout
         self.end = end or self._abort
-        self._number = 0
         self._has_met = False
-        self._step = b""
-        self._room = min(max(65536 // self.size, 256), 1024) // 8 * 8 - HEADER.size
-        self._own = bytearray(HEADER.size + self._room)
-        self._all = np.zeros((self.size, len(self._own)), np.uint8)
-        self._headers = self._all[:, : HEADER.size].view(np.int64)
-        self._places = self._headers[:, 1:]
+        self._meeting = Meeting(self.size, min(max(65536 // self.size, 256), 1024) // 8 * 8)
+        self._said = [self._meeting.own, MPI.BYTE], [self._meeting.all, MPI.BYTE]
         self._comm = comm
         self.at("start")
         duplicate, request = comm.Idup()
@@ -91,7 +83,7 @@ class MPICommunicator(Communicator):
 
     def at(self, step):
         super().at(step)
-        self._step = step.encode()[:88]
+        self._meeting.at(step.encode())
 
     def leave(self, reason, timeout):
         """Meet the others until all leave. Those that do not hear that this rank has left.
@@ -106,7 +98,7 @@ class MPICommunicator(Communicator):
         self.timeout = timeout
         while not self.alone:
             self._agree("leave", 0, f"rank {self.rank} {reason}".encode(errors="replace"), LEFT)
-            if (self._headers[:, 1] == LEFT).all():
+            if (self._meeting.states() == LEFT).all():
                 return
 
     def _agree(self, call, size, message=b"", state=GOING):
@@ -115,19 +107,16 @@ class MPICommunicator(Communicator):
             here = f"rank {self.rank} is at {self.step!r}, {call}"
             told = here if state == GOING else message.decode(errors="replace")
             self.end(f"{told}, where others wait for its sum")
-        self._number += 1
         self.traffic["agreements"] += 1
-        self.traffic["agreement bytes"] += len(self._own) * (self.size - 1)
-        HEADER.pack_into(self._own, 0, len(message), state, self._number, CALLS.index(call), size, self._step)
-        if len(message) <= self._room:
-            self._own[HEADER.size : HEADER.size + len(message)] = message
-        self._wait(self._comm.Iallgather([self._own, MPI.BYTE], [self._all, MPI.BYTE]), for_others=True)
-        if self._places.tobytes() != self._own[8 : HEADER.size] * self.size:
+        self.traffic["agreement bytes"] += len(self._meeting.own) * (self.size - 1)
+        self._meeting.say(state, CALLS[call], size, message)
+        self._wait(self._comm.Iallgather(*self._said), for_others=True)
+        if not self._meeting.agree():
             self._explain(message, state)
 
     def _explain(self, message, state):
         """Why the ranks do not agree, as an error on each that would have gone on."""
-        n_bytes, states = self._headers[:, 0].copy(), self._headers[:, 1].copy()
+        n_bytes, states = self._meeting.n_bytes(), self._meeting.states()
         if (states != GOING).any():
             n_bytes[states == GOING] = 0
             texts = self._messages(n_bytes, message if state != GOING else b"")
@@ -136,17 +125,14 @@ class MPICommunicator(Communicator):
             return
         raise RankError(
             disagreement(
-                [
-                    (number, CALLS[call], size, step.rstrip(b"\0").decode(errors="replace"))
-                    for _, _, number, call, size, step in map(HEADER.unpack_from, self._all)
-                ]
+                [(number, NAMES[call], size, step) for number, call, size, step in self._meeting.places()]
             )
         )
 
     def _messages(self, n_bytes, message):
         """What all ranks had to say when they met, of so many bytes each."""
-        if n_bytes.max(initial=0) <= self._room:
-            return [row[HEADER.size : HEADER.size + n] for row, n in zip(self._all, n_bytes, strict=True)]
+        if n_bytes.max(initial=0) <= self._meeting.room:
+            return self._meeting.messages(n_bytes)
         starts = np.concatenate([[0], np.cumsum(n_bytes)])
         texts = np.empty(starts[-1], np.uint8)
         own = np.frombuffer(message, np.uint8)
@@ -158,14 +144,14 @@ class MPICommunicator(Communicator):
 
     def _allreduce(self, array, op):
         if self._was_said(op, array):
-            OPERATIONS[op][1].reduce(self._short(array), axis=0, out=array.reshape(-1))
+            OPERATIONS[op][1].reduce(self._meeting.stack(array), axis=0, out=array)
         else:
             self._wait(self._comm.Iallreduce(MPI.IN_PLACE, array, OPERATIONS[op][0]))
 
     def _reduce_scatter(self, array, counts):
         if self._was_said("reduce_scatter", array):
             first = sum(counts[: self.rank])
-            return self._short(array)[:, first : first + counts[self.rank]].sum(axis=0)
+            return self._meeting.stack(array)[:, first : first + counts[self.rank]].sum(axis=0)
         part = np.empty(counts[self.rank], array.dtype)
         self._wait(self._comm.Ireduce_scatter(array, part, counts, MPI.SUM))
         return part
@@ -175,28 +161,21 @@ class MPICommunicator(Communicator):
         if self._has_met:
             self._has_met = False
             return False
-        self._agree(call, array.size, self._bytes_if_short(array))
-        return array.nbytes <= self._room
-
-    def _bytes_if_short(self, array):
-        return array.tobytes() if array.nbytes <= self._room else b""
-
-    def _short(self, array):
-        """The arrays of all ranks, which came with the agreement."""
-        return self._all[:, HEADER.size : HEADER.size + array.nbytes].view(array.dtype)
+        self._agree(call, array.size, array)
+        return array.nbytes <= self._meeting.room
 
     def _allgather(self, value):
         message = pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
         self._count(len(message) * (self.size - 1))
         self._agree("allgather", 0, message)
-        return [pickle.loads(text) for text in self._messages(self._headers[:, 0].copy(), message)]
+        return [pickle.loads(text) for text in self._messages(self._meeting.n_bytes(), message)]
 
     def _stack(self, array, a_sum_follows):
         self._count(array.nbytes * (self.size - 1))
-        self._agree("stack", array.size, self._bytes_if_short(array))
-        if array.nbytes <= self._room:
+        self._agree("stack", array.size, array)
+        if array.nbytes <= self._meeting.room:
             self._has_met = a_sum_follows
-            return self._short(array).copy().reshape(self.size, *array.shape)
+            return self._meeting.stack(array)
         arrays = np.empty((self.size, *array.shape), array.dtype)
         self._wait(self._comm.Iallgatherv(array, arrays))
         return arrays
