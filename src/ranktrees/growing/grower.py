@@ -143,7 +143,7 @@ class TreeGrower:
         Parameters
         ----------
         gradients, hessians : ndarray of float64, shape (n_rows,)
-            There may be one hessian only, that of all rows, where there are no other ranks.
+            There may be one hessian only, that of all rows.
         drawn : ndarray of uint32, default=None
             The rows to grow from, rising; None is all.
         seed, tree : int

@@ -143,14 +143,16 @@ class RoundedRows:
         gradient, hessian, same = rounding.largest(gradients, hessians, n_threads)
         if self.share.communicator.alone:
             return gradient, hessian, same
-        least = (hessian if same else -1.0) if len(hessians) else math.inf
-        ends = np.nan_to_num([gradient, hessian, -least], nan=math.inf, posinf=math.inf, neginf=-math.inf)
+        least = hessian if same else -1.0
+        if not len(gradients):
+            hessian, least = 0.0, math.inf
+        ends = np.array([math.inf if math.isnan(end) else end for end in (gradient, hessian, -least)])
         gradient, hessian, minus_least = self.share.communicator.allreduce(ends, "max").tolist()
         return gradient, hessian, -minus_least == hessian
 
     def _total(self, gradients, gradient_scale, hessians, hessian_scale, n_threads):
         """The sums of |gradient| and of the hessians of all ranks, in steps; that of no hessians is 0."""
-        sums = rounding.total(gradients, gradient_scale, hessians, hessian_scale, n_threads)
-        gradient, hessian = self.share.communicator.sums(*sums)
-        one_of_all = hessians is not None and len(hessians) < len(gradients)
-        return gradient, hessian * len(gradients) if one_of_all else hessian
+        gradient, hessian = rounding.total(gradients, gradient_scale, hessians, hessian_scale, n_threads)
+        if hessians is not None and len(hessians) != len(gradients):
+            hessian *= len(gradients)
+        return self.share.communicator.sums(gradient, hessian)

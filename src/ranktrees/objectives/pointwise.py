@@ -17,7 +17,7 @@ class _Pointwise(Bound):
         super().__init__(objective, labels, weights, offsets, n_threads, share)
         self._gradients, self._losses = kernels
         self._parameters = parameters
-        self.one_hessian = objective.constant_hessian and weights is None and share.communicator.alone
+        self.one_hessian = objective.constant_hessian and weights is None
 
     def gradients(self, scores, gradients, hessians, iteration=0):
         self._gradients(
