@@ -4,8 +4,11 @@
     numbers   of rows that go left: those of all ranks tell whether both children get enough
     lines     of the smaller children: by those of all ranks, all children get their shortlists
 
-Three exchanges for some leaves together. What they decide is the same on all ranks.
+Three exchanges for some leaves together. What they decide is the same on all ranks. Ranks meet for the second
+only: how large the sums of the others are, lines that all know tell.
 """
+import numpy as np
+
 from cython.parallel cimport prange, threadid
 from libc.stdint cimport int32_t, int64_t
 
@@ -13,6 +16,9 @@ from ranktrees._core.growing cimport CELL_SEARCHED, Growth
 from ranktrees._core.splitting cimport Finder
 from ranktrees._core.words cimport Words, bins_in_use
 from records cimport chunk_of
+
+cdef extern from "columns.h" nogil:
+    enum: SHORTLIST
 
 
 cpdef void refine(
@@ -49,18 +55,36 @@ cdef class GrowthOverRanks(Growth):
         cdef const int32_t[::1] ids
         cdef int64_t[:, ::1] told
         cdef int32_t[::1] refused
-        refine(
-            self.finder, self.words, self.parents[: self.n_parents], self.n_threads, self.values_per_thread
-        )
+        self.refine_parents()
         self.drop_unsplit()
         while self.n_parents:
             ids = self.parents[: self.n_parents]
             told = self.parter.part(ids, self.n_threads, self.values_per_thread)
-            refused = self.parter.split_parted(ids, first_child, self.communicator.stack(told.base))
+            refused = self.parter.split_parted(ids, first_child, self.communicator.stack(told.base, True))
             if not refused.shape[0]:
                 return
             self.search_again(refused.base)
             self.drop_unsplit()
+
+    cdef void refine_parents(self):
+        """`refine`, of leaves whose lines tell how large their bins are."""
+        cdef const int32_t[::1] ids = self.parents[: self.n_parents], places
+        cdef int64_t[:, ::1] bins
+        cdef int32_t[::1] within
+        cdef int64_t[::1] gradients
+        cdef int64_t i
+        for i in range(ids.shape[0]):
+            if self.leaves[ids[i]].histogram < 0:
+                refine(self.finder, self.words, ids, self.n_threads, self.values_per_thread)
+                return
+        bins = self.finder.sums_of_shortlists(ids, self.n_threads, self.values_per_thread)
+        places = bins_in_use(self.finder.shortlists_of(ids), ids.shape[0])
+        within, gradients = np.empty(places.shape[0], np.int32), np.empty(places.shape[0], np.int64)
+        for i in range(places.shape[0]):
+            within[i] = self.leaves[ids[places[i] // SHORTLIST]].histogram
+            gradients[i] = self.leaves[ids[places[i] // SHORTLIST]].total.gradient
+        self.words.add_up_within(bins, places, self.builder.lines, within, gradients)
+        self.finder.scan_shortlists(ids, bins)
 
     cdef void search_children(self):
         cdef const int32_t[::1] children = self.children[: 2 * self.n_parents]
@@ -69,7 +93,7 @@ cdef class GrowthOverRanks(Growth):
             self.parents[: self.n_parents], children, self.few_rows, False
         )
         self.builder.build_smaller(n_built, self.bits, self.same, self.n_threads, self.values_per_thread)
-        self.put_together(self.builder.built[:n_built])
+        self.put_children_together(n_built)
         self.n_awake = self.worth(2 * CELL_SEARCHED * n_built * width * self.n_drawn // self.usable.shape[1])
         for k in prange(
             n_built, nogil=True, num_threads=self.n_awake, use_threads_if=self.n_awake > 1,
@@ -80,6 +104,19 @@ cdef class GrowthOverRanks(Growth):
             self.search_line(self.builder.siblings[k], threadid())
         self.search_lent(self.pick(children, False))
         self.builder.forget(children, False)
+
+    cdef void put_children_together(self, int64_t n_built):
+        """`put_together`, of children whose siblings still have the lines of both."""
+        cdef const int32_t[::1] built = self.builder.built[:n_built]
+        cdef int64_t[::1] gradients = np.empty(n_built, np.int64)
+        cdef int64_t i
+        for i in range(n_built):
+            gradients[i] = self.leaves[built[i]].total.gradient
+        if n_built:
+            self.words.add_up_within(
+                self.builder.lines, self.builder.lines_of(built), self.builder.lines,
+                self.builder.lines_of(self.builder.siblings[:n_built]), gradients,
+            )
 
     cdef void put_together(self, const int32_t[::1] ids):
         if ids.shape[0]:

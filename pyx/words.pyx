@@ -4,6 +4,7 @@
     words    [ leaf 3 | leaf 7 ][ leaf 3 | leaf 7 ]            a part for each rank, or one for all
 
 Before, ranks say how large the largest numbers of each line are. So they know how many bits the sums need.
+Where all know a line of more rows, it tells about how many, and a word more whether that was enough.
 """
 import numpy as np
 
@@ -58,7 +59,9 @@ cdef class Words:
     def __init__(self, communicator):
         self.communicator = communicator
         self.rest, self.all_cells = np.empty(0, np.int64), np.zeros(2, np.int64)
-        self.spare = bit_length(communicator.size - 1)
+        self.size, self.spare = communicator.size, bit_length(communicator.size - 1)
+        # bits that a rank's numbers may need more than expected, and those of chance, which do not add up
+        self.more = 1 + (self.spare + 1) // 2
 
     def begin(self, int bits):
         """How many bits the hessian of a cell has that is one number."""
@@ -68,7 +71,31 @@ cdef class Words:
         """Some lines become the sums of those of all ranks."""
         self.all_cells[1] = lines.shape[1] // lanes
         sums, _ = self.pack(lines, places, lanes, self.all_cells)
-        self.unpack(self.communicator.allreduce(sums), 0, self.all_cells[1])
+        self.unpack(self.communicator.allreduce(sums, met=True), 0, self.all_cells[1])
+
+    cpdef void add_up_within(
+        self, int64_t[:, ::1] lines, const int32_t[::1] places, const int64_t[:, ::1] known,
+        const int32_t[::1] within, const int64_t[::1] gradients,
+    ):
+        """`add_up` of lines of one number per cell, where all know the lines ``known[within[i]]`` of more rows.
+
+        Hessians are at most as large as there, and gradients hardly larger, or than ``gradients[i]``, which is
+        that of all rows of the line. So ranks need not meet before. Where a rank's are larger after all, it
+        says so with the sums, and they are added up once more.
+        """
+        cdef int64_t n_cells = lines.shape[1]
+        cdef int64_t[::1] words
+        self.lines, self.places, self.lanes = lines, places, 1
+        self.all_cells[1] = n_cells
+        cdef bint fits = self.expect_largest(known, within, gradients)
+        sums, _ = self.packed(self.all_cells, 1)
+        words = sums
+        words[words.shape[0] - 1] = not fits
+        self.communicator.allreduce(sums, met=True)
+        if words[words.shape[0] - 1]:
+            self.add_up(lines, places, 1)
+        else:
+            self.unpack(words, 0, n_cells)
 
     cpdef tuple pack(
         self, int64_t[:, ::1] lines, const int32_t[::1] places, int lanes, const int64_t[::1] ends
@@ -84,21 +111,26 @@ cdef class Words:
         n_words : list of int
             Of each part.
         """
+        self.lines, self.places, self.lanes = lines, places, lanes
+        self.hear_largest()
+        return self.packed(ends, 0)
+
+    cdef tuple packed(self, const int64_t[::1] ends, int64_t n_more):
+        """`pack` once it is known how large sums are; so many more words come last."""
         cdef int64_t part, i, n = 0, first, n_cells
         cdef int lane
         cdef Field field
         cdef int64_t[::1] words
-        self.lines, self.places, self.lanes = lines, places, lanes
-        self.hear_largest()
         n_words = [self.n_words(ends[part + 1] - ends[part]) for part in range(ends.shape[0] - 1)]
-        words = np.empty(sum(n_words), np.int64)
+        words = np.empty(sum(n_words) + n_more, np.int64)
         for part in range(ends.shape[0] - 1):
             first, n_cells = ends[part], ends[part + 1] - ends[part]
-            for i in range(places.shape[0] if n_cells else 0):
-                for lane in range(lanes):
+            for i in range(self.places.shape[0] if n_cells else 0):
+                for lane in range(self.lanes):
                     field = self.field(i, lane)
                     cells_to_words(
-                        lanes, n_cells, &lines[places[i], lanes * first + lane], field, &words[n]
+                        self.lanes, n_cells, &self.lines[self.places[i], self.lanes * first + lane], field,
+                        &words[n],
                     )
                     n += n_words_of(n_cells, &field)
         return words.base, n_words
@@ -122,6 +154,26 @@ cdef class Words:
                 for lane in range(self.lanes):
                     self.largest[i, lane, 0] += told[rank, i, lane, 0]
                     self.largest[i, lane, 1] += told[rank, i, lane, 1]
+
+    cdef bint expect_largest(
+        self, const int64_t[:, ::1] known, const int32_t[::1] within, const int64_t[::1] gradients
+    ):
+        """Guess how large sums are by what all ranks know; whether this rank's numbers are within that."""
+        cdef int64_t[:, :, ::1] largest = np.empty((self.places.shape[0], 1, 2), np.int64)
+        cdef int64_t[2] own
+        cdef int64_t i
+        cdef bint fits = True
+        for i in range(largest.shape[0]):
+            if i and within[i] == within[i - 1]:
+                largest[i, 0, 1] = largest[i - 1, 0, 1]
+                largest[i, 0, 0] = largest[i - 1, 0, 0]
+            else:
+                largest_of_cells(1, known.shape[1], &known[within[i], 0], self.bits, &largest[i, 0, 0])
+                largest[i, 0, 0] = (max(largest[i, 0, 0], gradients[i], -gradients[i]) + 1) << self.more
+            largest_of_cells(1, self.lines.shape[1], &self.lines[self.places[i], 0], self.bits, own)
+            fits = fits and own[0] <= largest[i, 0, 0] // self.size and own[1] <= largest[i, 0, 1]
+        self.largest = largest
+        return fits
 
     cdef int bits_below(self, int lane) noexcept nogil:
         """A cell is gradient and hessian, or the one and count and hessian."""

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from ranks import together
 
 from ranktrees._core.dtypes import BIN, LEAF
 from ranktrees._core.words import Words, bins_in_use
@@ -45,8 +46,8 @@ def ranks_that_say(said, rank):
     """Ranks of which each says how large its numbers are; this one says what it should."""
     said = np.array(said, np.int64)
 
-    def stack(own, a_sum_follows):
-        assert a_sum_follows
+    def stack(own, sums_follow):
+        assert sums_follow
         assert own.reshape(-1, 2).tolist() == said[rank].reshape(-1, 2).tolist()
         return said.reshape(len(said), *own.shape)
 
@@ -83,6 +84,28 @@ def test_the_words_of_all_ranks_add_up_to_the_sums_of_all(seed, totals, ends, la
         assert len(part) == n
         words.unpack(part, first, last)
     assert copies[-1].tolist() == lines.sum(axis=0).tolist()
+
+
+@pytest.mark.parametrize("n_ranks", [2, 3, 8])
+@pytest.mark.parametrize(("times", "n_sums"), [(1, 1), (1000, 2)])
+def test_lines_within_known_ones_are_added_up_at_once(n_ranks, times, n_sums):
+    """But for gradients that are much larger than those known: these are added up once more."""
+    rng = np.random.default_rng(n_ranks)
+    known_hessians = rng.integers(1, 1000, (3, 40))
+    hessians = rng.multinomial(known_hessians, np.full(n_ranks, 1 / n_ranks)).transpose(2, 0, 1)
+    gradients = times * rng.integers(-1, 2, hessians.shape) * hessians
+    known = (rng.integers(-1000, 1000, known_hessians.shape) << 32) + known_hessians
+    lines, places = (gradients << 32) + hessians, np.array([2, 0, 1], np.int32)
+
+    def add_up(ranks):
+        words, own = Words(ranks), lines[ranks.rank].copy()
+        words.begin(32)
+        words.add_up_within(own, places, known, places, np.full(3, 1000))
+        return own, ranks.traffic["messages"]
+
+    for found, n_messages in together(n_ranks, add_up):
+        assert found.tolist() == lines.sum(axis=0).tolist()
+        assert n_messages == n_sums
 
 
 @given(st.integers(0, 2**32), st.integers(0, 5), st.integers(1, 4), st.booleans())

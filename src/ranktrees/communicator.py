@@ -96,7 +96,7 @@ class Communicator:
         """Say where training is: messages of failures name it."""
         self.step = step
 
-    def allreduce(self, array, op="sum"):
+    def allreduce(self, array, op="sum", met=False):
         """Put together what all ranks have in ``array``, element by element, in place.
 
         Parameters
@@ -104,6 +104,9 @@ class Communicator:
         array : ndarray of int64 or float64
             Of the same size on all ranks. Float64 for "max" and "min" only: sums of floats have an order.
         op : {"sum", "max", "min"}
+        met : bool, default=False
+            Whether all have met, and said by ``sums_follow`` of `stack` that this may come, and know its
+            size: then they do not meet once more.
 
         Returns
         -------
@@ -116,14 +119,14 @@ class Communicator:
             )
         if not self.alone:
             self._count(2 * array.nbytes * (self.size - 1) / self.size)
-            self._allreduce(array, op)
+            self._allreduce(array, op, met)
         return array
 
     def sums(self, *numbers):
         """The sum over all ranks of each of some ints."""
         return numbers if self.alone else tuple(self.allreduce(np.array(numbers, np.int64)).tolist())
 
-    def reduce_scatter(self, array, counts):
+    def reduce_scatter(self, array, counts, met=False):
         """The sum over all ranks of this rank's part.
 
         Parameters
@@ -132,6 +135,8 @@ class Communicator:
             The parts of rank 0, 1, ..., one after the other.
         counts : sequence of int
             How long the parts are.
+        met : bool, default=False
+            As for `allreduce`.
 
         Returns
         -------
@@ -140,24 +145,23 @@ class Communicator:
         if self.alone:
             return array
         self._count(array.nbytes * (self.size - 1) / self.size)
-        return self._reduce_scatter(array, counts)
+        return self._reduce_scatter(array, counts, met)
 
-    def stack(self, array, a_sum_follows=False):
+    def stack(self, array, sums_follow=False):
         """What all ranks have in ``array``, in the order of ranks.
 
         Parameters
         ----------
         array : ndarray
             Of the same shape and type on all ranks.
-        a_sum_follows : bool, default=False
-            Whether all ranks call `allreduce` or `reduce_scatter` next, with arrays whose size follows from
-            what is said here.
+        sums_follow : bool, default=False
+            Whether `allreduce` or `reduce_scatter` may come next, and once more, of ranks that have ``met``.
 
         Returns
         -------
         arrays : ndarray, shape (size, *array.shape)
         """
-        return array[None] if self.alone else self._stack(array, a_sum_follows)
+        return array[None] if self.alone else self._stack(array, sums_follow)
 
     def allgather(self, value):
         """What each rank passes, in the order of ranks: anything that can be pickled."""
@@ -227,16 +231,16 @@ class Communicator:
         self.traffic["messages"] += n_messages
         self.traffic["bytes"] += n_bytes
 
-    def _allreduce(self, array, op):
+    def _allreduce(self, array, op, met):
         raise NotImplementedError
 
-    def _reduce_scatter(self, array, counts):
+    def _reduce_scatter(self, array, counts, met):
         raise NotImplementedError
 
     def _allgather(self, value):
         raise NotImplementedError
 
-    def _stack(self, array, a_sum_follows):
+    def _stack(self, array, sums_follow):
         return np.stack(self._allgather(array))
 
     def _alltoall(self, values):

@@ -181,11 +181,11 @@ class SocketCommunicator(Communicator):
     def _fail(self, text):
         self._exchange("fail", 0, None, None, text)
 
-    def _allreduce(self, array, op):
+    def _allreduce(self, array, op, met):
         total = self._exchange(op, array.size, array, lambda arrays: [PUT_TOGETHER[op](arrays)] * self.size)
         array[...] = total
 
-    def _reduce_scatter(self, array, counts):
+    def _reduce_scatter(self, array, counts, met):
         ends = np.cumsum(counts)[:-1]
         return self._exchange(
             "reduce_scatter", array.size, array, lambda arrays: np.split(np.add.reduce(arrays), ends)

@@ -11,17 +11,25 @@ cpdef int32_t[::1] bins_in_use(const int32_t[:, ::1] features, int64_t n_leaves)
 
 cdef class Words:
     cdef object communicator
-    cdef int bits, spare, lanes
+    cdef int bits, size, spare, more, lanes
     cdef const int32_t[::1] places
     cdef int64_t[:, ::1] lines
     cdef int64_t[::1] rest, all_cells
     cdef int64_t[:, :, ::1] largest
 
     cpdef void add_up(self, int64_t[:, ::1] lines, const int32_t[::1] places, int lanes)
+    cpdef void add_up_within(
+        self, int64_t[:, ::1] lines, const int32_t[::1] places, const int64_t[:, ::1] known,
+        const int32_t[::1] within, const int64_t[::1] gradients,
+    )
     cpdef tuple pack(
         self, int64_t[:, ::1] lines, const int32_t[::1] places, int lanes, const int64_t[::1] ends
     )
+    cdef tuple packed(self, const int64_t[::1] ends, int64_t n_more)
     cdef void hear_largest(self)
+    cdef bint expect_largest(
+        self, const int64_t[:, ::1] known, const int32_t[::1] within, const int64_t[::1] gradients
+    )
     cdef int bits_below(self, int lane) noexcept nogil
     cdef Field field(self, int64_t i, int lane) noexcept nogil
     cdef int64_t n_words(self, int64_t n_cells) noexcept

@@ -4,8 +4,8 @@ Before they exchange anything all ranks meet (see ``pyx/meeting.pyx``). Each say
 what it has to say, if that is short enough; so a short exchange costs one message to each, and an error on
 one rank is an error on all.
 
-Before a sum whose size follows from what they have just said they do not meet once more. A rank that fails in
-between ends the job: others wait in the sum.
+Before sums that they have said may follow, and whose size all know, they do not meet. A rank that fails after
+that ends the job: others wait for its sum.
 """
 
 import itertools
@@ -72,7 +72,7 @@ class MPICommunicator(Communicator):
         super().__init__()
         self.rank, self.size, self.timeout = comm.Get_rank(), comm.Get_size(), timeout
         self.end = end or self._abort
-        self._has_met = False
+        self._sums_follow = False
         self._meeting = Meeting(self.size, min(max(65536 // self.size, 256), 1024) // 8 * 8)
         self._said = [self._meeting.own, MPI.BYTE], [self._meeting.all, MPI.BYTE]
         self._comm = comm
@@ -103,10 +103,9 @@ class MPICommunicator(Communicator):
 
     def _agree(self, call, size, message=b"", state=GOING):
         """Meet the others at this call."""
-        if self._has_met:
-            here = f"rank {self.rank} is at {self.step!r}, {call}"
-            told = here if state == GOING else message.decode(errors="replace")
-            self.end(f"{told}, where others wait for its sum")
+        if self._sums_follow and state != GOING:
+            self.end(f"{message.decode(errors='replace')}, where others wait for its sum")
+        self._sums_follow = False
         self.traffic["agreements"] += 1
         self.traffic["agreement bytes"] += len(self._meeting.own) * (self.size - 1)
         self._meeting.say(state, CALLS[call], size, message)
@@ -142,14 +141,14 @@ class MPICommunicator(Communicator):
     def _fail(self, text):
         self._agree("fail", 0, text.encode(errors="replace"), FAILED)
 
-    def _allreduce(self, array, op):
-        if self._was_said(op, array):
-            OPERATIONS[op][1].reduce(self._meeting.stack(array), axis=0, out=array)
-        else:
+    def _allreduce(self, array, op, met):
+        if met or not self._was_said(op, array):
             self._wait(self._comm.Iallreduce(MPI.IN_PLACE, array, OPERATIONS[op][0]))
+        else:
+            OPERATIONS[op][1].reduce(self._meeting.stack(array), axis=0, out=array)
 
-    def _reduce_scatter(self, array, counts):
-        if self._was_said("reduce_scatter", array):
+    def _reduce_scatter(self, array, counts, met):
+        if not met and self._was_said("reduce_scatter", array):
             first = sum(counts[: self.rank])
             return self._meeting.stack(array)[:, first : first + counts[self.rank]].sum(axis=0)
         part = np.empty(counts[self.rank], array.dtype)
@@ -157,10 +156,7 @@ class MPICommunicator(Communicator):
         return part
 
     def _was_said(self, call, array):
-        """Meet the others, if they have not just met; whether the array was short, and came with that."""
-        if self._has_met:
-            self._has_met = False
-            return False
+        """Meet the others; whether the array was short, and came with that."""
         self._agree(call, array.size, array)
         return array.nbytes <= self._meeting.room
 
@@ -170,14 +166,14 @@ class MPICommunicator(Communicator):
         self._agree("allgather", 0, message)
         return [pickle.loads(text) for text in self._messages(self._meeting.n_bytes(), message)]
 
-    def _stack(self, array, a_sum_follows):
+    def _stack(self, array, sums_follow):
         self._count(array.nbytes * (self.size - 1))
-        self._agree("stack", array.size, array)
-        if array.nbytes <= self._meeting.room:
-            self._has_met = a_sum_follows
-            return self._meeting.stack(array)
-        arrays = np.empty((self.size, *array.shape), array.dtype)
-        self._wait(self._comm.Iallgatherv(array, arrays))
+        if self._was_said("stack", array):
+            arrays = self._meeting.stack(array)
+        else:
+            arrays = np.empty((self.size, *array.shape), array.dtype)
+            self._wait(self._comm.Iallgatherv(array, arrays))
+        self._sums_follow = sums_follow
         return arrays
 
     def _alltoall(self, values):
