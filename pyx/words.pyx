@@ -77,11 +77,11 @@ cdef class Words:
         self, int64_t[:, ::1] lines, const int32_t[::1] places, const int64_t[:, ::1] known,
         const int32_t[::1] within, const int64_t[::1] gradients,
     ):
-        """`add_up` of lines of one number per cell, where all know the lines ``known[within[i]]`` of more rows.
+        """`add_up` of lines of one number per cell, where all know lines of more rows, ``known[within[i]]``.
 
-        Hessians are at most as large as there, and gradients hardly larger, or than ``gradients[i]``, which is
-        that of all rows of the line. So ranks need not meet before. Where a rank's are larger after all, it
-        says so with the sums, and they are added up once more.
+        Hessians are at most as large as there, and gradients hardly larger than there or than
+        ``gradients[i]``, that of the whole line. So ranks need not meet before. Where a rank's are larger
+        after all, it says so with the sums, and they are added up once more.
         """
         cdef int64_t n_cells = lines.shape[1]
         cdef int64_t[::1] words
