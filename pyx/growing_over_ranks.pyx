@@ -15,7 +15,10 @@ from libc.stdint cimport int32_t, int64_t
 from ranktrees._core.growing cimport CELL_SEARCHED, Growth
 from ranktrees._core.splitting cimport Finder
 from ranktrees._core.words cimport Words, bins_in_use
-from records cimport chunk_of
+from records cimport Leaf, chunk_of
+
+cdef extern from "bins.h" nogil:
+    enum: COARSE_CELLS
 
 cdef extern from "columns.h" nogil:
     enum: SHORTLIST
@@ -69,9 +72,8 @@ cdef class GrowthOverRanks(Growth):
     cdef void refine_parents(self):
         """`refine`, of leaves whose lines tell how large their bins are."""
         cdef const int32_t[::1] ids = self.parents[: self.n_parents], places
-        cdef int64_t[:, ::1] bins
-        cdef int32_t[::1] within
-        cdef int64_t[::1] gradients
+        cdef int64_t[:, ::1] bins, within
+        cdef const Leaf* leaf
         cdef int64_t i
         for i in range(ids.shape[0]):
             if self.leaves[ids[i]].histogram < 0:
@@ -79,11 +81,14 @@ cdef class GrowthOverRanks(Growth):
                 return
         bins = self.finder.sums_of_shortlists(ids, self.n_threads, self.values_per_thread)
         places = bins_in_use(self.finder.shortlists_of(ids), ids.shape[0])
-        within, gradients = np.empty(places.shape[0], np.int32), np.empty(places.shape[0], np.int64)
+        within = np.empty((places.shape[0], 2), np.int64)
         for i in range(places.shape[0]):
-            within[i] = self.leaves[ids[places[i] // SHORTLIST]].histogram
-            gradients[i] = self.leaves[ids[places[i] // SHORTLIST]].total.gradient
-        self.words.add_up_within(bins, places, self.builder.lines, within, gradients)
+            leaf = &self.leaves[ids[places[i] // SHORTLIST]]
+            within[i, 0] = leaf.histogram
+            within[i, 1] = self.finder.places[leaf.shortlist[places[i] % SHORTLIST]]
+        self.words.add_up_within(
+            bins, places, self.builder.lines, within, COARSE_CELLS, np.zeros(places.shape[0], np.int64)
+        )
         self.finder.scan_shortlists(ids, bins)
 
     cdef void search_children(self):
@@ -108,14 +113,16 @@ cdef class GrowthOverRanks(Growth):
     cdef void put_children_together(self, int64_t n_built):
         """`put_together`, of children whose siblings still have the lines of both."""
         cdef const int32_t[::1] built = self.builder.built[:n_built]
+        cdef int64_t[:, ::1] within = np.zeros((n_built, 2), np.int64)
         cdef int64_t[::1] gradients = np.empty(n_built, np.int64)
         cdef int64_t i
         for i in range(n_built):
-            gradients[i] = self.leaves[built[i]].total.gradient
+            within[i, 0] = self.leaves[self.builder.siblings[i]].histogram
+            gradients[i] = self.leaves[built[i]].total.gradient  # where those of the sides cancel out
         if n_built:
             self.words.add_up_within(
-                self.builder.lines, self.builder.lines_of(built), self.builder.lines,
-                self.builder.lines_of(self.builder.siblings[:n_built]), gradients,
+                self.builder.lines, self.builder.lines_of(built), self.builder.lines, within,
+                self.builder.lines.shape[1], gradients,
             )
 
     cdef void put_together(self, const int32_t[::1] ids):

@@ -75,19 +75,20 @@ cdef class Words:
 
     cpdef void add_up_within(
         self, int64_t[:, ::1] lines, const int32_t[::1] places, const int64_t[:, ::1] known,
-        const int32_t[::1] within, const int64_t[::1] gradients,
+        const int64_t[:, ::1] within, int64_t width, const int64_t[::1] gradients,
     ):
-        """`add_up` of lines of one number per cell, where all know lines of more rows, ``known[within[i]]``.
+        """`add_up` of lines of one number per cell, where all know cells of these and more rows.
 
-        Hessians are at most as large as there, and gradients hardly larger than there or than
-        ``gradients[i]``, that of the whole line. So ranks need not meet before. Where a rank's are larger
-        after all, it says so with the sums, and they are added up once more.
+        With ``k, first = within[i]`` those of the i-th line are ``known[k, first : first + width]``. Hessians
+        are at most as large as there, and gradients hardly larger than there or than ``gradients[i]``. So
+        ranks need not meet before. Where a rank's are larger after all, it says so with the sums, and they
+        are added up once more.
         """
         cdef int64_t n_cells = lines.shape[1]
         cdef int64_t[::1] words
         self.lines, self.places, self.lanes = lines, places, 1
         self.all_cells[1] = n_cells
-        cdef bint fits = self.expect_largest(known, within, gradients)
+        cdef bint fits = self.expect_largest(known, within, width, gradients)
         sums, _ = self.packed(self.all_cells, 1)
         words = sums
         words[words.shape[0] - 1] = not fits
@@ -156,7 +157,8 @@ cdef class Words:
                     self.largest[i, lane, 1] += told[rank, i, lane, 1]
 
     cdef bint expect_largest(
-        self, const int64_t[:, ::1] known, const int32_t[::1] within, const int64_t[::1] gradients
+        self, const int64_t[:, ::1] known, const int64_t[:, ::1] within, int64_t width,
+        const int64_t[::1] gradients,
     ):
         """Guess how large sums are by what all ranks know; whether this rank's numbers are within that."""
         cdef int64_t[:, :, ::1] largest = np.empty((self.places.shape[0], 1, 2), np.int64)
@@ -164,12 +166,8 @@ cdef class Words:
         cdef int64_t i
         cdef bint fits = True
         for i in range(largest.shape[0]):
-            if i and within[i] == within[i - 1]:
-                largest[i, 0, 1] = largest[i - 1, 0, 1]
-                largest[i, 0, 0] = largest[i - 1, 0, 0]
-            else:
-                largest_of_cells(1, known.shape[1], &known[within[i], 0], self.bits, &largest[i, 0, 0])
-                largest[i, 0, 0] = (max(largest[i, 0, 0], gradients[i], -gradients[i]) + 1) << self.more
+            largest_of_cells(1, width, &known[within[i, 0], within[i, 1]], self.bits, &largest[i, 0, 0])
+            largest[i, 0, 0] = (max(largest[i, 0, 0], gradients[i], -gradients[i]) + 1) << self.more
             largest_of_cells(1, self.lines.shape[1], &self.lines[self.places[i], 0], self.bits, own)
             fits = fits and own[0] <= largest[i, 0, 0] // self.size and own[1] <= largest[i, 0, 1]
         self.largest = largest

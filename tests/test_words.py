@@ -96,11 +96,12 @@ def test_lines_within_known_ones_are_added_up_at_once(n_ranks, times, n_sums):
     gradients = times * rng.integers(-1, 2, hessians.shape) * hessians
     known = (rng.integers(-1000, 1000, known_hessians.shape) << 32) + known_hessians
     lines, places = (gradients << 32) + hessians, np.array([2, 0, 1], np.int32)
+    within = np.stack([places, np.zeros(3)], axis=1).astype(np.int64)
 
     def add_up(ranks):
         words, own = Words(ranks), lines[ranks.rank].copy()
         words.begin(32)
-        words.add_up_within(own, places, known, places, np.full(3, 1000))
+        words.add_up_within(own, places, known, within, 40, np.full(3, 1000))
         return own, ranks.traffic["messages"]
 
     for found, n_messages in together(n_ranks, add_up):

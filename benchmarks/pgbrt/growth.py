@@ -8,15 +8,14 @@ import joblib
 import numpy as np
 from sklearn.base import clone
 
+from ranktrees._core.words import Words
 from ranktrees.communicator import ALONE, driver, training_with
-from ranktrees.growing.grower import TreeGrower
-from ranktrees.growing.over_ranks import CoarseOverRanks, FullOverRanks, LinesOverRanks
+from ranktrees.growing import over_ranks
 
 from . import sets
 
 CALLS = ("reduce_scatter", "allreduce", "allgather", "stack", "alltoall")
 N_REPEATS = 3
-CELLS = 256  # of a feature whose bins are filled, in as many places
 WORD = 64  # bits
 SENT = np.dtype(
     [
@@ -75,7 +74,7 @@ def counted(communicator, rows, model, n_trees):
     -------
     sent : ndarray of SENT, shape ()
         The mean of these trees: "bytes", "messages" and "meetings" of this rank, histograms that are put
-        together ("lines"), and the bytes of sums "computed" from what ranks say of them.
+        together ("lines"), and the bytes of sums "computed" from what ranks know of them.
     """
     models, traffic, computed = _one_and_many(model, n_trees), [], []
     with training_with(communicator):
@@ -97,67 +96,70 @@ def counted(communicator, rows, model, n_trees):
 
 @contextmanager
 def computing_sums(communicator):
-    """The bytes of each sum that a rank sends inside, computed from what ranks say of it before.
+    """The bytes of each sum that a rank sends inside, computed from what ranks know of it before."""
+    found, saying = [], communicator.stack
 
-    Trees grow step by step, so that what is summed can be watched.
-    """
-    found, here = [], {}
+    class Computed(Words):
+        times = 1  # what a rank sends, by what it does where each gets a part
 
-    def grow(grower, *args, **more):
-        here.update(search=grower.search, bins=False)
-        return plain[TreeGrower, "grow"](grower, *args, **more)
+        def begin(self, bits):
+            self.bits_below = bits
+            super().begin(bits)
 
-    def of_bins(place):
-        def summing(*args):
-            here["bins"] = True
-            value = plain[place](*args)
-            here["bins"] = False
-            return value
+        def add_up(self, *args):
+            self.times = 2
+            super().add_up(*args)
+            self.times = 1
 
-        return summing
+        def pack(self, lines, places, lanes, ends):
+            def stack(array, sums_follow):
+                told = saying(array, sums_follow)
+                found.append(self.times * bytes_of_sums(told.sum(axis=0), ends, communicator.size))
+                return told
 
-    def stack(array, a_sum_follows=False):
-        told = saying(array, a_sum_follows)
-        if a_sum_follows:
-            found.append(bytes_of_sums(here["search"], told.sum(axis=0), here["bins"]))
-        return told
+            communicator.stack = stack
+            try:
+                return super().pack(lines, places, lanes, ends)
+            finally:
+                communicator.stack = saying
 
-    settle, find_in_all_rows = (CoarseOverRanks, "settle"), (LinesOverRanks, "find_in_all_rows")
-    watched = {
-        (TreeGrower, "grow"): grow,
-        settle: of_bins(settle),
-        find_in_all_rows: of_bins(find_in_all_rows),
-    }
-    plain, saying = {place: getattr(*place) for place in watched}, communicator.stack
-    for place, function in watched.items():
-        setattr(*place, function)
-    CoarseOverRanks.in_one_call, communicator.stack = False, stack
+        def add_up_within(self, lines, places, known, within, width, gradients):
+            cells = [known[k, first : first + width] for k, first in np.asarray(within)]
+            largest = largest_expected(cells, gradients, self.bits_below, communicator.size)
+            fits = part_sent(8, communicator.size)
+            found.append(2 * (bytes_of_sums(largest, [0, lines.shape[1]], communicator.size) + fits))
+            super().add_up_within(lines, places, known, within, width, gradients)
+
+    over_ranks.Words = Computed
     try:
         yield found
     finally:
-        del CoarseOverRanks.in_one_call
-        communicator.stack = saying
-        for place, function in plain.items():
-            setattr(*place, function)
+        over_ranks.Words = Words
 
 
-def bytes_of_sums(search, largest, of_bins):
-    """Of lines or of bins of features, by the sizes of their largest numbers, above and below."""
+def largest_expected(known, gradients, bits, size):
+    """What the largest numbers of lines are taken to be, above and below, by cells of more rows."""
+    more = 1 + ((size - 1).bit_length() + 1) // 2
+    known = np.reshape(known, (len(known), -1))
+    above = np.abs(known >> bits).max(axis=1, initial=0)
+    below = (known & (1 << bits) - 1).max(axis=1, initial=0)
+    return np.stack([(np.maximum(above, np.abs(gradients)) + 1) << more, below], axis=1)[:, None]
+
+
+def bytes_of_sums(largest, ends, size):
+    """What a rank sends of lines if each gets a part, by the sizes of their largest numbers, above and below."""
     bits = [
         (above > 0 and not lane) + int(above).bit_length() + int(below).bit_length()
         for line in largest
         for lane, (above, below) in enumerate(line)
     ]
-    if isinstance(search, FullOverRanks) and not of_bins:
-        return bytes_of(search, bits, search.first_cells)
-    return 2 * bytes_of(search, bits, [0, CELLS if of_bins else search.packing.n_cells])
-
-
-def bytes_of(search, bits, ends):
-    """Of sums of so many bits, as many in a word as fit: what a rank sends if each gets a part."""
-    size = search.communicator.size
     words = sum(n_words(int(n), min(WORD, max(width, 1)), size) for width in bits for n in np.diff(ends))
-    return 8 * words * (size - 1) / size
+    return part_sent(8 * words, size)
+
+
+def part_sent(n_bytes, size):
+    """What a rank sends of so many bytes, if each gets a part."""
+    return n_bytes * (size - 1) / size
 
 
 def n_words(n_sums, width, size):

@@ -20,7 +20,7 @@ cdef class Words:
     cpdef void add_up(self, int64_t[:, ::1] lines, const int32_t[::1] places, int lanes)
     cpdef void add_up_within(
         self, int64_t[:, ::1] lines, const int32_t[::1] places, const int64_t[:, ::1] known,
-        const int32_t[::1] within, const int64_t[::1] gradients,
+        const int64_t[:, ::1] within, int64_t width, const int64_t[::1] gradients,
     )
     cpdef tuple pack(
         self, int64_t[:, ::1] lines, const int32_t[::1] places, int lanes, const int64_t[::1] ends
@@ -28,7 +28,8 @@ cdef class Words:
     cdef tuple packed(self, const int64_t[::1] ends, int64_t n_more)
     cdef void hear_largest(self)
     cdef bint expect_largest(
-        self, const int64_t[:, ::1] known, const int32_t[::1] within, const int64_t[::1] gradients
+        self, const int64_t[:, ::1] known, const int64_t[:, ::1] within, int64_t width,
+        const int64_t[::1] gradients,
     )
     cdef int bits_below(self, int lane) noexcept nogil
     cdef Field field(self, int64_t i, int lane) noexcept nogil
