@@ -147,7 +147,7 @@ def largest_expected(known, gradients, bits, size):
 
 
 def bytes_of_sums(largest, ends, size):
-    """What a rank sends of lines if each gets a part, by the sizes of their largest numbers, above and below."""
+    """What a rank sends of lines if each gets a part, by how large their numbers are, above and below."""
     bits = [
         (above > 0 and not lane) + int(above).bit_length() + int(below).bit_length()
         for line in largest
