@@ -5,7 +5,8 @@
     lines     of the smaller children: by those of all ranks, all children get their shortlists
 
 Three exchanges for some leaves together. What they decide is the same on all ranks. Ranks meet for the second
-only: how large the sums of the others are, lines that all know tell.
+only: how large the sums of the others are, lines that all know tell. Where there is no such line, as for the
+root, they meet for each.
 """
 import numpy as np
 
@@ -22,6 +23,9 @@ cdef extern from "bins.h" nogil:
 
 cdef extern from "columns.h" nogil:
     enum: SHORTLIST
+
+cdef enum:
+    SUMS_OF_A_STEP = 2  # before which ranks need not meet: of lines, then of bins
 
 
 cpdef void refine(
@@ -54,6 +58,10 @@ cdef class GrowthOverRanks(Growth):
         super().__init__(*rest)
         self.communicator, self.words, self.search_again = communicator, words, search_again
 
+    cdef void search_root(self):
+        self.words.n_sums = SUMS_OF_A_STEP
+        Growth.search_root(self)
+
     cdef void split(self, int64_t limit, int32_t first_child):
         cdef const int32_t[::1] ids
         cdef int64_t[:, ::1] told
@@ -63,7 +71,8 @@ cdef class GrowthOverRanks(Growth):
         while self.n_parents:
             ids = self.parents[: self.n_parents]
             told = self.parter.part(ids, self.n_threads, self.values_per_thread)
-            refused = self.parter.split_parted(ids, first_child, self.communicator.stack(told.base, True))
+            told_by_all = self.communicator.stack(told.base, SUMS_OF_A_STEP if self.n_parents < limit else 0)
+            refused = self.parter.split_parted(ids, first_child, told_by_all)
             if not refused.shape[0]:
                 return
             self.search_again(refused.base)

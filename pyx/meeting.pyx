@@ -4,7 +4,7 @@
     rank 1   | n_bytes | state | number | call | size | step | message ... |
                          '---- the same on all, or an error on all --'
 
-Some seventy of them make a tree, and after each pass over the rows all code must be fetched anew: here it is
+Some twenty of them make a tree, and after each pass over the rows all code must be fetched anew: here it is
 little.
 """
 import numpy as np

@@ -22,6 +22,7 @@ cdef extern from "words.h" nogil:
 
 cdef enum:
     HALF = 32  # bits of a hessian beside a count
+    MOST_REPEATED = 2  # sums of a tree: then ranks say first, in the rest of it, how large their numbers are
 
 
 cdef inline int bit_length(uint64_t number) noexcept nogil:
@@ -60,12 +61,13 @@ cdef class Words:
         self.communicator = communicator
         self.rest, self.all_cells = np.empty(0, np.int64), np.zeros(2, np.int64)
         self.size, self.spare = communicator.size, bit_length(communicator.size - 1)
-        # bits that a rank's numbers may need more than expected, and those of chance, which do not add up
+        # a rank has its share of what is known, times two; and of what cancels out, a share of the square
         self.more = 1 + (self.spare + 1) // 2
 
     def begin(self, int bits):
-        """How many bits the hessian of a cell has that is one number."""
-        self.bits = bits
+        """A new tree. How many bits the hessian of a cell has that is one number."""
+        self.bits, self.n_repeated = bits, 0
+        self.n_sums = 1  # that follow when all have heard how large the numbers are
 
     cpdef void add_up(self, int64_t[:, ::1] lines, const int32_t[::1] places, int lanes):
         """Some lines become the sums of those of all ranks."""
@@ -86,6 +88,9 @@ cdef class Words:
         """
         cdef int64_t n_cells = lines.shape[1]
         cdef int64_t[::1] words
+        if self.n_repeated == MOST_REPEATED:
+            self.add_up(lines, places, 1)
+            return
         self.lines, self.places, self.lanes = lines, places, 1
         self.all_cells[1] = n_cells
         cdef bint fits = self.expect_largest(known, within, width, gradients)
@@ -94,6 +99,7 @@ cdef class Words:
         words[words.shape[0] - 1] = not fits
         self.communicator.allreduce(sums, met=True)
         if words[words.shape[0] - 1]:
+            self.n_repeated += 1
             self.add_up(lines, places, 1)
         else:
             self.unpack(words, 0, n_cells)
@@ -148,7 +154,7 @@ cdef class Words:
                     self.lanes, n_cells, &self.lines[self.places[i], lane], self.bits_below(lane),
                     &largest[i, lane, 0],
                 )
-        told = self.communicator.stack(largest.base, True)
+        told = self.communicator.stack(largest.base, self.n_sums)
         self.largest = np.zeros((self.places.shape[0], self.lanes, 2), np.int64)
         for rank in range(told.shape[0]):
             for i in range(largest.shape[0]):

@@ -31,7 +31,7 @@ from ranktrees import (
     make_ranking,
     parallel,
 )
-from ranktrees.communicator import RankError, active, driver
+from ranktrees.communicator import RankError, active, driver, training_with
 from ranktrees.datasets import Batches
 from ranktrees.growing import searching
 from ranktrees.mpi.gang import Gang, Work
@@ -168,7 +168,7 @@ def counted(ranks, _):
         ranks.reduce_scatter(np.zeros(3_001, np.int64), [1_000, 2_001, 0])
         ranks.alltoall(["a" * 2_000 * (other + ranks.rank) for other in range(ranks.size)])
         ranks.allgather("b" * 4_000)
-        ranks.stack(np.zeros((2, 500), np.int64), True)
+        ranks.stack(np.zeros((2, 500), np.int64), 1)
         ranks.allreduce(np.zeros(2_000, np.int64))
         return dict(ranks.traffic), ranks._comm.n_bytes, ranks._comm.n_meetings, len(ranks._meeting.own)
     finally:
@@ -184,7 +184,7 @@ def test_counted_bytes_are_those_that_mpi_is_given(backend):
 
 def summed_after_saying(ranks, _, n_said):
     ranks.traffic.clear()
-    ranks.stack(np.zeros(n_said, np.int64), True)
+    ranks.stack(np.zeros(n_said, np.int64), 3)
     sums = [ranks.allreduce(np.arange(2_000), met=True)[3] for _ in range(2)]
     sums.append(ranks.reduce_scatter(np.arange(3 * SIZE), [3] * SIZE, met=True)[0])
     return ranks.traffic["agreements"], sums
@@ -194,6 +194,26 @@ def summed_after_saying(ranks, _, n_said):
 def test_ranks_meet_once_for_what_they_say_and_the_sums_that_follow(backend, n_said):
     for rank, (n_meetings, sums) in enumerate(on_each(backend, summed_after_saying, n_said)):
         assert (n_meetings, sums) == (1, [3 * SIZE, 3 * SIZE, 3 * rank * SIZE])
+
+
+def meetings_of(ranks, _, search):
+    """Of a tree, and its messages: those of eleven trees less those of one."""
+    X, y, qid = make_ranking(20, random_state=ranks.rank, return_X_y_qid=True)
+    of_fits = []
+    for max_iter in (1, 11):
+        ranks.traffic.clear()
+        model = HistGBRTRegressor(max_iter=max_iter, split_search=search, max_leaf_nodes=31, random_state=0)
+        with training_with(ranks):
+            model.fit(X, y, qid=[f"{ranks.rank} {query}" for query in qid])
+        of_fits.append([ranks.traffic["agreements"], ranks.traffic["messages"]])
+    return np.subtract(*of_fits[::-1]) / 10
+
+
+@pytest.mark.parametrize("search", ["full", "coarse_to_fine"])
+def test_ranks_meet_once_for_what_belongs_together(backend, search):
+    """For how large sums are, and the sums; in a coarse search for all leaves that are split together."""
+    for n_meetings, n_messages in on_each(backend, meetings_of, search):
+        assert 10 < n_meetings < (0.8 if search == "full" else 0.65) * n_messages
 
 
 @pytest.mark.mpi_slow
@@ -621,14 +641,14 @@ def test_a_rank_that_fails_where_others_wait_for_its_sum_ends_the_job(tmp_path):
             ranks = active()
         with ranks:
             ranks.at("tree 3")
-            ranks.stack(np.zeros(3, np.int64), True)
+            ranks.stack(np.zeros(3, np.int64), 1)
             if ranks.rank == 1:
                 raise MemoryError("no room")
             ranks.allreduce(np.zeros(5000, np.int64))
         """,
     )
     assert done.returncode != 0
-    assert "rank 1 failed at tree 3: MemoryError: no room, where others wait for its sum" in done.stderr
+    assert "rank 1 failed at tree 3: MemoryError: no room, where others may wait for its sum" in done.stderr
     assert time.monotonic() - started < 25
 
 
@@ -697,6 +717,7 @@ def models():
         ),
         HistGBRTRegressor(max_iter=10, subsample=0.5, random_state=0),
         HistGBRTRegressor(max_iter=3, split_search="streaming", max_bins=10, random_state=0),
+        HistGBRTRegressor(max_iter=10, split_search="coarse_to_fine", random_state=0),
         RandomForestRanker(n_estimators=7, oob_score=True, random_state=0),
     ]
 
@@ -711,7 +732,7 @@ def ranking():
 
 
 @pytest.mark.parametrize("order", ["as they come", "mixed"])
-@pytest.mark.parametrize("number", range(4))
+@pytest.mark.parametrize("number", range(5))
 def test_a_driver_gives_the_model_that_it_would_fit_alone(backend, ranking, number, order, monkeypatch):
     X, y, qid = ranking
     rows = np.random.default_rng(0).permutation(len(y)) if order == "mixed" else slice(None)

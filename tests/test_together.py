@@ -20,8 +20,9 @@ from ranktrees import (
     make_ranking,
     parallel,
 )
+from ranktrees._core.words import Words
 from ranktrees.communicator import RankError, training_with
-from ranktrees.growing import searching
+from ranktrees.growing import over_ranks, searching
 from ranktrees.ranks import fit_on_ranks, trained_together
 from ranktrees.sharing import Share
 
@@ -611,3 +612,30 @@ def test_an_exact_search_of_many_values_is_refused(rows):
             HistGBRTRegressor(max_iter=2, split_search="exact").fit(X, y, qid=qid + 1000 * ranks.rank)
 
     together(2, train)
+
+
+def test_sums_that_need_more_bits_than_expected_are_added_up_again(rows, monkeypatch):
+    """As where one of many ranks has nearly all rows: its share is all there is."""
+    X, y, qid, _ = rows
+    said = []
+
+    class Counting(Words):
+        def begin(self, bits):
+            said.append(0)
+            super().begin(bits)
+
+        def add_up(self, *args):
+            said[-1] += 1
+            super().add_up(*args)
+
+    def train(ranks):
+        own = np.minimum(qid % 90, 15) == (15 - ranks.rank) % 16
+        with training_with(ranks):
+            return bytes_of(clone(model).fit(X[own], y[own]))
+
+    rules = {"max_iter": 5, "max_leaf_nodes": 31, "random_state": 0, "gradient_sampling": None}
+    model = HistGBRTRegressor(split_search="coarse_to_fine", **rules)
+    expected = bytes_of(clone(model).fit(X, y))
+    monkeypatch.setattr(over_ranks, "Words", Counting)
+    assert together(16, train) == 16 * [expected]
+    assert max(said) > 3  # the root's, two that did not fit, and what follows

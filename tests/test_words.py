@@ -46,8 +46,8 @@ def ranks_that_say(said, rank):
     """Ranks of which each says how large its numbers are; this one says what it should."""
     said = np.array(said, np.int64)
 
-    def stack(own, sums_follow):
-        assert sums_follow
+    def stack(own, n_sums):
+        assert n_sums == 1
         assert own.reshape(-1, 2).tolist() == said[rank].reshape(-1, 2).tolist()
         return said.reshape(len(said), *own.shape)
 
@@ -101,6 +101,7 @@ def test_lines_within_known_ones_are_added_up_at_once(n_ranks, times, n_sums):
     def add_up(ranks):
         words, own = Words(ranks), lines[ranks.rank].copy()
         words.begin(32)
+        ranks.stack(np.zeros(1), n_sums=1)
         words.add_up_within(own, places, known, within, 40, np.full(3, 1000))
         return own, ranks.traffic["messages"]
 

@@ -112,8 +112,8 @@ def computing_sums(communicator):
             self.times = 1
 
         def pack(self, lines, places, lanes, ends):
-            def stack(array, sums_follow):
-                told = saying(array, sums_follow)
+            def stack(array, n_sums):
+                told = saying(array, n_sums)
                 found.append(self.times * bytes_of_sums(told.sum(axis=0), ends, communicator.size))
                 return told
 

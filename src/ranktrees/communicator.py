@@ -58,7 +58,7 @@ def cause_of(errors):
 class Communicator:
     """A rank alone, and the base of those that have others.
 
-    Arrays are contiguous; those that are summed hold int64. A derived class defines ``rank``, ``size`` and
+    Arrays are C-contiguous; those that are summed hold int64. A derived class defines ``rank``, ``size`` and
     the methods that begin with an underscore, which are called only where there are others.
 
     Attributes
@@ -85,6 +85,7 @@ class Communicator:
     def __init__(self):
         self.step = ""
         self._told = None
+        self._n_to_come = 0  # sums before which ranks do not meet
         self.traffic = Counter()
 
     @property
@@ -105,8 +106,8 @@ class Communicator:
             Of the same size on all ranks. Float64 for "max" and "min" only: sums of floats have an order.
         op : {"sum", "max", "min"}
         met : bool, default=False
-            Whether all have met, and said by ``sums_follow`` of `stack` that this may come, and know its
-            size: then they do not meet once more.
+            Whether all have met, and said by ``n_sums`` of `stack` that this may come, and know its size:
+            then they do not meet once more.
 
         Returns
         -------
@@ -118,6 +119,7 @@ class Communicator:
                 f"cannot take the {op} of {array.dtype}: expected int64, or float64 for max and min."
             )
         if not self.alone:
+            self._announced(met)
             self._count(2 * array.nbytes * (self.size - 1) / self.size)
             self._allreduce(array, op, met)
         return array
@@ -144,31 +146,40 @@ class Communicator:
         """
         if self.alone:
             return array
+        self._announced(met)
         self._count(array.nbytes * (self.size - 1) / self.size)
         return self._reduce_scatter(array, counts, met)
 
-    def stack(self, array, sums_follow=False):
+    def stack(self, array, n_sums=0):
         """What all ranks have in ``array``, in the order of ranks.
 
         Parameters
         ----------
         array : ndarray
             Of the same shape and type on all ranks.
-        sums_follow : bool, default=False
-            Whether `allreduce` or `reduce_scatter` may come next, and once more, of ranks that have ``met``.
+        n_sums : int, default=0
+            So many calls of `allreduce` or `reduce_scatter` may come next as of ranks that have ``met``.
+            Whoever fails before the last of them ends the job: others may wait in a sum.
 
         Returns
         -------
         arrays : ndarray, shape (size, *array.shape)
         """
-        return array[None] if self.alone else self._stack(array, sums_follow)
+        if self.alone:
+            return array[None]
+        self._announced(False)
+        arrays = self._stack(array)
+        self._n_to_come = n_sums
+        return arrays
 
     def allgather(self, value):
         """What each rank passes, in the order of ranks: anything that can be pickled."""
+        self._announced(False)
         return [value] if self.alone else self._allgather(value)
 
     def alltoall(self, values):
         """From each rank what it passes for this one: ``values[r]`` is for rank r."""
+        self._announced(False)
         return list(values) if self.alone else self._alltoall(values)
 
     def bcast(self, value, root=0):
@@ -227,6 +238,12 @@ class Communicator:
         """
         return exact.sum_of(self.allreduce(exact.digits_of(np.ascontiguousarray(values, np.float64))))
 
+    def _announced(self, met):
+        """What comes next is a sum that was announced, or something before which all meet."""
+        if met and not self._n_to_come:
+            raise RuntimeError("a sum comes that was not announced: this is a mistake in ranktrees.")
+        self._n_to_come = self._n_to_come - 1 if met else 0
+
     def _count(self, n_bytes, n_messages=1):
         self.traffic["messages"] += n_messages
         self.traffic["bytes"] += n_bytes
@@ -240,7 +257,7 @@ class Communicator:
     def _allgather(self, value):
         raise NotImplementedError
 
-    def _stack(self, array, sums_follow):
+    def _stack(self, array):
         return np.stack(self._allgather(array))
 
     def _alltoall(self, values):

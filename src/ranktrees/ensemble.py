@@ -31,7 +31,7 @@ NO_CATEGORIES.flags.writeable = False
 # that there are no more than for these, 470 MB.
 SPARE, AHEAD = 1.25, 1 << 23
 
-# Memory is got for so many nodes to come, 128 kB: page by page it takes three times as long.
+# Memory is got for so many nodes to come, 115 kB: page by page it takes three times as long.
 TOUCHED = 1 << 11
 
 RAW = np.dtype((np.void, NODE.itemsize))  # as which records are copied at once, not field by field

@@ -11,7 +11,7 @@ cpdef int32_t[::1] bins_in_use(const int32_t[:, ::1] features, int64_t n_leaves)
 
 cdef class Words:
     cdef object communicator
-    cdef int bits, size, spare, more, lanes
+    cdef int bits, size, spare, more, lanes, n_sums, n_repeated
     cdef const int32_t[::1] places
     cdef int64_t[:, ::1] lines
     cdef int64_t[::1] rest, all_cells

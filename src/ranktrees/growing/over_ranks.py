@@ -165,7 +165,7 @@ class FullOverRanks(LinesOverRanks, FullSearch):
     def add_up_own(self, lines, places, lanes):
         """Some lines become the sums of all ranks, in the part that this rank looks at."""
         sums, n_words = self.words.pack(lines, places, lanes, self.first_cells)
-        sums = self.communicator.reduce_scatter(sums, n_words)
+        sums = self.communicator.reduce_scatter(sums, n_words, met=True)
         self.words.unpack(sums, self.own_cells.start, self.own_cells.stop)
 
     def find(self, ids):

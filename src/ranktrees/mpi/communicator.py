@@ -4,8 +4,8 @@ Before they exchange anything all ranks meet (see ``pyx/meeting.pyx``). Each say
 what it has to say, if that is short enough; so a short exchange costs one message to each, and an error on
 one rank is an error on all.
 
-Before sums that they have said may follow, and whose size all know, they do not meet. A rank that fails after
-that ends the job: others wait for its sum.
+Before sums that they have announced, and whose size all know, they do not meet. A rank that fails in between
+ends the job: others may wait for its sum.
 """
 
 import itertools
@@ -55,8 +55,8 @@ class MPICommunicator(Communicator):
     Raises
     ------
     RankError
-        On all ranks, by any call: where one of them has failed or left, or where they are not at the same
-        call, of the same step and size.
+        On all ranks, by any call before which they meet: where one of them has failed or left, or where they
+        are not at the same call, of the same step and size.
 
     Examples
     --------
@@ -72,7 +72,6 @@ class MPICommunicator(Communicator):
         super().__init__()
         self.rank, self.size, self.timeout = comm.Get_rank(), comm.Get_size(), timeout
         self.end = end or self._abort
-        self._sums_follow = False
         self._meeting = Meeting(self.size, min(max(65536 // self.size, 256), 1024) // 8 * 8)
         self._said = [self._meeting.own, MPI.BYTE], [self._meeting.all, MPI.BYTE]
         self._comm = comm
@@ -103,9 +102,8 @@ class MPICommunicator(Communicator):
 
     def _agree(self, call, size, message=b"", state=GOING):
         """Meet the others at this call."""
-        if self._sums_follow and state != GOING:
-            self.end(f"{message.decode(errors='replace')}, where others wait for its sum")
-        self._sums_follow = False
+        if self._n_to_come:
+            self.end(f"{message.decode(errors='replace')}, where others may wait for its sum")
         self.traffic["agreements"] += 1
         self.traffic["agreement bytes"] += len(self._meeting.own) * (self.size - 1)
         self._meeting.say(state, CALLS[call], size, message)
@@ -143,7 +141,8 @@ class MPICommunicator(Communicator):
 
     def _allreduce(self, array, op, met):
         if met or not self._was_said(op, array):
-            self._wait(self._comm.Iallreduce(MPI.IN_PLACE, array, OPERATIONS[op][0]))
+            request = self._comm.Iallreduce(MPI.IN_PLACE, array, OPERATIONS[op][0])
+            self._wait(request, for_others=met)
         else:
             OPERATIONS[op][1].reduce(self._meeting.stack(array), axis=0, out=array)
 
@@ -152,7 +151,7 @@ class MPICommunicator(Communicator):
             first = sum(counts[: self.rank])
             return self._meeting.stack(array)[:, first : first + counts[self.rank]].sum(axis=0)
         part = np.empty(counts[self.rank], array.dtype)
-        self._wait(self._comm.Ireduce_scatter(array, part, counts, MPI.SUM))
+        self._wait(self._comm.Ireduce_scatter(array, part, counts, MPI.SUM), for_others=met)
         return part
 
     def _was_said(self, call, array):
@@ -166,14 +165,12 @@ class MPICommunicator(Communicator):
         self._agree("allgather", 0, message)
         return [pickle.loads(text) for text in self._messages(self._meeting.n_bytes(), message)]
 
-    def _stack(self, array, sums_follow):
+    def _stack(self, array):
         self._count(array.nbytes * (self.size - 1))
         if self._was_said("stack", array):
-            arrays = self._meeting.stack(array)
-        else:
-            arrays = np.empty((self.size, *array.shape), array.dtype)
-            self._wait(self._comm.Iallgatherv(array, arrays))
-        self._sums_follow = sums_follow
+            return self._meeting.stack(array)
+        arrays = np.empty((self.size, *array.shape), array.dtype)
+        self._wait(self._comm.Iallgatherv(array, arrays))
         return arrays
 
     def _alltoall(self, values):
