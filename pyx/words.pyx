@@ -61,7 +61,8 @@ cdef class Words:
         self.communicator = communicator
         self.rest, self.all_cells = np.empty(0, np.int64), np.zeros(2, np.int64)
         self.size, self.spare = communicator.size, bit_length(communicator.size - 1)
-        # a rank has its share of what is known, times two; and of what cancels out, a share of the square
+        # bits by which a rank's numbers may exceed its share of those known: twice that, and sqrt(size) times,
+        # as what is chance adds up to the root only
         self.more = 1 + (self.spare + 1) // 2
 
     def begin(self, int bits):
