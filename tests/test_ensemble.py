@@ -63,6 +63,16 @@ def test_trees_become_ensembles_while_more_come():
     assert trees[-1][0].tobytes() == trees[5][0].tobytes()
 
 
+def test_what_was_written_stays_as_more_memory_is_got():
+    rng, trees, written = np.random.default_rng(0), Trees(3), []
+    for size in rng.integers(1, 900, 40):
+        nodes = np.zeros(size, NODE)
+        nodes["feature"], nodes["value"] = -1, rng.normal(size=size)
+        trees.append(nodes)
+        written.append(nodes.tobytes())
+    assert [nodes.tobytes() for nodes, _ in trees] == written
+
+
 def test_one_bit_set_per_categorical_node_in_order():
     ensemble = random_ensemble(1, 10)
     split = ensemble.nodes["categories"] >= 0

@@ -652,6 +652,38 @@ def test_a_rank_that_fails_where_others_wait_for_its_sum_ends_the_job(tmp_path):
     assert time.monotonic() - started < 25
 
 
+def test_a_rank_that_fails_while_a_tree_grows_ends_the_job(tmp_path):
+    """Others may be in a sum of the same tree, before which they did not meet."""
+    started = time.monotonic()
+    done = program(
+        tmp_path,
+        """
+        import ranktrees.mpi
+        from ranktrees import HistGBRTRegressor
+        from ranktrees.growing import over_ranks
+
+        class Failing(over_ranks.Words):
+            n_sums_left = 20
+
+            def add_up_within(self, *args):
+                self.n_sums_left -= 1
+                if not self.n_sums_left and ranktrees.mpi.rank() == 1:
+                    raise MemoryError("no room")
+                super().add_up_within(*args)
+
+        over_ranks.Words = Failing
+        X = np.random.default_rng(ranktrees.mpi.rank()).normal(size=(300, 5))
+        model = HistGBRTRegressor(split_search="coarse_to_fine", min_samples_leaf=1, random_state=0)
+        with joblib.parallel_config("mpi", timeout=30):
+            model.fit(X, X[:, 0])
+        """,
+    )
+    assert done.returncode != 0
+    assert "rank 1 failed at tree " in done.stderr
+    assert "MemoryError: no room, where others may wait for its sum" in done.stderr
+    assert time.monotonic() - started < 25
+
+
 def test_without_mpi4py_or_its_launcher_it_says_what_to_do(tmp_path):
     source = """
         import ranktrees

@@ -280,3 +280,22 @@ def test_total_rounds_each_size_half_to_even(n):
             assert list(rounding.total(gradients, scale, hessians, scale / 2, n_threads)) == steps
             assert rounding.total(gradients, scale, None, 0.0, n_threads) == (steps[0], 0)
             assert rounding.total(gradients, scale, np.ones(1), scale, n_threads) == (steps[0], scale)
+
+
+@pytest.mark.parametrize("room", [32, 45])
+@pytest.mark.parametrize("size", [0.0, 5e-324, 1e-300, 0.3, 1e300])
+@pytest.mark.parametrize("sampling", [None, 2])
+def test_as_many_steps_as_there_is_room_for(room, size, sampling):
+    values = size * np.random.default_rng(0).uniform(0, 1, 1000)
+    largest = values.max()
+    total, _ = rounding.total(values, rounding.first_scale(largest), None, 0.0, 1)
+    scale, sure = rounding.scale_of(largest, total, 1000, room, sampling)
+    steps = np.maximum(values, 0 if sampling is None else sure) * scale
+    assert 0 < scale < np.inf
+    assert np.rint(steps).sum() + 1000 < 2**room
+    if sampling is None:
+        assert math.isnan(sure)
+        assert size < 1e-290 or np.rint(2 * steps).sum() + 2000 >= 2**room or largest * scale >= 2**49
+    else:
+        assert sure == (max(largest / 2, np.finfo(float).tiny) if size else 1.0)
+        assert sure * scale <= 8.0
