@@ -53,10 +53,14 @@ cdef class GrowthOverRanks(Growth):
 
     cdef object communicator, search_again
     cdef Words words
+    cdef int32_t[::1] places      # what is to be added up, and how large it may be: see `Words.add_up_within`
+    cdef int64_t[:, ::1] within
+    cdef int64_t[::1] gradients
 
     def __init__(self, communicator, Words words, search_again, *rest):
         super().__init__(*rest)
         self.communicator, self.words, self.search_again = communicator, words, search_again
+        self.places = np.empty(0, np.int32)
 
     cdef void search_root(self):
         self.words.n_sums = SUMS_OF_A_STEP
@@ -78,25 +82,34 @@ cdef class GrowthOverRanks(Growth):
             self.search_again(refused.base)
             self.drop_unsplit()
 
+    cdef void make_room_to_tell(self, int64_t n):
+        """For so many lines, or bins of one feature of a leaf."""
+        if n > self.places.shape[0]:
+            self.places, self.gradients = np.empty(2 * n, np.int32), np.empty(2 * n, np.int64)
+            self.within = np.empty((2 * n, 2), np.int64)
+
     cdef void refine_parents(self):
         """`refine`, of leaves whose lines tell how large their bins are."""
-        cdef const int32_t[::1] ids = self.parents[: self.n_parents], places
-        cdef int64_t[:, ::1] bins, within
+        cdef const int32_t[::1] ids = self.parents[: self.n_parents]
+        cdef int64_t[:, ::1] bins
         cdef const Leaf* leaf
-        cdef int64_t i
-        for i in range(ids.shape[0]):
-            if self.leaves[ids[i]].histogram < 0:
+        cdef int64_t i, n = 0
+        cdef int j
+        self.make_room_to_tell(SHORTLIST * self.n_parents)
+        for i in range(self.n_parents):
+            leaf = &self.leaves[ids[i]]
+            if leaf.histogram < 0:
                 refine(self.finder, self.words, ids, self.n_threads, self.values_per_thread)
                 return
+            for j in range(SHORTLIST):
+                if leaf.shortlist[j] < 0:
+                    break
+                self.places[n], self.gradients[n] = <int32_t>(SHORTLIST * i + j), 0
+                self.within[n, 0], self.within[n, 1] = leaf.histogram, self.finder.places[leaf.shortlist[j]]
+                n += 1
         bins = self.finder.sums_of_shortlists(ids, self.n_threads, self.values_per_thread)
-        places = bins_in_use(self.finder.shortlists_of(ids), ids.shape[0])
-        within = np.empty((places.shape[0], 2), np.int64)
-        for i in range(places.shape[0]):
-            leaf = &self.leaves[ids[places[i] // SHORTLIST]]
-            within[i, 0] = leaf.histogram
-            within[i, 1] = self.finder.places[leaf.shortlist[places[i] % SHORTLIST]]
         self.words.add_up_within(
-            bins, places, self.builder.lines, within, COARSE_CELLS, np.zeros(places.shape[0], np.int64)
+            bins, self.places[:n], self.builder.lines, self.within[:n], COARSE_CELLS, self.gradients[:n]
         )
         self.finder.scan_shortlists(ids, bins)
 
@@ -121,17 +134,18 @@ cdef class GrowthOverRanks(Growth):
 
     cdef void put_children_together(self, int64_t n_built):
         """`put_together`, of children whose siblings still have the lines of both."""
-        cdef const int32_t[::1] built = self.builder.built[:n_built]
-        cdef int64_t[:, ::1] within = np.zeros((n_built, 2), np.int64)
-        cdef int64_t[::1] gradients = np.empty(n_built, np.int64)
+        cdef const Leaf* leaf
         cdef int64_t i
+        self.make_room_to_tell(n_built)
         for i in range(n_built):
-            within[i, 0] = self.leaves[self.builder.siblings[i]].histogram
-            gradients[i] = self.leaves[built[i]].total.gradient  # where those of the sides cancel out
+            leaf = &self.leaves[self.builder.built[i]]
+            self.places[i] = leaf.histogram
+            self.gradients[i] = leaf.total.gradient  # where those of the sides cancel out
+            self.within[i, 0], self.within[i, 1] = self.leaves[self.builder.siblings[i]].histogram, 0
         if n_built:
             self.words.add_up_within(
-                self.builder.lines, self.builder.lines_of(built), self.builder.lines, within,
-                self.builder.lines.shape[1], gradients,
+                self.builder.lines, self.places[:n_built], self.builder.lines, self.within[:n_built],
+                self.builder.lines.shape[1], self.gradients[:n_built],
             )
 
     cdef void put_together(self, const int32_t[::1] ids):

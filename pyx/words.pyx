@@ -60,9 +60,10 @@ cdef class Words:
     def __init__(self, communicator):
         self.communicator = communicator
         self.rest, self.all_cells = np.empty(0, np.int64), np.zeros(2, np.int64)
+        self.expected = np.empty((0, 1, 2), np.int64)
         self.size, self.spare = communicator.size, bit_length(communicator.size - 1)
-        # bits by which a rank's numbers may exceed its share of those known: twice that, and sqrt(size) times,
-        # as what is chance adds up to the root only
+        # bits by which a rank's numbers may exceed its share of those known: twice, and sqrt(size) times, as
+        # what is chance adds up to the root only
         self.more = 1 + (self.spare + 1) // 2
 
     def begin(self, int bits):
@@ -168,11 +169,13 @@ cdef class Words:
         const int64_t[::1] gradients,
     ):
         """Guess how large sums are by what all ranks know; whether this rank's numbers are within that."""
-        cdef int64_t[:, :, ::1] largest = np.empty((self.places.shape[0], 1, 2), np.int64)
+        cdef int64_t[:, :, ::1] largest = self.expected
         cdef int64_t[2] own
         cdef int64_t i
         cdef bint fits = True
-        for i in range(largest.shape[0]):
+        if self.places.shape[0] > largest.shape[0]:
+            largest = self.expected = np.empty((2 * self.places.shape[0], 1, 2), np.int64)
+        for i in range(self.places.shape[0]):
             largest_of_cells(1, width, &known[within[i, 0], within[i, 1]], self.bits, &largest[i, 0, 0])
             largest[i, 0, 0] = (max(largest[i, 0, 0], gradients[i], -gradients[i]) + 1) << self.more
             largest_of_cells(1, self.lines.shape[1], &self.lines[self.places[i], 0], self.bits, own)

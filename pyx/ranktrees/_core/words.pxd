@@ -15,7 +15,7 @@ cdef class Words:
     cdef const int32_t[::1] places
     cdef int64_t[:, ::1] lines
     cdef int64_t[::1] rest, all_cells
-    cdef int64_t[:, :, ::1] largest
+    cdef int64_t[:, :, ::1] largest, expected
 
     cpdef void add_up(self, int64_t[:, ::1] lines, const int32_t[::1] places, int lanes)
     cpdef void add_up_within(
