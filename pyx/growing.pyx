@@ -6,8 +6,9 @@
 
 Threads share each leaf where there are a few large ones. Otherwise they take one each, and do what is to be
 done while its rows are in the cache: of a parent, to find its split and to part its rows; of two children, to
-build the line of the smaller, to subtract it from the other's, and to search both. What there is to decide is
-in `ranktrees.growing.grower`, where the same goes step by step.
+build the line of the smaller, to subtract it from the other's, and to search both. A coarse search does all
+of that at once; in others a parent may have to wait for another turn. What there is to decide is in
+`ranktrees.growing.grower`, where the same goes step by step.
 """
 import numpy as np
 
@@ -65,6 +66,7 @@ cdef class Growth:
         self.parents = np.empty(n, np.int32)
         self.children, self.picked = np.empty(2 * n, np.int32), np.empty(2 * n, np.int32)
         self.costs, self.turns = np.empty(2 * n, np.int64), np.empty(2 * n, np.int64)
+        self.has_line = np.empty(n, np.int8)
 
     def grow(
         self, bint one_by_one, int bits, bint same, uint64_t seed, uint64_t stream, int64_t values_per_thread,
@@ -87,6 +89,7 @@ cdef class Growth:
         """
         cdef int64_t n_left = self.n_leaves - 1, k
         cdef int32_t n_nodes = 1
+        cdef bint searched
         self.bits, self.same, self.values_per_thread = bits, same, values_per_thread
         self.key = portable_key(seed, stream)
         self.leaves = &self.parter.leaves[0]
@@ -97,13 +100,18 @@ cdef class Growth:
             if n_nodes + 2 * self.n_parents > self.parter.leaves.shape[0]:
                 make_room(n_nodes + 2 * self.n_parents)
                 self.leaves = &self.parter.leaves[0]
-            self.split(n_left, n_nodes)
+            searched = self.split_and_search(n_left, n_nodes)
+            if not searched:
+                self.split(n_left, n_nodes)
             for k in range(2 * self.n_parents):
                 self.children[k] = n_nodes
                 n_nodes += 1
             n_left -= self.n_parents
             if n_left and self.n_parents:
-                self.search_children()
+                if searched:
+                    self.search_lacking()
+                else:
+                    self.search_children()
                 self.queue.push(self.children[: 2 * self.n_parents])
                 if self.builder is not None and not self.is_coarse:
                     self.builder.forget(self.queue.hopeless(n_left))
@@ -121,7 +129,7 @@ cdef class Growth:
         """How many tasks must be known what they cost: one thread does them all, one after the other."""
         return n_tasks if self.n_threads > 1 else 0
 
-    cdef bint one_each(self, int64_t n_tasks) noexcept:
+    cdef bint one_each(self, int64_t n_tasks, int64_t sharing=SHARING) noexcept:
         """Whether threads take a task each, those first that cost most.
 
         They do unless they would wait for the one that costs most for longer than sharing every task takes.
@@ -131,7 +139,7 @@ cdef class Growth:
             total += self.costs[i]
             most = max(most, self.costs[i])
         self.n_awake = self.worth(total)
-        if total < self.n_awake * (most - SHARING * self.values_per_thread):
+        if total < self.n_awake * (most - sharing * self.values_per_thread):
             return False
         self.n_awake = <int>max(1, min(self.n_awake, n_tasks))
         for i in range(n_tasks):
@@ -144,6 +152,78 @@ cdef class Growth:
             self.turns[j] = i
         return True
 
+    # ----------------------------------------------------------------------------------- parents and children
+
+    cdef bint split_and_search(self, int64_t limit, int32_t first_child):
+        """One thread does all of a leaf: it splits it, and searches its children by their lines.
+
+        False, and nothing is done, where threads have to share leaves, lines are lacking, leaves may have to
+        wait for another turn, or nothing is left to search for.
+        """
+        cdef int64_t n = self.n_parents, k
+        cdef int32_t child
+        cdef Leaf* leaf
+        if not self.is_coarse or n >= limit:
+            return False
+        for k in range(self.n_to_weigh(n)):
+            leaf = &self.leaves[self.parents[k]]
+            self.costs[k] = self.cost_of_split(leaf) + self.cost_of_cells() + (
+                self.builder.steps_to_build(leaf) // 3  # of the smaller child, which is not known yet
+            )
+        if not self.one_each(n, 2 * SHARING) or not self.builder.set_aside(n):
+            return False
+        for k in prange(
+            n, nogil=True, num_threads=self.n_awake, use_threads_if=self.n_awake > 1, schedule="dynamic",
+            chunksize=chunk_of(n, self.n_awake),
+        ):
+            self.split_and_search_one(self.turns[k], first_child, threadid())
+        for k in range(n):
+            leaf = &self.leaves[self.parents[k]]
+            if not self.has_line[k]:
+                self.builder.give_back(k)
+            if leaf.left >= 0 and leaf.histogram >= 0:  # neither child may split
+                self.builder.drop_line(leaf)
+        self.drop_unsplit()
+        for k in range(self.n_parents):
+            leaf, child = &self.leaves[self.parents[k]], <int32_t>(first_child + 2 * k)
+            if leaf.left != child:
+                self.move_children(leaf, child)
+        return True
+
+    cdef void split_and_search_one(self, int64_t k, int32_t first_child, int thread) noexcept nogil:
+        cdef Leaf* leaf = &self.leaves[self.parents[k]]
+        self.split_one(k, first_child, True, thread)
+        self.has_line[k] = leaf.left >= 0 and leaf.histogram >= 0 and self.builder.hand_line_over(
+            leaf, &self.leaves[leaf.left], &self.leaves[leaf.right], self.few_rows, True,
+            self.builder.spares[k], k,
+        )
+        if self.has_line[k]:
+            self.build_and_search(k, thread)
+
+    cdef void build_and_search(self, int64_t k, int thread) noexcept nogil:
+        """Two children, by their lines: the k-th to be built, and the one that it is subtracted from."""
+        self.builder.build_and_subtract_one(k, self.bits, self.same, thread)
+        self.search_line(self.builder.built[k], thread)
+        self.search_line(self.builder.siblings[k], thread)
+
+    cdef void move_children(self, Leaf* leaf, int32_t first_child) noexcept:
+        """To where they are numbered without gaps. What a leaf draws goes by its number."""
+        cdef int32_t k
+        self.leaves[first_child] = self.leaves[leaf.left]
+        self.leaves[first_child + 1] = self.leaves[leaf.right]
+        leaf.left, leaf.right = first_child, first_child + 1
+        for k in range(first_child, first_child + 2):
+            if self.leaves[k].histogram >= 0:
+                self.search_line(k, 0)
+
+    cdef void search_lacking(self):
+        """The children that may split and have no line; those that have no split need theirs no more."""
+        cdef int32_t[::1] children = self.children[: 2 * self.n_parents]
+        cdef int64_t n_lacking = self.pick(children, False)
+        if n_lacking:
+            self.search_lent(n_lacking)
+        self.builder.forget(children, False)
+
     # ------------------------------------------------------------------------------------------------ parents
 
     cdef void split(self, int64_t limit, int32_t first_child):
@@ -152,13 +232,9 @@ cdef class Growth:
         Where one turns out to promise less than it did, the turn may be another's.
         """
         cdef int64_t k
-        cdef const Leaf* leaf
         while self.n_parents:
             for k in range(self.n_to_weigh(self.n_parents)):
-                leaf = &self.leaves[self.parents[k]]
-                self.costs[k] = ROW_PARTED * n_rows_of(leaf)
-                if self.is_coarse:
-                    self.costs[k] += ROW_REFINED * (leaf.stop - leaf.start)
+                self.costs[k] = self.cost_of_split(&self.leaves[self.parents[k]])
             if self.one_each(self.n_parents):
                 for k in prange(
                     self.n_parents, nogil=True, num_threads=self.n_awake, use_threads_if=self.n_awake > 1,
@@ -173,6 +249,10 @@ cdef class Growth:
                 self.builder.forget(self.parents[: self.n_parents], False)
             self.queue.push(self.parents[: self.n_parents])
             self.next_parents(limit)
+
+    cdef int64_t cost_of_split(self, const Leaf* leaf) noexcept:
+        cdef int64_t n_refined = leaf.stop - leaf.start if self.is_coarse else 0
+        return ROW_PARTED * n_rows_of(leaf) + ROW_REFINED * n_refined
 
     cdef void split_one(self, int64_t k, int32_t first_child, bint refine, int thread) noexcept nogil:
         """Part the rows of a leaf that is not yet parted, and found its children.
@@ -287,9 +367,9 @@ cdef class Growth:
                 self.search_together(self.pick(children, True), True)
             if not self.is_coarse:
                 self.search_together(self.pick(children, False), False)
-        if self.is_coarse and n_lacking:
-            self.search_lent(self.pick(children, False))
-        if self.builder is not None:
+        if self.is_coarse:
+            self.search_lacking()
+        elif self.builder is not None:
             self.builder.forget(children, False)
 
     cdef void put_together(self, const int32_t[::1] ids):
@@ -317,9 +397,11 @@ cdef class Growth:
 
     cdef int64_t cost_of_lines(self, int64_t k) noexcept:
         """Of the k-th line to be built and the one that it is subtracted from, and of searching both."""
-        return self.builder.steps_to_build(&self.leaves[self.builder.built[k]]) + (
-            2 * CELL_SEARCHED * self.builder.lines.shape[1] * self.n_drawn // self.usable.shape[1]
-        )
+        return self.builder.steps_to_build(&self.leaves[self.builder.built[k]]) + self.cost_of_cells()
+
+    cdef int64_t cost_of_cells(self) noexcept:
+        """Of searching two lines."""
+        return 2 * CELL_SEARCHED * self.builder.lines.shape[1] * self.n_drawn // self.usable.shape[1]
 
     cdef int64_t cost_of_rows(self, int32_t child) noexcept:
         return (self.leaves[child].stop - self.leaves[child].start) * self.n_drawn
@@ -327,9 +409,7 @@ cdef class Growth:
     cdef void search_some(self, int64_t task, int64_t n_built, int thread) noexcept nogil:
         """Two children by their lines or, after the last of these, one by its rows."""
         if task < n_built:
-            self.builder.build_and_subtract_one(task, self.bits, self.same, thread)
-            self.search_line(self.builder.built[task], thread)
-            self.search_line(self.builder.siblings[task], thread)
+            self.build_and_search(task, thread)
         elif self.builder is None:
             self.finder.draw_and_find(
                 self.picked[task - n_built], self.usable[0], self.n_drawn, self.key, thread

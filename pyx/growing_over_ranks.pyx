@@ -66,6 +66,9 @@ cdef class GrowthOverRanks(Growth):
         self.words.n_sums = SUMS_OF_A_STEP
         Growth.search_root(self)
 
+    cdef bint split_and_search(self, int64_t limit, int32_t first_child):
+        return False  # in between ranks have something to say
+
     cdef void split(self, int64_t limit, int32_t first_child):
         cdef const int32_t[::1] ids
         cdef int64_t[:, ::1] told
@@ -129,8 +132,7 @@ cdef class GrowthOverRanks(Growth):
             self.builder.subtract_cells(k, 0, width)
             self.search_line(self.builder.built[k], threadid())
             self.search_line(self.builder.siblings[k], threadid())
-        self.search_lent(self.pick(children, False))
-        self.builder.forget(children, False)
+        self.search_lacking()
 
     cdef void put_children_together(self, int64_t n_built):
         """`put_together`, of children whose siblings still have the lines of both."""

@@ -70,7 +70,7 @@ cdef class Builder:
         self.n_cells = n_cells
         self.go_through(order, sums)
         self.scratch = room_for_each(n_threads, self.n_blocks * STEP + 2 * CHUNK, np.uint64)
-        self.built = self.siblings = self.free_lines = np.empty(0, np.int32)
+        self.built = self.siblings = self.spares = self.free_lines = np.empty(0, np.int32)
         self.lanes = 0
 
     def go_through(self, order, sums):
@@ -167,36 +167,62 @@ cdef class Builder:
     ):
         """Each parent's line is its larger child's, the smaller takes another; how many are to be built."""
         cdef int64_t n = parents.shape[0], i, n_built = 0
-        cdef bint turned
         cdef Leaf* parent
-        cdef Leaf* smaller
-        cdef Leaf* larger
-        if n > self.built.shape[0]:
-            self.built, self.siblings = np.empty(2 * n, np.int32), np.empty(2 * n, np.int32)
+        self.make_room_for(n)
         for i in range(n):
             parent = &self.leaves[parents[i]]
-            smaller = &self.leaves[children[2 * i]]
-            larger = &self.leaves[children[2 * i + 1]]
-            if by_rows:
-                turned = smaller.stop - smaller.start > larger.stop - larger.start
-            else:
-                turned = smaller.total.hessian > larger.total.hessian
-            if turned:
-                smaller, larger = larger, smaller
             if parent.histogram < 0:
                 continue
-            if not (smaller.may_split or larger.may_split) or self.n_free == 0 or (
-                larger.stop - larger.start < few_rows
+            if self.n_free and self.hand_line_over(
+                parent, &self.leaves[children[2 * i]], &self.leaves[children[2 * i + 1]], few_rows, by_rows,
+                self.free_lines[self.n_free - 1], n_built,
             ):
+                self.n_free -= 1
+                n_built += 1
+            else:
                 self.drop_line(parent)
-                continue
-            larger.histogram = parent.histogram
-            parent.histogram = -1
-            self.take_line(smaller)
-            self.built[n_built] = <int32_t>(smaller - &self.leaves[0])
-            self.siblings[n_built] = <int32_t>(larger - &self.leaves[0])
-            n_built += 1
         return n_built
+
+    cdef void make_room_for(self, int64_t n):
+        """For so many lines to be built."""
+        if n > self.built.shape[0]:
+            self.built, self.siblings, self.spares = np.empty((3, 2 * n), np.int32)
+
+    cdef bint hand_line_over(
+        self, Leaf* parent, Leaf* left, Leaf* right, int64_t few_rows, bint by_rows, int32_t spare, int64_t i
+    ) noexcept nogil:
+        """The smaller child takes a spare line, the i-th to be built; False where neither needs one."""
+        cdef Leaf* smaller = left
+        cdef Leaf* larger = right
+        if (
+            left.stop - left.start > right.stop - right.start if by_rows
+            else left.total.hessian > right.total.hessian
+        ):
+            smaller, larger = right, left
+        if not (left.may_split or right.may_split) or larger.stop - larger.start < few_rows:
+            return False
+        larger.histogram = parent.histogram
+        parent.histogram = -1
+        smaller.histogram = spare
+        self.built[i] = <int32_t>(smaller - &self.leaves[0])
+        self.siblings[i] = <int32_t>(larger - &self.leaves[0])
+        return True
+
+    cdef bint set_aside(self, int64_t n):
+        """A spare line for each of n leaves; False, and none, where there are not so many."""
+        cdef int64_t k
+        if self.n_free < n:
+            return False
+        self.make_room_for(n)
+        for k in range(n):
+            self.n_free -= 1
+            self.spares[k] = self.free_lines[self.n_free]
+        return True
+
+    cdef void give_back(self, int64_t k) noexcept:
+        """The k-th spare line."""
+        self.free_lines[self.n_free] = self.spares[k]
+        self.n_free += 1
 
     def subtract(self, int64_t n_built):
         """Lines that `hand_over` left to the larger children held the sums of both."""

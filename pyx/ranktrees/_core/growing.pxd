@@ -1,5 +1,5 @@
 """What other modules see of growing a tree."""
-from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdint cimport int8_t, int32_t, int64_t, uint64_t
 
 from ranktrees._core.histogram cimport Builder
 from ranktrees._core.partition cimport Parter
@@ -24,11 +24,19 @@ cdef class Growth:
     cdef Leaf* leaves
     cdef int32_t[::1] parents, children, picked
     cdef int64_t[::1] costs, turns
+    cdef int8_t[::1] has_line
 
     cdef void make_room(self, int64_t n)
     cdef bint next_parents(self, int64_t limit)
     cdef int64_t n_to_weigh(self, int64_t n_tasks) noexcept
-    cdef bint one_each(self, int64_t n_tasks) noexcept
+    cdef bint one_each(self, int64_t n_tasks, int64_t sharing=*) noexcept
+    cdef bint split_and_search(self, int64_t limit, int32_t first_child)
+    cdef void split_and_search_one(self, int64_t k, int32_t first_child, int thread) noexcept nogil
+    cdef void build_and_search(self, int64_t k, int thread) noexcept nogil
+    cdef void move_children(self, Leaf* leaf, int32_t first_child) noexcept
+    cdef void search_lacking(self)
+    cdef int64_t cost_of_split(self, const Leaf* leaf) noexcept
+    cdef int64_t cost_of_cells(self) noexcept
     cdef void split(self, int64_t limit, int32_t first_child)
     cdef void split_one(self, int64_t k, int32_t first_child, bint refine, int thread) noexcept nogil
     cdef void found_children(self, Leaf* leaf, int32_t first_child) noexcept nogil

@@ -3,7 +3,6 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 from records cimport Digit, Leaf
 
-
 cdef class Builder:
     cdef const uint8_t[:, ::1] bytes
     cdef const Digit[::1] digits
@@ -17,8 +16,8 @@ cdef class Builder:
     cdef uint64_t[:, ::1] scratch
     cdef Leaf[::1] leaves
     cdef int64_t[:, ::1] lines
-    cdef int32_t[::1] free_lines, built, siblings
-    cdef int64_t n_free
+    cdef int32_t[::1] free_lines, built, siblings, spares
+    cdef readonly int64_t n_free
 
     cpdef bint root(self, int64_t few_rows, int bits, bint same, int n_threads)
     cdef void build_and_subtract(
@@ -31,6 +30,12 @@ cdef class Builder:
     cdef int64_t hand_lines_over(
         self, const int32_t[::1] parents, const int32_t[::1] children, int64_t few_rows, bint by_rows
     )
+    cdef void make_room_for(self, int64_t n)
+    cdef bint hand_line_over(
+        self, Leaf* parent, Leaf* left, Leaf* right, int64_t few_rows, bint by_rows, int32_t spare, int64_t i
+    ) noexcept nogil
+    cdef bint set_aside(self, int64_t n)
+    cdef void give_back(self, int64_t k) noexcept
     cdef void subtract_lines(self, int64_t n_built, int n_threads)
     cdef void subtract_cells(self, int64_t i, int64_t first, int64_t last) noexcept nogil
     cdef void build_and_subtract_one(self, int64_t i, int bits, bint same, int thread) noexcept nogil
