@@ -5,13 +5,18 @@ from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memcpy, memmove
 
 
+cdef enum:
+    LAST = 8  # splits of a tree: for so few nobody waits, or searches children that may not split
+
+
 cpdef int64_t most_together(int64_t n_splits) noexcept:
     """How many of the best leaves are split together, where a tree may have so many splits more.
 
-    The last of these, too, would have its turn if it promised less than all children of the others: with 2 of
-    each of n - 1 others, and those themselves, it is the split number 3 n - 2.
+    Where these are many the last of them, too, would have its turn if it promised less than all children
+    of the others: with 2 of each of n - 1 others, and those themselves, it is the split number 3 n - 2. The
+    last 8 splits of a tree are those of the leaves that promise most then.
     """
-    return (n_splits + 2) // 3
+    return max((n_splits + 2) // 3, min(n_splits, LAST))
 
 
 cdef class Queue:
@@ -110,7 +115,7 @@ cdef class BestLeaves(Queue):
         promised   | 9 | 4 |  4 | ...      as it was when they came
 
     Several together, where many may still be split: these would be split anyway, one after the other, but for
-    grandchildren of the first of them that promise more (see `most_together`).
+    grandchildren of the first of them that promise more; and the last few of a tree (see `most_together`).
     """
 
     cdef void make_room(self, int64_t n):

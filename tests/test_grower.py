@@ -769,17 +769,21 @@ def test_best_leaves_first_and_the_oldest_of_equals():
 
 
 def test_best_leaves_are_handed_out_together_where_many_may_still_be_split():
-    queue = best_leaves(gains_of(1.0, 3.0, 2.0, 3.0))
-    queue.push(np.arange(4, dtype=np.int32))
-    assert queue.pop(4).tolist() == [1, 3]
-    assert queue.pop(99).tolist() == [2, 0]
+    queue = best_leaves(gains_of(1.0, *range(20, 3, -1), 30.0))
+    queue.push(np.arange(19, dtype=np.int32))
+    assert queue.pop(28).tolist() == [18, *range(1, 10)]
+    assert queue.pop(99).tolist() == [*range(10, 18), 0]
 
 
-@pytest.mark.parametrize("n", range(1, 40))
+@pytest.mark.parametrize("n", range(8, 40))
 def test_leaves_split_together_come_before_all_children_of_better_ones(n):
     """The n-th best leaf has its turn even where both children of each better one promise more."""
     n_splits = (n - 1) + 2 * (n - 1) + 1
     assert most_together(n_splits) == most_together(n_splits + 2) == n
+
+
+def test_the_last_leaves_of_a_tree_are_split_together():
+    assert [most_together(n) for n in range(1, 10)] == [1, 2, 3, 4, 5, 6, 7, 8, 8]
 
 
 @settings(max_examples=50, deadline=None)

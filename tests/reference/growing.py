@@ -497,7 +497,8 @@ def grow(
         if not opened:
             break
         if max_leaf_nodes:
-            n_together = (most - n_leaves + 2) // 3 if free and most > 16 else 1
+            n_splits = most - n_leaves
+            n_together = max((n_splits + 2) // 3, min(n_splits, 8)) if free and most > 16 else 1
             opened = sorted(opened, key=lambda i: (-nodes[i].promise, i))[:n_together]
         n_nodes, paid = len(nodes), []
         for i in opened:
