@@ -129,7 +129,7 @@ cdef class Growth:
         """How many tasks must be known what they cost: one thread does them all, one after the other."""
         return n_tasks if self.n_threads > 1 else 0
 
-    cdef bint one_each(self, int64_t n_tasks, int64_t sharing=SHARING) noexcept:
+    cdef bint one_each(self, int64_t n_tasks) noexcept:
         """Whether threads take a task each, those first that cost most.
 
         They do unless they would wait for the one that costs most for longer than sharing every task takes.
@@ -139,7 +139,7 @@ cdef class Growth:
             total += self.costs[i]
             most = max(most, self.costs[i])
         self.n_awake = self.worth(total)
-        if total < self.n_awake * (most - sharing * self.values_per_thread):
+        if total < self.n_awake * (most - SHARING * self.values_per_thread):
             return False
         self.n_awake = <int>max(1, min(self.n_awake, n_tasks))
         for i in range(n_tasks):
@@ -170,7 +170,7 @@ cdef class Growth:
             self.costs[k] = self.cost_of_split(leaf) + self.cost_of_cells() + (
                 self.builder.steps_to_build(leaf) // 3  # of the smaller child, which is not known yet
             )
-        if not self.one_each(n, 2 * SHARING) or not self.builder.set_aside(n):
+        if not self.one_each(n) or not self.builder.set_aside(n):
             return False
         for k in prange(
             n, nogil=True, num_threads=self.n_awake, use_threads_if=self.n_awake > 1, schedule="dynamic",
@@ -251,6 +251,7 @@ cdef class Growth:
             self.next_parents(limit)
 
     cdef int64_t cost_of_split(self, const Leaf* leaf) noexcept:
+        """Of finding its split, where only its shortlist is known, and of parting its rows."""
         cdef int64_t n_refined = leaf.stop - leaf.start if self.is_coarse else 0
         return ROW_PARTED * n_rows_of(leaf) + ROW_REFINED * n_refined
 

@@ -3,6 +3,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 from records cimport Digit, Leaf
 
+
 cdef class Builder:
     cdef const uint8_t[:, ::1] bytes
     cdef const Digit[::1] digits
