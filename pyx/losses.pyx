@@ -7,10 +7,15 @@ the caller can sum them exactly. ``weights`` may be None.
 import numpy as np
 
 from cython.parallel cimport prange
-from libc.stdint cimport int64_t, uint32_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.stdlib cimport qsort
 
 from records cimport portable_exp, portable_log2
+
+ctypedef fused label_t:  # doubles, in as few bytes as hold them
+    uint8_t
+    float
+    double
 
 cdef double LN_2 = 0.6931471805599453
 
@@ -47,7 +52,7 @@ def sigmoids(const double[::1] scores, double[::1] out):
 
 
 def squared_gradients(
-    const double[::1] labels,    # IN
+    const label_t[::1] labels,   # IN
     const double[::1] weights,   # IN   or None
     const double[::1] scores,    # IN
     double[::1] gradients,       # OUT
@@ -68,7 +73,7 @@ def squared_gradients(
 
 
 def squared_losses(
-    const double[::1] labels,    # IN
+    const label_t[::1] labels,   # IN
     const double[::1] weights,   # IN   or None
     const double[::1] scores,    # IN
     double[::1] losses,          # OUT
@@ -85,7 +90,7 @@ def squared_losses(
 
 
 def sloped_gradients(
-    const double[::1] labels,    # IN
+    const label_t[::1] labels,   # IN
     const double[::1] weights,   # IN   or None
     const double[::1] scores,    # IN
     double below,                # slope where the score is below the label, a negative number
@@ -108,7 +113,7 @@ def sloped_gradients(
 
 
 def sloped_losses(
-    const double[::1] labels,    # IN
+    const label_t[::1] labels,   # IN
     const double[::1] weights,   # IN   or None
     const double[::1] scores,    # IN
     double below,
@@ -126,7 +131,7 @@ def sloped_losses(
 
 
 def poisson_gradients(
-    const double[::1] labels,    # IN
+    const label_t[::1] labels,   # IN
     const double[::1] weights,   # IN   or None
     const double[::1] scores,    # IN
     double[::1] gradients,       # OUT
@@ -145,7 +150,7 @@ def poisson_gradients(
 
 
 def poisson_losses(
-    const double[::1] labels,    # IN
+    const label_t[::1] labels,   # IN
     const double[::1] weights,   # IN   or None
     const double[::1] scores,    # IN
     double[::1] losses,          # OUT
@@ -161,7 +166,7 @@ def poisson_losses(
 
 
 def logistic_gradients(
-    const double[::1] labels,    # IN   in [0, 1]
+    const label_t[::1] labels,   # IN   in [0, 1]
     const double[::1] weights,   # IN   or None
     const double[::1] scores,    # IN
     double positive,             # weight of the label's positive part
@@ -185,7 +190,7 @@ def logistic_gradients(
 
 
 def logistic_losses(
-    const double[::1] labels,    # IN   in [0, 1]
+    const label_t[::1] labels,   # IN   in [0, 1]
     const double[::1] weights,   # IN   or None
     const double[::1] scores,    # IN
     double positive,

@@ -9,6 +9,7 @@ import numpy as np
 
 from ranktrees.growing.rounding import DIVERGED
 from ranktrees.sharing import ALL
+from ranktrees.validation.values import narrowed
 
 
 class Objective:
@@ -189,6 +190,19 @@ class Bound:
         if not math.isfinite(number):
             raise ValueError(DIVERGED)
         return number
+
+
+class NarrowLabels(Bound):
+    """Holds labels in as few bytes as hold them, ``narrow_labels``: its kernels read those."""
+
+    @property
+    def labels(self):
+        """float64, which are asked for seldom."""
+        return self.narrow_labels.astype(np.float64, copy=False)
+
+    @labels.setter
+    def labels(self, labels):
+        self.narrow_labels = narrowed(labels)
 
 
 def number_in(name, value, low, high):

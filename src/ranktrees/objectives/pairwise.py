@@ -12,10 +12,9 @@ from ranktrees import measures
 from ranktrees._core import lambdas, losses
 from ranktrees._core import preferences as kernels
 from ranktrees.measures.compiled import Ranked
-from ranktrees.objectives.base import Bound, Objective, number_in
+from ranktrees.objectives.base import Bound, NarrowLabels, Objective, number_in
 from ranktrees.sampling import stream_of_objective
 from ranktrees.sharing import ALL
-from ranktrees.validation.values import narrowed
 
 UNDECIDED_ORDERS = 16  # drawn of a query whose scores are all equal, where the expectation is not known
 
@@ -40,7 +39,7 @@ class _Pairs(NamedTuple):
     table: Any = None  # the grades of each query by label
 
 
-class _Pairwise(Bound):
+class _Pairwise(NarrowLabels):
     """What the pairwise objectives hold: what weighs their pairs, and scratch memory for each thread."""
 
     factors = None, None  # of rows, what pairs are multiplied by where positions were seen more than others
@@ -60,21 +59,12 @@ class _Pairwise(Bound):
         self._numbers, self._singles = _aligned(numbers, np.float64), _aligned(singles)
         self._records = np.empty(records)
 
-    @property
-    def labels(self):
-        """Which are asked for seldom."""
-        return self._labels.astype(np.float64, copy=False)
-
-    @labels.setter
-    def labels(self, labels):
-        self._labels = narrowed(labels)
-
     def gradients(self, scores, gradients, hessians, iteration=0):
         of = self.objective
         lambdas.gradients(
             self.pairs.kind,
             self.pairs.grades,
-            self._labels if self.pairs.grades is None else None,
+            self.narrow_labels if self.pairs.grades is None else None,
             self.pairs.table,
             self.weights,
             self.offsets,
@@ -165,11 +155,11 @@ class _MeasuredByFormula(_Measured):
 
     def _by_label(self, pairs):
         """The same grades in a table, where labels are few: rows of a query that share one are alike."""
-        n_queries, n_labels = len(self.offsets) - 1, 1 + int(self._labels.max(initial=0))
-        if self._labels.dtype != np.uint8 or 2 * n_queries * n_labels > len(self._labels):
+        n_queries, n_labels = len(self.offsets) - 1, 1 + int(self.narrow_labels.max(initial=0))
+        if self.narrow_labels.dtype != np.uint8 or 2 * n_queries * n_labels > len(self.narrow_labels):
             return pairs
         table = np.zeros((n_queries, n_labels))
-        table[np.repeat(np.arange(n_queries), np.diff(self.offsets)), self._labels] = pairs.grades
+        table[np.repeat(np.arange(n_queries), np.diff(self.offsets)), self.narrow_labels] = pairs.grades
         return pairs._replace(grades=None, table=table)
 
     def _dcg(self, measure):

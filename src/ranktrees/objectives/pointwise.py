@@ -6,11 +6,11 @@ from typing import ClassVar
 import numpy as np
 
 from ranktrees._core import losses
-from ranktrees.objectives.base import Bound, Objective, number_in
+from ranktrees.objectives.base import NarrowLabels, Objective, number_in
 from ranktrees.sharing import ALL
 
 
-class _Pointwise(Bound):
+class _Pointwise(NarrowLabels):
     """What the pointwise objectives share: two kernels, and the parameters that these take."""
 
     def __init__(self, objective, labels, weights, offsets, n_threads, share, kernels, parameters=()):
@@ -21,12 +21,12 @@ class _Pointwise(Bound):
 
     def gradients(self, scores, gradients, hessians, iteration=0):
         self._gradients(
-            self.labels, self.weights, scores, *self._parameters, gradients, hessians, self.n_threads
+            self.narrow_labels, self.weights, scores, *self._parameters, gradients, hessians, self.n_threads
         )
 
     def loss(self, scores):
-        rows = np.empty(len(self.labels))
-        self._losses(self.labels, self.weights, scores, *self._parameters, rows, self.n_threads)
+        rows = np.empty(len(scores))
+        self._losses(self.narrow_labels, self.weights, scores, *self._parameters, rows, self.n_threads)
         return self._sum(rows) / self.total_weight
 
     def start(self):
