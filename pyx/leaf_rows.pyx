@@ -1,25 +1,82 @@
-"""The rows of a grown tree's leaves: what they want, and what they are given."""
-from cython.parallel cimport prange
+"""The rows of a grown tree's leaves: what they want, and what they are given.
+
+    stretches of all rows    0        |  n/4     |  n/2     |  3n/4        each is one thread's, in all rounds
+    rows of a leaf           3 20 41  |  97 108  |          |  150         rise, and so do those set apart
+
+A thread goes through the leaves in one stretch after the other: gradients and scores of so many rows a nearby
+cache holds, and no other thread has touched them since.
+"""
+import numpy as np
+
+from cython.parallel cimport parallel, prange
 from libc.math cimport ldexp
 from libc.stdint cimport int64_t, uint32_t
 
-from records cimport Leaf, chunk_of, has_turn, leaves_in
+from records cimport Leaf, leaves_in
 
 cdef extern from "rounding.h" nogil:
-    double exact_sum(const double* values, const uint32_t* rows, int64_t n) noexcept
     double exact_sum_of_same(double value, int64_t n) noexcept
     double largest_of_rows(const double* values, const uint32_t* rows, int64_t n) noexcept
     int places_for(double largest, int64_t n) noexcept
     int64_t steps_of_rows(const double* values, const uint32_t* rows, int64_t n, int places) noexcept
 
+cdef extern from "threads.h" nogil:
+    void wait_for_all() noexcept
+
 cdef enum:
-    NEARBY = 1 << 16  # rows: their scores fill half of a cache of a megabyte
+    NEARBY = 1 << 17  # rows: their scores fill half of a cache of a megabyte
     FEW = 32          # rows of a leaf in a stretch: to find them takes as long as to go through so many
+    PARTS = 2         # of a leaf's rows
+
+
+def begins_of_stretches(
+    leaves,                             # IN   LEAF records
+    const uint32_t[::1] order,          # IN
+    int64_t n_rows,                     # of which those of the tree are some
+    int n_threads,
+):
+    """Where in ``order`` each stretch of all rows begins in each leaf, int64[n_stretches + 1, n_nodes, 2].
+
+    In each leaf the rows before ``quiet_start`` rise, and the others.
+    """
+    cdef int64_t n = len(leaves), k, s, n_stretches = 1 + (n_rows - 1) // (n_threads * <int64_t>NEARBY)
+    cdef const Leaf* leaf = leaves_in(leaves)
+    if order.shape[0] < FEW * n_stretches * n_threads * n:
+        n_stretches = 1
+    n_stretches *= n_threads
+    cdef int64_t[:, :, ::1] begins = np.empty((n_stretches + 1, n, PARTS), np.int64)
+    for k in prange(n, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="static"):
+        if leaf[k].left < 0:
+            begins[0, k, 0], begins[0, k, 1] = leaf[k].start, leaf[k].quiet_start
+            begins[n_stretches, k, 0], begins[n_stretches, k, 1] = leaf[k].quiet_start, leaf[k].stop
+            for s in range(1, n_stretches):
+                begins[s, k, 0] = first_from(
+                    n_rows * s // n_stretches, order, begins[s - 1, k, 0], leaf[k].quiet_start
+                )
+                begins[s, k, 1] = first_from(
+                    n_rows * s // n_stretches, order, begins[s - 1, k, 1], leaf[k].stop
+                )
+    return begins.base
+
+
+cdef inline int64_t first_from(
+    int64_t row, const uint32_t[::1] order, int64_t i, int64_t stop
+) noexcept nogil:
+    """The first i of order[i:stop], which rises, that is not before this row."""
+    cdef int64_t middle
+    while i < stop:
+        middle = (i + stop) // 2
+        if order[middle] < row:
+            i = middle + 1
+        else:
+            stop = middle
+    return i
 
 
 def set_values(
     leaves,                             # IN and OUT  LEAF records: the value of those that were not split
     const uint32_t[::1] order,          # IN
+    const int64_t[:, :, ::1] begins,    # IN   of stretches
     const double[::1] gradients,        # IN
     const double[::1] hessians,         # IN   or None where all rows have
     double hessian,                     # IN   this one
@@ -27,22 +84,111 @@ def set_values(
     int n_threads,
 ):
     """Set each leaf's value from its own rows: light rows count to the last bit where they are alone."""
-    cdef int64_t n = len(leaves), task, k, n_rows
-    cdef double gradient, own
-    cdef bint same = hessians is None
-    cdef const uint32_t* rows
+    cdef int64_t n = len(leaves)
+    cdef double[:, ::1] largest = np.empty((1 if hessians is None else 2, n))
+    cdef int64_t[:, ::1] steps = np.empty((largest.shape[0], n), np.int64)
     cdef Leaf* leaf = leaves_in(leaves)
-    for task in prange(
-        2 * n, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic",
-        chunksize=chunk_of(n, n_threads),
-    ):
-        k = task % n
-        n_rows = leaf[k].stop - leaf[k].start
-        if leaf[k].left < 0 and has_turn(n_rows, order.shape[0], n_threads, task < n):
-            rows = &order[0] + leaf[k].start
-            gradient = exact_sum(&gradients[0], rows, n_rows)
-            own = exact_sum_of_same(hessian, n_rows) if same else exact_sum(&hessians[0], rows, n_rows)
-            leaf[k].value = value_of(&leaf[k], gradient, own, l2)
+    sum_leaves(leaf, True, order, begins, gradients, largest[0], steps[0], n_threads)
+    if hessians is not None:
+        sum_leaves(leaf, True, order, begins, hessians, largest[1], steps[1], n_threads)
+    set_from_steps(leaf, True, largest, steps, hessian, l2)
+
+
+cdef inline int64_t n_rows_of(const Leaf* leaf, bint alone) noexcept nogil:
+    """The number of a leaf's rows on all ranks."""
+    return leaf.stop - leaf.start if alone else leaf.total.count
+
+
+cdef void sum_leaves(
+    const Leaf* leaves, bint alone, const uint32_t[::1] order, const int64_t[:, :, ::1] begins,
+    const double[::1] values, double[::1] largest, int64_t[::1] steps, int n_threads,
+):
+    """The largest |value| of each leaf's rows, and their sum in the steps that follow from it (rounding.h).
+
+    A stretch sums in steps of its own, and once more where another's values make them larger.
+    """
+    cdef int64_t n = begins.shape[1], n_stretches = begins.shape[0] - 1, s, k
+    cdef double[:, ::1] own = np.zeros((n_stretches, n))
+    cdef int64_t[:, ::1] parts = np.zeros((n_stretches, n), np.int64)
+    with nogil, parallel(num_threads=n_threads):
+        for s in prange(n_stretches, schedule="static"):
+            for k in range(n):
+                if leaves[k].left < 0:
+                    own[s, k] = largest_in(order, &begins[s, k, 0], &begins[s + 1, k, 0], values)
+                    parts[s, k] = steps_in(
+                        order, &begins[s, k, 0], &begins[s + 1, k, 0], values,
+                        places_for(own[s, k], n_rows_of(&leaves[k], alone)),
+                    )
+        wait_for_all()
+        for s in prange(n_stretches, schedule="static"):
+            for k in range(n):
+                if own[s, k] > 0:
+                    sum_again(&leaves[k], alone, order, begins, values, own, s, k, &parts[s, k])
+    for k in range(n):
+        largest[k], steps[k] = largest_of(own, k), 0
+        for s in range(n_stretches):
+            steps[k] += parts[s, k]
+
+
+cdef inline void sum_again(
+    const Leaf* leaf, bint alone, const uint32_t[::1] order, const int64_t[:, :, ::1] begins,
+    const double[::1] values, const double[:, ::1] own, int64_t s, int64_t k, int64_t* steps,
+) noexcept nogil:
+    """If the steps of all stretches are larger than those of this one."""
+    cdef int64_t n_rows = n_rows_of(leaf, alone)
+    cdef int places = places_for(largest_of(own, k), n_rows)
+    if places != places_for(own[s, k], n_rows):
+        steps[0] = steps_in(order, &begins[s, k, 0], &begins[s + 1, k, 0], values, places)
+
+
+cdef inline double largest_of(const double[:, ::1] own, int64_t k) noexcept nogil:
+    cdef double largest = 0.0
+    cdef int64_t s
+    for s in range(own.shape[0]):
+        largest = max(largest, own[s, k])
+    return largest
+
+
+cdef inline double largest_in(
+    const uint32_t[::1] order, const int64_t* begins, const int64_t* ends, const double[::1] values
+) noexcept nogil:
+    """Of a leaf's rows in a stretch."""
+    cdef double largest = 0.0
+    cdef int64_t part
+    for part in range(PARTS):
+        if begins[part] < ends[part]:
+            largest = max(
+                largest, largest_of_rows(&values[0], &order[begins[part]], ends[part] - begins[part])
+            )
+    return largest
+
+
+cdef inline int64_t steps_in(
+    const uint32_t[::1] order, const int64_t* begins, const int64_t* ends, const double[::1] values,
+    int places,
+) noexcept nogil:
+    cdef int64_t steps = 0, part
+    for part in range(PARTS):
+        if begins[part] < ends[part]:
+            steps += steps_of_rows(&values[0], &order[begins[part]], ends[part] - begins[part], places)
+    return steps
+
+
+cdef void set_from_steps(
+    Leaf* leaves, bint alone, const double[:, ::1] largest, const int64_t[:, ::1] steps, double hessian,
+    double l2,
+) noexcept:
+    cdef int64_t k, i, n_rows
+    cdef double[2] sums
+    for k in range(largest.shape[1]):
+        if leaves[k].left < 0:
+            n_rows = n_rows_of(&leaves[k], alone)
+            sums[1] = exact_sum_of_same(hessian, n_rows)
+            for i in range(largest.shape[0]):
+                sums[i] = 0.0
+                if largest[i, k] > 0:
+                    sums[i] = ldexp(<double>steps[i, k], -places_for(largest[i, k], n_rows))
+            leaves[k].value = value_of(&leaves[k], sums[0], sums[1], l2)
 
 
 cdef inline double value_of(const Leaf* leaf, double gradient, double hessian, double l2) noexcept nogil:
@@ -53,26 +199,14 @@ cdef inline double value_of(const Leaf* leaf, double gradient, double hessian, d
 def steps_of_leaves(
     leaves,                             # IN   LEAF records
     const uint32_t[::1] order,          # IN
+    const int64_t[:, :, ::1] begins,    # IN   of stretches
     const double[::1] values,           # IN   one per row
     double[::1] largest,                # OUT  |value| of each leaf's rows; 0 of a node that was split
     int64_t[::1] steps,                 # OUT  their sum, in the steps that follow from it
     int n_threads,
 ):
     """The sum of each leaf's rows of this rank: the first of three steps to sums over ranks (rounding.h)."""
-    cdef int64_t n = len(leaves), k, n_rows
-    cdef const uint32_t* rows
-    cdef const Leaf* leaf = leaves_in(leaves)
-    for k in prange(
-        n, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"
-    ):
-        largest[k], steps[k] = 0.0, 0
-        n_rows = leaf[k].stop - leaf[k].start
-        if leaf[k].left < 0 and n_rows:
-            rows = &order[0] + leaf[k].start
-            largest[k] = largest_of_rows(&values[0], rows, n_rows)
-            steps[k] = steps_of_rows(
-                &values[0], rows, n_rows, places_for(largest[k], leaf[k].total.count)
-            )
+    sum_leaves(leaves_in(leaves), False, order, begins, values, largest, steps, n_threads)
 
 
 def steps_among_ranks(
@@ -106,17 +240,7 @@ def set_values_by_steps(
     double l2,
 ):
     """Set each leaf's value from its sums over ranks: the third."""
-    cdef int64_t k, i
-    cdef double[2] sums
-    cdef Leaf* leaf = leaves_in(leaves)
-    for k in range(len(leaves)):
-        if leaf[k].left < 0:
-            sums[1] = exact_sum_of_same(hessian, leaf[k].total.count)
-            for i in range(largest.shape[0]):
-                sums[i] = 0.0
-                if largest[i, k] > 0:
-                    sums[i] = ldexp(<double>steps[i, k], -places_for(largest[i, k], leaf[k].total.count))
-            leaf[k].value = value_of(&leaf[k], sums[0], sums[1], l2)
+    set_from_steps(leaves_in(leaves), False, largest, steps, hessian, l2)
 
 
 def scale(
@@ -133,51 +257,26 @@ def add_values(
     leaves,                             # IN   LEAF records
     const double[::1] values,           # IN   one per node
     const uint32_t[::1] order,          # IN
+    const int64_t[:, :, ::1] begins,    # IN   of stretches
     double[::1] scores,                 # IN and OUT
     int n_threads,
 ):
-    """scores[row] += value of the row's leaf, for the rows the tree was grown from.
-
-    In each leaf those before ``quiet_start`` rise, and the others. They are gone through by stretches of all
-    rows, whose scores a nearby cache holds, and each of which one thread writes alone.
-    """
-    cdef int64_t n_rows = scores.shape[0], n_stretches = 1 + (n_rows - 1) // (n_threads * <int64_t>NEARBY), s
-    cdef int64_t n = len(leaves)
+    """scores[row] += value of the row's leaf, for the rows the tree was grown from."""
+    cdef int64_t n_stretches = begins.shape[0] - 1, s
     cdef const Leaf* leaf = leaves_in(leaves)
-    if order.shape[0] < FEW * n_stretches * n_threads * n:
-        n_stretches = 1
-    n_stretches *= n_threads
     for s in prange(
         n_stretches, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="static"
     ):
-        add_stretch(
-            leaf, n, values, order, n_rows * s // n_stretches, n_rows * (s + 1) // n_stretches, scores
-        )
+        add_stretch(leaf, values, order, begins[s], begins[s + 1], scores)
 
 
 cdef void add_stretch(
-    const Leaf* leaves, int64_t n, const double[::1] values, const uint32_t[::1] order, int64_t first,
-    int64_t last, double[::1] scores,
+    const Leaf* leaves, const double[::1] values, const uint32_t[::1] order, const int64_t[:, ::1] begins,
+    const int64_t[:, ::1] ends, double[::1] scores,
 ) noexcept nogil:
-    cdef int64_t k
-    for k in range(n):
+    cdef int64_t k, part, i
+    for k in range(begins.shape[0]):
         if leaves[k].left < 0:
-            add_rising(order, leaves[k].start, leaves[k].quiet_start, values[k], first, last, scores)
-            add_rising(order, leaves[k].quiet_start, leaves[k].stop, values[k], first, last, scores)
-
-
-cdef void add_rising(
-    const uint32_t[::1] order, int64_t i, int64_t end, double value, int64_t first, int64_t last,
-    double[::1] scores,
-) noexcept nogil:
-    """Those of the rows order[i:end], which rise, that are from first to last - 1."""
-    cdef int64_t stop = end, middle
-    while i < stop:
-        middle = (i + stop) // 2
-        if order[middle] < first:
-            i = middle + 1
-        else:
-            stop = middle
-    while i < end and order[i] < last:
-        scores[order[i]] += value
-        i += 1
+            for part in range(PARTS):
+                for i in range(begins[k, part], ends[k, part]):
+                    scores[order[i]] += values[k]

@@ -403,7 +403,7 @@ cdef class Finder:
         n_threads = worth_threads(n_threads, FEATURE * width * n_ids, values_per_thread)
         n_shares = min(shares_of_each(n_ids, n_threads), width)
         if n_ids > self.scores.shape[0]:
-            self.scores = np.empty((n_ids, self.scores.shape[1]))
+            self.scores = np.empty((n_ids, self.all_features.shape[1]))
         with nogil, parallel(num_threads=n_threads):
             for task in prange(n_ids * n_shares, schedule="static"):
                 i = task // n_shares

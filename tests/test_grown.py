@@ -9,7 +9,7 @@ from ranktrees.communicator import ALONE
 from ranktrees.growing.grown import Grown
 from reference import growing as slow
 
-NEARBY = 65536  # rows of a stretch, at most
+NEARBY = 1 << 17  # rows of a stretch, at most
 
 
 def leaf_of_rows(rng, n_rows, n_leaves):
@@ -57,10 +57,10 @@ def test_rows_get_the_values_of_their_leaves(every_thread, seed, n_rows, n_leave
     n_threads=st.integers(1, 4),
 )
 def test_values_are_newton_steps_of_the_rows(every_thread, seed, n_rows, n_leaves, l2, n_threads):
-    """However light the rows of a leaf are beside the others."""
+    """However light the rows of a leaf are beside the others, or those of a stretch beside its others."""
     rng = np.random.default_rng(seed)
-    leaf_of = leaf_of_rows(rng, n_rows, n_leaves)
-    scale = 10.0 ** rng.integers(-12, 13, n_leaves)[leaf_of]
+    leaf_of, stretch_of = leaf_of_rows(rng, n_rows, n_leaves), 4 * np.arange(n_rows) // n_rows
+    scale = 10.0 ** (rng.integers(-12, 13, n_leaves)[leaf_of] + rng.integers(-3, 4, 4)[stretch_of])
     gradients, hessians = rng.normal(size=n_rows) * scale, rng.random(n_rows) * scale
     grown = grown_with(rng, leaf_of, n_leaves, n_threads)
     grown.leaves["lower"][1] = 0.0

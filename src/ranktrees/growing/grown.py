@@ -26,6 +26,7 @@ class Grown:
         self.leaves = leaves
         self.order = order
         self.n_threads = n_threads
+        self._begins = None
 
     @property
     def is_leaf(self):
@@ -51,16 +52,16 @@ class Grown:
             The ranks that have rows of the leaves.
         """
         n_threads = threads_for(self.n_threads, 4 * len(self.order))
-        leaves, order = self.leaves, self.order
+        leaves, order, begins = self.leaves, self.order, self._begins_of_stretches(len(gradients))
         hessians, hessian = (hessians, 0.0) if same is None else (None, same)
         if communicator.alone:
-            leaf_rows.set_values(leaves, order, gradients, hessians, hessian, l2, n_threads)
+            leaf_rows.set_values(leaves, order, begins, gradients, hessians, hessian, l2, n_threads)
             return
         sides = (gradients,) if hessians is None else (gradients, hessians)
         own = np.empty((len(sides), len(leaves)))
         steps = np.empty(own.shape, np.int64)
         for k, side in enumerate(sides):
-            leaf_rows.steps_of_leaves(leaves, order, side, own[k], steps[k], n_threads)
+            leaf_rows.steps_of_leaves(leaves, order, begins, side, own[k], steps[k], n_threads)
         largest = communicator.allreduce(own.copy(), "max")
         for k, side in enumerate(sides):
             leaf_rows.steps_among_ranks(leaves, order, side, own[k], largest[k], steps[k], n_threads)
@@ -70,7 +71,15 @@ class Grown:
     def add(self, values, scores):
         """scores[row] += value of the row's leaf, for the rows the tree was grown from."""
         n_threads = threads_for(self.n_threads, 2 * len(self.order))
-        leaf_rows.add_values(self.leaves, values, self.order, scores, n_threads)
+        begins = self._begins_of_stretches(len(scores))
+        leaf_rows.add_values(self.leaves, values, self.order, begins, scores, n_threads)
+
+    def _begins_of_stretches(self, n_rows):
+        """Where in the order each stretch of all rows begins in each leaf."""
+        if self._begins is None:
+            n_threads = threads_for(self.n_threads, 4 * len(self.order))
+            self._begins = leaf_rows.begins_of_stretches(self.leaves, self.order, n_rows, n_threads)
+        return self._begins
 
     def follow(self, values, mapper, codes, rows, scores):
         """scores[row] += value of the leaf that the row falls into, for rows the tree was not grown from.
