@@ -7,7 +7,7 @@
 """
 import numpy as np
 
-from ranktrees._core.threads import room_for_each
+from ranktrees._core.threads import AHEAD, room_for_each
 
 from cython.parallel cimport parallel, prange, threadid
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
@@ -69,7 +69,7 @@ cdef class Builder:
         self.n_blocks = -(-bytes.shape[1] // BLOCK)
         self.n_cells = n_cells
         self.go_through(order, sums)
-        self.scratch = room_for_each(n_threads, self.n_blocks * STEP + 2 * CHUNK, np.uint64)
+        self.scratch = room_for_each(n_threads, self.n_blocks * STEP + 2 * CHUNK, np.uint64, AHEAD)
         self.built = self.siblings = self.spares = self.free_lines = np.empty(0, np.int32)
         self.lanes = 0
 
@@ -83,7 +83,8 @@ cdef class Builder:
         if lanes != self.lanes:
             self.lanes = lanes
             n_threads = self.scratch.shape[0]
-            self.tables = room_for_each(n_threads, self.n_blocks * BLOCK * TABLE * lanes, np.int64)
+            n_cells = self.n_blocks * BLOCK * TABLE * lanes
+            self.tables = room_for_each(n_threads, n_cells, np.int64, AHEAD)
             self.own_lines = room_for_each(n_threads if n_threads > 1 else 0, self.n_cells * lanes, np.int64)
 
     def begin(self):

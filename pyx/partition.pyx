@@ -327,30 +327,33 @@ cdef class Parter:
         return n_threads
 
     cdef void lay_out(self, const int32_t[::1] ids):
-        """Each thread has a part of the scratch for its stretch of all leaves, the quiet rows last.
+        """Each thread has a part of the scratch for its stretch of all leaves, and one behind for quiet rows.
 
         In what it wrote itself before, and what no other thread has touched since, it writes fastest; and of
         the sums' scratch, which quiet rows do not need, most is never touched. The stretches of a thread are
         longer than its share of all rows where shares are rounded up.
         """
-        cdef int64_t n_ids = ids.shape[0], n_stretches = self.n_stretches, i, s, place
-        cdef int64_t n_own = self.order.shape[0] // n_stretches + 2 * n_ids + 1
+        cdef int64_t n_ids = ids.shape[0], n_stretches = self.n_stretches, i, s, place, quiet_place
+        cdef int64_t n_loud = 0, n_quiet = 0, n_own, n_own_quiet
         cdef Leaf* leaf
         cdef Stretch* of
+        for i in range(n_ids):
+            leaf = &self.leaves[ids[i]]
+            n_loud += leaf.stop - leaf.start
+            n_quiet += leaf.quiet_stop - leaf.quiet_start
+        n_own, n_own_quiet = n_loud // n_stretches + n_ids + 1, n_quiet // n_stretches + n_ids + 1
         if n_ids * n_stretches > self.stretches.shape[0]:
             self.stretches = np.empty((n_ids * n_stretches, self.stretches.shape[1]), np.int64)
-        if n_stretches > 1 and n_stretches * n_own > self.row_scratch.shape[0]:
-            self.make_scratch(n_stretches * n_own)
+        if n_stretches * (n_own + n_own_quiet) > self.row_scratch.shape[0]:
+            self.make_scratch(n_stretches * (n_own + n_own_quiet))
         for s in range(n_stretches):
-            place = s * n_own
+            place, quiet_place = s * n_own, n_stretches * n_own + s * n_own_quiet
             for i in range(n_ids):
                 leaf, of = &self.leaves[ids[i]], self.stretches_of(i)
                 of[s].loud = piece_of(leaf.start, leaf.stop, s, n_stretches, place)
+                of[s].quiet = piece_of(leaf.quiet_start, leaf.quiet_stop, s, n_stretches, quiet_place)
                 place += of[s].loud.n_rows
-            for i in range(n_ids):
-                leaf, of = &self.leaves[ids[i]], self.stretches_of(i)
-                of[s].quiet = piece_of(leaf.quiet_start, leaf.quiet_stop, s, n_stretches, place)
-                place += of[s].quiet.n_rows
+                quiet_place += of[s].quiet.n_rows
 
     cdef Stretch* stretches_of(self, int64_t i) noexcept nogil:
         """Those of the i-th leaf."""

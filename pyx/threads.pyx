@@ -12,8 +12,8 @@ cdef extern from *:
     """
     int openmp_threads() nogil
 
-cdef enum:
-    APART = 1 << 16  # bytes: processors fetch up to 40 KB beyond what they go through in order
+LINES = 128      # bytes: two lines of 64, which processors fetch together
+AHEAD = 1 << 16  # bytes: they fetch up to 40 KB beyond what they go through in order
 
 
 def max_threads():
@@ -24,11 +24,12 @@ def max_threads():
     return openmp_threads()
 
 
-def room_for_each(n_threads, n, dtype):
+def room_for_each(n_threads, n, dtype, apart=LINES):
     """Zeros, shape (n_threads, n or more): a row for each thread to write to.
 
-    Rows are so far apart, and from what lies before them, that a processor which fetches ahead takes no lines
-    of the cache from one that writes to them. What lies between is never touched.
+    Rows are so many bytes apart, and from what lies before them: threads that write to one line of the cache
+    wait for each other, if to other places of it. So do those that go through much memory in order with
+    whoever writes to less than `AHEAD` beyond. What lies between is never touched.
     """
-    gap = -(-APART // np.dtype(dtype).itemsize)
+    gap = -(-apart // np.dtype(dtype).itemsize)
     return np.zeros(gap + n_threads * (n + gap), dtype)[gap:].reshape(n_threads, n + gap)
