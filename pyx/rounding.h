@@ -40,10 +40,10 @@ EACH_WIDTH(uint64_t, largest_bits, (int64_t n, const double *RESTRICT values, ui
 /* The sum of |value| * scale, each rounded. */
 EACH_WIDTH(int64_t, total_steps, (int64_t n, const double *RESTRICT values, double scale),
            (n, values, scale)) {
-    int64_t sum = 0;
+    uint64_t sum = 0;
     for (int64_t i = 0; i < n; i++)
-        sum += rounded((values[i] < 0 ? -values[i] : values[i]) * scale);
-    return sum;
+        sum += (uint64_t)rounded((values[i] < 0 ? -values[i] : values[i]) * scale);
+    return (int64_t)sum;
 }
 
 /* What is rounded, and to what steps. */

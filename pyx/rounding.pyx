@@ -28,6 +28,7 @@ cdef extern from "rounding.h" nogil:
     ) noexcept
     uint64_t portable_key(uint64_t seed, uint64_t stream)
     double portable_from_bits(uint64_t bits)
+    uint64_t portable_to_bits(double x)
 
 cdef extern from "listing.h" nogil:
     void list_apart(
@@ -40,6 +41,7 @@ cdef extern from "bins.h" nogil:
 
 cdef enum:
     MOST_STRETCHES = 256
+    TOGETHER = 2048  # values that are looked over
     FIRST_BITS = 30  # of the largest value in a sum by which the scale is found
     MOST_BITS = 50   # more do not survive the rounding
     STEPS = 8        # of a value that is just so large that its row is in every sample
@@ -50,69 +52,68 @@ def words_for(int64_t n_rows):
     return (n_rows + ROWS_TOGETHER - 1) // ROWS_TOGETHER * (ROWS_TOGETHER // 64)
 
 
-def largest(
-    const double[::1] gradients,   # IN
-    const double[::1] hessians,    # IN   or one, that of all rows
-    int n_threads,
-):
-    """(the largest |gradient|, the largest hessian, whether all hessians are the same).
-
-    What is NaN is larger than infinity.
-    """
-    cdef int64_t n_stretches = min(n_threads, MOST_STRETCHES), s
-    cdef uint64_t[MOST_STRETCHES] gradient, hessian, different, unused
-    for s in prange(
-        n_stretches, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="static"
-    ):
-        gradient[s] = largest_in(gradients, s, n_stretches, &unused[s])
-        hessian[s] = largest_in(hessians, s, n_stretches, &different[s])
-    for s in range(1, n_stretches):
-        gradient[0], hessian[0] = max(gradient[0], gradient[s]), max(hessian[0], hessian[s])
-        different[0] |= different[s]
-        if bound(hessians, s + 1, n_stretches) > bound(hessians, s, n_stretches):
-            different[0] |= hessians[0] != hessians[bound(hessians, s, n_stretches)]
-    return portable_from_bits(gradient[0]), portable_from_bits(hessian[0]), different[0] == 0
-
-
-def total(
+def look_over(
     const double[::1] gradients,   # IN
     double gradient_scale,
-    const double[::1] hessians,    # IN   or None: their sum is 0
+    const double[::1] hessians,    # IN   or one, that of all rows
     double hessian_scale,
     int n_threads,
 ):
-    """(the sum of ``rint(|gradient| * gradient_scale)``, that of the hessians on their scale)."""
+    """(the largest |gradient|, the largest hessian, whether all hessians are the same, their two totals).
+
+    The totals are the sum of ``rint(|gradient| * gradient_scale)``, and that of the hessians on their scale:
+    anything where the largest on its scale is 2^51 or more. What is NaN is larger than infinity.
+    """
     cdef int64_t n_stretches = min(n_threads, MOST_STRETCHES), s
-    cdef int64_t[MOST_STRETCHES] gradient, hessian
-    cdef bint both = hessians is not None
+    cdef Seen[MOST_STRETCHES] gradient, hessian
     for s in prange(
         n_stretches, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="static"
     ):
-        gradient[s] = total_in(gradients, s, n_stretches, gradient_scale)
-        hessian[s] = total_in(hessians, s, n_stretches, hessian_scale) if both else 0
+        gradient[s] = look_over_stretch(gradients, s, n_stretches, gradient_scale)
+        hessian[s] = look_over_stretch(hessians, s, n_stretches, hessian_scale)
     for s in range(1, n_stretches):
-        gradient[0] += gradient[s]
-        hessian[0] += hessian[s]
-    return gradient[0], hessian[0]
+        add_seen(&gradient[0], gradient[s])
+        add_seen(&hessian[0], hessian[s])
+    return (
+        portable_from_bits(gradient[0].largest), portable_from_bits(hessian[0].largest),
+        hessian[0].different == 0, <int64_t>gradient[0].total, <int64_t>hessian[0].total,
+    )
+
+
+cdef struct Seen:
+    uint64_t largest    # as bits
+    uint64_t different  # from the first value of all
+    uint64_t total      # which goes round where it is too large
+
+
+cdef inline Seen look_over_stretch(
+    const double[::1] values, int64_t s, int64_t n_stretches, double scale
+) noexcept nogil:
+    """Some values at a time, which stay in the cache."""
+    cdef int64_t i = bound(values, s, n_stretches), stop = bound(values, s + 1, n_stretches), n
+    cdef uint64_t different
+    cdef Seen seen, own
+    seen.largest = seen.different = 0
+    seen.total = 0
+    while i < stop:
+        n = min(<int64_t>TOGETHER, stop - i)
+        own.largest = largest_bits(n, &values[i], &different)
+        own.different = different | (portable_to_bits(values[i]) ^ portable_to_bits(values[0]))
+        own.total = <uint64_t>total_steps(n, &values[i], scale)
+        add_seen(&seen, own)
+        i += n
+    return seen
+
+
+cdef inline void add_seen(Seen* seen, Seen other) noexcept nogil:
+    seen.largest = max(seen.largest, other.largest)
+    seen.different |= other.different
+    seen.total += other.total
 
 
 cdef inline int64_t bound(const double[::1] values, int64_t s, int64_t n_stretches) noexcept nogil:
     """Where a stretch of them begins."""
     return values.shape[0] * s // n_stretches
-
-
-cdef inline uint64_t largest_in(
-    const double[::1] values, int64_t s, int64_t n_stretches, uint64_t* different
-) noexcept nogil:
-    cdef int64_t first = bound(values, s, n_stretches)
-    return largest_bits(bound(values, s + 1, n_stretches) - first, &values[0] + first, different)
-
-
-cdef inline int64_t total_in(
-    const double[::1] values, int64_t s, int64_t n_stretches, double scale
-) noexcept nogil:
-    cdef int64_t first = bound(values, s, n_stretches)
-    return total_steps(bound(values, s + 1, n_stretches) - first, &values[0] + first, scale)
 
 
 cdef inline int places_of(double largest) noexcept nogil:

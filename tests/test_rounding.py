@@ -252,22 +252,25 @@ def test_too_many_rows_are_refused():
 @pytest.mark.parametrize("n", [0, 1, 3, 5000])
 @pytest.mark.parametrize("n_threads", [1, 2, 4])
 def test_largest(n, n_threads):
+    def seen(gradients, hessians):
+        return rounding.look_over(gradients, 1.0, hessians, 1.0, n_threads)[:3]
+
     values, same = np.random.default_rng(n).normal(size=n), np.full(n, 0.25)
-    assert rounding.largest(values, values, n_threads) == (*2 * (np.abs(values).max(initial=0),), n < 2)
-    assert rounding.largest(-same, same, n_threads) == (*2 * (0.25 if n else 0.0,), True)
-    assert rounding.largest(values, np.ones(1), n_threads) == (np.abs(values).max(initial=0), 1.0, True)
+    assert seen(values, values) == (*2 * (np.abs(values).max(initial=0),), n < 2)
+    assert seen(-same, same) == (*2 * (0.25 if n else 0.0,), True)
+    assert seen(values, np.ones(1)) == (np.abs(values).max(initial=0), 1.0, True)
     for place in {0, n // 2, n - 1} if n else ():
         for extreme in (1e300, np.inf):
             odd = values.copy()
             odd[place] = -extreme
-            assert rounding.largest(odd, same, n_threads) == (extreme, 0.25, True)
-            assert rounding.largest(same, odd, n_threads) == (0.25, extreme, n == 1)
+            assert seen(odd, same) == (extreme, 0.25, True)
+            assert seen(same, odd) == (0.25, extreme, n == 1)
         odd[place] = np.nan
-        assert math.isnan(rounding.largest(odd, same, n_threads)[0])
-        assert math.isnan(rounding.largest(same, odd, n_threads)[1])
+        assert math.isnan(seen(odd, same)[0])
+        assert math.isnan(seen(same, odd)[1])
         odd = np.full(n, 0.5)
         odd[place] = 0.25
-        assert rounding.largest(values, odd, n_threads)[2] == (n == 1)
+        assert seen(values, odd)[2] == (n == 1)
 
 
 @pytest.mark.parametrize("n", [0, 1, 3, 5000])
@@ -275,11 +278,27 @@ def test_total_rounds_each_size_half_to_even(n):
     gradients = np.round(np.random.default_rng(n).uniform(-9, 9, n) * 4) / 4
     hessians = np.abs(gradients[::-1])
     for scale in (1.0, 2.0, 2.0**28):
-        steps = [int(np.rint(np.abs(values) * scale).sum()) for values in (gradients, hessians / 2)]
+        steps = tuple(int(np.rint(np.abs(values) * scale).sum()) for values in (gradients, hessians / 2))
         for n_threads in (1, 2, 3):
-            assert list(rounding.total(gradients, scale, hessians, scale / 2, n_threads)) == steps
-            assert rounding.total(gradients, scale, None, 0.0, n_threads) == (steps[0], 0)
-            assert rounding.total(gradients, scale, np.ones(1), scale, n_threads) == (steps[0], scale)
+            assert rounding.look_over(gradients, scale, hessians, scale / 2, n_threads)[3:] == steps
+            one = rounding.look_over(gradients, scale, np.ones(1), scale, n_threads)
+            assert one[3:] == (steps[0], scale)
+
+
+def test_earlier_rounds_do_not_show():
+    rng = np.random.default_rng(0)
+    again = RoundedRows(5000)
+    for factor in (1.0, 1.01, 1e-9, 1e200, 0.0, 3.0, 3.0):
+        gradients, hessians = rng.normal(size=5000) * factor, rng.uniform(0, 1, 5000) * factor
+        for sampling in (None, 4):
+            again.round(gradients, hessians, 2, None, sampling, (1, 2))
+            anew = RoundedRows(5000).round(gradients, hessians, 1, None, sampling, (1, 2))
+            assert again.sums.tobytes() == anew.sums.tobytes()
+            assert (again.total, again.gradient_unit, again.hessian_unit) == (
+                anew.total,
+                anew.gradient_unit,
+                anew.hessian_unit,
+            )
 
 
 @pytest.mark.parametrize("room", [32, 45])
@@ -288,7 +307,7 @@ def test_total_rounds_each_size_half_to_even(n):
 def test_as_many_steps_as_there_is_room_for(room, size, sampling):
     values = size * np.random.default_rng(0).uniform(0, 1, 1000)
     largest = values.max()
-    total, _ = rounding.total(values, rounding.first_scale(largest), None, 0.0, 1)
+    *_, total, _ = rounding.look_over(values, rounding.first_scale(largest), np.ones(1), 0.0, 1)
     scale, sure = rounding.scale_of(largest, total, 1000, room, sampling)
     steps = np.maximum(values, 0 if sampling is None else sure) * scale
     assert 0 < scale < np.inf

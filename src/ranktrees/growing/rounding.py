@@ -60,6 +60,7 @@ class RoundedRows:
         if self.n_rows_of_all >= 1 << 30:
             raise ValueError(f"X has {self.n_rows_of_all} rows; at most 2**30 - 1 can be trained on.")
         self.order, self.sums = np.empty(n_rows, np.uint32), np.empty(n_rows, np.int64)
+        self._first_scales = 0.0, 0.0
         self.loud = np.empty(rounding.words_for(n_rows), np.uint64)
 
     def round(self, gradients, hessians, n_threads, drawn=None, sampling=None, key=(0, 0), apart=False):
@@ -90,7 +91,8 @@ class RoundedRows:
         """
         n_rows = self.n_rows_of_all
         n_threads = threads_for(n_threads, len(gradients))
-        largest_gradient, largest_hessian, same = self._largest(gradients, hessians, n_threads)
+        seen = self._look_over(gradients, hessians, n_threads)
+        largest_gradient, largest_hessian, same, gradient_steps, hessian_steps = seen
         self.largest_hessian = largest_hessian
         odds = min(1.0, sampling or 1.0)  # of the largest, which may stand for more
         if not (
@@ -101,10 +103,13 @@ class RoundedRows:
         self.same, self.sampled = same and sampling is None, same and sampling is not None
         self.bits = n_rows.bit_length() if self.same else 32
         room = min(63 - self.bits, EXACT)
-        own = gradients, rounding.first_scale(largest_gradient)
-        other = (None, 0.0) if self.same else (hessians, rounding.first_scale(largest_hessian))
-        steps, hessian_steps = self._total(*own, *other, n_threads)
-        gradient_scale, sure_gradient = rounding.scale_of(largest_gradient, steps, n_rows, room, sampling)
+        first_scales = tuple(map(rounding.first_scale, (largest_gradient, largest_hessian)))
+        if first_scales != self._first_scales:
+            self._first_scales = first_scales
+            *_, gradient_steps, hessian_steps = self._look_over(gradients, hessians, n_threads)
+        gradient_scale, sure_gradient = rounding.scale_of(
+            largest_gradient, gradient_steps, n_rows, room, sampling
+        )
         hessian_scale, sure_hessian = 1.0, math.nan
         if not self.same:
             hessian_scale, sure_hessian = rounding.scale_of(
@@ -138,21 +143,24 @@ class RoundedRows:
         self.total = tuple(total)
         return self
 
-    def _largest(self, gradients, hessians, n_threads):
-        """The largest |gradient| and hessian of all ranks, and whether all hessians are the same."""
-        gradient, hessian, same = rounding.largest(gradients, hessians, n_threads)
+    def _look_over(self, gradients, hessians, n_threads):
+        """What `rounding.look_over` says of the rows of all ranks, on the scales of the last round.
+
+        They are seldom others in this one.
+        """
+        own = rounding.look_over(gradients, self._first_scales[0], hessians, self._first_scales[1], n_threads)
+        gradient, hessian, same, gradient_steps, hessian_steps = own
+        if len(hessians) != len(gradients):
+            hessian_steps *= len(gradients)
         if self.share.communicator.alone:
-            return gradient, hessian, same
+            return gradient, hessian, same, gradient_steps, hessian_steps
         least = hessian if same else -1.0
         if not len(gradients):
             hessian, least = 0.0, math.inf
-        ends = np.array([math.inf if math.isnan(end) else end for end in (gradient, hessian, -least)])
-        gradient, hessian, minus_least = self.share.communicator.allreduce(ends, "max").tolist()
-        return gradient, hessian, -minus_least == hessian
-
-    def _total(self, gradients, gradient_scale, hessians, hessian_scale, n_threads):
-        """The sums of |gradient| and of the hessians of all ranks, in steps; that of no hessians is 0."""
-        gradient, hessian = rounding.total(gradients, gradient_scale, hessians, hessian_scale, n_threads)
-        if hessians is not None and len(hessians) != len(gradients):
-            hessian *= len(gradients)
-        return self.share.communicator.sums(gradient, hessian)
+        ends = np.array([math.inf if math.isnan(end) else end for end in (gradient, hessian, least)])
+        told = self.share.communicator.stack(
+            np.concatenate([ends.view(np.int64), np.array([gradient_steps, hessian_steps], np.int64)])
+        )
+        ends, steps = told[:, :3].copy().view(np.float64), told[:, 3:].sum(axis=0).tolist()
+        gradient, hessian, _ = ends.max(axis=0).tolist()
+        return gradient, hessian, ends[:, 2].min() == hessian, *steps
