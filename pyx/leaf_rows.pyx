@@ -24,7 +24,7 @@ cdef extern from "threads.h" nogil:
     void wait_for_all() noexcept
 
 cdef enum:
-    NEARBY = 1 << 17  # rows: their scores fill half of a cache of a megabyte
+    NEARBY = 1 << 17  # rows: their scores fill a cache of a megabyte
     FEW = 32          # rows of a leaf in a stretch: to find them takes as long as to go through so many
     PARTS = 2         # of a leaf's rows
 
@@ -120,7 +120,7 @@ cdef void sum_leaves(
                         places_for(own[s, k], n_rows_of(&leaves[k], alone)),
                     )
         wait_for_all()
-        for s in prange(n_stretches, schedule="static"):
+        for s in prange(n_stretches if n_stretches > 1 else 0, schedule="static"):
             for k in range(n):
                 if own[s, k] > 0:
                     sum_again(&leaves[k], alone, order, begins, values, own, s, k, &parts[s, k])

@@ -157,7 +157,8 @@ static inline int64_t find_loud(int64_t n, int64_t first, const uint32_t *rows, 
 }
 
 /* The sum of values[row] over some rows, the same in any order: integers on the scale of the largest of them,
- * so that light rows count to the last bit where they are alone. In three steps, for the rows of many ranks. */
+ * so that light rows count to the last bit where they are alone. In three steps, for the rows of many stretches
+ * and ranks. */
 EACH_WIDTH(double, largest_of_rows, (const double *RESTRICT values, const uint32_t *RESTRICT rows, int64_t n),
            (values, rows, n)) {
     uint64_t most = 0;
@@ -187,13 +188,7 @@ EACH_WIDTH(int64_t, steps_of_rows,
     return total;
 }
 
-INLINE double exact_sum(const double *values, const uint32_t *rows, int64_t n) {
-    const double largest = largest_of_rows(values, rows, n);
-    const int places = places_for(largest, n);
-    return largest == 0 ? 0.0 : ldexp((double)steps_of_rows(values, rows, n, places), -places);
-}
-
-/* The same where all values are this one. */
+/* The sum of n values that are all this one. */
 INLINE double exact_sum_of_same(double value, int64_t n) {
     const int places = places_for(value, n);
     return value == 0 ? 0.0 : ldexp((double)(n * rounded(value * ldexp(1.0, places))), -places);
