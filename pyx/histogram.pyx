@@ -83,8 +83,8 @@ cdef class Builder:
         if lanes != self.lanes:
             self.lanes = lanes
             n_threads = self.scratch.shape[0]
-            n_cells = self.n_blocks * BLOCK * TABLE * lanes
-            self.tables = room_for_each(n_threads, n_cells, np.int64, AHEAD)
+            n_sums = self.n_blocks * BLOCK * TABLE * lanes
+            self.tables = room_for_each(n_threads, n_sums, np.int64, AHEAD)
             self.own_lines = room_for_each(n_threads if n_threads > 1 else 0, self.n_cells * lanes, np.int64)
 
     def begin(self):

@@ -11,7 +11,8 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from ranktrees import HistGBRTRegressor, parallel
-from ranktrees._core.threads import max_threads
+from ranktrees._core.dtypes import SPLIT
+from ranktrees._core.threads import max_threads, room_for_each
 from ranktrees.parallel import effective_n_threads
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
@@ -185,3 +186,13 @@ def test_a_rank_leaves_processors_to_others(monkeypatch, state):
 )
 def test_a_processor_is_divided_among_those_that_may_run_on_it(affinities, part):
     assert parallel.processors_for(affinities[0], affinities) == part
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.float64, SPLIT])
+@pytest.mark.parametrize("apart", [128, 1 << 16])
+def test_threads_have_zeros_far_from_each_other(dtype, apart):
+    room = room_for_each(3, 5, dtype, apart)
+    assert room.flags.c_contiguous
+    assert not room.view(np.uint8).any()
+    assert (room.shape[1] - 5) * room.itemsize >= apart
+    assert room.ctypes.data - room.base.ctypes.data >= apart

@@ -193,11 +193,17 @@ class Bound:
 
 
 class NarrowLabels(Bound):
-    """Holds labels in as few bytes as hold them, ``narrow_labels``: its kernels read those."""
+    """A `Bound` whose kernels read labels of few bytes.
+
+    Attributes
+    ----------
+    narrow_labels : ndarray of shape (n,), uint8, float32 or float64
+        The labels, in the first of these types that holds them all.
+    """
 
     @property
     def labels(self):
-        """float64, which are asked for seldom."""
+        """float64[n], a copy where that is not how they are held: it is asked for seldom."""
         return self.narrow_labels.astype(np.float64, copy=False)
 
     @labels.setter
