@@ -14,11 +14,16 @@ order (see pairs.h). A query whose rows all have the same score has no order yet
 likely as any other, exactly where ranks are worth the same in each, else in the mean of a few orders drawn at
 random.
 """
-from cython.parallel cimport prange, threadid
+import numpy as np
+
+from ranktrees._core.threads import AHEAD, room_for_each
+
+from cython.parallel cimport parallel, prange, threadid
 from libc.math cimport INFINITY, fabs, frexp, ldexp
 from libc.stdint cimport int16_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memset
 
+from ranktrees._core.dealing cimport Deal
 from records cimport portable_exp, portable_log2
 
 cdef extern from "pairs.h" nogil:
@@ -145,17 +150,39 @@ cpdef int64_t whole_chunks(int64_t n) noexcept nogil:
     return (n + LANES - 1) // LANES * LANES
 
 
-def scratch_shapes(int64_t longest, int n_threads):
-    """The shapes of the scratch ``numbers``, ``singles`` and ``records`` where no query has more rows."""
-    width = whole_chunks(longest)
-    return (n_threads, N_COLUMNS, width), (n_threads, N_SINGLE, width), (n_threads, 2, longest, 2)
+cdef struct Room:
+    double* numbers  # N_COLUMNS of them, so many long
+    float* singles   # and N_SINGLE
+    int64_t width
+    Ranked* rows
+    Ranked* spare
 
 
-cdef inline Ranked* sort_query(
-    const double* scores, int64_t n, double[:, :, :, ::1] records, int thread
-) noexcept nogil:
+cdef class Scratch:
+    """Room for each thread to work in, on queries of so many rows or fewer."""
+
+    cdef double[:, ::1] numbers, records
+    cdef float[:, ::1] singles
+    cdef int64_t width, longest
+
+    def __init__(self, int64_t longest, int n_threads):
+        self.width, self.longest = whole_chunks(longest), longest
+        self.numbers = room_for_each(n_threads, N_COLUMNS * self.width, np.float64, AHEAD)
+        self.singles = room_for_each(n_threads, N_SINGLE * self.width, np.float32, AHEAD)
+        self.records = room_for_each(n_threads, 4 * longest, np.float64, AHEAD)  # of two numbers, twice
+
+    cdef Room of_thread(self, int thread) noexcept nogil:
+        cdef Room room
+        room.width = self.width
+        room.numbers, room.singles = &self.numbers[thread, 0], &self.singles[thread, 0]
+        room.rows = <Ranked*>&self.records[thread, 0]
+        room.spare = room.rows + self.longest
+        return room
+
+
+cdef inline Ranked* sort_query(const double* scores, int64_t n, const Room* room) noexcept nogil:
     """The rows of one query, ranked."""
-    return sort(scores, n, <Ranked*>&records[thread, 0, 0, 0], <Ranked*>&records[thread, 1, 0, 0])
+    return sort(scores, n, room.rows, room.spare)
 
 
 cdef inline bint all_equal(const double* values, int64_t n) noexcept nogil:
@@ -197,20 +224,22 @@ def ideals(
     const double[::1] gains,       # IN
     const int64_t[::1] offsets,    # IN   query q is the rows offsets[q]:offsets[q + 1]
     const double[::1] discounts,   # IN   one per rank that counts
-    double[:, :, :, ::1] records,  # see scratch_shapes
+    Scratch scratch,
     double[::1] out,               # OUT  one per query
     int n_threads,
 ):
     """The DCG of each query's best ranking."""
     cdef int64_t n_queries = offsets.shape[0] - 1, q, i, n
     cdef Ranked* rows
+    cdef Room room
     cdef double sum
     for q in prange(
         n_queries, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1,
         schedule="dynamic", chunksize=8,
     ):
         n = offsets[q + 1] - offsets[q]
-        rows = sort_query(&gains[offsets[q]], n, records, threadid())
+        room = scratch.of_thread(threadid())
+        rows = sort_query(&gains[offsets[q]], n, &room)
         sum = 0.0
         for i in range(min(n, discounts.shape[0])):
             sum = sum + rows[i].score * discounts[i]
@@ -381,30 +410,26 @@ cdef void query_gradients(
     const float* discounts,
     const float* apart,
     bint undecided,
-    double* columns,
-    float* single_columns,
-    int64_t width,
-    double[:, :, :, ::1] records,
-    int thread,
+    const Room* room,
     const Clicks* clicks,       # or NULL
     double* out_gradients,
     double* out_hessians,
 ) noexcept nogil:
     """The sums over the pairs of one query; the mean of several orders, where they are drawn."""
-    cdef double* scores = columns
-    cdef double* grades = columns + width
-    cdef double* keys = columns + 2 * width
-    cdef double* worth = columns + 3 * width
-    cdef double* risen = columns + 4 * width
-    cdef double* shares = columns + 5 * width
-    cdef float* single_grades = single_columns
-    cdef float* distances = single_columns + width
-    cdef float* exponentials = single_columns + 2 * width
-    cdef float* gradients = single_columns + 3 * width
-    cdef float* hessians = single_columns + 4 * width
-    cdef float* single_worth = single_columns + 5 * width
-    cdef float* single_risen = single_columns + 6 * width
-    cdef float* single_shares = single_columns + 7 * width
+    cdef double* scores = room.numbers
+    cdef double* grades = scores + room.width
+    cdef double* keys = grades + room.width
+    cdef double* worth = keys + room.width
+    cdef double* risen = worth + room.width
+    cdef double* shares = risen + room.width
+    cdef float* single_grades = room.singles
+    cdef float* distances = single_grades + room.width
+    cdef float* exponentials = distances + room.width
+    cdef float* gradients = exponentials + room.width
+    cdef float* hessians = gradients + room.width
+    cdef float* single_worth = hessians + room.width
+    cdef float* single_risen = single_worth + room.width
+    cdef float* single_shares = single_risen + room.width
     cdef bint by_rows = task.pairs >= ERR, drawn = undecided or task.noise > 0
     cdef int kind = task.pairs if not by_rows else SHARED if task.pairs == ERR else TURNED
     cdef double size = 0.0, norm = 1.0, slope = 1.0, weight, gradient, hessian
@@ -427,9 +452,9 @@ cdef void query_gradients(
         if drawn:
             first = k * task.n_rows + first_row
             perturb(n, query_scores, 1.0 if undecided else task.noise, task.key, first, keys)
-            rows = sort_query(keys, n, records, thread)
+            rows = sort_query(keys, n, room)
         else:
-            rows = sort_query(query_scores, n, records, thread)
+            rows = sort_query(query_scores, n, room)
         for i in range(n):
             position = rows[i].position
             scores[i] = query_scores[position]
@@ -554,7 +579,7 @@ def gradients(
     const double[:, ::1] table,    # IN   and the grade of each, in each query
     const double[::1] weights,     # IN   or None
     const int64_t[::1] offsets,    # IN   query q is the rows offsets[q]:offsets[q + 1]
-    const int64_t[::1] queries,    # IN   all of them, in the order in which they are taken up
+    Deal deal,                     # of the queries
     const double[::1] scores,      # IN
     const float[::1] worth,        # IN   one per rank, in whole_chunks; None: every pair weighs 1
     const float[::1] apart,        # IN   of SWAPS_AND_GAPS, from a distance of -2 LANES on; else None
@@ -573,24 +598,23 @@ def gradients(
     int64_t n_rows,                # IN   of all
     const double[::1] clicked,     # IN   what multiplies a pair by its better row, or None
     const double[::1] unclicked,   # IN   and by its worse
-    double[:, :, ::1] numbers,     # see scratch_shapes
-    float[:, :, ::1] singles,      # see scratch_shapes
-    double[:, :, :, ::1] records,  # see scratch_shapes
+    Scratch scratch,
     double[::1] out_gradients,     # OUT
     double[::1] out_hessians,      # OUT
     double[:, ::1] out_costs,      # OUT  with those: of each row, clicked and unclicked (see `Clicks`)
     int n_threads,
 ):
     """Each row's gradient and hessian: sums of lambda and of sigma^2 weight rho (1 - rho) over its pairs."""
-    cdef int64_t n_queries = offsets.shape[0] - 1, k, q, start, n
-    cdef int64_t chunk = min(8, 1 + n_queries // (32 * n_threads))
+    cdef int64_t q, start, n
     cdef const float* worths = &worth[0] if worth is not None else NULL
     cdef const float* gaps = &apart[2 * LANES] if apart is not None else NULL
     cdef const double* row_weights = &weights[0] if weights is not None else NULL
     cdef const double* query_grades
     cdef double grade_unit
     cdef bint undecided, by_label = grades is None, of_clicks = clicked is not None
+    cdef double* by_rank
     cdef int thread
+    cdef Room room
     cdef Clicks clicks
     cdef Task task
     memset(&clicks, 0, sizeof(clicks))
@@ -612,40 +636,42 @@ def gradients(
     task.noise = noise
     task.key = portable_key(seed, stream)
     task.n_rows = n_rows
-    for k in prange(
-        n_queries, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1,
-        schedule="dynamic", chunksize=chunk,
-    ):
-        q = queries[k]
-        start = offsets[q]
-        n = offsets[q + 1] - start
+    deal.begin()
+    with nogil, parallel(num_threads=n_threads):
         thread = threadid()
-        if by_label:
-            look_up(&table[q, 0], &labels[start], n, &numbers[thread, N_COLUMNS - 1, 0])
-            query_grades = &numbers[thread, N_COLUMNS - 1, 0]
-            grade_unit = unit_of(&table[q, 0], table.shape[1])
-        else:
-            query_grades = &grades[start]
-            grade_unit = unit_of(query_grades, n) if worth is not None else 1.0
-        if all_equal(query_grades, n):
-            memset(&out_gradients[start], 0, n * sizeof(double))
-            memset(&out_hessians[start], 0, n * sizeof(double))
-            continue
-        undecided = all_equal(&scores[start], n)
-        if undecided and task.pairs < ERR and not of_clicks:
-            undecided_gradients(
-                &task, n, row_weights + start if row_weights != NULL else NULL, worths, gaps,
-                sort_query(query_grades, n, records, thread),
-                &out_gradients[start], &out_hessians[start],
-            )
-        else:
-            query_gradients(
-                &task, n, start, first_rows[q] if first_rows is not None else start, query_grades, grade_unit,
-                row_weights + start if row_weights != NULL else NULL,
-                &scores[start], worths, gaps, undecided, &numbers[thread, 0, 0], &singles[thread, 0, 0],
-                numbers.shape[2], records, thread, &clicks if of_clicks else NULL,
-                &out_gradients[start], &out_hessians[start],
-            )
+        room = scratch.of_thread(thread)
+        while True:
+            q = deal.take(thread)
+            if q < 0:
+                break
+            start = offsets[q]
+            n = offsets[q + 1] - start
+            if by_label:
+                by_rank = room.numbers + (N_COLUMNS - 1) * room.width
+                look_up(&table[q, 0], &labels[start], n, by_rank)
+                query_grades = by_rank
+                grade_unit = unit_of(&table[q, 0], table.shape[1])
+            else:
+                query_grades = &grades[start]
+                grade_unit = unit_of(query_grades, n) if worth is not None else 1.0
+            if all_equal(query_grades, n):
+                memset(&out_gradients[start], 0, n * sizeof(double))
+                memset(&out_hessians[start], 0, n * sizeof(double))
+                continue
+            undecided = all_equal(&scores[start], n)
+            if undecided and task.pairs < ERR and not of_clicks:
+                undecided_gradients(
+                    &task, n, row_weights + start if row_weights != NULL else NULL, worths, gaps,
+                    sort_query(query_grades, n, &room),
+                    &out_gradients[start], &out_hessians[start],
+                )
+            else:
+                query_gradients(
+                    &task, n, start, first_rows[q] if first_rows is not None else start, query_grades,
+                    grade_unit, row_weights + start if row_weights != NULL else NULL,
+                    &scores[start], worths, gaps, undecided, &room, &clicks if of_clicks else NULL,
+                    &out_gradients[start], &out_hessians[start],
+                )
 
 
 def noisy(
@@ -670,18 +696,20 @@ def given_gradients(
     double sigma,
     bint spread,
     int norm,
-    double[:, :, ::1] numbers,     # see scratch_shapes
-    float[:, :, ::1] singles,      # see scratch_shapes
+    Scratch scratch,
     double[::1] out_gradients,     # OUT
     double[::1] out_hessians,      # OUT
 ):
     """The same of one query whose pairs' weights are given."""
     cdef int64_t n = scores.shape[0], end = whole_chunks(n), i
     cdef double size, factor, weight
-    cdef double* own = &numbers[0, 0, 0]
-    cdef float* own_grades = &singles[0, 0, 0]
-    cdef float* sums = &singles[0, 3, 0]
-    cdef float* bends = &singles[0, 4, 0]
+    cdef Room room = scratch.of_thread(0)
+    cdef double* own = room.numbers
+    cdef float* own_grades = room.singles
+    cdef float* distances = own_grades + room.width
+    cdef float* exponentials = distances + room.width
+    cdef float* sums = exponentials + room.width
+    cdef float* bends = sums + room.width
     cdef Weighing by
     memset(&by, 0, sizeof(by))
     by.deltas = &deltas[0, 0]
@@ -691,8 +719,8 @@ def given_gradients(
         own_grades[i] = grades[i] if i < n else EMPTY_GRADE
         sums[i] = bends[i] = 0.0
     size = add_pairs(
-        GIVEN, spread, norm != NONE, n, n - 1, sigma, &by, own, own_grades, &singles[0, 1, 0],
-        &singles[0, 2, 0], sums, bends,
+        GIVEN, spread, norm != NONE, n, n - 1, sigma, &by, own, own_grades, distances, exponentials, sums,
+        bends,
     )
     factor = normed(norm, 2.0 * sigma * unit * size) * unit
     for i in range(n):
@@ -709,7 +737,7 @@ def pair_losses(
     const double[::1] scores,      # IN
     int64_t truncation,
     double sigma,                  # IN   of SQUARED_HINGE, the margin
-    double[:, :, :, ::1] records,  # see scratch_shapes
+    Scratch scratch,
     double[::1] costs,             # OUT  one per query: the sum of its pairs' costs (see pairs.h)
     double[::1] counts,            # OUT  one per query: the number of its pairs; in both, by weight
     int n_threads,
@@ -719,6 +747,7 @@ def pair_losses(
     cdef bint weighted = weights is not None
     cdef double cost, count, weight, gap
     cdef Ranked* rows
+    cdef Room room
     for q in prange(
         n_queries, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1,
         schedule="dynamic", chunksize=8,
@@ -728,7 +757,8 @@ def pair_losses(
         cost = 0.0
         count = 0.0
         if not all_equal(&grades[start], n):
-            rows = sort_query(&scores[start], n, records, threadid())
+            room = scratch.of_thread(threadid())
+            rows = sort_query(&scores[start], n, &room)
             for i in range(min(truncation, n - 1)):
                 a = start + rows[i].position
                 for j in range(i + 1, n):

@@ -2,9 +2,10 @@
 
 A query is never shared between threads, and its sums are added in one fixed order (see softmax.h).
 """
-from cython.parallel cimport prange
+from cython.parallel cimport parallel, prange, threadid
 from libc.stdint cimport int64_t, uint64_t
 
+from ranktrees._core.dealing cimport Deal
 from records cimport portable_exp, portable_log2
 
 cdef extern from "softmax.h" nogil:
@@ -26,6 +27,7 @@ def softmax_gradients(
     const double[::1] masses,    # IN   >= 0: what each row's share of its query is proportional to
     const double[::1] weights,   # IN   or None
     const int64_t[::1] offsets,  # IN   query q is the rows offsets[q]:offsets[q + 1]
+    Deal deal,                   # of the queries
     const double[::1] scores,    # IN
     bint drawn,                  # IN   whether a uniform draw is taken from each mass
     uint64_t seed,
@@ -36,19 +38,21 @@ def softmax_gradients(
     int n_threads,
 ):
     """Cross entropy of the shares that the labels give the rows, and of those that the scores give them."""
-    cdef int64_t n_queries = offsets.shape[0] - 1, q, start
+    cdef int64_t q, start
     cdef uint64_t key = portable_key(seed, stream)
     cdef const double* row_weights = &weights[0] if weights is not None else NULL
-    for q in prange(
-        n_queries, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1,
-        schedule="dynamic", chunksize=8,
-    ):
-        start = offsets[q]
-        softmax_of_query(
-            offsets[q + 1] - start, &masses[start], row_weights + start if row_weights != NULL else NULL,
-            &scores[start], drawn, key, first_rows[q] if first_rows is not None else start,
-            &gradients[start], &hessians[start],
-        )
+    deal.begin()
+    with nogil, parallel(num_threads=n_threads):
+        while True:
+            q = deal.take(threadid())
+            if q < 0:
+                break
+            start = offsets[q]
+            softmax_of_query(
+                offsets[q + 1] - start, &masses[start], row_weights + start if row_weights != NULL else NULL,
+                &scores[start], drawn, key, first_rows[q] if first_rows is not None else start,
+                &gradients[start], &hessians[start],
+            )
 
 
 def softmax_losses(
@@ -95,20 +99,23 @@ def centred_gradients(
     const double[::1] labels,    # IN
     const double[::1] weights,   # IN   or None
     const int64_t[::1] offsets,  # IN   query q is the rows offsets[q]:offsets[q + 1]
+    Deal deal,                   # of the queries
     const double[::1] scores,    # IN
     double[::1] gradients,       # OUT
     double[::1] hessians,        # OUT
     int n_threads,
 ):
     """Squared error, less the part of it that is the same for all rows of a query."""
-    cdef int64_t n_queries = offsets.shape[0] - 1, q, start
+    cdef int64_t q, start
     cdef const double* row_weights = &weights[0] if weights is not None else NULL
-    for q in prange(
-        n_queries, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1,
-        schedule="dynamic", chunksize=8,
-    ):
-        start = offsets[q]
-        centred_of_query(
-            offsets[q + 1] - start, &labels[start], row_weights + start if row_weights != NULL else NULL,
-            &scores[start], &gradients[start], &hessians[start],
-        )
+    deal.begin()
+    with nogil, parallel(num_threads=n_threads):
+        while True:
+            q = deal.take(threadid())
+            if q < 0:
+                break
+            start = offsets[q]
+            centred_of_query(
+                offsets[q + 1] - start, &labels[start], row_weights + start if row_weights != NULL else NULL,
+                &scores[start], &gradients[start], &hessians[start],
+            )

@@ -2,11 +2,32 @@
  * without waiting. */
 #ifndef RANKTREES_THREADS_H
 #define RANKTREES_THREADS_H
+#include <stdint.h>
 
 static inline void wait_for_all(void) {
 #ifdef _OPENMP
 #pragma omp barrier
 #endif
+}
+
+/* Its value before, which no other thread gets. */
+static inline int64_t count_up(int64_t *number) {
+    int64_t before;
+#ifdef _OPENMP
+#pragma omp atomic capture
+#endif
+    before = (*number)++;
+    return before;
+}
+
+/* Its value, while others may count it up. */
+static inline int64_t seen(const int64_t *number) {
+    int64_t value;
+#ifdef _OPENMP
+#pragma omp atomic read
+#endif
+    value = *number;
+    return value;
 }
 
 #endif

@@ -1,4 +1,6 @@
 """Threads of OpenMP: how many it would start here, and room of their own to work in."""
+import math
+
 import numpy as np
 
 cdef extern from *:
@@ -25,11 +27,15 @@ def max_threads():
 
 
 def room_for_each(n_threads, n, dtype, apart=LINES):
-    """Zeros, shape (n_threads, n or more): a row for each thread to write to.
+    """Zeros, shape (n_threads, n or more): a row for each thread to write to, which begins where a line does.
 
     Rows are so many bytes apart, and from what lies before them: threads that write to one line of the cache
     wait for each other, if to other places of it. So do those that go through much memory in order with
     whoever writes to less than `AHEAD` beyond. What lies between is never touched.
     """
-    gap = -(-apart // np.dtype(dtype).itemsize)
-    return np.zeros(gap + n_threads * (n + gap), dtype)[gap:].reshape(n_threads, n + gap)
+    dtype = np.dtype(dtype)
+    whole = math.lcm(LINES, dtype.itemsize)
+    length = -(-(n * dtype.itemsize + apart) // whole) * whole
+    memory = np.zeros(LINES + apart + n_threads * length, np.uint8)
+    first = apart - (memory.ctypes.data + apart) % -LINES
+    return memory[first : first + n_threads * length].view(dtype).reshape(n_threads, length // dtype.itemsize)

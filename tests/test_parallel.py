@@ -8,9 +8,12 @@ from fractions import Fraction
 import joblib
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from threadpoolctl import threadpool_limits
 
 from ranktrees import HistGBRTRegressor, parallel
+from ranktrees._core.dealing import Deal
 from ranktrees._core.dtypes import SPLIT
 from ranktrees._core.threads import max_threads, room_for_each
 from ranktrees.parallel import effective_n_threads
@@ -196,3 +199,25 @@ def test_threads_have_zeros_far_from_each_other(dtype, apart):
     assert not room.view(np.uint8).any()
     assert (room.shape[1] - 5) * room.itemsize >= apart
     assert room.ctypes.data - room.base.ctypes.data >= apart
+    assert {row.ctypes.data % 128 for row in room} == {0}
+
+
+@given(st.lists(st.integers(1, 40), max_size=30), st.integers(1, 5), st.lists(st.integers(0, 4), max_size=60))
+def test_each_query_is_dealt_once_whoever_asks(lengths, n_threads, asking):
+    offsets = np.cumsum([0, *lengths])
+    deal = Deal(offsets, n_threads)
+    for _ in range(2):
+        deal.begin()
+        dealt = [deal.take(thread % n_threads) for thread in asking]
+        dealt += [deal.take(0) for _ in lengths]
+        assert sorted(q for q in dealt if q >= 0) == list(range(len(lengths)))
+        assert deal.take(n_threads - 1) == -1
+
+
+def test_a_thread_gets_queries_of_its_own_rows_first_and_of_these_the_long_ones():
+    deal = Deal(np.cumsum([0, 1, 1, 200, 8, 10, 20, 20]), 2)
+    deal.begin()
+    assert [deal.take(1) for _ in range(7)] == [3, 4, 5, 6, 2, 0, 1]
+    deal = Deal(np.cumsum([0] + 20 * [1] + [90, 1, 200]), 1)
+    deal.begin()
+    assert [deal.take(0) for _ in range(23)] == [22, 20, *range(20), 21]

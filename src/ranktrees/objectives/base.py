@@ -2,11 +2,13 @@
 
 import math
 from collections.abc import Sequence
+from functools import cached_property
 from numbers import Real
 from typing import ClassVar
 
 import numpy as np
 
+from ranktrees._core.dealing import Deal
 from ranktrees.growing.rounding import DIVERGED
 from ranktrees.sharing import ALL
 from ranktrees.validation.values import narrowed
@@ -129,6 +131,11 @@ class Bound:
         self.total_weight = self._finite(self._sum([len(self.labels)] if weights is None else self.weights))
         if not self.total_weight > 0:
             raise ValueError("sample_weight has no positive entry: at least one row must weigh something")
+
+    @cached_property
+    def deal(self):
+        """The queries, dealt to threads."""
+        return Deal(self.offsets, self.n_threads)
 
     one_hessian = False  # whether `gradients` can write one hessian, that of all rows
     learned: Sequence[np.ndarray] = ()  # beside trees, for who goes on from here: what `resume` takes

@@ -26,6 +26,7 @@ class _Shares(Bound):
             self.masses,
             self.weights,
             self.offsets,
+            self.deal,
             scores,
             self.offset > 0,
             getattr(self.objective, "seed", 0),
@@ -138,7 +139,7 @@ class XENDCG(Objective):
 class _Centred(Bound):
     def gradients(self, scores, gradients, hessians, iteration=0):
         lists.centred_gradients(
-            self.labels, self.weights, self.offsets, scores, gradients, hessians, self.n_threads
+            self.labels, self.weights, self.offsets, self.deal, scores, gradients, hessians, self.n_threads
         )
 
     def loss(self, scores):

@@ -11,20 +11,13 @@ import numpy as np
 from ranktrees import measures
 from ranktrees._core import lambdas, losses
 from ranktrees._core import preferences as kernels
+from ranktrees._core.threads import room_for_each
 from ranktrees.measures.compiled import Ranked
 from ranktrees.objectives.base import Bound, NarrowLabels, Objective, number_in
 from ranktrees.sampling import stream_of_objective
 from ranktrees.sharing import ALL
 
 UNDECIDED_ORDERS = 16  # drawn of a query whose scores are all equal, where the expectation is not known
-
-
-def _aligned(shape, dtype=np.float32):
-    """Numbers that begin where a line of the cache does: those of one line never lie across two."""
-    size, per_line = math.prod(shape), 64 // np.dtype(dtype).itemsize
-    memory = np.zeros(size + per_line - 1, dtype)
-    first = -memory.ctypes.data % 64 // memory.itemsize
-    return memory[first : first + size].reshape(shape)
 
 
 class _Pairs(NamedTuple):
@@ -47,17 +40,10 @@ class _Pairwise(NarrowLabels):
 
     def __init__(self, objective, labels, weights, offsets, n_threads, share):
         super().__init__(objective, labels, weights, offsets, n_threads, share)
-        lengths = np.diff(self.offsets)
-        self.longest = int(lengths.max(initial=0))
+        self.longest = int(np.diff(self.offsets).max(initial=0))
         level = objective.truncation_level
         self.truncation = self.longest if level is None else min(int(level), self.longest)
-        long = 1 + 4 * len(labels) // max(len(lengths), 1)
-        self._queries = np.argsort(-(lengths // long), kind="stable").astype(
-            np.int64
-        )  # no thread ends with those
-        numbers, singles, records = lambdas.scratch_shapes(self.longest, n_threads)
-        self._numbers, self._singles = _aligned(numbers, np.float64), _aligned(singles)
-        self._records = np.empty(records)
+        self._scratch = lambdas.Scratch(self.longest, n_threads)
 
     def gradients(self, scores, gradients, hessians, iteration=0):
         of = self.objective
@@ -68,7 +54,7 @@ class _Pairwise(NarrowLabels):
             self.pairs.table,
             self.weights,
             self.offsets,
-            self._queries,
+            self.deal,
             scores,
             self.pairs.worth,
             self.pairs.apart,
@@ -85,9 +71,7 @@ class _Pairwise(NarrowLabels):
             self.share.first_rows,
             self.share.n_rows or len(scores),
             *self.factors,
-            self._numbers,
-            self._singles,
-            self._records,
+            self._scratch,
             gradients,
             hessians,
             self.costs,
@@ -96,7 +80,7 @@ class _Pairwise(NarrowLabels):
 
     def _ranks(self, values=0.0):
         """An array that holds a number for each rank, 0 behind the longest query."""
-        out = _aligned((lambdas.whole_chunks(self.longest),))
+        out = room_for_each(1, lambdas.whole_chunks(self.longest), np.float32)[0]
         out[: self.longest] = values
         return out
 
@@ -117,7 +101,7 @@ class _PairsThatWeighTheSame(_Pairwise):
             scores,
             self.truncation,
             float(self.objective.steepness),
-            self._records,
+            self._scratch,
             costs,
             counts,
             self.n_threads,
@@ -168,7 +152,7 @@ class _MeasuredByFormula(_Measured):
         if measure.name == "NDCG":
             ideals = np.empty(len(self.offsets) - 1)
             at = min(self.at, self.longest)
-            lambdas.ideals(grades, self.offsets, discounts[:at], self._records, ideals, self.n_threads)
+            lambdas.ideals(grades, self.offsets, discounts[:at], self._scratch, ideals, self.n_threads)
             if not np.isfinite(ideals).all():
                 raise ValueError(
                     f"y has gains too large to add up: choose a smaller gain than that of {measure!r}"
@@ -325,8 +309,7 @@ class _MeasuredBySwapping(_Measured):
                 float(of.sigma),
                 of.score_gap_norm and not undecided,
                 lambdas.Norm[of.query_norm.upper()],
-                self._numbers,
-                self._singles,
+                self._scratch,
                 gradients[rows],
                 hessians[rows],
             )
