@@ -11,8 +11,9 @@ import numpy as np
 from cython.parallel cimport parallel, prange
 from libc.math cimport ldexp
 from libc.stdint cimport int64_t, uint32_t
+from libc.string cimport memcpy
 
-from records cimport Leaf, leaves_in
+from records cimport Leaf, leaves_in, n_rows_of
 
 cdef extern from "rounding.h" nogil:
     double exact_sum_of_same(double value, int64_t n) noexcept
@@ -37,7 +38,7 @@ def begins_of_stretches(
 ):
     """Where in ``order`` each stretch of all rows begins in each leaf, int64[n_stretches + 1, n_nodes, 2].
 
-    In each leaf the rows before ``quiet_start`` rise, and the others.
+    In each leaf the rows rise, and the quiet ones by themselves.
     """
     cdef int64_t n = len(leaves), k, s, n_stretches = 1 + (n_rows - 1) // (n_threads * <int64_t>NEARBY)
     cdef const Leaf* leaf = leaves_in(leaves)
@@ -48,13 +49,13 @@ def begins_of_stretches(
     for k in prange(n, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="static"):
         if leaf[k].left < 0:
             begins[0, k, 0], begins[0, k, 1] = leaf[k].start, leaf[k].quiet_start
-            begins[n_stretches, k, 0], begins[n_stretches, k, 1] = leaf[k].quiet_start, leaf[k].stop
+            begins[n_stretches, k, 0], begins[n_stretches, k, 1] = leaf[k].stop, leaf[k].quiet_stop
             for s in range(1, n_stretches):
                 begins[s, k, 0] = first_from(
-                    n_rows * s // n_stretches, order, begins[s - 1, k, 0], leaf[k].quiet_start
+                    n_rows * s // n_stretches, order, begins[s - 1, k, 0], leaf[k].stop
                 )
                 begins[s, k, 1] = first_from(
-                    n_rows * s // n_stretches, order, begins[s - 1, k, 1], leaf[k].stop
+                    n_rows * s // n_stretches, order, begins[s - 1, k, 1], leaf[k].quiet_stop
                 )
     return begins.base
 
@@ -94,9 +95,9 @@ def set_values(
     set_from_steps(leaf, True, largest, steps, hessian, l2)
 
 
-cdef inline int64_t n_rows_of(const Leaf* leaf, bint alone) noexcept nogil:
+cdef inline int64_t n_rows_of_all(const Leaf* leaf, bint alone) noexcept nogil:
     """The number of a leaf's rows on all ranks."""
-    return leaf.stop - leaf.start if alone else leaf.total.count
+    return n_rows_of(leaf) if alone else leaf.total.count
 
 
 cdef void sum_leaves(
@@ -117,7 +118,7 @@ cdef void sum_leaves(
                     own[s, k] = largest_in(order, &begins[s, k, 0], &begins[s + 1, k, 0], values)
                     parts[s, k] = steps_in(
                         order, &begins[s, k, 0], &begins[s + 1, k, 0], values,
-                        places_for(own[s, k], n_rows_of(&leaves[k], alone)),
+                        places_for(own[s, k], n_rows_of_all(&leaves[k], alone)),
                     )
         wait_for_all()
         for s in prange(n_stretches if n_stretches > 1 else 0, schedule="static"):
@@ -135,7 +136,7 @@ cdef inline void sum_again(
     const double[::1] values, const double[:, ::1] own, int64_t s, int64_t k, int64_t* steps,
 ) noexcept nogil:
     """If the steps of all stretches are larger than those of this one."""
-    cdef int64_t n_rows = n_rows_of(leaf, alone)
+    cdef int64_t n_rows = n_rows_of_all(leaf, alone)
     cdef int places = places_for(largest_of(own, k), n_rows)
     if places != places_for(own[s, k], n_rows):
         steps[0] = steps_in(order, &begins[s, k, 0], &begins[s + 1, k, 0], values, places)
@@ -182,7 +183,7 @@ cdef void set_from_steps(
     cdef double[2] sums
     for k in range(largest.shape[1]):
         if leaves[k].left < 0:
-            n_rows = n_rows_of(&leaves[k], alone)
+            n_rows = n_rows_of_all(&leaves[k], alone)
             sums[1] = exact_sum_of_same(hessian, n_rows)
             for i in range(largest.shape[0]):
                 sums[i] = 0.0
@@ -212,6 +213,7 @@ def steps_of_leaves(
 def steps_among_ranks(
     leaves,                             # IN   LEAF records
     const uint32_t[::1] order,          # IN
+    const int64_t[:, :, ::1] begins,    # IN   of stretches
     const double[::1] values,           # IN   one per row
     const double[::1] own,              # IN   the largest of each leaf on this rank
     const double[::1] largest,          # IN   and on all
@@ -219,17 +221,16 @@ def steps_among_ranks(
     int n_threads,
 ):
     """The second: the sum again, where another rank's largest value makes steps larger."""
-    cdef int64_t n = len(leaves), k, n_rows
+    cdef int64_t n = begins.shape[1], n_stretches = begins.shape[0] - 1, k
     cdef int places
     cdef const Leaf* leaf = leaves_in(leaves)
     for k in prange(
         n, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"
     ):
-        n_rows = leaf[k].stop - leaf[k].start
         if leaf[k].left < 0 and own[k] > 0:
             places = places_for(largest[k], leaf[k].total.count)
             if places != places_for(own[k], leaf[k].total.count):
-                steps[k] = steps_of_rows(&values[0], &order[leaf[k].start], n_rows, places)
+                steps[k] = steps_in(order, &begins[0, k, 0], &begins[n_stretches, k, 0], values, places)
 
 
 def set_values_by_steps(
@@ -280,3 +281,31 @@ cdef void add_stretch(
             for part in range(PARTS):
                 for i in range(begins[k, part], ends[k, part]):
                     scores[order[i]] += values[k]
+
+
+def leaf_by_leaf(
+    leaves,                             # IN   LEAF records
+    const uint32_t[::1] order,          # IN
+    const int64_t[::1] ids,             # IN   of leaves,
+    const int64_t[::1] starts,          # IN   and where each one's rows go
+    uint32_t[::1] rows,                 # OUT
+    int n_threads,
+):
+    """Copy the rows of each leaf, and the quiet ones behind."""
+    cdef int64_t n = ids.shape[0], i, n_loud
+    cdef const Leaf* leaf = leaves_in(leaves)
+    for i in prange(
+        n, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"
+    ):
+        n_loud = leaf[ids[i]].stop - leaf[ids[i]].start
+        copy_rows(order, leaf[ids[i]].start, n_loud, rows, starts[i])
+        copy_rows(
+            order, leaf[ids[i]].quiet_start, n_rows_of(&leaf[ids[i]]) - n_loud, rows, starts[i] + n_loud
+        )
+
+
+cdef inline void copy_rows(
+    const uint32_t[::1] order, int64_t first, int64_t n, uint32_t[::1] rows, int64_t start
+) noexcept nogil:
+    if n:
+        memcpy(&rows[start], &order[first], n * sizeof(uint32_t))

@@ -542,31 +542,6 @@ cdef class Parter:
                 &self.sum_scratch[0] + piece.place, n, n_left, &self.sums[0] + left, &self.sums[0] + right
             )
 
-    def finish(self, int64_t n_nodes, int n_threads=1):
-        """Bring each leaf's quiet rows behind its others; returns the tree's rows, leaf by leaf.
-
-        A leaf's are then order[start:stop], of which the quiet ones order[quiet_start:quiet_stop].
-        """
-        cdef int64_t n_loud = self.leaves[0].stop, n_rows = self.leaves[0].quiet_stop, k
-        for k in prange(
-            n_nodes, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1,
-            schedule="dynamic",
-        ):
-            self.bring_behind(&self.leaves[k], n_loud)
-        return self.row_scratch.base[:n_rows]
-
-    cdef void bring_behind(self, Leaf* leaf, int64_t n_loud) noexcept nogil:
-        cdef int64_t n_own = leaf.stop - leaf.start, n_quiet = leaf.quiet_stop - leaf.quiet_start
-        cdef int64_t start = leaf.start + leaf.quiet_start - n_loud
-        if leaf.left < 0:
-            memcpy(&self.row_scratch[0] + start, &self.order[0] + leaf.start, n_own * sizeof(uint32_t))
-            memcpy(
-                &self.row_scratch[0] + start + n_own, &self.order[0] + leaf.quiet_start,
-                n_quiet * sizeof(uint32_t),
-            )
-        leaf.start, leaf.quiet_start, leaf.quiet_stop = start, start + n_own, start + n_own + n_quiet
-        leaf.stop = leaf.quiet_stop
-
 
 def finish_nodes(
     leaves,                             # IN   LEAF records

@@ -87,7 +87,7 @@ def test_one_step_is_the_tree_of_the_gradients(loss, split_search):
     values = grown.values.copy()
     if world.objective.leaf_quantile is not None:
         for i in np.flatnonzero(grown.is_leaf):
-            rows = grown.order[grown.leaves["start"][i] : grown.leaves["stop"][i]]
+            rows = slow.rows_of(grown, grown.leaves[i])
             residuals = np.sort(world.data.labels[rows] - world.base)
             q = world.objective.leaf_quantile
             inside = (

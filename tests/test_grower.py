@@ -201,8 +201,9 @@ def test_quiet_rows_without_a_value_go_where_they_would(split_search):
     grower = slow.grower_of(codes, slow.mapper_of([2]), split_search=split_search, max_leaf_nodes=2)
     for apart in (True, False):
         grower.search.sets_apart = apart
-        leaves = grower.grow(gradients, hessians * np.linspace(1, 2, 30)).leaves
-        assert (leaves["split"]["missing_left"][0], leaves["stop"][1]) == (0, 20)
+        grown = grower.grow(gradients, hessians * np.linspace(1, 2, 30))
+        assert grown.leaves["split"]["missing_left"][0] == 0
+        assert len(slow.rows_of(grown, grown.leaves[1])) == 20
 
 
 @SEARCHES
@@ -582,7 +583,7 @@ def test_limits_are_kept(split_search, max_leaf_nodes, max_depth, min_samples_le
     assert leaves["total"]["count"].sum() == 700
     assert sorted(grown.order.tolist()) == list(range(700))
     for leaf in leaves:
-        inside = grown.order[leaf["start"] : leaf["stop"]]
+        inside = slow.rows_of(grown, leaf)
         expected = -gradients[inside].sum() / (hessians[inside].sum() + 0.5)
         assert leaf["value"] == pytest.approx(expected, rel=1e-6, abs=1e-8)
     # as many leaves as were asked for, where there are splits for them
@@ -610,7 +611,7 @@ def test_every_row_ends_where_its_codes_lead(split_search, max_leaf_nodes):
     walked = np.array([slow.walk(grown, mapper.missing_codes, line) for line in codes])
     for i in np.flatnonzero(grown.is_leaf):
         leaf = grown.leaves[i]
-        assert (walked[grown.order[leaf["start"] : leaf["stop"]]] == i).all()
+        assert (walked[slow.rows_of(grown, leaf)] == i).all()
 
 
 def test_finished_tree_says_what_was_grown():
@@ -695,10 +696,10 @@ def test_a_leaf_whose_rows_want_the_same_is_not_split(split_search, max_leaf_nod
         max_features=max_features,
     )
     leaves = grown.leaves[grown.is_leaf]
-    inside = [grown.order[leaf["start"] : leaf["stop"]] for leaf in leaves]
+    inside = [slow.rows_of(grown, leaf) for leaf in leaves]
     assert len(leaves) >= 3
     for node in grown.leaves[~grown.is_leaf]:
-        rows = grown.order[node["start"] : node["stop"]]
+        rows = slow.rows_of(grown, node)
         assert len(np.unique(wanted[rows][weights[rows] > 0])) > 1
     assert sum(map(len, inside)) == 500
 

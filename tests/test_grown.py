@@ -21,14 +21,13 @@ def grown_with(rng, leaf_of, n_leaves, n_threads=1):
     """A tree with these rows in its leaves, some of each set apart; every other node was split."""
     leaves = np.zeros(2 * n_leaves, LEAF)
     leaves["left"][1::2], leaves["lower"], leaves["upper"] = -1, -np.inf, np.inf
-    order = []
-    for leaf in range(n_leaves):
-        rows = np.flatnonzero(leaf_of == leaf)
-        quiet = rng.random(len(rows)) < 0.6
-        start = sum(map(len, order))
-        order += [rows[~quiet], rows[quiet]]
-        node = leaves[2 * leaf + 1]
-        node["start"], node["quiet_start"], node["stop"] = start, start + (~quiet).sum(), start + len(rows)
+    order, quiet = [], rng.random(len(leaf_of)) < 0.6
+    for apart, start, stop in ((False, "start", "stop"), (True, "quiet_start", "quiet_stop")):
+        for leaf in range(n_leaves):
+            node = leaves[2 * leaf + 1]
+            node[start] = sum(map(len, order))
+            order.append(np.flatnonzero((leaf_of == leaf) & (quiet == apart)))
+            node[stop] = node[start] + len(order[-1])
     return Grown(leaves, np.concatenate(order).astype(np.uint32), n_threads)
 
 
@@ -46,6 +45,19 @@ def test_rows_get_the_values_of_their_leaves(every_thread, seed, n_rows, n_leave
     expected = scores + np.where(leaf_of < 0, 0.0, values[2 * leaf_of + 1])
     grown_with(rng, leaf_of, n_leaves, n_threads).add(values, scores)
     assert scores.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("n_rows", [0, 1, 2000])
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_rows_leaf_by_leaf(every_thread, n_rows, n_threads):
+    leaf_of = leaf_of_rows(np.random.default_rng(0), n_rows, 7)
+    grown = grown_with(np.random.default_rng(1), leaf_of, 7, n_threads)
+    rows, starts, stops = grown.leaf_by_leaf()
+    assert len(rows) == len(grown.order)
+    assert starts.tolist() == [0, *stops[:-1]]
+    for leaf, start, stop in zip(range(7), starts, stops, strict=True):
+        assert rows[start:stop].tolist() == slow.rows_of(grown, grown.leaves[2 * leaf + 1]).tolist()
+        assert sorted(rows[start:stop]) == np.flatnonzero(leaf_of == leaf).tolist()
 
 
 @settings(max_examples=60, deadline=None)

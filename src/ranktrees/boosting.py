@@ -145,7 +145,7 @@ def quantile_values(grown, train, quantile, n_threads):
     leaves = grown.leaves[grown.is_leaf]
     quantiles = np.empty(len(leaves))
     residuals, weights = train.data.labels - train.scores, train.data.weights
-    rows = residuals, weights, grown.order, leaves["start"].copy(), leaves["stop"].copy()
+    rows = residuals, weights, *grown.leaf_by_leaf()
     if not train.data.share.communicator.alone:
         rows = _rows_of_all(train.data.share.communicator, *rows)
     losses.leaf_quantiles(*rows, quantile, quantiles, n_threads)

@@ -101,7 +101,7 @@ def _grown_again(tree, leaf_of_row, n_threads):
     leaves = np.zeros(len(tree), LEAF)
     n_rows = np.bincount(leaf_of_row, minlength=len(tree))
     leaves["left"], leaves["right"] = tree["left"], tree["right"]
-    leaves["stop"] = leaves["quiet_start"] = np.cumsum(n_rows)
+    leaves["stop"] = np.cumsum(n_rows)
     leaves["start"] = leaves["stop"] - n_rows
     leaves["lower"], leaves["upper"] = -np.inf, np.inf
     narrow = leaf_of_row.astype(np.min_scalar_type(len(tree)))  # which NumPy sorts in linear time

@@ -534,6 +534,12 @@ def draws_of(constraints, key):
     return draws
 
 
+def rows_of(grown, leaf):
+    """A node's rows, in the order in which they lie, and those set apart."""
+    ends = (leaf["start"], leaf["stop"]), (leaf["quiet_start"], leaf["quiet_stop"])
+    return np.concatenate([grown.order[start:stop] for start, stop in ends])
+
+
 def agrees(grown, nodes, codes, mapper):
     """Assert that a grown tree is the tree of ``grow``, to the last bit."""
     leaves = grown.leaves
@@ -542,11 +548,11 @@ def agrees(grown, nodes, codes, mapper):
         assert tuple(leaf["total"].tolist()) == node.total
         assert (leaf["value"], leaf["lower"], leaf["upper"]) == (node.value, node.lower, node.upper)
         assert leaf["depth"] == node.depth
-        inside = grown.order[leaf["start"] : leaf["stop"]]
+        inside = rows_of(grown, leaf)
         if not node.children:
             assert leaf["left"] == leaf["right"] == -1
             assert sorted(inside.tolist()) == node.rows.tolist()
-            for first, last in (("start", "quiet_start"), ("quiet_start", "stop")):  # each parted stably
+            for first, last in (("start", "stop"), ("quiet_start", "quiet_stop")):  # each parted stably
                 assert (np.diff(grown.order[leaf[first] : leaf[last]].astype(int)) > 0).all()
             continue
         assert (leaf["left"], leaf["right"]) == node.children
@@ -657,5 +663,5 @@ def tree_bytes(grown, mapper):
     """What must not depend on how the tree was grown."""
     nodes, bit_sets = grown.tree(grown.values, mapper)
     leaves = grown.leaves[grown.is_leaf]
-    rows = [np.sort(grown.order[leaf["start"] : leaf["stop"]]).tobytes() for leaf in leaves]
+    rows = [np.sort(rows_of(grown, leaf)).tobytes() for leaf in leaves]
     return b"".join([nodes.tobytes(), bit_sets.tobytes(), *rows])

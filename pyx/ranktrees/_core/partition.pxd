@@ -86,4 +86,3 @@ cdef class Parter:
     cdef void take_piece(
         self, const Piece* piece, int64_t left, int64_t right, bint with_sums
     ) noexcept nogil
-    cdef void bring_behind(self, Leaf* leaf, int64_t n_loud) noexcept nogil

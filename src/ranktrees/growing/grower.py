@@ -24,7 +24,6 @@ from ranktrees.growing.grown import Grown
 from ranktrees.growing.over_ranks import ParterOverRanks
 from ranktrees.growing.rounding import RoundedRows
 from ranktrees.growing.searching import Sizes
-from ranktrees.parallel import threads_for
 from ranktrees.sampling import FEATURES, ROUNDING, stream
 from ranktrees.sharing import ALL
 
@@ -159,7 +158,6 @@ class TreeGrower:
         rows.round(
             gradients, hessians, self.n_threads, drawn, self.gradient_sampling, key, self.search.sets_apart
         )
-        n_threads = threads_for(self.n_threads, n_rows)
         self.search.begin(rows, self.rules, (seed, stream(tree, FEATURES)), rows.n_loud < n_rows)
         self.parter.plant(
             rows.n_loud,
@@ -180,9 +178,7 @@ class TreeGrower:
             n_nodes = self.growth.grow(self._one_by_one, rows.bits, rows.same, *self.search.key, *threads)
         else:
             n_nodes = self._grow_leaves()
-        leaves = self.leaves[:n_nodes]
-        order = self.parter.finish(n_nodes, n_threads)
-        grown = Grown(leaves, order, self.n_threads)
+        grown = Grown(self.leaves[:n_nodes], rows.order[:n_rows], self.n_threads)
         same = rows.largest_hessian if rows.same or rows.sampled else None
         grown.set_values(gradients, hessians, self.l2_regularization, same, self.communicator)
         return grown

@@ -11,13 +11,14 @@ NO_BIT_SETS = np.empty((0, 8), np.uint32)
 
 
 class Grown:
-    """Records of a tree's nodes, and the training rows in the order of its leaves.
+    """Records of a tree's nodes, and the training rows, parted.
 
     Parameters
     ----------
     leaves : ndarray of LEAF
     order : ndarray of uint32
-        A leaf's rows are order[start:stop]: rising up to quiet_start, and from there.
+        A node's rows are order[start:stop] and, set apart, order[quiet_start:quiet_stop]; in leaves
+        they rise.
     n_threads : int, default=1
         No value depends on it.
     """
@@ -64,7 +65,7 @@ class Grown:
             leaf_rows.steps_of_leaves(leaves, order, begins, side, own[k], steps[k], n_threads)
         largest = communicator.allreduce(own.copy(), "max")
         for k, side in enumerate(sides):
-            leaf_rows.steps_among_ranks(leaves, order, side, own[k], largest[k], steps[k], n_threads)
+            leaf_rows.steps_among_ranks(leaves, order, begins, side, own[k], largest[k], steps[k], n_threads)
         communicator.allreduce(steps)
         leaf_rows.set_values_by_steps(leaves, largest, steps, hessian, l2)
 
@@ -80,6 +81,23 @@ class Grown:
             n_threads = threads_for(self.n_threads, 4 * len(self.order))
             self._begins = leaf_rows.begins_of_stretches(self.leaves, self.order, n_rows, n_threads)
         return self._begins
+
+    def leaf_by_leaf(self):
+        """The rows of each leaf: those of the i-th are rows[starts[i]:stops[i]].
+
+        Returns
+        -------
+        rows : ndarray of uint32, shape (n_rows,)
+        starts, stops : ndarrays of int64, shape (n_leaves,)
+        """
+        ids, rows = np.flatnonzero(self.is_leaf), np.empty_like(self.order)
+        leaves = self.leaves[ids]
+        lengths = leaves["stop"] - leaves["start"] + leaves["quiet_stop"] - leaves["quiet_start"]
+        stops = lengths.cumsum()
+        starts = stops - lengths
+        n_threads = threads_for(self.n_threads, len(rows))
+        leaf_rows.leaf_by_leaf(self.leaves, self.order, ids, starts, rows, n_threads)
+        return rows, starts, stops
 
     def follow(self, values, mapper, codes, rows, scores):
         """scores[row] += value of the leaf that the row falls into, for rows the tree was not grown from.
