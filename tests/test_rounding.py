@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from ranks import together
 
 from ranktrees._core import rounding
 from ranktrees.growing.rounding import RoundedRows
+from ranktrees.sharing import Share
 from reference import growing as slow
 
 numbers = st.floats(-1e300, 1e300) | st.floats(-4, 4) | st.sampled_from([0.0, 5e-324, -2.5, 1e-310])
@@ -299,6 +301,21 @@ def test_earlier_rounds_do_not_show():
                 anew.gradient_unit,
                 anew.hessian_unit,
             )
+
+
+def test_the_hessian_of_all_rows_may_grow_by_any_factor_on_ranks():
+    def units(rank):
+        rows = RoundedRows(100, Share(rank, n_rows=200, row_numbers=np.arange(100)))
+        return [
+            rows.round(np.ones(100), np.array([hessian]), 1, None, 4, (1, 2)).hessian_unit
+            for hessian in (1.0, 1e-9, 1e20)
+        ]
+
+    anew = [
+        RoundedRows(200).round(np.ones(200), np.array([hessian]), 1, None, 4, (1, 2)).hessian_unit
+        for hessian in (1.0, 1e-9, 1e20)
+    ]
+    assert together(2, units) == [anew, anew]
 
 
 @pytest.mark.parametrize("room", [32, 45])

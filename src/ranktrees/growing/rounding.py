@@ -14,6 +14,7 @@ DIVERGED = (
 )
 
 EXACT = 53  # bits: of more, a double does not hold a sum
+MOST_STEPS = 2**63 - 1
 
 # The largest hessian counts as at least so many mean ones: where all are the same, few are drawn for theirs.
 MEAN_HESSIANS = 8
@@ -150,8 +151,8 @@ class RoundedRows:
         """
         own = rounding.look_over(gradients, self._first_scales[0], hessians, self._first_scales[1], n_threads)
         gradient, hessian, same, gradient_steps, hessian_steps = own
-        if len(hessians) != len(gradients):
-            hessian_steps *= len(gradients)
+        if len(hessians) != len(gradients):  # there are more where the last round's scale is too fine for it
+            hessian_steps = min(hessian_steps * len(gradients), MOST_STEPS)
         if self.share.communicator.alone:
             return gradient, hessian, same, gradient_steps, hessian_steps
         least = hessian if same else -1.0
