@@ -88,7 +88,7 @@ IDS = st.one_of(
             (np.int8, st.integers(-2, 2)),
             (np.uint64, st.integers(2**64 - 4, 2**64 - 1)),
             (np.dtype(">i4"), st.integers(-3, 3)),
-            (np.float64, st.sampled_from([0.0, 0.2, 0.4, -0.0, 1.5, np.inf])),
+            (np.float64, st.sampled_from([0.0, 0.2, 0.4, -0.0, 1.5, 1 - 2.0**53])),
             (np.bool_, st.booleans()),
             (np.dtype("U3"), st.sampled_from(["a", "b", "ab", "1"])),
         ]
@@ -158,6 +158,8 @@ def test_names_of_queries_do_not_matter(ids, random):
         lambda q: q.astype("datetime64[D]"),
         lambda q: q.astype("timedelta64[s]"),
         lambda q: [(i, "a") for i in q],
+        lambda q: pd.MultiIndex.from_arrays([q % 3, q]),
+        lambda q: (2.0**24 - q).astype(np.float32),
         lambda q: np.ma.masked_array(q, q > 99),
         lambda q: np.repeat(q, 2)[::2],
     ],
@@ -180,6 +182,10 @@ def test_ids_of_every_kind_are_the_same_queries(convert):
         (pa.array([1, 1, None] * 4), ("qid", "missing", "row 2")),
         (np.ma.masked_array(QID, QID == 2), ("qid", "missing", "row 8")),
         (np.array(["2020-01-01", "NaT"] * 6, "datetime64[D]"), ("qid", "NaT", "row 1")),
+        (pd.MultiIndex.from_arrays([QID, np.where(QID == 1, np.nan, 0)]), ("qid", "missing", "row 4")),
+        ((2**24 + QID).astype(np.float32), ("qid", "float32 16777216.0", "row 0", "2**24", "integers")),
+        (-(2.0**53) - QID, ("qid", "float64 -9007199254740", "row 0", "2**53")),
+        (np.where(QID == 1, np.inf, 0).astype(np.float16), ("qid", "float16 inf", "row 4", "2**11")),
         (np.column_stack([QID, QID]), ("qid", "(12, 2)", "one dimension")),
         (pd.DataFrame({"qid": QID}), ("qid", "(12, 1)", "one dimension")),
         (pl.DataFrame({"qid": QID}), ("qid", "(12, 1)", "one dimension")),
@@ -254,6 +260,11 @@ def test_ids_ride_in_the_index():
         pd.DataFrame({"qid": QID}),
     ):
         assert qid_of(nothing) is None
+
+
+def test_two_levels_of_ids_are_refused():
+    index = pd.MultiIndex.from_arrays([QID, QID], names=["qid", "qid"])
+    refused(lambda: qid_of(pd.Series(LABELS, index=index)), "2 levels named 'qid'", "rename")
 
 
 def test_sources_of_ids_must_agree():

@@ -114,6 +114,8 @@ def missing_mask(column) -> np.ndarray | None:
         return np.ma.getmaskarray(column)
     if isinstance(getattr(column, "dtype", None), np.dtype) and column.dtype != object:
         return None
+    if getattr(column, "nlevels", 1) > 1:  # a MultiIndex has no isna
+        return column.to_frame().isna().to_numpy().any(axis=1)
     for method in ("isna", "is_null"):  # pandas; polars and Arrow
         if hasattr(column, method):
             return np.asarray(getattr(column, method)())

@@ -26,7 +26,7 @@ def query_offsets(
     qid : array-like of shape (n_rows,)
         One id per row, of any hashable kind, in any order. Ids are compared exactly: integers of 64 bits are
         never rounded, floats are ids as they are. NumPy arrays, pandas, polars and Arrow columns and
-        sequences are taken.
+        sequences are taken; a pandas MultiIndex has tuples as ids.
     n_rows : int
         The number of rows the ids belong to.
     name : str, default="qid"
@@ -47,7 +47,8 @@ def query_offsets(
     ------
     ValueError
         If an id is missing (NaN, None, NaT, NA), if the ids are not one-dimensional, not hashable or empty,
-        or if there are not `n_rows` of them.
+        if there are not `n_rows` of them, or if they are floats so large that integers may have been rounded
+        to the same: 2**24 in float32, 2**53 in float64.
 
     Examples
     --------
@@ -84,7 +85,7 @@ def ids_in(qid, n_rows: int, name: str) -> np.ndarray:
         missing = missing_mask(qid)
         if missing is not None and missing.ndim == 1 and missing.any():
             raise _missing_id(name, int(missing.argmax()))
-        ids = np.asarray(qid)
+        ids = np.asarray(qid)  # of a MultiIndex tuples
     if ids.ndim != 1:
         raise ValueError(
             f"{name} has shape {ids.shape}; {expected}, in one dimension: pass the one column that holds the "
@@ -98,6 +99,15 @@ def ids_in(qid, n_rows: int, name: str) -> np.ndarray:
         missing = np.isnat(ids) if ids.dtype.kind in "mM" else np.isnan(ids)
         if missing.any():
             raise _missing_id(name, int(missing.argmax()))
+    if ids.dtype.kind == "f":
+        bits = np.finfo(ids.dtype).nmant + 1
+        if (rounded := np.abs(ids) >= 2.0**bits).any():
+            row = int(rounded.argmax())
+            raise ValueError(
+                f"{name} holds the {ids.dtype} {ids[row]} in row {row}; from 2**{bits} on that type cannot tell "
+                "all integers apart, and queries may have become one. Pass the ids as integers or strings, from "
+                "before they became floats."
+            )
     return ids if ids.dtype.kind in "biufcmMSU" else ids.astype(object)
 
 
@@ -236,6 +246,11 @@ def qid_of(y_or_X):
     qid : pandas Index of length n_rows, or None
         The values of the index level named "qid"; None if there is no such level.
 
+    Raises
+    ------
+    ValueError
+        If there are several such levels.
+
     Examples
     --------
     >>> import pandas as pd
@@ -247,9 +262,13 @@ def qid_of(y_or_X):
     True
     """
     index = getattr(y_or_X, "index", None)
-    if hasattr(y_or_X, "iloc") and "qid" in getattr(index, "names", ()):
-        return index.get_level_values("qid")
-    return None
+    levels = list(getattr(index, "names", ())) if hasattr(y_or_X, "iloc") else []
+    if levels.count("qid") > 1:
+        raise ValueError(
+            f"the index has {levels.count('qid')} levels named 'qid', of {levels}; expected one: rename the "
+            "others, or pass the ids as qid=."
+        )
+    return index.get_level_values("qid") if "qid" in levels else None
 
 
 def find_queries(
