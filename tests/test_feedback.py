@@ -359,6 +359,8 @@ def test_scores_of_labels_or_of_pairs(rows, pairs):
         model.score(X, pairs=[[0, 899]], qid=qid)
     with pytest.raises(ValueError, match="pair_weight is given, but no pairs"):
         model.score(X, pair_weight=[1.0])
+    with pytest.raises(ValueError, match=r"neither labels nor pairs; expected y, .* or pairs="):
+        model.score(X, qid=qid)
 
 
 def test_tools_that_slice_rows_do_not_pass_pairs(rows, pairs):

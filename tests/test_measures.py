@@ -401,18 +401,18 @@ def test_a_delta_written_out():
 # ---- against other programs --------------------------------------------------------------------------------
 
 
-def lightgbm_ndcg(y, score, sizes):
+def lightgbm_metric(y, score, sizes, metric="ndcg"):
     import lightgbm
 
     rows = np.arange(float(len(y)))[:, None]
     data = lightgbm.Dataset(rows, label=y, group=sizes, init_score=score, params={"verbose": -1})
     booster = lightgbm.Booster(
-        {"objective": "lambdarank", "metric": "ndcg", "eval_at": [5], "verbose": -1, "num_threads": 1}, data
+        {"objective": "lambdarank", "metric": metric, "eval_at": [5], "verbose": -1, "num_threads": 1}, data
     )
     return booster.eval_train()[0][2]
 
 
-def xgboost_ndcg(y, score, sizes, metric="ndcg@5"):
+def xgboost_metric(y, score, sizes, metric="ndcg@5"):
     xgboost = pytest.importorskip("xgboost")
     data = xgboost.DMatrix(np.zeros((len(y), 1)), label=y)
     data.set_group(sizes)
@@ -461,11 +461,11 @@ SITUATIONS = {
 EXP2, LINEAR = 0.27279506817479793, 0.37506283775028487
 AVERAGE = (1 + 1 / math.log2(3) + 1 / 2) / 3
 PROGRAMS = [
-    (NDCG.lightgbm, lightgbm_ndcg, {}, [EXP2, (EXP2 + 1) / 2, 0.5, 1.0, (EXP2 + 1) / 2]),
-    (NDCG.xgboost, xgboost_ndcg, {}, [EXP2, (EXP2 + 1) / 2, 0.5, 1.0, (EXP2 + 1) / 2]),
+    (NDCG.lightgbm, lightgbm_metric, {}, [EXP2, (EXP2 + 1) / 2, 0.5, 1.0, (EXP2 + 1) / 2]),
+    (NDCG.xgboost, xgboost_metric, {}, [EXP2, (EXP2 + 1) / 2, 0.5, 1.0, (EXP2 + 1) / 2]),
     (
         NDCG.xgboost(empty_query=0),
-        xgboost_ndcg,
+        xgboost_metric,
         {"metric": "ndcg@5-"},
         [EXP2, EXP2 / 2, 0.5, 1.0, (EXP2 + 1) / 2],
     ),
@@ -498,8 +498,8 @@ def test_presets_are_what_the_programs_compute(preset, program, options, situati
 @pytest.mark.parametrize(
     ("preset", "program"),
     [
-        (NDCG.lightgbm, lightgbm_ndcg),
-        (NDCG.xgboost, xgboost_ndcg),
+        (NDCG.lightgbm, lightgbm_metric),
+        (NDCG.xgboost, xgboost_metric),
         (NDCG.catboost, catboost_ndcg),
         (NDCG.trec_eval, ir_measures_ndcg),
     ],
@@ -508,6 +508,54 @@ def test_presets_on_random_queries(preset, program, seed):
     labels, scores, offsets = random_queries(seed)
     value = (preset @ 5).mean(labels, scores, offsets)
     assert value == pytest.approx(program(labels, scores, np.diff(offsets)), abs=1e-6)
+
+
+def map_at_5(empty_query):
+    """The user guide's: divided by the relevant rows that ranks 1 to 5 have room for."""
+
+    def of_query(labels, scores):
+        n_relevant = (labels >= 1).sum()
+        if n_relevant == 0:
+            return empty_query
+        return (AP(ties="input") @ 5)(labels, scores) * n_relevant / min(n_relevant, 5)
+
+    return as_measure(of_query)
+
+
+MAPS_AT_5 = [
+    (map_at_5(1.0), lightgbm_metric, "map"),
+    (map_at_5(1.0), xgboost_metric, "map@5"),
+    (map_at_5(0.0), xgboost_metric, "map@5-"),
+]
+
+
+@pytest.mark.parametrize(("measure", "program", "metric"), MAPS_AT_5)
+def test_map_at_k_of_lightgbm_and_xgboost(measure, program, metric):
+    labels, scores, offsets = random_queries(0, n_grades=2)
+    sizes = np.diff(offsets)
+    relevant = np.add.reduceat(labels, offsets[:-1])
+    assert (relevant == 0).any()
+    assert (relevant > 5).any()
+    assert ((relevant > 0) & (relevant < 5) & (sizes > 5)).any()
+    values = measure.per_query(labels, scores, offsets)
+    for (start, stop), value in zip(itertools.pairwise(offsets), values, strict=True):
+        theirs = program(labels[start:stop], scores[start:stop], [stop - start], metric=metric)
+        assert value == pytest.approx(theirs, abs=1e-6)
+    assert values.mean() == pytest.approx(program(labels, scores, sizes, metric=metric), abs=1e-6)
+
+
+@pytest.mark.parametrize(("metric", "empty_query"), [("map", 1), ("map-", 0)])
+def test_map_of_xgboost(metric, empty_query):
+    labels, scores, offsets = random_queries(1, n_grades=2)
+    value = AP(ties="input", empty_query=empty_query).mean(labels, scores, offsets)
+    assert value == pytest.approx(xgboost_metric(labels, scores, np.diff(offsets), metric), abs=1e-6)
+
+
+def test_a_perfect_order_of_more_relevant_rows_than_the_cutoff():
+    labels, scores = np.repeat([1.0, 0.0], 10), np.arange(20.0, 0.0, -1.0)
+    assert (AP @ 5)(labels, scores) == 0.5
+    for measure, program, metric in MAPS_AT_5:
+        assert measure(labels, scores) == program(labels, scores, [20], metric=metric) == 1.0
 
 
 def test_letor_preset_and_survey_preset():

@@ -37,12 +37,27 @@ THEIRS = {
     "sigma": ("sigmoid",),
     "bias_norm": ("lambdarank_bias_norm",),
     "n_iter_no_change": ("early_stopping_rounds", "od_wait"),
-    "categorical_features": ("categorical_feature", "cat_features"),
+    "categorical_features": ("categorical_feature", "cat_features", "enable_categorical"),
     "monotonic_cst": ("monotone_constraints",),
     "interaction_cst": ("interaction_constraints",),
     "init": ("init_model", "xgb_model"),
     "random_state": ("seed", "random_seed"),
     "n_jobs": ("num_threads", "nthread", "thread_count"),
+}
+
+# What they have and nothing here is like, and what comes nearest.
+ABSENT = {
+    "min_samples_leaf counts rows": ("min_child_weight", "min_sum_hessian_in_leaf"),
+    "max_features draws features for each split": (
+        "colsample_bytree",
+        "colsample_bylevel",
+        "feature_fraction",
+    ),
+    "l2_regularization is the only penalty of leaves": ("reg_alpha", "lambda_l1"),
+    "min_samples_leaf and max_leaf_nodes bound trees": ("min_split_gain", "min_gain_to_split", "gamma"),
+    "gradients are always rounded to integers": ("use_quantized_grad",),
+    "gradient_sampling draws rows by their gradients": ("top_rate", "other_rate"),
+    "feature_importances(kind) tells both kinds of a fitted model": ("importance_type",),
 }
 
 # What they call what a method is given, or have done by one.
@@ -95,7 +110,8 @@ def with_parameters(cls):
     Returns
     -------
     type
-        The same class. A keyword that it does not know is a TypeError that says which one may be meant.
+        The same class. A keyword that it does not know is a TypeError that says which one may be meant, and a
+        ValueError where ``set_params`` is given it, as scikit-learn has it.
 
     Examples
     --------
@@ -104,6 +120,10 @@ def with_parameters(cls):
     Traceback (most recent call last):
     ...
     TypeError: LambdaMARTRanker got an unexpected keyword argument 'num_leaves'; expected max_leaf_nodes, ...
+    >>> LambdaMARTRanker().set_params(num_leaves=31)
+    Traceback (most recent call last):
+    ...
+    ValueError: Invalid parameter 'num_leaves' for estimator LambdaMARTRanker; expected max_leaf_nodes, ...
     """
     cls = dataclass(eq=False, repr=False, kw_only=True)(cls)
     init, known = cls.__init__, [parameter.name for parameter in fields(cls)]
@@ -115,7 +135,23 @@ def with_parameters(cls):
         init(self, *args, **parameters)
 
     cls.__init__ = __init__
+    if hasattr(cls, "set_params"):
+        cls.set_params = _answering(cls.set_params)
     return cls
+
+
+def _answering(set_params):
+    @wraps(set_params)
+    def answering(self, **parameters):
+        known = list(self.get_params(deep=False))
+        if unknown := [name for name in parameters if name.partition("__")[0] not in known]:
+            raise ValueError(
+                f"Invalid parameter {unknown[0]!r} for estimator {type(self).__name__}; "
+                f"{_expected(unknown[0], known)}."
+            )
+        return set_params(self, **parameters)
+
+    return answering
 
 
 def with_keywords(method: Callable[Given, Returned]) -> Callable[Given, Returned]:
@@ -188,14 +224,18 @@ def look_up(estimator, name):
 
 
 def _unexpected(estimator, name, known):
-    ours = _ours(name, known)
-    if ours:
-        expected = f"expected {ours}, which is what it is called here"
-    elif near := get_close_matches(name, known, cutoff=0.7):
-        expected = f"expected one of its parameters; the nearest are {near}"
-    else:
-        expected = "expected one of its parameters, which get_params() lists"
-    return f"{estimator} got an unexpected keyword argument {name!r}; {expected}."
+    return f"{estimator} got an unexpected keyword argument {name!r}; {_expected(name, known)}."
+
+
+def _expected(name, known):
+    """Which parameter may be meant."""
+    if ours := _ours(name, known):
+        return f"expected {ours}, which is what it is called here"
+    if nearest := [nearest for nearest, theirs in ABSENT.items() if name in theirs]:
+        return f"there is no such thing here: {nearest[0]}"
+    if near := get_close_matches(name, known, cutoff=0.7):
+        return f"expected one of its parameters; the nearest are {near}"
+    return "expected one of its parameters, which get_params() lists"
 
 
 def _unexpected_by(method, name, known, parameters):

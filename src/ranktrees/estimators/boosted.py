@@ -34,6 +34,7 @@ from ranktrees.estimators.fitting import (
 from ranktrees.estimators.starting import Rows, Start, foreign_of, scores_of_foreign, scores_to_start_from
 from ranktrees.feedback import NOTHING
 from ranktrees.measures import Measure, as_measure
+from ranktrees.measures.compiled import Ranked
 from ranktrees.model_selection import fitted_clone, folds_of_rows, said_out_of_fold
 from ranktrees.objectives import BY_NAME, as_objective
 from ranktrees.parallel import effective_n_threads
@@ -201,6 +202,7 @@ class BoostedTrees(TreeEnsembleEstimator):
                 scores = [validation.score_of(stage) for stage in start.stages(others, n_threads)]
                 so_far = replace(so_far, validation_scores=scores)
         if stops:
+            self._require_some_query(validation)
             stopping = EarlyStopping(self.n_iter_no_change, self.tol, so_far.validation_scores)
         costs = self._costs()
         make_grower = self._growers(
@@ -274,15 +276,22 @@ class BoostedTrees(TreeEnsembleEstimator):
         begun = Checkpoint(ensemble=start.ensemble, seed=seed, train_scores=scores, learned=bound.learned)
         return file.going_on(begun, trained)
 
+    def _require_some_query(self, validation):
+        """Raise where labels tell that no query has a value of the measure to stop by."""
+        if isinstance(validation.measure, Ranked) and np.isnan(validation.score()):
+            raise self._not_defined("whatever the scores")
+
     def _best_iteration(self, stopping):
         if stopping.best_iteration == 0:
-            raise ValueError(
-                f"the score to stop by, scoring={self._scoring()!r}, was not defined for the validation rows "
-                f"after any of {self.n_iter_} trees; expected some query that counts. Pass other validation "
-                "rows, another scoring, or a measure that says what such queries count, as empty_query=0 "
-                "does."
-            )
+            raise self._not_defined(f"after any of {self.n_iter_} trees")
         return stopping.best_iteration
+
+    def _not_defined(self, when):
+        return ValueError(
+            f"the score to stop by, scoring={self._scoring()!r}, is not defined for the validation rows "
+            f"{when}; expected some query that counts. Pass other validation rows, another scoring, or a "
+            "measure that says what such queries count, as empty_query=0 does."
+        )
 
     def _keep_scores(self, so_far, train_scores, validation_scores, train, validation):
         """Take what was followed, as fitted attributes."""

@@ -272,7 +272,8 @@ class FittedTrees:
         """
         check_is_fitted(self)
         measure = self._measure()
-        data = check_score(self, X, y, sample_weight, qid=qid, groups=groups, ranker=self._wants_queries)
+        asks = self._is_mean_over_queries(measure)
+        data = check_score(self, X, y, sample_weight, qid=qid, groups=groups, ranker=asks)
         if early_exit is None:
             scores = self._finish(self._scores(X, data.X))
         else:
@@ -349,7 +350,7 @@ class FittedTrees:
         """
         check_is_fitted(self)
         measure = self._measure() if measure is None else as_measure(measure)
-        asks = self._is_ranker or measure is not None
+        asks = self._is_mean_over_queries(measure)
         data = check_score(self, X, y, sample_weight, qid=qid, ranker=asks, method="cost_curve")
         if feature_costs is not None:
             costs = FeatureCosts.of(feature_costs, feature_groups, self.n_features_in_, names_of(self))
@@ -383,9 +384,13 @@ class FittedTrees:
     def _score_without_queries(self, labels, scores, weights):
         return float(r2_score(labels, scores, sample_weight=weights))
 
+    def _is_mean_over_queries(self, measure):
+        """Whether a score by this measure, or else R² or the accuracy, changes with the queries."""
+        return self._is_ranker if measure is None else measure.by_order
+
     @property
     def _wants_queries(self):
-        return self._is_ranker or self.measure is not None
+        return self._is_ranker or self._is_mean_over_queries(self._measure())
 
     @property
     def feature_importances_(self):

@@ -457,10 +457,15 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If there are both labels and pairs, or if the model was fitted with query ids and none are given
-            here with labels.
+            If there are both labels and pairs, or neither, or if the model was fitted with query ids and none
+            are given here with labels.
         """
         if pairs is None and pair_weight is None and pair_target is None:
+            if y is None:
+                raise ValueError(
+                    "score was given neither labels nor pairs; expected y, one label per row, or pairs=, two "
+                    "rows of a query each."
+                )
             return super().score(X, y, sample_weight, qid=qid, groups=groups, early_exit=early_exit)
         check_is_fitted(self)
         beside = {"y": y, "sample_weight": sample_weight, "early_exit": early_exit}

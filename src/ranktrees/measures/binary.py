@@ -22,7 +22,8 @@ class _AP(_Binary):
     """Average precision; its mean over queries is MAP.
 
     AP @ k = 1/R * sum over the ranks r <= k of relevant rows of (relevant rows at ranks 1 ... r) / r, where R
-    is the number of relevant rows of the query, as in trec_eval (LightGBM divides by min(R, k)).
+    is the number of all relevant rows of the query, as in trec_eval; so a query with R > k cannot reach 1.
+    LightGBM and XGBoost divide by min(R, k): the user guide has their MAP @ k as a function.
 
     Parameters
     ----------
@@ -46,6 +47,8 @@ class _AP(_Binary):
     0.833...
     >>> as_measure("map@10")
     AP @ 10
+    >>> (AP @ 1)([1, 0, 1], [0.3, 0.2, 0.1])  # 1/1 / 2
+    0.5
     """
 
     name = "AP"

@@ -364,7 +364,8 @@ def check_fit(
 
 _PASS_IDS = (
     "Pass qid= (one id per row), or a y whose index has a level named 'qid', which is the way through "
-    "scikit-learn's searches and cross-validation unless sklearn.set_config(enable_metadata_routing=True)"
+    "scikit-learn's pipelines, searches and cross-validation: they hand no qid= on unless "
+    "sklearn.set_config(enable_metadata_routing=True)"
 )
 _ONE_QUERY = "a qid of all zeros says that one query is meant"
 
