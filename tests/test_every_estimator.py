@@ -2,6 +2,7 @@
 
 import copy
 import itertools
+import math
 import multiprocessing
 import os
 import pickle
@@ -9,6 +10,7 @@ import re
 import signal
 import threading
 import time
+import warnings
 from inspect import signature
 from pathlib import Path
 
@@ -50,7 +52,7 @@ from ranktrees import (
     query_scorer,
     score_curves,
 )
-from ranktrees.parameters import THEIRS, THEIRS_OF_ATTRIBUTES, THEIRS_OF_METHODS
+from ranktrees.parameters import ABSENT, THEIRS, THEIRS_OF_ATTRIBUTES, THEIRS_OF_METHODS
 from ranktrees.sampling import Bootstrap, hold_out
 from ranktrees.validation import check_fit
 from reference.scoring import nameless
@@ -196,8 +198,12 @@ def test_unknown_names_raise(cls, rows):
         cls(num_boost_round=5)
     with pytest.raises(TypeError, match=r"'max_leafnodes'; .* nearest are .*'max_leaf_nodes'"):
         cls(max_leafnodes=5)
-    with pytest.raises(ValueError, match="n_treez"):
+    with pytest.raises(ValueError, match=rf"Invalid parameter 'n_treez' for .*{cls.__name__}; .* get_params"):
         cls().set_params(n_treez=5)
+    with pytest.raises(ValueError, match=f"'num_boost_round' .*; expected {number_of_trees(cls)}, "):
+        cls().set_params(num_boost_round=5)
+    with pytest.raises(TypeError, match="'gamma'; there is no such thing here: min_samples_leaf and"):
+        cls(gamma=1.0)
     with pytest.raises(TypeError, match=rf"{cls.__name__}\.fit got .*'sample_weigth'; .* \['sample_weight'"):
         cls().fit(X, y, qid=qid, sample_weigth=y)
     with pytest.raises(ValueError, match=number_of_trees(cls)):
@@ -213,6 +219,8 @@ def test_an_unknown_measure_is_refused_in_fit(rows):
 
 def test_names_of_others_are_translated_to_parameters():
     assert THEIRS.keys() <= set().union(*(cls().get_params() for cls in ESTIMATORS))
+    translated = {name for names in THEIRS.values() for name in names}
+    assert not translated & {name for names in ABSENT.values() for name in names}
 
 
 @each
@@ -562,7 +570,12 @@ def test_regressor_scores_r2_unless_told(rows):
     assert model.score(X[shuffled], y[shuffled], y[shuffled] + 1, qid=qid[shuffled]) == pytest.approx(
         r2_score(y, model.predict(X), sample_weight=y + 1)
     )
-    assert make(HistGBRTRegressor, measure="rmse").fit(X, y, qid=qid).score(X, y, qid=qid) < 0
+    by_rows = make(HistGBRTRegressor, measure="rmse")
+    by_rows.fit(X, y, qid=qid)
+    assert by_rows.score(X, y) == pytest.approx(by_rows.score(X, y, qid=qid))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # a mean over rows needs no queries
+        assert by_rows.fit(X, y).score(X, y) < 0
 
 
 # ------------------------------------------------------------------------------------------------ query ids
@@ -852,11 +865,15 @@ def test_warm_start_does_not_join_scores_of_two_measures(cls, rows):
 
 
 @each_boosted
-def test_scores_to_stop_by_that_are_never_defined_are_refused(cls, rows):
+@pytest.mark.parametrize(
+    ("scoring", "when"),
+    [("ndcg@10", "whatever the scores"), (lambda labels, scores: math.nan, "after any of 5 trees")],
+)
+def test_scores_to_stop_by_that_are_never_defined_are_refused(cls, rows, scoring, when):
     X, y, qid = rows
-    model = make(cls, scoring="ndcg@10", n_iter_no_change=5).fit(X, y, qid=qid)
+    model = make(cls, scoring=scoring, n_iter_no_change=5).fit(X, y, qid=qid)
     before = model.ensemble_
-    said = r"scoring='ndcg@10'.* any of 5 trees"
+    said = f"scoring=.*, is not defined .* {when}"
     with pytest.warns(UndefinedMetricWarning), pytest.raises(ValueError, match=said):
         model.fit(X, y, qid=qid, X_val=X, y_val=np.zeros(len(y)), qid_val=qid)
     assert model.ensemble_ is before

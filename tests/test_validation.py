@@ -930,7 +930,7 @@ def test_a_ranker_without_ids_warns():
 @pytest.mark.parametrize(
     ("given", "hint"),
     [
-        ({}, "scikit-learn's searches .*enable_metadata_routing"),
+        ({}, "scikit-learn's pipelines, searches .*enable_metadata_routing"),
         ({"sample_weight": QID}, r"after y is sample_weight: .* fit\(X, y, qid=ids\)"),
         (
             {"X": pd.DataFrame(some_rows(), columns=["a", "qid", "b"])},
