@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import Ridge
 
-from ranktrees import EnsembleRanker, load_catboost, make_ranking
+from ranktrees import EnsembleRanker, HistGBRTRegressor, load_catboost, make_ranking
 from ranktrees.formats.catboost import _ensemble_of
 
 X, Y, QID = make_ranking(40, rows_per_query=20, n_features=6, random_state=0, return_X_y_qid=True)
@@ -82,6 +82,11 @@ def test_models_that_are_no_such_sum_are_refused(tmp_path):
         load_catboost(categorical)
     with pytest.raises(TypeError, match="model is a Ridge; expected the path of a model in JSON"):
         load_catboost(Ridge())
+    HistGBRTRegressor(max_iter=2).fit(X, Y).save(tmp_path / "model.rkt")
+    with pytest.raises(
+        ValueError, match=r"model\.rkt: not a model of CatBoost in JSON; it is a model of rank"
+    ):
+        load_catboost(tmp_path / "model.rkt")
     (tmp_path / "model.json").write_text("[]")
     with pytest.raises(ValueError, match=r"model\.json: not a model of CatBoost in JSON \(TypeError"):
         load_catboost(tmp_path / "model.json")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.linear_model import Ridge
 
-from ranktrees import LambdaMARTRanker, make_ranking, refine_weights
+from ranktrees import EnsembleRanker, LambdaMARTRanker, make_ranking, refine_weights
 from ranktrees._core.dtypes import NODE
 from ranktrees._core.scoring import find_fault
 from ranktrees.ensemble import Ensemble, Trees
@@ -469,3 +469,82 @@ def test_numbers_in_a_frame_are_looked_up_where_there_are_levels():
         numbers.astype({"shop": "category"}), y, qid=qid
     )
     np.testing.assert_array_equal(model.ensemble_.predict(numbers), model.predict(numbers))
+
+
+NAMES = {"feature_names": list("abcd")}
+
+
+@pytest.mark.parametrize(
+    ("own", "given", "message"),
+    [
+        ({}, {"feature_names": ["a"]}, "feature_names has 1 entries, expected 4, one per feature"),
+        (NAMES, {"feature_names": ["a"]}, "feature_names has 1 entries, expected 4"),
+        ({}, {"feature_names": list("abca")}, "feature_names has 'a' twice, expected each once"),
+        ({}, {"feature_names": "abcd"}, r"feature_names.*'abcd'"),
+        ({}, {"feature_names": 4}, r"feature_names.* 4|feature_names=4"),
+        ({}, {"feature_names": set("abcd")}, r"feature_names=\{.*; expected a name for each column"),
+        (
+            {},
+            {"category_levels": {"zzz": ["u"]}},
+            "category_levels names 'zzz', but .* or feature_names, too",
+        ),
+        ({}, {"category_levels": {4: ["u"]}}, "category_levels has the index 4, .* from 0 to 3"),
+        (NAMES, {"category_levels": {"zzz": ["u"]}}, "category_levels names 'zzz', which is not a feature"),
+        (NAMES, {"category_levels": {99: ["u"]}}, "category_levels has the index 99"),
+        (NAMES, {"category_levels": {"b": ["u"], 1: ["u"]}}, "category_levels has column 1 twice, .* as 'b'"),
+        ({}, {"category_levels": {1: "uv"}}, r"category_levels\[1\]='uv'; expected .*: pass a list of them"),
+        ({}, {"category_levels": {1: {"u", "v"}}}, r"category_levels\[1\]=\{.*: pass a list of them"),
+        ({}, {"category_levels": {1: 7}}, r"category_levels\[1\]=7; expected"),
+        (
+            {},
+            {"category_levels": {1: ["u", "u"]}},
+            r"category_levels\[1\] has 'u' twice; expected each level",
+        ),
+        ({}, {"category_levels": {1: ["u", None]}}, r"category_levels\[1\] has None; expected levels only"),
+        ({}, {"category_levels": {1: [["u"]]}}, r"category_levels\[1\]=.*; expected hashable levels"),
+        ({}, {"category_levels": ["u"]}, r"category_levels.*\['u'\]"),
+        (
+            NAMES | {"category_levels": {1: ["u", "v"]}},
+            {"category_levels": {"b": ["v", "u"]}},
+            r"category_levels\['b'\]=\('v', 'u'\), but the trees know \('u', 'v'\); expected the same",
+        ),
+    ],
+)
+def test_what_a_ranker_is_told_of_columns_is_checked_as_it_is_used(own, given, message):
+    ensemble = random_ensemble(1, categorical=False, **own)
+    X = rows(1, ensemble)
+    ranker = clone(EnsembleRanker(ensemble, **given))
+    X = pd.DataFrame(X, columns=list("abcd")) if own else X
+    for method in (ranker.fit, ranker.predict):
+        with pytest.raises(ValueError, match=message):
+            method(X)
+
+
+@pytest.mark.parametrize("by", [1, "b"])
+@pytest.mark.parametrize("whose", ["own", "given"])
+@pytest.mark.parametrize("as_", [list, tuple, np.array, pd.Index, pd.Series])
+def test_levels_by_the_name_of_a_column(by, whose, as_):
+    names, levels = list("abcd"), ["uk", "fr"]
+    ensemble = random_ensemble(1, categorical=False, feature_names=names if whose == "own" else None)
+    told = {"category_levels": {by: as_(levels)}, "feature_names": names if whose == "given" else None}
+    X = rows(1, ensemble)
+    X[:, 1] = np.arange(len(X)) % 2
+    frame = pd.DataFrame(X, columns=names).assign(b=pd.Categorical(np.array(levels)[X[:, 1].astype(int)]))
+    ranker = EnsembleRanker(ensemble, **told).fit(frame)
+    np.testing.assert_array_equal(ranker.predict(frame), ensemble.predict(X))
+    assert ranker.category_levels is told["category_levels"]
+    restored = EnsembleRanker(ensemble, feature_names=names, category_levels={1: levels})
+    assert ranker._category_levels == restored._category_levels == {1: ("uk", "fr")}
+
+
+def test_levels_of_numpy_are_saved(tmp_path):
+    ranker = EnsembleRanker(random_ensemble(1), category_levels={0: np.array([30, 10]), 3: np.array(["a"])})
+    ranker.save(tmp_path / "model.rkt")
+    assert Ensemble.load(tmp_path / "model.rkt").category_levels == {0: (30, 10), 3: ("a",)}
+
+
+def test_levels_may_be_those_of_another_ensemble():
+    one, other = random_ensemble(1), random_ensemble(1, category_levels={3: ["u", "v"]})
+    ranker = EnsembleRanker(one, category_levels=other.category_levels)
+    assert ranker._category_levels == {3: ("u", "v")}
+    ranker._validate_params()

@@ -3,6 +3,7 @@
 import pickle
 import warnings
 
+import lightgbm
 import numpy as np
 import pandas as pd
 import pytest
@@ -545,6 +546,48 @@ def test_query_ids_reach_the_init(routing, rows):
     first = {query: place for place, query in enumerate(dict.fromkeys(qid.tolist()))}
     by_row = {tuple(np.nan_to_num(line)): first[query] for line, query in zip(X, qid.tolist(), strict=True)}
     assert [by_row[tuple(np.nan_to_num(line))] for line in X_seen] == seen.tolist()
+
+
+@pytest.mark.parametrize("routing", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("init_cv", [None, 3])
+def test_sizes_of_queries_reach_an_init_that_takes_no_ids(init_cv, weighted, routing, rows):
+    X, y, qid = rows
+    weights = np.random.default_rng(1).uniform(0.5, 2, len(y)) if weighted else None
+
+    class Sized(Ridge):
+        seen = []  # noqa: RUF012
+
+        def fit(self, X, y, sample_weight=None, group=None):
+            self.seen.append((X, y, sample_weight, group))
+            return super().fit(np.nan_to_num(X), y, sample_weight)
+
+        def predict(self, X):
+            return super().predict(np.nan_to_num(X))
+
+    with sklearn.config_context(enable_metadata_routing=routing):
+        make(init=Sized(), init_cv=init_cv).fit(X, y, weights, qid=qid)
+    place = {tuple(np.nan_to_num(line)): i for i, line in enumerate(X)}
+    for X_seen, y_seen, weights_seen, group in Sized.seen:
+        places = [place[tuple(np.nan_to_num(line))] for line in X_seen]
+        queries = np.split(qid[places], np.cumsum(group)[:-1])
+        assert len(queries) == len(set(qid[places]))
+        assert all(len(query) == 20 and len(set(query)) == 1 for query in queries)
+        np.testing.assert_array_equal(y_seen, y[places])
+        if weighted:
+            np.testing.assert_allclose(weights_seen, weights[places])
+    assert len(Sized.seen[0][0]) == len(X)
+    assert len(Sized.seen) == (1 if init_cv is None else 4)
+
+
+@each_booster
+def test_a_ranker_of_lightgbm_that_is_not_fitted(cls, rows):
+    X, y, qid = rows
+    ranker = lightgbm.LGBMRanker(n_estimators=3, verbose=-1, n_jobs=1, random_state=0)
+    order = np.concatenate([np.flatnonzero(qid == query) for query in dict.fromkeys(qid.tolist())])
+    fitted = clone(ranker).fit(X[order], y[order], group=[20] * 20)
+    models = [make(cls, init).fit(X, y, qid=qid) for init in (ranker, fitted)]
+    assert models[0].predict(X).tobytes() == models[1].predict(X).tobytes()
 
 
 def test_initialised_boosting_ranks_better_than_both_parts(rows):

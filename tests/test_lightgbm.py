@@ -242,6 +242,17 @@ def test_what_is_no_model_of_trees_is_refused(tmp_path):
         written(HistGBRTRegressor(init=Ridge(), max_iter=2).fit(np.nan_to_num(X), Y), tmp_path)
     with pytest.raises(TypeError, match="model is a Ridge; expected the path of a text model"):
         load_lightgbm(Ridge())
+    LambdaMARTRanker(max_iter=2).fit(X, Y, qid=QID).save(tmp_path / "model.rkt")
+    with pytest.raises(
+        ValueError,
+        match=r"model.rkt: not a text model of LightGBM; it is a model of ranktrees: Ensemble.load reads it",
+    ):
+        load_lightgbm(tmp_path / "model.rkt")
+    (tmp_path / "model.pkl").write_bytes(b"\x80\x04\x95")
+    with pytest.raises(
+        ValueError, match=r"model.pkl: not a text model of LightGBM: it is no text .*save_model"
+    ):
+        load_lightgbm(tmp_path / "model.pkl")
 
 
 @pytest.mark.parametrize(

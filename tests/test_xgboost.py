@@ -115,6 +115,95 @@ def test_categories_of_xgboost(one_hot):
         assert_close(ensemble.predict(each), margins(booster, each, kinds))
 
 
+def of_frame(sites=("uk", "fr", "", "unused"), **settings):
+    """A frame with category columns of strings and numbers, and a model of XGBoost fitted to it."""
+    import pandas as pd
+
+    sizes = [30, -10, 20]
+    site, size = np.arange(len(X)) % 3, np.arange(len(X)) % 7 % 3
+    frame = pd.DataFrame(
+        {
+            "site": pd.Categorical.from_codes(site, list(sites)),
+            "clicks": X[:, 0].astype(np.float32),
+            "size": pd.Categorical.from_codes(size, sizes),
+        }
+    )
+    model = xgboost.XGBRegressor(n_estimators=20, max_depth=3, enable_categorical=True, n_jobs=1, **settings)
+    labels = Y + 2.0 * (site == 1) - 3.0 * (size == 2)
+    if "early_stopping_rounds" in settings:
+        return frame, model.fit(frame, labels, eval_set=[(frame[:50], Y[:50])], verbose=False)
+    return frame, model.fit(frame, labels)
+
+
+def categories_written(model):
+    return json.loads(model.get_booster().save_raw("json"))["learner"]["gradient_booster"]
+
+
+@pytest.mark.parametrize("settings", [{}, {"booster": "dart"}, {"early_stopping_rounds": 1}])
+def test_levels_of_frames_come_along(settings, tmp_path):
+    import pandas as pd
+
+    frame, model = of_frame(**settings)
+    if '"values": [1' not in json.dumps(categories_written(model)):
+        pytest.skip("this version of XGBoost writes no levels")
+    model.save_model(tmp_path / "model.json")
+    n_trees = getattr(model, "best_iteration", 19) + 1
+    assert ("early_stopping_rounds" in settings) == (n_trees < 20)
+    for ensemble in (load_xgboost(model), load_xgboost(tmp_path / "model.json").first(n_trees)):
+        assert dict(ensemble.category_levels) == {0: ("uk", "fr", "", "unused"), 2: (30, -10, 20)}
+        ranker = EnsembleRanker(ensemble)
+        assert_close(ranker.predict(frame), model.predict(frame))
+        turned = frame.assign(size=pd.Categorical(frame["size"].astype(object), categories=[20, 30, -10]))
+        assert ranker.predict(turned).tobytes() == ranker.predict(frame).tobytes()
+
+
+def test_strings_that_are_not_written_whole_are_left_out():
+    """XGBoost counts the characters of pandas' levels as if they were bytes."""
+    frame, model = of_frame(["é", "ü b", "c"])
+    ensemble = load_xgboost(model)
+    assert 0 not in ensemble.category_levels
+    with pytest.raises(ValueError, match=r"column 'site' of X is a category column; .* as category_levels"):
+        EnsembleRanker(ensemble).predict(frame)
+    levels = {name: frame[name].cat.categories for name in ("site", "size")}
+    assert_close(EnsembleRanker(ensemble, category_levels=levels).predict(frame), model.predict(frame))
+
+
+def test_levels_that_are_not_written_are_passed_by_the_name_of_the_column():
+    frame, model = of_frame()
+    ensemble = load_xgboost(model.get_booster()[:20])
+    assert not ensemble.category_levels
+    with pytest.raises(ValueError, match=r"column 'site' of X is a category column; .* as category_levels"):
+        EnsembleRanker(ensemble).predict(frame)
+    levels = {name: frame[name].cat.categories for name in ("site", "size")}
+    assert_close(EnsembleRanker(ensemble, category_levels=levels).predict(frame), model.predict(frame))
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ([{"offsets": [], "values": []}] * 5, "cats has 5 columns of 6 features"),
+        (
+            [{"offsets": [0, 2], "values": [117]}] * 6,
+            "cats of feature 0: offsets has other values than whole",
+        ),
+        ([{"offsets": [1, 1], "values": [117]}] * 6, "cats of feature 0: offsets do not rise from 0 to 1"),
+        ([{"offsets": [0, 1], "values": [200]}] * 6, "cats of feature 0: values has other values than whole"),
+        ([{"offsets": [0, 0, 0], "values": []}] * 6, r"category_levels\[0\] has '' twice"),
+        (
+            [{"type": 15, "values": [0.5]}] * 6,
+            "cats of feature 0: values has other values than whole numbers",
+        ),
+        ([{"type": 15}] * 6, "damaged .KeyError: 'values'"),
+        ([3] * 6, "damaged .TypeError"),
+    ],
+)
+def test_what_is_wrong_with_levels_is_told(columns, message):
+    model = json.loads(WRITTEN)
+    model["learner"]["gradient_booster"]["model"]["cats"] = {"enc": columns}
+    with pytest.raises(ValueError, match=message):
+        _ensemble_of(json.dumps(model))
+
+
 def test_a_ranker_of_xgboost_comes_with_its_best_iteration():
     ranker = xgboost.XGBRanker(n_estimators=60, learning_rate=0.9, early_stopping_rounds=3, n_jobs=1)
     train, held_out = QID < 30, QID >= 30
@@ -273,9 +362,20 @@ def test_what_is_no_model_is_refused(tmp_path):
         load_xgboost(Ridge())
     train().save_model(tmp_path / "model.ubj")
     with pytest.raises(
-        ValueError, match=r"model.ubj: not a model of XGBoost in JSON .*ends in .json, or the model itself"
+        ValueError,
+        match=r"model.ubj: not a model of XGBoost in JSON \(it looks like UBJSON, .*"
+        r"\.save_model\(.model.json.\) .*ends in .json, or the model itself",
     ):
         load_xgboost(tmp_path / "model.ubj")
+    LambdaMARTRanker(max_iter=2).fit(X, Y, qid=QID).save(tmp_path / "model.rkt")
+    with pytest.raises(
+        ValueError,
+        match=r"model.rkt: not a model of XGBoost in JSON; it is a model of ranktrees: Ensemble.load",
+    ):
+        load_xgboost(tmp_path / "model.rkt")
+    (tmp_path / "model.json").write_text("{")
+    with pytest.raises(ValueError, match=r"model.json: not a model of XGBoost in JSON \(JSONDecodeError"):
+        load_xgboost(tmp_path / "model.json")
     (tmp_path / "model.json").write_text('{"learner": 3}')
     with pytest.raises(ValueError, match=r"model.json: not a model of XGBoost in JSON"):
         load_xgboost(tmp_path / "model.json")

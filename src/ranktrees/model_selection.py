@@ -10,6 +10,7 @@ from __future__ import annotations
 import heapq
 import numbers
 from collections.abc import Iterator
+from inspect import signature
 
 import numpy as np
 import sklearn
@@ -22,7 +23,14 @@ from sklearn.utils.validation import _num_samples
 
 from ranktrees.asking import score_method
 from ranktrees.measures import as_measure
-from ranktrees.validation import class_numbers, find_queries, hand_queries, qid_of, query_of_rows
+from ranktrees.validation import (
+    class_numbers,
+    find_queries,
+    hand_queries,
+    qid_of,
+    query_of_rows,
+    query_offsets,
+)
 
 __all__ = ["QueryKFold", "QueryShuffleSplit", "query_scorer", "train_test_split_by_query"]
 
@@ -380,7 +388,8 @@ def fitted_clone(estimator, X, y, sample_weight, queries, **params):
     X, y : array-like of shape (n_rows, ...)
     sample_weight : array-like of shape (n_rows,) or None
     queries : ndarray of shape (n_rows,) or None
-        The query of each row; see `ranktrees.validation.hand_queries`.
+        The query of each row; see `ranktrees.validation.hand_queries`. A ``fit`` that has no ``qid``, but a
+        ``group``, as LightGBM's, gets the rows sorted by query, and how many each has.
     **params : dict
         For its ``fit``.
 
@@ -394,9 +403,22 @@ def fitted_clone(estimator, X, y, sample_weight, queries, **params):
     >>> fitted_clone(Ridge(), [[0.0], [1.0]], [0, 1], None, None)
     Ridge()
     """
-    y, ids = hand_queries(estimator, "fit", y, queries)
+    if queries is not None and _takes_sizes(estimator):
+        order, offsets = query_offsets(queries, len(queries))
+        if order is not None:
+            X, y, sample_weight = (
+                None if of is None else _safe_indexing(of, order) for of in (X, y, sample_weight)
+            )
+        ids = {"group": np.diff(offsets)}
+    else:
+        y, ids = hand_queries(estimator, "fit", y, queries)
     weights = {} if sample_weight is None else {"sample_weight": sample_weight}
     return clone(estimator).fit(X, y, **weights, **ids, **params)
+
+
+def _takes_sizes(estimator):
+    names = signature(estimator.fit).parameters
+    return "group" in names and "qid" not in names
 
 
 def said_out_of_fold(estimators, X, y, sample_weight, queries, folds, n_jobs=1):

@@ -1,6 +1,6 @@
 """An ensemble as an estimator, and the estimator of trees that any model is."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import field
 from numbers import Integral
 from typing import Any
@@ -15,12 +15,14 @@ from sklearn.utils.validation import check_is_fitted
 from ranktrees.ensemble import Ensemble
 from ranktrees.estimators.columns import respelt
 from ranktrees.estimators.fitted import FittedTrees, whole_ensemble
+from ranktrees.growing.constraints import index_of
 from ranktrees.measures import Measure
 from ranktrees.parameters import with_parameters
 from ranktrees.validation import (
     check_columns,
     joined_levels,
 )
+from ranktrees.validation.values import is_missing
 
 
 @with_parameters
@@ -37,10 +39,11 @@ class EnsembleRanker(FittedTrees, RegressorMixin, BaseEstimator):
     feature_names : array-like of str, default=None
         The names of the columns, where the ensemble has none. None: those of the ensemble; if there are none,
         scikit-learn warns where rows have some.
-    category_levels : dict of int to tuple, default=None
-        The levels of category columns of a data frame, by the number of the column, in the order of the codes
-        0, 1, ... that the trees ask for, where the ensemble does not have them: it carries strings, booleans
-        and numbers, but not dates or intervals. None: those of the ensemble.
+    category_levels : dict of int or str to sequence, default=None
+        The levels of category columns of a data frame, by the number of the column, or by its name if the
+        ensemble or ``feature_names`` say it, in the order of the codes 0, 1, ... that the trees ask for,
+        where the ensemble does not have them: it carries strings, booleans and numbers, but not dates or
+        intervals. None: those of the ensemble.
     measure : str, Measure, callable or None, default="ndcg@10"
         What `score` returns; None is R².
     n_jobs : int or None, default=None
@@ -93,7 +96,7 @@ class EnsembleRanker(FittedTrees, RegressorMixin, BaseEstimator):
     _parameter_constraints = {  # noqa: RUF012
         "ensemble": [Ensemble],
         "feature_names": ["array-like", None],
-        "category_levels": [dict, None],
+        "category_levels": [Mapping, None],
         "measure": [str, Measure, callable, None],
         "n_jobs": [Integral, None],
     }
@@ -176,26 +179,63 @@ class EnsembleRanker(FittedTrees, RegressorMixin, BaseEstimator):
 
     @property
     def feature_names_in_(self):
-        own, given = self.ensemble_.feature_names, self.feature_names
-        if own is None and given is None:
+        if (names := self._names()) is None:
             raise AttributeError("feature_names are not known")
-        if own is not None and given is not None and list(own) != list(given):
+        return np.asarray(names, dtype=object)
+
+    @property
+    def _category_levels(self):
+        return self._levels()
+
+    def _names(self):
+        own, given = self.ensemble_.feature_names, self.feature_names
+        if given is None:
+            return own
+        if not _in_order(given):
+            raise ValueError(
+                f"feature_names={given!r}; expected a name for each column: pass a list of them."
+            )
+        given = self.ensemble_._with_columns(given, {}).feature_names
+        if own is not None and own != given:
             raise ValueError(
                 f"feature_names={list(given)}, but the trees know their columns as {list(own)}; expected the "
                 "same, in the same order, or None, which takes them from the ensemble."
             )
-        return np.asarray(own if given is None else given, dtype=object)
+        return given
 
-    @property
-    def _category_levels(self):
-        own, given = self.ensemble_.category_levels, self.category_levels or {}
-        for column in own.keys() & given.keys():
-            if own[column] != tuple(given[column]):
+    def _levels(self):
+        own, given = self.ensemble_.category_levels, self.category_levels
+        if given is None:
+            return dict(own)
+        if not isinstance(given, Mapping):
+            raise ValueError(
+                f"category_levels={given!r}; expected a dict of the levels by the number or the name of "
+                "the column."
+            )
+        known, names = {}, self._names()
+        for key, levels in given.items():
+            column, levels = self._column(key, names), _distinct_levels(key, levels)
+            if column in known:
                 raise ValueError(
-                    f"category_levels[{column}]={given[column]}, but the trees know {own[column]}; expected "
-                    "the same, or None, which takes them from the ensemble."
+                    f"category_levels has column {column} twice, by its number and as {names[column]!r}; "
+                    "expected one of them: leave the other out."
                 )
-        return own | given
+            if own.get(column, levels) != levels:
+                raise ValueError(
+                    f"category_levels[{key!r}]={levels}, but the trees know {own[column]}; expected the "
+                    "same, or None, which takes them from the ensemble."
+                )
+            known[column] = levels
+        return own | known
+
+    def _column(self, key, names):
+        """The number of the column that a key of ``category_levels`` means."""
+        if names is None and not isinstance(key, Integral):
+            raise ValueError(
+                f"category_levels names {key!r}, but the trees do not know what their columns are called; "
+                "expected the number of the column, or feature_names, too."
+            )
+        return index_of(key, list(names or ()), self.n_features_in_, "category_levels")
 
     def __sklearn_is_fitted__(self):
         return True
@@ -217,11 +257,44 @@ class EnsembleRanker(FittedTrees, RegressorMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If the columns are others.
+            If the columns are others, or ``feature_names`` or ``category_levels`` are not of the trees.
         """
         self._validate_params()
         check_columns(self, X, reset=False)
+        self._levels()
         return self
+
+
+def _in_order(values):
+    """Whether they are several values in an order; the letters of a string are not meant."""
+    return isinstance(values, Iterable) and not isinstance(values, str | set | frozenset)
+
+
+def _distinct_levels(key, levels):
+    """tuple: levels of a category column; those of NumPy's types as Python's, which files have."""
+    if not _in_order(levels):
+        raise ValueError(
+            f"category_levels[{key!r}]={levels!r}; expected the levels of the column, in the order of their "
+            "codes: pass a list of them."
+        )
+    levels = tuple(
+        each.item() if isinstance(each, np.generic) and each.dtype.kind in "biufU" else each
+        for each in levels
+    )
+    try:
+        n_distinct = len(set(levels))
+    except TypeError as error:
+        raise ValueError(f"category_levels[{key!r}]={levels}; expected hashable levels: {error}.") from None
+    if n_distinct < len(levels):
+        twice = next(each for n, each in enumerate(levels) if each in levels[:n])
+        raise ValueError(
+            f"category_levels[{key!r}] has {twice!r} twice; expected each level once: its place is its code."
+        )
+    if missing := [each for each in levels if is_missing(each)]:
+        raise ValueError(
+            f"category_levels[{key!r}] has {missing[0]!r}; expected levels only: missing values have no code."
+        )
+    return levels
 
 
 def _has_names(model):

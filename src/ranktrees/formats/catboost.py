@@ -17,7 +17,7 @@ import numpy as np
 from ranktrees._core.dtypes import NODE
 from ranktrees.ensemble import Ensemble
 from ranktrees.files import read_file
-from ranktrees.formats.plain import last_float64_rounded_to, require_path
+from ranktrees.formats.plain import last_float64_rounded_to, refuse_own, require_path
 
 __all__ = ["load_catboost"]
 
@@ -71,11 +71,16 @@ def load_catboost(model):
     """
     if not hasattr(model, "get_scale_and_bias"):
         require_path(model, "a model in JSON, or a fitted model of CatBoost")
-        return read_file(model, _ensemble_of)
+        return read_file(model, _ensemble_of_file)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "model.json")
         model.save_model(str(path), format="json")
         return _ensemble_of(path.read_bytes())
+
+
+def _ensemble_of_file(data):
+    refuse_own(data, "a model of CatBoost in JSON")
+    return _ensemble_of(data)
 
 
 def _ensemble_of(data):

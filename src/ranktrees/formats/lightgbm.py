@@ -16,7 +16,15 @@ import numpy as np
 
 from ranktrees._core.dtypes import NODE
 from ranktrees.files import read_file, replace_file
-from ranktrees.formats.plain import added_up, from_sets, one_sided, require_path, single_leaf, whole_numbers
+from ranktrees.formats.plain import (
+    added_up,
+    from_sets,
+    one_sided,
+    refuse_own,
+    require_path,
+    single_leaf,
+    whole_numbers,
+)
 
 __all__ = ["dump_lightgbm", "load_lightgbm"]
 
@@ -122,7 +130,17 @@ def load_lightgbm(model):
     if hasattr(booster, "model_to_string"):
         return _ensemble_of(booster.model_to_string())
     require_path(model, "a text model, or a fitted model of LightGBM")
-    return read_file(model, lambda data: _ensemble_of(data.decode()))
+    return read_file(model, lambda data: _ensemble_of(_decoded(data)))
+
+
+def _decoded(data):
+    refuse_own(data, "a text model of LightGBM")
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"not a text model of LightGBM: it is no text ({error}); expected what save_model writes"
+        ) from None
 
 
 def _text_of(ensemble):

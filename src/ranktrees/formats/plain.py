@@ -9,6 +9,7 @@ from ranktrees.ensemble import MAX_CATEGORIES, Ensemble, pack, unpack
 from ranktrees.estimators.columns import over_columns_of
 from ranktrees.estimators.ensemble_ranker import fitted_trees
 from ranktrees.estimators.fitted import whole_ensemble
+from ranktrees.formats.native import MAGIC
 
 N_WHOLE_NUMBERS = 2**24  # from 0 on, single precision tells them apart
 MAX_DEPTH = 250  # of what is written as nested text: readers, ours too, go down by calling themselves
@@ -162,6 +163,12 @@ def require_path(model, expected):
     """Refuse what is neither a model nor a path."""
     if not isinstance(model, str | os.PathLike):
         raise TypeError(f"model is a {type(model).__name__}; expected the path of {expected}.")
+
+
+def refuse_own(data, expected):
+    """Refuse the bytes of a model of this library where those of another one are expected."""
+    if data.startswith(MAGIC):
+        raise ValueError(f"not {expected}; it is a model of ranktrees: Ensemble.load reads it")
 
 
 def require_cuts_only(ensemble, what):

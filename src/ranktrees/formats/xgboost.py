@@ -10,6 +10,8 @@ side of its own.
 import json
 import math
 import os
+import re
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +25,7 @@ from ranktrees.formats.plain import (
     from_sets,
     last_float64_rounded_to,
     one_sided,
+    refuse_own,
     require_path,
     shortest,
     whole_numbers,
@@ -31,6 +34,8 @@ from ranktrees.formats.plain import (
 __all__ = ["dump_xgboost", "load_xgboost"]
 
 NO_PARENT = 2**31 - 1
+
+UBJSON = re.compile(rb"\{[iUIlL$#]")  # how it begins, and JSON never does
 
 MAX_FEATURES = 2**24  # a file may say any number
 SURE = 1e-6  # nearer to 0 and 1 versions of XGBoost differ in what scores start from
@@ -133,10 +138,12 @@ def load_xgboost(model):
 
     Notes
     -----
-    Names of columns come along, but not the levels of category columns: pass ``category_levels`` to
-    `EnsembleRanker`. Of a file all trees are taken; the attribute ``best_iteration`` of a model that was
-    stopped early is what ``Ensemble.first(best_iteration + 1)`` keeps. The number of rows in a node is not
-    known, so there are no `contributions`.
+    Names of columns come along, and so do the levels of category columns of data frames, where the model
+    has them: XGBoost 3.2 writes ASCII strings and whole numbers, but not those of a part of a booster,
+    ``booster[:n]``, and cuts off what other strings end in. Else pass ``category_levels`` to
+    `EnsembleRanker`: without them a frame is refused. Of a file all trees are taken; the attribute
+    ``best_iteration`` of a model that was stopped early is what ``Ensemble.first(best_iteration + 1)`` keeps.
+    The number of rows in a node is not known, so there are no `contributions`.
 
     What differs: absent entries of sparse rows are 0 here, and missing values to XGBoost; and categories that
     are not whole numbers below 256 are missing values here, where XGBoost sends them left.
@@ -158,11 +165,13 @@ def load_xgboost(model):
             f"a model of missing={missing}, expected NaN: train it with NaN where values are missing."
         )
     if hasattr(booster, "save_raw"):
-        best = None if booster is model else booster.attr("best_iteration")
-        ensemble_of = booster if best is None else booster[: int(best) + 1]
-        return _ensemble_of(ensemble_of.save_raw("json"))
+        best, written = None if booster is model else booster.attr("best_iteration"), booster.save_raw("json")
+        if best is None:
+            return _ensemble_of(written)
+        ensemble = _ensemble_of(booster[: int(best) + 1].save_raw("json"))  # which has no levels
+        return ensemble._with_columns(ensemble.feature_names, _ensemble_of(written).category_levels)
     require_path(model, "a model in JSON, or a fitted model of XGBoost")
-    return read_file(model, _ensemble_of)
+    return read_file(model, _ensemble_of_file)
 
 
 def _written(ensemble):
@@ -225,34 +234,48 @@ def _written_tree(t, nodes, members, n_features):
     }
 
 
+def _ensemble_of_file(data):
+    refuse_own(data, "a model of XGBoost in JSON")
+    if UBJSON.match(data):
+        raise _not_a_model(
+            "it looks like UBJSON, which xgboost.Booster(model_file=path) reads and "
+            '.save_model("model.json") makes JSON of'
+        )
+    return _ensemble_of(data)
+
+
+def _not_a_model(seen):
+    return ValueError(
+        f"not a model of XGBoost in JSON ({seen}); expected what save_model writes to a path that ends in "
+        ".json, or the model itself"
+    )
+
+
 def _ensemble_of(data):
     try:
         learner = json.loads(data)["learner"]
-        booster, trees = _trees_of(learner)
+        booster, model = _model_of(learner)
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        raise ValueError(
-            f"not a model of XGBoost in JSON ({type(error).__name__}: {error}); expected what save_model "
-            "writes to a path that ends in .json, or the model itself"
-        ) from None
-    if trees is None:
+        raise _not_a_model(f"{type(error).__name__}: {error}") from None
+    if "trees" not in model:
         raise ValueError(f"a model of the booster {booster['name']!r}, expected trees")
     try:
-        return _read(learner, trees, booster.get("weight_drop"))
+        return _read(learner, model, booster.get("weight_drop"))
     except (LookupError, TypeError, AttributeError, ArithmeticError) as error:
         raise ValueError(f"damaged ({type(error).__name__}: {error})") from None
 
 
-def _trees_of(learner):
-    """The booster and its trees; None if it has none. Around those of DART there is one more box."""
+def _model_of(learner):
+    """The booster and its model, which has all trees that it should. Around DART's there is one more box."""
     booster = learner["gradient_booster"]
     model = (booster["gbtree"] if booster["name"] == "dart" else booster)["model"]
     trees = model.get("trees")
     if trees is not None and len(trees) != int(model["gbtree_model_param"]["num_trees"]):
         raise ValueError(f"{len(trees)} trees of {model['gbtree_model_param']['num_trees']}")
-    return booster, trees
+    return booster, model
 
 
-def _read(learner, trees, weights):
+def _read(learner, model, weights):
     param, objective = learner["learner_model_param"], learner["objective"]["name"]
     start = np.ravel(json.loads(param["base_score"]))
     if int(param.get("num_class", 0)) > 1 or int(param.get("num_target", 1)) > 1 or len(start) != 1:
@@ -270,7 +293,7 @@ def _read(learner, trees, weights):
     if n_features > MAX_FEATURES:
         raise ValueError(f"num_feature={n_features}, expected at most {MAX_FEATURES}")
     nodes, members = [], []
-    for t, tree in enumerate(trees):
+    for t, tree in enumerate(model["trees"]):
         try:
             its_nodes, its_members = _read_tree(tree, n_features)
         except ValueError as error:
@@ -289,7 +312,38 @@ def _read(learner, trees, weights):
         n_features=n_features,
         base=base,
         feature_names=learner.get("feature_names") or None,
+        category_levels=_levels(model["cats"]["enc"], n_features) if "cats" in model else None,
     )
+
+
+def _levels(columns, n_features):
+    """The levels of category columns of a data frame, by feature, if there is no doubt about them."""
+    if columns and len(columns) != n_features:
+        raise ValueError(f"cats has {len(columns)} columns of {n_features} features")
+    levels = {}
+    for feature, column in enumerate(columns):
+        try:
+            if "offsets" not in column:
+                levels[feature] = whole_numbers(column["values"], "values", -(2**63), 2**63 - 1).tolist()
+            elif column["offsets"] and (strings := _strings(column["offsets"], column["values"])):
+                levels[feature] = strings
+        except ValueError as error:
+            raise ValueError(f"cats of feature {feature}: {error}") from None
+    return levels
+
+
+def _strings(offsets, values):
+    """Those whose bytes, as signed numbers, stand one after another; None where not all are ASCII.
+
+    Of pandas' levels XGBoost 3.2 counts characters where it should bytes, and cuts off the last ones.
+    """
+    offsets = whole_numbers(offsets, "offsets", 0, len(values))
+    if offsets[0] != 0 or offsets[-1] != len(values) or (np.diff(offsets) < 0).any():
+        raise ValueError(f"offsets do not rise from 0 to {len(values)}")
+    text = whole_numbers(values, "values", -128, 127).astype(np.int8).tobytes()
+    if not text.isascii():
+        return None
+    return [text[start:end].decode() for start, end in pairwise(offsets.tolist())]
 
 
 def _read_tree(tree, n_features):
