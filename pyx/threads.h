@@ -1,9 +1,9 @@
-/* Between two loops of one parallel region, where the second reads what the first wrote: Cython's loops end
- * without waiting. */
+/* How threads of one parallel region wait for each other, and share a count. */
 #ifndef RANKTREES_THREADS_H
 #define RANKTREES_THREADS_H
 #include <stdint.h>
 
+/* Between two loops, where the second reads what the first wrote: Cython's loops end without waiting. */
 static inline void wait_for_all(void) {
 #ifdef _OPENMP
 #pragma omp barrier

@@ -491,17 +491,29 @@ NAMES = {"feature_names": list("abcd")}
         ({}, {"category_levels": {4: ["u"]}}, "category_levels has the index 4, .* from 0 to 3"),
         (NAMES, {"category_levels": {"zzz": ["u"]}}, "category_levels names 'zzz', which is not a feature"),
         (NAMES, {"category_levels": {99: ["u"]}}, "category_levels has the index 99"),
-        (NAMES, {"category_levels": {"b": ["u"], 1: ["u"]}}, "category_levels has column 1 twice, .* as 'b'"),
+        (
+            NAMES,
+            {"category_levels": {"b": ["u"], 1: ["u"]}},
+            "has feature 1 twice, as 'b' and as 1",
+        ),
         ({}, {"category_levels": {1: "uv"}}, r"category_levels\[1\]='uv'; expected .*: pass a list of them"),
         ({}, {"category_levels": {1: {"u", "v"}}}, r"category_levels\[1\]=\{.*: pass a list of them"),
         ({}, {"category_levels": {1: 7}}, r"category_levels\[1\]=7; expected"),
         (
             {},
             {"category_levels": {1: ["u", "u"]}},
-            r"category_levels\[1\] has 'u' twice; expected each level",
+            r"category_levels\[1\] has 'u' twice, expected each once",
         ),
-        ({}, {"category_levels": {1: ["u", None]}}, r"category_levels\[1\] has None; expected levels only"),
-        ({}, {"category_levels": {1: [["u"]]}}, r"category_levels\[1\]=.*; expected hashable levels"),
+        (
+            {},
+            {"category_levels": {1: ["u", None]}},
+            r"category_levels\[1\] has None, expected hashable",
+        ),
+        (
+            {},
+            {"category_levels": {1: [["u"]]}},
+            r"category_levels\[1\] has \['u'\], expected hashable",
+        ),
         ({}, {"category_levels": ["u"]}, r"category_levels.*\['u'\]"),
         (
             NAMES | {"category_levels": {1: ["u", "v"]}},

@@ -335,7 +335,7 @@ class Ensemble:
         return ensemble
 
     def _call_columns(self, feature_names, category_levels):
-        self.feature_names = _checked_names(feature_names, self.n_features)
+        self.feature_names = checked_names(feature_names, self.n_features)
         self.category_levels = MappingProxyType(_checked_levels(category_levels or {}, self.n_features))
 
     def _own(self, nodes, tree_offsets, bitsets, n_features, categories, base, average):
@@ -1006,13 +1006,14 @@ def _can_be_written(level):
     return type(level) in (str, bool, int) or (type(level) is float and math.isfinite(level))
 
 
-def _checked_names(names, n_features):
+def checked_names(names, n_features):
+    """A name for each feature, as a tuple of str, or None."""
     if names is None:
         return None
     names = tuple(names)
     if len(names) != n_features:
         raise ValueError(f"feature_names has {len(names)} entries, expected {n_features}, one per feature")
-    _require_distinct(names, "feature_names", lambda name: isinstance(name, str), "strings")
+    require_distinct(names, "feature_names", lambda name: isinstance(name, str), "strings")
     return tuple(map(str, names))
 
 
@@ -1023,12 +1024,13 @@ def _checked_levels(category_levels, n_features):
             raise ValueError(f"category_levels has a feature {feature!r}, expected 0 to {n_features - 1}")
         levels = tuple(levels)
         kinds = "strings, booleans and finite numbers"
-        _require_distinct(levels, f"category_levels[{feature}]", _can_be_written, kinds)
+        require_distinct(levels, f"category_levels[{feature}]", _can_be_written, kinds)
         checked[int(feature)] = levels
     return dict(sorted(checked.items()))
 
 
-def _require_distinct(values, called, is_right, expected):
+def require_distinct(values, called, is_right, expected):
+    """Raise unless all values are right, and each is there once."""
     seen = set()
     for value in values:
         if not is_right(value):

@@ -1,6 +1,6 @@
 """An ensemble as an estimator, and the estimator of trees that any model is."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import field
 from numbers import Integral
 from typing import Any
@@ -12,10 +12,10 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags, TargetTags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from ranktrees.ensemble import Ensemble
+from ranktrees.ensemble import Ensemble, checked_names, require_distinct
 from ranktrees.estimators.columns import respelt
 from ranktrees.estimators.fitted import FittedTrees, whole_ensemble
-from ranktrees.growing.constraints import index_of
+from ranktrees.growing.constraints import index_of, refuse_repeated
 from ranktrees.measures import Measure
 from ranktrees.parameters import with_parameters
 from ranktrees.validation import (
@@ -195,7 +195,7 @@ class EnsembleRanker(FittedTrees, RegressorMixin, BaseEstimator):
             raise ValueError(
                 f"feature_names={given!r}; expected a name for each column: pass a list of them."
             )
-        given = self.ensemble_._with_columns(given, {}).feature_names
+        given = checked_names(given, self.n_features_in_)
         if own is not None and own != given:
             raise ValueError(
                 f"feature_names={list(given)}, but the trees know their columns as {list(own)}; expected the "
@@ -213,13 +213,10 @@ class EnsembleRanker(FittedTrees, RegressorMixin, BaseEstimator):
                 "the column."
             )
         known, names = {}, self._names()
-        for key, levels in given.items():
-            column, levels = self._column(key, names), _distinct_levels(key, levels)
-            if column in known:
-                raise ValueError(
-                    f"category_levels has column {column} twice, by its number and as {names[column]!r}; "
-                    "expected one of them: leave the other out."
-                )
+        columns = [(self._column(key, names), key) for key in given]
+        refuse_repeated(columns, "category_levels")
+        for column, key in columns:
+            levels = _distinct_levels(key, given[key])
             if own.get(column, levels) != levels:
                 raise ValueError(
                     f"category_levels[{key!r}]={levels}, but the trees know {own[column]}; expected the "
@@ -281,19 +278,12 @@ def _distinct_levels(key, levels):
         each.item() if isinstance(each, np.generic) and each.dtype.kind in "biufU" else each
         for each in levels
     )
-    try:
-        n_distinct = len(set(levels))
-    except TypeError as error:
-        raise ValueError(f"category_levels[{key!r}]={levels}; expected hashable levels: {error}.") from None
-    if n_distinct < len(levels):
-        twice = next(each for n, each in enumerate(levels) if each in levels[:n])
-        raise ValueError(
-            f"category_levels[{key!r}] has {twice!r} twice; expected each level once: its place is its code."
-        )
-    if missing := [each for each in levels if is_missing(each)]:
-        raise ValueError(
-            f"category_levels[{key!r}] has {missing[0]!r}; expected levels only: missing values have no code."
-        )
+    require_distinct(
+        levels,
+        f"category_levels[{key!r}]",
+        lambda level: isinstance(level, Hashable) and not is_missing(level),
+        "hashable levels: missing values have no code",
+    )
     return levels
 
 
