@@ -494,7 +494,7 @@ NAMES = {"feature_names": list("abcd")}
         (
             NAMES,
             {"category_levels": {"b": ["u"], 1: ["u"]}},
-            "has feature 1 twice, as 'b' and as 1",
+            "category_levels has feature 1 twice, as 'b' and as 1",
         ),
         ({}, {"category_levels": {1: "uv"}}, r"category_levels\[1\]='uv'; expected .*: pass a list of them"),
         ({}, {"category_levels": {1: {"u", "v"}}}, r"category_levels\[1\]=\{.*: pass a list of them"),
@@ -507,7 +507,7 @@ NAMES = {"feature_names": list("abcd")}
         (
             {},
             {"category_levels": {1: ["u", None]}},
-            r"category_levels\[1\] has None, expected hashable",
+            r"category_levels\[1\] has None, expected hashable levels: missing values have no code",
         ),
         (
             {},
