@@ -3,26 +3,33 @@
 import numpy as np
 import pytest
 
-from ranktrees._core.meeting import Meeting
+from ranktrees._core.meeting import Meeting, bytes_of_board
 
 GOING, N_BYTES = 0, 256
+
+
+def meetings_of(n_ranks, on_board=False):
+    board = np.zeros(bytes_of_board(n_ranks, N_BYTES), np.uint8) if on_board else None
+    return [Meeting(n_ranks, N_BYTES, rank, board) for rank in range(n_ranks)]
+
+
+@pytest.fixture(params=["by messages", "on a board"])
+def meetings(request):
+    """Of three ranks."""
+    meetings = meetings_of(3, request.param == "on a board")
+    for meeting in meetings:
+        meeting.at(b"tree 1")
+    return meetings
 
 
 def meet(meetings):
     """What an exchange does: each hears all."""
     for meeting in meetings:
-        meeting.all[:] = [other.own for other in meetings]
+        if meeting.all is not None:
+            meeting.all[:] = [other.own for other in meetings]
 
 
-def meetings_at(step, n_ranks=3):
-    meetings = [Meeting(n_ranks, N_BYTES) for _ in range(n_ranks)]
-    for meeting in meetings:
-        meeting.at(step)
-    return meetings
-
-
-def test_all_hear_the_arrays_of_all():
-    meetings = meetings_at(b"tree 1")
+def test_all_hear_the_arrays_of_all(meetings):
     arrays = [np.arange(6.0).reshape(2, 3) + 10 * rank for rank in range(3)]
     for meeting, array in zip(meetings, arrays, strict=True):
         meeting.say(GOING, 1, array.size, array)
@@ -33,46 +40,89 @@ def test_all_hear_the_arrays_of_all():
         assert meeting.stack(arrays[0]).dtype == np.float64
 
 
-def test_messages_may_be_of_any_length():
-    meetings = meetings_at(b"tree 1")
+def test_messages_may_be_of_any_length(meetings):
     longest = b"c" * meetings[0].room
     for meeting, message in zip(meetings, (b"", b"ab", longest), strict=True):
         meeting.say(GOING, 0, 0, message)
     meet(meetings)
     assert meetings[1].agree()
     assert meetings[1].n_bytes().tolist() == [0, 2, len(longest)]
-    assert [bytes(text) for text in meetings[1].messages(meetings[1].n_bytes())] == [b"", b"ab", longest]
+    assert meetings[1].messages(meetings[1].n_bytes()) == [b"", b"ab", longest]
 
 
-def test_of_a_long_message_only_its_length_is_told():
-    meeting = Meeting(1, N_BYTES)
-    meeting.say(GOING, 0, 0, b"a")
-    before = meeting.own[-meeting.room :].copy()
-    meeting.say(GOING, 0, 0, b"b" * (meeting.room + 1))
+@pytest.mark.parametrize("on_board", [False, True])
+def test_of_a_long_message_only_its_length_is_told(on_board):
+    (meeting,) = meetings_of(1, on_board)
+    for message in (b"a", b"a", b"b" * (meeting.room + 1)):
+        meeting.say(GOING, 0, 0, message)
     meet([meeting])
     assert meeting.n_bytes().tolist() == [meeting.room + 1]
-    assert np.array_equal(meeting.own[-meeting.room :], before)
+    assert meeting.messages([1]) == [b"a"]
 
 
-@pytest.mark.parametrize("differs", ["state", "call", "size", "number", "step"])
-def test_ranks_that_are_elsewhere_do_not_agree(differs):
-    meetings = meetings_at(b"tree 1")
+@pytest.mark.parametrize("differs", ["state", "call", "size", "step"])
+def test_ranks_that_are_elsewhere_do_not_agree(meetings, differs):
     said = [{"state": 0, "call": 3, "size": 5, "message": b""} for _ in meetings]
     if differs == "step":
         meetings[2].at(b"tree 2")
-    elif differs == "number":
-        meetings[2].say(**said[2])
     else:
         said[2][differs] += 1
     for meeting, what in zip(meetings, said, strict=True):
         meeting.say(**what)
     meet(meetings)
     assert not any(meeting.agree() for meeting in meetings)
-    numbers = [1, 1, 1 + (differs == "number")]
     calls, sizes = [3, 3, said[2]["call"]], [5, 5, said[2]["size"]]
     steps = ["tree 1", "tree 1", "tree 2" if differs == "step" else "tree 1"]
-    assert meetings[0].places() == list(zip(numbers, calls, sizes, steps, strict=True))
+    assert meetings[0].places() == list(zip([1, 1, 1], calls, sizes, steps, strict=True))
     assert meetings[0].states().tolist() == [0, 0, said[2]["state"]]
+
+
+def test_messages_of_another_meeting_do_not_agree():
+    meetings = meetings_of(2)
+    meetings[1].say(GOING, 3, 5, b"")
+    for meeting in meetings:
+        meeting.say(GOING, 3, 5, b"")
+    meet(meetings)
+    assert not meetings[0].agree()
+    assert meetings[0].places() == [(1, 3, 5, ""), (2, 3, 5, "")]
+
+
+def test_sums_of_arrays(meetings):
+    arrays = [np.array([[1, -2], [3, 2**60]]) * (rank + 1) for rank in range(3)]
+    for meeting, array in zip(meetings, arrays, strict=True):
+        meeting.say(GOING, 1, array.size, array)
+    meet(meetings)
+    for meeting, array in zip(meetings, arrays, strict=True):
+        part = np.full(2, 99)
+        meeting.add_up(part, 1)
+        meeting.add_up(array)
+        assert array.tolist() == [[6, -12], [18, 6 * 2**60]]
+        assert part.tolist() == [-12, 18]
+
+
+def test_on_a_board_nobody_goes_on_until_the_last_has_come():
+    meetings = meetings_of(3, True)
+    for k in range(5):
+        for meeting in meetings[:2]:
+            meeting.say(GOING, k, 0, b"")
+            assert not meeting.all_arrived()
+        meetings[2].say(GOING, k, 0, b"")
+        assert all(meeting.all_arrived() and meeting.agree() for meeting in meetings)
+
+
+def test_on_a_board_who_is_slow_still_hears_what_others_have_said_before_they_went_on():
+    slow, fast = meetings_of(2, True)
+    for k in range(6):
+        slow.say(GOING, 0, 0, bytes([k]))
+        if k == 0:
+            fast.say(GOING, 0, 0, b"0")
+        assert slow.all_arrived()
+        assert fast.all_arrived()
+        fast.say(GOING, 0, 0, bytes([49 + k]))  # at the next meeting
+        assert not fast.all_arrived()
+        assert slow.all_arrived()
+        assert slow.agree()
+        assert slow.messages([1, 1]) == [bytes([k]), bytes([48 + k])]
 
 
 def test_a_shorter_step_leaves_nothing_of_the_one_before():

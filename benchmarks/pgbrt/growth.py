@@ -59,11 +59,11 @@ def timed(communicator, rows, model, n_trees):
 
 
 def counted(communicator, rows, model, n_trees):
-    """What a rank sends for a tree, by fits of one and of so many more.
+    """What a rank sends for a tree, as if to another machine, by fits of one and of so many more.
 
     Parameters
     ----------
-    communicator : Communicator
+    communicator : MPICommunicator
     rows : Rows
         Of this rank.
     model : estimator
@@ -76,6 +76,7 @@ def counted(communicator, rows, model, n_trees):
         The mean of these trees: "bytes", "messages" and "meetings" of this rank, histograms that are put
         together ("lines"), and the bytes of sums "computed" from what ranks know of them.
     """
+    communicator = communicator.by_messages()
     models, traffic, computed = _one_and_many(model, n_trees), [], []
     with training_with(communicator):
         for each in models:

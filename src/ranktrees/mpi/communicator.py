@@ -6,8 +6,12 @@ one rank is an error on all.
 
 Before sums that they have announced, and whose size all know, they do not meet. A rank that fails in between
 ends the job: others may wait for its sum.
+
+Where all ranks are on one machine they meet in memory that all see, and say more there: most sums, too, for
+which they meet then. Messages of MPI take more than twice as long.
 """
 
+import contextlib
 import itertools
 import os
 import pickle
@@ -17,14 +21,20 @@ import time
 import numpy as np
 from mpi4py import MPI
 
-from ranktrees._core.meeting import Meeting
+from ranktrees._core.meeting import Meeting, bytes_of_board
 from ranktrees.communicator import Communicator, RankError, disagreement
 
 GOING, FAILED, LEFT = range(3)
 NAMES = ("allgather", "stack", "alltoall", "reduce_scatter", "sum", "max", "min", "fail", "leave")
 CALLS = {name: number for number, name in enumerate(NAMES)}
-OPERATIONS = {"sum": (MPI.SUM, np.add), "max": (MPI.MAX, np.maximum), "min": (MPI.MIN, np.minimum)}
+OPERATIONS = {"sum": MPI.SUM, "max": MPI.MAX, "min": MPI.MIN}
+EXTREMES = {"max": np.maximum, "min": np.minimum}
 ROLL_CALL = 77
+LINE = 64  # bytes, of the cache
+
+# What ranks say together when they meet, for each reads all of it.
+BYTES_OF_MESSAGES = 2**16  # a rank hardly more than a packet
+BYTES_ON_BOARD = 2**19
 
 # A rank that waits for others first tests without rest, then lets other processes run, then naps.
 N_TESTS = 200
@@ -46,11 +56,14 @@ class MPICommunicator(Communicator):
     end : callable, default=None
         Is called with that message and must not return. None writes it to the standard error and aborts the
         job.
+    board : bool, default=True
+        Whether ranks that are all on one machine say what is short through memory that they share.
 
     Attributes
     ----------
     traffic : Counter
-        Besides what `Communicator` counts, "agreements" and "agreement bytes": of the meetings before.
+        Besides what `Communicator` counts, "agreements" and "agreement bytes": of the meetings before. On a
+        board these take no messages.
 
     Raises
     ------
@@ -68,17 +81,38 @@ class MPICommunicator(Communicator):
     [0, 1, 2, 3]
     """
 
-    def __init__(self, comm, timeout=300.0, end=None):
+    def __init__(self, comm, timeout=300.0, end=None, board=True):
         super().__init__()
         self.rank, self.size, self.timeout = comm.Get_rank(), comm.Get_size(), timeout
         self.end = end or self._abort
-        self._meeting = Meeting(self.size, min(max(65536 // self.size, 256), 1024) // 8 * 8)
-        self._said = [self._meeting.own, MPI.BYTE], [self._meeting.all, MPI.BYTE]
+        n_bytes = min(max(BYTES_OF_MESSAGES // self.size, 256), 1024) // 8 * 8
+        self._meeting, self._on_board = Meeting(self.size, n_bytes), False
         self._comm = comm
         self.at("start")
         duplicate, request = comm.Idup()
-        self._wait(request)
+        self._wait(request.Test)
         self._comm = duplicate
+        if board and not self.alone:
+            self._share_board()
+
+    def _share_board(self):
+        """From now on meet on a board, if all ranks see it."""
+        n_bytes = max(BYTES_ON_BOARD // self.size, 1024) // LINE * LINE
+        n_bytes_of_all = bytes_of_board(self.size, n_bytes)
+        here, board = self._comm.Split_type(MPI.COMM_TYPE_SHARED), None
+        with contextlib.suppress(MPI.Exception):
+            if here.Get_size() == self.size:
+                self._window = MPI.Win.Allocate_shared(0 if self.rank else n_bytes_of_all, 1, comm=here)
+                board = np.frombuffer(self._window.Shared_query(0)[0], np.uint8)
+        if board is not None and self.rank == 0:
+            board[:] = 0
+        if all(self.allgather(board is not None)):
+            self._meeting, self._on_board = Meeting(self.size, n_bytes, self.rank, board), True
+            self.at(self.step)
+
+    def by_messages(self):
+        """The same ranks without a board, as if on several machines. All call this."""
+        return MPICommunicator(self._comm, self.timeout, self.end, board=False)
 
     def at(self, step):
         super().at(step)
@@ -102,12 +136,16 @@ class MPICommunicator(Communicator):
 
     def _agree(self, call, size, message=b"", state=GOING):
         """Meet the others at this call."""
-        if self._n_to_come:
-            self.end(f"{message.decode(errors='replace')}, where others may wait for its sum")
         self.traffic["agreements"] += 1
-        self.traffic["agreement bytes"] += len(self._meeting.own) * (self.size - 1)
         self._meeting.say(state, CALLS[call], size, message)
-        self._wait(self._comm.Iallgather(*self._said), for_others=True)
+        if self._on_board:
+            self._wait(self._meeting.all_arrived, for_others=True)
+        elif self._n_to_come:
+            self.end(f"{message.decode(errors='replace')}, where others may wait for its sum")
+        else:
+            self.traffic["agreement bytes"] += len(self._meeting.own) * (self.size - 1)
+            said = [self._meeting.own, MPI.BYTE], [self._meeting.all, MPI.BYTE]
+            self._wait(self._comm.Iallgather(*said).Test, for_others=True)
         if not self._meeting.agree():
             self._explain(message, state)
 
@@ -133,29 +171,36 @@ class MPICommunicator(Communicator):
         starts = np.concatenate([[0], np.cumsum(n_bytes)])
         texts = np.empty(starts[-1], np.uint8)
         own = np.frombuffer(message, np.uint8)
-        self._wait(self._comm.Iallgatherv(own, [texts, n_bytes.tolist(), starts[:-1].tolist(), MPI.BYTE]))
+        self._wait(
+            self._comm.Iallgatherv(own, [texts, n_bytes.tolist(), starts[:-1].tolist(), MPI.BYTE]).Test
+        )
         return [texts[start:stop] for start, stop in itertools.pairwise(starts)]
 
     def _fail(self, text):
         self._agree("fail", 0, text.encode(errors="replace"), FAILED)
 
     def _allreduce(self, array, op, met):
-        if met or not self._was_said(op, array):
-            request = self._comm.Iallreduce(MPI.IN_PLACE, array, OPERATIONS[op][0])
-            self._wait(request, for_others=met)
+        met = met and not self._on_board  # where they meet for each sum
+        if not self._was_said(op, array, met):
+            self._wait(self._comm.Iallreduce(MPI.IN_PLACE, array, OPERATIONS[op]).Test, for_others=met)
+        elif op == "sum":
+            self._meeting.add_up(array)
         else:
-            OPERATIONS[op][1].reduce(self._meeting.stack(array), axis=0, out=array)
+            EXTREMES[op].reduce(self._meeting.stack(array), axis=0, out=array)
 
     def _reduce_scatter(self, array, counts, met):
-        if not met and self._was_said("reduce_scatter", array):
-            first = sum(counts[: self.rank])
-            return self._meeting.stack(array)[:, first : first + counts[self.rank]].sum(axis=0)
+        met = met and not self._on_board
         part = np.empty(counts[self.rank], array.dtype)
-        self._wait(self._comm.Ireduce_scatter(array, part, counts, MPI.SUM), for_others=met)
+        if self._was_said("reduce_scatter", array, met):
+            self._meeting.add_up(part, sum(counts[: self.rank]))
+        else:
+            self._wait(self._comm.Ireduce_scatter(array, part, counts, MPI.SUM).Test, for_others=met)
         return part
 
-    def _was_said(self, call, array):
-        """Meet the others; whether the array was short, and came with that."""
+    def _was_said(self, call, array, met=False):
+        """Meet the others, if they have not ``met``; whether the array was short, and came with that."""
+        if met:
+            return False
         self._agree(call, array.size, array)
         return array.nbytes <= self._meeting.room
 
@@ -170,7 +215,7 @@ class MPICommunicator(Communicator):
         if self._was_said("stack", array):
             return self._meeting.stack(array)
         arrays = np.empty((self.size, *array.shape), array.dtype)
-        self._wait(self._comm.Iallgatherv(array, arrays))
+        self._wait(self._comm.Iallgatherv(array, arrays).Test)
         return arrays
 
     def _alltoall(self, values):
@@ -179,7 +224,7 @@ class MPICommunicator(Communicator):
         self._count(int(lengths.sum() - lengths[self.rank]))
         self._agree("alltoall", 0)
         coming = np.empty_like(lengths)
-        self._wait(self._comm.Ialltoall(lengths, coming))
+        self._wait(self._comm.Ialltoall(lengths, coming).Test)
         out = np.frombuffer(b"".join(messages), np.uint8)
         inbox = np.empty(coming.sum(), np.uint8)
         stops = coming.cumsum()
@@ -187,18 +232,18 @@ class MPICommunicator(Communicator):
             self._comm.Ialltoallv(
                 [out, lengths.tolist(), (lengths.cumsum() - lengths).tolist(), MPI.BYTE],
                 [inbox, coming.tolist(), (stops - coming).tolist(), MPI.BYTE],
-            )
+            ).Test
         )
         return [pickle.loads(inbox[stop - n : stop]) for stop, n in zip(stops, coming, strict=True)]
 
-    def _wait(self, request, for_others=False):
-        """Until the request is done. Only who waits for others may nap: what is on its way needs a push."""
+    def _wait(self, is_done, for_others=False):
+        """Until it is done. Only who waits for others may nap: what is on its way needs a push."""
         try:
             for _ in range(N_TESTS):
-                if request.Test():
+                if is_done():
                     return
             waited, last = 0.0, time.monotonic()
-            while not request.Test():
+            while not is_done():
                 now = time.monotonic()
                 waited, last = waited + min(now - last, LONGEST_STEP), now
                 if waited > self.timeout or (waited > NAP_AFTER and self._comm.Iprobe(tag=ROLL_CALL)):
