@@ -23,6 +23,7 @@ from ranktrees._core.splitting cimport ROW_REFINED, Finder
 from records cimport Leaf, chunk_of, n_rows_of, portable_key, worth_threads
 
 cdef enum:
+    CELL_SEARCHED = 4  # what searching a cell of a line costs, in steps of about a nanosecond
     SHARING = 8        # what sharing some leaves costs, in what makes a thread worth having
     MANY = 64          # tasks: of so many for each thread it does not matter which come last
 
@@ -202,7 +203,12 @@ cdef class Growth:
 
     cdef void build_and_search(self, int64_t k, int thread) noexcept nogil:
         """Two children, by their lines: the k-th to be built, and the one that it is subtracted from."""
-        self.builder.build_and_subtract_one(k, self.bits, self.same, thread)
+        self.builder.build_one(k, self.bits, self.same, thread)
+        self.subtract_and_search(k, thread)
+
+    cdef void subtract_and_search(self, int64_t k, int thread) noexcept nogil:
+        """The same once the line is built."""
+        self.builder.subtract_cells(k, 0, self.builder.lines.shape[1])
         self.search_line(self.builder.built[k], thread)
         self.search_line(self.builder.siblings[k], thread)
 

@@ -13,7 +13,7 @@ import numpy as np
 from cython.parallel cimport prange, threadid
 from libc.stdint cimport int32_t, int64_t
 
-from ranktrees._core.growing cimport CELL_SEARCHED, Growth
+from ranktrees._core.growing cimport Growth
 from ranktrees._core.splitting cimport Finder
 from ranktrees._core.words cimport Words, bins_in_use
 from records cimport Leaf, chunk_of
@@ -118,20 +118,17 @@ cdef class GrowthOverRanks(Growth):
 
     cdef void search_children(self):
         cdef const int32_t[::1] children = self.children[: 2 * self.n_parents]
-        cdef int64_t width = self.builder.lines.shape[1], k
-        cdef int64_t n_built = self.builder.hand_lines_over(
+        cdef int64_t k, n_built = self.builder.hand_lines_over(
             self.parents[: self.n_parents], children, self.few_rows, False
         )
         self.builder.build_smaller(n_built, self.bits, self.same, self.n_threads, self.values_per_thread)
         self.put_children_together(n_built)
-        self.n_awake = self.worth(2 * CELL_SEARCHED * n_built * width * self.n_drawn // self.usable.shape[1])
+        self.n_awake = self.worth(n_built * self.cost_of_cells())
         for k in prange(
             n_built, nogil=True, num_threads=self.n_awake, use_threads_if=self.n_awake > 1,
             schedule="dynamic", chunksize=chunk_of(n_built, self.n_awake),
         ):
-            self.builder.subtract_cells(k, 0, width)
-            self.search_line(self.builder.built[k], threadid())
-            self.search_line(self.builder.siblings[k], threadid())
+            self.subtract_and_search(k, threadid())
         self.search_lacking()
 
     cdef void put_children_together(self, int64_t n_built):

@@ -247,13 +247,11 @@ cdef class Builder:
             &self.lines[self.leaves[self.siblings[i]].histogram, first],
         )
 
-    cdef void build_and_subtract_one(self, int64_t i, int bits, bint same, int thread) noexcept nogil:
-        """`build_and_subtract` of the i-th two lines, by one thread."""
+    cdef void build_one(self, int64_t i, int bits, bint same, int thread) noexcept nogil:
+        """The i-th line to be built, by one thread."""
         cdef const Leaf* leaf = &self.leaves[self.built[i]]
-        self.fill(
-            leaf, leaf.start, leaf.stop, bits, same, 0, self.n_blocks, thread, &self.lines[leaf.histogram, 0]
-        )
-        self.subtract_cells(i, 0, self.lines.shape[1])
+        cdef int64_t* line = &self.lines[leaf.histogram, 0]
+        self.fill(leaf.start, leaf.stop, bits, same, 0, self.n_blocks, thread, line)
 
     cpdef tuple sorted_out(self, const int32_t[::1] children):
         """The children that may split: those that have a line, and those that have none."""
@@ -329,7 +327,7 @@ cdef class Builder:
             i = task % n_ids
             if not self.pays_by_rows(&self.leaves[ids[i]], n_threads):
                 self.fill(
-                    &self.leaves[ids[i]], self.leaves[ids[i]].start, self.leaves[ids[i]].stop, bits, same,
+                    self.leaves[ids[i]].start, self.leaves[ids[i]].stop, bits, same,
                     self.n_blocks * (task // n_ids) // n_shares,
                     self.n_blocks * (task // n_ids + 1) // n_shares, threadid(),
                     &self.lines[self.leaves[ids[i]].histogram, 0],
@@ -339,8 +337,8 @@ cdef class Builder:
         return n_threads > 1 and (leaf.stop - leaf.start) * 2 > self.n_cells * n_threads
 
     cdef void fill(
-        self, const Leaf* leaf, int64_t start, int64_t stop, int bits, bint same, int64_t first, int64_t last,
-        int thread, int64_t* line,
+        self, int64_t start, int64_t stop, int bits, bint same, int64_t first, int64_t last, int thread,
+        int64_t* line,
     ) noexcept nogil:
         """The cells of the blocks first..last-1, from the rows order[start:stop]."""
         fill_line(
@@ -354,8 +352,7 @@ cdef class Builder:
         with nogil, parallel(num_threads=n_threads):
             for t in prange(n_threads, schedule="static"):
                 self.fill(
-                    leaf, leaf.start + n_rows * t // n_threads, leaf.start + n_rows * (t + 1) // n_threads,
-                    bits,
+                    leaf.start + n_rows * t // n_threads, leaf.start + n_rows * (t + 1) // n_threads, bits,
                     same, 0, self.n_blocks, <int>t,
                     &self.lines[leaf.histogram, 0] if t == 0 else &self.own_lines[t, 0],
                 )

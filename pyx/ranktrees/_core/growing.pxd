@@ -7,9 +7,6 @@ from ranktrees._core.queues cimport Queue
 from ranktrees._core.splitting cimport Finder
 from records cimport Leaf
 
-cdef enum:
-    CELL_SEARCHED = 4  # what searching a cell of a line costs, in steps of about a nanosecond
-
 
 cdef class Growth:
     cdef Parter parter
@@ -33,6 +30,7 @@ cdef class Growth:
     cdef bint split_and_search(self, int64_t limit, int32_t first_child)
     cdef void split_and_search_one(self, int64_t k, int32_t first_child, int thread) noexcept nogil
     cdef void build_and_search(self, int64_t k, int thread) noexcept nogil
+    cdef void subtract_and_search(self, int64_t k, int thread) noexcept nogil
     cdef void move_children(self, Leaf* leaf, int32_t first_child) noexcept
     cdef void search_lacking(self)
     cdef int64_t cost_of_split(self, const Leaf* leaf) noexcept

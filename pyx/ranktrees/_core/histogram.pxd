@@ -39,7 +39,7 @@ cdef class Builder:
     cdef void give_back(self, int64_t k) noexcept
     cdef void subtract_lines(self, int64_t n_built, int n_threads)
     cdef void subtract_cells(self, int64_t i, int64_t first, int64_t last) noexcept nogil
-    cdef void build_and_subtract_one(self, int64_t i, int bits, bint same, int thread) noexcept nogil
+    cdef void build_one(self, int64_t i, int bits, bint same, int thread) noexcept nogil
     cpdef tuple sorted_out(self, const int32_t[::1] children)
     cpdef int32_t[::1] lines_of(self, const int32_t[::1] ids)
     cpdef void forget(self, const int32_t[::1] ids, bint split_too=*)
@@ -50,7 +50,7 @@ cdef class Builder:
     cdef void build_lines(self, const int32_t* ids, int64_t n_ids, int bits, bint same, int n_threads)
     cdef bint pays_by_rows(self, const Leaf* leaf, int n_threads) noexcept nogil
     cdef void fill(
-        self, const Leaf* leaf, int64_t start, int64_t stop, int bits, bint same, int64_t first, int64_t last,
-        int thread, int64_t* line,
+        self, int64_t start, int64_t stop, int bits, bint same, int64_t first, int64_t last, int thread,
+        int64_t* line,
     ) noexcept nogil
     cdef void build_by_rows(self, const Leaf* leaf, int bits, bint same, int n_threads) noexcept
