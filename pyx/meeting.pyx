@@ -16,7 +16,7 @@ Meetings take the halves in turn: who is at the next one has read what was said 
 """
 import numpy as np
 
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memcmp, memcpy, memset
 
@@ -151,14 +151,17 @@ cdef class Meeting:
 
     def add_up(self, array, int64_t first=0):
         """Becomes the sum of the arrays of int64 that were the messages of all ranks, from ``first`` on."""
-        cdef int64_t* total = <int64_t*>start_of(array)
+        cdef Py_buffer buffer
+        PyObject_GetBuffer(array, &buffer, PyBUF_WRITABLE)
+        cdef int64_t* total = <int64_t*>buffer.buf
         cdef const int64_t* theirs
-        cdef int64_t n = array.size, rank, i
-        memset(total, 0, n * sizeof(int64_t))
+        cdef int64_t n = buffer.len // sizeof(int64_t), rank, i
+        memset(total, 0, buffer.len)
         for rank in range(self.n_ranks):
-            theirs = <const int64_t*>(self.message_of(rank)) + first
+            theirs = <const int64_t*>self.message_of(rank) + first
             for i in range(n):
                 total[i] += theirs[i]
+        PyBuffer_Release(&buffer)
 
     def n_bytes(self):
         """int64[n_ranks], of their messages."""

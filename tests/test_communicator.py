@@ -97,8 +97,15 @@ def test_a_failure_reaches_the_others():
     assert heard == ["rank 1 failed at tree 3: ValueError: boom"] * 2
 
 
+def test_parts_of_a_sum_are_the_whole():
+    with pytest.raises(TypeError, match=r"cannot scatter sums of 3 int64 in parts of \[1, 1\]"):
+        Communicator().reduce_scatter(np.zeros(3, np.int64), [1, 1])
+
+
 @pytest.mark.parametrize("array", [np.zeros(2), np.zeros(2, np.int32)])
 def test_only_integers_are_summed(array):
+    with pytest.raises(TypeError, match="cannot scatter sums of 2 "):
+        Communicator().reduce_scatter(array, [2])
     with pytest.raises(TypeError, match="cannot take the sum of"):
         Communicator().allreduce(array)
 

@@ -142,7 +142,7 @@ def test_interaction_sets():
     assert interaction_sets("pairwise", 1) == [{0}]
     assert interaction_sets([{0, 1}], 4) == [{0, 1}, {2, 3}]
     assert interaction_sets([[0, 1], (1, 2)], 3) == [{0, 1}, {1, 2}]
-    assert interaction_sets(["b", [0, "c"]], 3, ["a", "b", "c"]) == [{1}, {0, 2}]
+    assert interaction_sets([["b"], [0, "c"]], 3, ["a", "b", "c"]) == [{1}, {0, 2}]
     for bad in ([{0, 3}], [{-1}], [{"a"}], [{0.5}]):
         with pytest.raises(ValueError, match="interaction_cst"):
             interaction_sets(bad, 3)

@@ -100,6 +100,15 @@ def test_sums_of_arrays(meetings):
         assert part.tolist() == [-12, 18]
 
 
+def test_sums_are_not_written_to_what_is_read_only():
+    (meeting,) = meetings_of(1)
+    array = np.zeros(3, np.int64)
+    array.flags.writeable = False
+    meeting.say(GOING, 1, 3, array)
+    with pytest.raises((BufferError, ValueError), match=r"read-only|not writable"):
+        meeting.add_up(array)
+
+
 def test_on_a_board_nobody_goes_on_until_the_last_has_come():
     meetings = meetings_of(3, True)
     for k in range(5):

@@ -193,7 +193,7 @@ def test_ids_of_every_kind_are_the_same_queries(convert):
         ([np.array([1])] * 12, ("qid", "hashable")),
         (QID[:-1], ("qid", "11", "12")),
         (np.append(QID, 2), ("qid", "13", "12")),
-        ([4, 4, 4], ("qid", "3", "12", "group=")),
+        ([4, 4, 4], ("qid", "3", "12", "sizes of queries", "np.repeat")),
         ([], ("qid", "empty")),
         (np.array(3), ("qid", "()")),
         (3, ("qid", "3")),

@@ -32,6 +32,7 @@ import numpy as np
 
 from ranktrees._core import combining, ranking
 from ranktrees.ensemble import Ensemble
+from ranktrees.listed import in_order
 from ranktrees.measures import Measure, as_measure
 from ranktrees.measures.base import query_weights
 from ranktrees.measures.compiled import Ranked
@@ -241,7 +242,7 @@ def checked_interval(form, interval, name="interval"):
     if form not in FORMS:
         raise ValueError(f"form must be 'convex' or 'additive', got {form!r}")
     try:
-        low, high = FORMS[form] if interval is None else map(float, interval)
+        low, high = FORMS[form] if interval is None else map(float, in_order(interval, name))
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} must be a pair of numbers (lowest, highest), got {interval!r}") from error
     limits = (0.0, 1.0) if form == "convex" else (-HIGHEST_WEIGHT, HIGHEST_WEIGHT)

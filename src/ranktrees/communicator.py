@@ -107,7 +107,7 @@ class Communicator:
         op : {"sum", "max", "min"}
         met : bool, default=False
             Whether all have met, and said by ``n_sums`` of `stack` that this may come, and know its size:
-            then they do not meet once more.
+            then they need not meet once more.
 
         Returns
         -------
@@ -144,6 +144,11 @@ class Communicator:
         -------
         part : ndarray of int64, shape (counts[rank],)
         """
+        if array.dtype != np.int64 or sum(counts) != array.size:
+            raise TypeError(
+                f"cannot scatter sums of {array.size} {array.dtype} in parts of {list(counts)}; expected "
+                "int64, and parts that are the whole."
+            )
         if self.alone:
             return array
         self._announced(met)
@@ -159,7 +164,7 @@ class Communicator:
             Of the same shape and type on all ranks.
         n_sums : int, default=0
             So many calls of `allreduce` or `reduce_scatter` may come next as of ranks that have ``met``.
-            Whoever fails before the last of them ends the job: others may wait in a sum.
+            Whoever fails before the last of them may have to end the job: others may wait in a sum.
 
         Returns
         -------

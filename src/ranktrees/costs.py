@@ -31,6 +31,7 @@ import numpy as np
 
 from ranktrees.early_exit import check_early_exit, drop_rows, rows_dropped_last
 from ranktrees.growing.constraints import index_of, refuse_repeated
+from ranktrees.listed import by_key
 from ranktrees.plotting import axes_or_new
 
 __all__ = ["CostCurve", "FeatureCosts", "Prices"]
@@ -70,6 +71,7 @@ class FeatureCosts:
             If a cost is not a finite number of at least 0, or there are too few or too many; if a feature is
             unknown, or named twice; if features of a group differ in cost.
         """
+        feature_costs = by_key(feature_costs, "feature_costs")
         if isinstance(feature_costs, Mapping):
             entries = [(index_of(key, names, n_features, "feature_costs"), key) for key in feature_costs]
             refuse_repeated(entries, "feature_costs")

@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.utils import Bunch
 
 from ranktrees.datasets.synthetic import _generator
+from ranktrees.listed import in_order
 from ranktrees.validation import query_offsets
 
 
@@ -83,6 +84,7 @@ def make_clicks(
         raise ValueError(f"noise={noise!r}; expected a probability, from 0 to 1.")
     if propensities is None:
         propensities = 1.0 / np.arange(1, n_shown + 1)
+    propensities = in_order(propensities, "propensities", first=1)
     propensities = _column(propensities, "propensities", f"the {n_shown} probabilities of being looked at")
     if propensities.shape != (n_shown,) or not ((propensities >= 0) & (propensities <= 1)).all():
         raise ValueError(

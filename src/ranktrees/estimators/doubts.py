@@ -95,13 +95,21 @@ def doubt_trees(estimator, ensemble, n_rows):
     """
     if not len(ensemble) or np.any(ensemble.nodes["left"] >= 0):
         return
-    least = estimator.min_samples_leaf
-    reason = (
-        f"there are {n_rows} rows, and with min_samples_leaf={least} a split needs {2 * least}: lower it"
-        if n_rows < 2 * least
-        else "no split of any feature gained anything; look at the labels, which must differ within queries "
-        "where a ranking is learned, at the features, and at min_samples_leaf"
-    )
+    least = int(estimator.min_samples_leaf)
+    if n_rows < 2 * least:
+        reason = (
+            f"there are {n_rows} rows, and with min_samples_leaf={least} a split needs {2 * least}: lower it"
+        )
+    elif estimator.feature_costs is not None and estimator.cost_weight > 0:
+        reason = (
+            f"no split gained what its feature costs, times cost_weight={estimator.cost_weight:g}: lower "
+            "that, or look at the labels, the features and min_samples_leaf"
+        )
+    else:
+        reason = (
+            "no split of any feature gained anything; look at the labels, which must differ within queries "
+            "where a ranking is learned, at the features, and at min_samples_leaf"
+        )
     warn(
         f"{type(estimator).__name__} learned nothing: none of its {len(ensemble)} trees has a split, so that "
         f"they score all rows alike; {reason}.",

@@ -191,7 +191,7 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
             make_search,
             max_leaf_nodes=self.max_leaf_nodes,
             max_depth=self.max_depth,
-            min_samples_leaf=self.min_samples_leaf,
+            min_samples_leaf=int(self.min_samples_leaf),
             n_threads=n_threads,
             share=share,
             **rules,

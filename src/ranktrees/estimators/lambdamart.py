@@ -14,6 +14,7 @@ from ranktrees.combining import checked_interval, curve_of
 from ranktrees.estimators.boosted import BOOSTING_CONSTRAINTS, BoostedTrees, loss_of
 from ranktrees.estimators.fitting import with_callbacks
 from ranktrees.feedback import NOTHING, Feedback
+from ranktrees.listed import in_order
 from ranktrees.measures import Measure, as_measure
 from ranktrees.objectives import BY_NAME, Objective
 from ranktrees.parameters import with_keywords, with_parameters
@@ -555,9 +556,11 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
             "noise",
             "n_orders",
             "bias_norm",
+            "propensities",
         )
         parameters = {name: getattr(self, name) for name in names}
-        parameters["propensities"] = None if self.propensities is None else tuple(self.propensities)
+        if self.propensities is not None:
+            parameters["propensities"] = tuple(in_order(self.propensities, "propensities", first=1))
         others = {"measure": measure, "gain": getattr(measure, "gain", "exp2"), "seed": seed}
         return loss_of(self, parameters, RANKING_LOSSES, **others)
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from ranktrees._core import sampling
 from ranktrees.communicator import ALONE
+from ranktrees.listed import by_key
 
 
 class Constraints:
@@ -152,6 +153,14 @@ def categorical_mask(categorical_features, estimator):
     if categorical_features is None:
         _refuse_unnamed(mask, np.zeros(n_features, bool), estimator)
         return None
+    keyed = by_key(categorical_features, "categorical_features")
+    if isinstance(keyed, Mapping) and all(isinstance(one, bool | np.bool_) for one in keyed.values()):
+        categorical_features = [key for key, chosen in keyed.items() if chosen]
+    elif isinstance(categorical_features, Mapping):
+        raise ValueError(
+            f"categorical_features={categorical_features!r}; expected True or False for each name or index, "
+            "or a list of those that are categorical."
+        )
     wanted = np.asarray(categorical_features)
     chosen = np.zeros(n_features, bool)
     if wanted.dtype == bool:
@@ -217,6 +226,7 @@ def monotone_signs(monotonic_cst, estimator, is_categorical):
     if monotonic_cst is None:
         return None
     n_features = estimator.n_features_in_
+    monotonic_cst = by_key(monotonic_cst, "monotonic_cst")
     if isinstance(monotonic_cst, Mapping):
         signs = np.zeros(n_features, np.int8)
         names = names_of(estimator)
@@ -257,7 +267,10 @@ def interaction_sets(interaction_cst, n_features, names=()):
     sets = []
     for members in interaction_cst:
         if isinstance(members, str) or not hasattr(members, "__iter__"):
-            members = [members]
+            raise TypeError(
+                f"interaction_cst has the entry {members!r}; expected sets of features that may meet, such "
+                "as [[0, 1], [5, 7, 8]] or [['bm25', 'bm25_title']]."
+            )
         sets.append({index_of(key, names, n_features, "interaction_cst") for key in members})
     rest = set(range(n_features)).difference(*sets)
     return [*sets, rest] if rest else sets

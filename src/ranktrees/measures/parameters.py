@@ -8,16 +8,18 @@ from numbers import Integral, Real
 import numpy as np
 
 from ranktrees._core import ranking
+from ranktrees.listed import in_order
 
 MOST_RANKS = 2**31 - 1
 
 
-def _table(name, names):
-    """A check for a parameter that is a name, a table of finite numbers >= 0 or a function."""
+def _table(name, names, first):
+    """A check for a parameter that is a name, a table from ``first`` on of numbers >= 0, or a function."""
 
     def check(value):
         if callable(value) or (isinstance(value, str) and value in names):
             return value
+        value = in_order(value, name, first)
         try:
             table = tuple(map(float, value)) if not isinstance(value, str) else ()
         except TypeError:
@@ -32,8 +34,8 @@ def _table(name, names):
     return check
 
 
-_gain = _table("gain", ("exp2", "linear"))
-_read_discount = _table("discount", ("log2", "letor"))
+_gain = _table("gain", ("exp2", "linear"), first=0)
+_read_discount = _table("discount", ("log2", "letor"), first=1)
 
 
 def _discount(value):

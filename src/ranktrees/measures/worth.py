@@ -17,8 +17,8 @@ def gains(labels, gain="exp2"):
         Finite labels >= 0.
     gain : {"exp2", "linear"}, sequence or callable, default="exp2"
         ``"exp2"`` is 2^label - 1, exact for whole labels and the same bits on every machine for others;
-        ``"linear"`` the label itself; a sequence a table indexed by whole labels; a function maps the array
-        of labels to the array of gains.
+        ``"linear"`` the label itself; a sequence a table indexed by whole labels, or a mapping of all of them
+        from 0 on; a function maps the array of labels to the array of gains.
 
     Returns
     -------

@@ -22,6 +22,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_para
 
 from ranktrees.estimators import LambdaMARTRanker
 from ranktrees.estimators.ensemble_ranker import EnsembleRanker, tags_of
+from ranktrees.listed import by_key, in_order
 from ranktrees.measures import Measure
 from ranktrees.measures.worth import exp2_gains
 from ranktrees.meta.base import ScoredByMeasure
@@ -355,7 +356,9 @@ def _probability(model, X):
 
 def _reader(table):
     """A function that reads a table at a grade."""
-    entries = table if isinstance(table, Mapping) else dict(enumerate(table))
+    entries = by_key(table, "scoring")
+    if not isinstance(entries, Mapping):
+        entries = dict(enumerate(in_order(entries, "scoring")))
 
     def value_of(grade):
         if grade not in entries:

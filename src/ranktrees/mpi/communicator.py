@@ -57,13 +57,14 @@ class MPICommunicator(Communicator):
         Is called with that message and must not return. None writes it to the standard error and aborts the
         job.
     board : bool, default=True
-        Whether ranks that are all on one machine say what is short through memory that they share.
+        Whether ranks that are all on one machine say what is short through memory that they share: a
+        megabyte, until they end.
 
     Attributes
     ----------
     traffic : Counter
-        Besides what `Communicator` counts, "agreements" and "agreement bytes": of the meetings before. On a
-        board these take no messages.
+        Besides what `Communicator` counts, "agreements" and "agreement bytes": of the meetings before. What
+        is said on a board counts as if it was sent, but for the bytes of meetings.
 
     Raises
     ------
@@ -104,6 +105,7 @@ class MPICommunicator(Communicator):
             if here.Get_size() == self.size:
                 self._window = MPI.Win.Allocate_shared(0 if self.rank else n_bytes_of_all, 1, comm=here)
                 board = np.frombuffer(self._window.Shared_query(0)[0], np.uint8)
+        here.Free()
         if board is not None and self.rank == 0:
             board[:] = 0
         if all(self.allgather(board is not None)):
@@ -111,7 +113,7 @@ class MPICommunicator(Communicator):
             self.at(self.step)
 
     def by_messages(self):
-        """The same ranks without a board, as if on several machines. All call this."""
+        """A communicator of the same ranks without a board, as if on several machines. All call this."""
         return MPICommunicator(self._comm, self.timeout, self.end, board=False)
 
     def at(self, step):

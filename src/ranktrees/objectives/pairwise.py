@@ -12,6 +12,7 @@ from ranktrees import measures
 from ranktrees._core import lambdas, losses
 from ranktrees._core import preferences as kernels
 from ranktrees._core.threads import room_for_each
+from ranktrees.listed import in_order
 from ranktrees.measures.compiled import Ranked
 from ranktrees.objectives.base import Bound, NarrowLabels, Objective, number_in
 from ranktrees.sampling import stream_of_objective
@@ -515,6 +516,7 @@ class GBRank(_OfPairs):
 
 def _checked_propensities(propensities):
     expected = "expected how often each position is looked at, from the first on: finite numbers > 0"
+    propensities = in_order(propensities, "propensities", first=1)
     try:
         values = np.asarray(propensities, np.float64)
     except (TypeError, ValueError) as error:

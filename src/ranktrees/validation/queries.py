@@ -123,7 +123,12 @@ def _hint_sizes(ids: np.ndarray, n_rows: int, name: str) -> str:
         is_sizes = sum(int(size) for size in ids[: n_rows + 1]) == n_rows and len(ids) < n_rows
     except (TypeError, ValueError, OverflowError):
         is_sizes = False
-    return f" The values of {name} sum to {n_rows}: query sizes are passed as group=." if is_sizes else ""
+    if not is_sizes:
+        return ""
+    return (
+        f" The values of {name} sum to {n_rows}, as sizes of queries do: pass the id of each row, "
+        "np.repeat(np.arange(len(sizes)), sizes)."
+    )
 
 
 def runs_in(ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
