@@ -361,6 +361,7 @@ def test_infinities_and_missing_values_stay():
     X = np.array([[np.nan, np.inf], [-np.inf, 1.0]])
     assert rows_of(X) is X
     assert_array_equal(rows_of(np.array([[None, 2.0]], object)), [[np.nan, 2]])
+    assert_array_equal(rows_of(np.array([[1, pd.NA], [pd.NA, 2.5]], object)), [[1, np.nan], [np.nan, 2.5]])
 
 
 @pytest.mark.parametrize("dtype", [np.int64, np.float32, object])
@@ -709,10 +710,13 @@ def categories(words, kind):
     if kind == "polars enum":
         levels = [*sorted(set(words) - {None}, reverse=True), "unused"]
         return pl.DataFrame({"n": np.arange(len(words)), "c": pl.Series(words, dtype=pl.Enum(levels))})
-    return pa.table({"n": np.arange(len(words)), "c": pa.array(words).dictionary_encode()})
+    table = pa.table({"n": np.arange(len(words)), "c": pa.array(words).dictionary_encode()})
+    return table.to_pandas(types_mapper=pd.ArrowDtype) if kind == "pandas arrow" else table
 
 
-@pytest.mark.parametrize("kind", ["pandas", "pandas ordered", "polars", "polars enum", "arrow"])
+@pytest.mark.parametrize(
+    "kind", ["pandas", "pandas ordered", "pandas arrow", "polars", "polars enum", "arrow"]
+)
 def test_category_columns_become_codes_of_the_levels_of_fit(kind):
     ranker = Ranker()
     X = categories(["v", "u", None, "w", "u"], kind)

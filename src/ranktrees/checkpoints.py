@@ -321,5 +321,5 @@ def _digest_of(arrays):
 def _change(name, before, now):
     before, now = str(before), str(now)
     if (before.startswith(DIGEST) and now.startswith(DIGEST)) or not readable(before, now):
-        return f"{name} is not what it was"
+        return f"{name} changed"
     return f"{name} was {before} and is {now}"

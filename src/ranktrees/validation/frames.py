@@ -124,6 +124,7 @@ def missing_mask(column) -> np.ndarray | None:
 
 def is_category(column) -> bool:
     dtype = getattr(column, "dtype", getattr(column, "type", None))
+    dtype = getattr(dtype, "pyarrow_dtype", dtype)
     return type(dtype).__name__ in ("CategoricalDtype", "Categorical", "Enum", "DictionaryType")
 
 

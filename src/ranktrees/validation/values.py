@@ -96,9 +96,10 @@ def _objects_as_float(values: np.ndarray, named) -> np.ndarray:
         if word is not None:
             raise _words(named(j), word)
         try:
-            numbers_[:, j] = columns[:, j]  # None becomes NaN
+            column = [None if _is_na(value) else value for value in columns[:, j]]
+            numbers_[:, j] = column  # None becomes NaN
         except (TypeError, ValueError, OverflowError) as error:
-            wrong = next(value for value in columns[:, j] if not is_number(value))
+            wrong = next(value for value in column if not is_number(value))
             kind = TypeError if isinstance(error, TypeError) else ValueError
             raise kind(
                 f"{named(j)} holds {as_seen(wrong)}; expected numbers: {str(error).rstrip('.')}."
@@ -108,6 +109,11 @@ def _objects_as_float(values: np.ndarray, named) -> np.ndarray:
             if isinstance(value, numbers.Integral) and abs(int(value)) > LARGEST_EXACT_FLOAT64:
                 raise _imprecise(named(j), "object", value)
     return numbers_.reshape(values.shape)
+
+
+def _is_na(value) -> bool:
+    """Whether it is pandas.NA, without importing pandas."""
+    return type(value).__name__ == "NAType"
 
 
 def is_number(value) -> bool:
