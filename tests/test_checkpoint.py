@@ -387,11 +387,11 @@ def test_other_rows_are_refused(rows, left):
     other_X[:2, 0] = X[:2, 0][::-1]
     few = qid != qid[-1]
     for difference, fit in (
-        ("y of the training rows is not", (X, other_y, None, qid)),
-        ("X of the training rows is not", (other_X, y, None, qid)),
-        ("sample_weight of the training rows is not", (X, y, weights, qid)),
-        ("qid of the training rows is not", (X, y, None, qid // 2)),
-        ("the names of the columns is not", (pd.DataFrame(X).add_prefix("x"), y, None, qid)),
+        ("y of the training rows changed", (X, other_y, None, qid)),
+        ("X of the training rows changed", (other_X, y, None, qid)),
+        ("sample_weight of the training rows changed", (X, y, weights, qid)),
+        ("qid of the training rows changed", (X, y, None, qid // 2)),
+        ("the names of the columns changed", (pd.DataFrame(X).add_prefix("x"), y, None, qid)),
         ("the number of features was 50 and is 49", (X[:, 1:], y, None, qid)),
         (f"the number of rows of the training rows was {len(y)} and is", (X[few], y[few], None, qid[few])),
     ):
