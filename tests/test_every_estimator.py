@@ -12,6 +12,7 @@ import threading
 import time
 import warnings
 from inspect import signature
+from itertools import product
 from pathlib import Path
 
 import joblib
@@ -52,7 +53,7 @@ from ranktrees import (
     query_scorer,
     score_curves,
 )
-from ranktrees.parameters import ABSENT, THEIRS, THEIRS_OF_ATTRIBUTES, THEIRS_OF_METHODS
+from ranktrees.parameters import ABSENT, LOSSES, THEIRS, THEIRS_OF_ATTRIBUTES, THEIRS_OF_METHODS
 from ranktrees.sampling import Bootstrap, hold_out
 from ranktrees.validation import check_fit
 from reference.scoring import nameless
@@ -221,6 +222,18 @@ def test_names_of_others_are_translated_to_parameters():
     assert THEIRS.keys() <= set().union(*(cls().get_params() for cls in ESTIMATORS))
     translated = {name for names in THEIRS.values() for name in names}
     assert not translated & {name for names in ABSENT.values() for name in names}
+
+
+def test_losses_of_others_are_translated(rows):
+    X, y, qid = rows
+    for ours, theirs in LOSSES.items():
+        kind, parameters = re.fullmatch(r"(\w+)\((.*)\)", ours).groups()
+        model = getattr(ranktrees, kind)(max_iter=1, **dict(re.findall(r'(\w+)="(\w+)"', parameters)))
+        model.fit(X, y > 1 if kind == "HistGBRTClassifier" else y, qid=qid)
+        for loss, cls in product(theirs, (LambdaMARTRanker, HistGBRTRegressor)):
+            told = f"loss={loss!r}; expected a loss by its name here: that is {ours}."
+            with pytest.raises(ValueError, match=re.escape(told)):
+                cls(loss=loss).fit(X, y, qid=qid)
 
 
 @each

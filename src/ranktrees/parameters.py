@@ -36,7 +36,7 @@ THEIRS = {
     "query_norm": ("lambdarank_norm",),
     "sigma": ("sigmoid",),
     "bias_norm": ("lambdarank_bias_norm",),
-    "n_iter_no_change": ("early_stopping_rounds", "od_wait"),
+    "n_iter_no_change": ("early_stopping_rounds", "early_stopping_round", "od_wait"),
     "categorical_features": ("categorical_feature", "cat_features", "enable_categorical"),
     "monotonic_cst": ("monotone_constraints",),
     "interaction_cst": ("interaction_constraints",),
@@ -58,6 +58,27 @@ ABSENT = {
     "gradients are always rounded to integers": ("use_quantized_grad",),
     "gradient_sampling draws rows by their gradients": ("top_rate", "other_rate"),
     "feature_importances(kind) tells both kinds of a fitted model": ("importance_type",),
+    "rows are drawn anew for each tree": ("bagging_freq", "subsample_freq"),
+    "RandomForestRanker is the forest, and boosting drops no trees": ("boosting", "boosting_type", "booster"),
+    "sample_weight= of fit weighs rows, HistGBRTClassifier(balanced=True) both classes alike": (
+        "class_weight",
+        "scale_pos_weight",
+    ),
+}
+
+# What they call losses.
+LOSSES = {
+    'LambdaMARTRanker(loss="lambdamart")': ("lambdarank", "rank:ndcg", "LambdaMart"),
+    'LambdaMARTRanker(loss="lambdamart", measure="map")': ("rank:map",),
+    'LambdaMARTRanker(loss="lambdamart", noise=1.0)': ("YetiRank", "YetiRankPairwise"),
+    'LambdaMARTRanker(loss="xendcg")': ("rank_xendcg", "xe_ndcg"),
+    'LambdaMARTRanker(loss="ranknet")': ("rank:pairwise", "PairLogit", "PairLogitPairwise"),
+    'LambdaMARTRanker(loss="query_rmse")': ("QueryRMSE",),
+    'LambdaMARTRanker(loss="listnet")': ("QuerySoftMax",),
+    'HistGBRTRegressor(loss="squared_error")': ("regression", "l2", "mse", "reg:squarederror", "RMSE"),
+    'HistGBRTRegressor(loss="absolute_error")': ("regression_l1", "l1", "mae", "reg:absoluteerror", "MAE"),
+    'HistGBRTRegressor(loss="poisson")': ("count:poisson", "Poisson"),
+    "HistGBRTClassifier()": ("binary", "binary:logistic", "Logloss", "log_loss"),
 }
 
 # What they call what a method is given, or have done by one.
@@ -221,6 +242,13 @@ def look_up(estimator, name):
                 obj=estimator,
             )
     return object.__getattribute__(estimator, name)
+
+
+def refuse_foreign_loss(loss):
+    """Raise a ValueError that says what another library's loss is called here."""
+    ours = next((ours for ours, theirs in LOSSES.items() if isinstance(loss, str) and loss in theirs), None)
+    if ours is not None:
+        raise ValueError(f"loss={loss!r}; expected a loss by its name here: that is {ours}.")
 
 
 def _unexpected(estimator, name, known):

@@ -38,7 +38,7 @@ from ranktrees.measures.compiled import Ranked
 from ranktrees.model_selection import fitted_clone, folds_of_rows, said_out_of_fold
 from ranktrees.objectives import BY_NAME, as_objective
 from ranktrees.parallel import effective_n_threads
-from ranktrees.parameters import with_keywords, with_parameters
+from ranktrees.parameters import refuse_foreign_loss, with_keywords, with_parameters
 from ranktrees.ranks import fit_on_ranks, refuse_feedback, trained_together
 from ranktrees.sampling import RowSampler, hold_out
 from ranktrees.spelling import spelt
@@ -143,6 +143,10 @@ class BoostedTrees(TreeEnsembleEstimator):
         queries = {"qid": qid, "groups": groups, "group": group}
         validation = X_val, y_val, sample_weight_val, qid_val, eval_set, eval_group, eval_qid
         return self._check_and_fit(X, y, sample_weight, queries, validation)
+
+    def _validate_params(self):
+        refuse_foreign_loss(getattr(self, "loss", None))
+        super()._validate_params()
 
     def _check_and_fit(
         self, X, y, sample_weight, queries, validation, feedback=NOTHING, feedback_val=NOTHING
