@@ -3,6 +3,7 @@
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.linear_model import LinearRegression
 
@@ -57,6 +58,27 @@ def test_starts_that_need_not_rise():
         assert said.startswith("monotonic_cst holds for the trees that are added")
     assert not doubts(lambda: LambdaMARTRanker(**rising, init=LambdaMARTRanker(**rising)).fit(X, y, qid=qid))
     assert not doubts(lambda: LambdaMARTRanker(max_iter=3, init=LinearRegression()).fit(X, y, qid=qid))
+
+
+@pytest.mark.parametrize("name", ["y", "qid", "groups", "sample_weight"])
+@pytest.mark.parametrize("kind", [HistGBRTRegressor, LambdaMARTRanker, RandomForestRanker])
+def test_an_index_in_another_order(kind, name):
+    frame, known = (
+        pd.DataFrame(X, np.arange(len(X)) + 7),
+        {"y": y, "sample_weight": np.ones(len(y)), "qid": qid},
+    )
+    values = known.pop("qid" if name == "groups" else name)
+    known |= {"qid": qid} if name not in ("qid", "groups") else {}
+    model = kind(2) if kind is RandomForestRanker else kind(max_iter=2)
+    for rows, index in (
+        (frame, frame.index),
+        (frame, frame.index + 1),  # of other rows
+        (frame, [3] * len(X)),  # of none
+        (X, frame.index[::-1]),
+    ):
+        assert not doubts(lambda: model.fit(rows, **known, **{name: pd.Series(values, index)}))  # noqa: B023
+    (doubt,) = doubts(lambda: model.fit(frame, **known, **{name: pd.Series(values, frame.index[::-1])}))
+    assert f"the index of {name} is that of X in another order" in doubt
 
 
 def test_warnings_that_are_errors_leave_the_estimator_as_it_was():

@@ -12,7 +12,6 @@ import threading
 import time
 import warnings
 from inspect import signature
-from itertools import product
 from pathlib import Path
 
 import joblib
@@ -230,7 +229,7 @@ def test_losses_of_others_are_translated(rows):
         kind, parameters = re.fullmatch(r"(\w+)\((.*)\)", ours).groups()
         model = getattr(ranktrees, kind)(max_iter=1, **dict(re.findall(r'(\w+)="(\w+)"', parameters)))
         model.fit(X, y > 1 if kind == "HistGBRTClassifier" else y, qid=qid)
-        for loss, cls in product(theirs, (LambdaMARTRanker, HistGBRTRegressor)):
+        for loss, cls in itertools.product(theirs, (LambdaMARTRanker, HistGBRTRegressor)):
             told = f"loss={loss!r}; expected a loss by its name here: that is {ours}."
             with pytest.raises(ValueError, match=re.escape(told)):
                 cls(loss=loss).fit(X, y, qid=qid)
