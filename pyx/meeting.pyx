@@ -39,9 +39,14 @@ cdef struct Header:
     char[STEP] step
 
 
+cdef int64_t whole_lines(int64_t n_bytes) noexcept:
+    """So many bytes or more, which are whole lines of the cache."""
+    return (n_bytes + LINE - 1) // LINE * LINE
+
+
 def bytes_of_board(n_ranks, n_bytes):
     """Of memory for meetings at which each of so many ranks says so much."""
-    return n_ranks * (LINE + 2 * n_bytes)
+    return n_ranks * (LINE + 2 * whole_lines(n_bytes))
 
 
 cdef class Meeting:
@@ -77,7 +82,8 @@ cdef class Meeting:
     cdef int64_t n_ranks, length, rank
 
     def __init__(self, n_ranks, n_bytes, rank=0, board=None):
-        self.n_ranks, self.length, self.rank = n_ranks, n_bytes, rank
+        self.n_ranks, self.rank = n_ranks, rank
+        self.length = n_bytes if board is None else whole_lines(n_bytes)
         self.room = n_bytes - sizeof(Header)
         self.board = board
         if board is None:

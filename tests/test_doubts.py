@@ -81,6 +81,17 @@ def test_an_index_in_another_order(kind, name):
     assert f"the index of {name} is that of X in another order" in doubt
 
 
+@pytest.mark.parametrize("name", ["y_val", "qid_val", "sample_weight_val"])
+def test_validation_rows_whose_index_is_in_another_order(name):
+    frame = pd.DataFrame(X)
+    known = {"X_val": frame, "y_val": y, "qid_val": qid, "sample_weight_val": np.ones(len(y))}
+    for index, n_doubts in ((frame.index, 0), (frame.index[::-1], 1)):
+        held_out = known | {name: pd.Series(known[name], index)}
+        found = doubts(lambda: LambdaMARTRanker(max_iter=2).fit(frame, y, qid=qid, **held_out))  # noqa: B023
+        assert len(found) == n_doubts
+        assert all(f"the index of {name} is that of X_val in another order" in doubt for doubt in found)
+
+
 def test_warnings_that_are_errors_leave_the_estimator_as_it_was():
     ranker = LambdaMARTRanker(max_iter=3, min_samples_leaf=151)
     with warnings.catch_warnings():

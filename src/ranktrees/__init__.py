@@ -9,7 +9,6 @@ from ranktrees.early_exit import EarlyExit, pick_early_exit
 from ranktrees.ensemble import Ensemble
 from ranktrees.estimators import (
     EnsembleRanker,
-    FitWarning,
     HistGBRTClassifier,
     HistGBRTRegressor,
     LambdaMARTRanker,
@@ -32,6 +31,7 @@ from ranktrees.model_selection import (
     train_test_split_by_query,
 )
 from ranktrees.validation import MissingQueryWarning
+from ranktrees.warning import FitWarning
 
 __version__ = "0.1.0"
 

@@ -3,9 +3,21 @@
 import sys
 import warnings
 
-__all__ = ["warn"]
+__all__ = ["FitWarning", "warn"]
 
 BETWEEN = frozenset({"joblib", "ranktrees", "sklearn"})  # packages whose lines a user cannot mend
+
+
+class FitWarning(UserWarning):
+    """A fit did what it was asked to do, which is hardly what was meant.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from ranktrees import FitWarning
+    >>> warnings.simplefilter("error", FitWarning)  # refuse instead of warn
+    >>> warnings.simplefilter("default", FitWarning)
+    """
 
 
 def warn(message, category):

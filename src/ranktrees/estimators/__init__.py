@@ -1,7 +1,6 @@
 """The estimators of trees."""
 
 from ranktrees.estimators.classifier import HistGBRTClassifier
-from ranktrees.estimators.doubts import FitWarning
 from ranktrees.estimators.ensemble_ranker import EnsembleRanker
 from ranktrees.estimators.lambdamart import LambdaMARTRanker
 from ranktrees.estimators.random_forest import RandomForestRanker
@@ -9,7 +8,6 @@ from ranktrees.estimators.regressor import HistGBRTRegressor
 
 __all__ = [
     "EnsembleRanker",
-    "FitWarning",
     "HistGBRTClassifier",
     "HistGBRTRegressor",
     "LambdaMARTRanker",

@@ -3,48 +3,13 @@
 import numpy as np
 
 from ranktrees.spelling import readable, spelt
-from ranktrees.warning import warn
+from ranktrees.warning import FitWarning, warn
 
-__all__ = ["FitWarning", "doubt_grades", "doubt_order", "doubt_start", "doubt_trees", "doubt_weights"]
+__all__ = ["doubt_grades", "doubt_start", "doubt_trees", "doubt_weights"]
 
 HIGHEST_GRADE = 31  # LightGBM and XGBoost take none above about that
 
 LIGHT = 0.1  # a mean weight below this leaves little of what a loss says beside l2_regularization
-
-
-class FitWarning(UserWarning):
-    """A fit did what it was asked to do, which is hardly what was meant.
-
-    Examples
-    --------
-    >>> import warnings
-    >>> from ranktrees import FitWarning
-    >>> warnings.simplefilter("error", FitWarning)  # refuse instead of warn
-    >>> warnings.simplefilter("default", FitWarning)
-    """
-
-
-def doubt_order(X, **others):
-    """Warn of a Series whose index is that of X in another order: rows belong together by their position.
-
-    Parameters
-    ----------
-    X : object
-        Only a pandas frame has an index.
-    **others
-        What has a value for each row, under the names that messages call them by.
-    """
-    if not hasattr(X, "iloc") or not X.index.is_unique:
-        return
-    for name, values in others.items():
-        own = values.index if hasattr(values, "iloc") else X.index
-        if len(own) == len(X) and not own.equals(X.index) and own.is_unique and own.isin(X.index).all():
-            warn(
-                f"the index of {name} is that of X in another order, and is not looked at: its first value "
-                f"goes with the first row of X. If that is not meant, pass {name}.loc[X.index], else "
-                f"{name}.to_numpy().",
-                FitWarning,
-            )
 
 
 def doubt_weights(weights, l2_regularization):

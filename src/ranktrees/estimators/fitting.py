@@ -24,7 +24,6 @@ from ranktrees.callbacks import Bar, Lines, ScikitLearnCallbacks
 from ranktrees.costs import FeatureCosts, Prices
 from ranktrees.ensemble import Ensemble
 from ranktrees.estimators.columns import over_columns_of, respelt
-from ranktrees.estimators.doubts import doubt_order
 from ranktrees.estimators.fitted import FittedTrees
 from ranktrees.feedback import NOTHING
 from ranktrees.growing.constraints import (
@@ -254,8 +253,6 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
         known = self._known_levels()
         data = check_fit(self, X, y, sample_weight, communicator=communicator, known_levels=known, **given)
         refuse_disagreement(self, data)
-        queries = {name: given.get(name) for name in ("qid", "groups")}
-        doubt_order(X, y=y, sample_weight=sample_weight, **queries)
         if self._earlier() is not None and self._category_levels != known:
             self.ensemble_ = respelt(self, self._category_levels, known)
         return data

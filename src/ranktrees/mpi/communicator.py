@@ -30,7 +30,6 @@ CALLS = {name: number for number, name in enumerate(NAMES)}
 OPERATIONS = {"sum": MPI.SUM, "max": MPI.MAX, "min": MPI.MIN}
 EXTREMES = {"max": np.maximum, "min": np.minimum}
 ROLL_CALL = 77
-LINE = 64  # bytes, of the cache
 
 # What ranks say together when they meet, for each reads all of it.
 BYTES_OF_MESSAGES = 2**16  # a rank hardly more than a packet
@@ -98,7 +97,7 @@ class MPICommunicator(Communicator):
 
     def _share_board(self):
         """From now on meet on a board, if all ranks see it."""
-        n_bytes = max(BYTES_ON_BOARD // self.size, 1024) // LINE * LINE
+        n_bytes = max(BYTES_ON_BOARD // self.size, 1024) // 8 * 8
         n_bytes_of_all = bytes_of_board(self.size, n_bytes)
         here, board = self._comm.Split_type(MPI.COMM_TYPE_SHARED), None
         with contextlib.suppress(MPI.Exception):
