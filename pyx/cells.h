@@ -71,6 +71,21 @@ EACH_WIDTH(void, score_cells,
     }
 }
 
+EACH_WIDTH(double, largest_score, (int64_t n, const double *scores), (n, scores)) {
+    double largest[SIDE_BY_SIDE], all = -INFINITY;
+    const int64_t whole = n / SIDE_BY_SIDE * SIDE_BY_SIDE;
+    for (int i = 0; i < SIDE_BY_SIDE; i++)
+        largest[i] = -INFINITY;
+    for (int64_t first = 0; first < whole; first += SIDE_BY_SIDE)
+        for (int i = 0; i < SIDE_BY_SIDE; i++)
+            largest[i] = scores[first + i] > largest[i] ? scores[first + i] : largest[i];
+    for (int64_t i = whole; i < n; i++)
+        largest[i - whole] = scores[i] > largest[i - whole] ? scores[i] : largest[i - whole];
+    for (int i = 0; i < SIDE_BY_SIDE; i++)
+        all = largest[i] > all ? largest[i] : all;
+    return all;
+}
+
 /* Whether a cut between any of the n bins of a feature, one lane each, behind them that of rows without a value, may
  * make children that score more than ``score``. Most features of a leaf do not, and need no closer look. There is no
  * division: of a/b + c/d > s both sides are multiplied by b d, in integer steps, with room for what rounding does. */

@@ -7,7 +7,7 @@
  *
  * Eight bytes are a block. The blocks of a chunk of rows are first copied side by side: what follows then runs
  * through memory in order, and the eight tables of a block (16 or 32 KiB) stay in the nearest cache; where one
- * chunk is all, from the first zero to the margins. To empty tables and sum them out takes as long as some hundred
+ * chunk is all, from the first zero to the margins. To empty tables and sum them out takes as long as some forty
  * rows: the cells of fewer rows are added to the line one by one. */
 #ifndef RANKTREES_JOINT_H
 #define RANKTREES_JOINT_H
@@ -21,7 +21,8 @@ enum {
     CHUNK = 512,        /* rows */
     PART = 64,          /* rows of a chunk: while they are added up, some of the next chunk are fetched */
     STEP = CHUNK + 8,   /* not a power of two, which would fall into the same lines of the cache */
-    FETCHED_AHEAD = 24  /* rows */
+    FETCHED_AHEAD = 24, /* rows */
+    ONE_BY_ONE = 3      /* times as long as a cell of a table takes that of a row alone */
 };
 
 typedef struct {
@@ -57,6 +58,13 @@ INLINE void add_block(int lanes, int64_t n_bytes, int64_t n, const uint64_t *wor
     }
 }
 
+/* The sums of a digit's cells go where they are in the line. */
+INLINE void put_cells(int lanes, int32_t radix, const int64_t *sums, const place_in_byte *digit, int64_t *line) {
+    const int32_t most = (radix - 1) * lanes;
+    memcpy(line + digit->first * lanes, sums, most * sizeof *line);
+    memcpy(line + digit->last * lanes, sums + most, lanes * sizeof *line);
+}
+
 /* The digit d of a table is summed out: its own sums go to the line, those of the digits before it to where it is 0. */
 INLINE void sum_out(int lanes, int32_t stride, int32_t radix, int64_t *RESTRICT table, const place_in_byte *digit,
                     int64_t *RESTRICT line) {
@@ -76,24 +84,43 @@ INLINE void sum_out(int lanes, int32_t stride, int32_t radix, int64_t *RESTRICT 
     }
 }
 
-/* The margins of one table: its digits from the last to the first, each summed out once it is known. Two features of
- * a coarse search share most bytes: their numbers of cells the compiler knows. */
+/* The margins of one table: its digits from the last to the first, each summed out once it is known. */
 INLINE void margins_of_lanes(int lanes, int64_t *RESTRICT table, const place_in_byte *digits, int64_t n_digits,
                              int64_t *RESTRICT line) {
     for (int64_t d = n_digits - 1; d > 0; d--)
-        if (digits[d].stride == COARSE_CELLS && digits[d].radix == COARSE_CELLS)
-            sum_out(lanes, COARSE_CELLS, COARSE_CELLS, table, digits + d, line);
-        else
-            sum_out(lanes, digits[d].stride, digits[d].radix, table, digits + d, line);
-    const int32_t most = (digits->radix - 1) * lanes;
-    memcpy(line + digits->first * lanes, table, most * sizeof *line);
-    memcpy(line + digits->last * lanes, table + most, lanes * sizeof *line);
+        sum_out(lanes, digits[d].stride, digits[d].radix, table, digits + d, line);
+    put_cells(lanes, digits->radix, table, digits, line);
+}
+
+/* Of each of 16 parts, one behind the other, the halves become their sum. */
+INLINE void add_halves(int half, const int64_t *RESTRICT parts, int64_t *RESTRICT sums) {
+    for (int c = 0; c < COARSE_CELLS; c++)
+        for (int i = 0; i < half; i++)
+            sums[c * half + i] = parts[2 * c * half + i] + parts[(2 * c + 1) * half + i];
+}
+
+/* The margins of two features of 16 cells, which share most bytes of a coarse search: of all cells side by side, so
+ * that no sum waits for the one before. */
+INLINE void margins_of_sixteen(const int64_t *RESTRICT table, const place_in_byte *digits, int64_t *RESTRICT line) {
+    int64_t low[COARSE_CELLS] = {0}, high[COARSE_CELLS];
+    int64_t eight[8 * COARSE_CELLS], four[4 * COARSE_CELLS], two[2 * COARSE_CELLS];
+    for (int c = 0; c < COARSE_CELLS; c++)
+        for (int i = 0; i < COARSE_CELLS; i++)
+            low[i] += table[c * COARSE_CELLS + i];
+    add_halves(8, table, eight);
+    add_halves(4, eight, four);
+    add_halves(2, four, two);
+    add_halves(1, two, high);
+    put_cells(1, COARSE_CELLS, low, digits, line);
+    put_cells(1, COARSE_CELLS, high, digits + 1, line);
 }
 
 EACH_WIDTH(void, take_margins,
            (int lanes, int64_t *RESTRICT table, const place_in_byte *digits, int64_t n_digits, int64_t *RESTRICT line),
            (lanes, table, digits, n_digits, line)) {
-    if (lanes == 1)
+    if (lanes == 1 && n_digits == 2 && digits->radix == COARSE_CELLS && digits[1].radix == COARSE_CELLS)
+        margins_of_sixteen(table, digits, line);
+    else if (lanes == 1)
         margins_of_lanes(1, table, digits, n_digits, line);
     else
         margins_of_lanes(2, table, digits, n_digits, line);
@@ -130,7 +157,7 @@ static void fill_line(int lanes, const uint8_t *bytes, int64_t n_bytes, const pl
                       int64_t *tables, int64_t *line) {
     const int64_t from = first * BLOCK, to = last * BLOCK, n_parts = (last - first) * (CHUNK / PART);
     const int64_t some = first_digit[from], n_digits = first_digit[to < n_bytes ? to : n_bytes] - some;
-    if (n * n_digits <= TABLE * ((to < n_bytes ? to : n_bytes) - from)) {
+    if (ONE_BY_ONE * n * n_digits <= TABLE * ((to < n_bytes ? to : n_bytes) - from)) {
         fill_cells(lanes, bytes, n_bytes, digits + some, n_digits, cells + TABLE * some, rows, sums, n, bits, same,
                    line);
         return;

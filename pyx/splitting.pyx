@@ -114,6 +114,8 @@ cdef extern from "cells.h" nogil:
         int bits, double all_gradient, double all_hessian, double least, const Rules* rule, double* scores,
     ) noexcept
 
+    double largest_score(int64_t n, const double* scores) noexcept
+
     int may_beat(
         const int64_t* cells, int32_t n, int bits, const Sums* total, const Rules* rule, double score
     ) noexcept
@@ -449,12 +451,24 @@ cdef class Finder:
     cdef void choose(self, Leaf* leaf, const int32_t* features, int64_t n, double* scores) noexcept nogil:
         """Put the best features on the shortlist, and those nearly as good; of equal ones the lower."""
         cdef double[SHORTLIST] best
+        cdef double top, least
         cdef int64_t k, j, n_best = 0
         leaf.split = self.undivided(leaf)
+        if not self.plain:
+            for k in range(n):
+                if features[k] >= 0:
+                    scores[k] -= self.prices[features[k]]
+        top = largest_score(n, scores)
+        if top <= leaf.split.gain:
+            leaf.split.gain = leaf.promise = 0.0
+            return
+        leaf.promise = top - self.own_score(leaf)
+        least = top - (1.0 - WORTH_A_LOOK) * leaf.promise
         for k in range(n):
-            if features[k] >= 0:
-                scores[k] -= self.prices[features[k]]
-            if scores[k] <= leaf.split.gain or (n_best == SHORTLIST and scores[k] <= best[SHORTLIST - 1]):
+            if (
+                scores[k] < least or scores[k] <= leaf.split.gain
+                or (n_best == SHORTLIST and scores[k] <= best[SHORTLIST - 1])
+            ):
                 continue
             n_best = min(n_best + 1, SHORTLIST)
             j = n_best - 1
@@ -464,13 +478,7 @@ cdef class Finder:
                 j -= 1
             best[j] = scores[k]
             leaf.shortlist[j] = features[k]
-        if n_best == 0:
-            leaf.split.gain = leaf.promise = 0.0
-            return
-        leaf.split.feature = leaf.shortlist[0]
-        leaf.split.gain = leaf.promise = best[0] - self.own_score(leaf)
-        while best[n_best - 1] < best[0] - (1.0 - WORTH_A_LOOK) * leaf.promise:
-            n_best -= 1
+        leaf.split.feature, leaf.split.gain = leaf.shortlist[0], leaf.promise
         for k in range(1, n_best):  # rising, for equal gains go to the lower feature
             j = k
             while j > 0 and leaf.shortlist[j - 1] > leaf.shortlist[j]:

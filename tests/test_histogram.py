@@ -71,7 +71,7 @@ modes = pytest.mark.parametrize(("lanes", "same"), [(1, False), (1, True), (2, F
 @given(
     seed=st.integers(0, 2**32 - 1),
     n_rows=st.integers(1, 100) | st.sampled_from([256, 257, 400, 700]),  # one by one, or by tables
-    n_bins=st.lists(st.sampled_from([1, 2, 7, 20, 255]), min_size=1, max_size=40),
+    n_bins=st.lists(st.sampled_from([1, 2, 7, 15, 16, 20, 255]), min_size=1, max_size=40),
     lanes=st.sampled_from([1, 2]),
     same=st.booleans(),
     missing=st.sampled_from([0.0, 0.3]),
@@ -93,11 +93,21 @@ def test_builds_what_the_slow_twin_counts(seed, n_rows, n_bins, lanes, same, mis
 @pytest.mark.parametrize("n_bytes", range(1, 18))
 def test_any_number_of_bytes(n_bytes, lanes, same):
     """A block has eight; the last may have fewer."""
-    case = Case(n_bytes, 40, [20] * n_bytes, lanes=lanes, same=same, n_threads=3)
+    case = Case(n_bytes, 150, [20] * n_bytes, lanes=lanes, same=same, n_threads=3)
     assert case.packing.n_bytes == n_bytes
     for n_threads in (1, 2, 3):  # by blocks
-        case.look_at((5, 40, n_threads)).build(0, n_threads=n_threads)
+        case.look_at((5, 150, n_threads)).build(0, n_threads=n_threads)
         case.check(0)
+
+
+@pytest.mark.parametrize("n_rows", [20, 60, 1100])
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+def test_two_features_of_sixteen_cells_in_each_byte(missing, n_rows):
+    """Their margins are found side by side, where rows are not too few for tables."""
+    case = Case(n_rows, n_rows, [15 if missing else 16] * 22, missing=missing)
+    assert case.packing.n_bytes == 11
+    case.look_at((0, n_rows, 1)).build(0)
+    case.check(0)
 
 
 @modes
