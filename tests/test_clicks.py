@@ -73,10 +73,20 @@ def test_positions_that_are_all_seen_alike_change_nothing(objective):
     bound = objective.bind(labels, weights, offsets, positions=positions)
     np.testing.assert_allclose(gradients_of(bound, scores, 3), plain, rtol=1e-5, atol=1e-6)
     seen = type(objective)(**{**vars(objective), "propensities": [0.5] * 12})
-    halves = seen.bind(labels, weights, offsets, positions=positions)
-    if objective.query_norm == "none":
-        np.testing.assert_allclose(gradients_of(halves, scores, 3), 2 * plain, rtol=1e-5, atol=1e-6)
-    assert (halves.propensities[0] == 0.5).all()
+    alike = seen.bind(labels, weights, offsets, positions=positions)
+    np.testing.assert_allclose(gradients_of(alike, scores, 3), plain, rtol=1e-5, atol=1e-6)
+    assert (alike.propensities == 1).all()
+
+
+def test_only_the_ratios_of_propensities_matter():
+    labels, weights, offsets, scores, positions = make_shown(2)
+    known = 1 / np.arange(1.0, 13)
+    one, other = (
+        LambdaMART("ndcg", propensities=scale * known).bind(labels, weights, offsets, positions=positions)
+        for scale in (1.0, 0.25)
+    )
+    assert one.propensities.tolist() == other.propensities.tolist() == [known.tolist(), [1.0] * 12]
+    np.testing.assert_array_equal(gradients_of(one, scores, 0), gradients_of(other, scores, 0))
 
 
 def test_threads():

@@ -242,7 +242,7 @@ def test_repr_call_plot_and_pandas():
 
 @pytest.mark.parametrize("measure", [lambda labels, scores: -np.inf, DCG(gain="linear")])
 def test_infinite_measures_are_refused(measure):
-    with pytest.raises(ValueError, match="is infinite for a query"):
+    with pytest.raises(ValueError, match=r"is infinite for a query|returned -inf for a query"):
         optimal_weight([1, 2], [2, 1], [1e308, 1e308], measure=measure)
 
 

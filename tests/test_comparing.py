@@ -358,6 +358,27 @@ def test_what_cannot_be_compared(arguments, options, message):
         compare_values(*arguments, **options)
 
 
+def test_values_go_together_by_the_ids_of_their_queries():
+    """A Series has the ids in its index, as the columns of `per_query_table`."""
+    a, b = pd.Series([0.9, 0.2, 0.4], ["q", "r", "s"]), pd.Series([0.3, 0.8, 0.1], ["s", "q", "r"])
+    with pytest.raises(ValueError, match=r"indexes of values_a and values_b differ.*values_b.loc"):
+        compare_values(a, b)
+    assert compare_values(a, b.loc[a.index]).difference == pytest.approx(0.1)
+    assert compare_values(a, b.to_numpy()).n_queries == 3
+
+
+@pytest.mark.parametrize("scores", [[[1, 0], [0, 1]], np.ones(2)])
+def test_a_table_needs_names_of_rankers(scores):
+    with pytest.raises(TypeError, match="expected a dict of the scores of each ranker by its name"):
+        per_query_table([1, 0], scores)
+
+
+@pytest.mark.parametrize("p_values", [[0.01, 1.04], [-0.1], [np.nan]])
+def test_what_holm_refuses(p_values):
+    with pytest.raises(ValueError, match="p_values must"):
+        holm(p_values)
+
+
 def test_what_cannot_be_scored():
     with pytest.raises(ValueError, match="scores_b has 3 rows, but y_true has 2"):
         compare([1, 0], [1, 0], [1, 0, 2])

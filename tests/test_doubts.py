@@ -7,7 +7,18 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import LinearRegression
 
-from ranktrees import FitWarning, HistGBRTRegressor, LambdaMARTRanker, RandomForestRanker, make_ranking
+from ranktrees import (
+    FitWarning,
+    HistGBRTRegressor,
+    LambdaMARTRanker,
+    QueryKFold,
+    RandomForestRanker,
+    best_rows,
+    make_clicks,
+    make_ranking,
+)
+from ranktrees.comparing import per_query_table
+from ranktrees.measures import ndcg_score
 
 X, y, qid = make_ranking(20, rows_per_query=15, n_features=4, random_state=0, return_X_y_qid=True)
 
@@ -90,6 +101,38 @@ def test_validation_rows_whose_index_is_in_another_order(name):
         found = doubts(lambda: LambdaMARTRanker(max_iter=2).fit(frame, y, qid=qid, **held_out))  # noqa: B023
         assert len(found) == n_doubts
         assert all(f"the index of {name} is that of X_val in another order" in doubt for doubt in found)
+
+
+@pytest.mark.parametrize("name", ["y", "qid", "sample_weight"])
+def test_scored_rows_whose_index_is_in_another_order(name):
+    frame = pd.DataFrame(X)
+    model = LambdaMARTRanker(max_iter=2).fit(frame, y, qid=qid)
+    known = {"y": y, "qid": qid, "sample_weight": np.ones(len(y))}
+    known[name] = pd.Series(known[name], frame.index[::-1])
+    (doubt,) = doubts(lambda: model.score(frame, **known))
+    assert f"the index of {name} is that of X in another order" in doubt
+
+
+def test_positions_whose_index_is_in_another_order():
+    log = make_clicks(y, qid, n_sessions=3, random_state=0)
+    frame, clicks = pd.DataFrame(X[log.rows]), {"qid": log.qid}
+    position = pd.Series(log.position, frame.index[::-1])
+    fit = LambdaMARTRanker(max_iter=2).fit
+    (doubt,) = doubts(lambda: fit(frame, log.target, position=position, **clicks))
+    assert "the index of position is that of X in another order" in doubt
+
+
+def test_labels_and_scores_whose_indexes_are_in_another_order():
+    labels, scores = pd.Series(y), pd.Series(y)[::-1]
+    for call in (
+        lambda: ndcg_score(labels, scores, qid=qid),
+        lambda: per_query_table(labels, {"y_score": scores}, qid),
+        lambda: list(QueryKFold(2).split(labels, scores, qid)),
+        lambda: best_rows(labels, pd.Series(qid)[::-1]),
+    ):
+        (doubt,) = doubts(call)
+        assert "in another order" in doubt
+    assert not doubts(lambda: ndcg_score(labels, labels + 1, qid=pd.Series(qid)))
 
 
 def test_warnings_that_are_errors_leave_the_estimator_as_it_was():

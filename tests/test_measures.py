@@ -805,6 +805,9 @@ def test_infinite_scores_have_their_rank():
         (([0, 1, 2], [1, 2]), {}, "y_score has 2 rows, but y_true has 3"),
         (([[0], [1]], [1, 2]), {}, r"y_true must have one dimension, got shape \(2, 1\)"),
         ((["a", "b"], [1, 2]), {}, "y_true must be numbers, one per row"),
+        (([10**400, 0], [1, 2]), {}, "y_true must be numbers, one per row"),
+        (([1, 0], [1 + 1j, 2]), {}, "y_score must be real numbers"),
+        ((np.ma.array([0, 1], mask=[0, 1]), [1, 2]), {}, "y_true must not be NaN or infinite, got nan"),
         (([0, 1], [1, 2]), {"sample_weight": [1]}, "sample_weight has 1 rows, but y_true has 2"),
         (([0, 1], [1, 2]), {"sample_weight": [1, -1]}, "sample_weight must be >= 0, got -1"),
         (([0, 2000], [1, 2]), {}, "use labels up to 1000, gain='linear' or a table"),
@@ -893,6 +896,25 @@ def test_deltas_are_of_one_query():
         NDCG.deltas([1, 2], [1])
     with pytest.raises(ValueError, match="labels must have one dimension"):
         NDCG.deltas([[1, 2]], [1, 2])
+
+
+@pytest.mark.parametrize("returned", ["x", None, np.ones(2), math.inf])
+def test_a_measure_of_ones_own_returns_a_number(returned):
+    class Own(Measure):
+        name = "Own"
+
+        def of_query(self, labels, scores):
+            return returned
+
+    for measure in (Own(), as_measure(lambda labels, scores: returned)):
+        with pytest.raises(ValueError, match=r"returned .* for a query; expected one finite number, higher"):
+            measure([0, 1], [1, 2])
+
+
+@pytest.mark.parametrize("measure", ["ndcg@10@5", "ndcg @ 10 @ 5"])
+def test_two_cutoffs(measure):
+    with pytest.raises(ValueError, match="unknown measure"):
+        as_measure(measure)
 
 
 def test_a_measure_of_ones_own_cannot_write_to_rows():

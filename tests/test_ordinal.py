@@ -146,6 +146,17 @@ def test_least_squares_is_that_of_the_twin(weighted):
     np.testing.assert_array_equal(again, found)
 
 
+def test_rows_without_weight_have_no_part_in_least_squares():
+    rng = np.random.default_rng(0)
+    probabilities, labels, grades = rng.dirichlet(np.ones(3), 6), rng.integers(0, 3, 6) * 1.0, np.arange(3.0)
+    weights = np.array([1.0, 2, 0, 3, 0, 0])
+    rows = weights > 0
+    np.testing.assert_array_equal(
+        least_squares_values(probabilities, labels, grades, weights),
+        least_squares_values(probabilities[rows], labels[rows], grades, weights[rows]),
+    )
+
+
 def test_least_squares_of_sure_and_right_models_is_the_grades():
     grades = np.array([0.0, 1.0, 2.0, 7.0])
     labels = np.array([0.0, 1.0, 1.0, 2.0])  # the grade 7 is never expected

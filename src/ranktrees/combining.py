@@ -30,6 +30,7 @@ from numbers import Integral
 
 import numpy as np
 
+from ranktrees import validation
 from ranktrees._core import combining, ranking
 from ranktrees.ensemble import Ensemble
 from ranktrees.listed import in_order
@@ -229,6 +230,9 @@ def optimal_weight(
     """
     measure = as_measure(measure)
     interval = checked_interval(form, interval)
+    validation.doubt_order(
+        {"y": y, "scores_a": scores_a, "scores_b": scores_b, "qid": qid, "sample_weight": sample_weight}
+    )
     a, b = column("scores_a", scores_a), column("scores_b", scores_b)
     given = {"scores_a": a, "scores_b": b}
     labels, order, offsets, row_weights = checked_rows(y, given, qid, sample_weight)
@@ -381,6 +385,7 @@ def refine_weights(
     interval = checked_interval("additive", interval)
     ensemble = Ensemble.joined([ensemble])
     leaves = ensemble.leaves(X, n_threads)
+    validation.doubt_order({"X": X, "y": y, "qid": qid, "sample_weight": sample_weight})
     labels, order, offsets, weights = checked_rows(y, {"X": leaves}, qid, sample_weight)
     leaves = np.asfortranarray(arranged(order, leaves))
     values = np.split(ensemble.nodes["value"].copy(), ensemble.tree_offsets[1:-1])

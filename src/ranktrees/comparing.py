@@ -47,6 +47,7 @@ from ranktrees._core import resampling
 from ranktrees.measures import Measure, as_measure
 from ranktrees.measures.rows import arranged, checked_rows, column
 from ranktrees.parallel import effective_n_threads
+from ranktrees.validation.values import as_seen
 
 __all__ = [
     "Comparison",
@@ -116,6 +117,11 @@ def per_query_table(y_true, scores, qid=None, measures="ndcg@10"):
     one = isinstance(measures, str) or callable(measures)
     measures = [as_measure(measure) for measure in ([measures] if one else measures)]
     _refuse_namesakes(measures)
+    if not isinstance(scores, Mapping):
+        raise TypeError(
+            f"scores is {as_seen(scores)}; expected a dict of the scores of each ranker by its name: "
+            "pass {'name': scores}."
+        )
     named = {f"scores[{name!r}]": values for name, values in scores.items()}
     values, order, offsets = _values_of_queries(y_true, named, qid, measures)
     columns = {
@@ -143,6 +149,7 @@ def _refuse_namesakes(measures):
 
 def _values_of_queries(y_true, scores, qid, measures):
     """A value per query for each (name, measure), queries in order of appearance; their order and offsets."""
+    validation.doubt_order({"y_true": y_true, "qid": qid, **scores})
     scores = {name: column(name, values, finite=False) for name, values in scores.items()}
     labels, order, offsets, _ = checked_rows(y_true, scores, qid, None)
     values = {}
@@ -413,6 +420,11 @@ def compare_values(
         raise ValueError(
             f"values_a has {len(a)} queries and values_b {len(b)}: a paired comparison needs the same"
         )
+    if hasattr(values_a, "iloc") and hasattr(values_b, "iloc") and not values_a.index.equals(values_b.index):
+        raise ValueError(
+            "the indexes of values_a and values_b differ, by which they are not of the same queries in the "
+            "same order: pass values_b.loc[values_a.index], or arrays where position tells."
+        )
     resampled = {"n_resamples": n_resamples, "random_state": random_state}
     return _compare(a, b, None, greater_is_better, test=test, confidence=confidence, **resampled)
 
@@ -553,7 +565,9 @@ def holm(p_values):
     >>> holm([0.04, 0.01, 0.03])
     array([0.06, 0.03, 0.06])
     """
-    p_values = np.asarray(p_values, np.float64)
+    p_values = column("p_values", p_values)
+    if ((p_values < 0) | (p_values > 1)).any():
+        raise ValueError(f"p_values must be between 0 and 1, got {p_values.min():g} to {p_values.max():g}")
     order = np.argsort(p_values, kind="stable")
     adjusted = np.empty(len(p_values))
     scaled = p_values[order] * np.arange(len(p_values), 0, -1)

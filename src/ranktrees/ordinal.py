@@ -90,8 +90,8 @@ def least_squares_values(probabilities, labels, grades, weights=None):
 
     .. math:: \sum_i w_i \Big(\sum_c P_i(c)\, v_c - y_i\Big)^2 + \bar w \sum_c (v_c - c)^2,
 
-    as if there were one more row of each grade, certain of it, with a mean weight: so a grade that no model
-    ever expects has its own value.
+    as if there were one more row of each grade, certain of it, with the mean of the weights above 0: so a
+    grade that no model ever expects has its own value.
 
     Parameters
     ----------
@@ -99,6 +99,7 @@ def least_squares_values(probabilities, labels, grades, weights=None):
     labels : ndarray of shape (n_rows,)
     grades : ndarray of shape (n_grades,)
     weights : ndarray of shape (n_rows,), default=None
+        At least one of them is above 0.
 
     Returns
     -------
@@ -118,7 +119,7 @@ def least_squares_values(probabilities, labels, grades, weights=None):
     array([-0.5,  1.5])
     """
     weights = np.ones(len(labels)) if weights is None else weights
-    mean_weight = math.fsum(weights) / len(weights)
+    mean_weight = math.fsum(weights) / np.count_nonzero(weights)
     expected = np.vstack([probabilities, np.eye(len(grades))])
     targets = np.append(labels, grades)
     weighted = np.append(weights, np.full(len(grades), mean_weight))[:, None] * expected

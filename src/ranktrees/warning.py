@@ -9,7 +9,7 @@ BETWEEN = frozenset({"joblib", "ranktrees", "sklearn"})  # packages whose lines 
 
 
 class FitWarning(UserWarning):
-    """A fit did what it was asked to do, which is hardly what was meant.
+    """A fit, or whatever else takes rows and labels, did what it was asked to do: hardly what was meant.
 
     Examples
     --------

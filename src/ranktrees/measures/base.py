@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import reprlib
 from collections.abc import Mapping
 from numbers import Integral
 from typing import Any, ClassVar
@@ -251,7 +252,24 @@ class Measure:
         """
         labels, scores = read_only(labels), read_only(scores)
         queries = itertools.starmap(slice, itertools.pairwise(offsets))
-        return np.array([self.of_query(labels[rows], scores[rows]) for rows in queries], dtype=np.float64)
+        return np.array([self._number(self.of_query(labels[rows], scores[rows])) for rows in queries])
+
+    def _number(self, value):
+        """What `of_query` returned, which users write."""
+        try:
+            number = float(value)
+        except (TypeError, ValueError) as error:
+            raise self._no_number(value) from error
+        if math.isinf(number):
+            raise self._no_number(value)
+        return number
+
+    def _no_number(self, value):
+        direction = "higher" if self.greater_is_better else "lower"
+        return ValueError(
+            f"the measure {self} returned {reprlib.repr(value)} for a query; expected one finite number, "
+            f"{direction} is better, or NaN where the query has none"
+        )
 
     def mean(self, labels, scores, offsets, weights=None, n_threads=1, communicator=ALONE):
         """The mean over the queries that count, a query weighing the mean of its rows' weights.

@@ -126,6 +126,8 @@ def _parsed(tree):
                 name.lower().replace("_", "")
             ]
         case ast.BinOp(left=left, op=ast.MatMult(), right=at):
+            if isinstance(left, ast.BinOp):  # a second cutoff
+                raise LookupError
             return _parsed(left) @ _literal(at)
         case ast.Call(func=function, args=[], keywords=keywords):
             return _parsed(function)(**{keyword.arg: _literal(keyword.value) for keyword in keywords})
@@ -151,14 +153,7 @@ class OfFunction(Measure):
     lowest_label = -math.inf
 
     def of_query(self, labels, scores):
-        value = self.function(labels, scores)
-        try:
-            return float(value)
-        except (TypeError, ValueError) as error:
-            raise ValueError(
-                f"the measure {self} returned {value!r} for a query; expected one number, higher is better, "
-                "or NaN where the query has none"
-            ) from error
+        return self.function(labels, scores)
 
     def __repr__(self):
         return typed(self.function)

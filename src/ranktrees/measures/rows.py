@@ -7,9 +7,13 @@ from ranktrees import validation
 
 def column(name, values, finite=True):
     """One number per row, as float64."""
+    if np.iscomplexobj(values):
+        raise ValueError(f"{name} must be real numbers, one per row: complex ones have no order")
+    if isinstance(values, np.ma.MaskedArray):
+        values = values.astype(np.float64).filled(np.nan)
     try:
         numbers = np.ascontiguousarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"{name} must be numbers, one per row: {error}") from error
     if np.ndim(values) != 1:
         raise ValueError(
@@ -54,6 +58,7 @@ def arranged(order, values):
 
 def grouped(measure, y_true, y_score, qid, sample_weight):
     """What `Measure.mean` takes, from what users pass."""
+    validation.doubt_order({"y_true": y_true, "y_score": y_score, "qid": qid, "sample_weight": sample_weight})
     scores = column("y_score", y_score, finite=False)
     labels, order, offsets, weights = checked_rows(y_true, {"y_score": scores}, qid, sample_weight)
     measure.check_labels(labels, "y_true")

@@ -13,6 +13,7 @@ from ranktrees.measures.named import takes
 from ranktrees.measures.rows import read_only
 from ranktrees.objectives.base import Bound, Objective
 from ranktrees.sharing import ALL
+from ranktrees.validation.values import as_seen
 
 
 class _Called(Bound):
@@ -152,9 +153,10 @@ def _numbers(values, what, expected):
     try:
         numbers = np.asarray(values)
     except ValueError as error:  # of lines that differ in length
-        raise ValueError(f"{what} {values!r}; expected {expected}") from error
+        raise ValueError(f"{what} {as_seen(values)}; expected {expected}") from error
     if numbers.dtype.kind not in "biuf":
-        raise ValueError(f"{what} {values!r}; expected {expected}")
+        seen = as_seen(values) + f" and dtype {numbers.dtype}" * (numbers.ndim > 0)
+        raise ValueError(f"{what} {seen}; expected {expected}")
     return numbers.astype(np.float64, copy=False)
 
 

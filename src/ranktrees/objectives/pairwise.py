@@ -241,7 +241,7 @@ class _Clicked(_MeasuredByFormula):
                     "for each position"
                 )
             self.propensities[:] = 1.0
-            self.propensities[0] = given[:n_positions]
+            self.propensities[0] = np.divide(given[:n_positions], given[0])
         self.costs = np.zeros((2, len(self.places)))
 
     def gradients(self, scores, gradients, hessians, iteration=0):
@@ -604,8 +604,8 @@ class LambdaMART(_OfPairs):
     bias_norm : float, default=0.25
         With positions: p above, >= 0; the larger, the nearer to 1 are all t.
     propensities : sequence of float, default=None
-        With positions: t+ of each position, where it is known; then t- is 1, and both stay as they are:
-        inverse propensity weighting.
+        With positions: t+ of each position, where it is known, over that of the first; then t- is 1, and both
+        stay as they are: inverse propensity weighting.
 
     Raises
     ------

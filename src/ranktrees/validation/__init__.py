@@ -17,7 +17,7 @@ from ranktrees.validation.data import (
     check_validation,
     only_pair,
 )
-from ranktrees.validation.frames import sorted_levels
+from ranktrees.validation.frames import doubt_order, sorted_levels
 from ranktrees.validation.labels import class_numbers, require_finite_sum
 from ranktrees.validation.queries import (
     carry_queries,
@@ -44,6 +44,7 @@ __all__ = [
     "check_score",
     "check_validation",
     "class_numbers",
+    "doubt_order",
     "find_queries",
     "find_query_of_rows",
     "hand_queries",

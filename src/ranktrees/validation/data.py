@@ -16,7 +16,7 @@ from ranktrees.communicator import ALONE, Communicator
 from ranktrees.feedback import NOTHING, Feedback, Preferences
 from ranktrees.sharing import ALL, Share
 from ranktrees.spool import Spool
-from ranktrees.validation.frames import frame_columns
+from ranktrees.validation.frames import doubt_order, frame_columns
 from ranktrees.validation.labels import check_labels, check_weights, class_numbers, names_in, require_two
 from ranktrees.validation.queries import (
     find_queries,
@@ -37,7 +37,7 @@ from ranktrees.validation.rows import (
     set_columns,
 )
 from ranktrees.validation.values import as_seen, narrowed
-from ranktrees.warning import FitWarning, warn
+from ranktrees.warning import warn
 
 
 class MissingQueryWarning(UserWarning):
@@ -353,7 +353,6 @@ def check_fit(
     if data.classes is not None:
         estimator.classes_ = data.classes
     estimator._qid_given = data.qid_given
-    _doubt_order(X, "X", {"y": y, "sample_weight": sample_weight, "qid": qid, "groups": groups})
     if ranker and not data.qid_given and data.preferences is None and data.n_rows:
         warn(
             f"{type(estimator).__name__} was fitted without query ids, so all {data.n_rows} rows were taken "
@@ -486,7 +485,6 @@ def check_validation(
     rows = check_rows(estimator, X_val, reset=False, name=names[0])
     ids = {qid_name: qid_val}
     sizes = {size_name: sizes}
-    _doubt_order(X_val, names[0], {names[1]: y_val, names[2]: sample_weight_val} | ids)
     data = _join(
         estimator,
         X_val,
@@ -574,21 +572,6 @@ def check_score(
     return data
 
 
-def _doubt_order(X, X_name: str, others: dict) -> None:
-    """Warn of a pandas Series whose index is that of `X` in another order: rows go together by position."""
-    if not hasattr(X, "iloc") or not X.index.is_unique:
-        return
-    for name, values in others.items():
-        own = values.index if hasattr(values, "iloc") else X.index
-        if len(own) == len(X) and not own.equals(X.index) and own.is_unique and own.isin(X.index).all():
-            warn(
-                f"the index of {name} is that of {X_name} in another order, and is not looked at: its first "
-                f"value goes with the first row of {X_name}. If that is not meant, pass "
-                f"{name}.loc[{X_name}.index], else {name}.to_numpy().",
-                FitWarning,
-            )
-
-
 def _join(
     estimator,
     X,
@@ -607,6 +590,7 @@ def _join(
     With a communicator they are numbered among those of all ranks: where there are others, by their ids.
     """
     X_name, y_name, weight_name = names
+    doubt_order({X_name: X, weight_name: sample_weight, f"position{feedback.suffix}": feedback.position})
     n_rows = _num_samples(rows)
     labels = None
     if y is not None or feedback.pairs is None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from ranktrees.validation.sparse import read_sparse
 from ranktrees.validation.values import as_float, as_seen, is_missing
+from ranktrees.warning import FitWarning, warn
 
 
 def is_one_array(X) -> bool:
@@ -26,6 +27,29 @@ def frame_columns(X) -> list[tuple[Any, Any]] | None:
     if hasattr(X, "column_names") and hasattr(X, "column"):
         return [(name, X.column(j)) for j, name in enumerate(X.column_names)]
     return None
+
+
+def doubt_order(named: dict[str, Any]) -> None:
+    """Warn where pandas indexes are the same in another order: rows go together by position.
+
+    The frame's, or the first one, is what the others, by the names of the arguments, are compared with.
+    """
+    indexed = {name: values for name, values in named.items() if hasattr(values, "iloc")}
+    if len(indexed) < 2:
+        return
+    first = max(indexed, key=lambda name: indexed[name].ndim)
+    index = indexed.pop(first).index
+    for name, values in indexed.items():
+        own = values.index
+        if own.equals(index) or len(own) != len(index) or not (own.is_unique and index.is_unique):
+            continue
+        if own.isin(index).all():
+            warn(
+                f"the index of {name} is that of {first} in another order, and is not looked at: its first "
+                f"value goes with the first row of {first}. If that is not meant, pass "
+                f"{name}.loc[{first}.index], else {name}.to_numpy().",
+                FitWarning,
+            )
 
 
 def read_frame(X, columns: list[tuple[Any, Any]], levels: dict[int, tuple], name: str):
