@@ -13,7 +13,8 @@ from setuptools.command.build_ext import build_ext
 
 # Identical models on every machine need plain IEEE arithmetic: no contraction into fused operations.
 # That nobody looks at errno or at floating-point exceptions lets more loops be vectorised.
-PLAIN = ["-O3", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math"]
+# Integers wrap: Python's own flags say so, but those of the environment may take their place.
+PLAIN = ["-O3", "-fwrapv", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math"]
 EXACT = [] if sys.platform == "win32" else PLAIN
 
 

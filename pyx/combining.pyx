@@ -17,7 +17,7 @@ that led there, nor on the order of the queries.
 from cython.parallel cimport prange, threadid
 from libc.math cimport INFINITY, NAN, floor, sqrt
 from libc.stdint cimport INT64_MIN, int64_t
-from libc.stdlib cimport free, malloc, realloc
+from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy
 
 import numpy as np
@@ -458,19 +458,16 @@ def sweep(int formula,                  # -1: no measure, every weight where the
     for q in range(n_queries):
         longest = max(longest, offsets[q + 1] - offsets[q])
     n_threads = <int>max(1, min(<Py_ssize_t>n_threads, n_queries))
-    sweeps = <Sweep *>malloc(n_threads * sizeof(Sweep))
-    changes = <Changes *>malloc(n_threads * sizeof(Changes))
-    if sweeps == NULL or changes == NULL:
-        raise MemoryError
-    for thread in range(n_threads):
-        changes[thread].held, changes[thread].n, changes[thread].room = NULL, 0, 0
-        changes[thread].failed = not make_room(&sweeps[thread], longest)
-        sweeps[thread].ties, sweeps[thread].convex, sweeps[thread].last = ties, convex, last
-        sweeps[thread].of_pairs = formula == PAIR_ACCURACY or formula == KENDALL_TAU
+    sweeps = <Sweep *>calloc(n_threads, sizeof(Sweep))
+    changes = <Changes *>calloc(n_threads, sizeof(Changes))
     try:
+        if sweeps == NULL or changes == NULL:
+            raise MemoryError
         for thread in range(n_threads):
-            if changes[thread].failed:
+            if not make_room(&sweeps[thread], longest):
                 raise MemoryError
+            sweeps[thread].ties, sweeps[thread].convex, sweeps[thread].last = ties, convex, last
+            sweeps[thread].of_pairs = formula == PAIR_ACCURACY or formula == KENDALL_TAU
         for q in prange(n_queries, nogil=True, schedule="dynamic", chunksize=1, num_threads=n_threads,
                         use_threads_if=n_threads > 1):
             first_values[q] = 0
@@ -487,11 +484,12 @@ def sweep(int formula,                  # -1: no measure, every weight where the
             out = array
             n_held = 0
             for thread in range(n_threads):
-                memcpy(&out[0] + n_held, changes[thread].held, changes[thread].n * sizeof(Change))
+                if changes[thread].n:
+                    memcpy(&out[0] + n_held, changes[thread].held, changes[thread].n * sizeof(Change))
                 n_held += changes[thread].n
         return array
     finally:
-        for thread in range(n_threads):
+        for thread in range(n_threads if sweeps != NULL and changes != NULL else 0):
             free(sweeps[thread].rows)
             free(changes[thread].held)
         free(sweeps)

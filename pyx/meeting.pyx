@@ -17,7 +17,7 @@ Meetings take the halves in turn: who is at the next one has read what was said 
 import numpy as np
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
-from libc.stdint cimport int64_t, uint8_t
+from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.string cimport memcmp, memcpy, memset
 
 from records cimport start_of
@@ -159,12 +159,12 @@ cdef class Meeting:
         """Becomes the sum of the arrays of int64 that were the messages of all ranks, from ``first`` on."""
         cdef Py_buffer buffer
         PyObject_GetBuffer(array, &buffer, PyBUF_WRITABLE)
-        cdef int64_t* total = <int64_t*>buffer.buf
-        cdef const int64_t* theirs
+        cdef uint64_t* total = <uint64_t*>buffer.buf  # sums in words may fill the bit of the sign
+        cdef const uint64_t* theirs
         cdef int64_t n = buffer.len // sizeof(int64_t), rank, i
         memset(total, 0, buffer.len)
         for rank in range(self.n_ranks):
-            theirs = <const int64_t*>self.message_of(rank) + first
+            theirs = <const uint64_t*>self.message_of(rank) + first
             for i in range(n):
                 total[i] += theirs[i]
         PyBuffer_Release(&buffer)

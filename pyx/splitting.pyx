@@ -732,7 +732,7 @@ cdef class Finder:
         cdef Rules rules = self.rules_of(leaf, exact)
         own.exact, own.bits = exact, self.bits
         own.n, own.n_quiet = leaf.stop - leaf.start, leaf.quiet_stop - leaf.quiet_start if exact else 0
-        own.sum = (leaf.total.gradient << self.bits) + leaf.total.hessian
+        own.sum = <int64_t>(<uint64_t>leaf.total.gradient << self.bits) + leaf.total.hessian
         own.rows, own.sums = &self.order[leaf.start], &self.sums[leaf.start]
         own.quiet = &self.order[leaf.quiet_start]
         own.cells, own.touched = <FewCell*>&self.cells[thread, 0], &self.touched[thread, 0]

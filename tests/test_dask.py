@@ -26,7 +26,7 @@ from ranktrees.dask import DaskRows
 def client():
     with (
         distributed.LocalCluster(
-            n_workers=3, threads_per_worker=1, processes=False, dashboard_address=None
+            n_workers=3, threads_per_worker=1, processes=False, dashboard_address=":0"
         ) as cluster,
         distributed.Client(cluster) as client,
     ):

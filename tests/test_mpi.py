@@ -9,6 +9,7 @@ import textwrap
 import threading
 import time
 import uuid
+import weakref
 from collections import deque
 from pathlib import Path
 
@@ -36,7 +37,7 @@ from ranktrees.datasets import Batches
 from ranktrees.growing import searching
 from ranktrees.mpi.gang import Gang, Work
 from ranktrees.mpi.launching import default_launcher
-from ranktrees.mpi.parcels import Packer, Receiver, Sender, unpack
+from ranktrees.mpi.parcels import Receiver, Sender, pack, unpack
 
 MARK = "RANKTREES_TEST_MARK"
 SIZE = 3
@@ -453,6 +454,66 @@ def test_big_arrays_are_sent_once_to_each_rank(backend):
     assert set(joblib.Parallel(batch_size=1)([joblib.delayed(np.sum)(copy)])) == {copy.sum()}
 
 
+def test_an_array_that_changes_between_tasks_is_another(backend):
+    array = np.zeros(200_000)
+
+    def tasks():
+        for value in range(6):
+            array[:] = value
+            yield joblib.delayed(np.min)(array)
+
+    found = joblib.Parallel(batch_size=1, pre_dispatch=1)(tasks())
+    assert all(value >= submitted for submitted, value in enumerate(found))  # sent when a rank is free
+    assert found[-1] == 5
+
+
+def test_an_array_that_is_written_to_while_it_is_sent_is_sent_again():
+    array, wire = np.zeros(200_000), Wire()
+    sender, receiver = Sender(wire, cache_bytes=1 << 30), Receiver(wire)
+    wire.send_bytes = lambda message: (wire.messages.append(bytes(message)), array.fill(1.0))
+    sender.send("task", pack(array))
+    receiver.receive()
+    array[:] = 0.0
+    del wire.send_bytes
+    sender.send("task", pack(array))
+    assert not unpack(*receiver.receive()[1:]).any()
+    assert len(receiver._held) == 1
+
+
+def test_what_tasks_are_given_is_let_go(backend):
+    given = []
+
+    def tasks():
+        for value in range(8):
+            array = np.full(200_000, float(value))
+            given.append(weakref.ref(array))
+            yield joblib.delayed(np.mean)(array)
+            assert sum(ref() is not None for ref in given) <= 2 + SIZE  # of which some are on their way
+
+    joblib.Parallel(batch_size=1, pre_dispatch=1)(tasks())
+
+
+FORKED = """
+import os, sys, joblib, ranktrees.mpi
+with joblib.parallel_config("mpi", n_ranks=2, timeout=60):
+    before = joblib.Parallel()(joblib.delayed(abs)(-i) for i in range(4))
+    child = os.fork()
+    if not child:
+        sys.exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    assert joblib.Parallel()(joblib.delayed(abs)(-i) for i in range(4)) == before
+print("the ranks go on")
+"""
+
+
+def test_a_forked_child_that_ends_leaves_the_ranks_of_its_parent():
+    with nothing_left():
+        ended = subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", FORKED], capture_output=True, text=True, timeout=120
+        )
+    assert ended.stdout == "the ranks go on\n", ended.stderr
+
+
 class Wire:
     """Both ends of a connection."""
 
@@ -479,7 +540,7 @@ def test_a_rank_keeps_no_more_arrays_than_it_may():
 
     def pass_on(value):
         before = wire.n_bytes
-        sender.send("task", Packer().pack(value))
+        sender.send("task", pack(value))
         label, data, buffers = receiver.receive()
         got = unpack(data, buffers)
         assert label == "task"

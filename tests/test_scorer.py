@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 from test_simd import levels_here, run
 
+from ranktrees import HistGBRTRegressor, scoring
 from ranktrees import scorer as scorers
-from ranktrees import scoring
 from ranktrees.ensemble import Ensemble
 from reference import scoring as reference
 
@@ -137,6 +137,14 @@ def test_trees_of_65_to_256_leaves_in_units(most, monkeypatch):
     ensemble = grown(rng, range(65, 257), cuts=rng.normal(size=300))
     X = reference.random_rows(rng, ensemble, 150)
     assert ensemble.predict(X).tobytes() == plain(ensemble, X).tobytes()
+
+
+def test_more_sets_of_categories_than_a_node_can_tell_apart(monkeypatch):
+    X = np.random.default_rng(0).integers(0, 9, (200, 2)).astype(float)
+    model = HistGBRTRegressor(max_iter=5, categorical_features=[0, 1], min_samples_leaf=1).fit(X, X[:, 0] % 3)
+    monkeypatch.setattr(scorers._kernels, "MOST_PLANES_IN_WALKS", 4)
+    with pytest.raises(ValueError, match=r"the trees ask for \d+ sets of categories; at most 4 can be"):
+        model.predict(X)
 
 
 @pytest.mark.parametrize("n_cuts", [254, 255, 508, 509, 3000])

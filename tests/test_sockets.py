@@ -1,11 +1,14 @@
 """How ranks that speak through sockets find each other, whoever else calls."""
 
 import contextlib
+import os
 import socket
+import struct
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pytest
 
 from ranktrees.communicator import RankError
@@ -54,6 +57,27 @@ def test_strangers_hold_nobody_up(server, stranger):
     for one in ranks:
         one.close()
     assert said == [[0, 1]] * 2
+
+
+@pytest.fixture
+def two_ranks(server):
+    with ThreadPoolExecutor(2) as pool:
+        ranks = list(pool.map(lambda rank: rank_of_two(rank, server, 1), range(2)))
+    yield ranks
+    for one in ranks:
+        one.close()
+
+
+def test_rank_0_that_does_not_listen_is_not_waited_for_for_ever(two_ranks):
+    """What is to be sent is more than is on its way at any time."""
+    with pytest.raises(RankError, match="rank 0 did not come to 'start' within 1 s"):
+        two_ranks[1].allreduce(np.zeros(10_000_000, np.int64))
+
+
+def test_a_rank_that_stops_within_its_message_is_not_waited_for_for_ever(two_ranks):
+    os.write(two_ranks[1]._hub.fileno(), struct.pack("!i", 1_000) + b"some of it")
+    with pytest.raises(RankError, match="rank 1 did not come to 'start' within 1 s"):
+        two_ranks[0].allgather(0)
 
 
 @pytest.mark.parametrize("stranger", STRANGERS)

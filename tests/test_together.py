@@ -20,9 +20,11 @@ from ranktrees import (
     make_ranking,
     parallel,
 )
+from ranktrees._core.dtypes import BIN
 from ranktrees._core.words import Words
 from ranktrees.communicator import RankError, training_with
 from ranktrees.growing import over_ranks, searching
+from ranktrees.growing.over_ranks import in_batches
 from ranktrees.ranks import fit_on_ranks, trained_together
 from ranktrees.sharing import Share
 
@@ -144,6 +146,26 @@ def test_ranks_that_have_lines_for_few_leaves(rows, n_lines, monkeypatch):
     X = wide(X)
     monkeypatch.setattr(searching, "LINES_BYTES", n_lines * 8 * 16 * X.shape[1])
     assert_same_model(BOOSTED["lambdamart"], X, y, qid, sizes=(2,), dealings=("contiguous", "one empty"))
+
+
+@pytest.mark.parametrize("most", [1, 3])
+def test_ranks_without_lines_look_at_some_leaves_at_a_time(rows, most, monkeypatch):
+    X, y, qid, _ = rows
+    monkeypatch.setattr(searching, "LINES_BYTES", 0)
+    monkeypatch.setattr(over_ranks, "LINES_BYTES", most * X.shape[1] * 256 * BIN.itemsize)
+    filled = []
+
+    def seen(*given):
+        for batch in in_batches(*given):
+            filled.append(batch)
+            yield batch
+
+    def make():
+        return HistGBRTRegressor(max_iter=3, max_features=1.0, min_samples_leaf=1, random_state=0)
+
+    monkeypatch.setattr(over_ranks, "in_batches", seen)
+    assert_same_model(make, X, y, qid, sizes=(2,), dealings=("uneven",))
+    assert max(len(ids) for ids, _ in filled) == most
 
 
 def test_threads_of_a_rank_share_what_is_little(rows, monkeypatch):

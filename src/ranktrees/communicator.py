@@ -10,6 +10,7 @@ below is made by all. One process is a rank alone: it says nothing, and all call
 What is summed is integers, so that no result depends on who adds what to what, or when.
 """
 
+import math
 import threading
 from collections import Counter
 from contextlib import contextmanager
@@ -32,6 +33,13 @@ class RankError(RuntimeError):
     ...
     ranktrees.communicator.RankError: rank 1 failed at tree 3: ValueError: boom
     """
+
+
+def checked_timeout(timeout):
+    """The number of seconds, if it is one."""
+    if not 0 < timeout < math.inf:
+        raise ValueError(f"timeout={timeout!r}: expected a positive number of seconds.")
+    return float(timeout)
 
 
 def cause_of(errors):

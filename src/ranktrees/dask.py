@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from joblib import register_parallel_backend
 
-from ranktrees.communicator import RankError, cause_of
+from ranktrees.communicator import RankError, cause_of, checked_timeout
 from ranktrees.sockets import SocketCommunicator
 
 try:
@@ -65,7 +65,7 @@ class DaskRows(DaskDistributedBackend):
 
     def __init__(self, timeout=300.0, **settings):
         super().__init__(**settings)
-        self.timeout = timeout
+        self.timeout = checked_timeout(timeout)
 
     @property
     def n_ranks(self):

@@ -280,7 +280,13 @@ def _program(ensemble, questions, plans, in_units):
     )
     units = units[:n_units]
     walk_nodes, values = np.zeros(len(nodes), np.uint64), np.zeros(len(nodes))
-    _kernels.lay_out_walks(nodes, tree_offsets, *questions.of_walks(ensemble), walk_nodes, values)
+    walked = questions.of_walks(ensemble)
+    if walked[0].max(initial=0) >= _kernels.MOST_PLANES_IN_WALKS:
+        raise ValueError(
+            f"the trees ask for {walked[0].max() + 1} sets of categories; at most "
+            f"{_kernels.MOST_PLANES_IN_WALKS} can be told apart: train fewer trees or smaller ones."
+        )
+    _kernels.lay_out_walks(nodes, tree_offsets, *walked, walk_nodes, values)
     _, node = NODE[simd.level()]
     walk = _walk(plans)
     few_rows = int((node * n_nodes + _kernels.WALKS_TOGETHER * walk[~in_units].sum()) / max(1.0, walk.sum()))

@@ -9,8 +9,11 @@ same call is seen there. Where ranks of MPI have a driver, they call it as these
 """
 
 import contextlib
+import math
+import os
 import queue
 import socket
+import struct
 import threading
 import time
 from multiprocessing import AuthenticationError
@@ -107,6 +110,26 @@ def call(address, key, greeting, last):
     return connection
 
 
+def limit_waits(connection, seconds):
+    """Reading or writing that gets nowhere for so many seconds is an error from now on.
+
+    Parameters
+    ----------
+    connection : multiprocessing.connection.Connection
+    seconds : float
+
+    Returns
+    -------
+    line : socket.socket
+        Of the same connection.
+    """
+    line = socket.socket(fileno=os.dup(connection.fileno()))
+    limit = struct.pack("ll", math.ceil(seconds), 0)
+    for what in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
+        line.setsockopt(socket.SOL_SOCKET, what, limit)
+    return line
+
+
 def hang_up(line):
     """End a connection: who waits at either end goes on."""
     with contextlib.suppress(OSError):  # it has ended before
@@ -147,14 +170,24 @@ class SocketCommunicator(Communicator):
                 self._let_in(server, key, last)
             else:
                 self._hub = self._reach(address, key, last)
+            for connection in self._connections():
+                limit_waits(connection, self._patience).close()
         except BaseException:
             self.close()
             raise
 
     def close(self):
         """Hang up."""
-        for connection in filter(None, [*self._others.values(), self._hub]):
+        for connection in self._connections():
             connection.close()
+
+    def _connections(self):
+        return filter(None, [*self._others.values(), self._hub])
+
+    @property
+    def _patience(self):
+        """How long rank 0 is waited for: it knows more of what is missing."""
+        return 1.5 * self.timeout + 2 if self.rank else self.timeout
 
     def _let_in(self, server, key, last):
         with callers(server, key) as come:
@@ -210,11 +243,13 @@ class SocketCommunicator(Communicator):
         return values
 
     def _ask(self, message):
-        """Rank 0's answer; it knows more of what is missing, and so is waited for longer."""
+        """Rank 0's answer."""
         try:
             self._hub.send(message)
-            if self._hub.poll(1.5 * self.timeout + 2):
+            if self._hub.poll(self._patience):
                 return self._hub.recv()
+        except BlockingIOError:  # half of it is on its way, and no more
+            pass
         except (EOFError, OSError):
             return f"rank 0 is gone at {self.step!r}", None
         return self._absence([0]), None
@@ -231,6 +266,8 @@ class SocketCommunicator(Communicator):
             for connection in ready:
                 try:
                     messages[ranks[connection]] = connection.recv()
+                except BlockingIOError:
+                    error = self._absence([ranks[connection]])
                 except (EOFError, OSError):
                     error = f"rank {ranks[connection]} is gone at {self.step!r}"
         if error is None:

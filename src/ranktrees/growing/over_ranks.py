@@ -18,7 +18,14 @@ from ranktrees._core import partition
 from ranktrees._core.dtypes import BIN
 from ranktrees._core.growing_over_ranks import GrowthOverRanks, refine
 from ranktrees._core.words import Words, bins_in_use
-from ranktrees.growing.searching import CoarseToFine, FullSearch, SearchOfLines, StreamingSearch
+from ranktrees.growing.packing import BYTE
+from ranktrees.growing.searching import (
+    LINES_BYTES,
+    CoarseToFine,
+    FullSearch,
+    SearchOfLines,
+    StreamingSearch,
+)
 from ranktrees.parallel import threads_for
 
 # So many streaming histograms are built before they are exchanged: of 255 centroids, 133 MB.
@@ -40,10 +47,8 @@ class StreamingOverRanks(StreamingSearch):
 
     def find_directly(self, ids):
         for some, features in self.constraints.candidates(self.leaves, ids, self.key):
-            step = max(1, MERGED_TOGETHER // features.shape[1])
-            for first in range(0, len(some), step):
-                batch = slice(first, first + step)
-                self.find_together(some[batch], features[batch] if len(features) > 1 else features)
+            for batch in in_batches(some, features, MERGED_TOGETHER):
+                self.find_together(*batch)
 
     def find_together(self, ids, features):
         """Search leaves by histograms of all ranks, each of which looks at some leaves and features."""
@@ -88,6 +93,14 @@ class StreamingOverRanks(StreamingSearch):
         return np.concatenate(ranks.allgather(own)).reshape(len(ids), -1)
 
 
+def in_batches(ids, features, most):
+    """Leaves and their features, as `Constraints.candidates`, which have no more features together."""
+    step = max(1, most // features.shape[1])
+    for first in range(0, len(ids), step):
+        batch = slice(first, first + step)
+        yield ids[batch], features[batch] if len(features) > 1 else features
+
+
 def limits_of(sizes):
     """Where stretches begin that lie behind each other row by row, and where the last of each row ends."""
     ends = np.cumsum(sizes).reshape(sizes.shape)
@@ -116,12 +129,12 @@ class LinesOverRanks(SearchOfLines):
         return self.builder.sorted_out(children)
 
     def find_in_all_rows(self, ids, features):
-        """Search leaves by bins that all ranks fill with all their rows."""
-        if len(ids):
-            cells = self.finder.fill(ids, features)
+        """Search leaves by bins that all ranks fill with all their rows, for some leaves at a time."""
+        for some, own in in_batches(ids, features, LINES_BYTES // (BYTE * BIN.itemsize)):
+            cells = self.finder.fill(some, own)
             bins = cells.view(np.int64).reshape(-1, 2 * cells.shape[2])
-            self.words.add_up(bins, bins_in_use(features, len(ids)), 2)
-            self.finder.scan_filled(ids, features, cells)
+            self.words.add_up(bins, bins_in_use(own, len(some)), 2)
+            self.finder.scan_filled(some, own, cells)
 
 
 class CoarseOverRanks(LinesOverRanks, CoarseToFine):

@@ -1,6 +1,7 @@
 """One program with all rows, which deals them and tasks to ranks that it starts."""
 
 import atexit
+import os
 import sys
 import threading
 from concurrent.futures import Future
@@ -8,10 +9,8 @@ from concurrent.futures import Future
 import joblib
 from joblib.parallel import AutoBatchingMixin, FallbackToBackend, ParallelBackendBase, SequentialBackend
 
-from ranktrees.communicator import RankError
+from ranktrees.communicator import RankError, checked_timeout
 from ranktrees.mpi.gang import Gang
-from ranktrees.mpi.launching import checked_timeout
-from ranktrees.mpi.parcels import Packer
 
 _gangs: dict[tuple, Gang] = {}
 _lock = threading.Lock()
@@ -35,6 +34,16 @@ def shutdown():
     with _lock:
         while _gangs:
             _gangs.popitem()[1].close()
+
+
+def _forget():
+    """In a forked child: the ranks are its parent's."""
+    global _lock
+    _lock = threading.Lock()
+    _gangs.clear()
+
+
+os.register_at_fork(after_in_child=_forget)
 
 
 class Driver(AutoBatchingMixin, ParallelBackendBase):
@@ -66,8 +75,7 @@ class Driver(AutoBatchingMixin, ParallelBackendBase):
             raise ValueError(f"n_ranks={n_ranks!r}: expected a positive number of ranks.")
         launcher = None if launcher is None else tuple(launcher)
         self._settings = (n_ranks, launcher, checked_timeout(timeout), host, cache_bytes)
-        self._packer = Packer()
-        self._futures = []
+        self._futures = set()
 
     @property
     def gang(self):
@@ -122,11 +130,12 @@ class Driver(AutoBatchingMixin, ParallelBackendBase):
 
     def submit(self, func, callback=None):
         try:
-            future = self.gang.submit(func, (), self._n_allowed, self._packer)
+            future = self.gang.submit(func, (), self._n_allowed)
         except Exception as error:  # what cannot be sent: joblib asks for the outcome
             future = Future()
             future.set_exception(error)
-        self._futures.append(future)
+        self._futures.add(future)
+        future.add_done_callback(self._futures.discard)
         future.add_done_callback(callback)
         return future
 
@@ -134,14 +143,14 @@ class Driver(AutoBatchingMixin, ParallelBackendBase):
         return out.result()
 
     def stop_call(self):
-        self._packer, self._futures = Packer(), []
+        self._futures.clear()
 
     def terminate(self):
         self.reset_batch_stats()
 
     def abort_everything(self, ensure_ready=True):
         """Drop what no rank has begun; an interrupt ends the ranks, too."""
-        for future in self._futures:
+        for future in list(self._futures):
             future.cancel()
         gang = _gangs.get(self._settings)
         if gang is not None and isinstance(sys.exception(), KeyboardInterrupt):

@@ -15,7 +15,6 @@ import queue
 import secrets
 import signal
 import socket
-import struct
 import subprocess
 import sys
 import threading
@@ -26,8 +25,8 @@ from pathlib import Path
 
 from ranktrees.communicator import RankError, cause_of
 from ranktrees.mpi.launching import ADDRESS, KEY, default_launcher
-from ranktrees.mpi.parcels import BUSY, DONE, ENDED, FAILED, Packer, Parcel, Sender
-from ranktrees.sockets import callers, hang_up
+from ranktrees.mpi.parcels import BUSY, DONE, ENDED, FAILED, Parcel, Sender, pack
+from ranktrees.sockets import callers, hang_up, limit_waits
 
 START_TIMEOUT = 120.0
 STEP = 0.5
@@ -54,10 +53,8 @@ class Link:
     def __init__(self, connection, process, cache_bytes, patience):
         self.connection, self.patience, self._process = connection, patience, process
         self.sender = Sender(connection, cache_bytes)
-        self._socket = socket.socket(fileno=os.dup(connection.fileno()))
+        self._socket = limit_waits(connection, patience)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        limit = struct.pack("ll", int(patience) + 1, 0)
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
 
     def ask(self, label, parcel):
         """Have the rank do something, and wait for its answer."""
@@ -75,7 +72,7 @@ class Link:
 
     def stop(self):
         """Let an idle rank end."""
-        self.sender.send("stop", Parcel(b"", {}, []))
+        self.sender.send("stop", Parcel(b"", []))
 
     def close(self):
         """End the rank, whatever it does; a thread that waits for it goes on."""
@@ -162,14 +159,16 @@ class Gang:
         """Whether the ranks can be given something to do."""
         return self._error is None and self._launcher.poll() is None
 
-    def submit(self, function, args, n_allowed=None, packer=None):
+    def submit(self, function, args, n_allowed=None):
         """Run ``function(*args)`` on one of the first ``n_allowed`` ranks.
+
+        Arrays of a megabyte and more are sent as they are when a rank is free.
 
         Returns
         -------
         future : concurrent.futures.Future
         """
-        parcel = (packer or Packer()).pack((function, args))
+        parcel = pack((function, args))
         return self._enqueue(Work([parcel], n_allowed or self.size, False))[0]
 
     def run_rows(self, function, shards, args):
@@ -181,8 +180,7 @@ class Gang:
         """
         if len(shards) != self.size:
             raise ValueError(f"there are {len(shards)} shards for {self.size} ranks: expected one for each.")
-        packer = Packer()
-        parcels = [packer.pack((function, (shard, *args))) for shard in shards]
+        parcels = [pack((function, (shard, *args))) for shard in shards]
         futures = self._enqueue(Work(parcels, self.size, True))
         try:
             errors = [error for error in (future.exception() for future in futures) if error]

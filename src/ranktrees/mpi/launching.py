@@ -1,6 +1,5 @@
 """How this process was started, and how ranks are."""
 
-import math
 import os
 import shutil
 import sys
@@ -20,13 +19,6 @@ def announced_size():
     """How many ranks the launcher of this process says there are: 0 where there was none."""
     sizes = [int(os.environ[name]) for name in SIZES if os.environ.get(name, "").isdigit()]
     return max(sizes, default=1 if "PMIX_RANK" in os.environ else 0)
-
-
-def checked_timeout(timeout):
-    """The number of seconds, if it is one."""
-    if not 0 < timeout < math.inf:
-        raise ValueError(f"timeout={timeout!r}: expected a positive number of seconds.")
-    return float(timeout)
 
 
 def default_launcher(n_ranks):

@@ -2,10 +2,10 @@
 
 A driver packs what a rank is to do:
 
-    value --cloudpickle--> | pickle | token of array 0 | token of array 1 | ... |
-                           and the bytes of each array that the rank does not have
+    value --cloudpickle--> | pickle | array 0 | array 1 | ... |
 
-and the rank answers with | kind | pickle | text |.
+and sends it with a token of what each array holds by then, and the bytes of those that the rank does not
+have. The rank answers with | kind | pickle | text |.
 """
 
 import pickle
@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from hashlib import blake2b
 
 import cloudpickle
-import numpy as np
 
 BIG = 1 << 20
 
@@ -23,37 +22,28 @@ DONE, FAILED, BUSY, ENDED = range(4)  # a result, an error; it still works, and:
 
 @dataclass
 class Parcel:
-    """An object, packed: the pickle without its big arrays, and these by tokens of their contents."""
+    """An object, packed: the pickle, and its big arrays, which are not in there."""
 
     pickle: bytes
-    arrays: dict[bytes, memoryview]
-    tokens: list[bytes]
+    arrays: list[memoryview]
 
 
-class Packer:
-    """Packs objects. While one lives, it looks into an array once."""
+def pack(value):
+    """``value`` as a Parcel."""
+    arrays = []
 
-    def __init__(self):
-        self._tokens = {}
+    def belongs_inside(buffer):
+        raw = buffer.raw()
+        if raw.nbytes >= BIG:
+            arrays.append(raw)
+        return raw.nbytes < BIG
 
-    def pack(self, value):
-        """``value`` as a Parcel."""
-        arrays, tokens = {}, []
+    return Parcel(cloudpickle.dumps(value, 5, belongs_inside), arrays)
 
-        def belongs_inside(buffer):
-            raw = buffer.raw()
-            if raw.nbytes >= BIG:
-                tokens.append(self._token(raw))
-                arrays[tokens[-1]] = raw
-            return raw.nbytes < BIG
 
-        return Parcel(cloudpickle.dumps(value, 5, belongs_inside), arrays, tokens)
-
-    def _token(self, raw):
-        place = (np.frombuffer(raw, np.uint8).ctypes.data, raw.nbytes)
-        if place not in self._tokens:
-            self._tokens[place] = (blake2b(raw, digest_size=16).digest(), raw)  # held: the place stays taken
-        return self._tokens[place][0]
+def token_of(array):
+    """What an array is known by."""
+    return blake2b(array, digest_size=16).digest()
 
 
 class Sender:
@@ -69,21 +59,28 @@ class Sender:
     def __init__(self, connection, cache_bytes):
         self._connection, self._cache_bytes = connection, cache_bytes
         self._held = OrderedDict()  # how many bytes; the longest unused first
+        self._forget = []
 
     def send(self, label, parcel):
         """Send what the rank does not have."""
-        new = [token for token in parcel.arrays if token not in self._held]
-        for token, array in parcel.arrays.items():
+        tokens = [token_of(array) for array in parcel.arrays]
+        arrays = dict(zip(tokens, parcel.arrays, strict=True))
+        new = [token for token in arrays if token not in self._held]
+        for token, array in arrays.items():
             self._held[token] = array.nbytes
             self._held.move_to_end(token)
-        forget = []
+        n_bytes = sum(self._held.values())
         for token in list(self._held):
-            if sum(self._held.values()) > self._cache_bytes and token not in parcel.arrays:
-                del self._held[token]
-                forget.append(token)
-        self._connection.send((label, parcel.pickle, parcel.tokens, new, forget))
+            if n_bytes > self._cache_bytes and token not in arrays:
+                n_bytes -= self._held.pop(token)
+                self._forget.append(token)
+        self._connection.send((label, parcel.pickle, tokens, new, self._forget))
+        self._forget = []
         for token in new:
-            self._connection.send_bytes(parcel.arrays[token])
+            self._connection.send_bytes(arrays[token])
+            if token_of(arrays[token]) != token:  # somebody has written to it meanwhile
+                del self._held[token]
+                self._forget.append(token)
 
 
 class Receiver:

@@ -10,8 +10,9 @@ from pathlib import Path
 from joblib.parallel import FallbackToBackend, ParallelBackendBase, ThreadingBackend
 from mpi4py import MPI
 
+from ranktrees.communicator import checked_timeout
 from ranktrees.mpi.communicator import MPICommunicator
-from ranktrees.mpi.launching import announced_size, checked_timeout
+from ranktrees.mpi.launching import announced_size
 from ranktrees.parallel import leave_processors, processors_for
 
 
@@ -29,6 +30,7 @@ def world():
     ranks = MPICommunicator(MPI.COMM_WORLD)
     share_machine(ranks)
     atexit.register(leave, ranks)
+    os.register_at_fork(after_in_child=functools.partial(atexit.unregister, leave))  # no rank itself
     return ranks
 
 
