@@ -24,7 +24,7 @@ from libc.stdint cimport int16_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memset
 
 from ranktrees._core.dealing cimport Deal
-from records cimport portable_exp, portable_log2
+from records cimport LN_2, portable_exp, portable_log2, portable_softplus
 
 cdef extern from "pairs.h" nogil:
     enum: BLOCK, EMPTY_GRADE, RUN
@@ -70,8 +70,6 @@ cdef enum:
     N_COLUMNS = 7  # scores, grades, keys, worth, risen, shares; grades
     N_SINGLE = 8   # grades, distances, exponentials, gradients, hessians, worth, risen, shares
     UNDECIDED_ORDERS = 16
-
-cdef double LN_2 = 0.6931471805599453
 
 
 cdef struct Ranked:
@@ -381,9 +379,9 @@ cdef double add_click_pairs(
             better = i if difference > 0 else j
             worse = j if difference > 0 else i
             x = sigma * (gap if difference > 0 else -gap)
-            small = portable_exp(-x if x > 0 else x)
+            small = portable_exp(-fabs(x))
             wrong = (small if x > 0 else 1.0) / (1.0 + small)
-            cost = weight * (LN_2 * portable_log2(1.0 + small) - (x if x < 0 else 0.0))
+            cost = weight * portable_softplus(-x, small)
             clicked = start + rows[better].position
             unclicked = start + rows[worse].position
             clicks.clicked_costs[clicked] += cost * clicks.unclicked[unclicked]
@@ -745,7 +743,7 @@ def pair_losses(
     """What pairs cost that all count the same; a pair weighs the mean of its two rows."""
     cdef int64_t n_queries = offsets.shape[0] - 1, q, start, i, j, a, b, n
     cdef bint weighted = weights is not None
-    cdef double cost, count, weight, gap
+    cdef double cost, count, weight, gap, small
     cdef Ranked* rows
     cdef Room room
     for q in prange(
@@ -772,8 +770,8 @@ def pair_losses(
                             cost = cost + weight * (0.5 * gap * gap if gap > 0 else 0.0)
                         else:
                             gap = sigma * gap
-                            cost = cost + weight * LN_2 * portable_log2(1.0 + portable_exp(-gap))
-                            if grades[a] < grades[b]:  # log(1 + e^gap) is log(1 + e^-gap) + gap
-                                cost = cost + weight * gap
+                            small = portable_exp(-gap)
+                            gap = -gap if grades[a] > grades[b] else gap
+                            cost = cost + weight * portable_softplus(gap, small)
         costs[q] = cost
         counts[q] = count

@@ -13,7 +13,7 @@ from libc.math cimport ldexp
 from libc.stdint cimport int64_t, uint32_t
 from libc.string cimport memcpy
 
-from records cimport Leaf, leaves_in, n_rows_of
+from records cimport Leaf, leaves_in, n_rows_of, value_of
 
 cdef extern from "rounding.h" nogil:
     double exact_sum_of_same(double value, int64_t n) noexcept
@@ -189,12 +189,7 @@ cdef void set_from_steps(
                 sums[i] = 0.0
                 if largest[i, k] > 0:
                     sums[i] = ldexp(<double>steps[i, k], -places_for(largest[i, k], n_rows))
-            leaves[k].value = value_of(&leaves[k], sums[0], sums[1], l2)
-
-
-cdef inline double value_of(const Leaf* leaf, double gradient, double hessian, double l2) noexcept nogil:
-    cdef double value = -gradient / (hessian + l2) if hessian + l2 > 0 else 0.0
-    return min(max(value, leaf.lower), leaf.upper)
+            leaves[k].value = value_of(sums[0], sums[1], leaves[k].lower, leaves[k].upper, l2)
 
 
 def steps_of_leaves(

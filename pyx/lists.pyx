@@ -6,7 +6,7 @@ from cython.parallel cimport parallel, prange, threadid
 from libc.stdint cimport int64_t, uint64_t
 
 from ranktrees._core.dealing cimport Deal
-from records cimport portable_exp, portable_log2
+from records cimport portable_exp, portable_log
 
 cdef extern from "softmax.h" nogil:
     uint64_t portable_key(uint64_t seed, uint64_t stream) noexcept
@@ -19,8 +19,6 @@ cdef extern from "softmax.h" nogil:
         int64_t n, const double* labels, const double* weights, const double* scores, double* gradients,
         double* hessians,
     ) noexcept
-
-cdef double LN_2 = 0.6931471805599453
 
 
 def softmax_gradients(
@@ -92,7 +90,7 @@ def softmax_losses(
         losses[q] = 0.0
         if mass > 0:
             counts[q] = total / (offsets[q + 1] - offsets[q])
-            losses[q] = counts[q] * (LN_2 * portable_log2(sum) - scored / mass)
+            losses[q] = counts[q] * (portable_log(sum) - scored / mass)
 
 
 def centred_gradients(

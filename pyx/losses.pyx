@@ -7,17 +7,16 @@ the caller can sum them exactly. ``weights`` may be None.
 import numpy as np
 
 from cython.parallel cimport prange
+from libc.math cimport fabs
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.stdlib cimport qsort
 
-from records cimport portable_exp, portable_log2
+from records cimport portable_exp, portable_log, portable_softplus
 
 ctypedef fused label_t:  # doubles, in as few bytes as hold them
     uint8_t
     float
     double
-
-cdef double LN_2 = 0.6931471805599453
 
 
 cdef inline double sigmoid(double x) noexcept nogil:
@@ -26,13 +25,12 @@ cdef inline double sigmoid(double x) noexcept nogil:
 
 cdef inline double softplus(double x) noexcept nogil:
     """log(1 + e^x), for any x."""
-    cdef double size = x if x > 0 else -x
-    return (x if x > 0 else 0.0) + LN_2 * portable_log2(1.0 + portable_exp(-size))
+    return portable_softplus(x, portable_exp(-fabs(x)))
 
 
 def natural_log(double x):
     """log(x) of a positive number, the same bits on every machine."""
-    return LN_2 * portable_log2(x)
+    return portable_log(x)
 
 
 def exponentials(const double[::1] scores, double[::1] out):

@@ -1,4 +1,4 @@
-/* exp, log2 and hashing from IEEE additions, multiplications and divisions alone.
+/* exp, log and hashing from IEEE additions, multiplications and divisions alone.
  *
  * The C library picks its own code by processor, so its last bit is not the same everywhere, and
  * then neither would be the trees. These are the same bits on every machine (built with
@@ -98,6 +98,13 @@ INLINE double portable_log2(double x) {
     p = p * s + 1.0;
     return (double)exponent + (2.0 * f * p) * 0x1.71547652b82fep0;
 }
+
+#define LN_2 0x1.62e42fefa39efp-1
+
+INLINE double portable_log(double x) { return LN_2 * portable_log2(x); }
+
+/* log(1 + e^x) for any x, of which e^-|x| is known. */
+INLINE double portable_softplus(double x, double small) { return (x > 0 ? x : 0.0) + portable_log(1.0 + small); }
 
 /* A counter-based random number: the same for the same (seed, stream, counter), whoever asks and
  * in whatever order. Two rounds of the splitmix64 finaliser (Steele, Lea, Flood, OOPSLA 2014). */

@@ -9,11 +9,10 @@ Each pair is an entry of both its rows. A row adds up its own entries as they st
 only, so that sums have one order, whichever thread makes them.
 """
 from cython.parallel cimport prange
+from libc.math cimport fabs
 from libc.stdint cimport int64_t
 
-from records cimport portable_exp, portable_log2
-
-cdef double LN_2 = 0.6931471805599453
+from records cimport portable_exp, portable_softplus
 
 cpdef enum Cost:      # of a pair whose better row scores higher by gap
     CROSS_ENTROPY     # log(1 + e^(-steepness gap))
@@ -26,7 +25,7 @@ cdef inline double cost_of(int cost, double steepness, double gap) noexcept nogi
         x = steepness - gap
         return 0.5 * x * x if x > 0 else 0.0
     x = steepness * gap
-    return LN_2 * portable_log2(1.0 + portable_exp(-x if x > 0 else x)) - (x if x < 0 else 0.0)
+    return portable_softplus(-x, portable_exp(-fabs(x)))
 
 
 cdef inline double pull_of(int cost, double steepness, double gap, double* bend) noexcept nogil:
@@ -37,7 +36,7 @@ cdef inline double pull_of(int cost, double steepness, double gap, double* bend)
         bend[0] = 1.0 if x > 0 else 0.0
         return x if x > 0 else 0.0
     x = steepness * gap
-    small = portable_exp(-x if x > 0 else x)
+    small = portable_exp(-fabs(x))
     wrong = (small if x > 0 else 1.0) / (1.0 + small)
     bend[0] = steepness * steepness * (small / ((1.0 + small) * (1.0 + small)))
     return steepness * wrong

@@ -9,13 +9,9 @@ from libc.string cimport memcpy
 
 import numpy as np
 
+from records cimport LN_2, portable_exp, portable_log2
+
 include "formulas.pxi"
-
-cdef extern from "portable.h" nogil:
-    double portable_exp(double x)
-    double portable_log2(double x)
-
-cdef double LN2 = 0.6931471805599453
 
 
 # ---- gains and discounts -----------------------------------------------------------------------------------
@@ -29,7 +25,7 @@ def exp2_gains(const double[::1] labels,  # IN
         for i in range(labels.shape[0]):
             whole = floor(labels[i])
             part = labels[i] - whole
-            out[i] = ldexp(1.0 if part == 0.0 else portable_exp(part * LN2), <int>whole) - 1.0
+            out[i] = ldexp(1.0 if part == 0.0 else portable_exp(part * LN_2), <int>whole) - 1.0
 
 
 def log2_discounts(double[::1] out):  # OUT

@@ -5,6 +5,9 @@ from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 cdef extern from "portable.h" nogil:
     double portable_exp(double x)
     double portable_log2(double x)
+    double portable_log(double x)
+    double portable_softplus(double x, double small)
+    double LN_2
     uint64_t portable_random(uint64_t seed, uint64_t stream, uint64_t counter)
     double portable_uniform(uint64_t random)
     uint64_t portable_key(uint64_t seed, uint64_t stream)
@@ -147,13 +150,19 @@ cdef struct Group:
     int64_t n_trees
 
 
+cdef inline double value_of(
+    double gradient, double hessian, double lower, double upper, double l2
+) noexcept nogil:
+    """-G / (H + l2), within the bounds: the value that lowers the loss most (a Newton step)."""
+    cdef double value = -gradient / (hessian + l2) if hessian + l2 > 0 else 0.0
+    return min(max(value, lower), upper)
+
+
 cdef inline double best_value(
     Bin part, double lower, double upper, double l2, double gradient_unit, double hessian_unit
 ) noexcept nogil:
-    """-G / (H + l2), within the bounds: the value that lowers the loss most (a Newton step)."""
-    cdef double hessian = part.hessian * hessian_unit + l2
-    cdef double value = -(part.gradient * gradient_unit) / hessian if hessian > 0 else 0.0
-    return min(max(value, lower), upper)
+    """`value_of` sums in steps."""
+    return value_of(part.gradient * gradient_unit, part.hessian * hessian_unit, lower, upper, l2)
 
 
 cdef inline void* start_of(array) except NULL:

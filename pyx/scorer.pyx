@@ -469,11 +469,6 @@ def with_planes(const uint64_t[:, ::1] units, const uint32_t[::1] planes):
 
 # --------------------------------------------------------------------------------------------------- encoding
 
-def coder_words(int itemsize):
-    """How many uint64 a coder takes up, for values of so many bytes."""
-    return ((sizeof(coder_float) if itemsize == 4 else sizeof(coder_double)) + 7) // 8
-
-
 def make_coders(
     const floating[::1] cuts,            # IN  of all planes, rounded down to this type
     const int64_t[::1] offsets,          # IN  where those of a plane begin

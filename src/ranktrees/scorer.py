@@ -14,6 +14,7 @@ from scipy import sparse
 
 from ranktrees._core import scorer as _kernels
 from ranktrees._core import simd
+from ranktrees._core.binning import coder_words
 from ranktrees._core.dtypes import COLUMN, GROUP, PLAN, PLANE
 from ranktrees.cuts import round_down
 
@@ -145,7 +146,7 @@ class Scorer:
         if dtype not in self._coders:
             cuts = np.concatenate([np.zeros(0), *self._cuts])
             offsets = np.cumsum([0, *map(len, self._cuts)])
-            coders = np.empty((len(self._cuts), _kernels.coder_words(dtype.itemsize)), np.uint64)
+            coders = np.empty((len(self._cuts), coder_words(dtype.itemsize)), np.uint64)
             _kernels.make_coders(round_down(cuts) if dtype == np.float32 else cuts, offsets, coders)
             self._coders[dtype] = coders
         return self._coders[dtype]
