@@ -430,7 +430,7 @@ cdef class Growth:
         if not self.leaves[k].may_split:
             return
         if self.is_coarse:
-            self.finder.draw_and_rank(k, self.usable[0], self.n_drawn, self.key, thread)
+            self.finder.draw_and_shortlist(k, self.usable[0], self.n_drawn, self.key, thread)
         else:
             self.finder.find_one(&self.leaves[k], &self.usable[0, 0], self.usable.shape[1])
 
@@ -442,7 +442,7 @@ cdef class Growth:
         while n:
             ids, features = self.picked[:n], self.drawn(n, first)
             if self.is_coarse:
-                self.finder.rank(ids, features, self.n_threads, self.values_per_thread)
+                self.finder.shortlist(ids, features, self.n_threads, self.values_per_thread)
             elif by_line:
                 self.finder.find(ids, self.worth(CELL_SEARCHED * n * self.builder.lines.shape[1]))
             else:

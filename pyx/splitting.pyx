@@ -1,7 +1,7 @@
 """Histograms to the best split of each leaf.
 
     lines of all bins    find; of some features only, find_loosely and choose_among
-    coarse lines         rank picks the few features that seem best, refine searches their bins from the rows
+    coarse lines         shortlist picks the few features that seem best, refine searches all their bins
     rows                 find_directly; draw_and_find, where each leaf draws its features
     again                verify and search_again, where what was found without counting rows leaves too few
 
@@ -129,7 +129,7 @@ cdef enum:
     REMEMBERED = 128  # rows: up to so many touch so few bins that these are worth remembering
     AHEAD = 16  # rows to fetch ahead
     FEATURE = 32  # what scanning one feature of a coarse line costs, in steps of about a nanosecond
-    RANKED_TOGETHER = 4096  # leaves: each takes a number per feature meanwhile
+    SHORTLISTED_TOGETHER = 4096  # leaves: each takes a number per feature meanwhile
 
 # The share of the best feature's gain between cells that others need to be looked at in all bins.
 cdef double WORTH_A_LOOK = 0.8
@@ -380,7 +380,7 @@ cdef class Finder:
 
     # ------------------------------------------------------------------------------------------- coarse lines
 
-    cpdef void rank(
+    cpdef void shortlist(
         self, const int32_t[::1] ids, const int32_t[:, ::1] features, int n_threads,
         int64_t values_per_thread=1,
     ):
@@ -390,13 +390,13 @@ cdef class Finder:
         guessed from their hessians, and bounds of monotone leaves are left to `refine`.
         """
         cdef int64_t n_ids = ids.shape[0], begin
-        for begin in range(0, n_ids, RANKED_TOGETHER):
-            self.rank_some(
-                ids, begin, min(n_ids - begin, <int64_t>RANKED_TOGETHER), features, n_threads,
+        for begin in range(0, n_ids, SHORTLISTED_TOGETHER):
+            self.shortlist_some(
+                ids, begin, min(n_ids - begin, <int64_t>SHORTLISTED_TOGETHER), features, n_threads,
                 values_per_thread,
             )
 
-    cdef void rank_some(
+    cdef void shortlist_some(
         self, const int32_t[::1] ids, int64_t begin, int64_t n_ids, const int32_t[:, ::1] features,
         int n_threads, int64_t values_per_thread,
     ):
@@ -421,10 +421,10 @@ cdef class Finder:
                     &self.leaves[ids[begin + i]], features_of(features, begin + i), width, &self.scores[i, 0]
                 )
 
-    cdef void draw_and_rank(
+    cdef void draw_and_shortlist(
         self, int32_t k, const int32_t[::1] usable, int64_t n_drawn, uint64_t key, int thread
     ) noexcept nogil:
-        """`rank` of a leaf, by one thread, among the features that it draws; see `draw_and_find`."""
+        """`shortlist` of a leaf, by one thread, among the features that it draws; see `draw_and_find`."""
         cdef Leaf* leaf = &self.leaves[k]
         cdef const int32_t* features
         cdef int64_t first = 0, n

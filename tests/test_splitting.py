@@ -100,7 +100,7 @@ class Case:
         """(gain, shortlist), or None."""
         features = self.features if features is None else np.array(features, np.int32)
         self.look_at_lines(self.coarse, 1)
-        self.finder.rank(self.ids, np.atleast_2d(features), n_threads)
+        self.finder.shortlist(self.ids, np.atleast_2d(features), n_threads)
         leaf = self.leaves[0]
         if leaf["split"]["feature"] < 0:
             assert leaf["split"]["gain"] == 0
@@ -140,7 +140,7 @@ class Case:
     def slowly_ranked(self, features=None):
         features = self.features if features is None else features
         cells = slow.cells_of(self.codes, self.mapper)
-        return slow.rank(self.codes, self.bins, self.node, features, cells, self.rules, self.same)
+        return slow.shortlist(self.codes, self.bins, self.node, features, cells, self.rules, self.same)
 
 
 def agrees(split, ours, case):
@@ -333,7 +333,7 @@ def test_many_leaves_at_once(n_threads):
 def slowly_ranked(case, own, features):
     """The cells are those of all rows."""
     cells = slow.cells_of(case.codes, case.mapper)
-    return slow.rank(case.codes, case.bins, own.node, features, cells, case.rules, case.same)
+    return slow.shortlist(case.codes, case.bins, own.node, features, cells, case.rules, case.same)
 
 
 @pytest.mark.parametrize("n_rows", [127, 128, 129, 600])

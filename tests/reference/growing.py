@@ -355,7 +355,7 @@ def best_of_cells(bins, leaf, cells, sign, rules, same):
     return best
 
 
-def rank(codes, bins, leaf, features, cells, rules, same):
+def shortlist(codes, bins, leaf, features, cells, rules, same):
     """(gain, shortlist) of a leaf by its cells, or None."""
     own, prices = own_score(leaf, rules), rules.prices_of(len(cells)).tolist()
     scores = []
@@ -483,7 +483,7 @@ def grow(
         own = allowed(leaf, features, interactions) if leaf.only < 0 else [leaf.only]
         for some in [own] if draws is None or leaf.only >= 0 else draws(i):
             if coarse:
-                promise = rank(codes, bins, leaf, some, cells, rules, same)
+                promise = shortlist(codes, bins, leaf, some, cells, rules, same)
                 if promise:
                     leaf.split, leaf.shortlist = Split(promise[0], -1, frozenset(), False, ()), promise[1]
             else:

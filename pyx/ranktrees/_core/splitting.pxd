@@ -66,15 +66,15 @@ cdef class Finder:
     cdef Split best_of_line(
         self, const Leaf* leaf, const int32_t* features, int64_t width
     ) noexcept nogil
-    cpdef void rank(
+    cpdef void shortlist(
         self, const int32_t[::1] ids, const int32_t[:, ::1] features, int n_threads,
         int64_t values_per_thread=*,
     )
-    cdef void rank_some(
+    cdef void shortlist_some(
         self, const int32_t[::1] ids, int64_t begin, int64_t n_ids, const int32_t[:, ::1] features,
         int n_threads, int64_t values_per_thread,
     )
-    cdef void draw_and_rank(
+    cdef void draw_and_shortlist(
         self, int32_t k, const int32_t[::1] usable, int64_t n_drawn, uint64_t key, int thread
     ) noexcept nogil
     cdef void score(

@@ -330,7 +330,7 @@ class CoarseToFine(SearchOfLines):
     def find(self, ids):
         """Pick the features of leaves that have lines."""
         for some, features in self.constraints.candidates(self.leaves, ids, self.key):
-            self.finder.rank(some, features, self.n_threads, parallel.VALUES_PER_THREAD)
+            self.finder.shortlist(some, features, self.n_threads, parallel.VALUES_PER_THREAD)
 
     def find_directly(self, ids):
         """Pick the features of leaves that find no line to keep."""
