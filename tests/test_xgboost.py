@@ -157,6 +157,43 @@ def test_levels_of_frames_come_along(settings, tmp_path):
         assert ranker.predict(turned).tobytes() == ranker.predict(frame).tobytes()
 
 
+@pytest.mark.parametrize("levels", [["uk", "fr", ""], [30, -10, 20]])
+def test_levels_of_a_frame_are_those_of_another(levels, tmp_path):
+    """XGBoost scores frames of fewer levels, and of levels in another order, as the model does."""
+    import pandas as pd
+
+    levels, code = np.array(levels, object), np.arange(len(X)) % 3
+    frame = pd.DataFrame({"clicks": X[:, 0].astype(np.float32), "site": pd.Categorical(levels[code])})
+    model = HistGBRTRegressor(max_iter=10).fit(frame, Y + 2.0 * (code == 1) - 3.0 * (code == 2))
+    dump_xgboost(model, tmp_path / "model.json")
+    read = load_xgboost(tmp_path / "model.json")
+    assert dict(read.category_levels) == model._category_levels == {1: tuple(sorted(levels))}
+    booster = xgboost.Booster(model_file=tmp_path / "model.json")
+    if "cats" not in booster.save_raw("json").decode():
+        pytest.skip("this version of XGBoost reads no levels")
+    assert load_xgboost(booster).category_levels == read.category_levels
+    turned = frame.assign(site=frame["site"].cat.set_categories(levels))
+    some = frame[code > 0].assign(site=lambda rows: rows["site"].cat.remove_unused_categories())
+    for each in (frame, turned, some):
+        assert_close(margins(booster, each), model.predict(each))
+        assert_close(EnsembleRanker(read).predict(each), model.predict(each))
+
+
+def test_models_without_levels_are_of_the_version_before_them(tmp_path):
+    dump_xgboost(reference_model(), tmp_path / "model.json")
+    model = json.loads((tmp_path / "model.json").read_text())
+    assert model["version"] == [2, 1, 0]
+    assert "cats" not in model["learner"]["gradient_booster"]["model"]
+
+
+@pytest.mark.parametrize("levels", [["é", "b"], [True, False], [0.5, 2.0], [2**63, 1], ["b", 1]])
+def test_a_warning_where_xgboost_cannot_have_levels(levels, tmp_path):
+    ensemble = reference_model()._with_columns(list("abcd"), {1: levels, 3: ["uk", "fr"]})
+    with pytest.warns(UserWarning, match="the levels of column 'b' are not written: .* pass it those"):
+        dump_xgboost(ensemble, tmp_path / "model.json")
+    assert dict(load_xgboost(tmp_path / "model.json").category_levels) == {3: ("uk", "fr")}
+
+
 def test_strings_that_are_not_written_whole_are_left_out():
     """XGBoost counts the characters of pandas' levels as if they were bytes."""
     frame, model = of_frame(["é", "ü b", "c"])

@@ -11,7 +11,7 @@ import json
 import math
 import os
 import re
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -30,10 +30,13 @@ from ranktrees.formats.plain import (
     shortest,
     whole_numbers,
 )
+from ranktrees.warning import warn
 
 __all__ = ["dump_xgboost", "load_xgboost"]
 
 NO_PARENT = 2**31 - 1
+
+INT64 = 15  # how it numbers the type of levels that are numbers
 
 UBJSON = re.compile(rb"\{[iUIlL$#]")  # how it begins, and JSON never does
 
@@ -87,6 +90,11 @@ def dump_xgboost(model, path, *, feature_names=None):
     -----
     Rows of float32 reach the same leaves; of others XGBoost rounds the values first. Scores have single
     precision, about seven digits.
+
+    Of a model of a data frame the levels of category columns are written as XGBoost has them since 3.1, which
+    looks those of other frames up and refuses some that it does not know. It has strings of ASCII and whole
+    numbers; where there are others, as well as to older versions, pass the numbers that the model has for
+    them.
 
     Examples
     --------
@@ -184,7 +192,11 @@ def _written(ensemble):
         "iteration_indptr": list(range(len(trees) + 1)),
     }
     whole = {"base_score": 0, "num_class": 0, "num_feature": ensemble.n_features, "num_target": 1}
-    kinds = ["float" if each is None else "c" for each in ensemble.categories]
+    levels = ensemble.category_levels
+    kinds = [
+        "float" if categories is None and feature not in levels else "c"
+        for feature, categories in enumerate(ensemble.categories)
+    ]
     learner = {
         "learner_model_param": {name: str(value) for name, value in whole.items()},
         "gradient_booster": {"name": "gbtree", "model": booster},
@@ -193,7 +205,37 @@ def _written(ensemble):
         "feature_names": list(ensemble.feature_names or ()),
         "feature_types": kinds if "c" in kinds or ensemble.feature_names else [],
     }
-    return {"version": [2, 1, 0], "learner": learner}
+    if not levels:
+        return {"version": [2, 1, 0], "learner": learner}
+    booster["cats"] = _written_levels(ensemble)
+    return {"version": [3, 1, 0], "learner": learner}
+
+
+def _written_levels(ensemble):
+    """The levels of each column, and their order once they are sorted, as XGBoost has them since 3.1."""
+    encoded, orders, lost = [], [], []
+    for feature in range(ensemble.n_features):
+        levels = ensemble.category_levels.get(feature, ())
+        whole = all(type(level) is int and -(2**63) <= level < 2**63 for level in levels)
+        words = all(type(level) is str and level.isascii() for level in levels)
+        if not (whole or words):
+            lost.append(feature)
+            levels = ()
+        if whole and levels:
+            encoded.append({"type": INT64, "values": list(levels)})
+        else:
+            offsets = np.cumsum([0, *map(len, levels)]).tolist() if levels else []
+            encoded.append({"offsets": offsets, "values": list("".join(levels).encode())})
+        orders.append(sorted(range(len(levels)), key=levels.__getitem__))
+    if lost:
+        names = ensemble.feature_names or range(ensemble.n_features)
+        warn(
+            f"the levels of column {names[lost[0]]!r} are not written: XGBoost knows strings of ASCII and "
+            "whole numbers of 64 bits, and may take a frame's codes for others: pass it those of the model.",
+            UserWarning,
+        )
+    segments = np.cumsum([0, *map(len, orders)]).tolist()
+    return {"enc": encoded, "feature_segments": segments, "sorted_idx": list(chain(*orders))}
 
 
 def _written_tree(t, nodes, members, n_features):
