@@ -362,6 +362,9 @@ def test_columns_are_called_as_was_said():
         ({"feature_names": list("abc")}, "feature_names has 3 entries, expected 4, one per feature"),
         ({"feature_names": list("abca")}, "feature_names has 'a' twice, expected each once"),
         ({"feature_names": [1, 2, 3, 4]}, "feature_names has 1, expected strings"),
+        ({"feature_names": "abcd"}, "feature_names='abcd'; expected a name for each column, in their order"),
+        ({"feature_names": set("abcd")}, r"feature_names=\{.*; expected a name for each column, in their"),
+        ({"feature_names": dict.fromkeys("abcd")}, r"feature_names=\{.*; expected a name for each column"),
         ({"category_levels": {4: ["a"]}}, "category_levels has a feature 4, expected 0 to 3"),
         ({"category_levels": {"a": ["a"]}}, "category_levels has a feature 'a', expected 0 to 3"),
         (
@@ -488,6 +491,16 @@ NAMES = {"feature_names": list("abcd")}
             {"category_levels": {"zzz": ["u"]}},
             "category_levels names 'zzz', but .* or feature_names, too",
         ),
+        (
+            NAMES,
+            {"feature_names": list("abdc")},
+            r"feature_names=\['a', .*, but the trees know their columns as \['a', 'b', .*, and 'd' is an",
+        ),
+        (
+            NAMES,
+            {"feature_names": list("bxyz")},
+            "'b' is another one of them; expected names in the order of",
+        ),
         ({}, {"category_levels": {4: ["u"]}}, "category_levels has the index 4, .* from 0 to 3"),
         (NAMES, {"category_levels": {"zzz": ["u"]}}, "category_levels names 'zzz', which is not a feature"),
         (NAMES, {"category_levels": {99: ["u"]}}, "category_levels has the index 99"),
@@ -530,6 +543,23 @@ def test_what_a_ranker_is_told_of_columns_is_checked_as_it_is_used(own, given, m
     for method in (ranker.fit, ranker.predict):
         with pytest.raises(ValueError, match=message):
             method(X)
+
+
+def test_a_ranker_may_call_columns_otherwise(tmp_path):
+    ensemble = random_ensemble(1, categorical=False, **NAMES)
+    X, names = rows(1, ensemble), ["a", "number of b", "c", "d"]
+    frame = pd.DataFrame(X, columns=names)
+    ranker = EnsembleRanker(ensemble, feature_names=names, category_levels={"number of b": [3.0, 5.0]})
+    numbers = frame["number of b"].map({3.0: 0.0, 5.0: 1.0})
+    expected = ensemble.predict(frame.assign(**{"number of b": numbers}).to_numpy())
+    np.testing.assert_array_equal(ranker.fit(frame).predict(frame), expected)
+    ranker.save(tmp_path / "model.rkt")
+    assert Ensemble.load(tmp_path / "model.rkt").feature_names == tuple(names)
+    known = EnsembleRanker(ensemble._with_columns(names, {}))
+    joined = EnsembleRanker.average([EnsembleRanker(ensemble, feature_names=names), known])
+    np.testing.assert_allclose(joined.predict(frame), ensemble.predict(X))
+    with pytest.raises(ValueError, match="feature names should match"):
+        ranker.predict(pd.DataFrame(X, columns=list("abcd")))
 
 
 @pytest.mark.parametrize("by", [1, "b"])

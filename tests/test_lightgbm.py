@@ -213,6 +213,15 @@ def test_levels_of_which_there_is_doubt_are_left_out(doubt):
         EnsembleRanker(ensemble).predict(rows)
 
 
+def test_a_ranker_is_told_the_names_that_lightgbm_has_changed():
+    rows = pd.DataFrame(X[:, :2], columns=["age", "title match"])
+    model = lightgbm.LGBMRegressor(n_estimators=5, verbose=-1, n_jobs=1).fit(rows, Y)
+    ensemble = load_lightgbm(model)
+    assert ensemble.feature_names == ("age", "title_match")
+    ranker = EnsembleRanker(ensemble, feature_names=list(rows.columns))
+    np.testing.assert_array_equal(ranker.predict(rows), model.predict(rows))
+
+
 def test_names_are_asked_for_where_they_have_white_space(tmp_path):
     rows = frame().rename(columns={"age": "age of page"}).drop(columns="site")
     model = HistGBRTRegressor(max_iter=2).fit(rows, Y)

@@ -10,8 +10,11 @@ from ranktrees import (
     HistGBRTRegressor,
     LambdaMARTRanker,
     dump_elasticsearch,
+    dump_lightgbm,
+    dump_onnx,
     dump_ranklib,
     dump_solr,
+    dump_xgboost,
     make_ranking,
 )
 from ranktrees.formats.plain import first_float32_above, last_float32
@@ -86,6 +89,26 @@ def test_names_of_the_frame_are_those_of_the_features(tmp_path):
     model.fit(pd.DataFrame(X, columns=["a", "b"]), X[:, 1])
     dump_elasticsearch(model, tmp_path / "model")
     assert json.loads((tmp_path / "model").read_text())[0]["split"] == "b"
+
+
+@pytest.mark.parametrize("dump", [dump_elasticsearch, dump_lightgbm, dump_onnx, dump_solr, dump_xgboost])
+def test_names_of_columns_in_another_order_are_no_new_names(dump, tmp_path):
+    ensemble = random_model(np.random.default_rng(0))
+    named, path = ensemble._with_columns(list("abcd"), {}), tmp_path / "model.json"
+    with pytest.raises(
+        ValueError, match=r"feature_names=\['b', .* know their columns as \['a', .*'b' is ano"
+    ):
+        dump(named, path, feature_names=list("bacd"))
+    for wrong in ("abcd", set("abcd"), dict.fromkeys("abcd")):
+        with pytest.raises(
+            ValueError, match=r"feature_names=.*; expected a name for each column, in their or"
+        ):
+            dump(ensemble, path, feature_names=wrong)
+    assert not path.exists()
+    dump(named, path, feature_names=["a", "clicks", "c", "d"])
+    renamed = path.read_bytes()
+    dump(ensemble._with_columns(["a", "clicks", "c", "d"], {}), path)
+    assert path.read_bytes() == renamed
 
 
 def test_thresholds_of_solr_are_the_last_that_go_left():

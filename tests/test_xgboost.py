@@ -266,7 +266,7 @@ def test_names_of_columns_come_along(tmp_path):
 
 def test_names_need_not_be_ascii(tmp_path):
     model = LambdaMARTRanker(max_iter=2).fit(X, Y, qid=QID)
-    dump_xgboost(model, tmp_path / "model.json", feature_names="éßpqrs")
+    dump_xgboost(model, tmp_path / "model.json", feature_names=list("éßpqrs"))
     booster = xgboost.Booster(model_file=tmp_path / "model.json")
     assert booster.feature_names == list("éßpqrs")
     assert load_xgboost(booster).feature_names == tuple("éßpqrs")

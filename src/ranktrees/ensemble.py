@@ -4,7 +4,7 @@ import hashlib
 import math
 import mmap
 import reprlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, reduce
 from numbers import Integral
 from operator import add
@@ -249,7 +249,7 @@ class Ensemble:
     average : bool, default=False
         Whether the mean of the trees is added to ``base`` (a forest) rather than their sum (boosting).
     feature_names : sequence of str, length n_features, default=None
-        What the columns of a data frame are called, each name once. None: they are not known.
+        What the columns of a data frame are called, in their order, each name once. None: they are not known.
     category_levels : mapping of int to tuple, default=None
         Of each category column of a data frame, by the number of the feature, the levels that its values
         0, 1, ... stand for: strings, booleans or finite numbers, each once.
@@ -1006,15 +1006,38 @@ def _can_be_written(level):
     return type(level) in (str, bool, int) or (type(level) is float and math.isfinite(level))
 
 
+def are_in_order(values):
+    """Whether they are several values in an order that is meant: not letters, and not those of a set."""
+    return isinstance(values, Iterable) and not isinstance(values, str | bytes | set | frozenset | Mapping)
+
+
 def checked_names(names, n_features):
     """A name for each feature, as a tuple of str, or None."""
     if names is None:
         return None
+    if not are_in_order(names):
+        raise ValueError(
+            f"feature_names={names!r}; expected a name for each column, in their order: pass a list of them."
+        )
     names = tuple(names)
     if len(names) != n_features:
         raise ValueError(f"feature_names has {len(names)} entries, expected {n_features}, one per feature")
     require_distinct(names, "feature_names", lambda name: isinstance(name, str), "strings")
     return tuple(map(str, names))
+
+
+def checked_renames(names, own, n_features):
+    """Names for columns that trees know as ``own``, or by none: new ones, but not those of other columns."""
+    names = checked_names(names, n_features)
+    if own is None or names == own:
+        return names
+    known = set(own)
+    if moved := [name for name, before in zip(names, own, strict=True) if name != before and name in known]:
+        raise ValueError(
+            f"feature_names={list(names)}, but the trees know their columns as {list(own)}, and {moved[0]!r} "
+            "is another one of them; expected names in the order of theirs, or None, which takes theirs."
+        )
+    return names
 
 
 def _checked_levels(category_levels, n_features):

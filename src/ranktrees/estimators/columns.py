@@ -58,4 +58,4 @@ def respelt(model, levels, known=None):
         codes = spelt[feature].astype(int)
         spelt[feature] = np.array([places.get(known[feature][code], np.nan) for code in codes])
     categories = [None if each is None else np.sort(each[~np.isnan(each)]) for each in spelt]
-    return ensemble._with_categories(categories, spelt)._with_columns(ensemble.feature_names, levels)
+    return ensemble._with_categories(categories, spelt)._with_columns(names_of(model) or None, levels)

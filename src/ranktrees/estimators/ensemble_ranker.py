@@ -12,7 +12,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags, TargetTags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from ranktrees.ensemble import Ensemble, checked_names, require_distinct
+from ranktrees.ensemble import Ensemble, are_in_order, checked_renames, require_distinct
 from ranktrees.estimators.columns import respelt
 from ranktrees.estimators.fitted import FittedTrees, whole_ensemble
 from ranktrees.growing.constraints import index_of, refuse_repeated
@@ -37,7 +37,8 @@ class EnsembleRanker(FittedTrees, RegressorMixin, BaseEstimator):
     ensemble : Ensemble
         The trees: of another estimator, read by `Ensemble.load`, or several joined by `Ensemble.joined`.
     feature_names : array-like of str, default=None
-        The names of the columns, where the ensemble has none. None: those of the ensemble; if there are none,
+        What the columns are called, in the order in which the trees know them: also where the ensemble calls
+        them otherwise, but none by the name of another one. None: as the ensemble does; if it knows no names,
         scikit-learn warns where rows have some.
     category_levels : dict of int or str to sequence, default=None
         The levels of category columns of a data frame, by the number of the column, or by its name if the
@@ -189,19 +190,7 @@ class EnsembleRanker(FittedTrees, RegressorMixin, BaseEstimator):
 
     def _names(self):
         own, given = self.ensemble_.feature_names, self.feature_names
-        if given is None:
-            return own
-        if not _in_order(given):
-            raise ValueError(
-                f"feature_names={given!r}; expected a name for each column: pass a list of them."
-            )
-        given = checked_names(given, self.n_features_in_)
-        if own is not None and own != given:
-            raise ValueError(
-                f"feature_names={list(given)}, but the trees know their columns as {list(own)}; expected the "
-                "same, in the same order, or None, which takes them from the ensemble."
-            )
-        return given
+        return own if given is None else checked_renames(given, own, self.n_features_in_)
 
     def _levels(self):
         own, given = self.ensemble_.category_levels, self.category_levels
@@ -262,14 +251,9 @@ class EnsembleRanker(FittedTrees, RegressorMixin, BaseEstimator):
         return self
 
 
-def _in_order(values):
-    """Whether they are several values in an order; the letters of a string are not meant."""
-    return isinstance(values, Iterable) and not isinstance(values, str | set | frozenset)
-
-
 def _distinct_levels(key, levels):
     """tuple: levels of a category column; those of NumPy's types as Python's, which files have."""
-    if not _in_order(levels):
+    if not are_in_order(levels):
         raise ValueError(
             f"category_levels[{key!r}]={levels!r}; expected the levels of the column, in the order of their "
             "codes: pass a list of them."

@@ -30,16 +30,16 @@ def dump_elasticsearch(model, path, *, feature_names=None):
         Where to: a list of trees in JSON, the ``definition`` of a model of type ``model/xgboost+json``, or a
         file in Vespa's ``models`` folder.
     feature_names : sequence of str, default=None
-        The names of the features in the engine's feature set, one for each column. None: the names of the
-        columns of the data frame that the model was fitted to.
+        The names of the features in the engine's feature set, one for each column, in the model's order.
+        None: the names of the columns of the data frame that the model was fitted to.
 
     Raises
     ------
     TypeError
         If the model is not made of trees of this library.
     ValueError
-        If its trees are not the whole model, it splits by categories, features have no names, trees are more
-        than 250 splits deep, or a value is beyond single precision.
+        If its trees are not the whole model, it splits by categories, features have no names, or the model's
+        own in another order, trees are more than 250 splits deep, or a value is beyond single precision.
 
     See Also
     --------

@@ -45,16 +45,16 @@ def dump_lightgbm(model, path, *, feature_names=None):
     path : path-like
         Where to; read it by ``lightgbm.Booster(model_file=path)``. Its ``predict`` gives the model's scores.
     feature_names : sequence of str, default=None
-        None: the names of the columns of the data frame that the model was fitted to, or else LightGBM's own,
-        ``Column_0`` and so on.
+        What the columns are called, in the model's order. None: as those of the data frame that the model
+        was fitted to, or else LightGBM's own, ``Column_0`` and so on.
 
     Raises
     ------
     TypeError
         If the model is not made of trees of this library.
     ValueError
-        If its trees are not the whole model, categories are not whole numbers from 0 to 2**24 - 1, or names
-        have white space in them.
+        If its trees are not the whole model, categories are not whole numbers from 0 to 2**24 - 1, names have
+        white space in them, or are the model's own in another order.
 
     See Also
     --------
@@ -111,10 +111,11 @@ def load_lightgbm(model):
 
     Notes
     -----
-    Names of columns come along, except LightGBM's own (``Column_0``). So do the levels of category columns
-    where the text leaves no doubt which column they are of: there is some where a column is constant or has
-    whole numbers from 0 on, which ordered categories have, too, or where numbers were called categories. Then
-    pass ``category_levels`` to `EnsembleRanker`: without them a frame is refused.
+    Names of columns come along, except LightGBM's own (``Column_0``); where it has changed some, as white
+    space to ``_``, pass those of the frame as ``feature_names`` to `EnsembleRanker`. So do the levels of
+    category columns where the text leaves no doubt which column they are of: there is some where a column is
+    constant or has whole numbers from 0 on, which ordered categories have, too, or where numbers were called
+    categories. Then pass ``category_levels`` to `EnsembleRanker`: without them a frame is refused.
 
     Examples
     --------

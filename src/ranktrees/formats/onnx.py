@@ -35,8 +35,8 @@ def dump_onnx(model, path, *, dtype="float32", feature_names=None):
         5), which has categories, too; scores differ by the order of the sum. It needs onnxruntime 1.24: older
         ones take it, but score some models wrongly.
     feature_names : sequence of str, default=None
-        None: the names of the columns of the data frame that the model was fitted to, if it was. They are
-        written as the model's property ``feature_names``, a list in JSON.
+        What the columns are called, in the model's order. None: as those of the data frame that the model
+        was fitted to, if it was. They are written as the model's property ``feature_names``, a list in JSON.
 
     Raises
     ------
@@ -47,7 +47,7 @@ def dump_onnx(model, path, *, dtype="float32", feature_names=None):
     ValueError
         If its trees are not the whole model, ``dtype`` is another one, or the model splits by categories and
         ``dtype`` is "float32", or these are not whole numbers from 0 to 2**24 - 1; or, of "float32", a leaf's
-        value is beyond single precision.
+        value is beyond single precision. Also if ``feature_names`` are the model's own in another order.
 
     Notes
     -----

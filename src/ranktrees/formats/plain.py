@@ -5,7 +5,7 @@ import os
 import numpy as np
 
 from ranktrees._core.dtypes import NODE
-from ranktrees.ensemble import MAX_CATEGORIES, Ensemble, pack, unpack
+from ranktrees.ensemble import MAX_CATEGORIES, Ensemble, checked_renames, pack, unpack
 from ranktrees.estimators.columns import over_columns_of
 from ranktrees.estimators.ensemble_ranker import fitted_trees
 from ranktrees.estimators.fitted import whole_ensemble
@@ -23,7 +23,7 @@ def added_up(model, feature_names=None):
     model : estimator or Ensemble
         A fitted estimator of trees of this library.
     feature_names : sequence of str, default=None
-        What the columns are called; None: as the model calls them.
+        What the columns are called, in the model's order; None: as the model calls them.
 
     Returns
     -------
@@ -35,7 +35,8 @@ def added_up(model, feature_names=None):
     TypeError
         If the model is not made of trees of this library.
     ValueError
-        If its trees are not the whole model, or there is not one name for each feature.
+        If its trees are not the whole model, there is not one name for each feature, or names are the model's
+        in another order.
 
     Examples
     --------
@@ -45,7 +46,8 @@ def added_up(model, feature_names=None):
     own = fitted_trees(model)
     ensemble = Ensemble.joined([over_columns_of(own, whole_ensemble(own))])
     if feature_names is not None:
-        ensemble = ensemble._with_columns(feature_names, ensemble.category_levels)
+        names = checked_renames(feature_names, ensemble.feature_names, ensemble.n_features)
+        ensemble = ensemble._with_columns(names, ensemble.category_levels)
     nodes, tree_offsets = ensemble.nodes.copy(), ensemble.tree_offsets
     if not len(ensemble):
         nodes, tree_offsets = single_leaf(0.0), [0, 1]

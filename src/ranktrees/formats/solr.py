@@ -24,8 +24,8 @@ def dump_solr(model, path, *, name="ranktrees", feature_names=None, missing_valu
     name : str, default="ranktrees"
         What Solr calls the model.
     feature_names : sequence of str, default=None
-        The names of the features in the feature store, one for each column. None: the names of the columns of
-        the data frame that the model was fitted to.
+        The names of the features in the feature store, one for each column, in the model's order. None: the
+        names of the columns of the data frame that the model was fitted to.
     missing_values : bool, default=False
         Whether features without a value go where the model sends them. That needs Solr 9.2, and features
         whose ``defaultValue`` is "NaN". Otherwise they are 0, and so should they be in the rows that the
@@ -36,8 +36,8 @@ def dump_solr(model, path, *, name="ranktrees", feature_names=None, missing_valu
     TypeError
         If the model is not made of trees of this library.
     ValueError
-        If its trees are not the whole model, it splits by categories, features have no names, trees are more
-        than 250 splits deep, or a value is beyond single precision.
+        If its trees are not the whole model, it splits by categories, features have no names, or the model's
+        own in another order, trees are more than 250 splits deep, or a value is beyond single precision.
 
     Notes
     -----

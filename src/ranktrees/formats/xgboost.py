@@ -71,7 +71,8 @@ def dump_xgboost(model, path, *, feature_names=None):
         Where to, by the suffix ``.json``, which XGBoost looks at; read it by
         ``xgboost.Booster(model_file=path)``.
     feature_names : sequence of str, default=None
-        None: the names of the columns of the data frame that the model was fitted to, if it was.
+        What the columns are called, in the model's order. None: as those of the data frame that the model
+        was fitted to, if it was.
 
     Raises
     ------
@@ -79,7 +80,8 @@ def dump_xgboost(model, path, *, feature_names=None):
         If the model is not made of trees of this library.
     ValueError
         If its trees are not the whole model, categories are not whole numbers from 0 to 2**24 - 1, a value is
-        beyond single precision, or the suffix is another one.
+        beyond single precision, ``feature_names`` are the model's own in another order, or the suffix is
+        another one.
 
     See Also
     --------
@@ -92,9 +94,9 @@ def dump_xgboost(model, path, *, feature_names=None):
     precision, about seven digits.
 
     Of a model of a data frame the levels of category columns are written as XGBoost has them since 3.1, which
-    looks those of other frames up and refuses some that it does not know. It has strings of ASCII and whole
-    numbers; where there are others, as well as to older versions, pass the numbers that the model has for
-    them.
+    looks those of other frames up. It takes one that the model does not know, which is a missing value here,
+    for the next in their order, or refuses it. It has strings of ASCII and whole numbers; where there are
+    others, as well as to older versions, pass the numbers that the model has for them.
 
     Examples
     --------
@@ -153,8 +155,9 @@ def load_xgboost(model):
     ``best_iteration`` of a model that was stopped early is what ``Ensemble.first(best_iteration + 1)`` keeps.
     The number of rows in a node is not known, so there are no `contributions`.
 
-    What differs: absent entries of sparse rows are 0 here, and missing values to XGBoost; and categories that
-    are not whole numbers below 256 are missing values here, where XGBoost sends them left.
+    What differs: absent entries of sparse rows are 0 here, and missing values to XGBoost; categories that are
+    not whole numbers below 256 are missing values here, where XGBoost sends them left; and so are levels of a
+    frame that the model does not know, which XGBoost 3.2 takes for the next in their order, or refuses.
 
     Examples
     --------
