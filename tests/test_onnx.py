@@ -47,6 +47,18 @@ def test_what_was_trained_scores_as_it_does(dtype, tmp_path):
     np.testing.assert_allclose(scores, ranker.predict(rows), rtol=tolerance, atol=tolerance)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_infinite_values_are_told_from_missing_ones(dtype, tmp_path):
+    """Where a split parts missing values from all others, its cut is infinite."""
+    cuts = np.array([np.inf, -np.inf, 1e300, -1e300, 0.5])
+    for missing_left in (0, 1):
+        trees = [reference.stump(cut, missing_left, (1.0 + t, -t)) for t, cut in enumerate(cuts)]
+        ensemble = reference.Ensemble.from_trees(trees, n_features=1)
+        dump_onnx(ensemble, tmp_path / "model.onnx", dtype=dtype)
+        rows = np.array([[np.inf], [-np.inf], [np.nan], [0.0], [3.4e38], [-3.4e38]], dtype)
+        np.testing.assert_allclose(scores_of(tmp_path / "model.onnx", rows), ensemble.predict(rows))
+
+
 def test_names_of_columns_are_a_property(tmp_path):
     model = HistGBRTRegressor(max_iter=2).fit(X[:, :2], Y)
     dump_onnx(model, tmp_path / "model.onnx")

@@ -151,7 +151,7 @@ def _in_double_precision(helper, kinds, ensemble):
         tree_roots=number[ensemble.tree_offsets[:-1]].tolist(),
         nodes_featureids=splits["feature"].tolist(),
         nodes_modes=tensor("modes", kinds.UINT8, modes),
-        nodes_splits=tensor("cuts", kinds.DOUBLE, np.nan_to_num(splits["cut"])),
+        nodes_splits=tensor("cuts", kinds.DOUBLE, splits["cut"]),
         nodes_missing_value_tracks_true=splits["missing_left"].tolist(),
         leaf_weights=tensor("values", kinds.DOUBLE, nodes["value"][~inner]),
         leaf_targetids=[0] * np.count_nonzero(~inner),

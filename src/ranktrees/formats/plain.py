@@ -195,14 +195,19 @@ def require_names(ensemble, what):
 
 
 def last_float32(cuts):
-    """The last float32 that is ``x <= cut``, of each cut; finite, as all values of rows are."""
+    """The last float32 that is ``x <= cut``, of each cut; it may be infinite."""
     with np.errstate(over="ignore"):
         nearest = cuts.astype(np.float32)
-    return np.nan_to_num(np.where(nearest > cuts, np.nextafter(nearest, np.float32(-np.inf)), nearest))
+        return np.where(nearest > cuts, np.nextafter(nearest, np.float32(-np.inf)), nearest)
+
+
+def last_finite_float32(cuts):
+    """The same, but finite, where texts know no infinity: infinite values of rows may go elsewhere."""
+    return np.nan_to_num(last_float32(cuts))
 
 
 def first_float32_above(cuts):
-    """The first float32 that is not ``x <= cut``, of each cut; finite, too."""
+    """The first float32 that is not ``x <= cut``, of each cut; finite."""
     with np.errstate(over="ignore"):
         return np.nan_to_num(np.nextafter(last_float32(cuts), np.float32(np.inf)))
 

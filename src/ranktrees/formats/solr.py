@@ -5,7 +5,14 @@ import json
 import numpy as np
 
 from ranktrees.files import replace_file
-from ranktrees.formats.plain import added_up, last_float32, nested, require_cuts_only, require_names, shortest
+from ranktrees.formats.plain import (
+    added_up,
+    last_finite_float32,
+    nested,
+    require_cuts_only,
+    require_names,
+    shortest,
+)
 
 __all__ = ["dump_solr"]
 
@@ -63,7 +70,7 @@ def dump_solr(model, path, *, name="ranktrees", feature_names=None, missing_valu
     ensemble = added_up(model, feature_names)
     require_cuts_only(ensemble, "MultipleAdditiveTreesModel")
     names, nodes = require_names(ensemble, "MultipleAdditiveTreesModel"), ensemble.nodes
-    thresholds, values = shortest(_less_slack(last_float32(nodes["cut"]))), shortest(nodes["value"])
+    thresholds, values = shortest(_less_slack(last_finite_float32(nodes["cut"]))), shortest(nodes["value"])
     features, missing_left = nodes["feature"].tolist(), nodes["missing_left"]
 
     def leaf(i):
@@ -91,7 +98,8 @@ def _less_slack(wanted):
     for direction in (-np.inf, np.inf):
         near = wanted - SLACK
         for _ in range(2):
-            near = np.nextafter(near, np.float32(direction))
+            with np.errstate(over="ignore"):
+                near = np.nextafter(near, np.float32(direction))
             closer = abs((near + SLACK) - wanted) < abs((best + SLACK) - wanted)
             best = np.where(closer & np.isfinite(near), near, best)
     return best

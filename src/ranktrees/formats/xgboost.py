@@ -417,7 +417,8 @@ def _read_tree(tree, n_features):
     nodes = np.zeros(len(order), NODE)
     nodes["left"], nodes["right"], nodes["feature"], nodes["categories"] = left, right, -1, -1
     conditions = of_nodes("split_conditions")
-    last_left = np.nextafter(conditions[inner], np.float32(-np.inf))
+    with np.errstate(over="ignore"):
+        last_left = np.nextafter(conditions[inner], np.float32(-np.inf))
     by_category = np.zeros(len(order), bool)
     if "split_type" in tree:  # older versions knew no categories
         by_category[inner] = of_splits("split_type", 1) == 1
