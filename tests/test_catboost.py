@@ -48,6 +48,20 @@ def test_a_ranker_and_a_classifier_of_catboost():
     assert_same(load_catboost(classifier), classifier, X)
 
 
+def test_importances_need_gains():
+    ranker = EnsembleRanker(load_catboost(catboost.CatBoostRegressor(**QUIET).fit(X, Y)))
+    message = r"splits all have a gain of 0; .* CatBoost's .*: feature_importances\('split'\) counts"
+    with pytest.raises(ValueError, match=message):
+        ranker.feature_importances()
+    with pytest.raises(AttributeError, match=message):
+        _ = ranker.feature_importances_
+    assert ranker.feature_importances("split").sum() == pytest.approx(1)
+    assert "CatBoost" not in ranker._repr_html_()  # which asks for all attributes
+    assert not EnsembleRanker(
+        load_catboost(catboost.CatBoostRegressor(**QUIET).fit(X, Y)).first(0)
+    ).feature_importances_.any()
+
+
 def test_scale_and_bias_are_those_of_the_sum():
     model = catboost.CatBoostRegressor(**QUIET).fit(X, Y)
     model.set_scale_and_bias(-0.5, 3.0)

@@ -153,5 +153,10 @@ def test_a_table_calls_features_and_categories_by_their_names():
     assert set(table["feature"].dropna()) <= {"a", "b", "site"}
     check_sums(ranker, frame, ranker.predict(frame))
     pd.testing.assert_frame_equal(tree_table(EnsembleRanker.average([ranker])), table)
+    nameless = ranker.ensemble_._with_columns(None, {})
+    with pytest.raises(
+        ValueError, match=r"category_levels\[2\] has 1 levels, but .* ask for the code 1; expe"
+    ):
+        tree_table(EnsembleRanker(nameless, category_levels={2: ["fr"]}))
     with pytest.raises(TypeError, match="model is a Ridge"):
         tree_table(Ridge())

@@ -20,6 +20,7 @@ from ranktrees import (
     dump_xgboost,
     load_xgboost,
     make_ranking,
+    tree_table,
 )
 from ranktrees.formats.plain import last_float64_rounded_to
 from ranktrees.formats.xgboost import SCORE_OF, _ensemble_of
@@ -152,6 +153,8 @@ def test_levels_of_frames_come_along(settings, tmp_path):
     for ensemble in (load_xgboost(model), load_xgboost(tmp_path / "model.json").first(n_trees)):
         assert dict(ensemble.category_levels) == {0: ("uk", "fr", "", "unused"), 2: (30, -10, 20)}
         ranker = EnsembleRanker(ensemble)
+        told = tree_table(ranker)["categories"].dropna()
+        assert set().union(*told) <= {"uk", "fr", "", "unused", 30, -10, 20}
         assert_close(ranker.predict(frame), model.predict(frame))
         turned = frame.assign(size=pd.Categorical(frame["size"].astype(object), categories=[20, 30, -10]))
         assert ranker.predict(turned).tobytes() == ranker.predict(frame).tobytes()

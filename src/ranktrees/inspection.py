@@ -170,9 +170,11 @@ def _categories_left(model, nodes, by_category):
     for i in np.flatnonzero(by_category):
         feature = nodes["feature"][i]
         values = ensemble.categories[feature]
-        left = values[unpack(ensemble.bitsets[nodes["categories"][i]][None])[0, : len(values)]]
+        left = values[unpack(ensemble.bitsets[nodes["categories"][i]][None])[0, : len(values)]].tolist()
         called = levels.get(feature)
-        found[i] = tuple(left.tolist() if called is None else (called[int(code)] for code in left))
+        if called is not None:  # trees of XGBoost send codes that no level has somewhere, too
+            left = [called[int(code)] for code in left if code < len(called)]
+        found[i] = tuple(left)
     return found
 
 

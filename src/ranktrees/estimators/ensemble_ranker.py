@@ -12,7 +12,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags, TargetTags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from ranktrees.ensemble import Ensemble, are_in_order, checked_renames, require_distinct
+from ranktrees.ensemble import MAX_CATEGORIES, Ensemble, are_in_order, checked_renames, require_distinct
 from ranktrees.estimators.columns import respelt
 from ranktrees.estimators.fitted import FittedTrees, whole_ensemble
 from ranktrees.growing.constraints import index_of, refuse_repeated
@@ -211,8 +211,22 @@ class EnsembleRanker(FittedTrees, RegressorMixin, BaseEstimator):
                     f"category_levels[{key!r}]={levels}, but the trees know {own[column]}; expected the "
                     "same, or None, which takes them from the ensemble."
                 )
+            self._require_level_of_each(self.ensemble_.categories[column], key, levels)
             known[column] = levels
         return own | known
+
+    def _require_level_of_each(self, categories, key, levels):
+        """Refuse fewer levels than trees know, unless they know all categories that there can be."""
+        if (
+            categories is None
+            or len(categories) == MAX_CATEGORIES
+            or len(levels) > categories.max(initial=-1)
+        ):
+            return
+        raise ValueError(
+            f"category_levels[{key!r}] has {len(levels)} levels, but the trees ask for the code "
+            f"{categories.max():g}; expected the level of each code from 0 on."
+        )
 
     def _column(self, key, names):
         """The number of the column that a key of ``category_levels`` means."""

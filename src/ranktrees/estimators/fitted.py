@@ -395,7 +395,11 @@ class FittedTrees:
     @property
     def feature_importances_(self):
         """Each feature's share of the total gain, float64[n_features]."""
-        return self.feature_importances("gain")
+        check_is_fitted(self)
+        try:
+            return self.feature_importances("gain")
+        except ValueError as error:  # what asks an estimator for all its attributes leaves it out
+            raise AttributeError(str(error)) from error
 
     def feature_importances(self, kind="gain"):
         """How much each feature matters to the trees, those of ``init`` included.
@@ -409,10 +413,21 @@ class FittedTrees:
         -------
         importances : ndarray of float64, shape (n_features,)
             They sum to 1, or are all 0 where no tree splits.
+
+        Raises
+        ------
+        ValueError
+            If ``kind`` is neither, or trees split and it is not known what by any split was gained, as by
+            those of CatBoost; ``feature_importances_`` is an AttributeError then.
         """
         check_is_fitted(self)
         importances = self.ensemble_.feature_importances(kind)
         total = importances.sum()
+        if total == 0 and self.ensemble_.depth:
+            raise ValueError(
+                "the trees split, and their splits all have a gain of 0; expected what each has gained, "
+                "which CatBoost's files do not say: feature_importances('split') counts splits."
+            )
         return importances / total if total > 0 else importances
 
 

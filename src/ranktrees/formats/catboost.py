@@ -36,9 +36,9 @@ def load_catboost(model):
     Returns
     -------
     Ensemble
-        `EnsembleRanker` makes an estimator of it. Its scores are those of CatBoost's
-        ``predict(X, prediction_type="RawFormulaVal")``, but for the last bits, which depend on the order of
-        the sum.
+        `EnsembleRanker` makes an estimator of it. Its scores are CatBoost's raw ones, of a ranker
+        ``predict(X)``, of others ``predict(X, prediction_type="RawFormulaVal")``, but for the last bits,
+        which depend on the order of the sum.
 
     Raises
     ------
@@ -55,8 +55,8 @@ def load_catboost(model):
     Notes
     -----
     Each tree of depth :math:`d` becomes one of :math:`2^{d+1} - 1` nodes. Names of columns come along if all
-    have one. What splits have gained is not in the file, nor how many rows reached a node: there are no
-    importances by gain, and no `contributions`.
+    have one. What splits have gained is not in the file, nor how many rows reached a node:
+    ``feature_importances_`` and `contributions` are errors.
 
     Examples
     --------

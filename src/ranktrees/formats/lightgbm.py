@@ -94,7 +94,8 @@ def load_lightgbm(model):
     -------
     Ensemble
         `EnsembleRanker` makes an estimator of it. Its scores are those of LightGBM's
-        ``predict(X, raw_score=True)``, bit for bit; of a forest (``boosting="rf"``) the mean of the trees.
+        ``predict(X, raw_score=True)``, bit for bit; of a forest (``boosting="rf"``) those of ``predict(X)``,
+        before a link: its raw scores are sums.
 
     Raises
     ------

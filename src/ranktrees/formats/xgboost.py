@@ -151,9 +151,9 @@ def load_xgboost(model):
     Names of columns come along, and so do the levels of category columns of data frames, where the model
     has them: XGBoost 3.2 writes ASCII strings and whole numbers, but not those of a part of a booster,
     ``booster[:n]``, and cuts off what other strings end in. Else pass ``category_levels`` to
-    `EnsembleRanker`: without them a frame is refused. Of a file all trees are taken; the attribute
-    ``best_iteration`` of a model that was stopped early is what ``Ensemble.first(best_iteration + 1)`` keeps.
-    The number of rows in a node is not known, so there are no `contributions`.
+    `EnsembleRanker`: without them a frame is refused. Of a file all trees are taken; of a model that was
+    stopped early ``Ensemble.first((best_iteration + 1) * num_parallel_tree)`` keeps those up to its attribute
+    ``best_iteration``. The number of rows in a node is not known, so there are no `contributions`.
 
     What differs: absent entries of sparse rows are 0 here, and missing values to XGBoost; categories that are
     not whole numbers below 256 are missing values here, where XGBoost sends them left; and so are levels of a
