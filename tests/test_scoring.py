@@ -226,6 +226,55 @@ def test_wrong_shapes_are_refused(X, message):
             walk(X)
 
 
+def lazy(X):
+    pl = pytest.importorskip("polars")
+    return pl.DataFrame(X).lazy()
+
+
+def series(X):
+    return pytest.importorskip("pandas").Series(X[:, 0])
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error", "message"),
+    [
+        (lambda X: X.astype("M8[D]"), ValueError, "column 0 of X holds dates or durations"),
+        (lambda X: X.astype("m8[s]"), ValueError, "column 0 of X holds dates or durations"),
+        (lambda X: X + 1j, ValueError, "Complex data not supported: column 0 of X holds complex128"),
+        (lambda X: sparse.csr_array(X + 1j), ValueError, "Complex data not supported: the data of X holds"),
+        (lambda X: X.astype(str), ValueError, r"column 0 of X holds '1\.0', which could not be converted"),
+        (lambda X: X.astype(np.int64) + 2**53, ValueError, "X holds the integer 9007199254740993"),
+        (
+            lambda X: sparse.csr_array(X.astype(np.int64) + 2**53),
+            ValueError,
+            "the data of X holds the integer",
+        ),
+        (lambda X: X.view(np.matrix), TypeError, r"X is a numpy.matrix.*np.asarray\(X\)"),
+        (series, ValueError, r"X has 1 dimension\(s\), expected 2"),
+        (lazy, TypeError, r"X is <LazyFrame>, which has no rows yet; .* pass X.collect\(\)"),
+        (lambda X: {"a": [1.0]}, ValueError, "X is <dict of length 1>; expected rows and columns"),
+        (lambda X: None, ValueError, "X is None; expected rows and columns"),
+        (lambda X: [[1.0], [1.0, 2.0]], ValueError, "X could not be turned into an array"),
+    ],
+)
+def test_what_estimators_refuse_is_refused(wrong, error, message):
+    ensemble = reference.random_ensemble(np.random.default_rng(12), categorical=False)
+    X = wrong(np.ones((2, 4)))
+    for walk in (ensemble.predict, ensemble.leaves, lambda X: next(ensemble.staged_predict(X))):
+        with pytest.raises(error, match=message):
+            walk(X)
+
+
+def test_masked_entries_and_none_are_missing_values():
+    rng = np.random.default_rng(13)
+    ensemble = reference.random_ensemble(rng)
+    X = reference.random_rows(rng, ensemble, 50)
+    objects = X.astype(object)
+    objects[np.isnan(X)] = None
+    for same in (np.ma.masked_array(np.where(np.isnan(X), 7.0, X), np.isnan(X)), objects):
+        np.testing.assert_array_equal(ensemble.predict(same), ensemble.predict(X))
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_one_thread_scores_in_a_forked_child():
     rng = np.random.default_rng(14)

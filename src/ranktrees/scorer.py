@@ -17,6 +17,7 @@ from ranktrees._core import simd
 from ranktrees._core.binning import coder_words
 from ranktrees._core.dtypes import COLUMN, GROUP, PLAN, PLANE
 from ranktrees.cuts import round_down
+from ranktrees.validation.values import as_float
 
 __all__ = ["Scorer"]
 
@@ -156,7 +157,7 @@ def parts_of_csr(X):
     """The values, columns and row offsets of a CSR matrix as the kernels read them."""
     if X.indptr[0] != 0:
         raise ValueError(DAMAGED)
-    values = np.ascontiguousarray(X.data, None if X.data.dtype in (np.float32, np.float64) else np.float64)
+    values = np.ascontiguousarray(as_float(X.data, lambda _: "the data of X"))
     wide = np.int32 if X.indices.dtype == X.indptr.dtype == np.int32 else np.int64
     return values, np.ascontiguousarray(X.indices, wide), np.ascontiguousarray(X.indptr, wide)
 

@@ -1,6 +1,7 @@
 """From an ensemble and rows to scores, by its scorer; and to leaves, by the plain walk from root to leaf."""
 
 from collections.abc import Iterator
+from numbers import Integral
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -9,6 +10,7 @@ from scipy import sparse
 from ranktrees._core import scoring as _scoring
 from ranktrees.scorer import DAMAGED, parts_of_csr
 from ranktrees.validation.frames import frame_columns, is_one_array, read_frame
+from ranktrees.validation.rows import read_array, require_rows
 
 __all__ = ["leaves", "predict", "staged_predict"]
 
@@ -40,8 +42,9 @@ def predict(ensemble, X, n_threads: int = 1, *, start: ArrayLike | None = None) 
         The trees.
     X : array-like, sparse matrix or data frame of shape (n_rows, n_features)
         Rows. float32 and float64 are read where they lie, in any layout; float32 is widened exactly. NaN is
-        a missing value; an entry absent from a sparse matrix is 0. Categories are looked up in the
-        ensemble's ``category_levels`` where ``X`` is a data frame; else they are the numbers of these.
+        a missing value, and so are masked entries and None; an entry absent from a sparse matrix is 0.
+        Categories are looked up in the ensemble's ``category_levels`` where ``X`` is a data frame; else they
+        are the numbers of these.
     n_threads : int, default=1
         Number of threads, at least 1.
     start : array-like of shape (n_rows,), default=None
@@ -54,10 +57,14 @@ def predict(ensemble, X, n_threads: int = 1, *, start: ArrayLike | None = None) 
 
     Raises
     ------
+    TypeError
+        If ``X`` is a `numpy.matrix`, batches, a frame that has no rows yet, or of objects that are no
+        numbers.
     ValueError
-        If ``X`` is not two-dimensional, has another number of columns than the ensemble has features, or is
-        a sparse matrix whose indices point outside it; if ``start`` has another length than ``X``; or if
-        ``n_threads`` is below 1.
+        If ``X`` is not two-dimensional, has another number of columns than the ensemble has features, is
+        complex, dates or words, has integers that float64 cannot hold, or is a sparse matrix whose indices
+        point outside it; if ``start`` has another length than ``X``; or if ``n_threads`` is no whole number
+        of at least 1.
 
     Examples
     --------
@@ -136,17 +143,14 @@ def leaves(ensemble, X, n_threads: int = 1) -> NDArray[np.int32]:
 
 
 def _rows(ensemble, X):
-    """The rows as the kernels read them: a matrix of float32 or float64, or a CSR matrix of them."""
+    """The rows as the kernels read them: a matrix of float32 or float64, or a CSR matrix of numbers."""
+    if type(X) is not np.ndarray:
+        require_rows(X, "X")
     _require_names(ensemble, X)
     as_it_is = is_one_array(X) and not ensemble.category_levels
     if not as_it_is and (columns := frame_columns(X)) is not None:
         X = read_frame(X, columns, ensemble.category_levels, "X")
-    if sparse.issparse(X):
-        X = X.tocsr()
-    else:
-        X = np.asarray(X)
-        if X.dtype not in (np.float32, np.float64) or not X.dtype.isnative or not X.flags.aligned:
-            X = X.astype(np.float64)
+    X = X.tocsr() if sparse.issparse(X) else read_array(X, "X")
     if X.ndim != 2:
         raise ValueError(f"X has {X.ndim} dimension(s), expected 2: rows and features")
     if X.shape[1] != ensemble.n_features:
@@ -176,8 +180,11 @@ def _start(ensemble, X, start):
 
 
 def _check_threads(n_threads):
-    if n_threads < 1:
-        raise ValueError(f"n_threads must be at least 1, got {n_threads}")
+    if not isinstance(n_threads, Integral) or n_threads < 1:
+        raise ValueError(
+            f"n_threads must be at least 1, got {n_threads!r}; expected a whole number: for all processors "
+            "score by EnsembleRanker(ensemble, n_jobs=None)."
+        )
 
 
 def _walk(ensemble, X, found, n_threads):

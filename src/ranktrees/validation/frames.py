@@ -15,7 +15,11 @@ from ranktrees.warning import FitWarning, warn
 
 def is_one_array(X) -> bool:
     """Whether it is a pandas frame of one float dtype, whose columns take longer to look at than to score."""
-    return hasattr(X, "iloc") and set(X.dtypes) in ({np.dtype(np.float32)}, {np.dtype(np.float64)})
+    return (
+        hasattr(X, "iloc")
+        and hasattr(X, "columns")
+        and set(X.dtypes) in ({np.dtype(np.float32)}, {np.dtype(np.float64)})
+    )
 
 
 def frame_columns(X) -> list[tuple[Any, Any]] | None:

@@ -231,7 +231,7 @@ def rows_of(
         _require_distinct([column_name for column_name, _ in columns], name)
         return read_frame(X, columns, levels, name), levels
     else:
-        rows = _read_array(X, name)
+        rows = read_array(X, name)
         _require_size(rows.shape, estimator, name, X)
     if levels:
         known = getattr(estimator, "feature_names_in_", range(max(levels) + 1))
@@ -244,6 +244,16 @@ def rows_of(
 
 def _require_two_dimensions(X, estimator, name: str) -> None:
     """Refuse what is no matrix of at least one row and one column; lists are looked at once converted."""
+    require_rows(X, name)
+    shape = getattr(X, "shape", None)
+    if isinstance(X, (list, tuple)) and (len(X) == 0 or np.isscalar(X[0])):
+        shape = (len(X),)
+    if isinstance(shape, tuple):
+        _require_size(shape, estimator, name, X)
+
+
+def require_rows(X, name: str) -> None:
+    """Refuse what no rows can be made of."""
     refuse_batches(X, name)
     if isinstance(X, np.matrix):
         raise TypeError(
@@ -257,11 +267,6 @@ def _require_two_dimensions(X, estimator, name: str) -> None:
     is_list = hasattr(X, "__len__") and not isinstance(X, Mapping)
     if np.isscalar(X) or not (is_list or hasattr(X, "shape") or hasattr(X, "__array__")):
         raise _not_rows(X, name)
-    shape = getattr(X, "shape", None)
-    if isinstance(X, (list, tuple)) and (len(X) == 0 or np.isscalar(X[0])):
-        shape = (len(X),)
-    if isinstance(shape, tuple):
-        _require_size(shape, estimator, name, X)
 
 
 def refuse_batches(X, name: str) -> None:
@@ -311,7 +316,8 @@ def _require_distinct(names: list, name: str) -> None:
         )
 
 
-def _read_array(X, name: str) -> np.ndarray:
+def read_array(X, name: str) -> np.ndarray:
+    """Rows in an array, as floats; what is not two-dimensional as it came, for the caller to refuse."""
     masked = np.ma.getmaskarray(X) if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X) else None
     try:
         values = np.asarray(X)
@@ -321,7 +327,7 @@ def _read_array(X, name: str) -> np.ndarray:
             "the others."
         ) from error
     if values.ndim != 2:
-        return values  # the caller refuses it by its shape
+        return values
     rows = as_float(values, lambda j: f"column {j} of {name}", masked)
     if masked is not None:
         rows = np.where(masked, rows.dtype.type(np.nan), rows)
