@@ -86,6 +86,14 @@ def test_names_and_constant_columns_come_along():
     assert load_catboost(catboost.CatBoostRegressor(**QUIET).fit(X, Y)).feature_names is None
 
 
+def test_the_binary_format_is_named(tmp_path):
+    catboost.CatBoostRegressor(**QUIET).fit(X, Y).save_model(str(tmp_path / "model.cbm"))
+    with pytest.raises(
+        ValueError, match=r"model.cbm: .* in its binary format, expected JSON: .*=.json.\), or"
+    ):
+        load_catboost(tmp_path / "model.cbm")
+
+
 def test_models_that_are_no_such_sum_are_refused(tmp_path):
     several = catboost.CatBoostClassifier(**QUIET, loss_function="MultiClass").fit(X, Y.clip(0, 2))
     with pytest.raises(ValueError, match="a model of several classes or targets"):

@@ -236,8 +236,36 @@ def test_joined_refuses_what_does_not_fit():
     ):
         with pytest.raises(ValueError, match=message), np.errstate(over="ignore"):
             Ensemble.joined(ensembles, weights)
-    with pytest.raises(TypeError, match=r"ensembles has a Ridge; expected ensembles: .*ensemble_"):
+    with pytest.raises(TypeError, match=r"ensembles has a Ridge; expected an Ensemble: .*ensemble_"):
         Ensemble.joined([one, Ridge()])
+
+
+def test_what_is_no_ensemble_no_number_and_no_path_is_told(tmp_path):
+    ensemble = random_ensemble(0)
+    for n in ("3", 2.5, True, None, -1, 6):
+        for part in (ensemble.first, ensemble.after):
+            with pytest.raises(
+                ValueError, match=f"n must be between 0 and .*, 5, got {n!r}; expected a whole"
+            ):
+                part(n)
+    model = EnsembleRanker(ensemble)
+    with pytest.raises(
+        TypeError, match="other is a EnsembleRanker; expected an Ensemble: of a fitted estimat"
+    ):
+        ensemble.extend(model)
+    for alone in (ensemble, model):
+        with pytest.raises(
+            TypeError, match=r"ensembles is a Ensemble.*; expected several: pass a list of them"
+        ):
+            Ensemble.joined(alone)
+    with pytest.raises(ValueError, match="n_threads must be at least 1, got None; expected a whole number"):
+        ensemble.predict(rows(0, ensemble), None)
+    for ask in (ensemble.save, model.save, Ensemble.load):
+        with pytest.raises(TypeError, match="path is a NoneType; expected the path of a file"):
+            ask(None)
+    for data in (None, "model.rkt"):
+        with pytest.raises(TypeError, match=r"data is a .*; expected what to_bytes gave: Ensemble.load"):
+            Ensemble.from_bytes(data)
 
 
 def test_feature_importances():

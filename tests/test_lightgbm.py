@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
 
 from ranktrees import (
@@ -245,6 +246,8 @@ def test_categories_that_are_no_whole_numbers_are_refused(values, tmp_path):
 
 
 def test_what_is_no_model_of_trees_is_refused(tmp_path):
+    with pytest.raises(NotFittedError, match="Need to call fit"):
+        load_lightgbm(lightgbm.LGBMRanker())
     with pytest.raises(TypeError, match="model is a Ridge; expected an estimator of trees"):
         written(Ridge(), tmp_path)
     with pytest.raises(ValueError, match="boosting started from Ridge"):

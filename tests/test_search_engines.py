@@ -147,6 +147,17 @@ def test_values_beyond_single_precision_are_refused(dump, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize(
+    "dump", [dump_elasticsearch, dump_lightgbm, dump_onnx, dump_ranklib, dump_solr, dump_xgboost]
+)
+def test_a_path_and_a_model_are_what_they_are_called(dump, tmp_path):
+    model = random_model(np.random.default_rng(0))._with_columns(list("abcd"), {})
+    with pytest.raises(TypeError, match="path is a NoneType; expected the path of a file"):
+        dump(model, None)
+    with pytest.raises(TypeError, match="model is a str; expected an estimator of trees of ranktrees, or an"):
+        dump(str(tmp_path / "model.json"), model)
+
+
 def test_depths_are_those_of_nodes(tmp_path):
     dump_elasticsearch(deep_tree(5), tmp_path / "model")
     (node,) = json.loads((tmp_path / "model").read_text())

@@ -328,6 +328,8 @@ def test_doubles_between_two_float32_reach_the_leaves_that_xgboost_sends_them_to
 def test_the_suffix_must_be_what_xgboost_looks_at(tmp_path):
     with pytest.raises(ValueError, match=r"model.ubj'; expected the suffix '.json'"):
         dump_xgboost(reference_model(), tmp_path / "model.ubj")
+    with pytest.raises(TypeError, match=r"model is a \w+Path; expected an estimator of trees"):
+        dump_xgboost(tmp_path / "model.json", reference_model())
 
 
 def reference_model():
@@ -341,7 +343,7 @@ def reference_model():
         ({"booster": "gblinear"}, "a model of the booster 'gblinear', expected trees"),
         (
             {"objective": "survival:cox"},
-            "the objective 'survival:cox': it is not known what scores start from",
+            "the objective 'survival:cox': it is not known what scores start from, .*: train it by one",
         ),
         ({"objective": "binary:logitraw"}, "the objective 'binary:logitraw': it is not known"),
     ],
@@ -374,7 +376,11 @@ def test_trees_that_are_not_there_are_missed():
     ("name", "value", "message"),
     [
         ("num_feature", "2000000000", "num_feature=2000000000, expected at most"),
-        ("num_feature", "x", "invalid literal"),
+        ("num_feature", "x", "damaged .num_feature: invalid literal"),
+        ("num_target", "x", "damaged .num_target: invalid literal"),
+        ("base_score", "x", "damaged .base_score: Expecting value"),
+        ("base_score", '["x"]', "damaged .base_score: could not convert"),
+        ("base_score", "null", "damaged .TypeError"),
         ("base_score", "-3", "base_score=-3 of 'count:poisson': "),
         ("num_class", [], "damaged .TypeError"),
     ],
@@ -433,7 +439,7 @@ def test_what_is_no_model_is_refused(tmp_path):
         ),
         ("left_children", [1.5, -1, -1], "tree 0: left_children has other values"),
         ("split_indices", [9, 0, 0], "tree 0: split_indices has other values than whole numbers from 0 to 5"),
-        ("split_conditions", ["x", 0, 0], "tree 0: could not convert"),
+        ("split_conditions", ["x", 0, 0], "tree 0: damaged .split_conditions: could not convert"),
         ("split_conditions", [0.5, 0], r"tree 0: split_conditions has the shape \(2,\)"),
         ("split_type", [2, 0, 0], "tree 0: split_type has other values"),
         ("default_left", None, r"tree 0: default_left has the shape \(\)"),

@@ -488,7 +488,7 @@ class Ensemble:
         Raises
         ------
         ValueError
-            If ``n`` is out of range.
+            If ``n`` is no whole number, or out of range.
         """
         self._check_number(n)
         tree_offsets = self.tree_offsets[: n + 1]
@@ -513,15 +513,18 @@ class Ensemble:
         Raises
         ------
         ValueError
-            If ``n`` is out of range.
+            If ``n`` is no whole number, or out of range.
         """
         self._check_number(n)
         start = self.tree_offsets[n]
         return self._replace(nodes=self.nodes[start:], tree_offsets=self.tree_offsets[n:] - start)
 
     def _check_number(self, n):
-        if not 0 <= n <= self.n_trees:
-            raise ValueError(f"n must be between 0 and the number of trees, {self.n_trees}, got {n}")
+        if not isinstance(n, Integral) or isinstance(n, bool) or not 0 <= n <= self.n_trees:
+            raise ValueError(
+                f"n must be between 0 and the number of trees, {self.n_trees}, got {n!r}; expected a whole "
+                "number"
+            )
 
     def extend(self, other: "Ensemble") -> "Ensemble":
         """Put the trees of another ensemble after these.
@@ -540,6 +543,8 @@ class Ensemble:
 
         Raises
         ------
+        TypeError
+            If it is no ensemble.
         ValueError
             If ``n_features``, ``base`` or ``average`` differ, both know names of the columns, or levels of
             one, and these differ, or a feature would get more than 256 categories.
@@ -550,6 +555,7 @@ class Ensemble:
         >>> ensemble.extend(ensemble) == ensemble
         True
         """
+        _require_ensemble(other, "other is")
         for name in ("n_features", "base", "average"):
             mine, its = getattr(self, name), getattr(other, name)
             if mine != its:
@@ -590,7 +596,7 @@ class Ensemble:
         Raises
         ------
         TypeError
-            If one is no ensemble.
+            If one is no ensemble, or there is one alone rather than in a list.
         ValueError
             If there are no ensembles, ``n_features``, names of columns or levels of one differ, ``weights``
             are not one finite number for each, or a feature would get more than 256 categories.
@@ -602,13 +608,15 @@ class Ensemble:
         >>> Ensemble.joined([forest, boosted], weights=[1.0, 3.0]).base
         1.75
         """
-        if not len(ensembles):
-            raise ValueError("ensembles is empty, expected at least one ensemble")
-        if wrong := [each for each in ensembles if not isinstance(each, Ensemble)]:
+        if isinstance(ensembles, Ensemble) or not isinstance(ensembles, Iterable):
             raise TypeError(
-                f"ensembles has a {type(wrong[0]).__name__}; expected ensembles: of fitted estimators of "
-                "trees pass their ensemble_."
+                f"ensembles is a {type(ensembles).__name__}; expected several: pass a list of them."
             )
+        ensembles = list(ensembles)
+        if not ensembles:
+            raise ValueError("ensembles is empty, expected at least one ensemble")
+        for each in ensembles:
+            _require_ensemble(each, "ensembles has")
         weights = np.ones(len(ensembles)) if weights is None else np.asarray(weights, np.float64)
         if weights.shape != (len(ensembles),) or not np.isfinite(weights).all():
             raise ValueError(
@@ -864,6 +872,8 @@ class Ensemble:
 
         Raises
         ------
+        TypeError
+            If ``data`` is not bytes-like.
         ValueError
             If ``data`` is anything else, whatever it is.
         """
@@ -915,6 +925,14 @@ class Ensemble:
             If the file is not a model, or damaged.
         """
         return read_file(path, Ensemble.from_bytes)
+
+
+def _require_ensemble(value, seen):
+    if not isinstance(value, Ensemble):
+        raise TypeError(
+            f"{seen} a {type(value).__name__}; expected an Ensemble: of a fitted estimator of trees pass its "
+            "ensemble_."
+        )
 
 
 def _one_after_another(ensembles, base):

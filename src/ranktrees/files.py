@@ -6,6 +6,32 @@ import uuid
 from pathlib import Path
 
 
+def require_path(path, argument, expected):
+    """Refuse what is no path.
+
+    Parameters
+    ----------
+    path : object
+    argument : str
+        What messages call it.
+    expected : str
+        What it should be the path of.
+
+    Raises
+    ------
+    TypeError
+
+    Examples
+    --------
+    >>> require_path(None, "path", "a file")
+    Traceback (most recent call last):
+    ...
+    TypeError: path is a NoneType; expected the path of a file.
+    """
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"{argument} is a {type(path).__name__}; expected the path of {expected}.")
+
+
 def require_place(path, argument):
     """Refuse a path where no file can be: that of a folder, or in a folder that does not exist.
 
@@ -55,6 +81,8 @@ def read_file(path, read):
 
     Raises
     ------
+    TypeError
+        If it is no path.
     ValueError
         Of ``read``, after the path.
 
@@ -67,6 +95,7 @@ def read_file(path, read):
     ...     read_file(Path(folder, "number"), int)
     42
     """
+    require_path(path, "path", "a file")
     try:
         return read(Path(path).read_bytes())
     except ValueError as error:
@@ -83,6 +112,8 @@ def replace_file(path, data):
 
     Raises
     ------
+    TypeError
+        If it is no path.
     FileNotFoundError, IsADirectoryError
         If the folder does not exist, or the path is that of one.
 
@@ -97,6 +128,7 @@ def replace_file(path, data):
     ...     [(path.name, path.read_bytes()) for path in Path(folder).iterdir()]
     [('model', b'new')]
     """
+    require_path(path, "path", "a file")
     path = Path(os.path.realpath(path))
     require_place(path, "path")
     beside = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")

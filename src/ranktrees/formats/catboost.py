@@ -16,13 +16,15 @@ import numpy as np
 
 from ranktrees._core.dtypes import NODE
 from ranktrees.ensemble import Ensemble
-from ranktrees.files import read_file
-from ranktrees.formats.plain import last_float64_rounded_to, refuse_own, require_path
+from ranktrees.files import read_file, require_path
+from ranktrees.formats.plain import last_float64_rounded_to, refuse_own
 
 __all__ = ["load_catboost"]
 
 # What missing values of a feature are taken for: above all borders; else they are above none.
 NAN_IS_GREATEST = "AsTrue"
+
+CBM = b"CBM1"  # how its binary format begins
 
 
 def load_catboost(model):
@@ -70,7 +72,7 @@ def load_catboost(model):
     True
     """
     if not hasattr(model, "get_scale_and_bias"):
-        require_path(model, "a model in JSON, or a fitted model of CatBoost")
+        require_path(model, "model", "a model in JSON, or a fitted model of CatBoost")
         return read_file(model, _ensemble_of_file)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "model.json")
@@ -80,6 +82,11 @@ def load_catboost(model):
 
 def _ensemble_of_file(data):
     refuse_own(data, "a model of CatBoost in JSON")
+    if data.startswith(CBM):
+        raise ValueError(
+            "a model of CatBoost in its binary format, expected JSON: read it by CatBoost().load_model(path) "
+            'and write it by save_model(other_path, format="json"), or pass it itself'
+        )
     return _ensemble_of(data)
 
 

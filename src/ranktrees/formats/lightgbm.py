@@ -15,13 +15,12 @@ import re
 import numpy as np
 
 from ranktrees._core.dtypes import NODE
-from ranktrees.files import read_file, replace_file
+from ranktrees.files import read_file, replace_file, require_path
 from ranktrees.formats.plain import (
     added_up,
     from_sets,
     one_sided,
     refuse_own,
-    require_path,
     single_leaf,
     whole_numbers,
 )
@@ -101,6 +100,8 @@ def load_lightgbm(model):
     ------
     TypeError
         If it is neither a path nor a model of LightGBM.
+    sklearn.exceptions.NotFittedError
+        If it is an estimator that is not fitted.
     ValueError
         If it is another kind of file, or a model that is not a sum of such trees: of several classes, with
         linear leaves, trained by ``zero_as_missing=True``, or of more than 256 categories in splits of one
@@ -128,10 +129,12 @@ def load_lightgbm(model):
     >>> bool((ranker.predict(X) == other.predict(X)).all())
     True
     """
-    booster = getattr(model, "booster_", model)
+    booster = (
+        model.booster_ if hasattr(type(model), "booster_") else model
+    )  # of one not fitted it is an error
     if hasattr(booster, "model_to_string"):
         return _ensemble_of(booster.model_to_string())
-    require_path(model, "a text model, or a fitted model of LightGBM")
+    require_path(model, "model", "a text model, or a fitted model of LightGBM")
     return read_file(model, lambda data: _ensemble_of(_decoded(data)))
 
 

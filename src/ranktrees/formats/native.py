@@ -108,6 +108,8 @@ def loads(data) -> dict:
 
     Raises
     ------
+    TypeError
+        If ``data`` is not bytes-like.
     ValueError
         If ``data`` is anything else: cut off, longer, damaged, of a later version, or no model.
 
@@ -118,7 +120,12 @@ def loads(data) -> dict:
     ...
     ValueError: not a ranktrees model: it does not begin with b'\\x89RKT\\r\\n\\x1a\\n'; load_lightgbm...
     """
-    data = memoryview(data).cast("B")
+    try:
+        data = memoryview(data).cast("B")
+    except TypeError:
+        raise TypeError(
+            f"data is a {type(data).__name__}; expected what to_bytes gave: Ensemble.load reads a file."
+        ) from None
     if data[: len(MAGIC)] != MAGIC[: len(data)] or len(data) == 0:
         raise ValueError(
             f"not a ranktrees model: it does not begin with {MAGIC!r}; load_lightgbm, load_xgboost and "

@@ -1,7 +1,5 @@
 """A model in terms that other libraries have, too: trees that are added up, sets of numbers, and cuts."""
 
-import os
-
 import numpy as np
 
 from ranktrees._core.dtypes import NODE
@@ -159,12 +157,6 @@ def whole_numbers(values, name, low, high):
     if not is_number or not ((numbers >= low) & (numbers <= high) & (numbers == np.floor(numbers))).all():
         raise ValueError(f"{name} has other values than whole numbers from {low} to {high}")
     return numbers.astype(np.int64)
-
-
-def require_path(model, expected):
-    """Refuse what is neither a model nor a path."""
-    if not isinstance(model, str | os.PathLike):
-        raise TypeError(f"model is a {type(model).__name__}; expected the path of {expected}.")
 
 
 def refuse_own(data, expected):

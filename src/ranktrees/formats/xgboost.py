@@ -18,7 +18,7 @@ import numpy as np
 
 from ranktrees._core.dtypes import NODE
 from ranktrees.ensemble import MAX_CATEGORIES
-from ranktrees.files import read_file, replace_file
+from ranktrees.files import read_file, replace_file, require_path
 from ranktrees.formats.plain import (
     added_up,
     first_float32_above,
@@ -26,7 +26,6 @@ from ranktrees.formats.plain import (
     last_float64_rounded_to,
     one_sided,
     refuse_own,
-    require_path,
     shortest,
     whole_numbers,
 )
@@ -111,9 +110,11 @@ def dump_xgboost(model, path, *, feature_names=None):
     >>> float(abs(read.predict(X) - ranker.predict(X)).max()) < 1e-6
     True
     """
+    ensemble = added_up(model, feature_names)
+    require_path(path, "path", "a file")
     if Path(path).suffix != ".json":
         raise ValueError(f"path={os.fspath(path)!r}; expected the suffix '.json', which XGBoost looks at.")
-    written = _written(added_up(model, feature_names))  # XGBoost knows no escaped characters
+    written = _written(ensemble)  # XGBoost knows no escaped characters
     replace_file(path, json.dumps(written, allow_nan=False, ensure_ascii=False).encode())
 
 
@@ -181,7 +182,7 @@ def load_xgboost(model):
             return _ensemble_of(written)
         ensemble = _ensemble_of(booster[: int(best) + 1].save_raw("json"))  # which has no levels
         return ensemble._with_columns(ensemble.feature_names, _ensemble_of(written).category_levels)
-    require_path(model, "a model in JSON, or a fitted model of XGBoost")
+    require_path(model, "model", "a model in JSON, or a fitted model of XGBoost")
     return read_file(model, _ensemble_of_file)
 
 
@@ -322,19 +323,20 @@ def _model_of(learner):
 
 def _read(learner, model, weights):
     param, objective = learner["learner_model_param"], learner["objective"]["name"]
-    start = np.ravel(json.loads(param["base_score"]))
-    if int(param.get("num_class", 0)) > 1 or int(param.get("num_target", 1)) > 1 or len(start) != 1:
+    start = _parsed(_numbers, param["base_score"], "base_score")
+    n_classes, n_targets = (_parsed(int, param.get(name, 1), name) for name in ("num_class", "num_target"))
+    if n_classes > 1 or n_targets > 1 or len(start) != 1:
         raise ValueError("a model of several classes or targets, expected one score per row")
     if objective not in SCORE_OF:
         raise ValueError(
             f"the objective {objective!r}: it is not known what scores start from, expected one of "
-            f"{sorted(SCORE_OF)}"
+            f"{sorted(SCORE_OF)}: train it by one of them"
         )
     try:
-        base = SCORE_OF[objective](float(start[0]))
+        base = SCORE_OF[objective](start[0])
     except ValueError as error:
-        raise ValueError(f"base_score={start[0]} of {objective!r}: {error}") from None
-    n_features = int(param["num_feature"])
+        raise ValueError(f"base_score={start[0]:g} of {objective!r}: {error}") from None
+    n_features = _parsed(int, param["num_feature"], "num_feature")
     if n_features > MAX_FEATURES:
         raise ValueError(f"num_feature={n_features}, expected at most {MAX_FEATURES}")
     nodes, members = [], []
@@ -359,6 +361,18 @@ def _read(learner, model, weights):
         feature_names=learner.get("feature_names") or None,
         category_levels=_levels(model["cats"]["enc"], n_features) if "cats" in model else None,
     )
+
+
+def _numbers(text):
+    return [float(each) for each in np.ravel(json.loads(text)).tolist()]
+
+
+def _parsed(parse, value, name):
+    """What a file has by a name as a number, or numbers."""
+    try:
+        return parse(value)
+    except ValueError as error:
+        raise ValueError(f"damaged ({name}: {error})") from None
 
 
 def _levels(columns, n_features):
@@ -405,7 +419,7 @@ def _read_tree(tree, n_features):
 
     def of_nodes(name):
         with np.errstate(over="ignore"):
-            return column(name).astype(np.float32)[order]
+            return _parsed(lambda values: values.astype(np.float32), column(name), name)[order]
 
     def of_splits(name, high):
         return whole_numbers(column(name)[order][inner], name, 0, high)
