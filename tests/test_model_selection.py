@@ -2,12 +2,15 @@
 
 import pickle
 
+import catboost
+import lightgbm
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 import scipy.sparse as sp
 import sklearn
+import xgboost
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -23,20 +26,23 @@ from sklearn.model_selection import (
     learning_curve,
     validation_curve,
 )
+from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from ranktrees import BlendRanker, LambdaMARTRanker, ModelFeatures, WithSourceRows
 from ranktrees.asking import scores_by
 from ranktrees.measures import as_measure
 from ranktrees.model_selection import (
     QueryKFold,
     QueryShuffleSplit,
+    fitted_clone,
     folds_of_rows,
     query_scorer,
     said_out_of_fold,
     train_test_split_by_query,
 )
-from ranktrees.validation import check_fit, check_rows, check_score
+from ranktrees.validation import check_fit, check_rows, check_score, find_query_of_rows
 from ranktrees.validation.values import SKLEARN_VERSION
 
 N_QUERIES, N_DOCUMENTS = 12, 6
@@ -376,6 +382,58 @@ def test_out_of_fold_each_row_is_told_by_the_model_of_the_other_folds(kind, n_jo
         one, other = (clone(model).fit(X[train], y[train], weights[train]) for model, _ in says)
         assert_allclose(told[test], one.predict(X[test]))
         assert_allclose(told_twice[test], twice(other, X[test]))
+
+
+CATBOOST = {"iterations": 5, "verbose": False, "allow_writing_files": False, "thread_count": 1}
+RANKERS_OF_OTHERS = {
+    "qid": xgboost.XGBRanker(n_estimators=3, n_jobs=1),
+    "group": lightgbm.LGBMRanker(n_estimators=3, min_child_samples=2, verbose=-1, n_jobs=1, random_state=0),
+    "group_id": catboost.CatBoostRanker(random_seed=0, **CATBOOST),
+}
+
+
+@pytest.mark.parametrize("name", RANKERS_OF_OTHERS)
+def test_rankers_of_other_libraries_get_queries_as_they_take_them(name):
+    X, y, qid = data()
+    ranker = RANKERS_OF_OTHERS[name]
+
+    def fitted_by_hand(queries):
+        order = np.argsort(queries, kind="stable")
+        ids = [N_DOCUMENTS] * N_QUERIES if name == "group" else queries[order]
+        return clone(ranker).fit(X[order], y[order], **{name: ids}).predict(X)
+
+    queries = np.unique(qid, return_inverse=True)[
+        1
+    ]  # numbers need not rise by first appearance, as in a fold
+    assert_array_equal(fitted_clone(ranker, X, y, None, queries).predict(X), fitted_by_hand(queries))
+    expected = fitted_by_hand(find_query_of_rows(len(y), {"qid": qid}, {}))
+    assert len(set(expected)) > 1
+    for around in (BlendRanker([("theirs", ranker)], cv="train"), WithSourceRows(ranker)):
+        assert_array_equal(around.fit(X, y, qid=qid).predict(X), expected)
+    features = ModelFeatures(ranker, keep=False, cv=2).fit(X, y, qid=qid)
+    assert_array_equal(features.transform(X)[:, 0], expected)
+
+
+@pytest.mark.parametrize("routing", [False, True])
+def test_weights_are_refused_by_name_where_nobody_takes_them(routing):
+    X, y, qid = data()
+    neighbours, weights = KNeighborsRegressor(), np.ones(len(y))
+    with sklearn.config_context(enable_metadata_routing=routing):
+        for estimator in (
+            BlendRanker([("neighbours", neighbours)], cv=2),
+            ModelFeatures(neighbours, cv=2),
+            WithSourceRows(neighbours),
+            LambdaMARTRanker(max_iter=2, init=neighbours),
+        ):
+            message = "sample_weight is given, but the fit of KNeighborsRegressor takes no weights; expected"
+            with pytest.raises(ValueError, match=message):
+                estimator.fit(X, y, weights, qid=qid)
+        source = {"X_source": X, "y_source": y, "qid_source": qid, "source_weight": 0.5}
+        with pytest.raises(ValueError, match="source_weight is given, but the fit of KNeighborsRegressor"):
+            WithSourceRows(neighbours, **source).fit(X, y, qid=qid)
+        search = GridSearchCV(LinearRegression(), {"fit_intercept": [True, False]}, cv=2)
+        if not routing:
+            fitted_clone(search, X, y, weights, None)
 
 
 def twice(model, rows):

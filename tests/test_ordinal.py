@@ -3,13 +3,16 @@
 import pickle
 import warnings
 
+import catboost
 import joblib
+import lightgbm
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 import scipy.sparse as sp
 import sklearn
+import xgboost
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
@@ -455,7 +458,7 @@ def test_weights_are_refused_where_nobody_takes_them(routing, rows):
     X, y, qid = rows
     with (
         sklearn.config_context(enable_metadata_routing=routing),
-        pytest.raises(ValueError, match=r"sample_weight is given, .* KNeighborsClassifier takes none"),
+        pytest.raises(ValueError, match=r"sample_weight is given, .* KNeighborsClassifier takes no weights"),
     ):
         OrdinalRanker(KNeighborsClassifier()).fit(X, y, np.ones(len(y)), qid=qid)
 
@@ -502,6 +505,11 @@ def test_estimators_that_give_no_probabilities_are_refused(rows):
     for estimator in (there_already, BlendRanker([("a", LinearRegression()), ("b", there_already)])):
         with pytest.raises(ValueError, match=r"EnsembleRanker, whose trees .* learn no event; expected"):
             OrdinalRanker(estimator).fit(X, y, qid=qid)
+    for theirs in (lightgbm.LGBMRanker(), xgboost.XGBRanker(), catboost.CatBoostRanker(verbose=False)):
+        with pytest.raises(ValueError, match=f"estimator is a {type(theirs).__name__}, whose scores say in"):
+            OrdinalRanker(theirs).fit(X, y, qid=qid)
+        with pytest.raises(ValueError, match=f"a WithSourceRows around a {type(theirs).__name__}, whose"):
+            OrdinalRanker(WithSourceRows(theirs)).fit(X, y, qid=qid)
     frozen = FrozenEstimator(Ridge().fit(X, y))
     for estimator in (FrozenEstimator(LogisticRegression().fit(X, y)), frozen, make_pipeline(frozen)):
         with pytest.raises(ValueError, match="FrozenEstimator, which stays as it is and learns no event"):

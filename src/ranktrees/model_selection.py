@@ -30,6 +30,7 @@ from ranktrees.validation import (
     qid_of,
     query_of_rows,
     query_offsets,
+    wants_queries_together,
 )
 
 __all__ = ["QueryKFold", "QueryShuffleSplit", "query_scorer", "train_test_split_by_query"]
@@ -388,8 +389,8 @@ def fitted_clone(estimator, X, y, sample_weight, queries, **params):
     X, y : array-like of shape (n_rows, ...)
     sample_weight : array-like of shape (n_rows,) or None
     queries : ndarray of shape (n_rows,) or None
-        The query of each row; see `ranktrees.validation.hand_queries`. A ``fit`` that has no ``qid``, but a
-        ``group``, as LightGBM's, gets the rows sorted by query, and how many each has.
+        The query of each row; see `ranktrees.validation.hand_queries`. A ranker of another library gets the
+        rows sorted by query, and with them ``qid`` or ``group_id``, or in ``group`` how many each has.
     **params : dict
         For its ``fit``.
 
@@ -397,28 +398,47 @@ def fitted_clone(estimator, X, y, sample_weight, queries, **params):
     -------
     estimator
 
+    Raises
+    ------
+    ValueError
+        If there are weights, and its ``fit`` takes none.
+
     Examples
     --------
     >>> from sklearn.linear_model import Ridge
     >>> fitted_clone(Ridge(), [[0.0], [1.0]], [0, 1], None, None)
     Ridge()
     """
-    if queries is not None and _takes_sizes(estimator):
-        order, offsets = query_offsets(queries, len(queries))
+    if sample_weight is not None and not takes_weights(estimator):
+        raise weights_not_taken(estimator)
+    together = queries is not None and wants_queries_together(estimator)
+    if together:
+        order, offsets = query_offsets(queries, len(queries), by_id=True)
         if order is not None:
-            X, y, sample_weight = (
-                None if of is None else _safe_indexing(of, order) for of in (X, y, sample_weight)
-            )
-        ids = {"group": np.diff(offsets)}
+            rows = X, y, sample_weight, queries
+            X, y, sample_weight, queries = (None if of is None else _safe_indexing(of, order) for of in rows)
+    names = signature(estimator.fit).parameters
+    if together and "qid" not in names:
+        ids = {"group_id": queries} if "group_id" in names else {"group": np.diff(offsets)}
     else:
         y, ids = hand_queries(estimator, "fit", y, queries)
     weights = {} if sample_weight is None else {"sample_weight": sample_weight}
     return clone(estimator).fit(X, y, **weights, **ids, **params)
 
 
-def _takes_sizes(estimator):
-    names = signature(estimator.fit).parameters
-    return "group" in names and "qid" not in names
+def takes_weights(estimator):
+    """Whether the ``fit`` of an estimator takes weights, as far as its signature tells."""
+    parameters = signature(estimator.fit).parameters
+    return "sample_weight" in parameters or any(of.kind == of.VAR_KEYWORD for of in parameters.values())
+
+
+def weights_not_taken(estimator, name="sample_weight"):
+    """The error that says so, of weights that the argument `name` brings."""
+    return ValueError(
+        f"{name} is given, but the fit of {type(estimator).__name__} takes no weights; expected an estimator "
+        "that does: pass another one, or leave the weights out. A step of a pipeline gets them by metadata "
+        "routing."
+    )
 
 
 def said_out_of_fold(estimators, X, y, sample_weight, queries, folds, n_jobs=1):

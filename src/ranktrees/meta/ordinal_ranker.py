@@ -27,10 +27,17 @@ from ranktrees.measures import Measure
 from ranktrees.measures.worth import exp2_gains
 from ranktrees.meta.base import ScoredByMeasure
 from ranktrees.meta.blend_ranker import BlendRanker
+from ranktrees.model_selection import weights_not_taken
 from ranktrees.ordinal import class_probabilities, least_squares_values
 from ranktrees.parameters import with_keywords, with_parameters
 from ranktrees.sampling import hold_out
-from ranktrees.validation import check_columns, check_fit, qid_of, unchanged_on_failure
+from ranktrees.validation import (
+    check_columns,
+    check_fit,
+    qid_of,
+    unchanged_on_failure,
+    wants_queries_together,
+)
 
 FORMULAS = {
     "expected_relevance": lambda grades: grades,
@@ -40,9 +47,11 @@ FORMULAS = {
 
 MOST_GRADES = 255
 
+SCORES_ONLY = "whose scores say in what order rows of a query come, not how likely an event is"
+
 # What predicts, but not how likely an event is.
 NO_PROBABILITIES = {
-    LambdaMARTRanker: "whose scores say in what order rows of a query come, not how likely an event is",
+    LambdaMARTRanker: SCORES_ONLY,
     EnsembleRanker: "whose trees are there already and learn no event",
     FrozenEstimator: "which stays as it is and learns no event",
 }
@@ -198,13 +207,15 @@ class OrdinalRanker(ScoredByMeasure, MetaEstimatorMixin, RegressorMixin, BaseEst
     def _require_probabilities(self):
         name = type(self.estimator).__name__
         for one in _that_predict(self.estimator):
-            for kind, fault in NO_PROBABILITIES.items():
-                if isinstance(one, kind):
-                    around = "" if one is self.estimator else f" around a {kind.__name__}"
-                    raise ValueError(
-                        f"estimator is a {name}{around}, {fault}; expected a classifier or a regressor that "
-                        "is fitted here: pass HistGBRTClassifier(), say."
-                    )
+            faults = [fault for kind, fault in NO_PROBABILITIES.items() if isinstance(one, kind)]
+            if wants_queries_together(one):
+                faults.append(SCORES_ONLY)
+            if faults:
+                around = "" if one is self.estimator else f" around a {type(one).__name__}"
+                raise ValueError(
+                    f"estimator is a {name}{around}, {faults[0]}; expected a classifier or a regressor that "
+                    "is fitted here: pass HistGBRTClassifier(), say."
+                )
         if is_classifier(self.estimator) and not hasattr(self.estimator, "predict_proba"):
             raise ValueError(
                 f"estimator is a {name} without predict_proba; expected a classifier that gives "
@@ -249,11 +260,7 @@ class OrdinalRanker(ScoredByMeasure, MetaEstimatorMixin, RegressorMixin, BaseEst
         else:
             passed = {name: given[name] for name in given if has_fit_parameter(self.estimator, name)}
         if "sample_weight" in given and "sample_weight" not in passed:
-            raise ValueError(
-                f"sample_weight is given, but the fit of {type(self.estimator).__name__} takes none; "
-                "expected an estimator that does: pass another one, or leave the weights out. A step of a "
-                "pipeline gets them by metadata routing."
-            )
+            raise weights_not_taken(self.estimator)
         return passed
 
     def _values(self, X, data):

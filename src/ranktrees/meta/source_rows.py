@@ -26,7 +26,7 @@ from ranktrees.asking import scores_by
 from ranktrees.estimators import HistGBRTRegressor
 from ranktrees.estimators.ensemble_ranker import tags_of
 from ranktrees.meta.stacking import indexed, require_same_columns, stacked
-from ranktrees.model_selection import fitted_clone, folds_of_rows
+from ranktrees.model_selection import fitted_clone, folds_of_rows, takes_weights, weights_not_taken
 from ranktrees.validation import (
     check_columns,
     find_query_of_rows,
@@ -341,6 +341,8 @@ class WithSourceRows(MetaEstimatorMixin, BaseEstimator):
                 f"The rows of {lacking} have no query ids but those of the {other} set do; expected ids for "
                 "both or for none: pass qid= and qid_source=."
             )
+        if sample_weight is None and self.source_weight != 1.0 and not takes_weights(self.estimator):
+            raise weights_not_taken(self.estimator, "source_weight")
         rows, probabilities = select_source_rows(
             X_source,
             X,

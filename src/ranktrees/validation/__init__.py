@@ -29,6 +29,7 @@ from ranktrees.validation.queries import (
     query_of_rows,
     query_offsets,
     sizes_to_qid,
+    wants_queries_together,
 )
 from ranktrees.validation.rows import category_columns, check_columns, check_rows, joined_levels
 from ranktrees.validation.state import is_fitted, unchanged_on_failure
@@ -59,4 +60,5 @@ __all__ = [
     "sizes_to_qid",
     "sorted_levels",
     "unchanged_on_failure",
+    "wants_queries_together",
 ]

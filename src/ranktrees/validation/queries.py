@@ -439,6 +439,32 @@ def hand_queries(estimator, method: str, y, queries: np.ndarray | None) -> tuple
     return carry_queries(y, queries), {}
 
 
+def wants_queries_together(estimator) -> bool:
+    """Whether an estimator is a ranker as those of other libraries are, by what its ``fit`` takes.
+
+    Their ``group`` or ``group_id`` goes with rows that are sorted by query, and so does a ``qid`` beside it.
+    Estimators of this library, which have ``groups``, too, take rows in any order.
+
+    Parameters
+    ----------
+    estimator : estimator
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> from lightgbm import LGBMRanker, LGBMRegressor
+    >>> from ranktrees import RandomForestRanker
+    >>> from ranktrees.validation import wants_queries_together
+    >>> [wants_queries_together(one) for one in (LGBMRanker(), LGBMRegressor(), RandomForestRanker())]
+    [True, False, False]
+    """
+    names = signature(estimator.fit).parameters.keys() if hasattr(estimator, "fit") else set()
+    return bool(names & {"group", "group_id"}) and "groups" not in names
+
+
 def carry_queries(y, queries: np.ndarray):
     """Labels that carry the query of each row in their index, in a level named "qid", if pandas is there.
 
