@@ -444,6 +444,7 @@ def changed(batches, number, **change):
         ({"y": None}, "y of batch 2 is None; expected one label per row"),
         ({"qid": [None]}, "qid of batch 2 is missing"),
         ({"qid": [1, 2]}, "qid of batch 2 has length 2"),
+        ({"qid": ["7"]}, "qid of batch 2 holds '7', a str, but qid of batch 0 holds .*, a number; expected"),
         ({"qid": None}, "batch 2 has no qid, but batch 0 has; expected qid in all batches, or in none"),
         ({"sample_weight": [1.0]}, "batch 0 has no sample_weight, but batch 2 has"),
         ({"sample_weight": [-1.0]}, "sample_weight of batch 2 holds the negative weight -1 in row 0"),
@@ -454,6 +455,21 @@ def test_a_wrong_batch_is_named(ranking, change, message):
     with pytest.raises(ValueError, match=message):
         model.fit(changed(in_batches(ENDS, *ranking), 2, **change))
     assert not hasattr(model, "n_features_in_")
+
+
+def test_queries_are_numbers_in_all_batches_or_texts_in_all(ranking):
+    """What reads a file chunk by chunk may guess types so; in one batch numbers and texts are told apart."""
+    X, y, qid = ranking
+    texts = qid.astype(str).astype(object)
+    for ids in (np.where(qid % 2, qid.astype(object), texts), texts):
+        batches = Batches(in_batches([400, len(y)], X, y, ids))
+        assert ranker().fit(batches).ensemble_ == ranker().fit(X, y, qid=ids).ensemble_
+    labels = pd.Series(y, index=pd.Index(qid, name="qid"))
+    message = (
+        "qid of batch 1 holds [0-9]*, a number, but qid of batch 0 holds '[0-9]*', a str; expected ids of"
+    )
+    with pytest.raises(ValueError, match=message):
+        ranker().fit(Batches([(X[:400], y[:400], texts[:400]), (X[400:], labels[400:])]))
 
 
 def test_what_batches_cannot_be_is_refused(ranking):

@@ -209,12 +209,24 @@ def test_train_test_split_keeps_kinds_and_queries():
     assert parts[1].shape[0] == len(qid_test)
     by_index = train_test_split_by_query(X, with_index(y, qid), test_size=0.25, random_state=0)
     assert_array_equal(by_index[1], parts[1])
+    weightless = train_test_split_by_query(None, X, None, qid=qid, test_size=0.25, random_state=0)
+    assert [part is None for part in weightless] == [True, True, False, False, True, True]
+    assert_array_equal(weightless[3], parts[1])
 
 
 def test_wrong_arrays_to_split_are_refused():
     X, y, qid = data()
-    with pytest.raises(ValueError, match="no arrays"):
-        train_test_split_by_query(qid=qid)
+    for nothing in ([], [None, None]):
+        for ids in ({"qid": qid}, {}):
+            with pytest.raises(ValueError, match=r"no arrays; expected at least one: pass X, y, qid\."):
+                train_test_split_by_query(*nothing, **ids)
+    other = with_index(y, np.sort(qid))
+    with pytest.raises(ValueError, match=r"qid and the index level 'qid' of arrays\[1\] disagree"):
+        train_test_split_by_query(X, other, qid=qid)
+    with pytest.raises(
+        ValueError, match=r"'qid' of arrays\[0\] and the index level 'qid' of arrays\[2\] dis"
+    ):
+        train_test_split_by_query(with_index(y, qid), X, other)
     with pytest.raises(ValueError, match=r"found no query ids.* qid="):
         train_test_split_by_query(X, y)
     with pytest.raises(ValueError, match="qid has length 71"):

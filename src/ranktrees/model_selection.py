@@ -26,6 +26,7 @@ from ranktrees.measures import as_measure
 from ranktrees.validation import (
     class_numbers,
     find_queries,
+    find_query_of_rows,
     hand_queries,
     qid_of,
     query_of_rows,
@@ -245,10 +246,10 @@ def train_test_split_by_query(*arrays, qid=None, test_size=None, train_size=None
     Parameters
     ----------
     *arrays : sequence of array-likes of shape (n_rows, ...)
-        Rows, labels, weights, ids: whatever has one entry per row. They keep their kind.
+        Rows, labels, weights, ids: whatever has one entry per row. They keep their kind; None stays None.
     qid : array-like of shape (n_rows,), default=None
-        Query ids of any hashable kind, in any order. None takes the index level named "qid" of the first of
-        the arrays that has one.
+        Query ids of any hashable kind, in any order. None takes the index level named "qid" of those of the
+        arrays that have one.
     test_size : float in (0, 1), int or None, default=None
         The share or the number of *queries* to test on. None is what `train_size` leaves, or 0.2.
     train_size : float in (0, 1), int or None, default=None
@@ -264,7 +265,8 @@ def train_test_split_by_query(*arrays, qid=None, test_size=None, train_size=None
     Raises
     ------
     ValueError
-        If there are no query ids or a single query, or if the sizes leave nothing to train or to test on.
+        If there are no query ids or a single query, if ids here and there disagree, or if the sizes leave
+        nothing to train or to test on.
 
     Examples
     --------
@@ -277,16 +279,18 @@ def train_test_split_by_query(*arrays, qid=None, test_size=None, train_size=None
     >>> qid_train, qid_test
     (array([7, 7, 3, 3]), array([5]))
     """
-    if not arrays:
+    given = [array for array in arrays if array is not None]
+    if not given:
         raise ValueError("train_test_split_by_query got no arrays; expected at least one: pass X, y, qid.")
     arrays = indexable(*arrays)
-    if qid is None:
-        qid = next((ids for ids in map(qid_of, arrays) if ids is not None), None)
-    if qid is None:
+    n_rows = _num_samples(given[0])
+    holders = {f"arrays[{place}]": array for place, array in enumerate(arrays)}
+    queries = find_query_of_rows(n_rows, {"qid": qid}, holders)
+    if queries is None:
         raise ValueError(_no_ids("train_test_split_by_query", "qid="))
     splitter = QueryShuffleSplit(1, test_size=test_size, train_size=train_size, random_state=random_state)
-    parts = next(splitter.split(np.empty(_num_samples(arrays[0])), qid=qid))
-    return [_safe_indexing(array, part) for array in arrays for part in parts]
+    parts = next(splitter.split(np.empty(n_rows), qid=queries))
+    return [None if array is None else _safe_indexing(array, part) for array in arrays for part in parts]
 
 
 def query_scorer(measure="ndcg@10"):

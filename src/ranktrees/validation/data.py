@@ -16,7 +16,7 @@ from ranktrees.communicator import ALONE, Communicator
 from ranktrees.feedback import NOTHING, Feedback, Preferences
 from ranktrees.sharing import ALL, Share
 from ranktrees.spool import Spool
-from ranktrees.validation.frames import doubt_order, frame_columns
+from ranktrees.validation.frames import doubt_order, frame_columns, kind_of
 from ranktrees.validation.labels import check_labels, check_weights, class_numbers, names_in, require_two
 from ranktrees.validation.queries import (
     find_queries,
@@ -152,6 +152,7 @@ class _QueryNumbers:
 
     def __init__(self):
         self.number_of: dict[Hashable, int] = {}
+        self.first_of_kind: dict[str, str] = {}
 
     def of(self, batch, n_rows: int, of_batch: str) -> np.ndarray | None:
         """The numbers of the queries of a batch's rows; None if it brings no ids."""
@@ -161,8 +162,26 @@ class _QueryNumbers:
             return None
         given = (values for values in (batch.qid, qid_of(batch.y), qid_of(batch.X)) if values is not None)
         heads, lengths = runs_in(ids_in(next(given), n_rows, "qid"))
-        numbers = [self.number_of.setdefault(value, len(self.number_of)) for value in heads.tolist()]
+        values = heads.tolist()
+        self._require_one_kind(values, of_batch)
+        numbers = [self.number_of.setdefault(value, len(self.number_of)) for value in values]
         return np.repeat(numbers, lengths)
+
+    def _require_one_kind(self, values: list, of_batch: str) -> None:
+        """Refuse numbers in one batch and texts in another: a reader may guess the type batch by batch."""
+        kinds = {kind_of(value) for value in {type(value): value for value in values}.values()}
+        if kinds not in ({"number"}, {"str"}):
+            return
+        [kind] = kinds
+        seen = f"qid{of_batch} holds {as_seen(values[0])}, a {kind}"
+        [other] = {"number", "str"} - kinds
+        if other in self.first_of_kind:
+            raise ValueError(
+                f"{seen}, but {self.first_of_kind[other]}; expected ids of one kind in all batches, or a "
+                "query that goes on would be two: convert them, or say so to what reads them, as by "
+                "pandas.read_csv(..., dtype={'qid': str})."
+            )
+        self.first_of_kind.setdefault(kind, seen)
 
     def ids(self) -> np.ndarray:
         """The id of each query, by its number."""
