@@ -1,7 +1,9 @@
 """Features from a model, and rows from another set: who has seen what, and whose queries are whose."""
 
 import builtins
+import warnings
 
+import lightgbm
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -11,7 +13,7 @@ import scipy.sparse as sp
 import sklearn
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.compose import make_column_transformer
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import DataConversionWarning, NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, KFold, ShuffleSplit, cross_val_score
@@ -21,12 +23,14 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_limits
 
 from ranktrees import (
+    FitWarning,
     HistGBRTRegressor,
     LambdaMARTRanker,
     ModelFeatures,
     QueryKFold,
     RandomForestRanker,
     WithSourceRows,
+    best_rows,
     query_scorer,
     select_source_rows,
 )
@@ -505,7 +509,7 @@ def test_of_equals_the_first_are_chosen():
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"X_source": np.zeros((400, 2))}, "X_source does not match X_target: X has 2 features"),
+        ({"X_source": np.zeros((400, 2))}, "X_source has 2 features, but X_target has 3; expected the same"),
         (
             {"X_source": sp.csr_array(np.zeros((400, 3)))},
             "X_source is of kind sparse, X_target of kind array",
@@ -785,14 +789,92 @@ def test_parameters_of_fit_reach_the_estimator(rows, source):
     assert len(model.estimator_.validation_score_) == 4
 
 
+def test_columns_of_labels_are_warned_of_and_taken_as_labels(rows, source):
+    X, y, qid = rows
+    fitted = []
+    for turned in (np.ravel, np.atleast_2d):
+        labels, labels_source = (turned(values).T for values in (y, source[1]))
+        model = WithSourceRows(RANKER, source[0], labels_source, qid_source=source[2], classifier=LIKENESS)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            fitted.append(model.fit(X, labels, qid=qid).estimator_.ensemble_.digest())
+        assert {each.category for each in caught} <= {DataConversionWarning}
+    assert [name in str(each.message) for name, each in zip(("of y ", "of y_source "), caught, strict=True)]
+    assert fitted[0] == fitted[1]
+
+
+@pytest.mark.parametrize("name", ["y", "sample_weight", "qid", "groups", "y_source", "qid_source"])
+def test_an_index_in_another_order_is_warned_of(rows, source, name):
+    (X, y, qid), (X_source, y_source, qid_source) = rows, source
+    given = {"y": y, "sample_weight": np.ones(len(y)), "groups" if name == "groups" else "qid": qid}
+    sources = {"y_source": y_source, "qid_source": qid_source}
+    of, values = ("X_source", sources) if name in sources else ("X", given)
+    frames = {"X": pd.DataFrame(X), "X_source": pd.DataFrame(X_source)}
+    for step in (1, -1):
+        values[name] = pd.Series(np.asarray(values[name]), frames[of].index[::step])
+        model = WithSourceRows(RANKER, frames["X_source"], **sources, classifier=LIKENESS)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model.fit(frames["X"], **given)
+        doubts = [str(each.message) for each in caught if each.category is FitWarning]
+        assert [f"the index of {name} is that of {of} in another order" in doubt for doubt in doubts] == (
+            [] if step == 1 else [True]
+        )
+
+
+@both_ways
+def test_sizes_of_queries_will_do(rows, source, routing):
+    X, y, qid = (of[np.argsort(rows[2], kind="stable")] for of in rows)
+    frame = WithSourceRows(RANKER, source[0], source[1], qid_source=source[2], classifier=LIKENESS)
+    with routed(routing):
+        by_size, by_id = (clone(frame).fit(X, y, **ids) for ids in ({"group": [10] * 20}, {"qid": qid}))
+        assert by_size.estimator_.ensemble_.digest() == by_id.estimator_.ensemble_.digest()
+        features = ModelFeatures(RANKER, cv=2)
+        told = features.fit_transform(X, y, group=[10] * 20)
+        np.testing.assert_array_equal(told, features.fit_transform(X, y, qid=qid))
+        np.testing.assert_array_equal(features.fit(X, y, group=[10] * 20).transform(X), features.transform(X))
+    with pytest.raises(ValueError, match="group sums to 70; expected the sizes of the queries"):
+        features.fit(X, y, group=[10] * 7)
+    with pytest.raises(ValueError, match="qid and group disagree"):
+        frame.fit(X, y, qid=qid, group=[5] * 40)
+
+
+def test_the_best_rows_are_those_of_the_estimator(rows, source):
+    X, y, qid = rows
+    for estimator in (RANKER, LogisticRegression()):
+        labels, labels_source = (values if estimator is RANKER else values > 1 for values in (y, source[1]))
+        model = WithSourceRows(
+            estimator, source[0], labels_source, qid_source=source[2], classifier=LIKENESS
+        ).fit(X, labels, qid=qid)
+        inside = model.estimator_
+        scores = inside.predict(X) if estimator is RANKER else inside.predict_proba(X)[:, 1]
+        pd.testing.assert_frame_equal(model.rank(X, qid, k=2), best_rows(scores, qid, k=2))
+    with pytest.raises(NotFittedError):
+        WithSourceRows(RANKER).rank(X, qid)
+
+
+def test_what_has_no_score_says_so(rows):
+    X, y, qid = rows
+    model = WithSourceRows(lightgbm.LGBMRanker(n_estimators=2, verbose=-1, n_jobs=1)).fit(X, y, qid=qid)
+    assert not hasattr(model, "score")
+    with pytest.raises(AttributeError) as caught:
+        model.score(X, y, qid=qid)
+    assert "LGBMRanker has no score; expected an estimator that has" in str(caught.value.__cause__)
+
+
 @pytest.mark.parametrize(
     ("changed", "given", "message"),
     [
         ({"qid_source": None}, {}, "The rows of X_source have no query ids but those of the target set do"),
         ({}, {"qid": None}, "The rows of X have no query ids but those of the source set do"),
         ({"y_source": None}, {}, "y_source is None"),
-        ({"y_source": np.zeros(7)}, {}, "inconsistent numbers of samples"),
-        ({"X_source": np.zeros((300, 3))}, {}, "X_source does not match X: X has 3 features"),
+        ({"y_source": np.zeros(7)}, {}, "y_source has length 7 but X_source has 300 rows"),
+        ({"y_source": np.zeros((300, 2))}, {}, "y_source should be a 1d array"),
+        ({"X_source": np.zeros((300, 3))}, {}, "X_source has 3 features, but X has 4; expected the same"),
+        ({"X_source": np.zeros(300)}, {}, "X_source does not match X: .* 2D array, got 1D"),
+        ({}, {"sample_weight": 1.0}, r"sample_weight has shape \(\); expected one weight per row"),
+        ({}, {"sample_weight": np.ones(3)}, r"sample_weight has shape \(3,\); expected one weight per row"),
+        ({}, {"sample_weight": np.ones(20)}, "one weight for each of the 20 queries"),
         ({"X_source": pd.DataFrame(np.zeros((300, 4)))}, {}, "X_source is of kind pandas, X of kind array"),
         ({"source_weight": -1.0}, {}, "source_weight"),
     ],

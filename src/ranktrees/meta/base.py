@@ -2,17 +2,14 @@
 
 from sklearn.utils.validation import check_is_fitted
 
+from ranktrees.asking import scores_by
 from ranktrees.best import best_rows, require_how_many
 from ranktrees.measures import as_measure
 from ranktrees.validation import check_score, qid_of
 
 
-class ScoredByMeasure:
-    """A ranker whose ``predict`` scores rows, and whose ``measure`` tells how well."""
-
-    def _validate_params(self):
-        super()._validate_params()
-        as_measure(self.measure)  # an unknown one is refused in fit, rather than in score
+class RanksRows:
+    """What scores rows, and so tells the best of each query."""
 
     def rank(self, X, qid=None, k=10):
         """The best rows of each query, as those of `LambdaMARTRanker.rank`.
@@ -40,7 +37,15 @@ class ScoredByMeasure:
         """
         check_is_fitted(self)
         require_how_many(k)
-        return best_rows(self.predict(X), qid_of(X) if qid is None else qid, k)
+        return best_rows(scores_by(self, X), qid_of(X) if qid is None else qid, k)
+
+
+class ScoredByMeasure(RanksRows):
+    """A ranker whose ``predict`` scores rows, and whose ``measure`` tells how well."""
+
+    def _validate_params(self):
+        super()._validate_params()
+        as_measure(self.measure)  # an unknown one is refused in fit, rather than in score
 
     def score(self, X, y, sample_weight=None, *, qid=None, groups=None):
         """The mean of `measure` over the queries.

@@ -135,7 +135,7 @@ class ModelFeatures(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
-    def fit(self, X, y=None, sample_weight=None, *, qid=None, groups=None):
+    def fit(self, X, y=None, sample_weight=None, *, qid=None, groups=None, group=None):
         """Fit the model to all rows, unless it is fitted already.
 
         Parameters
@@ -149,6 +149,8 @@ class ModelFeatures(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
             Row weights, for the estimator.
         qid, groups : array-like of shape (n_rows,), default=None
             The query of each row, in any order; two names for the same thing.
+        group : array-like of shape (n_queries,), default=None
+            Query sizes in row order, as LightGBM takes them.
 
         Returns
         -------
@@ -166,15 +168,15 @@ class ModelFeatures(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         with unchanged_on_failure(self):
             X = indexed(X)
             check_columns(self, X, reset=True)
-            self._fit(X, y, sample_weight, self._queries(X, y, qid, groups))
+            self._fit(X, y, sample_weight, self._queries(X, y, qid, groups, group))
         return self
 
-    def fit_transform(self, X, y=None, sample_weight=None, *, qid=None, groups=None):
+    def fit_transform(self, X, y=None, sample_weight=None, *, qid=None, groups=None, group=None):
         """Fit the model, and add to each row what a model says that has not seen it.
 
         Parameters
         ----------
-        X, y, sample_weight, qid, groups
+        X, y, sample_weight, qid, groups, group
             As for `fit`.
 
         Returns
@@ -185,10 +187,10 @@ class ModelFeatures(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         self._validate_params()
         with unchanged_on_failure(self):
             if self._is_prefit:
-                return self.fit(X, y, sample_weight, qid=qid, groups=groups).transform(X)
+                return self.fit(X, y, sample_weight, qid=qid, groups=groups, group=group).transform(X)
             X = indexed(X)
             check_columns(self, X, reset=True)
-            queries = self._queries(X, y, qid, groups)
+            queries = self._queries(X, y, qid, groups, group)
             self._fit(X, y, sample_weight, queries)
             folds = folds_of_rows(
                 self.cv, X, y, queries, tags_of(self.estimator).estimator_type == "classifier"
@@ -266,8 +268,8 @@ class ModelFeatures(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
             raise ValueError(f"add={self.add!r}; expected one or more of {', '.join(ADDED)}, each once.")
         return wanted
 
-    def _queries(self, X, y, qid, groups):
-        return find_query_of_rows(_num_samples(X), {"qid": qid, "groups": groups}, {"y": y, "X": X})
+    def _queries(self, X, y, qid, groups, group):
+        return find_query_of_rows(_num_samples(X), {"qid": qid, "groups": groups}, {"y": y, "X": X}, group)
 
     def _fit(self, X, y, sample_weight, queries):
         wanted = self._wanted()

@@ -18,13 +18,13 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import (
     _num_samples,
-    check_consistent_length,
     check_is_fitted,
 )
 
 from ranktrees.asking import scores_by
 from ranktrees.estimators import HistGBRTRegressor
 from ranktrees.estimators.ensemble_ranker import tags_of
+from ranktrees.meta.base import RanksRows
 from ranktrees.meta.stacking import indexed, require_same_columns, stacked
 from ranktrees.model_selection import fitted_clone, folds_of_rows, takes_weights, weights_not_taken
 from ranktrees.validation import (
@@ -33,6 +33,8 @@ from ranktrees.validation import (
     hand_queries,
     unchanged_on_failure,
 )
+from ranktrees.validation.data import _doubt_order
+from ranktrees.validation.labels import check_labels, check_weights
 
 SELECTION = {
     "source_size": [Interval(RealNotInt, 0, 1, closed="right"), Interval(Integral, 1, None, closed="left")],
@@ -160,7 +162,7 @@ def select_source_rows(
     return np.flatnonzero(np.isin(unit_of_row, chosen)), probabilities
 
 
-class WithSourceRows(MetaEstimatorMixin, BaseEstimator):
+class WithSourceRows(RanksRows, MetaEstimatorMixin, BaseEstimator):
     """An estimator that learns from its own rows and from those rows of another set that are like them.
 
     `fit` chooses rows of the source set by `select_source_rows` and fits ``estimator`` to the rows it is
@@ -278,7 +280,7 @@ class WithSourceRows(MetaEstimatorMixin, BaseEstimator):
             setattr(tags, name, getattr(model, name))
         return tags
 
-    def fit(self, X, y, sample_weight=None, *, qid=None, groups=None, **params):
+    def fit(self, X, y, sample_weight=None, *, qid=None, groups=None, group=None, **params):
         """Choose rows of the source set, and fit the estimator to all.
 
         Parameters
@@ -292,6 +294,8 @@ class WithSourceRows(MetaEstimatorMixin, BaseEstimator):
         qid, groups : array-like of shape (n_rows,), default=None
             The query of each row, in any order; two names for the same thing. They say nothing about source
             rows.
+        group : array-like of shape (n_queries,), default=None
+            Query sizes in row order, as LightGBM takes them.
         **params : dict
             For the estimator's ``fit``, as they are.
 
@@ -303,7 +307,7 @@ class WithSourceRows(MetaEstimatorMixin, BaseEstimator):
         ------
         ValueError
             If one of the two sets has query ids and the other has none, or if they differ in kind or columns;
-            or if the estimator is frozen.
+            if labels or weights are not one for each row; or if the estimator is frozen.
         """
         self._validate_params()
         if isinstance(self.estimator, FrozenEstimator):
@@ -314,7 +318,9 @@ class WithSourceRows(MetaEstimatorMixin, BaseEstimator):
         with unchanged_on_failure(self):
             X = indexed(X)
             check_columns(self, X, reset=True)
-            queries = find_query_of_rows(_num_samples(X), {"qid": qid, "groups": groups}, {"y": y, "X": X})
+            ids = {"qid": qid, "groups": groups}
+            queries = find_query_of_rows(_num_samples(X), ids, {"y": y, "X": X}, group)
+            _doubt_order(X, "X", {"y": y, "sample_weight": sample_weight} | ids)
             if self.X_source is None:
                 self.source_rows_, self.source_probabilities_ = np.empty(0, np.intp), np.empty(0)
             else:
@@ -324,17 +330,17 @@ class WithSourceRows(MetaEstimatorMixin, BaseEstimator):
 
     def _with_source(self, X, y, sample_weight, queries):
         """The rows, labels, weights and query numbers of the target set and of the chosen source rows."""
-        X_source, y_source = indexed(self.X_source), self.y_source
+        X_source, y_source, ids = indexed(self.X_source), self.y_source, {"qid_source": self.qid_source}
         if y_source is None:
             raise ValueError("y_source is None but X_source is given; expected one label per source row.")
-        check_consistent_length(X, y, sample_weight)
-        check_consistent_length(X_source, y_source)
         require_same_columns(X_source, X, "X")
-        queries_source = find_query_of_rows(
-            _num_samples(X_source),
-            {"qid_source": self.qid_source},
-            {"y_source": y_source, "X_source": X_source},
-        )
+        n_rows, n_source_rows = _num_samples(X), _num_samples(X_source)
+        _doubt_order(X_source, "X_source", {"y_source": y_source} | ids)
+        queries_source = find_query_of_rows(n_source_rows, ids, {"y_source": y_source, "X_source": X_source})
+        y = check_labels(y, n_rows, "y", "X", self)
+        y_source = check_labels(y_source, n_source_rows, "y_source", "X_source", self)
+        n_queries = -1 if queries is None else queries.max() + 1
+        sample_weight = check_weights(sample_weight, n_rows, n_queries, "sample_weight")
         if (queries is None) != (queries_source is None):
             lacking, other = ("X", "source") if queries is None else ("X_source", "target")
             raise ValueError(
@@ -350,15 +356,14 @@ class WithSourceRows(MetaEstimatorMixin, BaseEstimator):
             **{name: getattr(self, name) for name in SELECTION},
         )
         self.source_rows_, self.source_probabilities_ = rows, probabilities
-        n_rows = _num_samples(X)
         if sample_weight is not None or self.source_weight != 1.0:
-            weight = np.ones(n_rows) if sample_weight is None else np.asarray(sample_weight)
+            weight = np.ones(n_rows) if sample_weight is None else sample_weight
             added = probabilities if self.source_weight == "probability" else self.source_weight
             added = np.broadcast_to(added, probabilities.shape)[rows]
             sample_weight = np.concatenate([weight, added])
         if queries is not None:
-            queries = np.concatenate([queries, queries.max() + 1 + queries_source[rows]])
-        y = np.concatenate([np.asarray(y), np.asarray(y_source)[rows]])
+            queries = np.concatenate([queries, n_queries + queries_source[rows]])
+        y = np.concatenate([y, y_source[rows]])
         return stacked(X, _safe_indexing(X_source, rows)), y, sample_weight, queries
 
     def predict(self, X, **params):
@@ -392,6 +397,16 @@ class WithSourceRows(MetaEstimatorMixin, BaseEstimator):
         """
         return self._checked(X).predict_proba(X, **params)
 
+    def _scores_itself(self):
+        model = getattr(self, "estimator_", self.estimator)
+        if not hasattr(model, "score"):
+            raise AttributeError(
+                f"{type(model).__name__} has no score; expected an estimator that has: of what it predicts "
+                "take a measure, as in NDCG(y, model.predict(X), qid=qid), or query_scorer in searches."
+            )
+        return True
+
+    @available_if(_scores_itself)
     def score(self, X, y, sample_weight=None, *, qid=None, groups=None):
         """The score of the fitted estimator on these rows; the source set has no part in it.
 

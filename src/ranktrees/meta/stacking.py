@@ -37,6 +37,12 @@ def require_same_columns(X_source, X, name):
         )
     columns = type(name, (BaseEstimator,), {})()  # as messages call what has the columns
     check_columns(columns, X, reset=True)
+    width = X_source.shape[1] if len(X_source.shape) == 2 else None
+    if width not in (columns.n_features_in_, None):
+        raise ValueError(
+            f"X_source has {width} features, but {name} has {columns.n_features_in_}; expected the same "
+            "columns in both: drop or add the others."
+        )
     try:
         check_columns(columns, X_source, reset=False)
     except ValueError as error:

@@ -383,8 +383,10 @@ def query_of_rows(order: np.ndarray | None, offsets: np.ndarray) -> np.ndarray:
     return query_of_row
 
 
-def find_query_of_rows(n_rows: int, ids: dict, holders: dict) -> np.ndarray | None:
-    """The number of the query of each row; None where there are no ids."""
+def find_query_of_rows(n_rows: int, ids: dict, holders: dict, group=None) -> np.ndarray | None:
+    """The number of the query of each row; None where there are neither ids nor sizes, ``group``."""
+    if group is not None:
+        ids = ids | {"group": sizes_to_qid(group, n_rows)}
     queries = find_queries(n_rows, ids, holders)
     return None if queries is None else query_of_rows(*queries)
 
