@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.inspection import permutation_importance
-from sklearn.linear_model import LinearRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
@@ -260,6 +260,25 @@ def test_a_scorer_takes_the_mean_over_queries():
         assert_allclose(scorer(ranker, X, y, qid=qid, groups=qid), expected)
         with pytest.raises(ValueError, match="qid and groups disagree"):
             scorer(ranker, X, y, qid=qid, groups=qid[::-1])
+
+
+def test_more_than_two_classes_are_numbers():
+    X, y, qid = data()
+    grades = pd.Series(y.astype(int), index=pd.Index(qid, name="qid"))
+    assert query_scorer()(LogisticRegression().fit(X, grades), X, grades) > 0.5
+    words = grades.map(dict(enumerate("abcde")))
+    model = LogisticRegression().fit(X, words)
+    message = (
+        "LogisticRegression predicts one of [345] classes, such as 'a'; expected classes that are numbers"
+    )
+    for ask in (
+        lambda: query_scorer()(model, X, words),
+        lambda: ModelFeatures(model, cv="prefit").fit(X).transform(X),
+        lambda: ModelFeatures(LogisticRegression(), cv=2).fit_transform(X, words),
+    ):
+        with pytest.raises(ValueError, match=message):
+            ask()
+    ModelFeatures(model, cv="prefit", add="probabilities").fit(X).transform(X)
 
 
 def test_less_is_better_turns_the_sign():

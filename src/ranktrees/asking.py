@@ -4,6 +4,8 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.utils.validation import _num_samples
 
+from ranktrees.validation.values import as_seen, is_number
+
 
 def score_method(model):
     """The name of the method whose numbers rank rows, of a fitted model, whoever made it.
@@ -20,6 +22,11 @@ def score_method(model):
     -------
     str
 
+    Raises
+    ------
+    ValueError
+        If it is the class, and classes are no numbers.
+
     Examples
     --------
     >>> from sklearn.linear_model import LogisticRegression, Ridge
@@ -27,11 +34,18 @@ def score_method(model):
     >>> [score_method(model.fit(X, [0, 0, 1])) for model in (Ridge(), LogisticRegression())]
     ['predict', 'decision_function']
     """
-    n_classes = len(getattr(model, "classes_", ()))
+    classes = getattr(model, "classes_", ())
+    n_classes = len(classes)
     if n_classes <= 2 and hasattr(model, "decision_function"):
         return "decision_function"
     if n_classes == 2 and hasattr(model, "predict_proba") and is_classifier(model):
         return "predict_proba"
+    if not all(map(is_number, classes)) and is_classifier(model):
+        raise ValueError(
+            f"{type(model).__name__} predicts one of {n_classes} classes, such as {as_seen(classes[0])}; "
+            "expected classes that are numbers where there are more than two, as rows rank by them: map them "
+            "to grades in y."
+        )
     return "predict"
 
 
