@@ -22,7 +22,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from ranktrees import (
     BlendRanker,
+    Ensemble,
     EnsembleRanker,
+    HistGBRTClassifier,
     HistGBRTRegressor,
     LambdaMARTRanker,
     MissingQueryWarning,
@@ -477,6 +479,8 @@ def test_what_is_wrong_with_a_blend_is_named(rows):
         fitted.score(X, y - 1, qid=qid)
     with pytest.raises(ValueError, match="NDCG takes labels >= 0, but y has label -1"):
         BlendRanker([("never fitted", Ridge(alpha=-1))], cv=2).fit(X, y - 1, qid=qid)
+    with pytest.raises(ValueError, match="NDCG @ 10 is not defined on any query of positive weight"):
+        BlendRanker([("never fitted", Ridge(alpha=-1))], cv=2).fit(X, 0 * y, qid=qid)
 
 
 def test_a_blend_of_ours_is_one_ensemble(rows):
@@ -492,6 +496,13 @@ def test_a_blend_of_ours_is_one_ensemble(rows):
         scores = blend.predict(X) / np.abs(blend.weights_).sum()
         np.testing.assert_allclose(one.predict(X), scores, rtol=1e-12, atol=1e-12)
     assert blend.weights_.sum() < 0
+    classifiers = [
+        (f"above {grade}", HistGBRTClassifier(max_iter=4, random_state=0).fit(X, y > grade))
+        for grade in (0, 2)
+    ]
+    blend = BlendRanker(classifiers, cv="prefit").fit(X, y, qid=qid)
+    one = Ensemble.joined([model.ensemble_ for model in blend.estimators_], blend.weights_)
+    np.testing.assert_allclose(one.predict(X), blend.predict(X), rtol=1e-12, atol=1e-12)
 
 
 # ---------------------------------------------------------------------------------------- weights of trees

@@ -260,29 +260,35 @@ def checked_interval(form, interval, name="interval"):
 
 def curve_of(measure, labels, a, b, offsets, row_weights, form, interval, n_threads):
     """The curve of rows grouped by query."""
-    if not measure.by_order:
-        raise ValueError(
-            f"measure is {measure!r}, which depends on how far scores are apart; expected a measure of their "
-            "order, such as 'ndcg@10'"
-        )
-    weights = np.ones(len(offsets) - 1) if row_weights is None else query_weights(row_weights, offsets)
-    weights[np.isnan(measure.per_query(labels, a, offsets, n_threads=n_threads))] = 0.0
-    total = math.fsum(weights)
-    if total == 0:
-        raise ValueError(
-            f"measure {measure!r} is not defined on any query of positive weight (see empty_query); expected "
-            "queries with relevant rows"
-        )
+    shares = shares_of_queries(measure, labels, a, offsets, row_weights, n_threads)
     largest = max(np.abs(a).max(), np.abs(b).max())
     a, b = (_scaled(scores, EXPONENT - math.frexp(largest)[1]) for scores in (a, b))
     follow = _Formula if type(measure).per_query is Ranked.per_query else _Calls
-    followed = follow(measure, labels, a, b, offsets, weights / total, form == "convex", n_threads)
+    followed = follow(measure, labels, a, b, offsets, shares, form == "convex", n_threads)
     weights, at, behind = _all_strips(followed, *interval)
     between = behind[:-1]
     sign = 1 if measure.greater_is_better else -1
     weight, best = _highest(weights, sign * between, sign * at)
     unit = followed.unit
     return WeightCurve(weight, sign * best * unit, weights, between * unit, at * unit, form, measure)
+
+
+def shares_of_queries(measure, labels, scores, offsets, row_weights, n_threads):
+    """float64[n_queries]: what part of the mean each query is; refuses a measure that has no curve."""
+    if not measure.by_order:
+        raise ValueError(
+            f"measure is {measure!r}, which depends on how far scores are apart; expected a measure of their "
+            "order, such as 'ndcg@10'"
+        )
+    weights = np.ones(len(offsets) - 1) if row_weights is None else query_weights(row_weights, offsets)
+    weights[np.isnan(measure.per_query(labels, scores, offsets, n_threads=n_threads))] = 0.0
+    total = math.fsum(weights)
+    if total == 0:
+        raise ValueError(
+            f"measure {measure!r} is not defined on any query of positive weight (see empty_query); expected "
+            "queries with relevant rows"
+        )
+    return weights / total
 
 
 def _highest(weights, between, at):

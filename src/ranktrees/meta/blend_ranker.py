@@ -16,7 +16,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from ranktrees.asking import asked_of_folds, scores_by
-from ranktrees.combining import FORMS, checked_interval, curve_of
+from ranktrees.combining import FORMS, checked_interval, curve_of, shares_of_queries
 from ranktrees.estimators.ensemble_ranker import tags_of
 from ranktrees.measures import Measure, as_measure
 from ranktrees.meta.base import ScoredByMeasure
@@ -216,6 +216,9 @@ class BlendRanker(ScoredByMeasure, MetaEstimatorMixin, RegressorMixin, _BaseComp
             data = check_fit(self, X, y, sample_weight, qid=qid, groups=groups, group=group, read_rows=False)
             measure = as_measure(self.measure)
             measure.check_labels(data.labels)
+            n_threads = effective_n_threads(self.n_jobs)
+            # scores like the labels: what is undefined even then would be found out after all fits
+            shares_of_queries(measure, data.labels, data.labels, data.offsets, data.weights, n_threads)
             queries = data.as_given(data.query_of_row) if data.qid_given else None
             scores = self._scores_to_weigh(*indexable(X, y, sample_weight), queries)
             scores = scores if data.order is None else scores[data.order]
