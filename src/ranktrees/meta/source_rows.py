@@ -29,11 +29,11 @@ from ranktrees.meta.stacking import indexed, require_same_columns, stacked
 from ranktrees.model_selection import fitted_clone, folds_of_rows, takes_weights, weights_not_taken
 from ranktrees.validation import (
     check_columns,
+    doubt_order,
     find_query_of_rows,
     hand_queries,
     unchanged_on_failure,
 )
-from ranktrees.validation.data import _doubt_order
 from ranktrees.validation.labels import check_labels, check_weights
 
 SELECTION = {
@@ -318,9 +318,10 @@ class WithSourceRows(RanksRows, MetaEstimatorMixin, BaseEstimator):
         with unchanged_on_failure(self):
             X = indexed(X)
             check_columns(self, X, reset=True)
-            ids = {"qid": qid, "groups": groups}
-            queries = find_query_of_rows(_num_samples(X), ids, {"y": y, "X": X}, group)
-            _doubt_order(X, "X", {"y": y, "sample_weight": sample_weight} | ids)
+            doubt_order({"X": X, "sample_weight": sample_weight})
+            queries = find_query_of_rows(
+                _num_samples(X), {"qid": qid, "groups": groups}, {"y": y, "X": X}, group
+            )
             if self.X_source is None:
                 self.source_rows_, self.source_probabilities_ = np.empty(0, np.intp), np.empty(0)
             else:
@@ -330,13 +331,16 @@ class WithSourceRows(RanksRows, MetaEstimatorMixin, BaseEstimator):
 
     def _with_source(self, X, y, sample_weight, queries):
         """The rows, labels, weights and query numbers of the target set and of the chosen source rows."""
-        X_source, y_source, ids = indexed(self.X_source), self.y_source, {"qid_source": self.qid_source}
+        X_source, y_source = indexed(self.X_source), self.y_source
         if y_source is None:
             raise ValueError("y_source is None but X_source is given; expected one label per source row.")
         require_same_columns(X_source, X, "X")
         n_rows, n_source_rows = _num_samples(X), _num_samples(X_source)
-        _doubt_order(X_source, "X_source", {"y_source": y_source} | ids)
-        queries_source = find_query_of_rows(n_source_rows, ids, {"y_source": y_source, "X_source": X_source})
+        queries_source = find_query_of_rows(
+            n_source_rows,
+            {"qid_source": self.qid_source},
+            {"y_source": y_source, "X_source": X_source},
+        )
         y = check_labels(y, n_rows, "y", "X", self)
         y_source = check_labels(y_source, n_source_rows, "y_source", "X_source", self)
         n_queries = -1 if queries is None else queries.max() + 1
