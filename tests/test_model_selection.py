@@ -433,9 +433,7 @@ def test_rankers_of_other_libraries_get_queries_as_they_take_them(name):
         ids = [N_DOCUMENTS] * N_QUERIES if name == "group" else queries[order]
         return clone(ranker).fit(X[order], y[order], **{name: ids}).predict(X)
 
-    queries = np.unique(qid, return_inverse=True)[
-        1
-    ]  # numbers need not rise by first appearance, as in a fold
+    _, queries = np.unique(qid, return_inverse=True)  # as in a fold, not numbered by first appearance
     assert_array_equal(fitted_clone(ranker, X, y, None, queries).predict(X), fitted_by_hand(queries))
     expected = fitted_by_hand(find_query_of_rows(len(y), {"qid": qid}, {}))
     assert len(set(expected)) > 1
@@ -443,6 +441,20 @@ def test_rankers_of_other_libraries_get_queries_as_they_take_them(name):
         assert_array_equal(around.fit(X, y, qid=qid).predict(X), expected)
     features = ModelFeatures(ranker, keep=False, cv=2).fit(X, y, qid=qid)
     assert_array_equal(features.transform(X)[:, 0], expected)
+
+
+@pytest.mark.parametrize("name", RANKERS_OF_OTHERS)
+def test_rankers_of_other_libraries_get_weights_as_they_take_them(name):
+    """Of XGBoost's each query has one, the mean of its rows'."""
+    X, y, qid = data()
+    _, queries = np.unique(qid, return_inverse=True)
+    of_queries = 1.0 + np.arange(N_QUERIES) % 3
+    order = np.argsort(queries, kind="stable")
+    ids = [N_DOCUMENTS] * N_QUERIES if name == "group" else queries[order]
+    weights = of_queries if name == "qid" else of_queries[queries[order]]
+    expected = clone(RANKERS_OF_OTHERS[name]).fit(X[order], y[order], sample_weight=weights, **{name: ids})
+    fitted = fitted_clone(RANKERS_OF_OTHERS[name], X, y, of_queries[queries], queries)
+    assert_array_equal(fitted.predict(X), expected.predict(X))
 
 
 @pytest.mark.parametrize("routing", [False, True])

@@ -23,6 +23,7 @@ from sklearn.utils.validation import _num_samples
 
 from ranktrees.asking import score_method
 from ranktrees.measures import as_measure
+from ranktrees.measures.base import query_weights
 from ranktrees.validation import (
     class_numbers,
     find_queries,
@@ -394,7 +395,8 @@ def fitted_clone(estimator, X, y, sample_weight, queries, **params):
     sample_weight : array-like of shape (n_rows,) or None
     queries : ndarray of shape (n_rows,) or None
         The query of each row; see `ranktrees.validation.hand_queries`. A ranker of another library gets the
-        rows sorted by query, and with them ``qid`` or ``group_id``, or in ``group`` how many each has.
+        rows sorted by query, and with them ``group_id``, or in ``group`` how many each has, or ``qid``, with
+        the mean weight of each query, as XGBoost's does.
     **params : dict
         For its ``fit``.
 
@@ -426,6 +428,8 @@ def fitted_clone(estimator, X, y, sample_weight, queries, **params):
         ids = {"group_id": queries} if "group_id" in names else {"group": np.diff(offsets)}
     else:
         y, ids = hand_queries(estimator, "fit", y, queries)
+    if together and "qid" in names and sample_weight is not None:
+        sample_weight = query_weights(np.asarray(sample_weight, np.float64), offsets)
     weights = {} if sample_weight is None else {"sample_weight": sample_weight}
     return clone(estimator).fit(X, y, **weights, **ids, **params)
 
