@@ -7,6 +7,34 @@
 
 enum { MOST_BINS = 256, SIDE_BY_SIDE = 16 }; /* of eight side by side compilers make a loop without registers */
 
+/* The first half of the numbers and the second, in turn. */
+INLINE void shuffle(int64_t (*from)[SIDE_BY_SIDE], int64_t (*to)[SIDE_BY_SIDE]) {
+    const int64_t *RESTRICT first = from[0], *RESTRICT second = from[COARSE_CELLS / 2];
+    int64_t *RESTRICT next = to[0];
+    for (int i = 0; i < COARSE_CELLS / 2 * SIDE_BY_SIDE; i++) {
+        next[2 * i] = first[i];
+        next[2 * i + 1] = second[i];
+    }
+}
+
+/* The cells of each feature as features of each cell: 16 of both, which four shuffles turn. Those are few
+ * instructions for the widest registers, and more than one by one for others. */
+INLINE void turn_cells(const int64_t *const *cells, int64_t (*sums)[SIDE_BY_SIDE]) {
+    if (simd_level() == AVX512) {
+        int64_t half_turned[COARSE_CELLS][SIDE_BY_SIDE];
+        for (int f = 0; f < SIDE_BY_SIDE; f++)
+            memcpy(sums[f], cells[f], COARSE_CELLS * sizeof **sums);
+        for (int twice = 0; twice < 2; twice++) {
+            shuffle(sums, half_turned);
+            shuffle(half_turned, sums);
+        }
+        return;
+    }
+    for (int f = 0; f < SIDE_BY_SIDE; f++)
+        for (int c = 0; c < COARSE_CELLS; c++)
+            sums[c][f] = cells[f][c];
+}
+
 /* The best score of two children for each of some features, by their 16 cells, one lane each, the last of rows without
  * a value. They are looked at side by side, so that no sum waits for the one before. Sizes are judged by hessians:
  * ``least`` is the smallest sum that a child may have. */
@@ -16,9 +44,7 @@ INLINE void best_of_cells(int bounded, const int64_t *const *cells, int bits, do
     const int last = COARSE_CELLS - 1;
     int64_t sums[COARSE_CELLS][SIDE_BY_SIDE], lacking = 0;
     double gradients[COARSE_CELLS][SIDE_BY_SIDE], hessians[COARSE_CELLS][SIDE_BY_SIDE];
-    for (int f = 0; f < SIDE_BY_SIDE; f++)
-        for (int c = 0; c < COARSE_CELLS; c++)
-            sums[c][f] = cells[f][c];
+    turn_cells(cells, sums);
     for (int c = 0; c < COARSE_CELLS; c++)
         for (int f = 0; f < SIDE_BY_SIDE; f++) {
             gradients[c][f] = (double)(sums[c][f] >> bits);
