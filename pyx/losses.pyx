@@ -236,7 +236,7 @@ cdef double weighted_quantile(Weighted* rows, int64_t n, double quantile) noexce
     for i in range(n - 1):
         sum += rows[i].weight
         if sum >= target:
-            return rows[i].value if sum > target else 0.5 * (rows[i].value + rows[i + 1].value)
+            return rows[i].value if sum > target else 0.5 * rows[i].value + 0.5 * rows[i + 1].value
     return rows[n - 1].value
 
 
@@ -277,7 +277,7 @@ cdef double plain_quantile(double* values, int64_t n, double quantile) noexcept 
     next_value = values[k + 1]
     for i in range(k + 2, n):
         next_value = min(next_value, values[i])
-    return 0.5 * (values[k] + next_value)
+    return 0.5 * values[k] + 0.5 * next_value
 
 
 def leaf_quantiles(

@@ -102,6 +102,13 @@ def test_one_step_is_the_tree_of_the_gradients(loss, split_search):
     assert train.scores.tolist() == (world.base + nodes["value"][walked]).tolist()
 
 
+@pytest.mark.parametrize("weights", [None, np.full(40, 2.0)])
+def test_the_middle_of_large_labels_is_no_infinity(weights):
+    regressor = HistGBRTRegressor(loss="absolute_error", max_iter=1, max_leaf_nodes=2, min_samples_leaf=1)
+    labels = np.repeat([1e308, 1.1e308], 20)
+    assert (regressor.fit(np.arange(40.0)[:, None], labels, weights).predict([[0.0]]) >= 1e308).all()
+
+
 @pytest.mark.parametrize("loss", ["squared_error", "absolute_error", "quantile", "poisson", "ranknet"])
 def test_training_lowers_the_loss(loss):
     world = World(loss)

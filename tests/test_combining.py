@@ -479,8 +479,9 @@ def test_what_is_wrong_with_a_blend_is_named(rows):
         fitted.score(X, y - 1, qid=qid)
     with pytest.raises(ValueError, match="NDCG takes labels >= 0, but y has label -1"):
         BlendRanker([("never fitted", Ridge(alpha=-1))], cv=2).fit(X, y - 1, qid=qid)
+    never = [(name, Ridge(alpha=-1)) for name in ("never fitted", "nor this")]
     with pytest.raises(ValueError, match="NDCG @ 10 is not defined on any query of positive weight"):
-        BlendRanker([("never fitted", Ridge(alpha=-1))], cv=2).fit(X, 0 * y, qid=qid)
+        BlendRanker(never, cv=2).fit(X, 0 * y, qid=qid)
 
 
 def test_a_blend_of_ours_is_one_ensemble(rows):

@@ -806,7 +806,7 @@ def test_infinite_scores_have_their_rank():
         (([[0], [1]], [1, 2]), {}, r"y_true must have one dimension, got shape \(2, 1\)"),
         ((["a", "b"], [1, 2]), {}, "y_true must be numbers, one per row"),
         (([10**400, 0], [1, 2]), {}, "y_true must be numbers, one per row"),
-        (([1, 0], [1 + 1j, 2]), {}, "y_score must be real numbers"),
+        (([1, 0], [1 + 1j, 2]), {}, "y_score must be numbers, one per row: complex ones"),
         ((np.ma.array([0, 1], mask=[0, 1]), [1, 2]), {}, "y_true must not be NaN or infinite, got nan"),
         (([0, 1], [1, 2]), {"sample_weight": [1]}, "sample_weight has 1 rows, but y_true has 2"),
         (([0, 1], [1, 2]), {"sample_weight": [1, -1]}, "sample_weight must be >= 0, got -1"),

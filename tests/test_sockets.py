@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from ranktrees.communicator import RankError
-from ranktrees.sockets import SocketCommunicator, callers
+from ranktrees.sockets import SocketCommunicator, callers, limit_waits
 
 KEY = b"k" * 32
 
@@ -62,7 +62,11 @@ def test_strangers_hold_nobody_up(server, stranger):
 @pytest.fixture
 def two_ranks(server):
     with ThreadPoolExecutor(2) as pool:
-        ranks = list(pool.map(lambda rank: rank_of_two(rank, server, 1), range(2)))
+        ranks = list(pool.map(lambda rank: rank_of_two(rank, server, 30), range(2)))
+    for one in ranks:
+        one.timeout = 1
+        for line in one._connections():
+            limit_waits(line, one._patience).close()
     yield ranks
     for one in ranks:
         one.close()

@@ -799,7 +799,9 @@ def test_columns_of_labels_are_warned_of_and_taken_as_labels(rows, source):
             warnings.simplefilter("always")
             fitted.append(model.fit(X, labels, qid=qid).estimator_.ensemble_.digest())
         assert {each.category for each in caught} <= {DataConversionWarning}
-    assert [name in str(each.message) for name, each in zip(("of y ", "of y_source "), caught, strict=True)]
+    assert all(
+        name in str(each.message) for name, each in zip(("of y ", "of y_source "), caught, strict=True)
+    )
     assert fitted[0] == fitted[1]
 
 

@@ -25,7 +25,7 @@ def score_method(model):
     Raises
     ------
     ValueError
-        If it is the class, and classes are no numbers.
+        If it would be predict, which gives classes, and these are no numbers.
 
     Examples
     --------
@@ -42,9 +42,9 @@ def score_method(model):
         return "predict_proba"
     if not all(map(is_number, classes)) and is_classifier(model):
         raise ValueError(
-            f"{type(model).__name__} predicts one of {n_classes} classes, such as {as_seen(classes[0])}; "
-            "expected classes that are numbers where there are more than two, as rows rank by them: map them "
-            "to grades in y."
+            f"{type(model).__name__} predicts classes such as {as_seen(classes[0])}, by which rows cannot be "
+            "ranked; expected classes that are numbers, or two with decision_function or predict_proba: map "
+            "them to grades in y."
         )
     return "predict"
 

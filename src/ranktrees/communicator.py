@@ -10,16 +10,18 @@ below is made by all. One process is a rank alone: it says nothing, and all call
 What is summed is integers, so that no result depends on who adds what to what, or when.
 """
 
-import math
 import threading
 from collections import Counter
 from contextlib import contextmanager
+from numbers import Real
 
 import numpy as np
 from joblib.parallel import get_active_backend
 
 from ranktrees._core import exact
 from ranktrees.spelling import readable, spelt
+
+LONGEST_TIMEOUT = 1e9  # seconds
 
 
 class RankError(RuntimeError):
@@ -37,8 +39,10 @@ class RankError(RuntimeError):
 
 def checked_timeout(timeout):
     """The number of seconds, if it is one."""
-    if not 0 < timeout < math.inf:
-        raise ValueError(f"timeout={timeout!r}: expected a positive number of seconds.")
+    if not isinstance(timeout, Real) or not 0 < timeout <= LONGEST_TIMEOUT:
+        raise ValueError(
+            f"timeout={timeout!r}; expected a number of seconds above 0, at most {LONGEST_TIMEOUT:g}."
+        )
     return float(timeout)
 
 

@@ -724,11 +724,19 @@ class Ensemble:
         Raises
         ------
         ValueError
-            If ``kind`` is neither.
+            If ``kind`` is neither, or no split of a tree that has some has a gain, which CatBoost's files do
+            not tell.
         """
         if kind not in ("gain", "split"):
             raise ValueError(f"kind must be 'gain' or 'split', got {kind!r}")
         splits = self.nodes[self.nodes["feature"] >= 0]
+        if kind == "gain" and len(splits):
+            gains = np.add.reduceat(self.nodes["gain"], self.tree_offsets[:-1])
+            if ((gains == 0) & (np.diff(self.tree_offsets) > 1)).any():
+                raise ValueError(
+                    "the trees split, and the splits of some all have a gain of 0; expected what each has "
+                    "gained, which CatBoost's files do not say: feature_importances('split') counts splits."
+                )
         sums = np.zeros(self.n_features)
         np.add.at(sums, splits["feature"], splits["gain"] if kind == "gain" else 1.0)
         return sums

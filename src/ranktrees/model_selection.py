@@ -395,8 +395,8 @@ def fitted_clone(estimator, X, y, sample_weight, queries, **params):
     sample_weight : array-like of shape (n_rows,) or None
     queries : ndarray of shape (n_rows,) or None
         The query of each row; see `ranktrees.validation.hand_queries`. A ranker of another library gets the
-        rows sorted by query, and with them ``group_id``, or in ``group`` how many each has, or ``qid``, with
-        the mean weight of each query, as XGBoost's does.
+        rows sorted by query, and with them ``group_id`` or ``qid``, or in ``group`` how many each has; one of
+        XGBoost's, which weighs queries, the mean weight of each.
     **params : dict
         For its ``fit``.
 
@@ -417,19 +417,22 @@ def fitted_clone(estimator, X, y, sample_weight, queries, **params):
     """
     if sample_weight is not None and not takes_weights(estimator):
         raise weights_not_taken(estimator)
-    together = queries is not None and wants_queries_together(estimator)
-    if together:
+    if queries is not None and wants_queries_together(estimator):
         order, offsets = query_offsets(queries, len(queries), by_id=True)
         if order is not None:
             rows = X, y, sample_weight, queries
             X, y, sample_weight, queries = (None if of is None else _safe_indexing(of, order) for of in rows)
-    names = signature(estimator.fit).parameters
-    if together and "qid" not in names:
-        ids = {"group_id": queries} if "group_id" in names else {"group": np.diff(offsets)}
+        names = signature(estimator.fit).parameters
+        if "group_id" in names:
+            ids = {"group_id": queries}
+        elif "qid" in names:
+            ids = {"qid": queries}
+        else:
+            ids = {"group": np.diff(offsets)}
+        if sample_weight is not None and type(estimator).__module__.startswith("xgboost"):
+            sample_weight = query_weights(np.asarray(sample_weight, np.float64), offsets)
     else:
         y, ids = hand_queries(estimator, "fit", y, queries)
-    if together and "qid" in names and sample_weight is not None:
-        sample_weight = query_weights(np.asarray(sample_weight, np.float64), offsets)
     weights = {} if sample_weight is None else {"sample_weight": sample_weight}
     return clone(estimator).fit(X, y, **weights, **ids, **params)
 

@@ -163,7 +163,7 @@ class SocketCommunicator(Communicator):
         self.rank, self.size, self.timeout = rank, size, timeout
         self._number = 0
         self.at("start")
-        self._others, self._hub = {}, None
+        self._others, self._hub, self._lines = {}, None, {}
         last = time.monotonic() + timeout
         try:
             if rank == 0:
@@ -171,7 +171,7 @@ class SocketCommunicator(Communicator):
             else:
                 self._hub = self._reach(address, key, last)
             for connection in self._connections():
-                limit_waits(connection, self._patience).close()
+                self._lines[connection] = limit_waits(connection, self._patience)
         except BaseException:
             self.close()
             raise
@@ -180,6 +180,8 @@ class SocketCommunicator(Communicator):
         """Hang up."""
         for connection in self._connections():
             connection.close()
+        for line in self._lines.values():
+            line.close()
 
     def _connections(self):
         return filter(None, [*self._others.values(), self._hub])
@@ -252,6 +254,7 @@ class SocketCommunicator(Communicator):
             pass
         except (EOFError, OSError):
             return f"rank 0 is gone at {self.step!r}", None
+        hang_up(self._lines[self._hub])  # what may come yet is no answer to the next
         return self._absence([0]), None
 
     def _meet(self, message, put_together):
@@ -278,6 +281,8 @@ class SocketCommunicator(Communicator):
                 error = disagreement(places)
         answers = put_together(list(values)) if error is None else [None] * self.size
         for rank, connection in self._others.items():
-            with contextlib.suppress(OSError):  # it is gone, which the next exchange tells
+            try:
                 connection.send((error, answers[rank]))
+            except OSError:  # it is gone, or does not listen, which the next exchange tells
+                hang_up(self._lines[connection])
         return error, answers[0]

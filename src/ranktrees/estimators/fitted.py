@@ -417,17 +417,12 @@ class FittedTrees:
         Raises
         ------
         ValueError
-            If ``kind`` is neither, or trees split and it is not known what by any split was gained, as by
-            those of CatBoost; ``feature_importances_`` is an AttributeError then.
+            If ``kind`` is neither, or it is not known what splits have gained, as of trees of CatBoost;
+            ``feature_importances_`` is an AttributeError then.
         """
         check_is_fitted(self)
         importances = self.ensemble_.feature_importances(kind)
         total = importances.sum()
-        if total == 0 and self.ensemble_.depth:
-            raise ValueError(
-                "the trees split, and their splits all have a gain of 0; expected what each has gained, "
-                "which CatBoost's files do not say: feature_importances('split') counts splits."
-            )
         return importances / total if total > 0 else importances
 
 

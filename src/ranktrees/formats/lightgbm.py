@@ -129,9 +129,8 @@ def load_lightgbm(model):
     >>> bool((ranker.predict(X) == other.predict(X)).all())
     True
     """
-    booster = (
-        model.booster_ if hasattr(type(model), "booster_") else model
-    )  # of one not fitted it is an error
+    # asked for a type that has one: of an estimator that is not fitted it is LightGBM's own error
+    booster = model.booster_ if hasattr(type(model), "booster_") else model
     if hasattr(booster, "model_to_string"):
         return _ensemble_of(booster.model_to_string())
     require_path(model, "model", "a text model, or a fitted model of LightGBM")

@@ -258,7 +258,7 @@ class Measure:
         """What `of_query` returned, which users write."""
         try:
             number = float(value)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise self._no_number(value) from error
         if math.isinf(number):
             raise self._no_number(value)

@@ -7,12 +7,13 @@ from ranktrees import validation
 
 def column(name, values, finite=True):
     """One number per row, as float64."""
-    if np.iscomplexobj(values):
-        raise ValueError(f"{name} must be real numbers, one per row: complex ones have no order")
-    if isinstance(values, np.ma.MaskedArray):
-        values = values.astype(np.float64).filled(np.nan)
     try:
-        numbers = np.ascontiguousarray(values, dtype=np.float64)
+        numbers = np.asanyarray(values)
+        if numbers.dtype.kind == "c":
+            raise TypeError("complex ones have no order")
+        if isinstance(numbers, np.ma.MaskedArray):
+            numbers = numbers.astype(np.float64).filled(np.nan)
+        numbers = np.ascontiguousarray(numbers, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"{name} must be numbers, one per row: {error}") from error
     if np.ndim(values) != 1:

@@ -18,8 +18,10 @@ from joblib import register_parallel_backend
 
 from ranktrees.mpi.launching import ADDRESS, INSTALL, announced_size
 
-if importlib.util.find_spec("mpi4py") is None:
-    raise ImportError(f"ranktrees.mpi needs mpi4py and an MPI: {INSTALL}")
+if lacking := [
+    name for name in ("mpi4py", "cloudpickle", "xxhash") if importlib.util.find_spec(name) is None
+]:
+    raise ImportError(f"ranktrees.mpi needs {', '.join(lacking)}, and an MPI: {INSTALL}")
 
 __all__ = ["rank", "shutdown", "size"]
 

@@ -254,6 +254,7 @@ class Gang:
         while (given := self._next(rank)) is not None:
             label, parcel, future = given
             self._settle(future, *self._ask(link, rank, label, parcel))
+            del given, parcel, future  # whatever they hold, while there is nothing to do
         with contextlib.suppress(OSError):  # it has ended before
             link.stop()
 
