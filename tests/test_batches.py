@@ -83,6 +83,50 @@ def test_rows_on_disk_have_the_cuts_and_codes_of_rows_in_memory(data, n, weighte
     np.testing.assert_array_equal(mapper.encode(rows, order), mapper.encode(X, order))
 
 
+@pytest.mark.parametrize(
+    ("shard", "message"),
+    [
+        (
+            {"X": np.eye(2), "y": [1, 0], "weight": [1, 1]},
+            r"shard 0, .*npz, has 'weight'; expected arrays called X",
+        ),
+        (
+            (np.eye(2), [1, 0], [1, 1], [1, 1], "more"),
+            "shard 0 is a tuple of 5; expected the path of an .npz file",
+        ),
+        ("X.npy", "shard 0 is 'X.npy'; expected the path of an .npz file, or a tuple"),
+    ],
+)
+def test_what_is_no_shard(tmp_path, shard, message):
+    if isinstance(shard, dict):
+        np.savez(tmp_path / "rows.npz", **shard)
+        shard = tmp_path / "rows.npz"
+    with pytest.raises((TypeError, ValueError), match=message):
+        list(Batches.from_numpy([shard]))
+
+
+def test_what_is_no_batch_is_told_by_what_it_holds():
+    with pytest.raises(TypeError, match="batch 0 is a dict of 'X', 'query'; expected a tuple"):
+        list(Batches([{"X": np.eye(2), "query": [1, 1]}]))
+    with pytest.raises(ValueError, match="shards is empty; expected at least one"):
+        Batches.from_numpy([])
+
+
+def test_parquet_files_have_the_same_columns(tmp_path):
+    for name, columns in (("1", ["a"]), ("2", ["a", "b"])):
+        pd.DataFrame(1.0, range(3), [*columns, "label", "qid"]).to_parquet(tmp_path / name)
+    paths = [tmp_path / "1", tmp_path / "2"]
+    with pytest.raises(ValueError, match=r"2 has \['b'\], which .*1 has not"):
+        list(Batches.from_parquet(paths, label="label", qid="qid"))
+    assert len(list(Batches.from_parquet(paths, label="label", qid="qid", features=["a"]))) == 2
+
+
+def test_score_reads_no_batches():
+    model = LambdaMARTRanker(max_iter=1, min_samples_leaf=1).fit(np.eye(4), [0, 1, 2, 3], qid=[1] * 4)
+    with pytest.raises(TypeError, match="X is in batches, which only the fit"):
+        model.score(Batches([(np.eye(4), [0, 1, 2, 3], [1] * 4)]))
+
+
 def test_ranks_may_have_their_rows_on_disk(ranking):
     X = ranking[0]
 

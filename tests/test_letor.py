@@ -38,6 +38,26 @@ def dump(*args, **options):
 # Reading
 
 
+@pytest.mark.parametrize("qid", ["01", "+1", "-0"])
+def test_queries_that_would_be_read_as_others_are_not_written(tmp_path, qid):
+    with pytest.raises(ValueError, match=r"which is read back as \d; expected texts that are no integers"):
+        dump_letor(tmp_path / "rows.txt", np.eye(2), [1, 0], [qid, "a"])
+    dump_letor(tmp_path / "rows.txt", np.eye(2), [1, 0], [f"q{qid}", "1"])
+    assert load_letor(tmp_path / "rows.txt").qid.tolist() == [f"q{qid}", "1"]
+
+
+def test_files_that_are_not_what_they_are_called(tmp_path):
+    with pytest.raises(ValueError, match=r"ends in '.zst'; expected text, or one that ends in .gz"):
+        dump_letor(tmp_path / "rows.txt.zst", np.eye(2), [1, 0], [1, 1])
+    (tmp_path / "rows.txt.gz").write_text("2 qid:1 1:1\n")
+    with pytest.raises(ValueError, match=r"rows.txt.gz is cut off, or not what its suffix says"):
+        load_letor(tmp_path / "rows.txt.gz")
+    dump_letor(tmp_path / "rows.txt.xz", np.eye(2), [1, 0], [1, 1])
+    (tmp_path / "cut.txt.xz").write_bytes((tmp_path / "rows.txt.xz").read_bytes()[:-5])
+    with pytest.raises(ValueError, match=r"cut.txt.xz is cut off"):
+        load_letor(tmp_path / "cut.txt.xz")
+
+
 def test_dense():
     data = load(SMALL)
     np.testing.assert_array_equal(data.data, np.float32([[0.5, 0, -1e-3], [0, 4, 0], [np.nan, 7, 0]]))

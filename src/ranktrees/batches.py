@@ -101,7 +101,7 @@ class Batches:
                 yield Batch(*batch)
             else:
                 raise TypeError(
-                    f"batch {number} is a {type(batch).__name__}; expected a tuple (X, y, qid) or "
+                    f"batch {number} is a {_with_entries(batch)}; expected a tuple (X, y, qid) or "
                     "(X, y, qid, sample_weight), or a mapping with these names."
                 )
 
@@ -217,6 +217,11 @@ class Batches:
                     if columns is None:
                         others = {*named.values(), *_index_columns(file.schema_arrow)}
                         columns = [name for name in there if name not in others]
+                    elif features is None and (more := [n for n in there if n not in (*columns, *others)]):
+                        raise ValueError(
+                            f"{path} has {more[:10]}, which {paths[0]} has not; expected the same columns in "
+                            "all files: say by features= which to take."
+                        )
                     for name in (*columns, *named.values()):
                         if name not in there:
                             raise ValueError(
@@ -268,19 +273,19 @@ class Batches:
         [(2, 3), (1, 3), (2, 3)]
         """
         _check_rows_of_batch(batch_rows)
-        shards = _paths(shards)
+        shards = _paths(shards, "shards")
 
         def source():
             for number, shard in enumerate(shards):
-                if isinstance(shard, tuple):
+                if isinstance(shard, tuple) and len(shard) <= len(Batch._fields):
                     arrays = {name: _mapped(part) for name, part in zip(Batch._fields, shard, strict=False)}
-                elif isinstance(shard, (str, Path)):
-                    with np.load(shard) as file:
-                        arrays = {name: file[name] for name in Batch._fields if name in file}
+                elif isinstance(shard, (str, Path)) and Path(shard).suffix == ".npz":
+                    arrays = _arrays_of_file(shard, f"shard {number}")
                 else:
+                    seen = repr(str(shard)) if isinstance(shard, (str, Path)) else f"a {_with_entries(shard)}"
                     raise TypeError(
-                        f"shard {number} is a {type(shard).__name__}; expected the path of an .npz file, or "
-                        "a tuple (X, y, qid) of arrays or paths of .npy files."
+                        f"shard {number} is {seen}; expected the path of an .npz file, or a tuple (X, y, "
+                        "qid) or (X, y, qid, sample_weight) of arrays or paths of .npy files."
                     )
                 arrays = {name: array for name, array in arrays.items() if array is not None}
                 lengths = {name: len(array) for name, array in arrays.items()}
@@ -295,8 +300,30 @@ class Batches:
         return cls(source, folder=folder)
 
 
-def _paths(paths):
-    return [paths] if isinstance(paths, (str, Path)) else list(paths)
+def _paths(paths, name="paths"):
+    paths = [paths] if isinstance(paths, (str, Path)) else list(paths)
+    if not paths:
+        raise ValueError(f"{name} is empty; expected at least one: look at the pattern that found none.")
+    return paths
+
+
+def _with_entries(batch):
+    """What a batch is that is none, by its type and what is in it."""
+    kind = type(batch).__name__
+    if isinstance(batch, Mapping):
+        return f"{kind} of {', '.join(map(repr, batch)) or 'nothing'}"
+    return f"{kind} of {len(batch)}" if isinstance(batch, tuple) else kind
+
+
+def _arrays_of_file(path, name):
+    """The arrays of an ``.npz`` file, which has no others."""
+    with np.load(path) as file:
+        if unknown := [array for array in file if array not in Batch._fields]:
+            raise ValueError(
+                f"{name}, {path}, has {', '.join(map(repr, unknown))}; expected arrays called "
+                f"{', '.join(Batch._fields)}: name them so, or leave the others out."
+            )
+        return {array: file[array] for array in file}
 
 
 def _check_rows_of_batch(batch_rows):

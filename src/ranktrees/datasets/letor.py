@@ -13,8 +13,9 @@ import lzma
 import numbers
 import os
 import re
+import zlib
 from collections import deque
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from itertools import chain
 from pathlib import Path
 
@@ -29,6 +30,7 @@ _BLOCK_BYTES = 1 << 20
 _BLOCK_ROWS = 4096
 _LARGEST_INDEX = np.iinfo(np.int32).max
 _OPENERS = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
+_NOT_OPENED = (".zst", ".zip", ".lz4", ".Z", ".7z", ".br")
 _PARTS = ("train", "vali", "test")
 
 # In bytes, [^\S\n] is white space within a line.
@@ -232,7 +234,7 @@ def dump_letor(path, X, y, qid, *, ids=None, keep_zeros=None):
         The labels, finite.
     qid : array-like of shape (n_rows,)
         The query of each row: integers, or texts without white space, ``:`` and ``#``. Texts are read back as
-        integers if all of them look so.
+        integers if all of them look so: 01, which would become 1, is refused.
     ids : array-like of str of shape (n_rows,), default=None
         Document ids, written after ``#``: single lines without white space around them.
     keep_zeros : bool, default=None
@@ -320,7 +322,26 @@ def _open(path, mode):
             )
         return nullcontext(path)
     path = Path(path)
+    if path.suffix in _NOT_OPENED:
+        raise ValueError(
+            f"{path} ends in {path.suffix!r}; expected text, or one that ends in {', '.join(_OPENERS)}: "
+            "compress it by one of these, or not at all."
+        )
     return _OPENERS.get(path.suffix, open)(path, mode)
+
+
+@contextmanager
+def _reading(path):
+    try:
+        with _open(path, "rb") as stream:
+            yield stream
+    except (EOFError, zlib.error, lzma.LZMAError, OSError) as error:
+        if getattr(error, "errno", None) is not None:  # a file that is not there, for instance
+            raise
+        raise ValueError(
+            f"{_name(path)} is cut off, or not what its suffix says ({error}); expected a whole file: fetch "
+            "it again, or call it otherwise."
+        ) from error
 
 
 def _blocks(stream):
@@ -358,7 +379,7 @@ def _find_part(fold, part):
 def _largest_index(path):
     """The largest feature of a file, by the last pair of each line; malformed lines are skipped."""
     largest = 0
-    with _open(path, "rb") as stream:
+    with _reading(path) as stream:
         for _, block in _blocks(stream):
             for line in block.split(b"\n"):
                 pairs, colon, _ = line.partition(b"#")[0].rpartition(b":")
@@ -418,7 +439,7 @@ def _next_rows(blocks, n_rows):
 
 def _read(path, n_features, dtype):
     """The blocks of a file that hold rows: values as CSR, labels, queries and ids, both as bytes."""
-    with _open(path, "rb") as stream:
+    with _reading(path) as stream:
         for first_line, block in _blocks(stream):
             rows, X, y = _parse(block, _name(path), first_line, n_features, dtype)
             if rows:
@@ -610,6 +631,11 @@ def _check_qids(qid):
         else:
             raise ValueError(
                 f"qid holds {query!r}; expected integers, or texts without white space, ':', '#'."
+            )
+        if (integer := _as_int64(texts[-1])) is not None and b"%d" % integer != texts[-1]:
+            raise ValueError(
+                f"qid holds {query!r}, which is read back as {integer}; expected texts that are no integers, "
+                "or are written as such: put a letter before each."
             )
     return texts
 

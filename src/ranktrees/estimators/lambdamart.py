@@ -22,6 +22,7 @@ from ranktrees.validation import (
     FitData,
     check_rows,
     find_queries,
+    refuse_batches,
 )
 
 # What counts rows, or goes with what does: it cannot be sliced by rows, so that nothing routes it.
@@ -461,6 +462,7 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
             If there are both labels and pairs, or neither, or if the model was fitted with query ids and none
             are given here with labels.
         """
+        refuse_batches(X, "X")
         if pairs is None and pair_weight is None and pair_target is None:
             if y is None:
                 raise ValueError(

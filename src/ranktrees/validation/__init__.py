@@ -31,7 +31,13 @@ from ranktrees.validation.queries import (
     sizes_to_qid,
     wants_queries_together,
 )
-from ranktrees.validation.rows import category_columns, check_columns, check_rows, joined_levels
+from ranktrees.validation.rows import (
+    category_columns,
+    check_columns,
+    check_rows,
+    joined_levels,
+    refuse_batches,
+)
 from ranktrees.validation.state import is_fitted, unchanged_on_failure
 
 __all__ = [
@@ -56,6 +62,7 @@ __all__ = [
     "qid_of",
     "query_of_rows",
     "query_offsets",
+    "refuse_batches",
     "require_finite_sum",
     "sizes_to_qid",
     "sorted_levels",
