@@ -503,15 +503,16 @@ def _find_problem(line, n_features, dtype):
             return f"feature {_quote(feature)} in {_quote(pair)}; expected an integer."
         index = int(feature)
         if index < 1:
-            return f"feature {index} in {_quote(pair)}; expected at least 1: features are counted from 1."
+            return (
+                f"feature {index} in {_quote(pair)}; expected at least 1: features are counted from 1. Others are "
+                "read by sklearn.datasets.load_svmlight_file(path, zero_based=True, query_id=True)."
+            )
         if index > _LARGEST_INDEX:
             return f"feature {index} in {_quote(pair)}; expected at most {_LARGEST_INDEX}."
         if index == previous:
             return f"feature {index} twice; expected each feature at most once, in increasing order."
         if index < previous:
             return f"feature {index} after feature {previous}; expected increasing order."
-        if n_features is not None and index > n_features:
-            return f"feature {index}; expected at most n_features={n_features}."
         if not _is_number(value):
             return f"value {_quote(value)} of feature {index}; expected a number."
         with np.errstate(over="ignore"):
@@ -519,6 +520,8 @@ def _find_problem(line, n_features, dtype):
         if overflows:
             return f"value {_quote(value)} of feature {index} is too large for {dtype}; use dtype=np.float64."
         previous = index
+    if n_features is not None and previous > n_features:
+        return f"feature {previous}; expected at most n_features={n_features}."
     return None
 
 
