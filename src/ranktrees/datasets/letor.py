@@ -504,8 +504,8 @@ def _find_problem(line, n_features, dtype):
         index = int(feature)
         if index < 1:
             return (
-                f"feature {index} in {_quote(pair)}; expected at least 1: features are counted from 1. Others "
-                "are read by sklearn.datasets.load_svmlight_file(path, zero_based=True, query_id=True)."
+                f"feature {index} in {_quote(pair)}; expected at least 1: features are counted from 1. Others"
+                " are read by sklearn.datasets.load_svmlight_file(path, zero_based=True, query_id=True)."
             )
         if index > _LARGEST_INDEX:
             return f"feature {index} in {_quote(pair)}; expected at most {_LARGEST_INDEX}."
