@@ -287,7 +287,7 @@ def test_of_more_classes_the_class_ranks_in_every_fold(rows):
     blend = BlendRanker([("one", LogisticRegression())], measure="ndcg@5", **folds).fit(X, y, qid=qid)
     assert blend.value_ == as_measure("ndcg@5")(y, told[:, 0], qid=qid)
     words = np.array(["bad", "good", "perfect"])[np.searchsorted([0, 1, 5], y)]
-    with pytest.raises(ValueError, match="predicts classes such as .bad., by which rows cannot be ranked"):
+    with pytest.raises(ValueError, match=r"predicts classes such as .bad., by which rows cannot be ranked"):
         scores_by(LogisticRegression().fit(X, words), X)
 
 
