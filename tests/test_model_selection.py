@@ -441,6 +441,16 @@ def test_rankers_of_other_libraries_get_queries_as_they_take_them(name):
     assert_array_equal(features.transform(X)[:, 0], expected)
 
 
+def test_rankers_of_other_libraries_get_queries_whatever_the_routing():
+    X, y, qid = data()
+    told = []
+    for routing in (False, True):
+        with sklearn.config_context(enable_metadata_routing=routing):
+            blend = BlendRanker(list(RANKERS_OF_OTHERS.items()), cv="train").fit(X, y, qid=qid)
+            told.append(blend.predict(X))
+    assert_array_equal(*told)
+
+
 @pytest.mark.parametrize("name", RANKERS_OF_OTHERS)
 def test_rankers_of_other_libraries_get_weights_as_they_take_them(name):
     """Of XGBoost's each query has one, the mean of its rows'."""

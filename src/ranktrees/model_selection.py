@@ -429,7 +429,8 @@ def fitted_clone(estimator, X, y, sample_weight, queries, **params):
             ids = {"qid": queries}
         else:
             ids = {"group": np.diff(offsets)}
-        if sample_weight is not None and type(estimator).__module__.startswith("xgboost"):
+        of_xgboost = any(kind.__module__.startswith("xgboost.") for kind in type(estimator).__mro__)
+        if of_xgboost and sample_weight is not None:
             sample_weight = query_weights(np.asarray(sample_weight, np.float64), offsets)
     else:
         y, ids = hand_queries(estimator, "fit", y, queries)

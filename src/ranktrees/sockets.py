@@ -270,6 +270,7 @@ class SocketCommunicator(Communicator):
                 try:
                     messages[ranks[connection]] = connection.recv()
                 except BlockingIOError:
+                    hang_up(self._lines[connection])  # what may come yet is no message
                     error = self._absence([ranks[connection]])
                 except (EOFError, OSError):
                     error = f"rank {ranks[connection]} is gone at {self.step!r}"

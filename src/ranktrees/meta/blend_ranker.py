@@ -216,9 +216,8 @@ class BlendRanker(ScoredByMeasure, MetaEstimatorMixin, RegressorMixin, _BaseComp
             data = check_fit(self, X, y, sample_weight, qid=qid, groups=groups, group=group, read_rows=False)
             measure = as_measure(self.measure)
             measure.check_labels(data.labels)
-            if (
-                len(self.estimators) > 1
-            ):  # with the labels as scores: else it would be found out after all fits
+            if len(self.estimators) > 1:
+                # With labels as scores: what is undefined even so would be found out after all fits.
                 n_threads = effective_n_threads(self.n_jobs)
                 shares_of_queries(measure, data.labels, data.labels, data.offsets, data.weights, n_threads)
             queries = data.as_given(data.query_of_row) if data.qid_given else None
