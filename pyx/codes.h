@@ -23,7 +23,7 @@ INLINE const uint8_t *address_at(int is_long, const uint8_t *column, int64_t row
 /* Codes row by row: of few rows, all features lie in few lines of the cache. */
 typedef struct {
     const uint8_t *bytes;   /* row-major; short codes of few bins share one, see growing/packing.py */
-    int64_t n_bytes;        /* of a row */
+    int64_t step, n_bytes;  /* from row to row, and of a row */
     const int32_t *byte_of; /* the first of each feature */
     const uint8_t *code_of; /* 256 of each feature: its short code by the value of its byte */
 } codes_by_row;
@@ -53,15 +53,15 @@ INLINE codes_of_feature find_codes(int is_long, const uint8_t *column, const cod
     if (!by_row)
         return in_column;
     const codes_of_feature in_rows = {by_row->bytes + by_row->byte_of[feature], by_row->code_of + 256 * feature,
-                                      by_row->n_bytes};
+                                      by_row->step};
     return in_rows;
 }
 
 /* Fetch the bytes from ``from`` to ``to`` of some rows. */
-INLINE void fetch_rows(const uint8_t *bytes, int64_t n_bytes, int64_t from, int64_t to, const uint32_t *rows,
+INLINE void fetch_rows(const uint8_t *bytes, int64_t step, int64_t from, int64_t to, const uint32_t *rows,
                        int64_t n) {
     for (int64_t i = 0; i < n; i++) {
-        const uint8_t *row = bytes + rows[i] * n_bytes;
+        const uint8_t *row = bytes + rows[i] * step;
         for (int64_t b = from; b < to; b += 64)
             prefetch_line(row + b);
         prefetch_line(row + to - 1);

@@ -162,8 +162,8 @@ EACH_WIDTH(void, best_of_few,
            (is_long, leaf, n_features, features, columns, stride, by_row, offsets, total, rule, best)) {
     few_line line;
     if (by_row && 64 * n_features >= by_row->n_bytes) { /* of fewer features, not every line is needed */
-        fetch_rows(by_row->bytes, by_row->n_bytes, 0, by_row->n_bytes, leaf->rows, leaf->n);
-        fetch_rows(by_row->bytes, by_row->n_bytes, 0, by_row->n_bytes, leaf->quiet, leaf->n_quiet);
+        fetch_rows(by_row->bytes, by_row->step, 0, by_row->n_bytes, leaf->rows, leaf->n);
+        fetch_rows(by_row->bytes, by_row->step, 0, by_row->n_bytes, leaf->quiet, leaf->n_quiet);
     }
     for (int64_t k = 0; k < n_features; k++) {
         const int32_t f = features[k];

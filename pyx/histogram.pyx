@@ -26,7 +26,7 @@ cdef extern from "joint.h" nogil:
     enum: CHUNK
     enum: STEP
     void fill_line(
-        int lanes, const uint8_t* bytes, int64_t n_bytes, const place_in_byte* digits,
+        int lanes, const uint8_t* bytes, int64_t step, int64_t n_bytes, const place_in_byte* digits,
         const int64_t* first_digit, const uint8_t* cells, const uint32_t* rows, const int64_t* sums,
         int64_t n, int bits, int same, int64_t first, int64_t last, uint64_t* scratch, int64_t* tables,
         int64_t* line,
@@ -342,9 +342,10 @@ cdef class Builder:
     ) noexcept nogil:
         """The cells of the blocks first..last-1, from the rows order[start:stop]."""
         fill_line(
-            self.lanes, &self.bytes[0, 0], self.bytes.shape[1], <const place_in_byte*>&self.digits[0],
-            &self.first_digit[0], &self.cells_of_digits[0, 0], &self.order[0] + start, &self.sums[0] + start,
-            stop - start, bits, same, first, last, &self.scratch[thread, 0], &self.tables[thread, 0], line,
+            self.lanes, &self.bytes[0, 0], self.bytes.strides[0], self.bytes.shape[1],
+            <const place_in_byte*>&self.digits[0], &self.first_digit[0], &self.cells_of_digits[0, 0],
+            &self.order[0] + start, &self.sums[0] + start, stop - start, bits, same, first, last,
+            &self.scratch[thread, 0], &self.tables[thread, 0], line,
         )
 
     cdef void build_by_rows(self, const Leaf* leaf, int bits, bint same, int n_threads) noexcept:

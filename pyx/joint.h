@@ -127,7 +127,7 @@ EACH_WIDTH(void, take_margins,
 }
 
 /* Fill the cells of some digits with n rows; cells[TABLE * d + v] is which of digit d's a byte of the value v is. */
-APART void fill_cells(int lanes, const uint8_t *bytes, int64_t n_bytes, const place_in_byte *digits,
+APART void fill_cells(int lanes, const uint8_t *bytes, int64_t step, int64_t n_bytes, const place_in_byte *digits,
                       int64_t n_digits, const uint8_t *cells, const uint32_t *rows, const int64_t *sums, int64_t n,
                       int bits, int same, int64_t *line) {
     for (int64_t d = 0; d < n_digits; d++) {
@@ -135,10 +135,10 @@ APART void fill_cells(int lanes, const uint8_t *bytes, int64_t n_bytes, const pl
         memset(line + digits[d].last * lanes, 0, lanes * sizeof *line);
     }
     for (int64_t i = 0; i < n; i++) {
-        const uint8_t *own = bytes + rows[i] * n_bytes;
+        const uint8_t *own = bytes + rows[i] * step;
         const two_lanes wide = widened(sums[i], bits, same);
         if (i + FETCHED_AHEAD < n)
-            fetch_rows(bytes, n_bytes, 0, n_bytes, rows + i + FETCHED_AHEAD, 1);
+            fetch_rows(bytes, step, 0, n_bytes, rows + i + FETCHED_AHEAD, 1);
         for (int64_t d = 0; d < n_digits; d++) {
             int64_t *cell = line + (digits[d].first + cells[TABLE * d + own[digits[d].byte]]) * lanes;
             if (lanes == 1)
@@ -151,15 +151,15 @@ APART void fill_cells(int lanes, const uint8_t *bytes, int64_t n_bytes, const pl
 
 /* Fill the cells of the blocks first..last-1 with n rows. Eight bytes behind the last row are read, too.
  * scratch: (last - first) * STEP words, then 2 * CHUNK more; tables: one for each byte. */
-static void fill_line(int lanes, const uint8_t *bytes, int64_t n_bytes, const place_in_byte *digits,
+static void fill_line(int lanes, const uint8_t *bytes, int64_t step, int64_t n_bytes, const place_in_byte *digits,
                       const int64_t *first_digit, const uint8_t *cells, const uint32_t *rows, const int64_t *sums,
                       int64_t n, int bits, int same, int64_t first, int64_t last, uint64_t *scratch,
                       int64_t *tables, int64_t *line) {
     const int64_t from = first * BLOCK, to = last * BLOCK, n_parts = (last - first) * (CHUNK / PART);
     const int64_t some = first_digit[from], n_digits = first_digit[to < n_bytes ? to : n_bytes] - some;
     if (ONE_BY_ONE * n * n_digits <= TABLE * ((to < n_bytes ? to : n_bytes) - from)) {
-        fill_cells(lanes, bytes, n_bytes, digits + some, n_digits, cells + TABLE * some, rows, sums, n, bits, same,
-                   line);
+        fill_cells(lanes, bytes, step, n_bytes, digits + some, n_digits, cells + TABLE * some, rows, sums, n, bits,
+                   same, line);
         return;
     }
     two_lanes *wide = (two_lanes *)(scratch + (last - first) * STEP);
@@ -170,8 +170,8 @@ static void fill_line(int lanes, const uint8_t *bytes, int64_t n_bytes, const pl
         int64_t part = 0;
         for (int64_t i = 0; i < m; i++) {
             if (i + FETCHED_AHEAD < m)
-                fetch_rows(bytes, n_bytes, from, to, row + i + FETCHED_AHEAD, 1);
-            const uint8_t *own = bytes + row[i] * n_bytes;
+                fetch_rows(bytes, step, from, to, row + i + FETCHED_AHEAD, 1);
+            const uint8_t *own = bytes + row[i] * step;
             for (int64_t b = first; b < last; b++)
                 scratch[(b - first) * STEP + i] = eight_bytes(own + b * BLOCK);
         }
@@ -185,7 +185,7 @@ static void fill_line(int lanes, const uint8_t *bytes, int64_t n_bytes, const pl
                 memset(own, 0, used * TABLE * lanes * sizeof *own);
             for (int64_t i = 0; i < m; i += PART, part++) {
                 const int64_t k = m - i < PART ? m - i : PART, fetched = coming * part / n_parts;
-                fetch_rows(bytes, n_bytes, from, to, row + m + fetched, coming * (part + 1) / n_parts - fetched);
+                fetch_rows(bytes, step, from, to, row + m + fetched, coming * (part + 1) / n_parts - fetched);
                 if (lanes == 1)
                     add_block(1, used, k, block + i, sums + chunk + i, own);
                 else

@@ -55,7 +55,7 @@ def pack(
     const uint8_t[:, :] codes,       # IN   feature by feature
     const Digit[::1] digits,         # IN   byte by byte
     const uint8_t[:, ::1] shares,    # IN   one line per digit: what each code adds to its byte
-    uint8_t[:, ::1] bytes,           # OUT
+    uint8_t[:, ::1] bytes,           # OUT  those that no digit has are zeros
     int n_threads,
 ):
     """Set each row's bytes."""
@@ -80,6 +80,7 @@ cdef void pack_block(
     cdef uint8_t[PACKED] own, rest
     cdef const uint8_t* column
     cdef int64_t d, i, n = last - first
+    cdef int64_t n_bytes = digits[digits.shape[0] - 1].byte + 1 if digits.shape[0] else 0
     memset(own, 0, sizeof(own))
     memset(rest, 0, sizeof(rest))
     for d in range(digits.shape[0]):
@@ -94,3 +95,6 @@ cdef void pack_block(
             for i in range(n):
                 bytes[first + i, digits[d].byte] = own[i]
             memset(own, 0, sizeof(own))
+    if n_bytes < bytes.shape[1]:
+        for i in range(first, last):
+            memset(&bytes[i, n_bytes], 0, bytes.shape[1] - n_bytes)

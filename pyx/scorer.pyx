@@ -12,6 +12,8 @@ See units.h and walking.h.
 """
 import numpy as np
 
+from ranktrees._core.threads import aligned
+
 from cython cimport floating
 from cython.parallel cimport prange, threadid
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
@@ -79,7 +81,6 @@ cdef enum:
     NODES_TOGETHER = 1024      # at most: enough for units not to wait for one another, and to have company
     BLOCKS_TOGETHER = 8        # their codes stay in the second cache ...
     UNITS_PASSED = 1 << 12     # ... while so many units pass over them
-    ALIGNMENT = 64
     MOST_CATEGORIES = 256
     MISSING = 255
     MARK_BITS = 8
@@ -98,15 +99,6 @@ WORDS_OF_UNIT = sizeof(unit) // sizeof(uint64_t)
 
 cdef inline Py_ssize_t blocks_of(Py_ssize_t n_rows) noexcept nogil:
     return (n_rows + BLOCK_ROWS - 1) // BLOCK_ROWS
-
-
-def aligned(Py_ssize_t n_bytes):
-    """uint8[n_bytes], not set, beginning at a cache line."""
-    whole = np.empty(n_bytes + ALIGNMENT, np.uint8)
-    cdef uint8_t[::1] view = whole
-    cdef Py_ssize_t skip = -<Py_ssize_t> <size_t> &view[0] % ALIGNMENT
-    skip = skip + ALIGNMENT if skip < 0 else skip
-    return whole[skip : skip + n_bytes]
 
 
 # -------------------------------------------------------------------------------------------------- compiling

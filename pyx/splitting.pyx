@@ -207,6 +207,7 @@ cdef class Finder:
         if by_row is not None and len(order):
             self.row_bytes, self.row_places, self.row_codes = by_row.bytes, by_row.byte_of, by_row.cell_of
             self.bytes_by_row.bytes = &self.row_bytes[0, 0]
+            self.bytes_by_row.step = self.row_bytes.strides[0]
             self.bytes_by_row.n_bytes = self.row_bytes.shape[1]
             self.bytes_by_row.byte_of = &self.row_places[0]
             self.bytes_by_row.code_of = &self.row_codes[0, 0]

@@ -14,7 +14,8 @@ cdef extern from *:
     """
     int openmp_threads() nogil
 
-LINES = 128      # bytes: two lines of 64, which processors fetch together
+LINE = 64        # bytes: what processors fetch from memory at once
+LINES = 2 * LINE  # of which they fetch two together
 AHEAD = 1 << 16  # bytes: they fetch up to 40 KB beyond what they go through in order
 
 
@@ -24,6 +25,13 @@ def max_threads():
     OMP_NUM_THREADS and threadpoolctl say how many that may be.
     """
     return openmp_threads()
+
+
+def aligned(n_bytes):
+    """uint8[n_bytes], not set, beginning at a line of the cache."""
+    memory = np.empty(n_bytes + LINE, np.uint8)
+    first = -memory.ctypes.data % LINE
+    return memory[first : first + n_bytes]
 
 
 def room_for_each(n_threads, n, dtype, apart=LINES):

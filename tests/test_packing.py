@@ -8,7 +8,14 @@ from ranks import together
 
 from ranktrees import parallel
 from ranktrees._core import packing as kernels
-from ranktrees.growing.packing import Packing, coarse_cells, coarse_packing, full_packing, share_bytes
+from ranktrees.growing.packing import (
+    Packing,
+    coarse_cells,
+    coarse_packing,
+    full_packing,
+    share_bytes,
+    step_of,
+)
 from reference import growing as slow
 from widths import outputs_of
 
@@ -119,7 +126,7 @@ def check_layout(packing, features):
     digits = packing.digits
     assert sorted(digits["feature"].tolist()) == sorted(features)
     assert packing.n_bytes == packing.bytes.shape[1] == len(packing.first_digit) - 1
-    assert packing.bytes.base.nbytes >= packing.bytes.size + 8  # may be read behind the last
+    assert len(packing.room) >= packing.rows.size + 8  # may be read behind the last
     for byte in range(packing.n_bytes):
         own = digits[packing.first_digit[byte] : packing.first_digit[byte + 1]]
         assert (own["byte"] == byte).all()
@@ -179,6 +186,26 @@ def test_the_width_of_registers_does_not_matter():
     assert len(outputs_of(program)) == 1
 
 
+def test_rows_that_nearly_fill_lines_of_the_cache_lie_in_as_few_as_they_can():
+    for n_bytes in range(1, 400):
+        step = step_of(n_bytes)
+        assert n_bytes <= step <= n_bytes * 9 / 8
+        least = -(-n_bytes // 64)
+        most = max(((i * step + n_bytes - 1) // 64 - i * step // 64 + 1) for i in range(64))
+        assert most == least if step > n_bytes else most <= least + 1
+
+
+@pytest.mark.parametrize("n_features", [5, 7, 8, 15, 61, 62])
+def test_nothing_but_zeros_lies_between_rows(n_features):
+    rng = np.random.default_rng(n_features)
+    codes, mapper = slow.random_codes(rng, 700, [255] * n_features, 0.1), slow.mapper_of([255] * n_features)
+    packing = full_packing(codes, mapper, np.arange(n_features), n_threads=2)
+    assert packing.rows.shape == (700, step_of(n_features))
+    assert packing.room.ctypes.data % 64 == 0
+    assert not packing.rows[:, n_features:].any()
+    np.testing.assert_array_equal(packing.rows[:, :n_features], packing.bytes)
+
+
 @pytest.mark.parametrize("make", [full_packing, coarse_packing])
 def test_ranks_have_the_cells_of_all_rows(make):
     rng = np.random.default_rng(0)
@@ -202,7 +229,7 @@ def test_a_copy_in_another_process_has_the_spare_bytes():
     packing = full_packing(codes, mapper, np.arange(3))
     copy = pickle.loads(pickle.dumps(packing))
     np.testing.assert_array_equal(copy.bytes, packing.bytes)
-    assert copy.bytes.base.size == packing.bytes.base.size == copy.bytes.size + 8
+    assert len(copy.room) == len(packing.room) == copy.rows.size + 8
 
 
 def test_no_features():

@@ -16,6 +16,7 @@ from ranktrees._core import scorer as _kernels
 from ranktrees._core import simd
 from ranktrees._core.binning import coder_words
 from ranktrees._core.dtypes import COLUMN, GROUP, PLAN, PLANE
+from ranktrees._core.threads import aligned
 from ranktrees.cuts import round_down
 from ranktrees.validation.values import as_float
 
@@ -92,7 +93,7 @@ class Scorer:
             If a sparse matrix points outside itself.
         """
         n_blocks = -(-X.shape[0] // ROWS_PER_BLOCK)
-        codes = _kernels.aligned(n_blocks * (self._n_planes + 1) * ROWS_PER_BLOCK)
+        codes = aligned(n_blocks * (self._n_planes + 1) * ROWS_PER_BLOCK)
         codes = codes.reshape(n_blocks, self._n_planes + 1, ROWS_PER_BLOCK)
         if n_blocks == 0:
             return codes

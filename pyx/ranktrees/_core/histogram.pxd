@@ -5,7 +5,7 @@ from records cimport Digit, Leaf
 
 
 cdef class Builder:
-    cdef const uint8_t[:, ::1] bytes
+    cdef const uint8_t[:, :] bytes
     cdef const Digit[::1] digits
     cdef const int64_t[::1] first_digit
     cdef const uint8_t[:, ::1] cells_of_digits

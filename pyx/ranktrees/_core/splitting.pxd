@@ -10,7 +10,7 @@ from scanning cimport Case, Prefix
 cdef extern from "codes.h" nogil:
     ctypedef struct CodesByRow "codes_by_row":
         const uint8_t* bytes
-        int64_t n_bytes
+        int64_t step, n_bytes
         const int32_t* byte_of
         const uint8_t* code_of
     ctypedef struct CodesOfFeature "codes_of_feature":
@@ -24,7 +24,8 @@ cdef enum:
 cdef class Finder:
     cdef const uint8_t[:, :] columns
     cdef bint is_long
-    cdef const uint8_t[:, ::1] row_bytes, row_codes
+    cdef const uint8_t[:, :] row_bytes
+    cdef const uint8_t[:, ::1] row_codes
     cdef const int32_t[::1] row_places
     cdef CodesByRow bytes_by_row
     cdef const CodesByRow* by_row  # or NULL

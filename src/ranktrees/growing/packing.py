@@ -8,12 +8,14 @@ One addition per byte serves all the features that share it; their own sums are 
 cells share a byte with many others: a binary one costs an eighth of a byte.
 """
 
+import math
 from bisect import bisect_right
 
 import numpy as np
 
 from ranktrees._core import packing
 from ranktrees._core.dtypes import DIGIT
+from ranktrees._core.threads import LINE, aligned
 from ranktrees.communicator import ALONE
 from ranktrees.parallel import threads_for
 
@@ -27,6 +29,8 @@ LEAST_CELLS = 4  # of them, for the values that differ from the most frequent on
 
 BYTE = 256
 SPARE = 8  # bytes that kernels may read behind the last
+
+MOST_UNUSED = 8  # bytes used for one that is not, so that rows do not lie across lines of the cache
 
 
 class Packing:
@@ -61,16 +65,19 @@ class Packing:
         Every feature's place, byte by byte.
     first_digit : ndarray of int64, shape (n_bytes + 1,)
     n_bytes : int
+        Of a row.
     places : ndarray of int64, shape (n_features,)
         Where a feature's cells begin in a line.
     byte_of : ndarray of int32, shape (n_features,)
         Where in a row's bytes a feature of ``features`` is.
     cell_of : ndarray of uint8, shape (n_features, 256)
         Its cell by the value of that byte; in a `full_packing` the cell is the code.
-    room : ndarray of uint8, shape (n_rows * n_bytes + 8,)
-        Where ``bytes`` lie.
+    room : ndarray of uint8, shape (n_rows * step + 8,)
+        Where ``rows`` lie.
+    rows : ndarray of uint8, shape (n_rows, step)
+        The bytes, and zeros behind those of each row: see `step_of`.
     shape : tuple of int
-        Of ``bytes``.
+        Of ``rows``.
     """
 
     def __init__(self, codes, features, cells_of, offsets, last_cells, n_cells, n_threads=1, rounded=False):
@@ -100,14 +107,18 @@ class Packing:
         sizes = [len(members) for members in shared]
         self.first_digit = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         self.n_bytes = len(shared)
-        self.shape = len(codes), self.n_bytes
-        self.room = np.empty(len(codes) * self.n_bytes + SPARE, np.uint8)
-        packing.pack(codes, self.digits, shares, self.bytes, threads_for(n_threads, codes.size))
+        self.shape = len(codes), step_of(self.n_bytes)
+        self.room = aligned(math.prod(self.shape) + SPARE)
+        packing.pack(codes, self.digits, shares, self.rows, threads_for(n_threads, codes.size))
+
+    @property
+    def rows(self):
+        """A view: what goes to other processes is all the room, with the spare bytes."""
+        return self.room[:-SPARE].reshape(self.shape)
 
     @property
     def bytes(self):
-        """A view: what goes to other processes is all the room, with the spare bytes."""
-        return self.room[:-SPARE].reshape(self.shape)
+        return self.rows[:, : self.n_bytes]
 
 
 class LongCodes:
@@ -124,6 +135,21 @@ class LongCodes:
         self.bytes = np.ascontiguousarray(codes).view(np.uint8)
         self.byte_of = codes.itemsize * np.arange(n_features, dtype=np.int32)
         self.cell_of = np.zeros((n_features, BYTE), np.uint8)
+
+
+def step_of(n_bytes):
+    """From one row of bytes to the next, in bytes: those of small leaves come from memory one by one.
+
+    Rows that nearly fill a line of the cache, or a half, a quarter ... of one, or several, get it whole.
+
+    Examples
+    --------
+    >>> step_of(61), step_of(30), step_of(125), step_of(50)
+    (64, 32, 128, 50)
+    """
+    whole = min(LINE, 1 << max(n_bytes - 1, 0).bit_length())
+    step = -(-n_bytes // whole) * whole
+    return step if (step - n_bytes) * MOST_UNUSED <= n_bytes else n_bytes
 
 
 def share_bytes(radices):
