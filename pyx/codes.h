@@ -12,12 +12,24 @@
 #include "bins.h"
 #include "simd.h"
 
+enum {
+    CODES_AHEAD = 192, /* rows whose codes are fetched ahead: of as many lines of the cache as can be on their way */
+    FAR_APART = 4,     /* bytes from one row's code to the next, from which on processors do not foresee it ... */
+    NEARBY = 1 << 15   /* ... and bytes that all are near enough in */
+};
+
 INLINE uint32_t code_at(int is_long, const uint8_t *column, int64_t row) {
     return is_long ? ((const uint32_t *)(const void *)column)[row] : column[row];
 }
 
 INLINE const uint8_t *address_at(int is_long, const uint8_t *column, int64_t row) {
     return column + (is_long ? 4 * row : row);
+}
+
+/* Whether rows, which rise, are few of many between the first and the last. */
+INLINE int lie_apart(const uint32_t *rows, int64_t n) {
+    const int64_t from_to = n ? rows[n - 1] - rows[0] : 0;
+    return from_to > NEARBY && from_to > FAR_APART * n;
 }
 
 /* Codes row by row: of few rows, all features lie in few lines of the cache. */

@@ -3,21 +3,22 @@
 #define RANKTREES_COLUMNS_H
 
 #include "bins.h"
+#include "codes.h"
 
 enum {
     CODES = 256,       /* cells of one feature */
     SHORTLIST = 4,     /* features that are refined together */
-    COPIES = 2,        /* neighbouring rows go into different cells: runs of one code do not wait for themselves */
-    COLUMNS_AHEAD = 32 /* rows to fetch ahead */
+    COPIES = 2         /* neighbouring rows go into different cells: runs of one code do not wait for themselves */
 };
 
 /* cells: n_columns x COPIES x CODES numbers */
 INLINE void add_rows_of_columns(int n_columns, const uint8_t *const *columns, const uint32_t *rows,
-                                const int64_t *sums, int64_t n, int sparse, int64_t *cells) {
+                                const int64_t *sums, int64_t n, int apart, int64_t *cells) {
+    const int64_t ahead = CODES_AHEAD / n_columns;
     for (int64_t i = 0; i < n; i++) {
-        if (sparse && i + COLUMNS_AHEAD < n)
+        if (apart && i + ahead < n)
             for (int k = 0; k < n_columns; k++)
-                prefetch_line(columns[k] + rows[i + COLUMNS_AHEAD]);
+                prefetch_line(columns[k] + rows[i + ahead]);
         for (int k = 0; k < n_columns; k++)
             cells[(k * COPIES + (i & 1)) * CODES + columns[k][rows[i]]] += sums[i];
     }
@@ -25,13 +26,14 @@ INLINE void add_rows_of_columns(int n_columns, const uint8_t *const *columns, co
 
 /* cells: n_columns x COPIES x CODES numbers, of which the first CODES of each feature are its sums in the end. */
 static void sum_columns(int n_columns, const uint8_t *const *columns, const uint32_t *rows, const int64_t *sums,
-                        int64_t n, int sparse, int64_t *cells) {
+                        int64_t n, int64_t *cells) {
+    const int apart = lie_apart(rows, n);
     memset(cells, 0, n_columns * COPIES * CODES * sizeof(int64_t));
     switch (n_columns) {
-    case 1: add_rows_of_columns(1, columns, rows, sums, n, sparse, cells); break;
-    case 2: add_rows_of_columns(2, columns, rows, sums, n, sparse, cells); break;
-    case 3: add_rows_of_columns(3, columns, rows, sums, n, sparse, cells); break;
-    default: add_rows_of_columns(SHORTLIST, columns, rows, sums, n, sparse, cells);
+    case 1: add_rows_of_columns(1, columns, rows, sums, n, apart, cells); break;
+    case 2: add_rows_of_columns(2, columns, rows, sums, n, apart, cells); break;
+    case 3: add_rows_of_columns(3, columns, rows, sums, n, apart, cells); break;
+    default: add_rows_of_columns(SHORTLIST, columns, rows, sums, n, apart, cells);
     }
     for (int k = 0; k < n_columns; k++) {
         int64_t *even = cells + k * COPIES * CODES, *odd = even + CODES;

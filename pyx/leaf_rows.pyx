@@ -21,6 +21,13 @@ cdef extern from "rounding.h" nogil:
     int places_for(double largest, int64_t n) noexcept
     int64_t steps_of_rows(const double* values, const uint32_t* rows, int64_t n, int places) noexcept
 
+cdef extern from "codes.h" nogil:
+    enum: CODES_AHEAD
+    bint lie_apart(const uint32_t* rows, int64_t n) noexcept
+
+cdef extern from "bins.h" nogil:
+    void prefetch_line(const void* address)
+
 cdef extern from "threads.h" nogil:
     void wait_for_all() noexcept
 
@@ -270,12 +277,20 @@ cdef void add_stretch(
     const Leaf* leaves, const double[::1] values, const uint32_t[::1] order, const int64_t[:, ::1] begins,
     const int64_t[:, ::1] ends, double[::1] scores,
 ) noexcept nogil:
-    cdef int64_t k, part, i
+    cdef int64_t k, part
     for k in range(begins.shape[0]):
         if leaves[k].left < 0:
             for part in range(PARTS):
-                for i in range(begins[k, part], ends[k, part]):
-                    scores[order[i]] += values[k]
+                add_value(values[k], &order[0] + begins[k, part], ends[k, part] - begins[k, part], &scores[0])
+
+
+cdef inline void add_value(double value, const uint32_t* rows, int64_t n, double* scores) noexcept nogil:
+    cdef bint apart = lie_apart(rows, n)
+    cdef int64_t i
+    for i in range(n):
+        if apart and i + CODES_AHEAD < n:
+            prefetch_line(&scores[rows[i + CODES_AHEAD]])
+        scores[rows[i]] += value
 
 
 def leaf_by_leaf(

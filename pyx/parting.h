@@ -18,8 +18,6 @@
 #include <immintrin.h>
 #endif
 
-enum { PARTED_AHEAD = 32 };
-
 /* Codes up to last go left, and missing ones if they do; or else, for categories, those of left[]. */
 typedef struct {
     int32_t last;         /* -1 for categories */
@@ -41,8 +39,8 @@ INLINE parted part_one_by_one(int is_long, int by_table, int with_sums, const ui
     const int missing_left = way->missing_left;
     int64_t n_left = found.n_left, n_right = first - n_left, lacking = found.lacking;
     for (int64_t i = first; i < n; i++) {
-        if (i + PARTED_AHEAD < n)
-            prefetch_line(address_at(is_long, column, rows[i + PARTED_AHEAD]));
+        if (i + CODES_AHEAD < n)
+            prefetch_line(address_at(is_long, column, rows[i + CODES_AHEAD]));
         const uint32_t code = code_at(is_long, column, rows[i]);
         const int lacks = code == missing;
         const int64_t goes = by_table ? way->left[code] : (code <= last) | (lacks & missing_left);
@@ -104,9 +102,13 @@ FOR_AVX512 static inline int64_t part_sixteen(int is_long, int with_sums, const 
                                               uint32_t *row_scratch, int64_t *sum_scratch, parted *found) {
     const __m512i last = _mm512_set1_epi32(way->last), missing = _mm512_set1_epi32(way->missing);
     const __mmask16 missing_left = way->missing_left ? 0xffff : 0;
+    const int apart = lie_apart(rows, n);
     __mmask16 lacking = 0;
     int64_t i = 0, n_left = 0;
     for (; i + 16 <= n; i += 16) {
+        if (apart && i + CODES_AHEAD + 16 <= n)
+            for (int k = 0; k < 16; k++)
+                prefetch_line(address_at(is_long, column, rows[i + CODES_AHEAD + k]));
         const __m512i codes = codes_of_sixteen(is_long, column, rows + i);
         const __mmask16 lacks = _mm512_cmpeq_epi32_mask(codes, missing);
         const __mmask16 left = _mm512_cmple_epi32_mask(codes, last) | (lacks & missing_left);

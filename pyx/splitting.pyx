@@ -44,7 +44,7 @@ cdef extern from "columns.h" nogil:
     enum: SHORTLIST
     void sum_columns(
         int n_columns, const uint8_t** columns, const uint32_t* rows, const int64_t* sums, int64_t n,
-        int sparse, int64_t* cells,
+        int64_t* cells,
     ) noexcept
 
 cdef extern from "codes.h" nogil:
@@ -589,7 +589,7 @@ cdef class Finder:
             return
         sum_columns(
             n_columns, columns, &self.order[first], &self.sums[first], stop - first,
-            n_rows < self.order.shape[0] // 8, &self.columns_scratch[thread, 0],
+            &self.columns_scratch[thread, 0],
         )
         for k in range(n_columns):
             memcpy(
@@ -757,12 +757,12 @@ cdef class Finder:
     ) noexcept nogil:
         """Sum the rows of a leaf by the codes of a few features, one number per bin, and scan these."""
         cdef const uint8_t* columns[SHORTLIST]
-        cdef int64_t j, n_rows = leaf.stop - leaf.start
+        cdef int64_t j
         for j in range(width):
             columns[j] = &self.columns[0, features[j]]
         sum_columns(
-            <int>width, columns, &self.order[leaf.start], &self.sums[leaf.start], n_rows,
-            n_rows < self.order.shape[0] // 8, &self.columns_scratch[thread, 0],
+            <int>width, columns, &self.order[leaf.start], &self.sums[leaf.start], leaf.stop - leaf.start,
+            &self.columns_scratch[thread, 0],
         )
         for j in range(width):
             self.scan_sums(leaf, features[j], &self.columns_scratch[thread, j * COPIES * CELLS], exact, best)
