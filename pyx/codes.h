@@ -22,14 +22,21 @@ INLINE uint32_t code_at(int is_long, const uint8_t *column, int64_t row) {
     return is_long ? ((const uint32_t *)(const void *)column)[row] : column[row];
 }
 
-INLINE const uint8_t *address_at(int is_long, const uint8_t *column, int64_t row) {
-    return column + (is_long ? 4 * row : row);
-}
-
 /* Whether rows, which rise, are few of many between the first and the last. */
 INLINE int lie_apart(const uint32_t *rows, int64_t n) {
     const int64_t from_to = n ? rows[n - 1] - rows[0] : 0;
     return from_to > NEARBY && from_to > FAR_APART * n;
+}
+
+/* Fetch what is ``step`` bytes apart from row to row. */
+INLINE void fetch_each(const void *first, int64_t step, const uint32_t *rows, int64_t n) {
+    for (int64_t i = 0; i < n; i++)
+        prefetch_line((const uint8_t *)first + rows[i] * step);
+}
+
+/* The same of some rows before they are gone through, which fetches others. */
+INLINE void fetch_first(const void *first, int64_t step, const uint32_t *rows, int64_t n) {
+    fetch_each(first, step, rows, n < CODES_AHEAD ? n : CODES_AHEAD);
 }
 
 /* Codes row by row: of few rows, all features lie in few lines of the cache. */
@@ -49,8 +56,6 @@ typedef struct {
 INLINE uint32_t code_of(int is_long, const codes_of_feature *of, int64_t row) {
     return is_long ? code_at(1, of->column + row * of->step, 0) : of->code_of[of->column[row * of->step]];
 }
-
-INLINE const uint8_t *address_of(const codes_of_feature *of, int64_t row) { return of->column + row * of->step; }
 
 #define EIGHT(n) n, n + 1, n + 2, n + 3, n + 4, n + 5, n + 6, n + 7
 #define SIXTY_FOUR(n) \

@@ -15,10 +15,13 @@ enum {
 INLINE void add_rows_of_columns(int n_columns, const uint8_t *const *columns, const uint32_t *rows,
                                 const int64_t *sums, int64_t n, int apart, int64_t *cells) {
     const int64_t ahead = CODES_AHEAD / n_columns;
+    if (apart)
+        for (int k = 0; k < n_columns; k++)
+            fetch_each(columns[k], 1, rows, n < ahead ? n : ahead);
     for (int64_t i = 0; i < n; i++) {
         if (apart && i + ahead < n)
             for (int k = 0; k < n_columns; k++)
-                prefetch_line(columns[k] + rows[i + ahead]);
+                fetch_each(columns[k], 1, rows + i + ahead, 1);
         for (int k = 0; k < n_columns; k++)
             cells[(k * COPIES + (i & 1)) * CODES + columns[k][rows[i]]] += sums[i];
     }

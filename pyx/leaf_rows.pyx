@@ -24,9 +24,8 @@ cdef extern from "rounding.h" nogil:
 cdef extern from "codes.h" nogil:
     enum: CODES_AHEAD
     bint lie_apart(const uint32_t* rows, int64_t n) noexcept
-
-cdef extern from "bins.h" nogil:
-    void prefetch_line(const void* address)
+    void fetch_first(const void* first, int64_t step, const uint32_t* rows, int64_t n) noexcept
+    void fetch_each(const void* first, int64_t step, const uint32_t* rows, int64_t n) noexcept
 
 cdef extern from "threads.h" nogil:
     void wait_for_all() noexcept
@@ -287,9 +286,11 @@ cdef void add_stretch(
 cdef inline void add_value(double value, const uint32_t* rows, int64_t n, double* scores) noexcept nogil:
     cdef bint apart = lie_apart(rows, n)
     cdef int64_t i
+    if apart:
+        fetch_first(scores, sizeof(double), rows, n)
     for i in range(n):
         if apart and i + CODES_AHEAD < n:
-            prefetch_line(&scores[rows[i + CODES_AHEAD]])
+            fetch_each(scores, sizeof(double), rows + i + CODES_AHEAD, 1)
         scores[rows[i]] += value
 
 

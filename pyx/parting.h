@@ -40,7 +40,7 @@ INLINE parted part_one_by_one(int is_long, int by_table, int with_sums, const ui
     int64_t n_left = found.n_left, n_right = first - n_left, lacking = found.lacking;
     for (int64_t i = first; i < n; i++) {
         if (i + CODES_AHEAD < n)
-            prefetch_line(address_at(is_long, column, rows[i + CODES_AHEAD]));
+            fetch_each(column, is_long ? 4 : 1, rows + i + CODES_AHEAD, 1);
         const uint32_t code = code_at(is_long, column, rows[i]);
         const int lacks = code == missing;
         const int64_t goes = by_table ? way->left[code] : (code <= last) | (lacks & missing_left);
@@ -105,10 +105,11 @@ FOR_AVX512 static inline int64_t part_sixteen(int is_long, int with_sums, const 
     const int apart = lie_apart(rows, n);
     __mmask16 lacking = 0;
     int64_t i = 0, n_left = 0;
+    if (apart)
+        fetch_first(column, is_long ? 4 : 1, rows, n);
     for (; i + 16 <= n; i += 16) {
         if (apart && i + CODES_AHEAD + 16 <= n)
-            for (int k = 0; k < 16; k++)
-                prefetch_line(address_at(is_long, column, rows[i + CODES_AHEAD + k]));
+            fetch_each(column, is_long ? 4 : 1, rows + i + CODES_AHEAD, 16);
         const __m512i codes = codes_of_sixteen(is_long, column, rows + i);
         const __mmask16 lacks = _mm512_cmpeq_epi32_mask(codes, missing);
         const __mmask16 left = _mm512_cmple_epi32_mask(codes, last) | (lacks & missing_left);

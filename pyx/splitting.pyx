@@ -31,7 +31,6 @@ from scanning cimport (
 
 cdef extern from "bins.h" nogil:
     void bin_add(void* cell, const void* row)
-    void prefetch_line(const void* address)
     int lowest_bit(uint64_t bits)
     ctypedef struct two_lanes:
         pass
@@ -52,7 +51,8 @@ cdef extern from "codes.h" nogil:
         bint is_long, const uint8_t* column, const CodesByRow* by_row, int64_t feature
     )
     uint32_t code_of(bint is_long, const CodesOfFeature* of, int64_t row)
-    const uint8_t* address_of(const CodesOfFeature* of, int64_t row)
+    enum: CODES_AHEAD
+    void fetch_each(const void* first, int64_t step, const uint32_t* rows, int64_t n)
 
 cdef extern from "drawing.h" nogil:
     void draw_some(
@@ -127,7 +127,6 @@ cdef enum:
     GROUP = 128  # features whose bins are scanned together, at most
     COLUMNS = 8  # of them, those that are filled together: 32 KiB of cells
     REMEMBERED = 128  # rows: up to so many touch so few bins that these are worth remembering
-    AHEAD = 16  # rows to fetch ahead
     FEATURE = 32  # what scanning one feature of a coarse line costs, in steps of about a nanosecond
     SHORTLISTED_TOGETHER = 4096  # leaves: each takes a number per feature meanwhile
 
@@ -803,17 +802,18 @@ cdef class Finder:
     ) noexcept nogil:
         """Add all rows of a leaf to the bins of a few features."""
         cdef CodesOfFeature[COLUMNS] of
-        cdef int64_t i, j, row
+        cdef int64_t i, j, row, n_rows = leaf.stop - leaf.start, ahead = CODES_AHEAD // width
         cdef two_lanes sum
         cdef uint8_t code
         for j in range(width):
             of[j] = self.codes_of(leaf, features[j])
+            fetch_each(of[j].column, of[j].step, &self.order[0] + leaf.start, min(ahead, n_rows))
         for i in range(leaf.start, leaf.stop):
             row = self.order[i]
             sum = widened(self.sums[i], self.bits, self.same)
-            if i + AHEAD < leaf.stop:
+            if i + ahead < leaf.stop:
                 for j in range(width):
-                    prefetch_line(address_of(&of[j], self.order[i + AHEAD]))
+                    fetch_each(of[j].column, of[j].step, &self.order[i + ahead], 1)
             for j in range(width):
                 code = <uint8_t>code_of(False, &of[j], row)
                 bin_add(cells + j * CELLS + code, &sum)

@@ -11,10 +11,6 @@
 #include "bins.h"
 #include "codes.h"
 
-enum {
-    TOUCHED_AHEAD = 16 /* rows to fetch ahead */
-};
-
 typedef struct {
     two_lanes *cells;
     uint64_t *touched, *words;
@@ -30,9 +26,10 @@ INLINE void touch(const touchable *line, uint32_t code) {
 
 INLINE void add_touching(const touchable *line, const codes_of_feature *of, const uint32_t *rows, const int64_t *sums,
                          int64_t n, int bits, int same) {
+    fetch_first(of->column, of->step, rows, n);
     for (int64_t i = 0; i < n; i++) {
-        if (i + TOUCHED_AHEAD < n)
-            prefetch_line(address_of(of, rows[i + TOUCHED_AHEAD]));
+        if (i + CODES_AHEAD < n)
+            fetch_each(of->column, of->step, rows + i + CODES_AHEAD, 1);
         const uint32_t code = code_of(1, of, rows[i]);
         const two_lanes sum = widened(sums[i], bits, same);
         two_lanes *cell = &line->cells[code];
@@ -45,7 +42,10 @@ INLINE void add_touching(const touchable *line, const codes_of_feature *of, cons
 
 /* Rows of which only the number is told. */
 INLINE void count_touching(const touchable *line, const codes_of_feature *of, const uint32_t *rows, int64_t n) {
+    fetch_first(of->column, of->step, rows, n);
     for (int64_t i = 0; i < n; i++) {
+        if (i + CODES_AHEAD < n)
+            fetch_each(of->column, of->step, rows + i + CODES_AHEAD, 1);
         const uint32_t code = code_of(1, of, rows[i]);
         line->cells[code].count++;
         touch(line, code);

@@ -14,7 +14,8 @@ cdef extern from "codes.h" nogil:
         const int32_t* byte_of
         const uint8_t* code_of
     ctypedef struct CodesOfFeature "codes_of_feature":
-        pass
+        const uint8_t* column
+        int64_t step
 
 cdef enum:
     ROW_REFINED = 4  # what refining with one row costs, in steps of about a nanosecond
