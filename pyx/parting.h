@@ -31,15 +31,15 @@ typedef struct {
     int64_t n_left, lacking;
 } parted;
 
-INLINE parted part_one_by_one(int is_long, int by_table, int with_sums, const uint8_t *column, const way *way,
-                              int64_t first, int64_t n, const uint32_t *RESTRICT rows,
+INLINE parted part_one_by_one(int is_long, int by_table, int with_sums, int apart, const uint8_t *column,
+                              const way *way, int64_t first, int64_t n, const uint32_t *RESTRICT rows,
                               const int64_t *RESTRICT sums, uint32_t *RESTRICT row_scratch,
                               int64_t *RESTRICT sum_scratch, parted found) {
     const uint32_t last = (uint32_t)way->last, missing = (uint32_t)way->missing;
     const int missing_left = way->missing_left;
     int64_t n_left = found.n_left, n_right = first - n_left, lacking = found.lacking;
     for (int64_t i = first; i < n; i++) {
-        if (i + CODES_AHEAD < n)
+        if (apart && i + CODES_AHEAD < n)
             fetch_each(column, is_long ? 4 : 1, rows + i + CODES_AHEAD, 1);
         const uint32_t code = code_at(is_long, column, rows[i]);
         const int lacks = code == missing;
@@ -97,16 +97,13 @@ FOR_AVX512 INLINE __m512i codes_of_sixteen(int is_long, const uint8_t *column, c
 }
 
 /* Sixteen rows at a time, not by the table. */
-FOR_AVX512 static inline int64_t part_sixteen(int is_long, int with_sums, const uint8_t *column, const way *way,
-                                              int64_t n, const uint32_t *rows, const int64_t *sums,
+FOR_AVX512 static inline int64_t part_sixteen(int is_long, int with_sums, int apart, const uint8_t *column,
+                                              const way *way, int64_t n, const uint32_t *rows, const int64_t *sums,
                                               uint32_t *row_scratch, int64_t *sum_scratch, parted *found) {
     const __m512i last = _mm512_set1_epi32(way->last), missing = _mm512_set1_epi32(way->missing);
     const __mmask16 missing_left = way->missing_left ? 0xffff : 0;
-    const int apart = lie_apart(rows, n);
     __mmask16 lacking = 0;
     int64_t i = 0, n_left = 0;
-    if (apart)
-        fetch_first(column, is_long ? 4 : 1, rows, n);
     for (; i + 16 <= n; i += 16) {
         if (apart && i + CODES_AHEAD + 16 <= n)
             fetch_each(column, is_long ? 4 : 1, rows + i + CODES_AHEAD, 16);
@@ -133,16 +130,19 @@ FOR_AVX512 static inline int64_t part_sixteen(int is_long, int with_sums, const 
 
 INLINE parted part_codes(int is_long, int with_sums, const uint8_t *column, const way *way, int64_t n,
                          const uint32_t *rows, const int64_t *sums, uint32_t *row_scratch, int64_t *sum_scratch) {
+    const int apart = lie_apart(rows, n);
     int64_t first = 0;
     parted found = {0, 0};
+    if (apart)
+        fetch_first(column, is_long ? 4 : 1, rows, n);
     if (way->last < 0)
-        return part_one_by_one(is_long, 1, with_sums, column, way, 0, n, rows, sums, row_scratch, sum_scratch,
+        return part_one_by_one(is_long, 1, with_sums, apart, column, way, 0, n, rows, sums, row_scratch, sum_scratch,
                                found);
 #if HAS_SIMD
     if (simd_level() == AVX512)
-        first = part_sixteen(is_long, with_sums, column, way, n, rows, sums, row_scratch, sum_scratch, &found);
+        first = part_sixteen(is_long, with_sums, apart, column, way, n, rows, sums, row_scratch, sum_scratch, &found);
 #endif
-    return part_one_by_one(is_long, 0, with_sums, column, way, first, n, rows, sums, row_scratch, sum_scratch,
+    return part_one_by_one(is_long, 0, with_sums, apart, column, way, first, n, rows, sums, row_scratch, sum_scratch,
                            found);
 }
 
