@@ -30,7 +30,9 @@ LEAST_CELLS = 4  # of them, for the values that differ from the most frequent on
 BYTE = 256
 SPARE = 8  # bytes that kernels may read behind the last
 
-MOST_UNUSED = 8  # bytes used for one that is not, so that rows do not lie across lines of the cache
+# Bytes used for one that is not, so that rows do not lie across lines of the cache. Of long rows no more are
+# unused than of two lines: rows that are read in order take as much longer.
+LEAST_USED = 8
 
 
 class Packing:
@@ -144,12 +146,12 @@ def step_of(n_bytes):
 
     Examples
     --------
-    >>> step_of(61), step_of(30), step_of(125), step_of(50)
-    (64, 32, 128, 50)
+    >>> step_of(61), step_of(30), step_of(125), step_of(50), step_of(513)
+    (64, 32, 128, 50, 513)
     """
     whole = min(LINE, 1 << max(n_bytes - 1, 0).bit_length())
     step = -(-n_bytes // whole) * whole
-    return step if (step - n_bytes) * MOST_UNUSED <= n_bytes else n_bytes
+    return step if (step - n_bytes) * LEAST_USED <= min(n_bytes, 2 * LINE) else n_bytes
 
 
 def share_bytes(radices):
