@@ -6,7 +6,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from ranks import together
 
-from ranktrees import parallel
+from ranktrees import RandomForestRanker, make_ranking, parallel
 from ranktrees._core import packing as kernels
 from ranktrees.growing.packing import (
     Packing,
@@ -242,6 +242,18 @@ def test_a_copy_in_another_process_has_the_spare_bytes():
     copy = pickle.loads(pickle.dumps(packing))
     np.testing.assert_array_equal(copy.bytes, packing.bytes)
     assert len(copy.room) == len(packing.room) == copy.rows.size + 8
+
+
+@pytest.mark.parametrize("n_features", [15, 61])
+def test_small_leaves_find_their_codes_between_unused_bytes(n_features, monkeypatch):
+    X, y, qid = make_ranking(
+        30, rows_per_query=10, n_features=n_features, random_state=0, return_X_y_qid=True
+    )
+    forest = RandomForestRanker(3, min_samples_leaf=1, random_state=0)
+    assert step_of(n_features) > n_features
+    padded = forest.fit(X, y, qid=qid).ensemble_
+    monkeypatch.setattr("ranktrees.growing.packing.step_of", lambda n_bytes: n_bytes)
+    assert forest.fit(X, y, qid=qid).ensemble_ == padded
 
 
 def test_no_features():
