@@ -13,9 +13,9 @@
 #include "simd.h"
 
 enum {
-    CODES_AHEAD = 192, /* rows whose codes are fetched ahead: of as many lines of the cache as can be on their way */
+    CODES_AHEAD = 192, /* rows whose codes are fetched ahead: as many lines as the first cache keeps until their turn */
     FAR_APART = 4,     /* a row of so many, on average: processors do not foresee which comes next ... */
-    NEARBY = 1 << 15   /* ... but what belongs to so many rows is near in any case */
+    AT_HAND = 1 << 15  /* ... but what belongs to so many rows is near in any case */
 };
 
 INLINE uint32_t code_at(int is_long, const uint8_t *column, int64_t row) {
@@ -25,7 +25,7 @@ INLINE uint32_t code_at(int is_long, const uint8_t *column, int64_t row) {
 /* Whether rows, which rise, are few of many from the first to the last: what belongs to them is asked for ahead. */
 INLINE int lie_apart(const uint32_t *rows, int64_t n) {
     const int64_t from_to = n ? rows[n - 1] - rows[0] : 0;
-    return from_to > NEARBY && from_to > FAR_APART * n;
+    return from_to > AT_HAND && from_to > FAR_APART * n;
 }
 
 /* Fetch what is ``step`` bytes apart from row to row. */

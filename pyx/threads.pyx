@@ -3,6 +3,8 @@ import math
 
 import numpy as np
 
+from libc.stdint cimport uint8_t
+
 cdef extern from *:
     """
     #ifdef _OPENMP
@@ -14,8 +16,11 @@ cdef extern from *:
     """
     int openmp_threads() nogil
 
-LINE = 64        # bytes: what processors fetch from memory at once
-LINES = 2 * LINE  # of which they fetch two together
+cdef enum:
+    LINE_BYTES = 64
+
+LINE = LINE_BYTES  # what processors fetch from memory at once
+LINES = 2 * LINE   # of which they fetch two together
 AHEAD = 1 << 16  # bytes: they fetch up to 40 KB beyond what they go through in order
 
 
@@ -27,10 +32,11 @@ def max_threads():
     return openmp_threads()
 
 
-def aligned(n_bytes):
+def aligned(Py_ssize_t n_bytes):
     """uint8[n_bytes], not set, beginning at a line of the cache."""
-    memory = np.empty(n_bytes + LINE, np.uint8)
-    first = -memory.ctypes.data % LINE
+    memory = np.empty(n_bytes + LINE_BYTES, np.uint8)
+    cdef uint8_t[::1] view = memory
+    cdef Py_ssize_t first = LINE_BYTES - <Py_ssize_t>(<size_t>&view[0] % LINE_BYTES)
     return memory[first : first + n_bytes]
 
 
