@@ -189,6 +189,13 @@ def test_diverging_scores_are_reported(learning_rate):
         World().boost(800, learning_rate=learning_rate)
 
 
+@pytest.mark.parametrize("n_rounds", [1, 2])
+@pytest.mark.parametrize("callbacks", [[], [lambda progress: progress.ensemble().base == 7]])
+def test_values_that_leave_the_floats_are_reported_whichever_tree_has_them(n_rounds, callbacks):
+    with pytest.raises(ValueError, match="the scores have diverged"):
+        World().boost(n_rounds, learning_rate=1.7e308, callbacks=callbacks)
+
+
 # ---- through the estimators -------------------------------------------------------------------------
 
 

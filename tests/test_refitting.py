@@ -223,6 +223,9 @@ def test_scores_that_leave_the_floats_are_refused():
     model = fitted(HistGBRTRegressor(max_iter=200, learning_rate=1.0, random_state=0))
     with pytest.raises(ValueError, match="scores have diverged"):
         refitted(model.set_params(learning_rate=1e9), decay=0.0)
+    model = fitted(HistGBRTRegressor(max_iter=1))
+    with pytest.raises(ValueError, match="scores have diverged"):  # of the last tree, too
+        refitted(model.set_params(learning_rate=1.7e308), decay=0.0)
 
 
 @pytest.mark.parametrize("kind", [HistGBRTRegressor, LambdaMARTRanker, RandomForestRanker])

@@ -11,6 +11,7 @@ import numpy as np
 from ranktrees._core import leaf_rows, losses
 from ranktrees.callbacks import Progress
 from ranktrees.ensemble import Trees
+from ranktrees.growing.rounding import refuse_infinite
 from ranktrees.parallel import threads_for
 
 
@@ -113,6 +114,7 @@ def boost(
             grown.follow(values, mapper, grower.codes, left_out, said)
             learning_rate = step(scores, said)
         leaf_rows.scale(values, learning_rate)
+        refuse_infinite(values)  # of the last tree no gradients would tell
         grown.add(values, scores)
         grown.follow(values, mapper, grower.codes, left_out, scores)
         nodes, bitsets = grown.tree(values, mapper, trees.room(len(values)))

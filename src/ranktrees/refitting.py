@@ -16,7 +16,7 @@ import numpy as np
 from ranktrees._core.dtypes import LEAF
 from ranktrees.boosting import quantile_values
 from ranktrees.growing.grown import Grown
-from ranktrees.growing.rounding import DIVERGED
+from ranktrees.growing.rounding import refuse_infinite
 
 # Rows are walked down so many trees at a time, so that the leaves that they reach take little memory.
 TREES = 64
@@ -76,8 +76,7 @@ def refit_leaves(
             leaves = leaves if data.order is None else leaves[data.order]
         tree = nodes[tree_offsets[t] : tree_offsets[t + 1]]
         train.bound.gradients(scores, gradients, hessians, t - first)
-        if not (np.isfinite(gradients).all() and np.isfinite(hessians).all()):
-            raise ValueError(DIVERGED)
+        refuse_infinite(gradients, hessians)
         grown = _grown_again(tree, leaves[:, walked], n_threads)
         grown.set_values(gradients, hessians, l2_regularization)
         new = grown.values
@@ -88,9 +87,10 @@ def refit_leaves(
             grown.add(new, said)
             learning_rate = step(scores, said)
         reached = np.bincount(leaves[counting, walked], minlength=len(tree)) > 0
-        with np.errstate(over="ignore"):  # the next round says that the scores have diverged
+        with np.errstate(over="ignore"):
             blended = decay * tree["value"] + (1.0 - decay) * (learning_rate * new)
         tree["value"] = np.where(reached, blended, tree["value"])
+        refuse_infinite(tree["value"])
         if not ensemble.average:
             grown.add(np.ascontiguousarray(tree["value"]), scores)
     return ensemble._replace(nodes=nodes)

@@ -20,6 +20,12 @@ MOST_STEPS = 2**63 - 1
 MEAN_HESSIANS = 8
 
 
+def refuse_infinite(*numbers):
+    """Raise a ValueError that says that the scores have diverged, unless all numbers are finite."""
+    if not all(np.isfinite(each).all() for each in numbers):
+        raise ValueError(DIVERGED)
+
+
 class RoundedRows:
     """The gradients of one round as integers, and what one integer step is worth.
 
