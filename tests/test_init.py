@@ -340,6 +340,37 @@ def test_the_class_of_an_init_is_none(rows):
     X, y, qid = rows
     with pytest.raises(TypeError, match=r"init is the class Ridge; expected an estimator: pass Ridge\(\)"):
         make(init=Ridge).fit(X, y, qid=qid)
+    with pytest.raises(TypeError, match=r"init is the class Ridge; expected an estimator: pass Ridge\(\)"):
+        make(init=Ridge).set_params(init__alpha=2.0)
+
+
+class Alone:
+    """A model of somebody who does not know scikit-learn."""
+
+    def fit(self, X, y):
+        return self
+
+    def predict(self, X):
+        return np.zeros(len(X))
+
+
+@each_booster
+def test_an_init_that_is_no_estimator_is_named(cls, rows):
+    X, y, qid = rows
+    for init in (Alone(), Alone().fit(X, y)):
+        with pytest.raises(TypeError, match="init is a Alone that has fit, but is no estimator of scikit-learn"):
+            clone(make(cls, init)).fit(X, y, qid=qid)
+    for init in ("ridge", [Ridge()], np.nan):
+        with pytest.raises(ValueError, match="'init' parameter of .* must be .* implementing 'predict'"):
+            make(cls, init).fit(X, y, qid=qid)
+
+
+@pytest.mark.parametrize("init", [None, 1.5, "ridge", Alone()])
+def test_parameters_of_an_init_that_has_none_are_refused(init):
+    message = r"init__alpha=2.0 is meant for a parameter of init, but init=.* has none; expected an estimator"
+    for model, params in ((make(init=init), {}), (make(init=Ridge()), {"init": init})):
+        with pytest.raises(ValueError, match=message):
+            model.set_params(**params, init__alpha=2.0)
 
 
 @each_booster
@@ -390,6 +421,8 @@ def test_parameters_of_a_fitted_init_stay(rows):
         ValueError, match=r"init__n_estimators=3 has no effect: init is fitted.*pass clone\(init\)"
     ):
         make(init=forest).set_params(init__n_estimators=3)
+    with pytest.raises(ValueError, match="init__n_estimators=3 has no effect: init is fitted"):
+        make().set_params(init=forest, init__n_estimators=3)
     assert forest.n_estimators == 6
     assert make(init=forest).set_params(init=Ridge(), init__alpha=2.0).init.alpha == 2.0
     assert clone(make()).set_params(init__n_estimators=3).init.n_estimators == 3

@@ -147,6 +147,13 @@ class BoostedTrees(TreeEnsembleEstimator):
     def _validate_params(self):
         refuse_foreign_loss(getattr(self, "loss", None))
         super()._validate_params()
+        _refuse_class(self.init)
+        if hasattr(self.init, "fit") and not hasattr(self.init, "__sklearn_tags__"):
+            raise TypeError(
+                f"init is a {type(self.init).__name__} that has fit, but is no estimator of scikit-learn, which "
+                "tells whether it is fitted; expected one, or a model that only predicts: derive it from "
+                "sklearn.base.BaseEstimator."
+            )
 
     def _check_and_fit(
         self, X, y, sample_weight, queries, validation, feedback=NOTHING, feedback_val=NOTHING
@@ -387,9 +394,6 @@ class BoostedTrees(TreeEnsembleEstimator):
 
     def _fitted_init(self, X, data):
         """(fitted init, what each training row starts from; None if that is what the former says of it)"""
-        if isinstance(self.init, type):
-            name = self.init.__name__
-            raise TypeError(f"init is the class {name}; expected an estimator: pass {name}().")
         name, cv = type(self.init).__name__, self.init_cv
         if is_fitted(self.init):
             if cv is not None:
@@ -461,7 +465,7 @@ class BoostedTrees(TreeEnsembleEstimator):
 
     @property
     def _keeps_init(self):
-        return not isinstance(self.init, type) and is_fitted(self.init)
+        return _is_kept(self.init)
 
     def __sklearn_clone__(self):
         twin = super().__sklearn_clone__()
@@ -498,14 +502,22 @@ class BoostedTrees(TreeEnsembleEstimator):
         Raises
         ------
         ValueError
-            If ``init`` is fitted and one of its parameters is to be changed, which would have no effect.
+            If one of the parameters of ``init`` is to be changed, and it has none, or is fitted, so that this
+            would have no effect.
         """
-        inner = [name for name in params if name.startswith("init__")]
-        if inner and "init" not in params and hasattr(self.init, "fit") and self._keeps_init:
-            raise ValueError(
-                f"{inner[0]}={params[inner[0]]!r} has no effect: init is fitted, and stays as it is; "
-                "expected one that is fitted here: pass clone(init)."
-            )
+        if inner := [name for name in params if name.startswith("init__")]:
+            init, setting = params.get("init", self.init), f"{inner[0]}={params[inner[0]]!r}"
+            _refuse_class(init)
+            if not hasattr(init, "set_params"):
+                raise ValueError(
+                    f"{setting} is meant for a parameter of init, but init={init!r} has none; expected an "
+                    "estimator: set init, too."
+                )
+            if _is_kept(init):
+                raise ValueError(
+                    f"{setting} has no effect: init is fitted, and stays as it is; expected one that is "
+                    "fitted here: pass clone(init)."
+                )
         return super().set_params(**params)
 
     def _scoring(self):
@@ -552,6 +564,17 @@ class BoostedTrees(TreeEnsembleEstimator):
 
     def _foreign_init(self):
         return foreign_of(self.init_)
+
+
+def _refuse_class(init):
+    if isinstance(init, type):
+        name = init.__name__
+        raise TypeError(f"init is the class {name}; expected an estimator: pass {name}().")
+
+
+def _is_kept(init):
+    """Whether an `init` is used as it is, also by clones."""
+    return not isinstance(init, type) and is_fitted(init)
 
 
 @contextmanager

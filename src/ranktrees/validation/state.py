@@ -48,6 +48,8 @@ def unchanged_on_failure(estimator) -> Iterator[None]:
 def is_fitted(estimator) -> bool:
     """Whether an estimator can predict as it is; what has no `fit` can.
 
+    What has `fit` and is no estimator of scikit-learn does not tell: it is taken for not fitted.
+
     Parameters
     ----------
     estimator : object
@@ -65,6 +67,8 @@ def is_fitted(estimator) -> bool:
     """
     if not hasattr(estimator, "fit"):
         return True
+    if not hasattr(estimator, "__sklearn_tags__"):
+        return False
     try:
         check_is_fitted(estimator)
     except NotFittedError:
