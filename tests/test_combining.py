@@ -3,6 +3,7 @@
 import itertools
 import os
 import pickle
+import re
 from pathlib import Path
 
 import numpy as np
@@ -559,8 +560,12 @@ def test_optimal_steps_are_the_best_weights(interval, rows):
     np.testing.assert_allclose(model.predict(X, n_trees=1), curve.weight * first, rtol=1e-12)
     newton = LambdaMARTRanker(**small).fit(X, y, qid=qid)
     assert model.score(X, y, qid=qid) > newton.score(X, y, qid=qid)
-    with pytest.raises(ValueError, match="interval"):
-        LambdaMARTRanker(step="optimal", step_interval=(2, 1), **small).fit(X, y, qid=qid)
+    for wrong in ((2, 1), (1, 2, 3), ("a", "b"), (0, np.inf), [[1, 2]], {1, 2}):
+        message = re.escape(
+            f"step_interval={wrong!r}; expected the lowest and the highest of the weights that a tree"
+        )
+        with pytest.raises(ValueError, match=message + r".*: pass a pair, such as \(0.1, 5.0\)"):
+            LambdaMARTRanker(step="optimal", step_interval=wrong, **small).fit(X, y, qid=qid)
     rising = {"monotonic_cst": {0: 1}, "step": "optimal"}
     with pytest.raises(ValueError, match=r"step_interval=\(-1, 5\) .* monotonic_cst"):
         LambdaMARTRanker(step_interval=(-1, 5), **rising, **small).fit(X, y, qid=qid)

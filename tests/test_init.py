@@ -358,10 +358,12 @@ class Alone:
 def test_an_init_that_is_no_estimator_is_named(cls, rows):
     X, y, qid = rows
     for init in (Alone(), Alone().fit(X, y)):
-        with pytest.raises(TypeError, match="init is a Alone that has fit, but is no estimator of scikit-learn"):
+        with pytest.raises(
+            TypeError, match="init is a Alone that has fit, but is no estimator of scikit-learn"
+        ):
             clone(make(cls, init)).fit(X, y, qid=qid)
     for init in ("ridge", [Ridge()], np.nan):
-        with pytest.raises(ValueError, match="'init' parameter of .* must be .* implementing 'predict'"):
+        with pytest.raises(ValueError, match=r"'init' parameter of .* must be .* implementing 'predict'"):
             make(cls, init).fit(X, y, qid=qid)
 
 

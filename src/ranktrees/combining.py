@@ -50,6 +50,8 @@ FORMS = {"convex": (0.0, 1.0), "additive": (0.1, 5.0)}  # and the intervals that
 EXPONENT = 900
 HIGHEST_WEIGHT = 1e30
 
+WEIGHTS_OF_TREES = "the weights that a tree may get"  # what an interval is of, in messages
+
 # Steps that sums of rounded changes may be off by: 1e-15 of the highest value. Less is no difference.
 ROUNDED = 1 << 11
 
@@ -241,20 +243,22 @@ def optimal_weight(
     return curve_of(measure, *rows, form, interval, effective_n_threads(n_jobs))
 
 
-def checked_interval(form, interval, name="interval"):
-    """The lowest and the highest weight, checked."""
+def checked_interval(form, interval, name="interval", weights=None):
+    """The lowest and the highest weight, checked; messages call it `name`, an interval of `weights`."""
     if form not in FORMS:
         raise ValueError(f"form must be 'convex' or 'additive', got {form!r}")
+    least, most = (0.0, 1.0) if form == "convex" else (-HIGHEST_WEIGHT, HIGHEST_WEIGHT)
+    weights = weights or f"the weights in the {form} form"
+    refusal = ValueError(
+        f"{name}={interval!r}; expected the lowest and the highest of {weights}, "
+        f"{least:g} <= lowest < highest <= {most:g}: pass a pair, such as {FORMS[form]}."
+    )
     try:
         low, high = FORMS[form] if interval is None else map(float, in_order(interval, name))
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must be a pair of numbers (lowest, highest), got {interval!r}") from error
-    limits = (0.0, 1.0) if form == "convex" else (-HIGHEST_WEIGHT, HIGHEST_WEIGHT)
-    if not limits[0] <= low < high <= limits[1]:
-        raise ValueError(
-            f"{name} must be (lowest, highest) with {limits[0]:g} <= lowest < highest <= {limits[1]:g} "
-            f"in the {form} form, got {interval!r}"
-        )
+        raise refusal from error
+    if not least <= low < high <= most:
+        raise refusal
     return low, high
 
 
@@ -388,7 +392,7 @@ def refine_weights(
     if not isinstance(n_repeats, Integral) or n_repeats < 1:
         raise ValueError(f"n_repeats must be a whole number >= 1, got {n_repeats!r}")
     measure, n_threads = as_measure(measure), effective_n_threads(n_jobs)
-    interval = checked_interval("additive", interval)
+    interval = checked_interval("additive", interval, weights=WEIGHTS_OF_TREES)
     ensemble = Ensemble.joined([ensemble])
     leaves = ensemble.leaves(X, n_threads)
     validation.doubt_order({"X": X, "y": y, "qid": qid, "sample_weight": sample_weight})

@@ -150,9 +150,9 @@ class BoostedTrees(TreeEnsembleEstimator):
         _refuse_class(self.init)
         if hasattr(self.init, "fit") and not hasattr(self.init, "__sklearn_tags__"):
             raise TypeError(
-                f"init is a {type(self.init).__name__} that has fit, but is no estimator of scikit-learn, which "
-                "tells whether it is fitted; expected one, or a model that only predicts: derive it from "
-                "sklearn.base.BaseEstimator."
+                f"init is a {type(self.init).__name__} that has fit, but is no estimator of scikit-learn, "
+                "which tells whether it is fitted; expected one, or a model that only predicts: derive it "
+                "from sklearn.base.BaseEstimator."
             )
 
     def _check_and_fit(

@@ -10,7 +10,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
-from ranktrees.combining import checked_interval, curve_of
+from ranktrees.combining import WEIGHTS_OF_TREES, checked_interval, curve_of
 from ranktrees.estimators.boosted import BOOSTING_CONSTRAINTS, BoostedTrees, loss_of
 from ranktrees.estimators.fitting import with_callbacks
 from ranktrees.feedback import NOTHING, Feedback
@@ -603,7 +603,7 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
                 'expected step="newton", or one process.'
             )
         measure = self._measure()
-        interval = checked_interval("additive", self.step_interval, "step_interval")
+        interval = checked_interval("additive", self.step_interval, "step_interval", WEIGHTS_OF_TREES)
         if self.monotonic_cst is not None and interval[0] < 0:
             raise ValueError(
                 f"step_interval={self.step_interval!r} lets trees be subtracted, which turns monotonic_cst "
