@@ -80,6 +80,7 @@ def cost_of(features, costs=COSTS, groups=()):
 def test_without_weight_costs_do_not_show(name):
     plain = fitted(name).ensemble_.digest()
     assert fitted(name, feature_costs=COSTS, cost_weight=0.0).ensemble_.digest() == plain
+    assert fitted(name, cost_weight=0).ensemble_.digest() == plain
     assert fitted(name, feature_costs=np.zeros(12)).ensemble_.digest() == plain
     assert fitted(name, feature_costs={3: 0}, feature_groups=[[1, 2]]).ensemble_.digest() == plain
 
@@ -195,7 +196,7 @@ def test_the_gain_that_is_kept_is_what_the_loss_falls():
         HistGBRTRegressor(feature_costs=cost, cost_weight=0.01, **rules)
         .fit(X, y)
         .ensemble_.feature_importances()
-        for cost in (None, np.ones(12))
+        for cost in (np.zeros(12), np.ones(12))
     ]
     assert gains[1] == pytest.approx(gains[0], rel=1e-12)
     assert gains[0].max() > 0
@@ -485,6 +486,7 @@ def test_estimators_refuse_costs(name):
         ({"feature_costs": [1.0]}, "feature_costs has shape"),
         ({"feature_costs": {"a": 1.0}}, "X has no feature names"),
         ({"feature_groups": [[0, 1]]}, "without feature_costs all is free"),
+        ({"cost_weight": 0.01}, r"cost_weight=0.01 .* without feature_costs all is free: .* leave .* at 1.0"),
         ({"feature_costs": COSTS, "cost_weight": -1.0}, "'cost_weight' parameter"),
         ({"feature_costs": COSTS, "cost_weight": np.nan}, "'cost_weight' parameter"),
         ({"feature_costs": 3.0}, "'feature_costs' parameter"),

@@ -152,6 +152,12 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
                 "feature_groups says what becomes free together, but without feature_costs all is free: pass "
                 "them, too."
             )
+        default = type(self).cost_weight
+        if self.cost_weight not in (default, 0):  # 0 trains as without costs
+            raise ValueError(
+                f"cost_weight={self.cost_weight!r} says how much a unit of cost must be worth, but without "
+                f"feature_costs all is free: pass them, too, or leave cost_weight at {default!r}."
+            )
         return None
 
     def _prices(self, costs, used):
