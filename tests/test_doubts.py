@@ -9,6 +9,7 @@ from sklearn.linear_model import LinearRegression
 
 from ranktrees import (
     FitWarning,
+    HistGBRTClassifier,
     HistGBRTRegressor,
     LambdaMARTRanker,
     QueryKFold,
@@ -53,6 +54,19 @@ def test_rows_that_hardly_weigh():
         lambda: LambdaMARTRanker(max_iter=3).fit(X, y, np.where(qid < 10, 0.0, 1.0), qid=qid),
     ):
         assert not doubts(unambiguous)
+
+
+@pytest.mark.parametrize("make", [HistGBRTClassifier, lambda **rules: HistGBRTRegressor("logistic", **rules)])
+def test_steps_beyond_all_odds(make):
+    rng = np.random.default_rng(0)
+    rows, coins = rng.normal(size=(300, 5)), rng.integers(0, 2, 300)
+    rules = {"subsample": 0.3, "learning_rate": 1.0, "random_state": 0}
+    (said,) = doubts(lambda: make(max_iter=200, **rules).fit(rows, coins))
+    assert said.startswith("a leaf adds ")
+    assert said.endswith("Lower learning_rate, or raise l2_regularization.")
+    assert not doubts(lambda: make(max_iter=200, **rules | {"learning_rate": 0.1}).fit(rows, coins))
+    assert not doubts(lambda: make(max_iter=200, l2_regularization=1.0, **rules).fit(rows, coins))
+    assert not doubts(lambda: make(max_iter=200, **rules).fit(rows, rows[:, 0] > 0))
 
 
 def test_counts_for_grades():

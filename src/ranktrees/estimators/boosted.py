@@ -20,7 +20,7 @@ from ranktrees.communicator import driver
 from ranktrees.costs import used_features
 from ranktrees.ensemble import Ensemble
 from ranktrees.estimators.columns import over_columns_of, respelt
-from ranktrees.estimators.doubts import doubt_grades, doubt_start, doubt_trees, doubt_weights
+from ranktrees.estimators.doubts import doubt_grades, doubt_odds, doubt_start, doubt_trees, doubt_weights
 from ranktrees.estimators.ensemble_ranker import own_model
 from ranktrees.estimators.fitting import (
     TREE_CONSTRAINTS,
@@ -36,7 +36,7 @@ from ranktrees.feedback import NOTHING
 from ranktrees.measures import Measure, as_measure
 from ranktrees.measures.compiled import Ranked
 from ranktrees.model_selection import fitted_clone, folds_of_rows, said_out_of_fold
-from ranktrees.objectives import BY_NAME, as_objective
+from ranktrees.objectives import BY_NAME, Logistic, as_objective
 from ranktrees.parallel import effective_n_threads
 from ranktrees.parameters import refuse_foreign_loss, with_keywords, with_parameters
 from ranktrees.ranks import fit_on_ranks, refuse_feedback, trained_together
@@ -261,7 +261,10 @@ class BoostedTrees(TreeEnsembleEstimator):
         self._keep_of(bound)
         n_kept = start.n_init_trees + self.best_iteration_
         vars(self).update(attributes(ensemble_of(trees).first(n_kept)))
-        doubt_trees(self, self.ensemble_.after(start.n_init_trees), data.share.n_rows)
+        grown = self.ensemble_.after(start.n_init_trees)
+        doubt_trees(self, grown, data.share.n_rows)
+        if isinstance(objective, Logistic):
+            doubt_odds(grown)
 
     def _features_of_a_split(self):
         return float(self.max_features)  # a share, though it may be spelt 1

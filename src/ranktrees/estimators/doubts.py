@@ -5,9 +5,11 @@ import numpy as np
 from ranktrees.spelling import readable, spelt
 from ranktrees.warning import FitWarning, warn
 
-__all__ = ["doubt_grades", "doubt_start", "doubt_trees", "doubt_weights"]
+__all__ = ["doubt_grades", "doubt_odds", "doubt_start", "doubt_trees", "doubt_weights"]
 
 HIGHEST_GRADE = 31  # LightGBM and XGBoost take none above about that
+
+SUREST = 745.0  # e^-745 is the smallest probability that a float holds
 
 LIGHT = 0.1  # a mean weight below this leaves little of what a loss says beside l2_regularization
 
@@ -103,3 +105,24 @@ def doubt_trees(estimator, ensemble, n_rows):
         f"they score all rows alike; {reason}.",
         FitWarning,
     )
+
+
+def doubt_odds(ensemble):
+    """Warn of leaves that add so much to log odds that a probability is 0 whatever other trees say.
+
+    Those hold rows of which the trees before were sure, and wrong: their hessians, by which a step is divided,
+    are next to 0.
+
+    Parameters
+    ----------
+    ensemble : Ensemble
+        The trees that were grown, by the logistic loss.
+    """
+    largest = np.abs(ensemble.nodes["value"]).max(initial=0.0)
+    if largest > SUREST:
+        warn(
+            f"a leaf adds {largest:.3g} to the log odds of its rows, of which the trees before were sure, and "
+            "wrong: probabilities are 0 or 1 there, whatever other trees say. Lower learning_rate, or raise "
+            "l2_regularization.",
+            FitWarning,
+        )
