@@ -229,6 +229,17 @@ def test_warm_start_of_a_ranker(ranking):
     assert ranker.ensemble_.digest() == at_once.ensemble_.digest()
 
 
+def test_queries_are_not_drawn_where_there_are_none(ranking):
+    X, y, qid = ranking
+    model = HistGBRTRegressor(query_subsample=0.5, max_iter=2)
+    with pytest.raises(
+        ValueError, match=r"query_subsample=0.5 draws whole queries, .* pass qid=, or .* subsample"
+    ):
+        model.fit(X, y)
+    model.fit(X, y, qid=qid)
+    model.set_params(query_subsample=1.0).fit(X, y)
+
+
 def test_early_stopping_keeps_the_best(ranking):
     X, y, qid = ranking
     rules = {"learning_rate": 0.5, "random_state": 0, "n_jobs": 1}

@@ -208,6 +208,21 @@ def test_warm_start_gives_the_model_of_one_fit(cls, init_cv, rows):
             model.fit(X[:300], y[:300], qid=qid[:300])
 
 
+@pytest.mark.parametrize(
+    ("before", "after"), [(None, FOREST), (FOREST, None), (1.5, FOREST), (FOREST, 1.5), (1.5, 2.5)]
+)
+def test_warm_start_from_another_init_is_refused(before, after, rows):
+    X, y, qid = rows
+    model = make(init=before, warm_start=True).fit(X, y, qid=qid)
+    trees = model.ensemble_
+    with pytest.raises(
+        ValueError, match=r"(?s)init=.*, but with warm_start=True .* expected the init of that fit"
+    ):
+        model.set_params(init=after, max_iter=8).fit(X, y, qid=qid)
+    assert model.ensemble_ is trees
+    assert len(model.set_params(init=before).fit(X, y, qid=qid).ensemble_) == len(trees) + 1
+
+
 @each_start
 @each_booster
 def test_early_stopping_keeps_the_trees_of_init(cls, init_cv, rows):

@@ -185,6 +185,11 @@ class BoostedTrees(TreeEnsembleEstimator):
         if data.preferences is None:
             objective.check_labels(data.share.some_of_all(data.labels))
         self._refuse_fewer_trees(0 if self._earlier() is None else self._n_counted, "max_iter")
+        if self.query_subsample < 1 and not data.qid_given:
+            raise ValueError(
+                f"query_subsample={self.query_subsample:g} draws whole queries, but without query ids all "
+                "rows are one; expected ids, or 1: pass qid=, or draw rows by subsample."
+            )
         doubt_weights(data.weights, self.l2_regularization)
         doubt_grades(self._measure(), data.labels)
         stops = self._stops(held_out)
@@ -350,6 +355,7 @@ class BoostedTrees(TreeEnsembleEstimator):
                     "warm_start=False, or pass the model as init of another estimator."
                 )
             self._resume(bound)
+            self._require_init_of_before()
             self._require_rows_of_before(data)
             return Start(self.ensemble_, self.init_, self.n_init_trees_, self.init_scores_)
         if self.init is None or isinstance(self.init, Real):
@@ -381,6 +387,19 @@ class BoostedTrees(TreeEnsembleEstimator):
             of_rows[slice(None) if data.order is None else data.order] = scores
             scores = of_rows
         return Start(ensemble, init, len(ensemble), scores)
+
+    def _require_init_of_before(self):
+        """Raise if `init` is plainly another than that which the trees that are there started from."""
+        if isinstance(self.init, Real):
+            same = self.init_ is None and self.ensemble_.base == self.init
+        else:
+            same = (self.init is None) == (self.init_ is None)
+        if not same:
+            started = self.ensemble_.base if self.init_ is None else self.init_
+            raise ValueError(
+                f"init={self.init!r}, but with warm_start=True boosting goes on from trees that started from "
+                f"{started!r}; expected the init of that fit: set it again, or set warm_start=False."
+            )
 
     def _require_rows_of_before(self, data):
         """Raise if boosting began at scores of single rows, and these are others."""

@@ -110,8 +110,8 @@ def doubt_trees(estimator, ensemble, n_rows):
 def doubt_odds(ensemble):
     """Warn of leaves that add so much to log odds that a probability is 0 whatever other trees say.
 
-    Those hold rows of which the trees before were sure, and wrong: their hessians, by which a step is divided,
-    are next to 0.
+    Those hold rows of which the trees before were sure, and wrong: their hessians, which divide a step, are
+    next to 0.
 
     Parameters
     ----------
@@ -121,8 +121,8 @@ def doubt_odds(ensemble):
     largest = np.abs(ensemble.nodes["value"]).max(initial=0.0)
     if largest > SUREST:
         warn(
-            f"a leaf adds {largest:.3g} to the log odds of its rows, of which the trees before were sure, and "
-            "wrong: probabilities are 0 or 1 there, whatever other trees say. Lower learning_rate, or raise "
-            "l2_regularization.",
+            f"a leaf adds {largest:.3g} to the log odds of its rows, of which the trees before were sure, "
+            "and wrong: probabilities are 0 or 1 there, whatever other trees say. Lower learning_rate, or "
+            "raise l2_regularization.",
             FitWarning,
         )
