@@ -325,6 +325,29 @@ def test_what_a_loss_begins_with_is_asked_of_training_rows_only(ranking):
     assert np.isfinite(model.validation_score_).all()
 
 
+def mean_error(labels, scores):
+    return -np.abs(labels - scores).mean()
+
+
+@pytest.mark.parametrize("loss", ["poisson", "logistic", "squared_error"])
+@pytest.mark.parametrize("scoring", ["rmse", mean_error, "ndcg@5"])
+def test_what_is_followed_is_what_score_says(ranking, loss, scoring):
+    """Of predictions, not of their logarithms or log odds."""
+    X, y, qid = ranking
+    y, apart = y / 4 if loss == "logistic" else y, qid < 8
+    model = HistGBRTRegressor(
+        loss, max_iter=4, learning_rate=0.3, scoring=scoring, measure=scoring, early_stopping=False
+    )
+    held_out = {"X_val": X[apart], "y_val": y[apart], "qid_val": qid[apart]}
+    model.fit(X[~apart], y[~apart], qid=qid[~apart], **held_out)
+    assert model.validation_score_[-1] == pytest.approx(
+        model.score(X[apart], y[apart], qid=qid[apart]), rel=1e-12
+    )
+    assert model.train_score_[-1] == pytest.approx(
+        model.score(X[~apart], y[~apart], qid=qid[~apart]), rel=1e-12
+    )
+
+
 def test_early_stopping_goes_on_with_warm_start(ranking):
     X, y, qid = ranking
     rules = {

@@ -12,17 +12,20 @@ from ranktrees._core import leaf_rows, losses
 from ranktrees.callbacks import Progress
 from ranktrees.ensemble import Trees
 from ranktrees.growing.rounding import refuse_infinite
+from ranktrees.measures.compiled import Ranked
 from ranktrees.parallel import threads_for
 
 
 class Followed:
     """Rows whose score is followed while trees are added: labels, weights, queries, current scores.
 
-    Rows that are not trained on have ``codes``, and the ``mapper`` that these are of.
+    Rows that are not trained on have ``codes``, and the ``mapper`` that these are of. ``link`` makes
+    predictions of scores, which the measure is of; compiled ones ask for the order only, which both have.
     """
 
-    def __init__(self, measure, bound, data, scores, n_threads=1, codes=None, mapper=None):
+    def __init__(self, measure, bound, data, scores, n_threads=1, codes=None, mapper=None, link=None):
         self.measure = measure
+        self.link = None if isinstance(measure, Ranked) else link
         self.bound = bound
         self.data = data
         self.scores = scores
@@ -42,7 +45,9 @@ class Followed:
 
     def score_of(self, scores):
         """The same of any scores of these rows."""
-        return -self.bound.loss(scores) if self.measure is None else self.bound_measure.signed_mean(scores)
+        if self.measure is None:
+            return -self.bound.loss(scores)
+        return self.bound_measure.signed_mean(scores if self.link is None else self.link(scores))
 
 
 def boost(

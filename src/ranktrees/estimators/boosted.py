@@ -211,7 +211,8 @@ class BoostedTrees(TreeEnsembleEstimator):
         start = replace(start, ensemble=so_far.ensemble)
         file.refuse_fewer_trees(start.n_added, self.max_iter, "max_iter")
         measure, validation, stopping = self._measure_to_follow(data), None, None
-        train = Followed(measure, bound, data, start.scores(rows, n_threads), n_threads)
+        link = self._link_by(objective)
+        train = Followed(measure, bound, data, start.scores(rows, n_threads), n_threads, link=link)
         if others is not None:
             validation = self._rows_to_follow(objective, others, start.scores(others, n_threads), n_threads)
             if len(so_far.validation_scores) < start.n_added:  # a former fit may have followed other rows
@@ -343,7 +344,8 @@ class BoostedTrees(TreeEnsembleEstimator):
         if measure is None:
             with _followed_by_the_loss(rows.data):
                 bound = bound_to(objective, rows.data, n_threads)
-        return Followed(measure, bound, rows.data, scores, n_threads, rows.codes, rows.mapper)
+        seen = rows.codes, rows.mapper, self._link_by(objective)
+        return Followed(measure, bound, rows.data, scores, n_threads, *seen)
 
     def _start(self, X, data, bound):
         """What boosting starts from: `init`, or with ``warm_start`` the model that is there."""
@@ -563,6 +565,9 @@ class BoostedTrees(TreeEnsembleEstimator):
                 "cannot be dealt to ranks. Pass the query ids of each rank's rows."
             )
         return measure
+
+    def _link_by(self, objective):
+        """What makes predictions of scores, by this loss; None where they are the same."""
 
     def _resume(self, bound):
         """Give the objective back what `_keep_of` took from it."""

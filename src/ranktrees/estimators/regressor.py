@@ -8,6 +8,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from ranktrees.estimators.boosted import BOOSTING_CONSTRAINTS, BoostedTrees, loss_of
+from ranktrees.estimators.fitting import link_of
 from ranktrees.objectives import Objective
 from ranktrees.parameters import with_parameters
 
@@ -195,6 +196,9 @@ class HistGBRTRegressor(BoostedTrees, RegressorMixin, BaseEstimator):
 
     def _objective(self, seed=0):
         return loss_of(self, {"quantile": self.quantile, "balanced": self.balanced}, REGRESSION_LOSSES)
+
+    def _link_by(self, objective):
+        return link_of(objective)
 
     def _finish(self, scores):
         return scores if self._link is None else self._link(scores)
