@@ -566,6 +566,11 @@ def test_optimal_steps_are_the_best_weights(interval, rows):
         )
         with pytest.raises(ValueError, match=message + r".*: pass a pair, such as \(0.1, 5.0\)"):
             LambdaMARTRanker(step="optimal", step_interval=wrong, **small).fit(X, y, qid=qid)
+    with pytest.raises(
+        ValueError, match=r'step_interval=\(0.1, 2\) .* set step="optimal", or leave .* \(0.1, 5.0\)'
+    ):
+        LambdaMARTRanker(step_interval=(0.1, 2), **small).fit(X, y, qid=qid)
+    LambdaMARTRanker(step_interval=[0.1, 5], **small).fit(X, y, qid=qid)
     rising = {"monotonic_cst": {0: 1}, "step": "optimal"}
     with pytest.raises(ValueError, match=r"step_interval=\(-1, 5\) .* monotonic_cst"):
         LambdaMARTRanker(step_interval=(-1, 5), **rising, **small).fit(X, y, qid=qid)

@@ -590,7 +590,14 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
             self.propensities_, self.unclicked_propensities_ = bound.propensities.copy()
 
     def _step(self, data, n_threads):
+        interval = checked_interval("additive", self.step_interval, "step_interval", WEIGHTS_OF_TREES)
         if self.step == "newton":
+            if interval != (default := type(self).step_interval):
+                raise ValueError(
+                    f"step_interval={self.step_interval!r} says which weights a tree may get, but by "
+                    f'step="newton" each gets learning_rate: set step="optimal", or leave step_interval at '
+                    f"{default}."
+                )
             return None
         if data.labels is None:
             raise ValueError(
@@ -603,7 +610,6 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
                 'expected step="newton", or one process.'
             )
         measure = self._measure()
-        interval = checked_interval("additive", self.step_interval, "step_interval", WEIGHTS_OF_TREES)
         if self.monotonic_cst is not None and interval[0] < 0:
             raise ValueError(
                 f"step_interval={self.step_interval!r} lets trees be subtracted, which turns monotonic_cst "
