@@ -419,6 +419,7 @@ def test_labels_and_weights_of_any_size_are_learned_or_refused(scale, weight):
         assert np.corrcoef(model.predict(X) / scale, y / scale)[0, 1] > 0.3
 
 
+@pytest.mark.filterwarnings("ignore:a leaf adds:ranktrees.FitWarning")
 @pytest.mark.parametrize("learning_rate", [1.0, 5.0])
 def test_confident_rows_do_no_harm(learning_rate):
     """Hessians fall to e^-score; their products must not fall to zero before the others'."""
