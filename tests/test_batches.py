@@ -482,7 +482,8 @@ def changed(batches, number, **change):
     [
         ({"X": np.ones((1, 5))}, "X of batch 2 does not match the X of fit: X has 5 features"),
         ({"X": np.ones((1, 6), complex)}, "column 0 of X of batch 2 holds complex128"),
-        ({"X": np.ones((0, 6))}, "X of batch 2 is empty"),
+        ({"X": np.ones((0, 6))}, "X of batch 2 is empty: .*; expected at least one row in each batch: leave"),
+        ({"X": []}, "X of batch 2 is empty: .*; expected at least one row in each batch: leave"),
         ({"y": [np.nan]}, "Input y of batch 2 contains NaN in row 0"),
         ({"y": [1, 2]}, "y of batch 2 has length 2 but X of batch 2 has 1 rows"),
         ({"y": None}, "y of batch 2 is None; expected one label per row"),
@@ -499,6 +500,37 @@ def test_a_wrong_batch_is_named(ranking, change, message):
     with pytest.raises(ValueError, match=message):
         model.fit(changed(in_batches(ENDS, *ranking), 2, **change))
     assert not hasattr(model, "n_features_in_")
+
+
+def test_files_without_rows_are_passed_over_among_others_and_named_where_there_are_no_others(
+    ranking, tmp_path
+):
+    X, y, qid = (array[:100] for array in ranking)
+    rows = pd.DataFrame(X, columns=list("abcdef")).assign(y=y, qid=qid)
+    full, empty = [], []
+    for n_rows, paths in ((100, full), (0, empty)):
+        paths += [tmp_path / f"{n_rows}.{kind}" for kind in ("txt", "parquet", "npz")]
+        paths[0].write_bytes(b"# nothing\n")
+        rows[:n_rows].to_parquet(paths[1])
+        np.savez(paths[2], X=X[:n_rows], y=y[:n_rows], qid=qid[:n_rows])
+    dump_letor(full[0], X, y, qid)
+    sources = {
+        Batches.from_letor: ({"absent": np.nan}, "0.txt and 1 more hold no rows; expected lines such as"),
+        Batches.from_parquet: ({"label": "y", "qid": "qid"}, "paths holds 2 without any rows; expected rows"),
+        Batches.from_numpy: ({}, "shards holds 2 without any rows; expected rows in one at least"),
+    }
+    expected = ranker().fit(X, y, qid=qid).ensemble_
+    for some, none, (read, (options, message)) in zip(full, empty, sources.items(), strict=True):
+        assert np.array_equal(
+            ranker().fit(read([none, some, none], **options)).ensemble_.predict(X), expected.predict(X)
+        )
+        with pytest.raises(ValueError, match=message):
+            ranker().fit(read([none, none], **options))
+    (tmp_path / "bare.txt").write_text("1 qid:1\n0 qid:1\n")
+    with pytest.raises(ValueError, match=r"bare.txt holds no feature:value pair; give n_features if"):
+        ranker().fit(Batches.from_letor(tmp_path / "bare.txt"))
+    with open(full[0], "rb") as file, pytest.raises(TypeError, match=r"paths is an open file, .*; exp"):
+        Batches.from_letor(file)
 
 
 def test_queries_are_numbers_in_all_batches_or_texts_in_all(ranking):

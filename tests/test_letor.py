@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from sklearn.datasets import load_svmlight_file
 
-from ranktrees.datasets import dump_letor, letor, load_letor, load_letor_folds
+from ranktrees.datasets import Batches, dump_letor, letor, load_letor, load_letor_folds
 
 SMALL = b"""# two queries
 2 qid:10 1:0.5 3:-1e-3 # docid = GX008-86-4444840 inc = 1
@@ -233,6 +233,42 @@ def test_blocks_do_not_matter(monkeypatch):
         np.testing.assert_array_equal(load(SMALL * 9, sparse=True).data.toarray(), expected.data)
 
 
+def test_a_mistyped_feature_makes_no_array_of_so_many_columns(tmp_path, monkeypatch):
+    """It is refused by its line, before room is asked for, unless it is meant."""
+    monkeypatch.setattr(letor, "_BLOCK_BYTES", 100)
+    path, good, fold = tmp_path / "rows.txt", tmp_path / "good.txt", tmp_path / "Fold1"
+    line = b"1 qid:12 1:2 1000000000:5 # 2000000000:1\n"
+    path.write_bytes(SMALL * 3 + line + SMALL)
+    good.write_bytes(SMALL)
+    fold.mkdir()
+    for part, content in {"train": SMALL, "vali": SMALL + line, "test": SMALL}.items():
+        (fold / f"{part}.txt").write_bytes(content)
+    feature = "feature 1000000000, with which [0-9]* rows are a dense array of .* GiB for [0-9]* values"
+    with pytest.raises(ValueError, match=f"rows.txt, line 16: {feature}.* n_features=1000.* sparse=True"):
+        load_letor(path)
+    with pytest.raises(ValueError, match=f"vali.txt, line 6: {feature}"):
+        load_letor_folds(tmp_path)
+    batches = Batches.from_letor([good, path])
+    with pytest.raises(ValueError, match=f"rows.txt, line 16: {feature}.* if it is meant.$"):
+        next(iter(batches))
+    assert load_letor(path, sparse=True).data.shape == (13, 10**9)
+    assert next(load_letor_folds(tmp_path, sparse=True)).test.data.shape == (3, 10**9)
+
+
+@pytest.mark.parametrize("n_features", [None, 1000])
+def test_wide_and_empty_is_dense_where_it_is_small_or_meant(monkeypatch, n_features):
+    content = b"1 qid:1 1000:1\n" * 9
+    assert load(content).data.shape == (9, 1000)
+    monkeypatch.setattr(letor, "_LARGE_BYTES", 1000)
+    if n_features is None:
+        with pytest.raises(ValueError, match="line 1: feature 1000, with which 9 rows"):
+            load(content)
+    else:
+        assert load(content, n_features=n_features).data.shape == (9, 1000)
+    monkeypatch.setattr(letor, "_CELLS_PER_VALUE", 1000)
+    assert load(content).data.shape == (9, 1000)
+
+
 @pytest.mark.parametrize(
     ("content", "options", "expected"),
     [
@@ -431,6 +467,10 @@ def test_the_quick_look_finds_the_largest_feature(lines):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "train.txt")
         path.write_text("\n".join(lines))
-        found = letor._largest_index(path)
+        seen = letor._look_at([path])
+        found = seen.largest
         if found:
-            assert load_letor(path).data.shape[1] == found
+            data = load_letor(path)
+            assert data.data.shape[1] == found
+            assert seen.n_values == np.count_nonzero(data.data)
+            assert f"{found}:" in lines[int(seen.where.rpartition(" ")[2]) - 1]

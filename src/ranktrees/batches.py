@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from numbers import Integral
+from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -119,7 +120,7 @@ class Batches:
             Rows of a batch, about: a batch ends where a block of lines does.
         n_features : int, default=None
             The number of features. None: the largest one in any file, which takes a quick look at all of them
-            first.
+            first; one too large to be meant is refused, as by :func:`load_letor`.
         dtype, absent
             As in :func:`load_letor`.
         folder
@@ -132,7 +133,8 @@ class Batches:
         Raises
         ------
         ValueError
-            While batches are read, as in :func:`load_letor`; and if queries are integers first, texts later.
+            While batches are read, as in :func:`load_letor`, but that a file without rows may stand among
+            others; and if queries are integers first, texts later.
 
         Examples
         --------
@@ -184,7 +186,7 @@ class Batches:
         ImportError
             Without pyarrow.
         ValueError
-            While batches are read, if a file lacks a column.
+            While batches are read, if a file lacks a column, or none has rows.
 
         Examples
         --------
@@ -211,6 +213,7 @@ class Batches:
 
         def source():
             columns = None if features is None else list(features)
+            n_rows = 0
             for path in paths:
                 with pyarrow.parquet.ParquetFile(path) as file:
                     there = file.schema_arrow.names
@@ -229,10 +232,12 @@ class Batches:
                             )
                     for part in file.iter_batches(batch_rows, columns=[*columns, *named.values()]):
                         table = pyarrow.Table.from_batches([part])
+                        n_rows += len(table)
                         yield {
                             "X": table.select(columns),
                             **{argument: table[name] for argument, name in named.items()},
                         }
+            _require_some(n_rows, paths, "paths")
 
         return cls(source, folder=folder)
 
@@ -258,7 +263,7 @@ class Batches:
         Raises
         ------
         ValueError
-            While batches are read, if the arrays of a shard have different lengths.
+            While batches are read, if the arrays of a shard have different lengths, or none has rows.
 
         Examples
         --------
@@ -276,13 +281,15 @@ class Batches:
         shards = _paths(shards, "shards")
 
         def source():
+            n_rows = 0
             for number, shard in enumerate(shards):
                 if isinstance(shard, tuple) and len(shard) <= len(Batch._fields):
                     arrays = {name: _mapped(part) for name, part in zip(Batch._fields, shard, strict=False)}
-                elif isinstance(shard, (str, Path)) and Path(shard).suffix == ".npz":
+                elif isinstance(shard, (str, PathLike)) and Path(shard).suffix == ".npz":
                     arrays = _arrays_of_file(shard, f"shard {number}")
                 else:
-                    seen = repr(str(shard)) if isinstance(shard, (str, Path)) else f"a {_with_entries(shard)}"
+                    is_path = isinstance(shard, (str, PathLike))
+                    seen = repr(str(shard)) if is_path else f"a {_with_entries(shard)}"
                     raise TypeError(
                         f"shard {number} is {seen}; expected the path of an .npz file, or a tuple (X, y, "
                         "qid) or (X, y, qid, sample_weight) of arrays or paths of .npy files."
@@ -296,15 +303,27 @@ class Batches:
                     )
                 for first in range(0, lengths["X"], batch_rows):
                     yield {name: array[first : first + batch_rows] for name, array in arrays.items()}
+                n_rows += lengths["X"]
+            _require_some(n_rows, shards, "shards")
 
         return cls(source, folder=folder)
 
 
 def _paths(paths, name="paths"):
-    paths = [paths] if isinstance(paths, (str, Path)) else list(paths)
+    if hasattr(paths, "read"):
+        raise TypeError(f"{name} is an open file, {paths!r}; expected paths: files are read at each fit.")
+    paths = [paths] if isinstance(paths, (str, PathLike)) else list(paths)
     if not paths:
         raise ValueError(f"{name} is empty; expected at least one: look at the pattern that found none.")
     return paths
+
+
+def _require_some(n_rows, sources, name):
+    if not n_rows:
+        raise ValueError(
+            f"{name} holds {len(sources)} without any rows; expected rows in one at least: look at what "
+            "wrote them."
+        )
 
 
 def _with_entries(batch):
@@ -338,4 +357,4 @@ def _index_columns(schema):
 
 
 def _mapped(part):
-    return np.load(part, mmap_mode="r") if isinstance(part, (str, Path)) else part
+    return np.load(part, mmap_mode="r") if isinstance(part, (str, PathLike)) else part

@@ -16,6 +16,8 @@ import re
 import zlib
 from collections import deque
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from pathlib import Path
 
@@ -29,6 +31,8 @@ from ranktrees.validation.values import as_seen
 _BLOCK_BYTES = 1 << 20
 _BLOCK_ROWS = 4096
 _LARGEST_INDEX = np.iinfo(np.int32).max
+_LARGE_BYTES = 1 << 30
+_CELLS_PER_VALUE = 100
 _OPENERS = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
 _NOT_OPENED = (".zst", ".zip", ".lz4", ".Z", ".7z", ".br")
 _PARTS = ("train", "vali", "test")
@@ -67,8 +71,10 @@ def load_letor(
         The file; its suffix ``.gz``, ``.xz`` or ``.bz2`` says how it is compressed. An open binary file is
         read from where it stands to its end, as it is, and left open.
     n_features : int, default=None
-        The number of features, at least the largest one in the file. None: the largest one in the file. Files
-        that belong together may end at different features: give the number, or use :func:`load_letor_folds`.
+        The number of features, at least the largest one in the file. None: the largest one in the file; a
+        dense array of more than a GiB, with less than a hundredth of it in the file, is then refused, since
+        one mistyped number is enough to ask for it. Files that belong together may end at different features:
+        give the number, or use :func:`load_letor_folds`.
     dtype : {np.float32, np.float64}, default=np.float32
         The type of the values.
     sparse : bool, default=False
@@ -97,8 +103,9 @@ def load_letor(
     Raises
     ------
     ValueError
-        For a malformed line, with the file and the number of the line, counted from 1; for a file without
-        rows or without features; for `absent`, `dtype` or `n_features` out of range.
+        For a malformed line, or a feature too large to be meant, with the file and the number of the line,
+        counted from 1; for a file without rows or without features; for `absent`, `dtype` or `n_features` out
+        of range.
 
     See Also
     --------
@@ -134,7 +141,14 @@ def load_letor(
     """
     dtype = _check_options(n_features, dtype, sparse, absent)
     parts, labels, qids, ids = deque(), [], [], []
-    for X, y, qid, texts in _read(path, n_features, dtype):
+    seen = _Seen()
+    for X, y, qid, texts, line_of in _read(path, n_features, dtype):
+        if n_features is None and not sparse:
+            if X.shape[1] > seen.largest:
+                seen.largest, seen.where = X.shape[1], f"{_name(path)}, line {line_of(X.shape[1])}"
+            seen.n_rows += len(y)
+            seen.n_values += X.nnz
+            seen.require_dense(dtype, "sparse=True for a CSR matrix")
         parts.append(X if sparse else _dense(X, absent))
         labels.append(y)
         qids.append(qid)
@@ -142,11 +156,11 @@ def load_letor(
             ids += [_decode(text.strip()) for text in texts]
 
     if not parts:
-        raise ValueError(f"{_name(path)} holds no rows; expected lines such as '2 qid:10 1:0.03 2:0.1'.")
+        raise _no_rows([path])
     if n_features is None:
         n_features = max(X.shape[1] for X in parts)
         if n_features == 0:
-            raise ValueError(f"{_name(path)} holds no feature:value pair; give n_features if that is meant.")
+            raise _no_features([path])
     X = _stack_sparse(parts, n_features) if sparse else _stack_dense(parts, n_features, dtype, absent)
     data = Bunch(data=X, target=np.concatenate(labels), qid=_read_qids(np.concatenate(qids)))
     if return_ids:
@@ -201,10 +215,13 @@ def load_letor_folds(
     Fold2 [[2. 0. 0.]] [[0. 0. 1.]] [[0. 5. 0.]]
     >>> folder.cleanup()
     """
-    _check_options(n_features, dtype, sparse, absent)
+    dtype = _check_options(n_features, dtype, sparse, absent)
     folds = [(fold.name, {part: _find_part(fold, part) for part in _PARTS}) for fold in _find_folds(folder)]
     if n_features is None:
-        n_features = max(_largest_index(path) for _, paths in folds for path in paths.values()) or None
+        seen = _look_at(path for _, paths in folds for path in paths.values())
+        if not sparse:
+            seen.require_dense(dtype, "sparse=True for CSR matrices")
+        n_features = seen.largest or None
     options = {"dtype": dtype, "sparse": sparse, "absent": absent, "return_ids": return_ids}
     return (
         Bunch(
@@ -376,17 +393,57 @@ def _find_part(fold, part):
     )
 
 
-def _largest_index(path):
-    """The largest feature of a file, by the last pair of each line; malformed lines are skipped."""
-    largest = 0
-    with _reading(path) as stream:
-        for _, block in _blocks(stream):
-            for line in block.split(b"\n"):
-                pairs, colon, _ = line.partition(b"#")[0].rpartition(b":")
-                index = pairs[-12:].split()[-1:] if colon else []
-                if index and _INTEGER.fullmatch(index[0]):
-                    largest = max(largest, int(index[0]))
-    return largest
+@dataclass
+class _Seen:
+    """What was seen of files: how much is in them, and where the largest feature is."""
+
+    largest: int = 0
+    where: str = ""
+    n_rows: int = 0
+    n_values: int = 0
+
+    def require_dense(self, dtype, otherwise=None):
+        """Refuse a dense array that is large and hardly holds anything: a feature may be mistyped."""
+        n_cells = self.n_rows * self.largest
+        if n_cells * dtype.itemsize <= _LARGE_BYTES or n_cells <= _CELLS_PER_VALUE * self.n_values:
+            return
+        other = "" if otherwise is None else f", or {otherwise}"
+        raise ValueError(
+            f"{self.where}: feature {self.largest}, with which {self.n_rows} rows are a dense array of "
+            f"{n_cells * dtype.itemsize / 2**30:.3g} GiB for {self.n_values} values; expected an array that "
+            f"is smaller or fuller: mend the line if it is mistyped, or pass n_features={self.largest} if it "
+            f"is meant{other}."
+        )
+
+
+def _look_at(paths):
+    """A quick look at files, by the last pair of each line; malformed lines are skipped."""
+    seen = _Seen()
+    for path in paths:
+        with _reading(path) as stream:
+            for first_line, block in _blocks(stream):
+                for number, line in enumerate(block.split(b"\n"), first_line):
+                    content = line.partition(b"#")[0]
+                    pairs, colon, _ = content.rpartition(b":")
+                    index = pairs[-12:].split()[-1:] if colon else []
+                    seen.n_rows += bool(colon)
+                    seen.n_values += max(content.count(b":") - 1, 0)  # without that of qid:
+                    if index and _INTEGER.fullmatch(index[0]) and int(index[0]) > seen.largest:
+                        seen.largest, seen.where = int(index[0]), f"{_name(path)}, line {number}"
+    return seen
+
+
+def _no_rows(paths):
+    return ValueError(f"{_names(paths)} no rows; expected lines such as '2 qid:10 1:0.03 2:0.1'.")
+
+
+def _no_features(paths):
+    return ValueError(f"{_names(paths)} no feature:value pair; give n_features if that is meant.")
+
+
+def _names(paths):
+    first, *others = map(_name, paths)
+    return f"{first} and {len(others)} more hold" if others else f"{first} holds"
 
 
 # Reading
@@ -410,11 +467,15 @@ def letor_batches(paths, batch_rows, n_features, dtype, absent):
     """Yield (X, y, qid) of about so many rows: whole blocks of lines, of one file after the other."""
     dtype = _check_options(n_features, dtype, False, absent)
     if n_features is None:
-        n_features = max(map(_largest_index, paths), default=0)
+        seen = _look_at(paths)
+        seen.require_dense(dtype)
+        n_features = seen.largest
     blocks = chain.from_iterable(_read(path, n_features, dtype) for path in paths)
     kind = None
     while some := _next_rows(blocks, batch_rows):
-        parts, labels, qids, _ = zip(*some, strict=True)
+        if n_features == 0:
+            raise _no_features(paths)
+        parts, labels, qids = zip(*some, strict=True)
         texts = np.concatenate(qids)
         qid = _decoded(texts) if kind == "U" else _read_qids(texts)
         if kind == "i" and qid.dtype.kind == "U":
@@ -426,24 +487,37 @@ def letor_batches(paths, batch_rows, n_features, dtype, absent):
         kind = qid.dtype.kind
         dense = deque(_dense(X, absent) for X in parts)
         yield _stack_dense(dense, n_features, dtype, absent), np.concatenate(labels), qid
+    if kind is None:
+        raise _no_rows(paths)
 
 
 def _next_rows(blocks, n_rows):
-    """The next blocks that hold so many rows together, or what is left of them."""
+    """Values, labels and queries of the next blocks that hold so many rows together, or what is left."""
     some = []
     while n_rows > 0 and (block := next(blocks, None)) is not None:
-        some.append(block)
+        some.append(block[:3])
         n_rows -= len(block[1])
     return some
 
 
 def _read(path, n_features, dtype):
-    """The blocks of a file that hold rows: values as CSR, labels, queries and ids, both as bytes."""
+    """The blocks of a file that hold rows: values as CSR, labels, queries and ids, both as bytes.
+
+    With each comes a function that tells the first line of the block that names a feature.
+    """
     with _reading(path) as stream:
         for first_line, block in _blocks(stream):
             rows, X, y = _parse(block, _name(path), first_line, n_features, dtype)
             if rows:
-                yield X, y, np.array([qid for _, qid, _, _ in rows]), [text for _, _, _, text in rows]
+                queries, ids = np.array([qid for _, qid, _, _ in rows]), [text for _, _, _, text in rows]
+                yield X, y, queries, ids, partial(_line_naming, block, first_line)
+
+
+def _line_naming(block, first_line, feature):
+    """The number of the first line that names a feature, which one does."""
+    pair = re.compile(rb"\s\+?0*%d:" % feature)
+    lines = enumerate(block.split(b"\n"), first_line)
+    return next(number for number, line in lines if pair.search(line.partition(b"#")[0]))
 
 
 def _parse(block, name, first_line, n_features, dtype):

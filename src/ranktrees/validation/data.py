@@ -217,6 +217,7 @@ def _read_batches(estimator, batches: Batches, others: dict, name: str, reset: b
     for number, batch in enumerate(batches):
         of_batch = f" of batch {number}"
         own_name = name + of_batch
+        _require_some_rows(batch.X, own_name)
         check_columns(columns, batch.X, reset=reset and number == 0, name=own_name)
         if levels := category_columns(batch.X):
             names = [column for column, _ in frame_columns(batch.X) or []]
@@ -245,6 +246,16 @@ def _read_batches(estimator, batches: Batches, others: dict, name: str, reset: b
         _joined(weights, "sample_weight"),
         numbers if numbers is None or communicator.alone else queries.ids()[numbers],
     )
+
+
+def _require_some_rows(X, name: str) -> None:
+    """Refuse a batch of no rows; what is no matrix is refused where columns are looked at."""
+    shape = getattr(X, "shape", None) or (len(X) if isinstance(X, list | tuple) else None,)
+    if shape[0] == 0:
+        raise ValueError(
+            f"{name} is empty: {as_seen(X)}; expected at least one row in each batch: leave out the batches "
+            "without, as by an `if len(y)` where they are made."
+        )
 
 
 def _joined(parts: list, what: str) -> np.ndarray | None:
