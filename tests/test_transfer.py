@@ -803,6 +803,33 @@ def test_columns_of_labels_are_warned_of_and_taken_as_labels(rows, source):
         name in str(each.message) for name, each in zip(("of y ", "of y_source "), caught, strict=True)
     )
     assert fitted[0] == fitted[1]
+    with pytest.warns(DataConversionWarning, match="of y ") as caught:
+        model = WithSourceRows(RANKER).fit(X, y[:, None], qid=qid)
+    assert len(caught) == 1
+    assert model.estimator_.ensemble_.digest() == clone(RANKER).fit(X, y, qid=qid).ensemble_.digest()
+
+
+@pytest.mark.parametrize("with_source", [False, True])
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"y": np.zeros((200, 2))}, r"y should be a 1d array, got an array of shape \(200, 2\) instead"),
+        ({"y": np.zeros(7)}, "y has length 7 but X has 200 rows"),
+        (
+            {"sample_weight": np.ones((200, 2))},
+            r"sample_weight has shape \(200, 2\); expected one weight per",
+        ),
+    ],
+)
+def test_labels_and_weights_are_one_for_each_row_with_and_without_a_source(
+    rows, source, with_source, given, message
+):
+    X, y, qid = rows
+    ridge = WithSourceRows(Ridge())  # which would learn labels of several columns
+    if with_source:
+        ridge.set_params(X_source=source[0], y_source=source[1], qid_source=source[2], classifier=LIKENESS)
+    with pytest.raises(ValueError, match=message):
+        ridge.fit(X, **({"y": y, "qid": qid} | given))
 
 
 @pytest.mark.parametrize("name", ["y", "sample_weight", "qid", "groups", "y_source", "qid_source"])

@@ -319,13 +319,16 @@ class WithSourceRows(RanksRows, MetaEstimatorMixin, BaseEstimator):
             X = indexed(X)
             check_columns(self, X, reset=True)
             doubt_order({"X": X, "sample_weight": sample_weight})
-            queries = find_query_of_rows(
-                _num_samples(X), {"qid": qid, "groups": groups}, {"y": y, "X": X}, group
-            )
+            n_rows = _num_samples(X)
+            queries = find_query_of_rows(n_rows, {"qid": qid, "groups": groups}, {"y": y, "X": X}, group)
+            labels = check_labels(y, n_rows, "y", "X", self)
+            n_queries = -1 if queries is None else queries.max() + 1
+            sample_weight = check_weights(sample_weight, n_rows, n_queries, "sample_weight")
             if self.X_source is None:
                 self.source_rows_, self.source_probabilities_ = np.empty(0, np.intp), np.empty(0)
+                y = y if np.asarray(y).ndim == 1 else labels  # an index stays, and a column is warned of once
             else:
-                X, y, sample_weight, queries = self._with_source(X, y, sample_weight, queries)
+                X, y, sample_weight, queries = self._with_source(X, labels, sample_weight, queries)
             self.estimator_ = fitted_clone(self.estimator, X, y, sample_weight, queries, **params)
         return self
 
@@ -341,10 +344,7 @@ class WithSourceRows(RanksRows, MetaEstimatorMixin, BaseEstimator):
             {"qid_source": self.qid_source},
             {"y_source": y_source, "X_source": X_source},
         )
-        y = check_labels(y, n_rows, "y", "X", self)
         y_source = check_labels(y_source, n_source_rows, "y_source", "X_source", self)
-        n_queries = -1 if queries is None else queries.max() + 1
-        sample_weight = check_weights(sample_weight, n_rows, n_queries, "sample_weight")
         if (queries is None) != (queries_source is None):
             lacking, other = ("X", "source") if queries is None else ("X_source", "target")
             raise ValueError(
@@ -366,7 +366,7 @@ class WithSourceRows(RanksRows, MetaEstimatorMixin, BaseEstimator):
             added = np.broadcast_to(added, probabilities.shape)[rows]
             sample_weight = np.concatenate([weight, added])
         if queries is not None:
-            queries = np.concatenate([queries, n_queries + queries_source[rows]])
+            queries = np.concatenate([queries, queries.max() + 1 + queries_source[rows]])
         y = np.concatenate([y, y_source[rows]])
         return stacked(X, _safe_indexing(X_source, rows)), y, sample_weight, queries
 
