@@ -548,6 +548,25 @@ def test_queries_are_numbers_in_all_batches_or_texts_in_all(ranking):
         ranker().fit(Batches([(X[:400], y[:400], texts[:400]), (X[400:], labels[400:])]))
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "seen"),
+    [
+        ("int64", "S", "b'[0-9]*', a bytes, but qid of batch 0 holds 0, a number"),
+        ("S", "int64", "[0-9]*, a number, but qid of batch 0 holds b'0', a bytes"),
+        ("U", "S", "b'[0-9]*', a bytes, but qid of batch 0 holds '0', a str"),
+        ("int64", "M8[D]", "datetime.date.*, a date, but qid of batch 0 holds 0, a number"),
+    ],
+)
+def test_queries_of_another_kind_in_another_batch_are_refused(ranking, first, second, seen):
+    X, y, qid = ranking
+    kinds = [(X[:400], y[:400], qid[:400].astype(first)), (X[400:], y[400:], qid[400:].astype(second))]
+    with pytest.raises(ValueError, match=f"qid of batch 1 holds {seen}; expected ids of one kind in all"):
+        ranker().fit(Batches(kinds))
+    for kind in (first, second):
+        batches = Batches(in_batches([400, len(y)], X, y, qid.astype(kind)))
+        assert ranker().fit(batches).ensemble_ == ranker().fit(X, y, qid=qid).ensemble_
+
+
 def test_what_batches_cannot_be_is_refused(ranking):
     X, y, qid = ranking
     batches = Batches(in_batches(ENDS, X, y, qid))

@@ -53,8 +53,8 @@ class Batches:
     source : iterable, or callable that returns one
         Of batches: tuples ``(X, y, qid)`` or ``(X, y, qid, sample_weight)``, without a qid ``(X, y)``, or
         mappings with these names. Each ``X`` is whatever `fit` takes, with the same features; a query may go
-        on in later batches, under the same id: numbers in one and texts in another are refused. A callable,
-        or an iterable such as a list, can be gone through again; a generator only once.
+        on in later batches, under the same id: numbers in one and texts, or bytes, in another are refused. A
+        callable, or an iterable such as a list, can be gone through again; a generator only once.
     folder : path-like or None, default=None
         Where temporary files are made, on a disk with enough room; None: in `tempfile.gettempdir`, which
         on some machines is memory.

@@ -147,6 +147,9 @@ class FitData:
         return given
 
 
+_KINDS_OF_COLUMNS = {"number", "str", "bytes", "date", "datetime", "timedelta"}
+
+
 class _QueryNumbers:
     """One number for each query of all batches."""
 
@@ -170,15 +173,14 @@ class _QueryNumbers:
     def _require_one_kind(self, values: list, of_batch: str) -> None:
         """Refuse numbers in one batch and texts in another: a reader may guess the type batch by batch."""
         kinds = {kind_of(value) for value in {type(value): value for value in values}.values()}
-        if kinds not in ({"number"}, {"str"}):
+        if len(kinds) > 1 or not kinds <= _KINDS_OF_COLUMNS:
             return
         [kind] = kinds
         seen = f"qid{of_batch} holds {as_seen(values[0])}, a {kind}"
-        [other] = {"number", "str"} - kinds
-        if other in self.first_of_kind:
+        if others := self.first_of_kind.keys() - kinds:
             raise ValueError(
-                f"{seen}, but {self.first_of_kind[other]}; expected ids of one kind in all batches, or a "
-                "query that goes on would be two: convert them, or say so to what reads them, as by "
+                f"{seen}, but {self.first_of_kind[min(others)]}; expected ids of one kind in all batches, or "
+                "a query that goes on would be two: convert them, or say so to what reads them, as by "
                 "pandas.read_csv(..., dtype={'qid': str})."
             )
         self.first_of_kind.setdefault(kind, seen)
