@@ -15,6 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.ensemble import VotingRegressor
 from sklearn.inspection import permutation_importance
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import (
@@ -28,9 +30,9 @@ from sklearn.model_selection import (
 )
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
-from ranktrees import BlendRanker, LambdaMARTRanker, ModelFeatures, WithSourceRows
+from ranktrees import BlendRanker, LambdaMARTRanker, ModelFeatures, OrdinalRanker, WithSourceRows
 from ranktrees.asking import scores_by
 from ranktrees.measures import as_measure
 from ranktrees.model_selection import (
@@ -441,6 +443,43 @@ def test_rankers_of_other_libraries_get_queries_as_they_take_them(name):
     assert_array_equal(features.transform(X)[:, 0], expected)
 
 
+@pytest.mark.parametrize("routing", [False, True])
+@pytest.mark.parametrize("name", RANKERS_OF_OTHERS)
+def test_rankers_of_other_libraries_get_queries_at_the_end_of_pipelines(name, routing):
+    X, y, qid = data()
+    ranker = RANKERS_OF_OTHERS[name]
+    scaled = make_pipeline(MinMaxScaler(), ranker)
+    nested = make_pipeline(ModelFeatures(LambdaMARTRanker(max_iter=2), keep=False), make_pipeline(ranker))
+    with sklearn.config_context(enable_metadata_routing=routing):
+        if routing and not hasattr(ranker, "set_fit_request"):
+            with pytest.raises(
+                ValueError, match=f"Pipeline does not tell the {type(ranker).__name__} inside"
+            ):
+                BlendRanker([("theirs", scaled)], cv="train").fit(X, y, qid=qid)
+            return
+        X_scaled, queries = MinMaxScaler().fit_transform(X), find_query_of_rows(len(y), {"qid": qid}, {})
+        expected = fitted_clone(ranker, X_scaled, y, None, queries).predict(X_scaled)
+        assert len(set(expected)) > 1
+        for around in (BlendRanker([("theirs", scaled)], cv="train"), WithSourceRows(scaled)):
+            assert_allclose(around.fit(X, y, qid=qid).predict(X), expected)
+        features = ModelFeatures(nested, cv=2, keep=False).fit(X, y, qid=qid)
+        assert features.estimator_[0].estimator_._qid_given
+        assert features.fit_transform(X, y, qid=qid).shape == (len(y), 1)
+        assert BlendRanker([("theirs", scaled)]).fit(X, y, qid=qid).weights_ == [1.0]
+
+
+@pytest.mark.parametrize("name", RANKERS_OF_OTHERS)
+def test_rankers_of_other_libraries_that_get_no_queries_are_refused(name):
+    X, y, qid = data()
+    ranker = RANKERS_OF_OTHERS[name]
+    search = GridSearchCV(make_pipeline(ranker), {}, cv=2)
+    for outer in (search, TransformedTargetRegressor(ranker), make_pipeline(search)):
+        message = f"{type(outer).__name__} does not tell the {type(ranker).__name__} inside which rows belong"
+        for around in (BlendRanker([("theirs", outer)]), ModelFeatures(outer), WithSourceRows(outer)):
+            with pytest.raises(ValueError, match=message):
+                around.fit(X, y, qid=qid)
+
+
 def test_rankers_of_other_libraries_get_queries_whatever_the_routing():
     X, y, qid = data()
     told = []
@@ -482,9 +521,34 @@ def test_weights_are_refused_by_name_where_nobody_takes_them(routing):
         source = {"X_source": X, "y_source": y, "qid_source": qid, "source_weight": 0.5}
         with pytest.raises(ValueError, match="source_weight is given, but the fit of KNeighborsRegressor"):
             WithSourceRows(neighbours, **source).fit(X, y, qid=qid)
-        search = GridSearchCV(LinearRegression(), {"fit_intercept": [True, False]}, cv=2)
-        if not routing:
-            fitted_clone(search, X, y, weights, None)
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        lambda model: GridSearchCV(model, {}, cv=2),
+        TransformedTargetRegressor,
+        lambda model: VotingRegressor([("one", model)]),
+        lambda model: GridSearchCV(TransformedTargetRegressor(model), {}, cv=2),
+    ],
+)
+def test_weights_go_through_what_hands_them_on(around):
+    """A model without weights is refused by its name, not in the middle of a search."""
+    X, y, qid = data()
+    weights = np.random.default_rng(0).uniform(size=len(y))
+    expected = clone(around(LinearRegression())).fit(X, y, sample_weight=weights).predict(X)
+    assert_allclose(expected, LinearRegression().fit(X, y, weights).predict(X))
+    model = around(LinearRegression())
+    blend = BlendRanker([("line", model)], cv="train").fit(X, y, weights, qid=qid)
+    assert_allclose(blend.predict(X), expected)
+    ordinal = OrdinalRanker(model).fit(X, y, weights, qid=qid)
+    event = clone(model).fit(X, y <= ordinal.classes_[0], sample_weight=weights)
+    assert_allclose(ordinal.estimators_[0].predict(X), event.predict(X))
+    message = "sample_weight is given, but the fit of {} takes no weights; expected an estimator that does"
+    for inside in (KNeighborsRegressor(), make_pipeline(LinearRegression())):
+        for outer in (BlendRanker([("one", around(inside))]), OrdinalRanker(around(inside))):
+            with pytest.raises(ValueError, match=message.format(type(inside).__name__)):
+                outer.fit(X, y, weights, qid=qid)
 
 
 def twice(model, rows):

@@ -15,8 +15,10 @@ from inspect import signature
 import numpy as np
 import sklearn
 from sklearn.base import clone, is_classifier
+from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import make_scorer
 from sklearn.model_selection import BaseCrossValidator, GroupShuffleSplit, check_cv
+from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, check_random_state, indexable
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples
@@ -25,6 +27,7 @@ from ranktrees.asking import score_method
 from ranktrees.measures import as_measure
 from ranktrees.measures.base import query_weights
 from ranktrees.validation import (
+    carry_queries,
     class_numbers,
     find_queries,
     find_query_of_rows,
@@ -394,9 +397,9 @@ def fitted_clone(estimator, X, y, sample_weight, queries, **params):
     X, y : array-like of shape (n_rows, ...)
     sample_weight : array-like of shape (n_rows,) or None
     queries : ndarray of shape (n_rows,) or None
-        The query of each row; see `ranktrees.validation.hand_queries`. A ranker of another library gets the
-        rows sorted by query, and with them ``group_id`` or ``qid``, or in ``group`` how many each has; one of
-        XGBoost's, which weighs queries, the mean weight of each.
+        The query of each row; see `ranktrees.validation.hand_queries`. A ranker of another library, also as
+        the last step of a pipeline, gets the rows sorted by query, and with them ``group_id`` or ``qid``, or
+        in ``group`` how many each has; one of XGBoost's, which weighs queries, the mean weight of each.
     **params : dict
         For its ``fit``.
 
@@ -407,7 +410,8 @@ def fitted_clone(estimator, X, y, sample_weight, queries, **params):
     Raises
     ------
     ValueError
-        If there are weights, and its ``fit`` takes none.
+        If there are weights, and its ``fit`` takes none; if there are queries, and it hands none on to a
+        ranker of another library inside it.
 
     Examples
     --------
@@ -415,33 +419,102 @@ def fitted_clone(estimator, X, y, sample_weight, queries, **params):
     >>> fitted_clone(Ridge(), [[0.0], [1.0]], [0, 1], None, None)
     Ridge()
     """
-    if sample_weight is not None and not takes_weights(estimator):
-        raise weights_not_taken(estimator)
-    if queries is not None and wants_queries_together(estimator):
+    if sample_weight is not None:
+        require_weights_taken(estimator)
+    model = clone(estimator)
+    step, ranker = _last_step(model)
+    if queries is not None and wants_queries_together(ranker):
         order, offsets = query_offsets(queries, len(queries), by_id=True)
         if order is not None:
             rows = X, y, sample_weight, queries
             X, y, sample_weight, queries = (None if of is None else _safe_indexing(of, order) for of in rows)
-        names = signature(estimator.fit).parameters
-        if "group_id" in names:
-            ids = {"group_id": queries}
-        elif "qid" in names:
-            ids = {"qid": queries}
-        else:
-            ids = {"group": np.diff(offsets)}
-        of_xgboost = any(kind.__module__.startswith("xgboost.") for kind in type(estimator).__mro__)
+        names = signature(ranker.fit).parameters
+        name = next(name for name in ("group_id", "qid", "group") if name in names)
+        own = {name: np.diff(offsets) if name == "group" else queries}
+        y, ids = (y, own) if ranker is model else _ids_for_steps(model, y, queries, step, ranker, own)
+        of_xgboost = any(kind.__module__.startswith("xgboost.") for kind in type(ranker).__mro__)
         if of_xgboost and sample_weight is not None:
             sample_weight = query_weights(np.asarray(sample_weight, np.float64), offsets)
     else:
-        y, ids = hand_queries(estimator, "fit", y, queries)
+        y, ids = hand_queries(model, "fit", y, queries)
+        if queries is not None and not ids:
+            _require_queries_in_reach(model)
     weights = {} if sample_weight is None else {"sample_weight": sample_weight}
-    return clone(estimator).fit(X, y, **weights, **ids, **params)
+    return model.fit(X, y, **weights, **ids, **params)
 
 
-def takes_weights(estimator):
-    """Whether the ``fit`` of an estimator takes weights, as far as its signature tells."""
+def _last_step(model):
+    """The last step of a pipeline, of pipelines inside one another too, by its name; of others themselves."""
+    path = ""
+    while isinstance(model, Pipeline):
+        name, model = model.steps[-1]
+        path += f"{name}__"
+    return path, model
+
+
+def _ids_for_steps(pipeline, y, queries, path, ranker, own):
+    """Labels and ids for a pipeline, whose last step is a ranker that takes its ``own``."""
+    if not sklearn.get_config()["enable_metadata_routing"]:
+        return carry_queries(y, queries), {f"{path}{name}": values for name, values in own.items()}
+    if not hasattr(ranker, "set_fit_request"):
+        raise _queries_out_of_reach(pipeline, ranker)
+    names = {name: f"{name}_of_last_step" for name in own}  # steps before may know the same name
+    ranker.set_fit_request(**names)
+    y, ids = hand_queries(pipeline, "fit", y, queries)
+    return y, ids | {names[name]: values for name, values in own.items()}
+
+
+def _require_queries_in_reach(model):
+    """Refuse what has a ranker of another library inside that gets no queries there."""
+    inside = estimators_inside(model)
+    while inside:
+        one = inside.pop()
+        if wants_queries_together(one):
+            raise _queries_out_of_reach(model, one)
+        if not {"qid", "groups"} & signature(one.fit).parameters.keys():
+            inside += estimators_inside(one)
+
+
+def _queries_out_of_reach(model, ranker):
+    return ValueError(
+        f"{type(model).__name__} does not tell the {type(ranker).__name__} inside which rows belong to a "
+        "query; expected this ranker itself, or as the last step of a pipeline, where scikit-learn's "
+        "metadata routing, if enabled, knows it: pass it so, or a ranker of this library."
+    )
+
+
+def estimators_inside(model):
+    """The estimators that others hand rows and labels to: searches, means, subsets of features."""
+    if isinstance(model, Pipeline):
+        inside = [model.steps[-1][1]]
+    elif isinstance(model, FrozenEstimator):
+        inside = []
+    elif isinstance(getattr(model, "estimators", None), list) and not hasattr(model, "final_estimator"):
+        inside = [pair[-1] for pair in model.estimators]
+    else:
+        inside = [getattr(model, name, None) for name in ("estimator", "regressor")]
+    return [one for one in inside if hasattr(one, "fit")]
+
+
+def require_weights_taken(estimator, name="sample_weight"):
+    """Refuse weights, which the argument `name` brings, for an estimator that takes none in its ``fit``.
+
+    So far as signatures tell. Those that pass on what they are given are asked for the estimators inside, but
+    a pipeline passes weights on by metadata routing only.
+    """
     parameters = signature(estimator.fit).parameters
-    return "sample_weight" in parameters or any(of.kind == of.VAR_KEYWORD for of in parameters.values())
+    if "sample_weight" in parameters:
+        return
+    passes_on = any(of.kind == of.VAR_KEYWORD for of in parameters.values())
+    if isinstance(estimator, Pipeline):
+        passes_on = sklearn.get_config()["enable_metadata_routing"]
+        inside = []  # any of its steps may ask for them
+    else:
+        inside = estimators_inside(estimator)
+    if not passes_on:
+        raise weights_not_taken(estimator, name)
+    for one in inside:
+        require_weights_taken(one, name)
 
 
 def weights_not_taken(estimator, name="sample_weight"):

@@ -9,10 +9,8 @@ from typing import Any
 import numpy as np
 import sklearn
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clone, is_classifier
-from sklearn.ensemble import VotingRegressor
 from sklearn.ensemble._base import _set_random_states
 from sklearn.frozen import FrozenEstimator
-from sklearn.pipeline import Pipeline
 from sklearn.utils import ClassifierTags, check_random_state, indexable
 from sklearn.utils._indexing import _safe_indexing
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
@@ -26,8 +24,7 @@ from ranktrees.listed import by_key, in_order
 from ranktrees.measures import Measure
 from ranktrees.measures.worth import exp2_gains
 from ranktrees.meta.base import ScoredByMeasure
-from ranktrees.meta.blend_ranker import BlendRanker
-from ranktrees.model_selection import weights_not_taken
+from ranktrees.model_selection import estimators_inside, require_weights_taken, weights_not_taken
 from ranktrees.ordinal import class_probabilities, least_squares_values
 from ranktrees.parameters import with_keywords, with_parameters
 from ranktrees.sampling import hold_out
@@ -255,10 +252,13 @@ class OrdinalRanker(ScoredByMeasure, MetaEstimatorMixin, RegressorMixin, BaseEst
         given = {} if train.weights is None else {"sample_weight": train.weights}
         if train.qid_given:
             given |= {"qid": train.query_of_row, "groups": train.query_of_row}
+        if "sample_weight" in given:
+            require_weights_taken(self.estimator)
         if sklearn.get_config()["enable_metadata_routing"]:
             passed = process_routing(self, "fit", **given).estimator.fit
         else:
-            passed = {name: given[name] for name in given if has_fit_parameter(self.estimator, name)}
+            taken = {name for name in given if has_fit_parameter(self.estimator, name)} | {"sample_weight"}
+            passed = {name: given[name] for name in given if name in taken}
         if "sample_weight" in given and "sample_weight" not in passed:
             raise weights_not_taken(self.estimator)
         return passed
@@ -331,13 +331,7 @@ def _that_predict(model):
     if not hasattr(model, "predict") or (is_classifier(model) and not frozen):  # which has predict_proba
         return
     yield model
-    if isinstance(model, Pipeline):
-        inside = [model.steps[-1][1]]
-    elif isinstance(model, VotingRegressor | BlendRanker):
-        inside = [one for _, one in model.estimators]
-    else:  # searches, samples, subsets of features, transformed labels
-        inside = [getattr(model, name) for name in ("estimator", "regressor") if hasattr(model, name)]
-    for one in inside:
+    for one in estimators_inside(model):
         yield from _that_predict(one)
 
 

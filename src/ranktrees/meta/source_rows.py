@@ -26,7 +26,7 @@ from ranktrees.estimators import HistGBRTRegressor
 from ranktrees.estimators.ensemble_ranker import tags_of
 from ranktrees.meta.base import RanksRows
 from ranktrees.meta.stacking import indexed, require_same_columns, stacked
-from ranktrees.model_selection import fitted_clone, folds_of_rows, takes_weights, weights_not_taken
+from ranktrees.model_selection import fitted_clone, folds_of_rows, require_weights_taken
 from ranktrees.validation import (
     check_columns,
     doubt_order,
@@ -351,8 +351,8 @@ class WithSourceRows(RanksRows, MetaEstimatorMixin, BaseEstimator):
                 f"The rows of {lacking} have no query ids but those of the {other} set do; expected ids for "
                 "both or for none: pass qid= and qid_source=."
             )
-        if sample_weight is None and self.source_weight != 1.0 and not takes_weights(self.estimator):
-            raise weights_not_taken(self.estimator, "source_weight")
+        if sample_weight is None and self.source_weight != 1.0:
+            require_weights_taken(self.estimator, "source_weight")
         rows, probabilities = select_source_rows(
             X_source,
             X,
