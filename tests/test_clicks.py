@@ -352,6 +352,9 @@ def test_the_best_label_is_always_clicked_where_there_is_no_noise(best):
         ({"noise": 1.5}, "noise=1.5"),
         ({"propensities": [1.0]}, "propensities="),
         ({"propensities": [1.0, 1.5]}, "propensities="),
+        ({"n_shown": True}, "n_shown=True; expected an integer of at least 1"),
+        ({"noise": True}, "noise=True; expected a probability, from 0 to 1"),
+        ({"random_state": 1.5}, "random_state=1.5; expected an integer of at least 0, a numpy.random"),
     ],
     ids=str,
 )

@@ -208,6 +208,21 @@ def test_further_features_are_noisy_copies():
         ({"grade_shares": [0.5, 0.5]}, "expected n_grades=5 shares that sum to 1"),
         ({"grade_shares": [0.5, 0.5, 0.5, 0, 0]}, "sum to 1"),
         ({"grade_shares": [1.5, -0.5, 0, 0, 0]}, "sum to 1"),
+        ({"kind": np.array(["web", "web"])}, 'kind=array.*; expected "polynomial" or "web"'),
+        ({"n_queries": True}, "n_queries=True; expected an integer of at least 1"),
+        ({"n_features": True}, "n_features=True; expected an integer of at least 1"),
+        ({"rows_per_query": [[1], [2, 3]]}, "rows_per_query=.*; expected an integer of at least 1, or 4 of"),
+        (
+            {"rows_per_query": "many"},
+            "rows_per_query='many'; expected an integer of at least 1, or 4 of them",
+        ),
+        ({"noise": "much"}, "noise='much'; expected a finite number of at least 0"),
+        ({"noise": [1, 2]}, "noise=.*; expected a finite number of at least 0"),
+        ({"noise": 1j}, "noise=1j; expected a finite number of at least 0"),
+        ({"grade_shares": "equal"}, "grade_shares='equal'; expected n_grades=5 shares that sum to 1"),
+        ({"grade_shares": {}}, "grade_shares={}; expected n_grades=5 shares that sum to 1"),
+        ({"random_state": "seed"}, "random_state='seed'; expected an integer of at least 0, a numpy.random"),
+        ({"random_state": -1}, "random_state=-1; expected an integer of at least 0, a numpy.random"),
     ],
 )
 def test_bad_arguments(options, expected):

@@ -1,11 +1,11 @@
 """Synthetic clicks: what people would have clicked who look at some positions more often than at others."""
 
-from numbers import Integral, Real
+from numbers import Real
 
 import numpy as np
 from sklearn.utils import Bunch
 
-from ranktrees.datasets.synthetic import _generator
+from ranktrees.datasets.synthetic import _check_integer, _generator, _is
 from ranktrees.listed import in_order
 from ranktrees.validation import query_offsets
 
@@ -78,9 +78,8 @@ def make_clicks(
         raise ValueError(f"y holds {labels.min():g}; expected labels >= 0.")
     order, offsets = query_offsets(qid, len(labels))
     for name, value in (("n_sessions", n_sessions), ("n_shown", n_shown)):
-        if not (isinstance(value, Integral) and not isinstance(value, bool) and value >= 1):
-            raise ValueError(f"{name}={value!r}; expected an integer of at least 1.")
-    if not (isinstance(noise, Real) and 0 <= noise <= 1):
+        _check_integer(name, value, 1)
+    if not (_is(Real, noise) and 0 <= noise <= 1):
         raise ValueError(f"noise={noise!r}; expected a probability, from 0 to 1.")
     if propensities is None:
         propensities = 1.0 / np.arange(1, n_shown + 1)

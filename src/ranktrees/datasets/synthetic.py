@@ -156,13 +156,13 @@ def make_ranking(
     >>> data.data.shape[1], data.feature_names[10]
     (136, 'stream length, body')
     """
-    if kind not in ("polynomial", "web"):
+    if not isinstance(kind, str) or kind not in ("polynomial", "web"):
         raise ValueError(f'kind={kind!r}; expected "polynomial" or "web".')
     _check_integer("n_queries", n_queries, 1)
     _check_integer("n_grades", n_grades, 2)
     if n_features is not None:
         _check_integer("n_features", n_features, 1)
-    if noise is not None and not (np.isfinite(noise) and noise >= 0):
+    if noise is not None and not (_is(numbers.Real, noise) and 0 <= noise < np.inf):
         raise ValueError(f"noise={noise!r}; expected a finite number of at least 0.")
     shares = _check_shares(grade_shares, n_grades, kind)
     rng = _generator(random_state)
@@ -371,16 +371,27 @@ def _cut(relevance, shares):
 def _generator(random_state):
     if isinstance(random_state, np.random.RandomState):
         random_state = random_state.randint(np.iinfo(np.int32).max)
-    return np.random.default_rng(random_state)
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"random_state={random_state!r}; expected an integer of at least 0, a numpy.random.Generator, a "
+            "numpy.random.RandomState or None."
+        ) from error
+
+
+def _is(kind, value):
+    """Whether a value is a number of a kind; True and False are none."""
+    return isinstance(value, kind) and not isinstance(value, bool)
 
 
 def _check_integer(name, value, least):
-    if not isinstance(value, numbers.Integral) or value < least:
+    if not (_is(numbers.Integral, value) and value >= least):
         raise ValueError(f"{name}={value!r}; expected an integer of at least {least}.")
 
 
 def _check_sizes(rows_per_query, n_queries):
-    sizes = np.asarray(rows_per_query)
+    sizes = _array(rows_per_query)
     if sizes.dtype.kind not in "iu" or sizes.shape not in ((), (n_queries,)) or sizes.min() < 1:
         raise ValueError(
             f"rows_per_query={rows_per_query!r}; expected an integer of at least 1, or {n_queries} of them."
@@ -396,7 +407,15 @@ def _check_shares(grade_shares, n_grades, kind):
             return np.array(_WEB_SHARES)
         shares = 0.5 ** np.arange(n_grades)
         return shares / shares.sum()
-    shares = np.asarray(grade_shares, dtype=float)
+    shares = _array(grade_shares, np.float64)
     if shares.shape != (n_grades,) or not (shares >= 0).all() or abs(shares.sum() - 1) > 1e-6:
         raise ValueError(f"grade_shares={grade_shares!r}; expected n_grades={n_grades} shares that sum to 1.")
     return shares
+
+
+def _array(values, dtype=None):
+    """Values as an array; of what is none an empty one, whose shape is refused."""
+    try:
+        return np.asarray(values, dtype)
+    except (TypeError, ValueError):
+        return np.empty(0)
