@@ -346,6 +346,8 @@ def test_a_comparison_cannot_be_changed():
     [
         (([1, 2], [1, 2, 3]), {}, "values_a has 2 queries and values_b 3"),
         (([1, np.nan], [1, 2]), {}, "at least two queries where both rankers have a value, got 1"),
+        (([1, 2], ["a", "b"]), {}, "values_b must be numbers, one per query: could not convert string"),
+        (([1e308, 0], [-1e308, 0]), {}, "the values differ by more than a float holds; expected values on a"),
         (([[1, 2]], [1, 2]), {}, "values_a must hold one finite value per query, or NaN, got shape"),
         (([1, 2], [1, np.inf]), {}, "values_b must hold one finite value per query, or NaN, got an infinite"),
         (([1, 2], [1, 2]), {"test": "sign"}, "test must be one of 't', 'bootstrap', 'randomization', got"),

@@ -819,6 +819,8 @@ def test_rows_that_cannot_be_read(arguments, options, message):
 
 
 def test_calls_that_make_no_sense():
+    with pytest.raises(TypeError, match=r"as scoring= of scikit-learn, .* pass query_scorer of it"):
+        NDCG(object(), [[1.0]], [0])
     with pytest.raises(TypeError, match="needs both labels and scores"):
         NDCG([0, 1])
     with pytest.raises(TypeError, match="needs both labels and scores"):

@@ -22,6 +22,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
+    TunedThresholdClassifierCV,
     cross_val_predict,
     cross_val_score,
     cross_validate,
@@ -256,12 +257,41 @@ def test_a_scorer_takes_the_mean_over_queries():
     weight = np.arange(len(y)) + 1.0
     weighted = as_measure("ndcg@10")(y, X[:, 0], qid=qid, sample_weight=weight)
     assert_allclose(scorer(ranker, X, with_index(y, qid), sample_weight=weight), weighted)
-    with sklearn.config_context(enable_metadata_routing=True):
-        assert_allclose(scorer(ranker, X, y, groups=qid), expected)
-        assert_allclose(scorer(ranker, X, y, qid=qid), expected)
-        assert_allclose(scorer(ranker, X, y, qid=qid, groups=qid), expected)
-        with pytest.raises(ValueError, match="qid and groups disagree"):
-            scorer(ranker, X, y, qid=qid, groups=qid[::-1])
+    for routing in (False, True):
+        with sklearn.config_context(enable_metadata_routing=routing):
+            assert_allclose(scorer(ranker, X, y, groups=qid), expected)
+            assert_allclose(scorer(ranker, X, y, qid=qid), expected)
+            assert_allclose(scorer(ranker, X, y, qid=qid, groups=qid), expected)
+            with pytest.raises(ValueError, match="qid and groups disagree"):
+                scorer(ranker, X, y, qid=qid, groups=qid[::-1])
+            assert sklearn.get_config()["enable_metadata_routing"] is routing
+
+
+def test_a_scorer_refuses_ids_that_disagree_wherever_they_are():
+    X, y, qid = data()
+    ranker, frame = ToyRanker().fit(X, y, qid=qid), pd.DataFrame(X, index=pd.Index(qid[::-1], name="qid"))
+    with pytest.raises(ValueError, match="index level 'qid' of X and the index level 'qid' of y disagree"):
+        query_scorer()(ranker, frame, with_index(y, qid))
+    with pytest.raises(ValueError, match="qid and the index level 'qid' of X disagree"):
+        query_scorer()(ranker, frame, y, qid=qid)
+
+
+@pytest.mark.parametrize("routing", [False, True])
+def test_thresholds_are_measured_by_classes_that_are_grades(routing):
+    """Other classes would all be relevant, or none a number."""
+    X, y, qid = data()
+    good = with_index(y > 1, qid)
+    tuned = TunedThresholdClassifierCV(
+        LogisticRegression(), cv=QueryKFold(3), scoring=query_scorer("p@3"), thresholds=[0.2, 0.5, 0.8]
+    )
+    with sklearn.config_context(enable_metadata_routing=routing):
+        found = clone(tuned).fit(X, good).best_threshold_
+        assert clone(tuned).fit(X, good.astype(int)).best_threshold_ == found
+        if routing:
+            assert clone(tuned).fit(X, good.to_numpy(), groups=qid).best_threshold_ == found
+        for classes, seen in (((1, 2), "2"), (("bad", "good"), "'bad'")):
+            with pytest.raises(ValueError, match=f"y holds the class {seen}, and thresholds are measured by"):
+                clone(tuned).fit(X, good.map(dict(zip((False, True), classes, strict=True))))
 
 
 def test_more_than_two_classes_are_numbers():

@@ -434,7 +434,11 @@ def _compare(values_a, values_b, measure, greater_is_better, *, test, confidence
         raise ValueError(f"test must be one of {', '.join(map(repr, _TESTS))}, got {test!r}")
     if isinstance(n_resamples, bool) or not (isinstance(n_resamples, Integral) and n_resamples >= 1):
         raise ValueError(f"n_resamples must be a whole number >= 1, got {n_resamples!r}")
-    counts = ~np.isnan(values_a - values_b)
+    with np.errstate(over="ignore"):
+        differences = values_a - values_b
+    if np.isinf(differences).any():
+        raise ValueError("the values differ by more than a float holds; expected values on a smaller scale")
+    counts = ~np.isnan(differences)
     n_queries = int(np.count_nonzero(counts))
     if n_queries < 2:
         raise ValueError(
@@ -531,7 +535,10 @@ _TESTS: dict[str, tuple[str, Any]] = {
 
 
 def _query_values(name, values):
-    values = np.asarray(values, dtype=np.float64)
+    try:
+        values = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must be numbers, one per query: {error}") from error
     if values.ndim != 1 or np.isinf(values).any():
         what = f"shape {values.shape}" if values.ndim != 1 else "an infinite one"
         raise ValueError(f"{name} must hold one finite value per query, or NaN, got {what}")

@@ -37,6 +37,7 @@ from ranktrees.validation import (
     query_offsets,
     wants_queries_together,
 )
+from ranktrees.validation.values import as_seen
 
 __all__ = ["QueryKFold", "QueryShuffleSplit", "query_scorer", "train_test_split_by_query"]
 
@@ -579,10 +580,17 @@ class _QueryScorer(type(make_scorer(as_measure))):  # type: ignore[misc]
         """Say which metadata the scorer asks for; it asks for the query ids unless told not to."""
         return super().set_score_request(**(ROUTED | requests))
 
+    def __call__(self, estimator, X, y_true, sample_weight=None, **ids):
+        """The score of a fitted estimator on some rows."""
+        weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+        routing = sklearn.get_config()["enable_metadata_routing"] or bool(ids)  # or ids would be refused
+        with sklearn.config_context(enable_metadata_routing=routing):
+            return super().__call__(estimator, X, y_true, **weights, **ids)
+
     def _score(self, method_caller, estimator, X, y_true, **metadata):
-        if not any(metadata.get(name) is not None for name in ROUTED) and qid_of(y_true) is None:
-            metadata["qid"] = qid_of(X)
         method = score_method(estimator)
+        metadata["qid_of_X"] = qid_of(X)
+        metadata["classes"] = None
         if method != "predict" and is_classifier(estimator):
             metadata["classes"] = estimator.classes_
 
@@ -592,11 +600,23 @@ class _QueryScorer(type(make_scorer(as_measure))):  # type: ignore[misc]
         return super()._score(scores_of, estimator, X, y_true, **metadata)
 
 
+_BY_THRESHOLD = "scikit-learn's search for a threshold, which does not come by `_score`"
+
+
 def _mean_over_queries(
-    y_true, y_score, *, measure, sample_weight=None, qid=None, groups=None, classes=None
+    y_true,
+    y_score,
+    *,
+    measure,
+    sample_weight=None,
+    qid=None,
+    groups=None,
+    qid_of_X=None,
+    classes=_BY_THRESHOLD,
 ) -> float:
     n_rows = _num_samples(y_true)
-    queries = find_queries(n_rows, {"qid": qid, "groups": groups}, {"y": y_true})
+    ids = {"qid": qid, "groups": groups, "the index level 'qid' of X": qid_of_X}
+    queries = find_queries(n_rows, ids, {"y": y_true})
     if queries is None and n_rows > 1:
         raise ValueError(
             _no_ids(f"The scorer of {measure}", "groups= with scikit-learn's metadata routing enabled")
@@ -604,9 +624,21 @@ def _mean_over_queries(
         )
     query_of_row = np.zeros(n_rows, np.intp) if queries is None else query_of_rows(*queries)
     labels = np.asarray(y_true)
-    if classes is not None:
+    if isinstance(classes, str):
+        _require_zero_and_one(labels)
+    elif classes is not None:
         labels = class_numbers(labels, classes, "y")
     return measure(labels, y_score, qid=query_of_row, sample_weight=sample_weight)
+
+
+def _require_zero_and_one(labels):
+    """Refuse classes that are no grades, where rows are scored by the class they are given."""
+    others = [label for label in np.unique(labels) if label not in (0, 1)]
+    if others:
+        raise ValueError(
+            f"y holds the class {as_seen(others[0])}, and thresholds are measured by the classes that rows "
+            "are given; expected 0 and 1, or False and True: pass y as a condition, such as y >= 2."
+        )
 
 
 def _queries(splitter, X, y, groups, qid) -> tuple[np.ndarray, np.ndarray]:

@@ -99,7 +99,7 @@ class Measure:
 
     # ---- a value ----
 
-    def __call__(self, y_true=None, y_score=None, *, qid=None, sample_weight=None, **parameters):
+    def __call__(self, y_true=None, y_score=None, *others, qid=None, sample_weight=None, **parameters):
         """The mean over queries or, called with parameters only, the measure with these parameters.
 
         Parameters
@@ -127,6 +127,12 @@ class Measure:
         ValueError
             For labels, scores or weights that the measure cannot read; it names them.
         """
+        if others:
+            raise TypeError(
+                f"{self.name}(y_true, y_score) takes labels and scores, and more by name, as qid=; as "
+                "scoring= of scikit-learn, which calls it with an estimator, rows and labels, pass "
+                "query_scorer of it"
+            )
         measure = type(self)(**{**self.parameters, **parameters}) if parameters else self
         if y_true is None and y_score is None and qid is None and sample_weight is None:
             return measure
