@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.compose import TransformedTargetRegressor
-from sklearn.ensemble import VotingRegressor
+from sklearn.ensemble import StackingRegressor, VotingRegressor
 from sklearn.inspection import permutation_importance
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import (
@@ -162,6 +162,16 @@ def test_every_source_of_ids_gives_the_same_splits(splitter):
         for (train, test), (expected_train, expected_test) in zip(split, expected, strict=True):
             assert_array_equal(train, expected_train)
             assert_array_equal(test, expected_test)
+
+
+def test_tools_that_lose_the_index_take_the_folds():
+    X, y, qid = data()
+    labels, lines = with_index(y, qid), [("one", LinearRegression()), ("two", LinearRegression())]
+    stack = StackingRegressor(lines, LinearRegression(), cv=QueryKFold(3))
+    message = r"found no query ids.*pass them the folds, cv=list\(QueryKFold\(...\).split\(X, y\)\)"
+    with pytest.raises(ValueError, match=message):
+        stack.fit(X, labels)
+    stack.set_params(cv=list(QueryKFold(3).split(X, labels))).fit(X, labels)
 
 
 def test_shuffling_follows_the_random_state():

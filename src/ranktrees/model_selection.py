@@ -646,7 +646,11 @@ def _queries(splitter, X, y, groups, qid) -> tuple[np.ndarray, np.ndarray]:
     n_rows = _num_samples(X if X is not None else y)
     queries = find_queries(n_rows, {"groups": groups, "qid": qid}, {"y": y, "X": X})
     if queries is None:
-        raise ValueError(_no_ids(type(splitter).__name__, "groups="))
+        raise ValueError(
+            _no_ids(type(splitter).__name__, "groups=")
+            + " Tools that make an array of y, such as StackingRegressor, lose the index: pass them the "
+            f"folds, cv=list({type(splitter).__name__}(...).split(X, y))."
+        )
     return query_of_rows(*queries), np.diff(queries[1])
 
 
