@@ -37,7 +37,10 @@ def test_ids_come_along():
     ("scores", "options", "said"),
     [
         ([[1.0]], {"qid": [0]}, r"shape \(1, 1\); expected a finite number for each row"),
+        (1.0, {"qid": [0]}, r"shape \(\); expected a finite number for each row"),
         ([1.0, np.nan], {"qid": [0, 0]}, "not all are finite"),
+        (np.ma.array([1.0, 2.0], mask=[0, 1]), {"qid": [0, 0]}, "not all are finite"),
+        (["a", "b"], {"qid": [0, 0]}, "scores must be numbers, one per row: could not convert string"),
         ([1.0], {}, "best_rows needs qid="),
         ([1.0], {"qid": [0], "k": 0}, "k=0: expected"),
         ([1.0], {"qid": [0, 1]}, "qid"),

@@ -807,6 +807,13 @@ def test_infinite_scores_have_their_rank():
         ((["a", "b"], [1, 2]), {}, "y_true must be numbers, one per row"),
         (([10**400, 0], [1, 2]), {}, "y_true must be numbers, one per row"),
         (([1, 0], [1 + 1j, 2]), {}, "y_score must be numbers, one per row: complex ones"),
+        (
+            ([1, 0], np.array(["2026-01-01", "NaT"], "M8[D]")),
+            {},
+            "y_score must be .*: dates and durations are",
+        ),
+        (([1, 0], np.array([1, 2], "m8[s]")), {}, "y_score must be .*: dates and durations are none"),
+        (([1, 0], [2**53, 2**53 + 1]), {}, r"y_score must be .*: integers above 2\*\*53 that differ would"),
         ((np.ma.array([0, 1], mask=[0, 1]), [1, 2]), {}, "y_true must not be NaN or infinite, got nan"),
         (([0, 1], [1, 2]), {"sample_weight": [1]}, "sample_weight has 1 rows, but y_true has 2"),
         (([0, 1], [1, 2]), {"sample_weight": [1, -1]}, "sample_weight must be >= 0, got -1"),
@@ -816,6 +823,11 @@ def test_infinite_scores_have_their_rank():
 def test_rows_that_cannot_be_read(arguments, options, message):
     with pytest.raises(ValueError, match=message):
         NDCG(*arguments, **options)
+
+
+def test_large_integers_that_stay_apart_are_scores():
+    assert RR([1, 0], [2**62, 2**61]) == RR([1, 0], np.array([2**63, 0], np.uint64)) == 1.0
+    assert RR([1, 0], [2**53 + 2, 2**53 + 2]) == 0.75
 
 
 def test_calls_that_make_no_sense():

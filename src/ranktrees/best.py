@@ -5,6 +5,7 @@ from numbers import Integral
 import numpy as np
 
 from ranktrees.early_exit import places
+from ranktrees.measures.rows import numbers_in
 from ranktrees.validation import find_queries, ids_of_queries, qid_of
 
 __all__ = ["best_rows", "require_how_many", "table_of_best"]
@@ -47,7 +48,7 @@ def best_rows(scores, qid=None, k=10):
     1  milk    3     1    0.2
     """
     require_how_many(k)
-    values = np.asarray(scores, np.float64)
+    values = numbers_in("scores", scores)
     if values.ndim != 1 or not np.isfinite(values).all():
         raise ValueError(
             f"scores have shape {values.shape}"

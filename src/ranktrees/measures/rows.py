@@ -5,17 +5,32 @@ import numpy as np
 from ranktrees import validation
 
 
-def column(name, values, finite=True):
-    """One number per row, as float64."""
+def numbers_in(name, values):
+    """Numbers as float64, of whatever shape; masked ones are NaN."""
     try:
-        numbers = np.asanyarray(values)
-        if numbers.dtype.kind == "c":
+        given = np.asanyarray(values)
+        if given.dtype.kind == "c":
             raise TypeError("complex ones have no order")
+        if given.dtype.kind in "mM":  # whose NaT would be the lowest of all
+            raise TypeError("dates and durations are none; convert them, for instance to days since a date")
+        numbers = given.astype(np.float64, copy=False)
         if isinstance(numbers, np.ma.MaskedArray):
-            numbers = numbers.astype(np.float64).filled(np.nan)
-        numbers = np.ascontiguousarray(numbers, dtype=np.float64)
+            numbers = numbers.filled(np.nan)
+        if given.dtype.kind in "iu" and _are_rounded_to_ties(given, numbers):
+            raise ValueError("integers above 2**53 that differ would be the same; subtract an offset")
     except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"{name} must be numbers, one per row: {error}") from error
+    return numbers
+
+
+def _are_rounded_to_ties(integers, floats):
+    large = (floats >= 2.0**53) | (floats <= -(2.0**53))
+    return bool(large.any()) and len(np.unique(floats[large])) < len(np.unique(integers[large]))
+
+
+def column(name, values, finite=True):
+    """One number per row, as float64."""
+    numbers = np.ascontiguousarray(numbers_in(name, values))
     if np.ndim(values) != 1:
         raise ValueError(
             f"{name} must have one dimension, got shape {np.shape(values)}: pass a column, or ravel it"
