@@ -18,6 +18,8 @@ enum {
     AT_HAND = 1 << 15  /* ... but what belongs to so many rows is near in any case */
 };
 
+INLINE int64_t size_of_code(int is_long) { return is_long ? 4 : 1; }
+
 INLINE uint32_t code_at(int is_long, const uint8_t *column, int64_t row) {
     return is_long ? ((const uint32_t *)(const void *)column)[row] : column[row];
 }
@@ -34,9 +36,14 @@ INLINE void fetch_each(const void *first, int64_t step, const uint32_t *rows, in
         prefetch_line((const uint8_t *)first + rows[i] * step);
 }
 
-/* The same of some rows before they are gone through, which fetches others. */
+/* The same of rows that are gone through one by one: of some before the first, and at each of one to come. */
 INLINE void fetch_first(const void *first, int64_t step, const uint32_t *rows, int64_t n) {
     fetch_each(first, step, rows, n < CODES_AHEAD ? n : CODES_AHEAD);
+}
+
+INLINE void fetch_coming(const void *first, int64_t step, const uint32_t *rows, int64_t i, int64_t n) {
+    if (i + CODES_AHEAD < n)
+        fetch_each(first, step, rows + i + CODES_AHEAD, 1);
 }
 
 /* Codes row by row: of few rows, all features lie in few lines of the cache. */
@@ -66,7 +73,7 @@ static const uint8_t SAME_CODE[256] = {SIXTY_FOUR(0), SIXTY_FOUR(64), SIXTY_FOUR
 
 /* By row where they are there by row, else in the column. */
 INLINE codes_of_feature find_codes(int is_long, const uint8_t *column, const codes_by_row *by_row, int64_t feature) {
-    const codes_of_feature in_column = {column, SAME_CODE, is_long ? 4 : 1};
+    const codes_of_feature in_column = {column, SAME_CODE, size_of_code(is_long)};
     if (!by_row)
         return in_column;
     const codes_of_feature in_rows = {by_row->bytes + by_row->byte_of[feature], by_row->code_of + 256 * feature,

@@ -22,10 +22,9 @@ cdef extern from "rounding.h" nogil:
     int64_t steps_of_rows(const double* values, const uint32_t* rows, int64_t n, int places) noexcept
 
 cdef extern from "codes.h" nogil:
-    enum: CODES_AHEAD
     bint lie_apart(const uint32_t* rows, int64_t n) noexcept
     void fetch_first(const void* first, int64_t step, const uint32_t* rows, int64_t n) noexcept
-    void fetch_each(const void* first, int64_t step, const uint32_t* rows, int64_t n) noexcept
+    void fetch_coming(const void* first, int64_t step, const uint32_t* rows, int64_t i, int64_t n) noexcept
 
 cdef extern from "threads.h" nogil:
     void wait_for_all() noexcept
@@ -249,7 +248,7 @@ def scale(
     double[::1] values,                 # IN and OUT
     double factor,
 ):
-    """Values times a factor. If one becomes infinite, the next round says that the scores have diverged."""
+    """Values times a factor: some may become infinite."""
     cdef int64_t k
     for k in range(values.shape[0]):
         values[k] *= factor
@@ -289,8 +288,8 @@ cdef inline void add_value(double value, const uint32_t* rows, int64_t n, double
     if apart:
         fetch_first(scores, sizeof(double), rows, n)
     for i in range(n):
-        if apart and i + CODES_AHEAD < n:
-            fetch_each(scores, sizeof(double), rows + i + CODES_AHEAD, 1)
+        if apart:
+            fetch_coming(scores, sizeof(double), rows, i, n)
         scores[rows[i]] += value
 
 

@@ -39,8 +39,8 @@ INLINE parted part_one_by_one(int is_long, int by_table, int with_sums, int apar
     const int missing_left = way->missing_left;
     int64_t n_left = found.n_left, n_right = first - n_left, lacking = found.lacking;
     for (int64_t i = first; i < n; i++) {
-        if (apart && i + CODES_AHEAD < n)
-            fetch_each(column, is_long ? 4 : 1, rows + i + CODES_AHEAD, 1);
+        if (apart)
+            fetch_coming(column, size_of_code(is_long), rows, i, n);
         const uint32_t code = code_at(is_long, column, rows[i]);
         const int lacks = code == missing;
         const int64_t goes = by_table ? way->left[code] : (code <= last) | (lacks & missing_left);
@@ -106,7 +106,7 @@ FOR_AVX512 static inline int64_t part_sixteen(int is_long, int with_sums, int ap
     int64_t i = 0, n_left = 0;
     for (; i + 16 <= n; i += 16) {
         if (apart && i + CODES_AHEAD + 16 <= n)
-            fetch_each(column, is_long ? 4 : 1, rows + i + CODES_AHEAD, 16);
+            fetch_each(column, size_of_code(is_long), rows + i + CODES_AHEAD, 16);
         const __m512i codes = codes_of_sixteen(is_long, column, rows + i);
         const __mmask16 lacks = _mm512_cmpeq_epi32_mask(codes, missing);
         const __mmask16 left = _mm512_cmple_epi32_mask(codes, last) | (lacks & missing_left);
@@ -134,7 +134,7 @@ INLINE parted part_codes(int is_long, int with_sums, const uint8_t *column, cons
     int64_t first = 0;
     parted found = {0, 0};
     if (apart)
-        fetch_first(column, is_long ? 4 : 1, rows, n);
+        fetch_first(column, size_of_code(is_long), rows, n);
     if (way->last < 0)
         return part_one_by_one(is_long, 1, with_sums, apart, column, way, 0, n, rows, sums, row_scratch, sum_scratch,
                                found);

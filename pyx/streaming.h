@@ -193,10 +193,9 @@ INLINE void add_to_streamed(streamed *own, double x, const centroid_sums *row) {
 INLINE void add_rows(streamed *own, int is_long, const uint8_t *column, const double *values, uint32_t missing,
                      const uint32_t *rows, const int64_t *sums, int64_t n, int bits, centroid_sums *lacking) {
     const int64_t hessians = ((int64_t)1 << bits) - 1;
-    fetch_first(column, is_long ? 4 : 1, rows, n);
+    fetch_first(column, size_of_code(is_long), rows, n);
     for (int64_t i = 0; i < n; i++) {
-        if (i + CODES_AHEAD < n)
-            fetch_each(column, is_long ? 4 : 1, rows + i + CODES_AHEAD, 1);
+        fetch_coming(column, size_of_code(is_long), rows, i, n);
         const uint32_t code = code_at(is_long, column, rows[i]);
         const centroid_sums row = {1.0, (double)(sums[i] >> bits), (double)(sums[i] & hessians)};
         if (code == missing)
@@ -313,10 +312,9 @@ typedef struct {
 
 INLINE void add_side(int is_long, const uint8_t *column, uint32_t last, uint32_t missing, const uint32_t *rows,
                      const int64_t *sums, int64_t n, side *found) {
-    fetch_first(column, is_long ? 4 : 1, rows, n);
+    fetch_first(column, size_of_code(is_long), rows, n);
     for (int64_t i = 0; i < n; i++) {
-        if (i + CODES_AHEAD < n)
-            fetch_each(column, is_long ? 4 : 1, rows + i + CODES_AHEAD, 1);
+        fetch_coming(column, size_of_code(is_long), rows, i, n);
         const uint32_t code = code_at(is_long, column, rows[i]);
         const int64_t up_to = code <= last, lacks = code == missing, sum = sums[i];
         found->sum += sum & -up_to;

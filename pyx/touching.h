@@ -28,8 +28,7 @@ INLINE void add_touching(const touchable *line, const codes_of_feature *of, cons
                          int64_t n, int bits, int same) {
     fetch_first(of->column, of->step, rows, n);
     for (int64_t i = 0; i < n; i++) {
-        if (i + CODES_AHEAD < n)
-            fetch_each(of->column, of->step, rows + i + CODES_AHEAD, 1);
+        fetch_coming(of->column, of->step, rows, i, n);
         const uint32_t code = code_of(1, of, rows[i]);
         const two_lanes sum = widened(sums[i], bits, same);
         two_lanes *cell = &line->cells[code];
@@ -44,8 +43,7 @@ INLINE void add_touching(const touchable *line, const codes_of_feature *of, cons
 INLINE void count_touching(const touchable *line, const codes_of_feature *of, const uint32_t *rows, int64_t n) {
     fetch_first(of->column, of->step, rows, n);
     for (int64_t i = 0; i < n; i++) {
-        if (i + CODES_AHEAD < n)
-            fetch_each(of->column, of->step, rows + i + CODES_AHEAD, 1);
+        fetch_coming(of->column, of->step, rows, i, n);
         const uint32_t code = code_of(1, of, rows[i]);
         line->cells[code].count++;
         touch(line, code);
