@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "portable.h"
 #include "simd.h"
 
 enum { COARSE_CELLS = 16 }; /* of a feature, at most, in a coarse search */
@@ -56,6 +57,18 @@ INLINE uint64_t eight_bytes(const uint8_t *bytes) {
     word = __builtin_bswap64(word);
 #endif
     return word;
+}
+
+/* The two fields of one lane as numbers. A gradient may be rounded, as it is by a conversion. */
+INLINE double gradient_of(int width, int64_t sum, int bits) {
+    const double unit = portable_from_bits((uint64_t)(1023 - bits) << 52);
+    if (width == AVX512)
+        return (double)(sum >> bits);
+    return portable_double(width, sum & -((int64_t)1 << bits)) * unit; /* narrower registers do not shift signs */
+}
+
+INLINE double hessian_of(int width, int64_t sum, int bits) {
+    return portable_small_double(width, sum & (((int64_t)1 << bits) - 1));
 }
 
 /* One lane to two. The count of a sum of several rows is known only where all hessians are the same; a row's

@@ -19,8 +19,8 @@ INLINE void shuffle(int64_t (*from)[SIDE_BY_SIDE], int64_t (*to)[SIDE_BY_SIDE]) 
 
 /* The cells of each feature as features of each cell: 16 of both, which four shuffles turn. Those are few
  * instructions for the widest registers, and more than one by one for others. */
-INLINE void turn_cells(const int64_t *const *cells, int64_t (*sums)[SIDE_BY_SIDE]) {
-    if (simd_level() == AVX512) {
+INLINE void turn_cells(int width, const int64_t *const *cells, int64_t (*sums)[SIDE_BY_SIDE]) {
+    if (width == AVX512) {
         int64_t half_turned[COARSE_CELLS][SIDE_BY_SIDE];
         for (int f = 0; f < SIDE_BY_SIDE; f++)
             memcpy(sums[f], cells[f], COARSE_CELLS * sizeof **sums);
@@ -38,17 +38,17 @@ INLINE void turn_cells(const int64_t *const *cells, int64_t (*sums)[SIDE_BY_SIDE
 /* The best score of two children for each of some features, by their 16 cells, one lane each, the last of rows without
  * a value. They are looked at side by side, so that no sum waits for the one before. Sizes are judged by hessians:
  * ``least`` is the smallest sum that a child may have. */
-INLINE void best_of_cells(int bounded, const int64_t *const *cells, int bits, double all_gradient, double all_hessian,
-                          double least, const double *RESTRICT signs, const rules *rule, double *RESTRICT best) {
-    const int64_t mask = ((int64_t)1 << bits) - 1;
+INLINE void best_of_cells(int width, int bounded, const int64_t *const *cells, int bits, double all_gradient,
+                          double all_hessian, double least, const double *RESTRICT signs, const rules *rule,
+                          double *RESTRICT best) {
     const int last = COARSE_CELLS - 1;
     int64_t sums[COARSE_CELLS][SIDE_BY_SIDE], lacking = 0;
     double gradients[COARSE_CELLS][SIDE_BY_SIDE], hessians[COARSE_CELLS][SIDE_BY_SIDE];
-    turn_cells(cells, sums);
+    turn_cells(width, cells, sums);
     for (int c = 0; c < COARSE_CELLS; c++)
         for (int f = 0; f < SIDE_BY_SIDE; f++) {
-            gradients[c][f] = (double)(sums[c][f] >> bits);
-            hessians[c][f] = (double)(sums[c][f] & mask);
+            gradients[c][f] = gradient_of(width, sums[c][f], bits);
+            hessians[c][f] = hessian_of(width, sums[c][f], bits);
         }
     for (int f = 0; f < SIDE_BY_SIDE; f++) {
         lacking |= sums[last][f];
@@ -89,9 +89,9 @@ EACH_WIDTH(void, score_cells,
             own_signs[f] = signs && feature >= 0 ? signs[feature] : 0.0;
         }
         if (signs)
-            best_of_cells(1, cells, bits, all_gradient, all_hessian, least, own_signs, rule, best);
+            best_of_cells(width, 1, cells, bits, all_gradient, all_hessian, least, own_signs, rule, best);
         else
-            best_of_cells(0, cells, bits, all_gradient, all_hessian, least, own_signs, rule, best);
+            best_of_cells(width, 0, cells, bits, all_gradient, all_hessian, least, own_signs, rule, best);
         for (int f = 0; f < SIDE_BY_SIDE && first + f < n; f++)
             scores[first + f] = features[first + f] < 0 ? -INFINITY : best[f];
     }
@@ -118,7 +118,7 @@ EACH_WIDTH(double, largest_score, (int64_t n, const double *scores), (n, scores)
 EACH_WIDTH(int, may_beat,
            (const int64_t *RESTRICT cells, int32_t n, int bits, const sums *total, const rules *rule, double score),
            (cells, n, bits, total, rule, score)) {
-    const int64_t mask = ((int64_t)1 << bits) - 1, missing = cells[n];
+    const int64_t missing = cells[n];
     const double least = rule->min_samples_leaf > rule->min_hessian ? rule->min_samples_leaf : rule->min_hessian;
     const double l2 = rule->l2 / rule->hessian_unit;
     const double in_steps = score / rule->gradient_unit * (rule->hessian_unit / rule->gradient_unit);
@@ -131,8 +131,8 @@ EACH_WIDTH(int, may_beat,
     for (int side = 0; side < (missing ? 2 : 1); side++) { /* whichever of them is allowed */
         const int64_t more = side ? missing : 0;
         for (int32_t c = 0; c < n; c++) {
-            const double left = (double)((running[c] + more) >> bits), right = total->gradient - left;
-            const double left_steps = (double)((running[c] + more) & mask);
+            const double left = gradient_of(width, running[c] + more, bits), right = total->gradient - left;
+            const double left_steps = hessian_of(width, running[c] + more, bits);
             const double right_steps = total->hessian - left_steps;
             const double left_hessian = left_steps + l2, right_hessian = right_steps + l2;
             const double both = left * left * right_hessian + right * right * left_hessian;

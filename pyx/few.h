@@ -119,9 +119,10 @@ INLINE int sum_few(int is_long, const few_rows *leaf, const codes_of_feature *of
 }
 
 /* Scores are compared as integers, in whose order they are where they are not negative. */
-INLINE void try_cuts(const few_rows *leaf, int32_t feature, const few_line *line, const sums *total, const rules *rule,
-                     few_cut *best) {
-    const int64_t mask = ((int64_t)1 << leaf->bits) - 1, n = (line->n + LANES - 1) & -LANES;
+INLINE void try_cuts(int width, const few_rows *leaf, int32_t feature, const few_line *line, const sums *total,
+                     const rules *rule, few_cut *best) {
+    const int64_t n = (line->n + LANES - 1) & -LANES;
+    const int bits = (int)leaf->bits;
     const double all = total->count;
     int64_t scores[FEW + LANES];
     for (int side = 0; side < (line->missing.count ? 2 : 1); side++) {
@@ -129,8 +130,8 @@ INLINE void try_cuts(const few_rows *leaf, int32_t feature, const few_line *line
         int64_t most = -1, k = 0;
         for (int64_t i = 0; i < n; i++) {
             const int64_t left = line->up_to[i] + more;
-            const double gradient = (double)(left >> leaf->bits), steps = (double)(left & mask);
-            const double count = (double)(line->counts[i] + more_rows);
+            const double gradient = gradient_of(width, left, bits), steps = hessian_of(width, left, bits);
+            const double count = portable_small_double(width, line->counts[i] + more_rows);
             const children both = children_of(gradient, steps, total->gradient, total->hessian, rule);
             const int large_enough = (steps >= rule->min_hessian) & (total->hessian - steps >= rule->min_hessian) &
                                      (count >= rule->min_samples_leaf) & (all - count >= rule->min_samples_leaf);
@@ -170,7 +171,7 @@ EACH_WIDTH(void, best_of_few,
         const uint32_t missing_code = (uint32_t)(offsets[f + 1] - offsets[f] - 1);
         const codes_of_feature of = find_codes(is_long, columns + f * stride, by_row, f);
         if (is_long ? sum_few(1, leaf, &of, missing_code, &line) : sum_few(0, leaf, &of, missing_code, &line))
-            try_cuts(leaf, f, &line, total, rule, best);
+            try_cuts(width, leaf, f, &line, total, rule, best);
     }
 }
 

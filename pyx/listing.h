@@ -10,11 +10,8 @@
 #include <stdint.h>
 
 #include "bins.h"
+#include "compress.h"
 #include "simd.h"
-
-#if HAS_SIMD
-#include <immintrin.h>
-#endif
 
 /* The marks of 64 rows, from a byte for each, 0 or 1. */
 INLINE uint64_t marks_of(const uint8_t *is_marked) {
@@ -42,12 +39,6 @@ INLINE void list_one_by_one(int64_t n, int64_t first, const uint32_t *rows, cons
     }
 }
 
-EACH_WIDTH(void, list_narrow,
-           (int64_t n, int64_t first, const uint32_t *rows, const uint64_t *marks, uint32_t *marked, uint32_t *others),
-           (n, first, rows, marks, marked, others)) {
-    list_one_by_one(n, first, rows, marks, marked, others);
-}
-
 #if HAS_SIMD
 /* Of sixteen rows those whose bit is set. Nothing is written behind them: another thread may list rows there. */
 FOR_AVX512 INLINE uint32_t *put_marked(__mmask16 bits, __m512i row, uint32_t *place) {
@@ -68,18 +59,51 @@ FOR_AVX512 static inline void list_by_sixteen(int64_t n, int64_t first, const ui
         others = put_marked(all & ~own, row, others);
     }
 }
+
+enum { LISTED_TOGETHER = 512 }; /* rows, from which whole registers are put where there is room for them */
+
+/* The same with registers of eight rows. */
+FOR_AVX2 static void list_by_eight(int64_t n, int64_t first, const uint32_t *rows, const uint64_t *marks,
+                                   uint32_t *marked, uint32_t *others) {
+    const __m256i next = _mm256_set_epi32(7, 6, 5, 4, 3, 2, 1, 0);
+    uint32_t own[LISTED_TOGETHER + 8], rest[LISTED_TOGETHER + 8];
+    for (int64_t start = 0; start < n; start += LISTED_TOGETHER) {
+        const int64_t stop = n - start < LISTED_TOGETHER ? n : start + LISTED_TOGETHER;
+        int64_t n_own = 0, n_rest = 0, i = start;
+        for (; i + 8 <= stop; i += 8) {
+            const uint32_t bits = marks ? marks[i / 64] >> (i % 64) & 0xff : 0xff;
+            const __m256i row = rows ? _mm256_loadu_si256((const __m256i *)(rows + i))
+                                     : _mm256_add_epi32(_mm256_set1_epi32((int32_t)(first + i)), next);
+            _mm256_storeu_si256((__m256i *)(own + n_own), eight_forwards(bits, row));
+            _mm256_storeu_si256((__m256i *)(rest + n_rest), eight_forwards(bits ^ 0xff, row));
+            n_own += __builtin_popcount(bits);
+            n_rest += 8 - __builtin_popcount(bits);
+        }
+        for (; i < stop; i++) {
+            const int is_marked = marks ? marks[i / 64] >> (i % 64) & 1 : 1;
+            own[n_own] = rest[n_rest] = rows ? rows[i] : (uint32_t)(first + i);
+            n_own += is_marked;
+            n_rest += 1 - is_marked;
+        }
+        memcpy(marked, own, n_own * sizeof *own);
+        memcpy(others, rest, n_rest * sizeof *rest);
+        marked += n_own;
+        others += n_rest;
+    }
+}
 #endif
 
 /* List n rows; all are marked where ``marks`` is NULL. */
 static inline void list_apart(int64_t n, int64_t first, const uint32_t *rows, const uint64_t *marks, uint32_t *marked,
                               uint32_t *others) {
 #if HAS_SIMD
-    if (simd_level() == AVX512) {
+    if (simd_level() == AVX512)
         list_by_sixteen(n, first, rows, marks, marked, others);
-        return;
-    }
+    else if (simd_level() == AVX2)
+        list_by_eight(n, first, rows, marks, marked, others);
+    else
 #endif
-    list_narrow(n, first, rows, marks, marked, others);
+        list_one_by_one(n, first, rows, marks, marked, others);
 }
 
 #endif

@@ -12,6 +12,7 @@
 
 #include "bins.h"
 #include "codes.h"
+#include "compress.h"
 #include "simd.h"
 
 #if HAS_SIMD
@@ -58,29 +59,7 @@ INLINE parted part_one_by_one(int is_long, int by_table, int with_sums, int apar
 }
 
 #if HAS_SIMD
-/* Of sixteen rows those of ``left`` to the front, the others backwards to before ``back``. What is between these
- * may be written where there is ``room`` for sixteen more: rows to come are put over it. */
-FOR_AVX512 INLINE void put_rows(__mmask16 left, int room, __m512i row, uint32_t *front, uint32_t *back) {
-    const __m512i backwards = _mm512_set_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-    const __m512i lefts = _mm512_maskz_compress_epi32(left, row);
-    const __m512i rights =
-        _mm512_permutexvar_epi32(backwards, _mm512_maskz_compress_epi32((__mmask16)~left, row));
-    const uint32_t first = room ? 0xffff : (1u << __builtin_popcount(left)) - 1;
-    _mm512_mask_storeu_epi32(front, (__mmask16)first, lefts);
-    _mm512_mask_storeu_epi32(back - 16, (__mmask16)(room ? 0xffff : ~first), rights);
-}
-
-/* The same of the sums of eight rows. */
-FOR_AVX512 INLINE void put_sums(__mmask8 left, int room, __m512i sum, int64_t *front, int64_t *back) {
-    const __m512i backwards = _mm512_set_epi64(0, 1, 2, 3, 4, 5, 6, 7);
-    const __m512i lefts = _mm512_maskz_compress_epi64(left, sum);
-    const __m512i rights = _mm512_permutexvar_epi64(backwards, _mm512_maskz_compress_epi64((__mmask8)~left, sum));
-    const uint32_t first = room ? 0xff : (1u << __builtin_popcount(left)) - 1;
-    _mm512_mask_storeu_epi64(front, (__mmask8)first, lefts);
-    _mm512_mask_storeu_epi64(back - 8, (__mmask8)(room ? 0xff : ~first), rights);
-}
-
-/* The codes of sixteen rows. Bytes are read one by one: instructions that gather are slow on some processors. */
+/* Eight codes. Bytes are read one by one: instructions that gather are slow on some processors. */
 INLINE uint64_t eight_codes(const uint8_t *column, const uint32_t *rows) {
 #define TWO(i) (column[rows[i]] | (uint32_t)column[rows[i + 1]] << 8)
 #define FOUR(i) (TWO(i) | TWO(i + 2) << 16)
@@ -89,43 +68,117 @@ INLINE uint64_t eight_codes(const uint8_t *column, const uint32_t *rows) {
 #undef TWO
 }
 
-FOR_AVX512 INLINE __m512i codes_of_sixteen(int is_long, const uint8_t *column, const uint32_t *rows) {
-    if (is_long)
-        return _mm512_i32gather_epi32(_mm512_loadu_si512(rows), column, 4);
-    return _mm512_cvtepu8_epi32(
-        _mm_set_epi64x((int64_t)eight_codes(column, rows + 8), (int64_t)eight_codes(column, rows)));
+#define sixteen_codes(column, rows) \
+    _mm_set_epi64x((int64_t)eight_codes(column, (rows) + 8), (int64_t)eight_codes(column, rows))
+
+/* A bit for each of sixteen rows: whether its code is at most ``last``, and whether it is ``missing``. */
+FOR_AVX512 INLINE uint32_t compare_sixteen_avx512(int is_long, const uint8_t *column, const uint32_t *rows,
+                                                  int32_t last, int32_t missing, uint32_t *lacks) {
+    const __m512i codes = is_long ? _mm512_i32gather_epi32(_mm512_loadu_si512(rows), column, 4)
+                                  : _mm512_cvtepu8_epi32(sixteen_codes(column, rows));
+    *lacks = _mm512_cmpeq_epi32_mask(codes, _mm512_set1_epi32(missing));
+    return _mm512_cmple_epi32_mask(codes, _mm512_set1_epi32(last));
 }
 
-/* Sixteen rows at a time, not by the table. */
-FOR_AVX512 static inline int64_t part_sixteen(int is_long, int with_sums, int apart, const uint8_t *column,
-                                              const way *way, int64_t n, const uint32_t *rows, const int64_t *sums,
-                                              uint32_t *row_scratch, int64_t *sum_scratch, parted *found) {
-    const __m512i last = _mm512_set1_epi32(way->last), missing = _mm512_set1_epi32(way->missing);
-    const __mmask16 missing_left = way->missing_left ? 0xffff : 0;
-    __mmask16 lacking = 0;
-    int64_t i = 0, n_left = 0;
-    for (; i + 16 <= n; i += 16) {
-        if (apart && i + CODES_AHEAD + 16 <= n)
-            fetch_each(column, size_of_code(is_long), rows + i + CODES_AHEAD, 16);
-        const __m512i codes = codes_of_sixteen(is_long, column, rows + i);
-        const __mmask16 lacks = _mm512_cmpeq_epi32_mask(codes, missing);
-        const __mmask16 left = _mm512_cmple_epi32_mask(codes, last) | (lacks & missing_left);
-        const int64_t back = n - (i - n_left);
-        const int room = i + 32 <= n;
-        put_rows(left, room, _mm512_loadu_si512(rows + i), row_scratch + n_left, row_scratch + back);
-        if (with_sums) {
-            const __mmask8 first = (__mmask8)left, second = (__mmask8)(left >> 8);
-            const int n_first = __builtin_popcount(first);
-            int64_t *front = sum_scratch + n_left, *end = sum_scratch + back;
-            put_sums(first, room, _mm512_loadu_si512(sums + i), front, end);
-            put_sums(second, room, _mm512_loadu_si512(sums + i + 8), front + n_first, end - (8 - n_first));
-        }
-        n_left += __builtin_popcount(left);
-        lacking |= lacks;
-    }
-    *found = (parted){n_left, lacking != 0};
-    return i;
+/* Of sixteen rows those of ``left`` to the front, the others backwards to before ``back``. What is between these
+ * may be written where there is room for sixteen more: rows to come are put over it. */
+FOR_AVX512 INLINE void put_rows_avx512(uint32_t left, const uint32_t *rows, uint32_t *front, uint32_t *back) {
+    const __m512i backwards = _mm512_set_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    const __m512i row = _mm512_loadu_si512(rows);
+    const __m512i lefts = _mm512_maskz_compress_epi32((__mmask16)left, row);
+    const __m512i rights = _mm512_permutexvar_epi32(backwards, _mm512_maskz_compress_epi32((__mmask16)~left, row));
+    const int room = back - front >= 32;
+    const uint32_t first = room ? 0xffff : (1u << __builtin_popcount(left)) - 1;
+    _mm512_mask_storeu_epi32(front, (__mmask16)first, lefts);
+    _mm512_mask_storeu_epi32(back - 16, (__mmask16)(room ? 0xffff : ~first), rights);
 }
+
+FOR_AVX512 INLINE void put_eight_sums(uint32_t left, int room, const int64_t *sums, int64_t *front, int64_t *back) {
+    const __m512i backwards = _mm512_set_epi64(0, 1, 2, 3, 4, 5, 6, 7);
+    const __m512i sum = _mm512_loadu_si512(sums);
+    const __m512i lefts = _mm512_maskz_compress_epi64((__mmask8)left, sum);
+    const __m512i rights = _mm512_permutexvar_epi64(backwards, _mm512_maskz_compress_epi64((__mmask8)~left, sum));
+    const uint32_t first = room ? 0xff : (1u << __builtin_popcount(left)) - 1;
+    _mm512_mask_storeu_epi64(front, (__mmask8)first, lefts);
+    _mm512_mask_storeu_epi64(back - 8, (__mmask8)(room ? 0xff : ~first), rights);
+}
+
+/* The same of their sums. */
+FOR_AVX512 INLINE void put_sums_avx512(uint32_t left, const int64_t *sums, int64_t *front, int64_t *back) {
+    const uint32_t first = left & 0xff;
+    const int n_first = __builtin_popcount(first), room = back - front >= 32;
+    put_eight_sums(first, room, sums, front, back);
+    put_eight_sums(left >> 8, room, sums + 8, front + n_first, back - (8 - n_first));
+}
+
+#define OF(name) name##_avx512
+#define TARGET FOR_AVX512
+#include "parting_by_sixteen.h"
+
+FOR_AVX2 INLINE uint32_t compare_sixteen_avx2(int is_long, const uint8_t *column, const uint32_t *rows, int32_t last,
+                                              int32_t missing, uint32_t *lacks) {
+    if (is_long) {
+        uint32_t up_to = *lacks = 0;
+        for (int i = 0; i < 16; i += 8) {
+            const __m256i row = _mm256_loadu_si256((const __m256i *)(rows + i));
+            const __m256i codes = _mm256_i32gather_epi32((const int *)(const void *)column, row, 4);
+            const __m256i above = _mm256_cmpgt_epi32(codes, _mm256_set1_epi32(last));
+            const __m256i lack = _mm256_cmpeq_epi32(codes, _mm256_set1_epi32(missing));
+            up_to |= (uint32_t)(_mm256_movemask_ps(_mm256_castsi256_ps(above)) ^ 0xff) << i;
+            *lacks |= (uint32_t)_mm256_movemask_ps(_mm256_castsi256_ps(lack)) << i;
+        }
+        return up_to;
+    }
+    const __m128i codes = sixteen_codes(column, rows);
+    *lacks = (uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8(codes, _mm_set1_epi8((char)missing)));
+    return (uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8(_mm_min_epu8(codes, _mm_set1_epi8((char)last)), codes));
+}
+
+/* Whole registers where there is room for as many more, or else only the first ``n`` lanes and the last others. */
+FOR_AVX2 INLINE void put_ends(int lanes, int n, __m256i lefts, __m256i rights, void *front, void *back) {
+    const int per_lane = 8 / lanes;
+    const __m256i place = _mm256_set_epi32(7, 6, 5, 4, 3, 2, 1, 0);
+    const __m256i first = _mm256_cmpgt_epi32(_mm256_set1_epi32(n * per_lane), place);
+    const __m256i others = _mm256_xor_si256(first, _mm256_set1_epi32(-1));
+    _mm256_maskstore_epi32((int *)front, first, lefts);
+    _mm256_maskstore_epi32((int *)back - 8, others, rights);
+}
+
+FOR_AVX2 INLINE void put_rows_avx2(uint32_t left, const uint32_t *rows, uint32_t *front, uint32_t *back) {
+    for (int i = 0; i < 16; i += 8) {
+        const uint32_t own = left >> i & 0xff;
+        const __m256i row = _mm256_loadu_si256((const __m256i *)(rows + i));
+        const __m256i lefts = eight_forwards(own, row), rights = eight_backwards(own ^ 0xff, row);
+        const int n = __builtin_popcount(own);
+        if (back - front >= 16) {
+            _mm256_storeu_si256((__m256i *)front, lefts);
+            _mm256_storeu_si256((__m256i *)(back - 8), rights);
+        } else
+            put_ends(8, n, lefts, rights, front, back);
+        front += n;
+        back -= 8 - n;
+    }
+}
+
+FOR_AVX2 INLINE void put_sums_avx2(uint32_t left, const int64_t *sums, int64_t *front, int64_t *back) {
+    for (int i = 0; i < 16; i += 4) {
+        const uint32_t own = left >> i & 0xf;
+        const __m256i sum = _mm256_loadu_si256((const __m256i *)(sums + i));
+        const __m256i lefts = four_forwards(own, sum), rights = four_backwards(own ^ 0xf, sum);
+        const int n = __builtin_popcount(own);
+        if (back - front >= 8) {
+            _mm256_storeu_si256((__m256i *)front, lefts);
+            _mm256_storeu_si256((__m256i *)(back - 4), rights);
+        } else
+            put_ends(4, n, lefts, rights, front, back);
+        front += n;
+        back -= 4 - n;
+    }
+}
+
+#define OF(name) name##_avx2
+#define TARGET FOR_AVX2
+#include "parting_by_sixteen.h"
 #endif
 
 INLINE parted part_codes(int is_long, int with_sums, const uint8_t *column, const way *way, int64_t n,
@@ -140,7 +193,11 @@ INLINE parted part_codes(int is_long, int with_sums, const uint8_t *column, cons
                                found);
 #if HAS_SIMD
     if (simd_level() == AVX512)
-        first = part_sixteen(is_long, with_sums, apart, column, way, n, rows, sums, row_scratch, sum_scratch, &found);
+        first = part_sixteen_avx512(is_long, with_sums, apart, column, way, n, rows, sums, row_scratch, sum_scratch,
+                                    &found);
+    else if (simd_level() == AVX2)
+        first = part_sixteen_avx2(is_long, with_sums, apart, column, way, n, rows, sums, row_scratch, sum_scratch,
+                                  &found);
 #endif
     return part_one_by_one(is_long, 0, with_sums, apart, column, way, first, n, rows, sums, row_scratch, sum_scratch,
                            found);

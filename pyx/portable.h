@@ -23,6 +23,21 @@ INLINE uint64_t portable_to_bits(double x) {
     return bits;
 }
 
+/* (double)x for whole numbers, of which x86 has whole registers at a time for the widest only; the others are put
+ * together from halves: h 2^32 + 2^84 + 2^63 and l + 2^52 are exact, so that only the last addition rounds. */
+INLINE double portable_double(int width, int64_t x) {
+    const uint64_t bits = (uint64_t)x;
+    const double high = portable_from_bits(bits >> 32 ^ 0x4530000080000000ULL);
+    const double low = portable_from_bits((bits & 0xffffffffULL) | 0x4330000000000000ULL);
+    return !HAS_SIMD || width == AVX512 ? (double)x : (high - 0x1.00000801p84) + low;
+}
+
+/* The same where 0 <= x < 2^52. */
+INLINE double portable_small_double(int width, int64_t x) {
+    const double shifted = portable_from_bits((uint64_t)x | 0x4330000000000000ULL);
+    return !HAS_SIMD || width == AVX512 ? (double)x : shifted - 0x1p52;
+}
+
 /* e^x for |x| <= 700. */
 INLINE double portable_exp_unclipped(double x) {
     const double round_to_integer = 0x1.8p52;

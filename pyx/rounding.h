@@ -65,25 +65,26 @@ INLINE int64_t row_sum(double gradient, double hessian, const unrounded *of) {
 }
 
 /* Whether a row is in the sample: the odds are |gradient| / sure_gradient or hessian / sure_hessian, what is more. */
-INLINE int is_sampled(double gradient, double hessian, const unrounded *of, uint64_t random) {
-    const double chance = ((double)(int64_t)(random >> 32) + 0.5) * 0x1p-32; /* between 0 and 1 */
+INLINE int is_sampled(int width, double gradient, double hessian, const unrounded *of, uint64_t random) {
+    const double chance = (portable_small_double(width, (int64_t)(random >> 32)) + 0.5) * 0x1p-32; /* between 0 and 1 */
     return (chance * of->sure_gradient < fabs(gradient)) | (chance * of->sure_hessian < hessian);
 }
 
 /* One row of a sample: it stands for as many as the inverse of these odds, in steps rounded up or down at random, so
  * that all is right on average. Nothing is left of the others. */
-INLINE int64_t sampled_sum(double gradient, double hessian, const unrounded *of, uint64_t random) {
-    const double shift = ((double)((int64_t)(random << 32) >> 32) + 0.5) * 0x1p-32; /* between -1/2 and 1/2 */
+INLINE int64_t sampled_sum(int width, double gradient, double hessian, const unrounded *of, uint64_t random) {
+    const double half = portable_small_double(width, (int64_t)((random ^ 0x80000000ULL) & 0xffffffffULL));
+    const double shift = (half - (0x1p31 - 0.5)) * 0x1p-32; /* between -1/2 and 1/2 */
     const double size = fabs(gradient), one = of->sure_gradient / size, other = of->sure_hessian / hessian;
     const double fewer = one < other ? one : other, times = fewer > 1.0 ? fewer : 1.0;
     const int64_t negative = -(int64_t)(gradient < 0), steps = rounded(size * times * of->gradient_scale + shift);
     const int64_t sum = (int64_t)((uint64_t)((steps ^ negative) - negative) << of->bits) +
                         rounded(hessian * times * of->hessian_scale + shift);
-    return is_sampled(gradient, hessian, of, random) ? sum : 0;
+    return is_sampled(width, gradient, hessian, of, random) ? sum : 0;
 }
 
 /* Sums or, where that is enough, for rows of a sample 1 and 0 for the others. */
-INLINE void round_each(int listed, int numbered, int one_hessian, int marks, int64_t n, int64_t first,
+INLINE void round_each(int width, int listed, int numbered, int one_hessian, int marks, int64_t n, int64_t first,
                        const uint32_t *RESTRICT rows, const unrounded *its, int64_t *RESTRICT sums) {
     const unrounded of = *its;
     const double *RESTRICT gradients = of.gradients, *RESTRICT hessians = of.hessians;
@@ -93,8 +94,8 @@ INLINE void round_each(int listed, int numbered, int one_hessian, int marks, int
             const int64_t row = listed ? rows[i] : first + i;
             const uint64_t random = portable_draw(of.key, (uint64_t)(numbered ? numbers[row] : row));
             const double hessian = one_hessian ? of.hessian : hessians[row];
-            sums[i] = marks ? is_sampled(gradients[row], hessian, &of, random)
-                            : sampled_sum(gradients[row], hessian, &of, random);
+            sums[i] = marks ? is_sampled(width, gradients[row], hessian, &of, random)
+                            : sampled_sum(width, gradients[row], hessian, &of, random);
         }
     else
         for (int64_t i = 0; i < n; i++) {
@@ -104,16 +105,17 @@ INLINE void round_each(int listed, int numbered, int one_hessian, int marks, int
 }
 
 /* What does not change from row to row the compiler knows. */
-INLINE void round_any(int marks, int64_t n, int64_t first, const uint32_t *rows, const unrounded *of, int64_t *sums) {
+INLINE void round_any(int width, int marks, int64_t n, int64_t first, const uint32_t *rows, const unrounded *of,
+                      int64_t *sums) {
     switch ((rows != NULL) + 2 * (of->numbers != NULL) + 4 * (of->hessians == NULL)) {
-    case 0: round_each(0, 0, 0, marks, n, first, rows, of, sums); break;
-    case 1: round_each(1, 0, 0, marks, n, first, rows, of, sums); break;
-    case 2: round_each(0, 1, 0, marks, n, first, rows, of, sums); break;
-    case 3: round_each(1, 1, 0, marks, n, first, rows, of, sums); break;
-    case 4: round_each(0, 0, 1, marks, n, first, rows, of, sums); break;
-    case 5: round_each(1, 0, 1, marks, n, first, rows, of, sums); break;
-    case 6: round_each(0, 1, 1, marks, n, first, rows, of, sums); break;
-    default: round_each(1, 1, 1, marks, n, first, rows, of, sums);
+    case 0: round_each(width, 0, 0, 0, marks, n, first, rows, of, sums); break;
+    case 1: round_each(width, 1, 0, 0, marks, n, first, rows, of, sums); break;
+    case 2: round_each(width, 0, 1, 0, marks, n, first, rows, of, sums); break;
+    case 3: round_each(width, 1, 1, 0, marks, n, first, rows, of, sums); break;
+    case 4: round_each(width, 0, 0, 1, marks, n, first, rows, of, sums); break;
+    case 5: round_each(width, 1, 0, 1, marks, n, first, rows, of, sums); break;
+    case 6: round_each(width, 0, 1, 1, marks, n, first, rows, of, sums); break;
+    default: round_each(width, 1, 1, 1, marks, n, first, rows, of, sums);
     }
 }
 
@@ -121,14 +123,14 @@ INLINE void round_any(int marks, int64_t n, int64_t first, const uint32_t *rows,
 EACH_WIDTH(void, round_stretch,
            (int64_t n, int64_t first, const uint32_t *rows, const unrounded *of, int64_t *sums),
            (n, first, rows, of, sums)) {
-    round_any(0, n, first, rows, of, sums);
+    round_any(width, 0, n, first, rows, of, sums);
 }
 
 /* Of these, only what round_each marks: it is quicker to tell which rows are in the sample. */
 EACH_WIDTH(void, try_stretch,
            (int64_t n, int64_t first, const uint32_t *rows, const unrounded *of, int64_t *sums),
            (n, first, rows, of, sums)) {
-    round_any(1, n, first, rows, of, sums);
+    round_any(width, 1, n, first, rows, of, sums);
 }
 
 /* A bit for each of ROWS_TOGETHER rows, whether what `try_stretch` says is not 0. */

@@ -4,7 +4,8 @@
  *
  *   EACH_WIDTH(double, sum, (int n, const double *values), (n, values)) { ... }
  *
- * defines sum() three times and a sum() that picks one. What it calls must be INLINE. */
+ * defines sum() three times and a sum() that picks one. What it calls must be INLINE. ``width``, PORTABLE, AVX2 or
+ * AVX512, is known in it when it is compiled. */
 #ifndef RANKTREES_SIMD_H
 #define RANKTREES_SIMD_H
 
@@ -57,22 +58,29 @@ static inline int simd_level(void) {
     return known;
 }
 
+#define LISTED(...) __VA_ARGS__
 #define EACH_WIDTH(returns, name, parameters, arguments)                                                   \
-    INLINE returns name##_of_any_width parameters;                                                         \
-    FOR_AVX512 static returns name##_avx512 parameters { return name##_of_any_width arguments; }           \
-    FOR_AVX2 static returns name##_avx2 parameters { return name##_of_any_width arguments; }               \
-    static returns name##_portable parameters { return name##_of_any_width arguments; }                    \
+    INLINE returns name##_of_any_width(int width, LISTED parameters);                                      \
+    FOR_AVX512 static returns name##_avx512 parameters {                                                   \
+        return name##_of_any_width(AVX512, LISTED arguments);                                              \
+    }                                                                                                      \
+    FOR_AVX2 static returns name##_avx2 parameters { return name##_of_any_width(AVX2, LISTED arguments); } \
+    static returns name##_portable parameters { return name##_of_any_width(PORTABLE, LISTED arguments); }  \
     static inline returns name parameters {                                                                \
         const int level = simd_level();                                                                    \
         return level == AVX512 ? name##_avx512 arguments                                                   \
                                : level == AVX2 ? name##_avx2 arguments : name##_portable arguments;        \
     }                                                                                                      \
-    INLINE returns name##_of_any_width parameters
+    INLINE returns name##_of_any_width(int width, LISTED parameters)
 #else
 #define HAS_SIMD 0
 static inline int simd_of_processor(void) { return PORTABLE; }
 static inline int simd_level(void) { return PORTABLE; }
-#define EACH_WIDTH(returns, name, parameters, arguments) static returns name parameters
+#define LISTED(...) __VA_ARGS__
+#define EACH_WIDTH(returns, name, parameters, arguments)                                                   \
+    INLINE returns name##_of_any_width(int width, LISTED parameters);                                      \
+    static returns name parameters { return name##_of_any_width(PORTABLE, LISTED arguments); }             \
+    INLINE returns name##_of_any_width(int width, LISTED parameters)
 #endif
 
 #endif

@@ -7,6 +7,7 @@ from ranktrees._core import partition
 from ranktrees._core.dtypes import LEAF
 from reference import growing as slow
 from reference import scoring as trees
+from widths import outputs_of
 
 UNITS = (0.5, 0.25, 0.125)  # l2, gradient unit, hessian unit
 MANY_ROWS = 4096
@@ -117,6 +118,18 @@ def test_threads_do_not_show(n_rows, categorical, n_leaves, dtype):
         rows = before[leaf["start"] : leaf["stop"]]
         left = case.goes_left(leaf["split"], rows)
         assert (case.order[leaf["start"] : leaf["stop"]] == [*rows[left], *rows[~left]]).all()
+
+
+def test_widths_of_registers_do_not_change_the_order():
+    program = (
+        "import numpy as np, test_partition as t\n"
+        "for n in (*range(70), 400, 5000):\n"
+        "    for dtype in (np.uint8, np.uint32):\n"
+        "        case = t.Case(n, n, [3, 254, 255], n_leaves=2, n_quiet=n // 2, dtype=dtype)\n"
+        "        case.split()\n"
+        "        print((case.order.tobytes() + case.sums.tobytes()).hex())\n"
+    )
+    assert len(outputs_of(program)) == 1
 
 
 @pytest.mark.parametrize("all_left", [False, True])

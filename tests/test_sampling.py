@@ -22,6 +22,7 @@ from ranktrees.sampling import (
 from ranktrees.sharing import Share
 from ranktrees.validation import FitData
 from reference.sampling import random
+from widths import outputs_of
 
 seeds = st.integers(0, 2**64 - 1)
 
@@ -142,7 +143,7 @@ def test_at_least_one_row_is_drawn(sizes, shares):
 @given(
     seed=seeds,
     number=seeds,
-    n=st.integers(0, 400),
+    n=st.integers(0, 1300),
     share=st.sampled_from([0.0, 1e-3, 0.3, 0.5, 0.9, 1.0]),
     numbered=st.booleans(),
     chosen=st.booleans(),
@@ -171,6 +172,16 @@ def test_rows_are_drawn_whose_uniforms_are_below_the_share(
     )
     assert drawn[:n_drawn].tolist() == np.flatnonzero(expected).tolist()
     assert left_out[: n - n_drawn].tolist() == np.flatnonzero(~expected).tolist()
+
+
+def test_widths_of_registers_do_not_change_a_list():
+    program = (
+        "import numpy as np, test_sampling as t\n"
+        "for n in (*range(1, 40), 63, 64, 65, 511, 512, 513, 1300):\n"
+        "    lists, marks = np.zeros((2, n), np.uint32), np.empty(-(-n // 64), np.uint64)\n"
+        "    print(t.kernels.draw_below(n, 1, 0.4, None, None, marks, *lists), lists.tobytes().hex())\n"
+    )
+    assert len(outputs_of(program)) == 1
 
 
 @pytest.mark.parametrize("row", [0, 17, 63, 64, 99])
