@@ -20,6 +20,9 @@ not installed, or fails, is named below the table.
 which all have in common: where there are many features it searches splits coarsely first, and on a sample of
 the rows, drawn by their gradients. "all rows" does not draw, "full search" looks at every bin.
 
+``threads`` also times hashes, one for each thread at the same time: two threads that share nothing, not even
+memory, are not always twice as fast as one on a machine that others use, too.
+
 ``forest`` grows ``--trees`` trees, on Yandex or on the MSLR-shaped rows, each to leaves of one row or one
 label, on bootstrap samples of the rows, with the same share of features in each split; the time of a tree is
 that of the whole fit, divided. "exact" looks at every distinct value, as scikit-learn does.
@@ -27,11 +30,13 @@ that of the whole fit, divided. "exact" looks at every distinct value, as scikit
 
 import argparse
 import cProfile
+import hashlib
 import os
 import pstats
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -210,6 +215,20 @@ def fitting(questions, contest, library, folder, options):
         yield {"one": seconds(1), "all": seconds(n_trees)}
 
 
+def hashing(questions, n_threads):
+    """The seconds of as many hashes at the same time as there are threads, which share nothing."""
+
+    def hash_once(_):
+        hashlib.pbkdf2_hmac("sha256", b"password", b"salt", 500_000)
+
+    with ThreadPoolExecutor(n_threads) as pool:
+        yield {}
+        for _ in questions:
+            started = time.perf_counter()
+            list(pool.map(hash_once, range(n_threads)))
+            yield {"one": 0.0, "all": time.perf_counter() - started}
+
+
 def peaking(_, contest, library, folder, options):
     """The peak of one fit above what was there before: as a share of the input, and bytes per row."""
     X, seconds = ready(contest, library, folder, options)
@@ -350,20 +369,27 @@ def profile(options, _):
 
 
 def threads(options, folder):
-    """Ours with more and more threads."""
+    """Ours with more and more threads, and what the machine gives to threads that share nothing."""
     save_rows(options, folder)
     counts = [n for n in (1, 2, 4, 8, 16, 32, 64) if n <= len(os.sched_getaffinity(0))]
-    of_name = {f"ranktrees, {count}": count for count in counts}
+    ours, hashes = ({f"{what}, {n}": n for n in counts} for what in ("ranktrees", "a hash for each thread"))
     for contest in CONTESTS:
 
         def start(name, contest=contest):
-            its = argparse.Namespace(**{**vars(options), "threads": of_name[name]})
+            if name in hashes:
+                return Process(hashing, [hashes[name]], hashes[name], folder / f"{name}.log")
+            its = argparse.Namespace(**{**vars(options), "threads": ours[name]})
             return process_of(fitting, contest, folder, its, "ranktrees")
 
-        per_tree, _, _ = timed(start, of_name, options)
+        per_tree, whole, _ = timed(start, [*ours, *hashes], options)
         print(f"| {contest}, threads | ms per tree | speed-up |\n|---|---|---|")
-        for name, taken in per_tree.items():
-            print(f"| {name} | {np.median(taken):.1f} | {ratio(per_tree['ranktrees, 1'], taken)} |")
+        for name in ours:
+            print(
+                f"| {name} | {np.median(per_tree[name]):.1f} "
+                f"| {ratio(per_tree['ranktrees, 1'], per_tree[name])} |"
+            )
+        for name, n in hashes.items():
+            print(f"| {name} | | {ratio(n * whole['a hash for each thread, 1'], whole[name])} |")
         print(flush=True)
 
 
