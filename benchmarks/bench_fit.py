@@ -372,18 +372,18 @@ def threads(options, folder):
     """Ours with more and more threads, and what the machine gives to threads that share nothing."""
     save_rows(options, folder)
     counts = [n for n in (1, 2, 4, 8, 16, 32, 64) if n <= len(os.sched_getaffinity(0))]
-    ours, hashes = ({f"{what}, {n}": n for n in counts} for what in ("ranktrees", "a hash for each thread"))
+    trees, hashes = ({f"{what}, {n}": n for n in counts} for what in ("ranktrees", "a hash for each thread"))
     for contest in CONTESTS:
 
         def start(name, contest=contest):
             if name in hashes:
                 return Process(hashing, [hashes[name]], hashes[name], folder / f"{name}.log")
-            its = argparse.Namespace(**{**vars(options), "threads": ours[name]})
+            its = argparse.Namespace(**{**vars(options), "threads": trees[name]})
             return process_of(fitting, contest, folder, its, "ranktrees")
 
-        per_tree, whole, _ = timed(start, [*ours, *hashes], options)
+        per_tree, whole, _ = timed(start, [*trees, *hashes], options)
         print(f"| {contest}, threads | ms per tree | speed-up |\n|---|---|---|")
-        for name in ours:
+        for name in trees:
             print(
                 f"| {name} | {np.median(per_tree[name]):.1f} "
                 f"| {ratio(per_tree['ranktrees, 1'], per_tree[name])} |"

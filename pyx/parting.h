@@ -134,7 +134,7 @@ FOR_AVX2 INLINE uint32_t compare_sixteen_avx2(int is_long, const uint8_t *column
     return (uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8(_mm_min_epu8(codes, _mm_set1_epi8((char)last)), codes));
 }
 
-/* Whole registers where there is room for as many more, or else only the first ``n`` lanes and the last others. */
+/* Where there is no room for whole registers: the first n of some lanes to the front, the others to before ``back``. */
 FOR_AVX2 INLINE void put_ends(int lanes, int n, __m256i lefts, __m256i rights, void *front, void *back) {
     const int per_lane = 8 / lanes;
     const __m256i place = _mm256_set_epi32(7, 6, 5, 4, 3, 2, 1, 0);

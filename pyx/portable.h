@@ -23,8 +23,8 @@ INLINE uint64_t portable_to_bits(double x) {
     return bits;
 }
 
-/* (double)x for whole numbers, of which x86 has whole registers at a time for the widest only; the others are put
- * together from halves: h 2^32 + 2^84 + 2^63 and l + 2^52 are exact, so that only the last addition rounds. */
+/* (double)x. On x86 only the widest registers have that for 64 bits; for others it is put together from the upper half
+ * h and the lower half l: h 2^32 + 2^84 + 2^63 and l + 2^52 are exact, so that only the last addition rounds. */
 INLINE double portable_double(int width, int64_t x) {
     const uint64_t bits = (uint64_t)x;
     const double high = portable_from_bits(bits >> 32 ^ 0x4530000080000000ULL);

@@ -28,6 +28,8 @@
 
 enum { PORTABLE, AVX2, AVX512 };
 
+#define LISTED(...) __VA_ARGS__ /* what is in parentheses */
+
 #if defined(__GNUC__) && defined(__x86_64__)
 #define HAS_SIMD 1
 #define FOR_AVX2 __attribute__((target("avx2,bmi,bmi2")))
@@ -58,7 +60,6 @@ static inline int simd_level(void) {
     return known;
 }
 
-#define LISTED(...) __VA_ARGS__
 #define EACH_WIDTH(returns, name, parameters, arguments)                                                   \
     INLINE returns name##_of_any_width(int width, LISTED parameters);                                      \
     FOR_AVX512 static returns name##_avx512 parameters {                                                   \
@@ -76,7 +77,6 @@ static inline int simd_level(void) {
 #define HAS_SIMD 0
 static inline int simd_of_processor(void) { return PORTABLE; }
 static inline int simd_level(void) { return PORTABLE; }
-#define LISTED(...) __VA_ARGS__
 #define EACH_WIDTH(returns, name, parameters, arguments)                                                   \
     INLINE returns name##_of_any_width(int width, LISTED parameters);                                      \
     static returns name parameters { return name##_of_any_width(PORTABLE, LISTED arguments); }             \
