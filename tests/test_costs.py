@@ -42,9 +42,10 @@ MODELS = {
     "exact": HistGBRTRegressor("poisson", max_iter=6, split_search="exact", interaction_cst=[{0, 1, 2}]),
     "monotone": LambdaMARTRanker(max_iter=6, monotonic_cst=[1, -1] + [0] * 10, max_features=1.0),
     "categories": HistGBRTRegressor(max_iter=6, categorical_features=[3]),
-    "forest": RandomForestRanker(7, stage_size=3),
-    "best first forest": RandomForestRanker(7, stage_size=2, max_leaf_nodes=9, max_features=None),
+    "forest": RandomForestRanker(7),
+    "best first forest": RandomForestRanker(7, max_leaf_nodes=9, max_features=None),
 }  # fmt: skip
+STAGES = {"forest": 3, "best first forest": 2}
 
 each = pytest.mark.parametrize("name", MODELS)
 
@@ -57,7 +58,8 @@ def rows_for(model):
 
 
 def fitted(name, **parameters):
-    model = clone(MODELS[name]).set_params(**{"random_state": 0, "n_jobs": 1} | parameters)
+    stages = {"stage_size": STAGES[name]} if name in STAGES and "feature_costs" in parameters else {}
+    model = clone(MODELS[name]).set_params(**{"random_state": 0, "n_jobs": 1} | stages | parameters)
     return model.fit(rows_for(model), y, qid=qid)
 
 
@@ -157,13 +159,8 @@ def test_models_become_cheaper_on_average(name):
     """By large steps; not in every single step, for boosting goes another way after each split."""
     total = []
     for weight in (1e-5, 1e-2, 1.0):
-        models = [
-            clone(MODELS[name]).set_params(
-                random_state=seed, n_jobs=1, feature_costs=COSTS, cost_weight=weight
-            )
-            for seed in range(3)
-        ]
-        total.append(sum(cost_of(used_by(model.fit(rows_for(model), y, qid=qid))) for model in models))
+        rules = {"feature_costs": COSTS, "cost_weight": weight}
+        total.append(sum(cost_of(used_by(fitted(name, random_state=seed, **rules))) for seed in range(3)))
     assert total[0] > total[1] > total[2]
 
 
@@ -497,6 +494,8 @@ def test_estimators_refuse_costs(name):
     if "forest" in name:
         with pytest.raises(ValueError, match="'stage_size' parameter"):
             fitted(name, feature_costs=COSTS, stage_size=0)
+        with pytest.raises(ValueError, match=r"stage_size=2 .* without feature_costs .* leave .* at 8"):
+            fitted(name, stage_size=2)
 
 
 def test_groups_of_many_and_none():

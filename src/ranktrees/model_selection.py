@@ -8,40 +8,33 @@ them ride in the index of `y` (or of a frame `X`) in a level named "qid".
 from __future__ import annotations
 
 import heapq
-import numbers
 from collections.abc import Iterator
-from inspect import signature
+from numbers import Integral
 
 import numpy as np
 import sklearn
-from sklearn.base import clone, is_classifier
-from sklearn.frozen import FrozenEstimator
+from sklearn.base import is_classifier
 from sklearn.metrics import make_scorer
-from sklearn.model_selection import BaseCrossValidator, GroupShuffleSplit, check_cv
-from sklearn.pipeline import Pipeline
+from sklearn.model_selection import BaseCrossValidator, GroupShuffleSplit
 from sklearn.utils import _safe_indexing, check_random_state, indexable
-from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils._param_validation import (
+    Interval,
+    RealNotInt,
+    validate_parameter_constraints,
+    validate_params,
+)
 from sklearn.utils.validation import _num_samples
 
 from ranktrees.asking import score_method
 from ranktrees.measures import as_measure
-from ranktrees.measures.base import query_weights
-from ranktrees.validation import (
-    carry_queries,
-    class_numbers,
-    find_queries,
-    find_query_of_rows,
-    hand_queries,
-    qid_of,
-    query_of_rows,
-    query_offsets,
-    wants_queries_together,
-)
+from ranktrees.validation import class_numbers, find_queries, find_query_of_rows, qid_of, query_of_rows
 from ranktrees.validation.values import as_seen
 
 __all__ = ["QueryKFold", "QueryShuffleSplit", "query_scorer", "train_test_split_by_query"]
 
 ROUTED = {"groups": True, "qid": True}
+SIZE = [Interval(RealNotInt, 0, 1, closed="neither"), Interval(Integral, 1, None, closed="left"), None]
+SPLIT_AT_RANDOM = {"test_size": SIZE, "train_size": SIZE, "random_state": ["random_state"]}
 
 
 class QueryKFold(BaseCrossValidator):
@@ -81,6 +74,11 @@ class QueryKFold(BaseCrossValidator):
     """
 
     __metadata_request__split = ROUTED
+    _parameter_constraints = {  # noqa: RUF012
+        "n_splits": [Interval(Integral, 2, None, closed="left")],
+        "shuffle": ["boolean"],
+        "random_state": ["random_state"],
+    }
 
     def __init__(self, n_splits=5, *, shuffle=False, random_state=None):
         if random_state is not None and not shuffle:  # not in `split`: stacking sets one on any splitter
@@ -113,9 +111,9 @@ class QueryKFold(BaseCrossValidator):
         Raises
         ------
         ValueError
-            If there are no query ids, fewer queries than folds, or if `n_splits` is no integer >= 2.
+            If there are no query ids, fewer queries than folds, or a parameter is not what it may be.
         """
-        _require_n_splits(self.n_splits, 2)
+        _validate(self)
         query_of_row, sizes = _queries(self, X, y, groups, qid)
         if self.n_splits > len(sizes):
             raise ValueError(
@@ -183,6 +181,7 @@ class QueryShuffleSplit(BaseCrossValidator):
     """
 
     __metadata_request__split = ROUTED
+    _parameter_constraints = {"n_splits": [Interval(Integral, 1, None, closed="left")]} | SPLIT_AT_RANDOM
 
     def __init__(self, n_splits=10, *, test_size=None, train_size=None, random_state=None):
         self.n_splits = n_splits
@@ -211,9 +210,10 @@ class QueryShuffleSplit(BaseCrossValidator):
         Raises
         ------
         ValueError
-            If there are no query ids, a single query, or if the sizes leave nothing to train or to test on.
+            If there are no query ids, a single query, if a parameter is not what it may be, or if the sizes
+            leave nothing to train or to test on.
         """
-        _require_n_splits(self.n_splits, 1)
+        _validate(self)
         query_of_row, sizes = _queries(self, X, y, groups, qid)
         if len(sizes) < 2:
             raise ValueError(
@@ -226,8 +226,15 @@ class QueryShuffleSplit(BaseCrossValidator):
             train_size=self.train_size,
             random_state=self.random_state,
         )
-        for train, test in splitter.split(query_of_row, groups=query_of_row):
-            yield np.sort(train), np.sort(test)
+        try:
+            for train, test in splitter.split(query_of_row, groups=query_of_row):
+                yield np.sort(train), np.sort(test)
+        except ValueError as error:
+            raise ValueError(
+                f"test_size={self.test_size!r} and train_size={self.train_size!r} of {len(sizes)} queries; "
+                "expected at least one to train and one to test on, and no more in all than there are: pass "
+                "other sizes."
+            ) from error
 
     def get_n_splits(self, X=None, y=None, groups=None, *, qid=None) -> int:
         """The number of splits.
@@ -245,6 +252,7 @@ class QueryShuffleSplit(BaseCrossValidator):
         return self.n_splits
 
 
+@validate_params(SPLIT_AT_RANDOM, prefer_skip_nested_validation=True)
 def train_test_split_by_query(*arrays, qid=None, test_size=None, train_size=None, random_state=None) -> list:
     """Split arrays into training and test rows, queries whole.
 
@@ -345,234 +353,6 @@ def query_scorer(measure="ndcg@10"):
         return scorer.set_score_request()
 
 
-def folds_of_rows(cv, X, y, queries, stratify, name="cv"):
-    """Folds that each row is in one of, of whole queries where there are queries.
-
-    Parameters
-    ----------
-    cv : int, splitter, iterable or None
-        An int says how many folds; None is 5.
-    X, y : array-like of shape (n_rows, ...)
-    queries : ndarray of shape (n_rows,) or None
-        The query of each row.
-    stratify : bool
-        Whether folds of rows have the same share of each class of ``y``.
-    name : str, default="cv"
-        What error messages call ``cv``.
-
-    Returns
-    -------
-    folds : list of (train, test)
-        Arrays of row numbers.
-
-    Raises
-    ------
-    ValueError
-        If a row is not in exactly one test fold.
-
-    Examples
-    --------
-    >>> for train, test in folds_of_rows(2, np.zeros((4, 1)), None, np.array([0, 1, 0, 1]), False):
-    ...     print(train, test)
-    [1 3] [0 2]
-    [0 2] [1 3]
-    """
-    if queries is not None and (cv is None or isinstance(cv, numbers.Integral)):
-        cv = QueryKFold(5 if cv is None else cv)
-    folds = list(check_cv(cv, y, classifier=stratify).split(X, y, queries))
-    n_rows = _num_samples(X)
-    if not np.array_equal(np.sort(np.concatenate([test for _, test in folds])), np.arange(n_rows)):
-        raise ValueError(
-            f"{name}={cv!r} does not have each row in exactly one test fold; expected folds, such as "
-            "QueryKFold(5): every row needs a model that has not seen it."
-        )
-    return folds
-
-
-def fitted_clone(estimator, X, y, sample_weight, queries, **params):
-    """A clone of any estimator, fitted to rows with their weights and query ids, where there are any.
-
-    Parameters
-    ----------
-    estimator : estimator
-    X, y : array-like of shape (n_rows, ...)
-    sample_weight : array-like of shape (n_rows,) or None
-    queries : ndarray of shape (n_rows,) or None
-        The query of each row; see `ranktrees.validation.hand_queries`. A ranker of another library, also as
-        the last step of a pipeline, gets the rows sorted by query, and with them ``group_id`` or ``qid``, or
-        in ``group`` how many each has; one of XGBoost's, which weighs queries, the mean weight of each.
-    **params : dict
-        For its ``fit``.
-
-    Returns
-    -------
-    estimator
-
-    Raises
-    ------
-    ValueError
-        If there are weights, and its ``fit`` takes none; if there are queries, and it hands none on to a
-        ranker of another library inside it.
-
-    Examples
-    --------
-    >>> from sklearn.linear_model import Ridge
-    >>> fitted_clone(Ridge(), [[0.0], [1.0]], [0, 1], None, None)
-    Ridge()
-    """
-    if sample_weight is not None:
-        require_weights_taken(estimator)
-    model = clone(estimator)
-    step, ranker = _last_step(model)
-    if queries is not None and wants_queries_together(ranker):
-        order, offsets = query_offsets(queries, len(queries), by_id=True)
-        if order is not None:
-            rows = X, y, sample_weight, queries
-            X, y, sample_weight, queries = (None if of is None else _safe_indexing(of, order) for of in rows)
-        names = signature(ranker.fit).parameters
-        name = next(name for name in ("group_id", "qid", "group") if name in names)
-        own = {name: np.diff(offsets) if name == "group" else queries}
-        y, ids = (y, own) if ranker is model else _ids_for_steps(model, y, queries, step, ranker, own)
-        of_xgboost = any(kind.__module__.startswith("xgboost.") for kind in type(ranker).__mro__)
-        if of_xgboost and sample_weight is not None:
-            sample_weight = query_weights(np.asarray(sample_weight, np.float64), offsets)
-    else:
-        y, ids = hand_queries(model, "fit", y, queries)
-        if queries is not None and not ids:
-            _require_queries_in_reach(model)
-    weights = {} if sample_weight is None else {"sample_weight": sample_weight}
-    return model.fit(X, y, **weights, **ids, **params)
-
-
-def _last_step(model):
-    """The last step of a pipeline, of pipelines inside one another too, by its name; of others themselves."""
-    path = ""
-    while isinstance(model, Pipeline):
-        name, model = model.steps[-1]
-        path += f"{name}__"
-    return path, model
-
-
-def _ids_for_steps(pipeline, y, queries, path, ranker, own):
-    """Labels and ids for a pipeline, whose last step is a ranker that takes its ``own``."""
-    if not sklearn.get_config()["enable_metadata_routing"]:
-        return carry_queries(y, queries), {f"{path}{name}": values for name, values in own.items()}
-    if not hasattr(ranker, "set_fit_request"):
-        raise _queries_out_of_reach(pipeline, ranker)
-    names = {name: f"{name}_of_last_step" for name in own}  # steps before may know the same name
-    ranker.set_fit_request(**names)
-    y, ids = hand_queries(pipeline, "fit", y, queries)
-    return y, ids | {names[name]: values for name, values in own.items()}
-
-
-def _require_queries_in_reach(model):
-    """Refuse what has a ranker of another library inside that gets no queries there."""
-    inside = estimators_inside(model)
-    while inside:
-        one = inside.pop()
-        if wants_queries_together(one):
-            raise _queries_out_of_reach(model, one)
-        if not {"qid", "groups"} & signature(one.fit).parameters.keys():
-            inside += estimators_inside(one)
-
-
-def _queries_out_of_reach(model, ranker):
-    return ValueError(
-        f"{type(model).__name__} does not tell the {type(ranker).__name__} inside which rows belong to a "
-        "query; expected this ranker itself, or as the last step of a pipeline, where scikit-learn's "
-        "metadata routing, if enabled, knows it: pass it so, or a ranker of this library."
-    )
-
-
-def estimators_inside(model):
-    """The estimators that others hand rows and labels to: searches, means, subsets of features."""
-    if isinstance(model, Pipeline):
-        inside = [model.steps[-1][1]]
-    elif isinstance(model, FrozenEstimator):
-        inside = []
-    elif isinstance(getattr(model, "estimators", None), list) and not hasattr(model, "final_estimator"):
-        inside = [pair[-1] for pair in model.estimators]
-    else:
-        inside = [getattr(model, name, None) for name in ("estimator", "regressor")]
-    return [one for one in inside if hasattr(one, "fit")]
-
-
-def require_weights_taken(estimator, name="sample_weight"):
-    """Refuse weights, which the argument `name` brings, for an estimator that takes none in its ``fit``.
-
-    So far as signatures tell. Those that pass on what they are given are asked for the estimators inside, but
-    a pipeline passes weights on by metadata routing only.
-    """
-    parameters = signature(estimator.fit).parameters
-    if "sample_weight" in parameters:
-        return
-    passes_on = any(of.kind == of.VAR_KEYWORD for of in parameters.values())
-    if isinstance(estimator, Pipeline):
-        passes_on = sklearn.get_config()["enable_metadata_routing"]
-        inside = []  # any of its steps may ask for them
-    else:
-        inside = estimators_inside(estimator)
-    if not passes_on:
-        raise weights_not_taken(estimator, name)
-    for one in inside:
-        require_weights_taken(one, name)
-
-
-def weights_not_taken(estimator, name="sample_weight"):
-    """The error that says so, of weights that the argument `name` brings."""
-    return ValueError(
-        f"{name} is given, but the fit of {type(estimator).__name__} takes no weights; expected an estimator "
-        "that does: pass another one, or leave the weights out. A step of a pipeline gets them by metadata "
-        "routing."
-    )
-
-
-def said_out_of_fold(estimators, X, y, sample_weight, queries, folds, n_jobs=1):
-    """What is said of each row by a model that has not seen it: a clone fitted to the other folds.
-
-    Parameters
-    ----------
-    estimators : list of (estimator, callable)
-        ``say(model, rows)`` is what a fitted clone says, an array of shape (n_rows, ...).
-    X, y : array-like of shape (n_rows, ...)
-    sample_weight : array-like of shape (n_rows,) or None
-    queries : ndarray of shape (n_rows,) or None
-        The query of each row; see `fitted_clone`.
-    folds : list of (train, test)
-        As of `folds_of_rows`.
-    n_jobs : int or None, default=1
-        Clones fitted at the same time, by joblib: of all estimators and folds.
-
-    Returns
-    -------
-    list of ndarray of shape (n_rows, ...)
-        One for each estimator.
-
-    Examples
-    --------
-    >>> from sklearn.dummy import DummyRegressor
-    >>> means = [(DummyRegressor(), lambda model, rows: model.predict(rows))]
-    >>> folds = [([0, 1], [2, 3]), ([2, 3], [0, 1])]
-    >>> said_out_of_fold(means, np.zeros((4, 1)), np.array([0.0, 1.0, 2.0, 3.0]), None, None, folds)
-    [array([2.5, 2.5, 0.5, 0.5])]
-    """
-    rows = X, y, sample_weight, queries
-    said = iter(
-        Parallel(n_jobs=n_jobs)(
-            delayed(_said_of_fold)(estimator, say, rows, *fold)
-            for estimator, say in estimators
-            for fold in folds
-        )
-    )
-    places = np.argsort(np.concatenate([test for _, test in folds]))
-    return [np.concatenate([next(said) for _ in folds])[places] for _ in estimators]
-
-
-def _said_of_fold(estimator, say, rows, train, test):
-    model = fitted_clone(estimator, *(None if of is None else _safe_indexing(of, train) for of in rows))
-    return say(model, _safe_indexing(rows[0], test))
-
-
 class _QueryScorer(type(make_scorer(as_measure))):  # type: ignore[misc]
     """A scorer as `make_scorer` makes them, which finds ids in the index of `X`, and what ranks rows."""
 
@@ -641,6 +421,12 @@ def _require_zero_and_one(labels):
         )
 
 
+def _validate(splitter) -> None:
+    validate_parameter_constraints(
+        splitter._parameter_constraints, vars(splitter), caller_name=type(splitter).__name__
+    )
+
+
 def _queries(splitter, X, y, groups, qid) -> tuple[np.ndarray, np.ndarray]:
     """The number of the query of every row, and the number of rows of every query."""
     n_rows = _num_samples(X if X is not None else y)
@@ -659,8 +445,3 @@ def _no_ids(who: str, argument: str) -> str:
         f"{who} found no query ids; expected one id per row: pass {argument}, or a pandas y (or X) whose "
         "index has a level named 'qid', which models that are fitted to folds see, too."
     )
-
-
-def _require_n_splits(n_splits, least: int) -> None:
-    if not isinstance(n_splits, numbers.Integral) or isinstance(n_splits, bool) or n_splits < least:
-        raise ValueError(f"n_splits={n_splits!r}; expected an integer >= {least}: pass the number of splits.")

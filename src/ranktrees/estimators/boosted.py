@@ -16,6 +16,7 @@ from ranktrees.asking import asked_of_folds
 from ranktrees.boosting import Followed, boost
 from ranktrees.callbacks import EarlyStopping
 from ranktrees.checkpoints import Checkpoint, CheckpointFile, what_is_trained
+from ranktrees.clones import fitted_clone, folds_of_rows, said_out_of_fold
 from ranktrees.communicator import driver
 from ranktrees.costs import used_features
 from ranktrees.ensemble import Ensemble
@@ -35,7 +36,6 @@ from ranktrees.estimators.starting import Rows, Start, foreign_of, scores_of_for
 from ranktrees.feedback import NOTHING
 from ranktrees.measures import Measure, as_measure
 from ranktrees.measures.compiled import Ranked
-from ranktrees.model_selection import fitted_clone, folds_of_rows, said_out_of_fold
 from ranktrees.objectives import BY_NAME, Logistic, as_objective
 from ranktrees.parallel import effective_n_threads
 from ranktrees.parameters import refuse_foreign_loss, with_keywords, with_parameters
@@ -197,6 +197,7 @@ class BoostedTrees(TreeEnsembleEstimator):
             self._check_labels_to_follow(objective, data, held_out)
         if stops and held_out is None:
             X_held_out, (data, held_out) = X, hold_out(data, self.validation_fraction, seed)
+        costs = self._costs()
         ranks.at("the cuts")
         mapper, codes = self._bin(data, n_threads)
         ranks.at("the start")
@@ -221,7 +222,6 @@ class BoostedTrees(TreeEnsembleEstimator):
         if stops:
             self._require_some_query(validation)
             stopping = EarlyStopping(self.n_iter_no_change, self.tol, so_far.validation_scores)
-        costs = self._costs()
         make_grower = self._growers(
             mapper,
             codes,

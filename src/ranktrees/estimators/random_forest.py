@@ -216,6 +216,7 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
         seed = self._seed(file, ranks)
         self._refuse_fewer_trees(n_earlier, "n_estimators")
         self._check_samples(n_earlier)
+        costs = self._costs()
         if self.oob_score:
             self._oob_measure().check_labels(data.share.some_of_all(data.labels))
         ranks.at("the cuts")
@@ -232,7 +233,6 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
         so_far = file.going_on(Checkpoint(ensemble=earlier, seed=seed), trained)
         before, n_earlier = so_far.ensemble, len(so_far.ensemble)
         file.refuse_fewer_trees(n_earlier, self.n_estimators, "n_estimators")
-        costs = self._costs()
         stage_size = self.n_estimators if costs is None else self.stage_size
         used, used_in_stage = self._used_by(before, stage_size)
         prices = self._prices(costs, used)
@@ -293,6 +293,15 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
                 "expected no more: pass a share of them, such as 0.5."
             )
         return Bootstrap(data.offsets, unit, n_draws, seed)
+
+    def _costs(self):
+        costs, default = super()._costs(), type(self).stage_size
+        if costs is None and self.stage_size != default:
+            raise ValueError(
+                f"stage_size={self.stage_size!r} says how many trees pay without knowing of each other, but "
+                f"without feature_costs all is free: pass them, too, or leave stage_size at {default!r}."
+            )
+        return costs
 
     def _used_by(self, before, stage_size):
         """bool[n_features]: what the trees before have used, up to the stage that goes on; and in that."""

@@ -9,8 +9,8 @@ from ranktrees.parallel import threads_for
 from ranktrees.sharing import ALL
 
 DIVERGED = (
-    "The gradients of the loss have left the range of floating point: the scores have diverged. Lower "
-    "learning_rate, or scale y and sample_weight to a smaller range."
+    "The gradients of the loss have left the range of floating point: the scores have diverged. Scale "
+    "y and sample_weight to a smaller range, or, in boosting, lower learning_rate."
 )
 
 EXACT = 53  # bits: of more, a double does not hold a sum

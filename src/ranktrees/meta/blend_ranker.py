@@ -16,11 +16,11 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from ranktrees.asking import asked_of_folds, scores_by
+from ranktrees.clones import fitted_clone, folds_of_rows, said_out_of_fold
 from ranktrees.combining import FORMS, checked_interval, curve_of, shares_of_queries
 from ranktrees.estimators.ensemble_ranker import tags_of
 from ranktrees.measures import Measure, as_measure
 from ranktrees.meta.base import ScoredByMeasure
-from ranktrees.model_selection import fitted_clone, folds_of_rows, said_out_of_fold
 from ranktrees.parallel import effective_n_threads
 from ranktrees.validation import check_columns, check_fit, is_fitted, unchanged_on_failure
 

@@ -21,9 +21,9 @@ from sklearn.utils.validation import (
 )
 
 from ranktrees.asking import asked_of_folds, probabilities_by, scores_by
+from ranktrees.clones import fitted_clone, folds_of_rows, said_out_of_fold
 from ranktrees.estimators.ensemble_ranker import tags_of
 from ranktrees.meta.stacking import indexed, kind_of_rows
-from ranktrees.model_selection import fitted_clone, folds_of_rows, said_out_of_fold
 from ranktrees.validation import (
     check_columns,
     find_query_of_rows,

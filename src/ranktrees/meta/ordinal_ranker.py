@@ -18,13 +18,13 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_parameter
 
+from ranktrees.clones import estimators_inside, require_weights_taken, weights_not_taken
 from ranktrees.estimators import LambdaMARTRanker
 from ranktrees.estimators.ensemble_ranker import EnsembleRanker, tags_of
 from ranktrees.listed import by_key, in_order
 from ranktrees.measures import Measure
 from ranktrees.measures.worth import exp2_gains
 from ranktrees.meta.base import ScoredByMeasure
-from ranktrees.model_selection import estimators_inside, require_weights_taken, weights_not_taken
 from ranktrees.ordinal import class_probabilities, least_squares_values
 from ranktrees.parameters import with_keywords, with_parameters
 from ranktrees.sampling import hold_out

@@ -22,11 +22,11 @@ from sklearn.utils.validation import (
 )
 
 from ranktrees.asking import scores_by
+from ranktrees.clones import fitted_clone, folds_of_rows, require_weights_taken
 from ranktrees.estimators import HistGBRTRegressor
 from ranktrees.estimators.ensemble_ranker import tags_of
 from ranktrees.meta.base import RanksRows
 from ranktrees.meta.stacking import indexed, require_same_columns, stacked
-from ranktrees.model_selection import fitted_clone, folds_of_rows, require_weights_taken
 from ranktrees.validation import (
     check_columns,
     doubt_order,

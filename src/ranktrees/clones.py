@@ -1,0 +1,248 @@
+"""Clones of any estimator, fitted with queries and weights as it takes them, and asked about other rows."""
+
+from __future__ import annotations
+
+import numbers
+from inspect import signature
+
+import numpy as np
+import sklearn
+from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import check_cv
+from sklearn.pipeline import Pipeline
+from sklearn.utils import _safe_indexing
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import _num_samples
+
+from ranktrees.measures.base import query_weights
+from ranktrees.model_selection import QueryKFold
+from ranktrees.validation import carry_queries, hand_queries, query_offsets, wants_queries_together
+
+
+def folds_of_rows(cv, X, y, queries, stratify, name="cv"):
+    """Folds that each row is in one of, of whole queries where there are queries.
+
+    Parameters
+    ----------
+    cv : int, splitter, iterable or None
+        An int says how many folds; None is 5.
+    X, y : array-like of shape (n_rows, ...)
+    queries : ndarray of shape (n_rows,) or None
+        The query of each row.
+    stratify : bool
+        Whether folds of rows have the same share of each class of ``y``.
+    name : str, default="cv"
+        What error messages call ``cv``.
+
+    Returns
+    -------
+    folds : list of (train, test)
+        Arrays of row numbers.
+
+    Raises
+    ------
+    ValueError
+        If a row is not in exactly one test fold.
+
+    Examples
+    --------
+    >>> for train, test in folds_of_rows(2, np.zeros((4, 1)), None, np.array([0, 1, 0, 1]), False):
+    ...     print(train, test)
+    [1 3] [0 2]
+    [0 2] [1 3]
+    """
+    if queries is not None and (cv is None or isinstance(cv, numbers.Integral)):
+        cv = QueryKFold(5 if cv is None else cv)
+    folds = list(check_cv(cv, y, classifier=stratify).split(X, y, queries))
+    n_rows = _num_samples(X)
+    if not np.array_equal(np.sort(np.concatenate([test for _, test in folds])), np.arange(n_rows)):
+        raise ValueError(
+            f"{name}={cv!r} does not have each row in exactly one test fold; expected folds, such as "
+            "QueryKFold(5): every row needs a model that has not seen it."
+        )
+    return folds
+
+
+def fitted_clone(estimator, X, y, sample_weight, queries, **params):
+    """A clone of any estimator, fitted to rows with their weights and query ids, where there are any.
+
+    Parameters
+    ----------
+    estimator : estimator
+    X, y : array-like of shape (n_rows, ...)
+    sample_weight : array-like of shape (n_rows,) or None
+    queries : ndarray of shape (n_rows,) or None
+        The query of each row; see `ranktrees.validation.hand_queries`. A ranker of another library, also as
+        the last step of a pipeline, gets the rows sorted by query, and with them ``group_id`` or ``qid``, or
+        in ``group`` how many each has; one of XGBoost's, which weighs queries, the mean weight of each.
+    **params : dict
+        For its ``fit``.
+
+    Returns
+    -------
+    estimator
+
+    Raises
+    ------
+    ValueError
+        If there are weights, and its ``fit`` takes none; if there are queries, and it hands none on to a
+        ranker of another library inside it.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import Ridge
+    >>> fitted_clone(Ridge(), [[0.0], [1.0]], [0, 1], None, None)
+    Ridge()
+    """
+    if sample_weight is not None:
+        require_weights_taken(estimator)
+    model = clone(estimator)
+    step, ranker = _last_step(model)
+    if queries is not None and wants_queries_together(ranker):
+        order, offsets = query_offsets(queries, len(queries), by_id=True)
+        if order is not None:
+            rows = X, y, sample_weight, queries
+            X, y, sample_weight, queries = (None if of is None else _safe_indexing(of, order) for of in rows)
+        names = signature(ranker.fit).parameters
+        name = next(name for name in ("group_id", "qid", "group") if name in names)
+        own = {name: np.diff(offsets) if name == "group" else queries}
+        y, ids = (y, own) if ranker is model else _ids_for_steps(model, y, queries, step, ranker, own)
+        of_xgboost = any(kind.__module__.startswith("xgboost.") for kind in type(ranker).__mro__)
+        if of_xgboost and sample_weight is not None:
+            sample_weight = query_weights(np.asarray(sample_weight, np.float64), offsets)
+    else:
+        y, ids = hand_queries(model, "fit", y, queries)
+        if queries is not None and not ids:
+            _require_queries_in_reach(model)
+    weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+    return model.fit(X, y, **weights, **ids, **params)
+
+
+def _last_step(model):
+    """The last step of a pipeline, of pipelines inside one another too, by its name; of others themselves."""
+    path = ""
+    while isinstance(model, Pipeline):
+        name, model = model.steps[-1]
+        path += f"{name}__"
+    return path, model
+
+
+def _ids_for_steps(pipeline, y, queries, path, ranker, own):
+    """Labels and ids for a pipeline, whose last step is a ranker that takes its ``own``."""
+    if not sklearn.get_config()["enable_metadata_routing"]:
+        return carry_queries(y, queries), {f"{path}{name}": values for name, values in own.items()}
+    if not hasattr(ranker, "set_fit_request"):
+        raise _queries_out_of_reach(pipeline, ranker)
+    names = {name: f"{name}_of_last_step" for name in own}  # steps before may know the same name
+    ranker.set_fit_request(**names)
+    y, ids = hand_queries(pipeline, "fit", y, queries)
+    return y, ids | {names[name]: values for name, values in own.items()}
+
+
+def _require_queries_in_reach(model):
+    """Refuse what has a ranker of another library inside that gets no queries there."""
+    inside = estimators_inside(model)
+    while inside:
+        one = inside.pop()
+        if wants_queries_together(one):
+            raise _queries_out_of_reach(model, one)
+        if not {"qid", "groups"} & signature(one.fit).parameters.keys():
+            inside += estimators_inside(one)
+
+
+def _queries_out_of_reach(model, ranker):
+    return ValueError(
+        f"{type(model).__name__} does not tell the {type(ranker).__name__} inside which rows belong to a "
+        "query; expected this ranker itself, or as the last step of a pipeline, where scikit-learn's "
+        "metadata routing, if enabled, knows it: pass it so, or a ranker of this library."
+    )
+
+
+def estimators_inside(model):
+    """The estimators that others hand rows and labels to: searches, means, subsets of features."""
+    if isinstance(model, Pipeline):
+        inside = [model.steps[-1][1]]
+    elif isinstance(model, FrozenEstimator):
+        inside = []
+    elif isinstance(getattr(model, "estimators", None), list) and not hasattr(model, "final_estimator"):
+        inside = [pair[-1] for pair in model.estimators]
+    else:
+        inside = [getattr(model, name, None) for name in ("estimator", "regressor")]
+    return [one for one in inside if hasattr(one, "fit")]
+
+
+def require_weights_taken(estimator, name="sample_weight"):
+    """Refuse weights, which the argument `name` brings, for an estimator that takes none in its ``fit``.
+
+    So far as signatures tell. Those that pass on what they are given are asked for the estimators inside, but
+    a pipeline passes weights on by metadata routing only.
+    """
+    parameters = signature(estimator.fit).parameters
+    if "sample_weight" in parameters:
+        return
+    passes_on = any(of.kind == of.VAR_KEYWORD for of in parameters.values())
+    if isinstance(estimator, Pipeline):
+        passes_on = sklearn.get_config()["enable_metadata_routing"]
+        inside = []  # any of its steps may ask for them
+    else:
+        inside = estimators_inside(estimator)
+    if not passes_on:
+        raise weights_not_taken(estimator, name)
+    for one in inside:
+        require_weights_taken(one, name)
+
+
+def weights_not_taken(estimator, name="sample_weight"):
+    """The error that says so, of weights that the argument `name` brings."""
+    return ValueError(
+        f"{name} is given, but the fit of {type(estimator).__name__} takes no weights; expected an estimator "
+        "that does: pass another one, or leave the weights out. A step of a pipeline gets them by metadata "
+        "routing."
+    )
+
+
+def said_out_of_fold(estimators, X, y, sample_weight, queries, folds, n_jobs=1):
+    """What is said of each row by a model that has not seen it: a clone fitted to the other folds.
+
+    Parameters
+    ----------
+    estimators : list of (estimator, callable)
+        ``say(model, rows)`` is what a fitted clone says, an array of shape (n_rows, ...).
+    X, y : array-like of shape (n_rows, ...)
+    sample_weight : array-like of shape (n_rows,) or None
+    queries : ndarray of shape (n_rows,) or None
+        The query of each row; see `fitted_clone`.
+    folds : list of (train, test)
+        As of `folds_of_rows`.
+    n_jobs : int or None, default=1
+        Clones fitted at the same time, by joblib: of all estimators and folds.
+
+    Returns
+    -------
+    list of ndarray of shape (n_rows, ...)
+        One for each estimator.
+
+    Examples
+    --------
+    >>> from sklearn.dummy import DummyRegressor
+    >>> means = [(DummyRegressor(), lambda model, rows: model.predict(rows))]
+    >>> folds = [([0, 1], [2, 3]), ([2, 3], [0, 1])]
+    >>> said_out_of_fold(means, np.zeros((4, 1)), np.array([0.0, 1.0, 2.0, 3.0]), None, None, folds)
+    [array([2.5, 2.5, 0.5, 0.5])]
+    """
+    rows = X, y, sample_weight, queries
+    said = iter(
+        Parallel(n_jobs=n_jobs)(
+            delayed(_said_of_fold)(estimator, say, rows, *fold)
+            for estimator, say in estimators
+            for fold in folds
+        )
+    )
+    places = np.argsort(np.concatenate([test for _, test in folds]))
+    return [np.concatenate([next(said) for _ in folds])[places] for _ in estimators]
+
+
+def _said_of_fold(estimator, say, rows, train, test):
+    model = fitted_clone(estimator, *(None if of is None else _safe_indexing(of, train) for of in rows))
+    return say(model, _safe_indexing(rows[0], test))
