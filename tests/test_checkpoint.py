@@ -156,7 +156,7 @@ def test_a_driver_has_its_ranks_keep_checkpoints(rows, path, stop_at, monkeypatc
     model = lambdamart(checkpoint=path, checkpoint_every=2)
     with monkeypatch.context() as patch:
         patch.setattr(
-            "ranktrees.estimators.boosted.driver",
+            "ranktrees.estimators.boosted.active_driver",
             lambda: Ranks() if ranktrees.communicator.active().alone else None,
         )
         stop_at(5)

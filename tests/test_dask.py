@@ -12,7 +12,7 @@ import pytest
 from sklearn.model_selection import GridSearchCV
 
 from ranktrees import LambdaMARTRanker, QueryKFold, RandomForestRanker, make_ranking
-from ranktrees.communicator import RankError, driver
+from ranktrees.communicator import RankError, active_driver
 
 pytest.importorskip("distributed")
 
@@ -62,7 +62,7 @@ def test_a_forest(client, rows):
 @pytest.fixture
 def backend(client):
     with joblib.parallel_config("dask_rows", client=client, timeout=1):
-        yield driver()
+        yield active_driver()
 
 
 def put_together(ranks, shard, n):
@@ -94,7 +94,9 @@ def test_gangs_do_not_mix(client, backend):
 
     def train(k):
         with joblib.parallel_config("dask_rows", client=client):
-            sums[k] = driver().run_rows(lambda ranks, _: int(ranks.allreduce(np.array([k]))[0]), [0] * 3)
+            sums[k] = active_driver().run_rows(
+                lambda ranks, _: int(ranks.allreduce(np.array([k]))[0]), [0] * 3
+            )
 
     threads = [threading.Thread(target=train, args=[k]) for k in range(3)]
     for thread in threads:

@@ -32,7 +32,7 @@ from ranktrees import (
     make_ranking,
     parallel,
 )
-from ranktrees.communicator import RankError, active, driver, training_with
+from ranktrees.communicator import RankError, active, active_driver, training_with
 from ranktrees.datasets import Batches
 from ranktrees.growing import searching
 from ranktrees.mpi.gang import Gang, Work
@@ -85,7 +85,7 @@ def three_ranks():
 def backend(three_ranks):
     """A driver's backend, active."""
     with joblib.parallel_config("mpi", **three_ranks):
-        yield driver()
+        yield active_driver()
 
 
 def on_each(backend, function, *args):
@@ -428,7 +428,7 @@ def test_gangs_and_tasks_of_several_threads_do_not_mix(backend, three_ranks):
 
     def train(k):
         with joblib.parallel_config("mpi", **three_ranks):
-            sums[k] = on_each(driver(), many, k)
+            sums[k] = on_each(active_driver(), many, k)
             tasks.extend(joblib.Parallel()(joblib.delayed(abs)(-i) for i in range(5)))
 
     threads = [threading.Thread(target=train, args=[k]) for k in range(6)]
@@ -573,11 +573,11 @@ def kill_one(ranks, _, number, rank):
 def test_a_rank_that_dies_or_is_stuck_is_an_error_and_the_next_fit_has_new_ranks():
     with nothing_left(), joblib.parallel_config("mpi", n_ranks=2, timeout=1):
         with pytest.raises(RankError, match=r"rank 1 has died"):
-            driver().run_rows(kill_one, [None] * 2, signal.SIGKILL, 1)
+            active_driver().run_rows(kill_one, [None] * 2, signal.SIGKILL, 1)
         with pytest.raises(RankError, match="rank 1 did not come to 'tree 7' within 1 s"):
-            driver().run_rows(kill_one, [None] * 2, signal.SIGSTOP, 1)
-        assert driver().run_rows(lambda ranks, _: ranks.allgather(0), [None] * 2) == [[0, 0]] * 2
-        driver().gang.close()
+            active_driver().run_rows(kill_one, [None] * 2, signal.SIGSTOP, 1)
+        assert active_driver().run_rows(lambda ranks, _: ranks.allgather(0), [None] * 2) == [[0, 0]] * 2
+        active_driver().gang.close()
 
 
 class GoneLink:
@@ -800,13 +800,13 @@ def test_ranks_end_with_their_driver(tmp_path, number):
         f"""
         import threading
         import ranktrees.mpi
-        from ranktrees.communicator import driver
+        from ranktrees.communicator import active_driver
 
         signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have it ignored
         with joblib.parallel_config("mpi", n_ranks=2):
-            driver().run_rows(print, [0, 0])
+            active_driver().run_rows(print, [0, 0])
             threading.Timer(0.3, os.kill, [os.getpid(), {int(number)}]).start()
-            driver().run_rows(lambda ranks, _: time.sleep(60), [0, 0])
+            active_driver().run_rows(lambda ranks, _: time.sleep(60), [0, 0])
         """,
         None,
     )
@@ -827,7 +827,7 @@ def test_settings_that_do_not_work(settings, said):
         pytest.raises((TypeError, ValueError, RuntimeError), match=said),
         joblib.parallel_config("mpi", **settings),
     ):
-        driver().run_rows(print, [0, 0])
+        active_driver().run_rows(print, [0, 0])
 
 
 # Whole models

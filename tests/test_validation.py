@@ -21,6 +21,7 @@ from sklearn.exceptions import DataConversionWarning
 from ranktrees.validation import (
     FitData,
     MissingQueryWarning,
+    ValidationRows,
     category_columns,
     check_fit,
     check_rows,
@@ -1008,8 +1009,7 @@ def test_unchanged_on_failure_covers_whatever_fit_does():
 def validate(train_qid=True, **given):
     ranker = Ranker()
     train = check_fit(ranker, some_rows(), LABELS, qid=QID if train_qid else None, ranker=train_qid)
-    names = ["X_val", "y_val", "sample_weight_val", "qid_val", "eval_set", "eval_group", "eval_qid"]
-    return check_validation(ranker, **{name: given.get(name) for name in names}, train=train)
+    return check_validation(ranker, ValidationRows(**given), train)
 
 
 X_VAL, Y_VAL, QID_VAL = some_rows(6), np.arange(6), np.repeat([8, 9], 3)

@@ -159,7 +159,7 @@ def optimal_weight(
     interval=None,
     sample_weight=None,
     n_jobs=None,
-):
+) -> WeightCurve:
     r"""The weight of b beside a with which a measure is highest, by following all weights there are.
 
     The scores of the combination are
@@ -333,7 +333,7 @@ def refine_weights(
     n_repeats=1,
     sample_weight=None,
     n_jobs=None,
-):
+) -> Ensemble:
     r"""An ensemble with each tree's weight found anew, such that a measure is higher on these rows.
 
     Tree by tree, from the first to the last, the best weight beside all other trees is found as by

@@ -366,7 +366,7 @@ def active():
     return ALONE if communicator is None else communicator
 
 
-def driver():
+def active_driver():
     """The active joblib backend, where it is one that deals rows to ranks.
 
     Returns
@@ -377,8 +377,8 @@ def driver():
 
     Examples
     --------
-    >>> from ranktrees.communicator import driver
-    >>> print(driver())
+    >>> from ranktrees.communicator import active_driver
+    >>> print(active_driver())
     None
     """
     if getattr(_here, "communicator", None) is not None:

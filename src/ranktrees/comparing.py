@@ -178,7 +178,7 @@ class MeanInterval(NamedTuple):
         return f"{self.mean:.4f} ± {(self.high - self.low) / 2:.4f}"
 
 
-def mean_interval(values, confidence=0.95):
+def mean_interval(values, confidence=0.95) -> MeanInterval:
     """The mean of per-query values and its t interval.
 
     mean -+ t * s / sqrt(n), with s the standard deviation of the n values and t the quantile of Student's
@@ -300,7 +300,7 @@ def compare(
     confidence=0.95,
     n_resamples=9999,
     random_state=0,
-):
+) -> Comparison:
     """Compare two rankers on the same queries.
 
     Parameters
@@ -367,7 +367,7 @@ def compare_values(
     n_resamples=9999,
     random_state=0,
     greater_is_better=True,
-):
+) -> Comparison:
     """Compare two rankers by values that queries have already, such as columns of `per_query_table`.
 
     Parameters
@@ -548,7 +548,7 @@ def _query_values(name, values):
 # ---- several rankers against one ---------------------------------------------------------------------------
 
 
-def holm(p_values):
+def holm(p_values) -> np.ndarray:
     r"""Adjust p-values for having looked at several: Holm's method.
 
     The i-th smallest of m becomes :math:`\max_{j \le i} \min(1, (m - j + 1)\, p_{(j)})`. With all that stay
@@ -641,7 +641,7 @@ def compare_to_baseline(
     confidence=0.95,
     n_resamples=9999,
     random_state=0,
-):
+) -> Comparisons:
     """Compare several rankers with one, on the same queries.
 
     Whoever looks at many differences finds a large one by chance. So the p-values are adjusted, see `holm`;

@@ -300,7 +300,7 @@ def _of_pairs(values, n_pairs, name, what, high):
     return numbers
 
 
-def pairs_among(pairs, rows):
+def pairs_among(pairs, rows) -> tuple[np.ndarray, np.ndarray]:
     """The pairs whose two rows are among some rows, counted as those are.
 
     Pairs count the rows of the ``X`` that they are passed with. Where rows are chosen, by a splitter or by
@@ -357,7 +357,7 @@ def pairs_among(pairs, rows):
     return order[places[kept]], kept
 
 
-def preference_accuracy_score(y_score, pairs, *, pair_weight=None, pair_target=None):
+def preference_accuracy_score(y_score, pairs, *, pair_weight=None, pair_target=None) -> float:
     r"""The share of judgements about pairs of rows that scores agree with.
 
     .. math:: \frac{\sum_k w_k \left(P_k\, [s_{i_k} > s_{j_k}] + (1 - P_k)\, [s_{i_k} < s_{j_k}]

@@ -75,7 +75,7 @@ def tree_table(model):
     return pd.DataFrame(columns)
 
 
-def contributions(model, X):
+def contributions(model, X) -> tuple[np.ndarray, np.ndarray]:
     r"""What each feature adds to the score of each row: Shapley values.
 
     A score is the start that all rows have in common and what each feature adds to it,

@@ -25,7 +25,6 @@ from ranktrees.validation import (
     check_fit,
     check_validation,
     is_fitted,
-    only_pair,
     unchanged_on_failure,
 )
 
@@ -75,18 +74,17 @@ def refuse_disagreement(estimator, data):
         )
 
 
-def fit_on_ranks(estimator, ranks, X, y, sample_weight, held_out=None, **ids):
+def fit_on_ranks(estimator, driver, X, y, sample_weight, validation=None, **ids):
     """Have the ranks of a driver fit an estimator, each with some queries, and take what they know.
 
     Parameters
     ----------
     estimator : estimator
-    ranks : object
-        The driver, see `ranktrees.communicator.driver`.
+    driver : object
+        See `ranktrees.communicator.active_driver`.
     X, y, sample_weight
         As for ``fit``.
-    held_out : tuple, default=None
-        What `check_validation` takes, if anything is given.
+    validation : ValidationRows, default=None
     **ids
         Query ids, as for ``fit``.
     """
@@ -97,17 +95,15 @@ def fit_on_ranks(estimator, ranks, X, y, sample_weight, held_out=None, **ids):
         )
     twin = copy.copy(estimator)
     data = check_fit(twin, X, y, sample_weight, ranker=estimator._wants_queries, **ids)
-    dealt = deal(data, ranks.n_ranks)
+    dealt = deal(data, driver.n_ranks)
     shards = _shards(dealt, data, X, y, sample_weight, {})
-    if held_out is not None:
-        X_val, y_val, weights_val = held_out[:3]
+    if validation is not None and validation.given:
         names = {name: f"{name}_val" for name in ("X", "y", "sample_weight", "qid")}
-        twin_held_out = check_validation(twin, *held_out, data, ranker=estimator._wants_queries)
-        if held_out[4] is not None:
-            X_val, y_val = only_pair(held_out[4])
-        theirs = _shards(deal(twin_held_out, ranks.n_ranks), twin_held_out, X_val, y_val, weights_val, names)
+        held_out = check_validation(twin, validation, data)
+        rows = *validation.pair, validation.sample_weight_val
+        theirs = _shards(deal(held_out, driver.n_ranks), held_out, *rows, names)
         shards = [own | more for own, more in zip(shards, theirs, strict=True)]
-    states = ranks.run_rows(_fit_shard, shards, estimator)
+    states = driver.run_rows(_fit_shard, shards, estimator)
     parameters = estimator.get_params(deep=False)
     learned = {name: value for name, value in states[0].items() if name not in parameters}
     if "oob_prediction_" in learned:

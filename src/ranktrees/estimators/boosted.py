@@ -17,7 +17,7 @@ from ranktrees.boosting import Followed, boost
 from ranktrees.callbacks import EarlyStopping
 from ranktrees.checkpoints import Checkpoint, CheckpointFile, what_is_trained
 from ranktrees.clones import fitted_clone, folds_of_rows, said_out_of_fold
-from ranktrees.communicator import driver
+from ranktrees.communicator import active_driver
 from ranktrees.costs import used_features
 from ranktrees.ensemble import Ensemble
 from ranktrees.estimators.columns import over_columns_of, respelt
@@ -36,6 +36,7 @@ from ranktrees.estimators.starting import Rows, Start, foreign_of, scores_of_for
 from ranktrees.feedback import NOTHING
 from ranktrees.measures import Measure, as_measure
 from ranktrees.measures.compiled import Ranked
+from ranktrees.measures.named import AnyMeasure
 from ranktrees.objectives import BY_NAME, Logistic, as_objective
 from ranktrees.parallel import effective_n_threads
 from ranktrees.parameters import refuse_foreign_loss, with_keywords, with_parameters
@@ -43,7 +44,7 @@ from ranktrees.ranks import fit_on_ranks, refuse_feedback, trained_together
 from ranktrees.sampling import RowSampler, hold_out
 from ranktrees.spelling import spelt
 from ranktrees.spool import Spool
-from ranktrees.validation import check_columns, check_validation, is_fitted, only_pair
+from ranktrees.validation import ValidationRows, check_columns, check_validation, is_fitted
 from ranktrees.warning import warn
 
 BOOSTING_CONSTRAINTS = {
@@ -77,7 +78,7 @@ class BoostedTrees(TreeEnsembleEstimator):
     max_features: float = 0.5
     gradient_sampling: float | None = 1.5
     early_stopping: bool | str = "auto"
-    scoring: str | Measure | None = "loss"
+    scoring: AnyMeasure | None = "loss"
     validation_fraction: float = 0.1
     n_iter_no_change: int = 10
     tol: float = 1e-7
@@ -85,7 +86,7 @@ class BoostedTrees(TreeEnsembleEstimator):
     query_subsample: float = 1.0
     init: Any = None
     init_cv: Any = None
-    measure: str | Measure | None = None
+    measure: AnyMeasure | None = None
 
     @with_callbacks
     @with_keywords
@@ -141,7 +142,7 @@ class BoostedTrees(TreeEnsembleEstimator):
             For every argument that cannot be meant; the message names it.
         """
         queries = {"qid": qid, "groups": groups, "group": group}
-        validation = X_val, y_val, sample_weight_val, qid_val, eval_set, eval_group, eval_qid
+        validation = ValidationRows(X_val, y_val, sample_weight_val, qid_val, eval_set, eval_group, eval_qid)
         return self._check_and_fit(X, y, sample_weight, queries, validation)
 
     def _validate_params(self):
@@ -159,21 +160,18 @@ class BoostedTrees(TreeEnsembleEstimator):
         self, X, y, sample_weight, queries, validation, feedback=NOTHING, feedback_val=NOTHING
     ):
         self._validate_params()
-        if (ranks := driver()) is not None:
-            held_out = validation if any(given is not None for given in validation) else None
+        if (driver := active_driver()) is not None:
             refuse_feedback(feedback)
-            fit_on_ranks(self, ranks, X, y, sample_weight, held_out, **queries)
+            fit_on_ranks(self, driver, X, y, sample_weight, validation, **queries)
             return self
         context = self._open_context(self.max_iter, X, y)
         with trained_together(self) as communicator:
             if not communicator.alone:
                 refuse_feedback(feedback)
-            asks = {"ranker": self._wants_queries or self._follows_queries(validation)}
-            data = self._check(X, y, sample_weight, communicator, **queries, **asks, feedback=feedback)
-            held_out = check_validation(self, *validation, data, **asks, feedback=feedback_val)
-            X_val, *_, eval_set, _, _ = validation
-            X_held_out = X_val if eval_set is None else only_pair(eval_set)[0]
-            self._fit(as_read(X, data), data, as_read(X_held_out, held_out), held_out, context)
+            ranker = self._wants_queries or self._follows_queries(validation)
+            data = self._check(X, y, sample_weight, communicator, **queries, ranker=ranker, feedback=feedback)
+            held_out = check_validation(self, validation, data, feedback_val)
+            self._fit(as_read(X, data), data, as_read(validation.pair[0], held_out), held_out, context)
         self._close_context(context, X, y)
         return self
 
@@ -192,7 +190,7 @@ class BoostedTrees(TreeEnsembleEstimator):
             )
         doubt_weights(data.weights, self.l2_regularization)
         doubt_grades(self._measure(), data.labels)
-        stops = self._stops(held_out)
+        stops = self._stops(held_out is not None)
         if stops or held_out is not None:
             self._check_labels_to_follow(objective, data, held_out)
         if stops and held_out is None:
@@ -275,9 +273,9 @@ class BoostedTrees(TreeEnsembleEstimator):
     def _features_of_a_split(self):
         return float(self.max_features)  # a share, though it may be spelt 1
 
-    def _stops(self, held_out):
+    def _stops(self, has_validation):
         """Whether the fit may stop early, by rows that it does not learn from."""
-        return held_out is not None if self.early_stopping == "auto" else self.early_stopping
+        return has_validation if self.early_stopping == "auto" else self.early_stopping
 
     def _so_far(self, file, seed, start, bound, rows, others):
         """Checkpoint: where the fit stands, at one that was found, or else at its start."""
@@ -549,10 +547,9 @@ class BoostedTrees(TreeEnsembleEstimator):
 
     def _follows_queries(self, validation):
         """Whether the fit stops by a measure of rankings, so that rows without query ids are a slip."""
-        X_val, *_, eval_set, _, _ = validation
         if is_classifier(self) or self._scoring() == "loss":
             return False
-        return self._stops(eval_set if X_val is None else X_val) and as_measure(self._scoring()).by_order
+        return self._stops(validation.given) and as_measure(self._scoring()).by_order
 
     def _measure_to_follow(self, data):
         """The measure that these rows are followed by; None: the loss."""

@@ -3,9 +3,9 @@
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import field
 from numbers import Integral
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.ensemble import BaggingRegressor, VotingRegressor
 from sklearn.frozen import FrozenEstimator
@@ -17,6 +17,7 @@ from ranktrees.estimators.columns import respelt
 from ranktrees.estimators.fitted import FittedTrees, whole_ensemble
 from ranktrees.growing.constraints import index_of, refuse_repeated
 from ranktrees.measures import Measure
+from ranktrees.measures.named import AnyMeasure
 from ranktrees.parameters import with_parameters
 from ranktrees.validation import (
     check_columns,
@@ -85,10 +86,10 @@ class EnsembleRanker(FittedTrees, RegressorMixin, BaseEstimator):
     array(['clicks', 'age'], dtype=object)
     """
 
-    ensemble: Any = field(kw_only=False)
-    feature_names: Any = None
-    category_levels: Any = None
-    measure: str | Measure | None = "ndcg@10"
+    ensemble: Ensemble = field(kw_only=False)
+    feature_names: ArrayLike | None = None
+    category_levels: Mapping | None = None
+    measure: AnyMeasure | None = "ndcg@10"
     n_jobs: int | None = None
 
     __metadata_request__fit = {"qid": True, "groups": True}  # noqa: RUF012

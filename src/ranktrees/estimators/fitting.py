@@ -6,13 +6,13 @@ change.
 
 import copy
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from numbers import Integral, Real
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -92,18 +92,18 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
     max_bins: int = 255
     subsample_for_bin: int | None = ROWS_TO_CUT
     split_search: str = "auto"
-    categorical_features: Any = "from_dtype"
-    monotonic_cst: Any = None
-    interaction_cst: Any = None
+    categorical_features: ArrayLike | str | None = "from_dtype"
+    monotonic_cst: ArrayLike | Mapping | None = None
+    interaction_cst: str | Sequence | None = None
     handle_missing: str = "learned"
-    feature_costs: Any = None
+    feature_costs: ArrayLike | Mapping | None = None
     cost_weight: float = 1.0
-    feature_groups: Any = None
+    feature_groups: Sequence | None = None
     warm_start: bool = False
     checkpoint: str | os.PathLike | None = None
     checkpoint_every: int = 10
     verbose: int | str = 0
-    random_state: Any = None
+    random_state: int | np.random.RandomState | None = None
     n_jobs: int | None = None
 
     __metadata_request__fit = {"qid": True, "groups": True}  # noqa: RUF012

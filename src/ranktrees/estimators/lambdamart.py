@@ -1,10 +1,11 @@
 """Boosted trees for ranking: LambdaMART, and every other loss that ranks."""
 
+from collections.abc import Callable
 from dataclasses import field
 from numbers import Integral, Real
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metadata_routing import UNUSED
@@ -16,14 +17,10 @@ from ranktrees.estimators.fitting import with_callbacks
 from ranktrees.feedback import NOTHING, Feedback
 from ranktrees.listed import in_order
 from ranktrees.measures import Measure, as_measure
+from ranktrees.measures.named import AnyMeasure
 from ranktrees.objectives import BY_NAME, Objective
 from ranktrees.parameters import with_keywords, with_parameters
-from ranktrees.validation import (
-    FitData,
-    check_rows,
-    find_queries,
-    refuse_batches,
-)
+from ranktrees.validation import FitData, ValidationRows, check_rows, find_queries, refuse_batches
 
 # What counts rows, or goes with what does: it cannot be sliced by rows, so that nothing routes it.
 _NOT_BY_ROW = dict.fromkeys(("pairs", "pair_weight", "pair_target"), UNUSED)
@@ -241,23 +238,23 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
     True
     """
 
-    loss: Any = field(default="lambdamart", kw_only=False)
-    measure: str | Measure = "ndcg@10"
+    loss: str | Objective | Callable = field(default="lambdamart", kw_only=False)
+    measure: AnyMeasure = "ndcg@10"
     truncation_level: int | None = 30
-    gain: Any = None
+    gain: ArrayLike | str | Callable | None = None
     sigma: float = 1.0
     score_gap_norm: bool = False
     query_norm: str = "none"
     noise: float = 0.0
     n_orders: int = 1
     bias_norm: float = 0.25
-    propensities: Any = None
+    propensities: ArrayLike | None = None
     step: str = "newton"
-    step_interval: Any = (0.1, 5.0)
+    step_interval: ArrayLike = (0.1, 5.0)
     l2_regularization: float = 1.0
     max_features: float = 0.3
     gradient_sampling: float | None = 4.0
-    scoring: str | Measure | None = None
+    scoring: AnyMeasure | None = None
     n_iter_no_change: int = 50
     tol: float = 0.0
     subsample: float = 0.7
@@ -371,7 +368,7 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
             feedback, feedback_val, sample_weight, X_val is not None or eval_set is not None
         )
         queries = {"qid": qid, "groups": groups, "group": group}
-        validation = X_val, y_val, sample_weight_val, qid_val, eval_set, eval_group, eval_qid
+        validation = ValidationRows(X_val, y_val, sample_weight_val, qid_val, eval_set, eval_group, eval_qid)
         return self._check_and_fit(X, y, sample_weight, queries, validation, feedback, feedback_val)
 
     def _refuse_feedback(self, feedback, feedback_val, sample_weight, validates):

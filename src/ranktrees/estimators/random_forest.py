@@ -8,12 +8,13 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
 from ranktrees.checkpoints import Checkpoint, CheckpointFile, what_is_trained
-from ranktrees.communicator import driver
+from ranktrees.communicator import active_driver
 from ranktrees.costs import used_features
 from ranktrees.estimators.doubts import doubt_trees
 from ranktrees.estimators.fitting import TREE_CONSTRAINTS, TreeEnsembleEstimator, as_read, with_callbacks
 from ranktrees.forest import grow_forest
 from ranktrees.measures import Measure, as_measure
+from ranktrees.measures.named import AnyMeasure
 from ranktrees.objectives import as_objective
 from ranktrees.parallel import effective_n_threads
 from ranktrees.parameters import with_keywords, with_parameters
@@ -133,7 +134,7 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
     """
 
     n_estimators: int = field(default=100, kw_only=False)
-    measure: str | Measure = "ndcg@10"
+    measure: AnyMeasure = "ndcg@10"
     max_leaf_nodes: int | None = None
     min_samples_leaf: int = 10
     max_features: str | float | None = "sqrt"
@@ -141,7 +142,7 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
     bootstrap: bool = True
     bootstrap_unit: str = "row"
     max_samples: int | float | None = None
-    oob_score: bool | str | Measure = False
+    oob_score: bool | AnyMeasure = False
     stage_size: int = 8
 
     _parameter_constraints = {  # noqa: RUF012
@@ -197,8 +198,8 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
             For every argument that cannot be meant; the message names it.
         """
         self._validate_params()
-        if (ranks := driver()) is not None:
-            fit_on_ranks(self, ranks, X, y, sample_weight, qid=qid, groups=groups, group=group)
+        if (driver := active_driver()) is not None:
+            fit_on_ranks(self, driver, X, y, sample_weight, qid=qid, groups=groups, group=group)
             return self
         context = self._open_context(self.n_estimators, X, y)
         with trained_together(self) as communicator:

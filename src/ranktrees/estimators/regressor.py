@@ -1,8 +1,8 @@
 """Boosted trees for regression."""
 
+from collections.abc import Callable
 from dataclasses import field
 from numbers import Real
-from typing import Any
 
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -178,7 +178,7 @@ class HistGBRTRegressor(BoostedTrees, RegressorMixin, BaseEstimator):
     True
     """
 
-    loss: Any = field(default="squared_error", kw_only=False)
+    loss: str | Objective | Callable = field(default="squared_error", kw_only=False)
     quantile: float | None = None
     balanced: bool = False
 

@@ -27,7 +27,7 @@ NAN_IS_GREATEST = "AsTrue"
 CBM = b"CBM1"  # how its binary format begins
 
 
-def load_catboost(model):
+def load_catboost(model) -> Ensemble:
     """Read a model of CatBoost.
 
     Parameters

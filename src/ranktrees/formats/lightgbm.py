@@ -15,6 +15,7 @@ import re
 import numpy as np
 
 from ranktrees._core.dtypes import NODE
+from ranktrees.ensemble import Ensemble
 from ranktrees.files import read_file, replace_file, require_path
 from ranktrees.formats.plain import (
     added_up,
@@ -34,7 +35,7 @@ ZERO_MISSING, NAN_MISSING = 1, 2  # 0: nothing is, and NaN counts as zero
 ZERO = float(np.float32(1e-35))  # up to here, without its sign, a value is zero
 
 
-def dump_lightgbm(model, path, *, feature_names=None):
+def dump_lightgbm(model, path, *, feature_names=None) -> None:
     """Write a model as LightGBM's text.
 
     Parameters
@@ -80,7 +81,7 @@ def dump_lightgbm(model, path, *, feature_names=None):
     replace_file(path, _text_of(added_up(model, feature_names)).encode())
 
 
-def load_lightgbm(model):
+def load_lightgbm(model) -> Ensemble:
     """Read a model of LightGBM.
 
     Parameters

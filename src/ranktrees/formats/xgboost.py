@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from ranktrees._core.dtypes import NODE
-from ranktrees.ensemble import MAX_CATEGORIES
+from ranktrees.ensemble import MAX_CATEGORIES, Ensemble
 from ranktrees.files import read_file, replace_file, require_path
 from ranktrees.formats.plain import (
     added_up,
@@ -59,7 +59,7 @@ SCORE_OF = {
 }
 
 
-def dump_xgboost(model, path, *, feature_names=None):
+def dump_xgboost(model, path, *, feature_names=None) -> None:
     """Write a model as XGBoost's JSON.
 
     Parameters
@@ -118,7 +118,7 @@ def dump_xgboost(model, path, *, feature_names=None):
     replace_file(path, json.dumps(written, allow_nan=False, ensure_ascii=False).encode())
 
 
-def load_xgboost(model):
+def load_xgboost(model) -> Ensemble:
     """Read a model of XGBoost.
 
     Parameters

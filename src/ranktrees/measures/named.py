@@ -2,14 +2,20 @@
 
 import ast
 import math
+from collections.abc import Callable
 from inspect import signature
 from typing import ClassVar
+
+import numpy as np
 
 from ranktrees.measures.agreement import RMSE, KendallTau, PairAccuracy
 from ranktrees.measures.base import Measure
 from ranktrees.measures.binary import AP, AUC, PAUC, RR, P, R
 from ranktrees.measures.discounted import DCG, ERR, NDCG, Preset
 from ranktrees.measures.parameters import typed
+
+# What users pass: a name, a measure, or what one query with labels and scores is worth.
+AnyMeasure = str | Measure | Callable[[np.ndarray, np.ndarray], float]
 
 # As they may be spelt in a string, apart from case and underscores.
 _NAMES = {
@@ -33,7 +39,7 @@ _NAMES = {
 }
 
 
-def as_measure(measure):
+def as_measure(measure) -> Measure:
     """The measure that a string names; a measure is returned as it is.
 
     Parameters

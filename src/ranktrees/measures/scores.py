@@ -16,7 +16,7 @@ def ndcg_score(
     ties="average",
     empty_query="skip",
     sample_weight=None,
-):
+) -> float:
     """Mean over queries of the normalised discounted cumulative gain.
 
     NDCG @ k = DCG @ k / max over all orders of DCG @ k; see `DCG`.
@@ -78,7 +78,7 @@ def dcg_score(
     ties="average",
     empty_query=0,
     sample_weight=None,
-):
+) -> float:
     """Mean over queries of the discounted cumulative gain.
 
     DCG @ k = sum over ranks r <= k of gain(label at rank r) * discount(r).
@@ -108,7 +108,7 @@ def dcg_score(
 
 def err_score(
     y_true, y_score, *, qid=None, k=None, max_grade=4, ties="average", empty_query=0, sample_weight=None
-):
+) -> float:
     """Mean over queries of the expected reciprocal rank; see `ERR`.
 
     Parameters
@@ -139,7 +139,7 @@ def err_score(
 
 def mean_average_precision_score(
     y_true, y_score, *, qid=None, k=None, rel=1, ties="average", empty_query="skip", sample_weight=None
-):
+) -> float:
     """Mean over queries of the average precision (MAP); see `AP`.
 
     Parameters
@@ -171,7 +171,7 @@ def mean_average_precision_score(
 
 def mean_reciprocal_rank_score(
     y_true, y_score, *, qid=None, k=None, rel=1, ties="average", empty_query=0, sample_weight=None
-):
+) -> float:
     """Mean over queries of the reciprocal rank of the first relevant row (MRR); see `RR`.
 
     Parameters
@@ -199,7 +199,7 @@ def mean_reciprocal_rank_score(
 
 def precision_at_k_score(
     y_true, y_score, *, qid=None, k=None, rel=1, ties="average", empty_query=0, sample_weight=None
-):
+) -> float:
     """Mean over queries of the share of relevant rows among the first k; see `P`.
 
     Parameters
@@ -227,7 +227,7 @@ def precision_at_k_score(
 
 def recall_at_k_score(
     y_true, y_score, *, qid=None, k=None, rel=1, ties="average", empty_query="skip", sample_weight=None
-):
+) -> float:
     """Mean over queries of the share of the relevant rows that are among the first k; see `R`.
 
     Parameters
@@ -255,7 +255,7 @@ def recall_at_k_score(
 
 def mean_auc_score(
     y_true, y_score, *, qid=None, rel=1, ties="average", empty_query="skip", sample_weight=None
-):
+) -> float:
     """Mean over queries of the area under the ROC curve; see `AUC`.
 
     Parameters
@@ -281,7 +281,9 @@ def mean_auc_score(
     )
 
 
-def pair_accuracy_score(y_true, y_score, *, qid=None, ties="average", empty_query="skip", sample_weight=None):
+def pair_accuracy_score(
+    y_true, y_score, *, qid=None, ties="average", empty_query="skip", sample_weight=None
+) -> float:
     """Mean over queries of the share of pairs with different labels in the right order; see `PairAccuracy`.
 
     Parameters

@@ -23,6 +23,7 @@ from ranktrees.estimators import LambdaMARTRanker
 from ranktrees.estimators.ensemble_ranker import EnsembleRanker, tags_of
 from ranktrees.listed import by_key, in_order
 from ranktrees.measures import Measure
+from ranktrees.measures.named import AnyMeasure
 from ranktrees.measures.worth import exp2_gains
 from ranktrees.meta.base import ScoredByMeasure
 from ranktrees.ordinal import class_probabilities, least_squares_values
@@ -129,7 +130,7 @@ class OrdinalRanker(ScoredByMeasure, MetaEstimatorMixin, RegressorMixin, BaseEst
 
     estimator: Any = field(kw_only=False)
     scoring: Any = field(default="expected_relevance", kw_only=False)
-    measure: str | Measure = "ndcg@10"
+    measure: AnyMeasure = "ndcg@10"
     validation_fraction: float | None = None
     random_state: Any = None
     n_jobs: int | None = None

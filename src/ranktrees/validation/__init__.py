@@ -12,10 +12,10 @@ refusal names the argument, says what was seen and what is expected, and tells w
 from ranktrees.validation.data import (
     FitData,
     MissingQueryWarning,
+    ValidationRows,
     check_fit,
     check_score,
     check_validation,
-    only_pair,
 )
 from ranktrees.validation.frames import doubt_order, sorted_levels
 from ranktrees.validation.labels import class_numbers, require_finite_sum
@@ -43,6 +43,7 @@ from ranktrees.validation.state import is_fitted, unchanged_on_failure
 __all__ = [
     "FitData",
     "MissingQueryWarning",
+    "ValidationRows",
     "carry_queries",
     "category_columns",
     "check_columns",
@@ -58,7 +59,6 @@ __all__ = [
     "ids_of_queries",
     "is_fitted",
     "joined_levels",
-    "only_pair",
     "qid_of",
     "query_of_rows",
     "query_offsets",

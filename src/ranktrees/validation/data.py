@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import is_classifier
@@ -416,18 +416,33 @@ def _where_ids_may_be(X, sample_weight, method="fit") -> str:
     return hint
 
 
+class ValidationRows(NamedTuple):
+    """What `fit` is given to validate on, in our spelling or in LightGBM's and XGBoost's.
+
+    An index level named "qid" of `y_val` or `X_val` gives the query ids, too.
+    """
+
+    X_val: Any = None
+    y_val: Any = None
+    sample_weight_val: Any = None
+    qid_val: Any = None
+    eval_set: Any = None  # one pair (X, y), in a list or on its own
+    eval_group: Any = None  # a list of one array: how many rows each query has
+    eval_qid: Any = None  # a list of one array: the query of each row
+
+    @property
+    def given(self) -> bool:
+        """Whether there is anything."""
+        return any(argument is not None for argument in self)
+
+    @property
+    def pair(self):
+        """Rows and labels, in either spelling."""
+        return (self.X_val, self.y_val) if self.eval_set is None else _only_pair(self.eval_set)
+
+
 def check_validation(
-    estimator,
-    X_val,
-    y_val,
-    sample_weight_val,
-    qid_val,
-    eval_set,
-    eval_group,
-    eval_qid,
-    train: FitData,
-    ranker: bool = True,
-    feedback: Feedback = NOTHING,
+    estimator, validation: ValidationRows, train: FitData, feedback: Feedback = NOTHING
 ) -> FitData | None:
     """Check the validation data of fit, in our spelling or in LightGBM's.
 
@@ -437,20 +452,10 @@ def check_validation(
     ----------
     estimator : estimator
         The estimator that is being fitted.
-    X_val, y_val, sample_weight_val, qid_val : array-like or None
-        Rows, labels, weights and query ids. An index level named "qid" of `y_val` or `X_val` gives the ids,
-        too.
-    eval_set : list of one (X, y) pair, or None
-        The same rows and labels as LightGBM and XGBoost take them.
-    eval_group : list of one array-like of shape (n_queries,), or None
-        The query sizes that go with `eval_set`.
-    eval_qid : list of one array-like of shape (n_rows,), or None
-        The query ids that go with `eval_set`.
+    validation : ValidationRows
+        Whoever had query ids for training needs some here, too.
     train : FitData
         What `check_fit` returned.
-    ranker : bool, default=True
-        Whether the estimator is a ranker. Both kinds need query ids for validation when they had some for
-        training.
     feedback : Feedback, default=NOTHING
         What was given beside labels. With pairs, `y_val` may be None.
 
@@ -467,16 +472,15 @@ def check_validation(
     Examples
     --------
     >>> from sklearn.base import BaseEstimator
-    >>> from ranktrees.validation import check_fit, check_validation
+    >>> from ranktrees.validation import ValidationRows, check_fit, check_validation
     >>> ranker = BaseEstimator()
     >>> train = check_fit(ranker, [[1.0], [2.0]], [0, 1], qid=[1, 1])
-    >>> check_validation(ranker, [[3.0]], [1], None, [2], None, None, None, train).n_queries
+    >>> check_validation(ranker, ValidationRows([[3.0]], [1], qid_val=[2]), train).n_queries
     1
     """
-    ours = {"X_val": X_val, "y_val": y_val, "sample_weight_val": sample_weight_val, "qid_val": qid_val}
-    theirs = {"eval_set": eval_set, "eval_group": eval_group, "eval_qid": eval_qid}
-    given = [name for name, value in ours.items() if value is not None] + feedback.given
-    eval_given = [name for name, value in theirs.items() if value is not None]
+    named = [name for name, value in validation._asdict().items() if value is not None]
+    given = [name for name in named if name.endswith("_val")] + feedback.given
+    eval_given = [name for name in named if name.startswith("eval_")]
     communicator = train.share.communicator
     communicator.agree(**{"whether there are validation rows": bool(given or eval_given)})
     if not given and not eval_given:
@@ -488,12 +492,13 @@ def check_validation(
         )
     names = ("X_val", "y_val", "sample_weight_val")
     qid_name, size_name, sizes = "qid_val", "group_val", None
+    if eval_given and validation.eval_set is None:
+        raise ValueError(f"{eval_given[0]} is given without rows; pass eval_set=[(X, y)], too.")
+    X_val, y_val = validation.pair
+    sample_weight_val, qid_val = validation.sample_weight_val, validation.qid_val
     if eval_given:
-        if eval_set is None:
-            raise ValueError(f"{eval_given[0]} is given without rows; pass eval_set=[(X, y)], too.")
-        X_val, y_val = only_pair(eval_set)
-        qid_val = _only_entry(eval_qid, "eval_qid", "query ids")
-        sizes = _only_entry(eval_group, "eval_group", "query sizes")
+        qid_val = _only_entry(validation.eval_qid, "eval_qid", "query ids")
+        sizes = _only_entry(validation.eval_group, "eval_group", "query sizes")
         names = ("X of eval_set", "y of eval_set", "sample_weight_val")
         qid_name, size_name = "eval_qid", "eval_group"
     elif X_val is None or (y_val is None and feedback.pairs is None and not isinstance(X_val, Batches)):
@@ -713,7 +718,7 @@ def _classes_of_all(own: np.ndarray, communicator, name: str) -> np.ndarray:
     return classes
 
 
-def only_pair(eval_set):
+def _only_pair(eval_set):
     """The (X, y) pair of `eval_set`, in a list or on its own."""
     pairs = eval_set if isinstance(eval_set, list) else [eval_set]
     if len(pairs) > 1:
