@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
@@ -14,16 +13,14 @@ from setuptools.command.build_ext import build_ext
 # Identical models on every machine need plain IEEE arithmetic: no contraction into fused operations.
 # That nobody looks at errno or at floating-point exceptions lets more loops be vectorised.
 # Integers wrap: Python's own flags say so, but those of the environment may take their place.
-PLAIN = ["-O3", "-fwrapv", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math"]
-EXACT = [] if sys.platform == "win32" else PLAIN
+EXACT = ["-O3", "-fwrapv", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math"]
 
 
 def openmp_flags():
     """The flags that make the compiler understand OpenMP, or none (a working serial build)."""
-    candidates = (["/openmp"],) if sys.platform == "win32" else (["-fopenmp"], ["-Xpreprocessor", "-fopenmp"])
-    compiler = os.environ.get("CC", "cl" if sys.platform == "win32" else "cc").split()
+    compiler = os.environ.get("CC", "cc").split()
     source = "#include <omp.h>\nint main(void) { return omp_get_max_threads() < 1; }\n"
-    for flags in candidates:
+    for flags in ["-fopenmp"], ["-Xpreprocessor", "-fopenmp"]:
         with tempfile.TemporaryDirectory() as folder:
             program = Path(folder, "probe.c")
             program.write_text(source)

@@ -22,38 +22,16 @@ typedef struct {
     uint32_t hessian, count;
 } two_lanes;
 
-#if defined(__GNUC__)
 typedef uint64_t bin_lanes __attribute__((vector_size(16), aligned(8), may_alias));
 
 INLINE void bin_add(void *cell, const void *row) { *(bin_lanes *)cell += *(const bin_lanes *)row; }
-#define prefetch_line(address) __builtin_prefetch(address)
 #define lowest_bit(bits) __builtin_ctzll(bits)
-#else
-INLINE void bin_add(void *cell, const void *row) {
-    uint64_t a[2], b[2];
-    memcpy(a, cell, 16);
-    memcpy(b, row, 16);
-    a[0] += b[0];
-    a[1] += b[1];
-    memcpy(cell, a, 16);
-}
-#define prefetch_line(address) ((void)(address))
-
-INLINE int lowest_bit(uint64_t bits) {
-    int position = 0;
-    while (!(bits & 1)) {
-        bits >>= 1;
-        position++;
-    }
-    return position;
-}
-#endif
 
 /* The first byte is the lowest. */
 INLINE uint64_t eight_bytes(const uint8_t *bytes) {
     uint64_t word;
     memcpy(&word, bytes, sizeof word);
-#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
     word = __builtin_bswap64(word);
 #endif
     return word;

@@ -4,8 +4,7 @@
     pair (i, j)       i is ranked above j and is one of the ``truncation`` best; their grades differ
     rho               1 / (1 + e^(sigma (s_better - s_worse))): the probability that the model has them wrong
     lambda            sigma * weight * rho, pushes the better row up and the worse one down
-    weight            1 (RankNet), or what swapping the two would change in the measure (LambdaMART; see
-    pairs.h)
+    weight            1 (RankNet), or what swapping the two would change in the measure (LambdaMART)
 
 What a measure loses by a swap is the difference of the grades times that of what the two ranks are worth. For
 NDCG, P, R and AUC a rank is worth the same in every ranking. For ERR, AP, RR and PAUC that follows from the

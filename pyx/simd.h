@@ -12,25 +12,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#if defined(_MSC_VER)
-#define INLINE static __forceinline
-#define APART __declspec(noinline) static
-#define RESTRICT __restrict
-#elif defined(__GNUC__)
+#ifndef __GNUC__
+#error "ranktrees needs GCC or Clang"
+#endif
+
 #define INLINE static inline __attribute__((always_inline))
 #define APART __attribute__((noinline)) static /* from loops that need all registers for themselves */
 #define RESTRICT __restrict__
-#else
-#define INLINE static inline
-#define APART static
-#define RESTRICT
-#endif
+#define prefetch_line(address) __builtin_prefetch(address)
 
 enum { PORTABLE, AVX2, AVX512 };
 
 #define LISTED(...) __VA_ARGS__ /* what is in parentheses */
 
-#if defined(__GNUC__) && defined(__x86_64__)
+#ifdef __x86_64__
 #define HAS_SIMD 1
 #define FOR_AVX2 __attribute__((target("avx2,bmi,bmi2")))
 #define FOR_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,bmi,bmi2")))

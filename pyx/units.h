@@ -67,20 +67,10 @@ INLINE void set_slots(unit *u, uint64_t to, uint64_t high, uint64_t low) {
     u->slots = to | high << 16 | low << 32;
 }
 
-#if defined(__GNUC__) && !defined(__clang__)
-#define EACH_ON_ITS_OWN _Pragma("GCC ivdep")
-#elif defined(__clang__)
+#ifdef __clang__
 #define EACH_ON_ITS_OWN _Pragma("clang loop vectorize(assume_safety)")
-#elif defined(_MSC_VER)
-#define EACH_ON_ITS_OWN __pragma(loop(ivdep))
 #else
-#define EACH_ON_ITS_OWN
-#endif
-
-#if defined(__GNUC__)
-#define FETCH(from) __builtin_prefetch(from)
-#else
-#define FETCH(from) (void)(from)
+#define EACH_ON_ITS_OWN _Pragma("GCC ivdep")
 #endif
 
 /* A plane of a block, a vector of the bench. */

@@ -4,7 +4,7 @@ enum { OF(rows) = sizeof(REGISTER) };
 
 TARGET INLINE void OF(do_unit)(int n_rows, int n_questions, int n_below, const unit *u, const uint8_t *planes,
                                uint8_t *bench) {
-    FETCH(u + UNITS_AHEAD);
+    prefetch_line(u + UNITS_AHEAD);
     const uint64_t slots = u->slots;
     const uint8_t *high = ROWS_OF(bench, slots >> 16 & 0xffff), *low = ROWS_OF(bench, slots >> 32 & 0xffff);
     uint8_t *to = ROWS_OF(bench, slots & 0xffff);

@@ -10,7 +10,7 @@ from sklearn.model_selection import cross_validate
 from ranktrees import LambdaMARTRanker, QueryKFold, make_clicks, make_ranking
 from ranktrees.measures import AP, ERR, NDCG, RR, P
 from ranktrees.objectives import LambdaLoss, LambdaMART
-from ranktrees.objectives.pairwise import sums_in_any_order
+from ranktrees.objectives.by_measure import sums_in_any_order
 from reference import feedback as slow
 
 FEW = settings(max_examples=60, deadline=None)

@@ -9,10 +9,10 @@ from ranks import together
 
 from ranktrees import HistGBRTRegressor, RandomForestRanker, parallel
 from ranktrees._core.dtypes import LEAF
+from ranktrees.features import index_of
 from ranktrees.growing.constraints import (
     Constraints,
     categorical_mask,
-    index_of,
     interaction_sets,
     monotone_signs,
     number_of_features,

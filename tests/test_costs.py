@@ -25,7 +25,8 @@ from ranktrees import (
     make_ranking,
     parallel,
 )
-from ranktrees.costs import CostCurve, FeatureCosts, Prices
+from ranktrees.cost_curve import CostCurve
+from ranktrees.costs import FeatureCosts, Prices
 from ranktrees.early_exit import drop_rows
 from reference import growing as slow
 from reference.scoring import nameless
@@ -334,8 +335,8 @@ def test_a_curve_is_the_sum_by_hand(name, groups):
     assert curve.cost.tolist() == [cost_of(used_by(model, k), groups=groups or ()) for k in curve.n_trees]
     ndcg = as_measure("ndcg@5")
     assert curve.value.tolist() == [ndcg(y, s, qid=qid) for s in model.staged_predict(rows)]
-    alone = model.ensemble_.cost_curve(
-        rows, y, qid, measure="ndcg@5", feature_costs=COSTS, feature_groups=groups
+    alone = EnsembleRanker(model.ensemble_).cost_curve(
+        rows, y, qid=qid, measure="ndcg@5", feature_costs=COSTS, feature_groups=groups
     )
     assert alone.cost.tolist() == curve.cost.tolist()
     if getattr(model, "loss", "") != "poisson":  # whose scores are not the predictions
@@ -418,7 +419,7 @@ def test_frames_pipelines_and_pickles():
 def test_a_model_without_trees_has_an_empty_curve():
     ensemble = fitted("regressor", max_iter=1).ensemble_.first(0)
     assert ensemble.costs_of_trees(COSTS).tolist() == [0.0]
-    curve = ensemble.cost_curve(X, y, qid, feature_costs=COSTS)
+    curve = EnsembleRanker(ensemble).cost_curve(X, y, qid=qid, feature_costs=COSTS)
     assert len(curve.n_trees) == len(curve.cost) == len(curve.value) == 0
 
 

@@ -28,7 +28,8 @@ from ranktrees import (
     pick_early_exit,
     query_scorer,
 )
-from ranktrees.early_exit import WorkSaved, places
+from ranktrees.best import places
+from ranktrees.early_exit import WorkSaved
 from ranktrees.scorer import Scorer
 from ranktrees.validation import query_offsets
 from reference import early_exit as reference

@@ -487,8 +487,6 @@ def test_frames_are_read_as_by_the_estimator(make):
         np.testing.assert_array_equal(by_rows, by_numbers)
     refined = [refine_weights(ensemble, of, y, qid=qid) for of in (rows, numbers)]
     assert refined[0] == refined[1]
-    curves = [ensemble.cost_curve(of, y, qid, feature_costs=[1] * 4) for of in (rows, numbers)]
-    np.testing.assert_array_equal(*[curve.value for curve in curves])
 
 
 def test_numbers_in_a_frame_are_looked_up_where_there_are_levels():

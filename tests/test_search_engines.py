@@ -17,7 +17,8 @@ from ranktrees import (
     dump_xgboost,
     make_ranking,
 )
-from ranktrees.formats.plain import first_float32_above, last_float32
+from ranktrees.cuts import round_down
+from ranktrees.formats.plain import first_float32_above
 from ranktrees.formats.solr import SLACK, _less_slack
 from reference import engines
 from reference import scoring as reference
@@ -130,7 +131,7 @@ def test_missing_values_apart_from_all_others(engine, tmp_path):
 
 @pytest.mark.parametrize("value", [0.1, -0.1, 1.0, 0.0, 1e-45, 1e-50, -1e-50, 3.4e38, 1e300, -1e300])
 def test_float32_beside_a_cut(value):
-    (last,), (first,) = last_float32(np.array([value])), first_float32_above(np.array([value]))
+    (last,), (first,) = round_down(np.array([value])), first_float32_above(np.array([value]))
     assert np.isfinite(first)
     assert float(last) <= value
     assert float(first) > value or value > 3.4e38

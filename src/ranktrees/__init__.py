@@ -5,7 +5,7 @@ from ranktrees.combining import optimal_weight, refine_weights
 from ranktrees.comparing import compare, compare_to_baseline
 from ranktrees.curves import score_curves
 from ranktrees.datasets import dump_letor, load_letor, load_letor_folds, make_clicks, make_ranking
-from ranktrees.early_exit import EarlyExit, pick_early_exit
+from ranktrees.early_exit import EarlyExit
 from ranktrees.ensemble import Ensemble
 from ranktrees.estimators import (
     EnsembleRanker,
@@ -30,6 +30,7 @@ from ranktrees.model_selection import (
     query_scorer,
     train_test_split_by_query,
 )
+from ranktrees.picking import pick_early_exit
 from ranktrees.validation import MissingQueryWarning
 from ranktrees.warning import FitWarning
 

@@ -4,11 +4,12 @@ from numbers import Integral
 
 import numpy as np
 
-from ranktrees.early_exit import places
+from ranktrees._core import ranking
 from ranktrees.measures.rows import numbers_in
+from ranktrees.parallel import threads_for
 from ranktrees.validation import find_queries, ids_of_queries, qid_of
 
-__all__ = ["best_rows", "require_how_many", "table_of_best"]
+__all__ = ["best_rows", "places", "require_how_many", "table_of_best"]
 
 
 def best_rows(scores, qid=None, k=10):
@@ -113,3 +114,28 @@ def table_of_best(scores, ranked_by, queries, qid, k, n_threads=1):
             "score": scores[order[shown]],
         }
     )
+
+
+def places(scores, offsets, n_threads=1):
+    """The place of each row in its query, from 0 on: by falling score, equal scores in the order of the rows.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n,), float64
+        Rows grouped by query.
+    offsets : ndarray of shape (n_queries + 1,), int64
+    n_threads : int, default=1
+
+    Returns
+    -------
+    ndarray of shape (n,), int64
+
+    Examples
+    --------
+    >>> from ranktrees.best import places
+    >>> places(np.array([0.5, 0.9, 0.5, 0.1, 0.2]), np.array([0, 3, 5]))
+    array([1, 0, 2, 1, 0])
+    """
+    out = np.empty(len(scores), np.int64)
+    ranking.places(scores, offsets, out, threads_for(n_threads, 16 * len(scores)))
+    return out

@@ -240,7 +240,7 @@ def optimal_weight(
     labels, order, offsets, row_weights = checked_rows(y, given, qid, sample_weight)
     measure.check_labels(labels)
     rows = labels, arranged(order, a), arranged(order, b), offsets, row_weights
-    return curve_of(measure, *rows, form, interval, effective_n_threads(n_jobs))
+    return weight_curve_of(measure, *rows, form, interval, effective_n_threads(n_jobs))
 
 
 def checked_interval(form, interval, name="interval", weights=None):
@@ -262,7 +262,7 @@ def checked_interval(form, interval, name="interval", weights=None):
     return low, high
 
 
-def curve_of(measure, labels, a, b, offsets, row_weights, form, interval, n_threads):
+def weight_curve_of(measure, labels, a, b, offsets, row_weights, form, interval, n_threads):
     """The curve of rows grouped by query."""
     shares = shares_of_queries(measure, labels, a, offsets, row_weights, n_threads)
     largest = max(np.abs(a).max(), np.abs(b).max())
@@ -414,7 +414,7 @@ def refine_weights(
         before = value
         for tree, leaf in enumerate(leaves.T):
             said = values[tree][leaf]
-            curve = curve_of(
+            curve = weight_curve_of(
                 measure, labels, scores - said, said, offsets, weights, "additive", interval, n_threads
             )
             found = [*values[:tree], curve.weight * values[tree], *values[tree + 1 :]]

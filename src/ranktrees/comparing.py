@@ -491,9 +491,7 @@ def _student(values, confidence):
     if not (isinstance(confidence, Real) and 0 < confidence < 1):
         raise ValueError(f"confidence must be between 0 and 1, got {confidence!r}")
     n = len(values)
-    unit = (
-        int(np.frexp(np.abs(values).max())[1]) + n.bit_length()
-    )  # so that no sum or square leaves the floats
+    unit = int(np.frexp(np.abs(values).max())[1]) + n.bit_length()  # no sum or square leaves the floats
     values = np.ldexp(values, -unit)
     mean = math.fsum(values) / n
     error = math.sqrt(math.fsum((values - mean) ** 2) / (n - 1) / n)

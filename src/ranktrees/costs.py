@@ -1,4 +1,4 @@
-r"""What features cost: prices while trees grow, and cost against quality as trees are added.
+r"""What features cost, and their prices while trees grow.
 
 A feature that no tree has used so far has a price: of the splits of a leaf the one is best that makes
 
@@ -29,12 +29,10 @@ from numbers import Real
 
 import numpy as np
 
-from ranktrees.early_exit import check_early_exit, drop_rows, rows_dropped_last
-from ranktrees.growing.constraints import index_of, refuse_repeated
+from ranktrees.features import index_of, refuse_repeated
 from ranktrees.listed import by_key
-from ranktrees.plotting import axes_or_new
 
-__all__ = ["CostCurve", "FeatureCosts", "Prices"]
+__all__ = ["FeatureCosts", "Prices"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,103 +216,3 @@ class Prices:
         used[features] = True
         self.use(used)
         return True
-
-
-# ---- cost against quality ----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class CostCurve:
-    """Cost against quality as trees are added; what ``cost_curve`` of a model returns.
-
-    Attributes
-    ----------
-    measure : str
-        What is measured.
-    n_trees : ndarray of int64, shape (n_trees,)
-        1, 2, ...
-    cost : ndarray of float64, shape (n_trees,)
-        What the features of these trees cost, for a row on average: a row that left early has not paid for
-        those that only later trees use.
-    value : ndarray of float64, shape (n_trees,)
-        The measure, with these trees.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ranktrees.costs import CostCurve
-    >>> CostCurve("ndcg @ 10", np.array([1, 2]), np.array([5.0, 25.0]), np.array([0.5, 0.625]))
-    CostCurve(2 trees: cost 5 ... 25, ndcg @ 10 0.5 ... 0.625)
-    """
-
-    measure: str
-    n_trees: np.ndarray
-    cost: np.ndarray
-    value: np.ndarray
-
-    def __repr__(self):
-        if not len(self.n_trees):
-            return "CostCurve(no trees)"
-        cost, value = (f"{each[0]:.4g} ... {each[-1]:.4g}" for each in (self.cost, self.value))
-        return f"CostCurve({len(self.n_trees)} trees: cost {cost}, {self.measure} {value})"
-
-    def plot(self, ax=None, **line):
-        """Draw the value over the cost, from the first tree to the last.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
-            Where; None makes a figure.
-        **line
-            Passed to ``ax.plot``, such as ``label`` and ``color``.
-
-        Returns
-        -------
-        ax : matplotlib Axes
-
-        Raises
-        ------
-        ImportError
-            If matplotlib is not installed.
-        """
-        ax = axes_or_new(ax)
-        ax.plot(self.cost, self.value, **{"marker": ".", "markersize": 3} | line)
-        ax.set(xlabel="cost of features per row", ylabel=self.measure)
-        return ax
-
-
-def curve_of(stages, costs, value_of, measure, early_exit, queries, n_rows, n_threads):
-    """The curve of one model.
-
-    Parameters
-    ----------
-    stages : iterable of ndarray of float64, shape (n_rows,)
-        Scores with the first tree, the first two, and so on.
-    costs : ndarray of float64, shape (n_trees + 1,)
-        With the first 0, 1, ... trees.
-    value_of : callable
-        Scores to the value of the measure.
-    measure : Measure or str
-        How it is called; dropped rows rank last where it is one of the order of rows.
-    early_exit : EarlyExit or None
-    queries : tuple of order and offsets, or None
-    n_rows, n_threads : int
-
-    Returns
-    -------
-    CostCurve
-    """
-    check_early_exit(early_exit)
-    by_order = getattr(measure, "by_order", False)
-    stages, scores, seen = iter(stages), np.zeros(n_rows), np.zeros(n_rows, np.int64)
-    cost, value = [], []
-
-    def scores_after(rows, first, stop):
-        for n_trees in range(first + 1, stop + 1):
-            scores[rows], seen[rows] = next(stages)[rows], n_trees
-            cost.append(costs[seen].mean())
-            value.append(value_of(rows_dropped_last(scores, seen) if by_order else scores))
-        return scores[rows]
-
-    drop_rows(early_exit, 0, len(costs) - 1, n_rows, queries, scores_after, n_threads)
-    return CostCurve(str(measure), np.arange(1, len(costs)), np.array(cost), np.array(value))

@@ -21,22 +21,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
-from itertools import islice, pairwise
+from itertools import pairwise
 from numbers import Integral, Real
-from typing import NamedTuple
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from ranktrees import scoring
-from ranktrees._core import ranking
-from ranktrees.asking import scores_by, staged_scores_by
-from ranktrees.comparing import mean_interval
-from ranktrees.measures import as_measure
-from ranktrees.parallel import effective_n_threads, threads_for
-from ranktrees.validation import check_score
+from ranktrees.best import places
 
-__all__ = ["Candidate", "EarlyExit", "PickedEarlyExit", "WorkSaved", "pick_early_exit"]
+__all__ = ["EarlyExit", "WorkSaved"]
 
 # A share is read as the nearest fraction with a denominator up to this, so that 0.29 of 100 rows are 29.
 FINEST_SHARE = 10**6
@@ -112,7 +105,7 @@ class EarlyExit:
         if self.every is not None:
             checked["every"] = _whole("every", self.every, 1)
         else:
-            checked["at"] = _exit_points(self.at)
+            checked["at"] = exit_points(self.at)
         if self.drop is not None:
             checked["drop"] = _per_point(
                 "drop", self.drop, checked.get("at"), "a share from 0 to 1", _is_share
@@ -197,7 +190,8 @@ def _whole(name, value, least):
     return int(value)
 
 
-def _exit_points(at):
+def exit_points(at):
+    """Numbers of trees as they are passed, as a tuple."""
     try:
         points = tuple(_whole("at", point, 1) for point in at)
     except TypeError as error:
@@ -294,30 +288,6 @@ def rows_dropped_last(scores, trees):
     return np.unique(keys, return_inverse=True)[1].astype(np.float64)
 
 
-def places(scores, offsets, n_threads=1):
-    """The place of each row in its query, from 0 on: by falling score, equal scores in the order of the rows.
-
-    Parameters
-    ----------
-    scores : ndarray of shape (n,), float64
-        Rows grouped by query.
-    offsets : ndarray of shape (n_queries + 1,), int64
-    n_threads : int, default=1
-
-    Returns
-    -------
-    ndarray of shape (n,), int64
-
-    Examples
-    --------
-    >>> places(np.array([0.5, 0.9, 0.5, 0.1, 0.2]), np.array([0, 3, 5]))
-    array([1, 0, 2, 1, 0])
-    """
-    out = np.empty(len(scores), np.int64)
-    ranking.places(scores, offsets, out, threads_for(n_threads, 16 * len(scores)))
-    return out
-
-
 # ---- scoring, stage by stage -------------------------------------------------------------------------------
 
 
@@ -363,14 +333,14 @@ def predict(
     ValueError
         If the early exit needs query ids and there are none.
     """
-    start = scoring._start(ensemble, X, start)
-    sums = scoring._before_trees(ensemble, start)
+    start = scoring.start_of(ensemble, X, start)
+    sums = scoring.sums_before_trees(ensemble, start)
     codes = ensemble.scorer.encode(X, n_threads)
 
     def scores_after(rows, first, stop):
         first, stop = first + n_init_trees if first else 0, stop + n_init_trees
         ensemble.scorer.add(codes, sums, first, stop, None if len(rows) == len(sums) else rows, n_threads)
-        return finish(scoring._scores(ensemble, start[rows], sums[rows], stop))
+        return finish(scoring.scores_of(ensemble, start[rows], sums[rows], stop))
 
     n_trees = len(ensemble) - n_init_trees if n_trees is None else n_trees
     return drop_rows(early_exit, n_init_trees, n_trees, X.shape[0], queries, scores_after, n_threads)
@@ -398,252 +368,3 @@ def drop_rows(early_exit, n_init_trees, n_trees, n_rows, queries, scores_after, 
     n_walks = n_rows * (n_init_trees + n_trees)
     share = (n_rows * n_trees - int(trees.sum())) / n_walks if n_walks else 0.0
     return scores, WorkSaved(share, (0, *points), tuple(rows_in), trees)
-
-
-# ---- choosing the exit points ------------------------------------------------------------------------------
-
-SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
-
-
-class Candidate(NamedTuple):
-    """An early exit that `pick_early_exit` has tried, and what it does to the validation queries.
-
-    Attributes
-    ----------
-    early_exit : EarlyExit or None
-        None drops nothing.
-    share_saved : float
-        The share of the work that it saves.
-    score : float
-        The mean of the measure.
-    loss : float
-        How much worse that is than without early exit; negative where it is better.
-    highest_loss : float
-        The upper end of the interval of ``loss``; ``loss`` itself without a confidence.
-    """
-
-    early_exit: EarlyExit | None
-    share_saved: float
-    score: float
-    loss: float
-    highest_loss: float
-
-
-@dataclass(frozen=True, eq=False)
-class PickedEarlyExit:
-    """What `pick_early_exit` has chosen.
-
-    Attributes
-    ----------
-    early_exit : EarlyExit or None
-        To be passed to ``predict`` and ``rank``. None if nothing saves work within the tolerated loss.
-    share_saved : float
-        The share of the work that it saves on the validation rows.
-    score, full_score : float
-        The mean of the measure over the validation queries, with and without early exit.
-    candidates : list of Candidate
-        All that were tried, first the one without early exit; ``pandas.DataFrame(candidates)`` is a table.
-    """
-
-    early_exit: EarlyExit | None
-    share_saved: float
-    score: float
-    full_score: float
-    candidates: list[Candidate] = field(repr=False)
-
-
-def pick_early_exit(
-    ranker,
-    X,
-    y,
-    *,
-    qid=None,
-    measure="ndcg@10",
-    tolerated_loss=0.001,
-    confidence=0.9,
-    by="share",
-    at=None,
-    keep_at_least=None,
-):
-    r"""Choose how much may be dropped at which points, so that a measure loses no more than is tolerated.
-
-    Starting from no early exit, the share that is dropped at one of the points is raised step by step,
-    through 0.1, 0.2, ..., 0.9. Of the raises that save work and after which the loss is tolerated, each step
-    takes the one that saves most work for the loss it adds (one that adds none comes first; of equals, that
-    at the earliest point); where there is none, the search ends. The loss of a candidate is
-
-    .. math:: \frac{1}{n} \sum_q \big(m_q - m'_q\big),
-
-    with :math:`m_q` and :math:`m'_q` the measure of query q without and with early exit, rows that are
-    dropped ranked behind those that stay (`WorkSaved.dropped_last`). The best of many candidates looks better
-    than it is, so by default the upper end of the interval of this mean (`mean_interval`) has to be
-    tolerated, not just the mean. The model is walked once; the search itself only sorts.
-
-    Parameters
-    ----------
-    ranker : estimator
-        A fitted estimator of this library; a classifier ranks by ``decision_function``.
-    X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
-        Validation rows: other queries than those of training.
-    y : array-like of shape (n_rows,)
-        Their labels. A pandas Series whose index has a level named "qid" brings the query ids along.
-    qid : array-like of shape (n_rows,), default=None
-        Their query ids, in any order.
-    measure : str, Measure or callable, default="ndcg@10"
-        A measure of the order of rows.
-    tolerated_loss : float, default=0.001
-        How much the mean of the measure may lose, at least 0.
-    confidence : float in (0, 1) or None, default=0.9
-        Of the interval of the loss, see `mean_interval`. None looks at the mean only.
-    by : {"share", "score"}, default="share"
-        Whether a share of each query is dropped, or rows below a score, for which the early exit needs no
-        query ids. The scores tried are those that 0.1, 0.2, ..., 0.9 of all rows are below.
-    at : sequence of int, default=None
-        The exit points to choose among. None: 1/64, 1/32, ..., 1/2 of the trees.
-    keep_at_least : int, default=None
-        So many rows of each query stay in. None: by share as many as ``measure`` looks at (k of "ndcg@k",
-        else 1), by score 0.
-
-    Returns
-    -------
-    PickedEarlyExit
-        ``early_exit``, ``share_saved``, ``score``, ``full_score`` and all ``candidates``. The same for any
-        number of threads and any order of queries.
-
-    Raises
-    ------
-    TypeError
-        If ``ranker`` is something else.
-    ValueError
-        If an argument is out of its range, if there are no query ids, or fewer than two queries on which the
-        measure is defined.
-
-    Examples
-    --------
-    >>> from ranktrees import LambdaMARTRanker, make_ranking, pick_early_exit
-    >>> X, y, qid = make_ranking(200, random_state=0, return_X_y_qid=True)
-    >>> train, validation = qid < 100, qid >= 100
-    >>> ranker = LambdaMARTRanker(random_state=0).fit(X[train], y[train], qid=qid[train])
-    >>> picked = pick_early_exit(
-    ...     ranker, X[validation], y[validation], qid=qid[validation], tolerated_loss=0.01
-    ... )
-    >>> picked.share_saved > 0.3
-    True
-    >>> picked.full_score - picked.score < 0.01
-    True
-    """
-    if not hasattr(ranker, "n_init_trees_"):
-        raise TypeError(
-            f"ranker is a {type(ranker).__name__}; expected a fitted estimator of ranktrees: of a pipeline "
-            "pass the last step, and rows that the steps before it have transformed."
-        )
-    check_is_fitted(ranker)
-    measure = as_measure(measure)
-    if not measure.by_order:
-        raise ValueError(f"measure={measure}; expected a measure of the order of rows, such as 'ndcg@10'.")
-    if not isinstance(tolerated_loss, Real) or not tolerated_loss >= 0:
-        raise ValueError(f"tolerated_loss={tolerated_loss!r}; expected a number of at least 0.")
-    if by not in ("share", "score"):
-        raise ValueError(f"by={by!r}; expected 'share' or 'score'.")
-    n_trees = ranker._n_counted
-    at = tuple(n_trees >> j for j in range(6, 0, -1) if n_trees >> j) if at is None else _exit_points(at)
-    at = tuple(sorted({point for point in at if point < n_trees}))
-    if keep_at_least is None:
-        keep_at_least = (measure.parameters.get("at") or 1) if by == "share" else 0
-    data = check_score(ranker, X, y, qid=qid, method="pick_early_exit")
-    if not data.qid_given:
-        raise ValueError(
-            "pick_early_exit needs qid=: what is tolerated is a mean loss of queries. Pass qid= (one id per "
-            "row), or a y whose index has a level named 'qid'."
-        )
-    measure.check_labels(data.labels)
-    trial = _Trial(ranker, data, measure, confidence, X, at)
-    name = "drop" if by == "share" else "threshold"
-    values = [SHARES] * len(at) if by == "share" else [trial.quantiles(point) for point in at]
-
-    def candidate(steps):
-        """What comes of dropping by ``values[i][steps[i] - 1]`` at point i; step 0 drops nothing."""
-        raised = [i for i, step in enumerate(steps) if step]
-        if not raised:
-            return trial(None)
-        drops = {"at": [at[i] for i in raised], name: [values[i][steps[i] - 1] for i in raised]}
-        return trial(EarlyExit(**drops, keep_at_least=keep_at_least))
-
-    best = _climb(candidate, len(at), len(SHARES), tolerated_loss)
-    candidates = list(trial.tried.values())
-    return PickedEarlyExit(best.early_exit, best.share_saved, best.score, candidates[0].score, candidates)
-
-
-def _climb(candidate, n_points, n_steps, tolerated_loss):
-    """The candidate where no step up is tolerated any more; each is the one worth most."""
-
-    def worth(steps):
-        saved = candidate(steps).share_saved - best.share_saved
-        lost = candidate(steps).highest_loss - best.highest_loss
-        return (1, saved) if lost <= 0 else (0, saved / lost)
-
-    steps, best = (0,) * n_points, candidate((0,) * n_points)
-    while True:
-        ups = []
-        for i, step in enumerate(steps):
-            higher = ((*steps[:i], up, *steps[i + 1 :]) for up in range(step + 1, n_steps + 1))
-            ups += islice((up for up in higher if candidate(up).share_saved > best.share_saved), 1)
-        ups = [up for up in ups if candidate(up).highest_loss <= tolerated_loss]
-        if not ups:
-            return best
-        steps = max(ups, key=worth)
-        best = candidate(steps)
-
-
-class _Trial:
-    """Tries early exits on validation rows, whose scores after every exit point are known."""
-
-    def __init__(self, ranker, data, measure, confidence, X, at):
-        self.data, self.measure, self.confidence = data, measure, confidence
-        self.queries = (None, data.offsets) if data.qid_given else None
-        self.n_threads = effective_n_threads(ranker.n_jobs)
-        self.bound_measure = measure.bind(data.labels, data.offsets, data.weights, self.n_threads)
-        grouped = slice(None) if data.order is None else data.order
-        self.n_init_trees, self.n_trees = ranker.n_init_trees_, ranker._n_counted
-        self.after = {self.n_trees: scores_by(ranker, X)[grouped]}
-        stages = zip(range(1, max(at, default=0) + 1), staged_scores_by(ranker, X), strict=False)
-        for n_trees, scores in stages:
-            if n_trees in at:
-                self.after[n_trees] = scores[grouped]
-        self.full_values = self.bound_measure.per_query(self.after[self.n_trees])
-        if np.isnan(self.full_values).all():
-            raise ValueError(
-                f"{measure} is not defined on any of the queries: pass others, or set empty_query."
-            )
-        self.tried = {}
-
-    def quantiles(self, n_trees):
-        """The scores after so many trees that the shares of all rows are below."""
-        return np.quantile(self.after[n_trees], SHARES, method="lower").tolist()
-
-    def __call__(self, early_exit):
-        if early_exit not in self.tried:
-            self.tried[early_exit] = self._try(early_exit)
-        return self.tried[early_exit]
-
-    def _try(self, early_exit):
-        scores, saved = drop_rows(
-            early_exit,
-            self.n_init_trees,
-            self.n_trees,
-            self.data.n_rows,
-            self.queries,
-            lambda rows, first, stop: self.after[stop][rows],
-            self.n_threads,
-        )
-        values = self.bound_measure.per_query(saved.dropped_last(scores))
-        losses = self.full_values - values if self.measure.greater_is_better else values - self.full_values
-        highest_loss = (
-            _mean(losses) if self.confidence is None else mean_interval(losses, self.confidence).high
-        )
-        return Candidate(early_exit, saved.share, _mean(values), _mean(losses), highest_loss)
-
-
-def _mean(values):
-    counted = values[~np.isnan(values)]
-    return math.fsum(counted) / len(counted)

@@ -16,8 +16,10 @@ from numpy.typing import ArrayLike, NDArray
 from ranktrees import scoring
 from ranktrees._core.dtypes import NODE
 from ranktrees._core.scoring import FAULTS, find_fault, node_depths, tidy
+from ranktrees.costs import FeatureCosts
 from ranktrees.files import read_file, replace_file
 from ranktrees.formats import native
+from ranktrees.listed import are_in_order
 from ranktrees.scorer import Scorer
 
 __all__ = ["Ensemble", "Tree", "Trees"]
@@ -777,83 +779,7 @@ class Ensemble:
         >>> bool(of_rows.mean() < of_trees[-1])
         True
         """
-        from ranktrees.costs import FeatureCosts
-
         return FeatureCosts.of(feature_costs, feature_groups, self.n_features).after_trees(self)
-
-    def cost_curve(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        qid: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-        *,
-        feature_costs,
-        feature_groups=None,
-        measure="ndcg@10",
-        early_exit=None,
-        start: ArrayLike | None = None,
-        n_threads: int = 1,
-    ):
-        """Measure cost against quality as trees are added.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_rows, n_features)
-            Rows, as for `predict`.
-        y : array-like of shape (n_rows,)
-            Labels.
-        qid : array-like of shape (n_rows,), default=None
-            Query ids, in any order. None takes the index level "qid" of ``y`` or ``X``, if there is one, else
-            all rows are one query.
-        sample_weight : array-like of shape (n_rows,), default=None
-            A query weighs as much as its rows on average.
-        feature_costs, feature_groups
-            As for `costs_of_trees`.
-        measure : str or Measure, default="ndcg@10"
-        early_exit : EarlyExit, default=None
-            Rows that leave early do not pay for features that only later trees use; in measures of a ranking
-            they stand behind all that stayed in longer.
-        start, n_threads
-            As for `predict`.
-
-        Returns
-        -------
-        CostCurve
-            Arrays ``n_trees``, ``cost`` (the mean over the rows) and ``value``; and ``plot()``.
-
-        Raises
-        ------
-        ValueError, TypeError
-            For costs, labels or query ids that cannot be meant; the message names them.
-
-        Examples
-        --------
-        >>> from ranktrees import HistGBRTRegressor, make_ranking
-        >>> X, y, qid = make_ranking(20, n_features=5, random_state=0, return_X_y_qid=True)
-        >>> ensemble = HistGBRTRegressor(max_iter=5, random_state=0).fit(X, y).ensemble_
-        >>> curve = ensemble.cost_curve(X, y, qid, measure="ndcg@5", feature_costs={0: 2, 3: 1})
-        >>> curve.n_trees
-        array([1, 2, 3, 4, 5])
-        >>> float(curve.cost.max())
-        3.0
-        """
-        from ranktrees.costs import curve_of
-        from ranktrees.measures import as_measure
-        from ranktrees.validation import find_queries
-
-        measure, rows = as_measure(measure), scoring._rows(self, X)
-        n_rows = rows.shape[0]
-        return curve_of(
-            self.staged_predict(rows, n_threads, start=start),
-            self.costs_of_trees(feature_costs, feature_groups),
-            lambda scores: measure(y, scores, qid=qid, sample_weight=sample_weight),
-            measure,
-            early_exit,
-            find_queries(n_rows, {"qid": qid}, {"y": y, "X": X}),
-            n_rows,
-            n_threads,
-        )
 
     def to_bytes(self) -> bytes:
         """Write the native format; see `ranktrees.formats.native`.
@@ -1030,11 +956,6 @@ def _union(one, two):
 
 def _can_be_written(level):
     return type(level) in (str, bool, int) or (type(level) is float and math.isfinite(level))
-
-
-def are_in_order(values):
-    """Whether they are several values in an order that is meant: not letters, and not those of a set."""
-    return isinstance(values, Iterable) and not isinstance(values, str | bytes | set | frozenset | Mapping)
 
 
 def checked_names(names, n_features):

@@ -121,9 +121,8 @@ def _dealt(communicator, n_jobs, grow, trees):
             for result in results:  # noqa: UP028 ("yield from" would close them itself)
                 yield result
         finally:
-            with (
-                warnings.catch_warnings()
-            ):  # joblib warns of trees that it had begun, if the fit is interrupted
+            with warnings.catch_warnings():
+                # joblib warns of trees that it had begun, if the fit is interrupted
                 warnings.simplefilter("ignore", UserWarning)
                 results.close()
         return

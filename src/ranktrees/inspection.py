@@ -5,7 +5,7 @@ from scipy import sparse
 
 from ranktrees.ensemble import depths_of, unpack
 from ranktrees.estimators.ensemble_ranker import fitted_trees
-from ranktrees.growing.constraints import names_of
+from ranktrees.features import names_of
 from ranktrees.validation import check_rows
 
 __all__ = ["contributions", "tree_table"]

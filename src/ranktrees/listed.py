@@ -1,9 +1,9 @@
 """Parameters that list values: by keys, or one after the other."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from collections.abc import Set as AnySet
 
-__all__ = ["by_key", "in_order"]
+__all__ = ["are_in_order", "by_key", "in_order"]
 
 
 def by_key(values, argument):
@@ -82,3 +82,8 @@ def in_order(values, argument, first=0):
             f"{first + 1}, ... without a gap, or a list."
         )
     return [keyed[key] for key in keys]
+
+
+def are_in_order(values):
+    """Whether they are several values in an order that is meant: not letters, and not those of a set."""
+    return isinstance(values, Iterable) and not isinstance(values, str | bytes | set | frozenset | Mapping)

@@ -18,7 +18,7 @@ from sklearn.utils._indexing import _safe_indexing
 from ranktrees.batches import Batches
 from ranktrees.checkpoints import remove_checkpoint
 from ranktrees.communicator import active, training_with
-from ranktrees.growing.constraints import names_of
+from ranktrees.features import names_of
 from ranktrees.sharing import deal
 from ranktrees.validation import (
     MissingQueryWarning,

@@ -66,25 +66,26 @@ class RowSampler:
         rows = self._lists, self._marks, self.share.row_numbers
         return self._draw(*rows, self.subsample, stream(iteration, ROWS), among)
 
-    def _draw(self, lists, marks, numbers, share, number, among=None):
+    def _draw(self, lists, marks, numbers, fraction, stream_number, among=None):
         among = None if among is None else among.view(np.uint8)
-        n_drawn = self._draw_below(share, number, numbers, among, marks, *lists)
+        n_drawn = self._draw_below(fraction, stream_number, numbers, among, marks, *lists)
         if self.share.communicator.sums(n_drawn) == (0,):  # at least one
-            n_drawn = self._draw_lowest(number, numbers, among, marks, *lists)
+            n_drawn = self._draw_lowest(stream_number, numbers, among, marks, *lists)
         return lists[0, :n_drawn], lists[1, : lists.shape[1] - n_drawn]
 
-    def _draw_below(self, share, number, numbers, among, marks, drawn, left_out):
+    def _draw_below(self, fraction, stream_number, numbers, among, marks, drawn, left_out):
         n_threads = threads_for(self.n_threads, len(drawn))
         return sampling.draw_below(
-            self.seed, number, share, numbers, among, marks, drawn, left_out, n_threads
+            self.seed, stream_number, fraction, numbers, among, marks, drawn, left_out, n_threads
         )
 
-    def _draw_lowest(self, number, numbers, among, marks, drawn, left_out):
+    def _draw_lowest(self, stream_number, numbers, among, marks, drawn, left_out):
         uniforms = np.empty(len(drawn))
-        sampling.uniforms(self.seed, number, uniforms, numbers)
+        sampling.uniforms(self.seed, stream_number, uniforms, numbers)
         own = uniforms if among is None else uniforms[among.astype(bool)]
         lowest = self.share.communicator.allreduce(np.array([own.min(initial=1.0)]), "min")
-        return self._draw_below(np.nextafter(lowest[0], 2.0), number, numbers, among, marks, drawn, left_out)
+        fraction = np.nextafter(lowest[0], 2.0)
+        return self._draw_below(fraction, stream_number, numbers, among, marks, drawn, left_out)
 
 
 def rows_to_cut(share, n_rows, n_drawn, weights=None, n_threads=1):
@@ -165,13 +166,13 @@ class Bootstrap:
         return times if self.unit == "row" else np.repeat(times, np.diff(self.offsets))
 
 
-def hold_out(data, share, seed, instead="pass X_val, y_val and qid_val, or set early_stopping=False"):
+def hold_out(data, fraction, seed, instead="pass X_val, y_val and qid_val, or set early_stopping=False"):
     """Set a share of the queries apart, whole; of the rows where the data have no queries.
 
     Parameters
     ----------
     data : FitData
-    share : float
+    fraction : float
         Of the queries, or rows; at least one is held out, and one is left.
     seed : int
     instead : str
@@ -187,20 +188,20 @@ def hold_out(data, share, seed, instead="pass X_val, y_val and qid_val, or set e
     ValueError
         If there is only one query (or row), or all that have a positive weight are on one side.
     """
-    whole = data.share
+    share = data.share
     by_query = data.qid_given or data.preferences is not None
     offsets = data.offsets if by_query else np.arange(data.n_rows + 1)
     n_units = len(offsets) - 1
-    if not whole.communicator.alone:
-        n_units = whole.n_queries if by_query else whole.n_rows
-    numbers = whole.query_numbers if by_query else whole.row_numbers
+    if not share.communicator.alone:
+        n_units = share.n_queries if by_query else share.n_rows
+    numbers = share.query_numbers if by_query else share.row_numbers
     if n_units < 2:
         raise ValueError(
-            f"validation_fraction={share:g} holds out whole queries, but X holds one only; {instead}."
+            f"validation_fraction={fraction:g} holds out whole queries, but X holds one only; {instead}."
         )
     uniforms = np.empty(n_units)
     sampling.uniforms(seed, stream(0, HELD_OUT), uniforms)
-    n_held_out = min(max(1, round(share * n_units)), n_units - 1)
+    n_held_out = min(max(1, round(fraction * n_units)), n_units - 1)
     held_out = np.zeros(n_units, bool)
     held_out[np.argsort(uniforms, kind="stable")[:n_held_out]] = True
     own = held_out if numbers is None else held_out[numbers]
@@ -208,10 +209,10 @@ def hold_out(data, share, seed, instead="pass X_val, y_val and qid_val, or set e
     train, rest = (_keep(data, offsets, *units, by_query=by_query) for units in sides)
     if data.weights is not None:
         weighs = np.array([train.weights.any(), rest.weights.any()], np.int64)
-        if not whole.communicator.allreduce(weighs, "max").all():
+        if not share.communicator.allreduce(weighs, "max").all():
             side = "holds out" if weighs[0] else "leaves to learn from"
             raise ValueError(
-                f"sample_weight is zero for all rows that validation_fraction={share:g} {side}; expected "
+                f"sample_weight is zero for all rows that validation_fraction={fraction:g} {side}; expected "
                 "some of positive weight on either side: change validation_fraction or random_state, or "
                 f"{instead}."
             )

@@ -75,15 +75,15 @@ def predict(ensemble, X, n_threads: int = 1, *, start: ArrayLike | None = None) 
     array([0.5, 0.5, 0.5])
     """
     X = _rows(ensemble, X)
-    start = _start(ensemble, X, start)
-    sums = _before_trees(ensemble, start)
+    start = start_of(ensemble, X, start)
+    sums = sums_before_trees(ensemble, start)
     _check_threads(n_threads)
     chunk = ROWS_PER_THREAD * n_threads
     for first in range(0, X.shape[0], chunk):
         some = X if X.shape[0] <= chunk else X[first : first + chunk]
         codes = ensemble.scorer.encode(some, n_threads)
         ensemble.scorer.add(codes, sums[first : first + chunk], 0, ensemble.n_trees, n_threads=n_threads)
-    return _scores(ensemble, start, sums, ensemble.n_trees)
+    return scores_of(ensemble, start, sums, ensemble.n_trees)
 
 
 def staged_predict(
@@ -107,13 +107,13 @@ def staged_predict(
         As for `predict`.
     """
     X = _rows(ensemble, X)
-    start = _start(ensemble, X, start)
-    sums = _before_trees(ensemble, start)
+    start = start_of(ensemble, X, start)
+    sums = sums_before_trees(ensemble, start)
     _check_threads(n_threads)
     codes = ensemble.scorer.encode(X, n_threads)
     for t in range(ensemble.n_trees):
         ensemble.scorer.add(codes, sums, t, t + 1, n_threads=n_threads)
-        yield _scores(ensemble, start, sums, t + 1)
+        yield scores_of(ensemble, start, sums, t + 1)
 
 
 def leaves(ensemble, X, n_threads: int = 1) -> NDArray[np.int32]:
@@ -170,7 +170,7 @@ def _require_names(ensemble, X):
         )
 
 
-def _start(ensemble, X, start):
+def start_of(ensemble, X, start):
     if start is None:
         return np.full(X.shape[0], ensemble.base)
     start = np.asarray(start, np.float64)
@@ -199,9 +199,9 @@ def _walk(ensemble, X, found, n_threads):
         raise ValueError(DAMAGED)
 
 
-def _before_trees(ensemble, start):
+def sums_before_trees(ensemble, start):
     return np.zeros_like(start) if ensemble.average else start.copy()
 
 
-def _scores(ensemble, start, sums, n_trees):
+def scores_of(ensemble, start, sums, n_trees):
     return start + sums / max(n_trees, 1) if ensemble.average else sums.copy()

@@ -98,9 +98,7 @@ def make_clicks(
     rng = _generator(random_state)
     order = np.arange(len(labels)) if order is None else order
     best = labels.max()
-    gains = (
-        2.0 ** (labels - best) - 2.0**-best
-    )  # both sides of the fraction over 2^best, which may be too large
+    gains = 2.0 ** (labels - best) - 2.0**-best  # over 2^best, as the largest is: that may be too large
     relevance = noise + (1.0 - noise) * (gains / gains.max() if best > 0 else gains)
 
     sizes = np.tile(np.diff(offsets), n_sessions)

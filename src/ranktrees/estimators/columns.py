@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ranktrees.growing.constraints import names_of
+from ranktrees.features import names_of
 
 
 def over_columns_of(model, ensemble):

@@ -12,10 +12,11 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags, TargetTags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from ranktrees.ensemble import MAX_CATEGORIES, Ensemble, are_in_order, checked_renames, require_distinct
+from ranktrees.ensemble import MAX_CATEGORIES, Ensemble, checked_renames, require_distinct
 from ranktrees.estimators.columns import respelt
 from ranktrees.estimators.fitted import FittedTrees, whole_ensemble
-from ranktrees.growing.constraints import index_of, refuse_repeated
+from ranktrees.features import index_of, refuse_repeated
+from ranktrees.listed import are_in_order
 from ranktrees.measures import Measure
 from ranktrees.measures.named import AnyMeasure
 from ranktrees.parameters import with_parameters

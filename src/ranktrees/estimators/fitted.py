@@ -8,11 +8,12 @@ from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from ranktrees.best import require_how_many, table_of_best
-from ranktrees.costs import FeatureCosts, curve_of
+from ranktrees.cost_curve import cost_curve_of
+from ranktrees.costs import FeatureCosts
 from ranktrees.early_exit import check_early_exit
 from ranktrees.early_exit import predict as predict_with_exits
 from ranktrees.estimators.columns import over_columns_of
-from ranktrees.growing.constraints import names_of
+from ranktrees.features import names_of
 from ranktrees.measures import as_measure
 from ranktrees.parallel import effective_n_threads
 from ranktrees.parameters import look_up, with_keywords
@@ -367,7 +368,7 @@ class FittedTrees:
             )
         n_threads = self._threads_to_score(data.X)
         stages = self.ensemble_.staged_predict(data.X, n_threads, start=self._starting_scores(X))
-        return curve_of(
+        return cost_curve_of(
             map(self._finish, islice(stages, self.n_init_trees_, None)),
             costs.after_trees(self.ensemble_)[self.n_init_trees_ :],
             lambda scores: self._value(measure, data, scores, "mean"),

@@ -25,13 +25,13 @@ from ranktrees.costs import FeatureCosts, Prices
 from ranktrees.ensemble import Ensemble
 from ranktrees.estimators.columns import over_columns_of, respelt
 from ranktrees.estimators.fitted import FittedTrees
+from ranktrees.features import names_of
 from ranktrees.feedback import NOTHING
 from ranktrees.growing.constraints import (
     Constraints,
     categorical_mask,
     interaction_sets,
     monotone_signs,
-    names_of,
     number_of_features,
     usable_features,
 )

@@ -11,7 +11,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
-from ranktrees.combining import WEIGHTS_OF_TREES, checked_interval, curve_of
+from ranktrees.combining import WEIGHTS_OF_TREES, checked_interval, weight_curve_of
 from ranktrees.estimators.boosted import BOOSTING_CONSTRAINTS, BoostedTrees, loss_of
 from ranktrees.estimators.fitting import with_callbacks
 from ranktrees.feedback import NOTHING, Feedback
@@ -615,6 +615,6 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
 
         def optimal(scores, said):
             rows = data.labels, scores, said, data.offsets, data.weights
-            return curve_of(measure, *rows, "additive", interval, n_threads).weight
+            return weight_curve_of(measure, *rows, "additive", interval, n_threads).weight
 
         return optimal

@@ -4,11 +4,11 @@ import json
 
 import numpy as np
 
+from ranktrees.cuts import round_down
 from ranktrees.files import replace_file
 from ranktrees.formats.plain import (
     added_up,
     first_nodes,
-    last_float32,
     one_sided,
     require_cuts_only,
     shortest,
@@ -110,7 +110,7 @@ def _in_single_precision(helper, ensemble):
         nodes_nodeids=number.tolist(),
         nodes_modes=np.where(leaf, "LEAF", "BRANCH_LEQ").tolist(),
         nodes_featureids=inner(nodes["feature"]),
-        nodes_values=inner(last_float32(nodes["cut"])),
+        nodes_values=inner(round_down(nodes["cut"])),
         nodes_truenodeids=inner(nodes["left"]),
         nodes_falsenodeids=inner(nodes["right"]),
         nodes_missing_value_tracks_true=inner(nodes["missing_left"]),

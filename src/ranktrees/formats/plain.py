@@ -3,6 +3,7 @@
 import numpy as np
 
 from ranktrees._core.dtypes import NODE
+from ranktrees.cuts import round_down
 from ranktrees.ensemble import MAX_CATEGORIES, Ensemble, checked_renames, pack, unpack
 from ranktrees.estimators.columns import over_columns_of
 from ranktrees.estimators.ensemble_ranker import fitted_trees
@@ -186,22 +187,18 @@ def require_names(ensemble, what):
     return ensemble.feature_names
 
 
-def last_float32(cuts):
-    """The last float32 that is ``x <= cut``, of each cut; it may be infinite."""
-    with np.errstate(over="ignore"):
-        nearest = cuts.astype(np.float32)
-        return np.where(nearest > cuts, np.nextafter(nearest, np.float32(-np.inf)), nearest)
-
-
 def last_finite_float32(cuts):
-    """The same, but finite, where texts know no infinity: infinite values of rows may go elsewhere."""
-    return np.nan_to_num(last_float32(cuts))
+    """The last float32 that is ``x <= cut``, of each cut, made finite where texts know no infinity.
+
+    Infinite values of rows may go elsewhere.
+    """
+    return np.nan_to_num(round_down(cuts))
 
 
 def first_float32_above(cuts):
     """The first float32 that is not ``x <= cut``, of each cut; finite."""
     with np.errstate(over="ignore"):
-        return np.nan_to_num(np.nextafter(last_float32(cuts), np.float32(np.inf)))
+        return np.nan_to_num(np.nextafter(round_down(cuts), np.float32(np.inf)))
 
 
 def last_float64_rounded_to(values):

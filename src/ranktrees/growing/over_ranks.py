@@ -185,7 +185,7 @@ class FullOverRanks(LinesOverRanks, FullSearch):
         n_threads = threads_for(self.n_threads, 4 * len(ids) * self.lines.shape[1])
         for some, features in self.candidates(ids):
             self.choose_among(some, self.finder.find_loosely(some, self.own(features), n_threads))
-            if self.must_be_sure:
+            if self.counts_at_once:
                 self.verify(some, features)
 
     def own(self, features):

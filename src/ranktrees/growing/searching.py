@@ -181,11 +181,11 @@ class Search:
         for some, features in self.constraints.candidates(self.leaves, ids, self.key):
             n_threads = threads_for(self.n_threads, self.n_rows(some) * features.shape[1])
             self.finder.find_directly(some, features, n_threads)
-            if self.must_be_sure:
+            if self.counts_at_once:
                 self.finder.verify(some, features, n_threads)
 
     @property
-    def must_be_sure(self):
+    def counts_at_once(self):
         """Whether rows are counted at once: without a split a leaf draws features that may promise more."""
         return self.counts_later and not self.rows.same and self.constraints.draws_features
 

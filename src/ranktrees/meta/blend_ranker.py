@@ -17,7 +17,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from ranktrees.asking import asked_of_folds, scores_by
 from ranktrees.clones import fitted_clone, folds_of_rows, said_out_of_fold
-from ranktrees.combining import FORMS, checked_interval, curve_of, shares_of_queries
+from ranktrees.combining import FORMS, checked_interval, shares_of_queries, weight_curve_of
 from ranktrees.estimators.ensemble_ranker import tags_of
 from ranktrees.measures import Measure, as_measure
 from ranktrees.meta.base import ScoredByMeasure
@@ -281,7 +281,7 @@ class BlendRanker(ScoredByMeasure, MetaEstimatorMixin, RegressorMixin, _BaseComp
                     others /= others.sum()
                 sum_of_others = _blend(scores.T, others)
                 rows = data.labels, sum_of_others, scores[:, one], data.offsets, data.weights
-                curve = curve_of(measure, *rows, self.form, interval, n_threads)
+                curve = weight_curve_of(measure, *rows, self.form, interval, n_threads)
                 share = 1 - curve.weight if self.form == "convex" else 1.0
                 found = share * others + curve.weight * alone_one
                 if (new := measured(found)) > value:

@@ -18,9 +18,10 @@ The numbers that it hands to the trees come from kernels (``pyx/losses.pyx``, ``
 import dataclasses
 
 from ranktrees.objectives.base import Bound, Objective
+from ranktrees.objectives.by_measure import LambdaLoss, LambdaMART
 from ranktrees.objectives.custom import Custom, GradientCheck, check_gradients
 from ranktrees.objectives.listwise import XENDCG, ListNet, QueryRMSE
-from ranktrees.objectives.pairwise import GBRank, LambdaLoss, LambdaMART, RankNet
+from ranktrees.objectives.pairwise import GBRank, RankNet
 from ranktrees.objectives.pointwise import AbsoluteError, Logistic, Poisson, Quantile, SquaredError
 
 __all__ = [

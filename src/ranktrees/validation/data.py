@@ -648,8 +648,8 @@ def _join(
     if communicator is not None:
         (name, source), *_ = [*sources_of(ids, holders).items(), ("qid", None)]
         called = by_id and source is not None and name not in sizes  # sizes do not tell what they are called
-        names = ids_of_queries(source, order, offsets) if called else None
-        share = Share.among(communicator, offsets, names, name)
+        own_ids = ids_of_queries(source, order, offsets) if called else None
+        share = Share.among(communicator, offsets, own_ids, name)
     weights = check_weights(sample_weight, n_rows, len(offsets) - 1, weight_name)
     if communicator is not None and any(communicator.allgather(weights is not None)) and weights is None:
         weights = np.ones(n_rows)

@@ -1,0 +1,501 @@
+"""Pairwise objectives that weigh a pair by what a measure changes when its two rows are swapped."""
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ranktrees import measures
+from ranktrees._core import lambdas, losses
+from ranktrees.listed import in_order
+from ranktrees.measures.compiled import Ranked
+from ranktrees.objectives.base import number_in
+from ranktrees.objectives.pairwise import OfPairs, Pairs, Pairwise, order_of
+from ranktrees.sampling import stream_of_objective
+from ranktrees.sharing import ALL
+
+UNDECIDED_ORDERS = 16  # drawn of a query whose scores are all equal, where the expectation is not known
+
+
+class _Measured(Pairwise):
+    """Pairs that weigh what a swap changes in the measure."""
+
+    def loss(self, scores):
+        measure = self.objective.measure
+        mean = measure.mean(
+            self.labels, scores, self.offsets, self.weights, self.n_threads, self.share.communicator
+        )
+        if measure.name == "NDCG":
+            return 1.0 - mean
+        return -mean if measure.greater_is_better else mean
+
+
+class _MeasuredByFormula(_Measured):
+    """In closed form: of each row a grade, of each rank a worth."""
+
+    def __init__(self, *args):
+        super().__init__(*args)
+        measure = self.objective.measure
+        self.at = self.longest if measure.parameters.get("at") is None else measure.at
+        self.pairs = self._by_label(getattr(self, "_" + measure.name.lower())(measure))
+
+    def _by_label(self, pairs):
+        """The same grades in a table, where labels are few: rows of a query that share one are alike."""
+        n_queries, n_labels = len(self.offsets) - 1, 1 + int(self.narrow_labels.max(initial=0))
+        if self.narrow_labels.dtype != np.uint8 or 2 * n_queries * n_labels > len(self.narrow_labels):
+            return pairs
+        table = np.zeros((n_queries, n_labels))
+        table[np.repeat(np.arange(n_queries), np.diff(self.offsets)), self.narrow_labels] = pairs.grades
+        return pairs._replace(grades=None, table=table)
+
+    def _dcg(self, measure):
+        grades = measure.gains_of(self.labels)
+        discounts = measures.discounts(self.longest, measure.discount)
+        if measure.name == "NDCG":
+            ideals = np.empty(len(self.offsets) - 1)
+            at = min(self.at, self.longest)
+            lambdas.ideals(grades, self.offsets, discounts[:at], self._scratch, ideals, self.n_threads)
+            if not np.isfinite(ideals).all():
+                raise ValueError(
+                    f"y has gains too large to add up: choose a smaller gain than that of {measure!r}"
+                )
+            grades = self._shared(grades, ideals)
+        unit = lambdas.unit(discounts)
+        worth = self._until_cutoff(self._ranks(discounts / unit))
+        apart = self.objective._worth_of_distances(measure, self.longest)
+        if apart is None:
+            return Pairs(lambdas.Pairs.SWAPS, grades, worth, unit=unit)
+        return Pairs(lambdas.Pairs.SWAPS_AND_GAPS, grades, worth, (apart / unit).astype(np.float32), unit)
+
+    _ndcg = _dcg
+
+    def _p(self, measure):
+        worth = self._ranks()
+        worth[: self.at] = 1.0
+        return Pairs(lambdas.Pairs.SWAPS, measure.gains_of(self.labels) / self.at, worth)
+
+    def _r(self, measure):
+        hits = measure.gains_of(self.labels)
+        return self._p(measure)._replace(grades=self._shared(hits, self._sums(hits)))
+
+    def _auc(self, measure):
+        hits = measure.gains_of(self.labels)
+        pairs = self._sums(hits) * self._sums(1.0 - hits)
+        worth = self._ranks(np.arange(self.longest, 0.0, -1.0))
+        return Pairs(lambdas.Pairs.SWAPS, self._shared(hits, pairs), worth)
+
+    def _pauc(self, measure):
+        low, high = measure.at or (0, 0)
+        hits = measure.gains_of(self.labels)
+        misses = self._sums(1.0 - hits)
+        width = np.maximum((np.minimum(misses, high) if high else misses) - low, 0.0)
+        grades = np.where(np.repeat(width, np.diff(self.offsets)) > 0, hits, 0.0)
+        grades = self._shared(grades, self._sums(hits) * width)
+        return Pairs(lambdas.Pairs.PAUC, grades, self._ranks(), limits=(low, high))
+
+    def _ap(self, measure):
+        hits = measure.gains_of(self.labels)
+        return Pairs(lambdas.Pairs.AP, self._shared(hits, self._sums(hits)), self._reciprocal_ranks())
+
+    def _rr(self, measure):
+        return Pairs(lambdas.Pairs.RR, measure.gains_of(self.labels), self._reciprocal_ranks())
+
+    def _err(self, measure):
+        stopping = np.minimum(measure.gains_of(self.labels), 1.0 - 2.0**-53)  # 1 could not be divided out
+        return Pairs(lambdas.Pairs.ERR, stopping, self._reciprocal_ranks())
+
+    def _reciprocal_ranks(self):
+        return self._until_cutoff(self._ranks(1.0 / np.arange(1.0, self.longest + 1.0)))
+
+    def _until_cutoff(self, worth):
+        if self.objective.delta == "cut":
+            worth[self.at :] = 0.0
+        return worth
+
+    def _sums(self, values):
+        return np.add.reduceat(values, self.offsets[:-1])
+
+    def _shared(self, values, of_queries):
+        """Each row's value over that of its query; where that is 0, the value."""
+        shares = np.repeat(np.where(of_queries == 0, 1.0, of_queries), np.diff(self.offsets))
+        return np.divide(values, shares, out=shares)
+
+
+class _Clicked(_MeasuredByFormula):
+    """Pairs of a clicked row and one that is not, over how much more their positions were clicked, or not.
+
+    Attributes
+    ----------
+    propensities : ndarray of shape (2, n_positions), float64
+        Of clicked rows and of the others, relative to the first position with any; NaN where there is none.
+    """
+
+    def __init__(self, *args, positions):
+        super().__init__(*args)
+        self.places = np.asarray(positions, np.int64) - 1
+        n_positions, given = int(self.places.max(initial=0)) + 1, self.objective.propensities
+        self.propensities = np.full((2, n_positions), math.nan)
+        if given is not None:
+            if len(given) < n_positions:
+                raise ValueError(
+                    f"position goes up to {n_positions}, but there are {len(given)} propensities: give one "
+                    "for each position"
+                )
+            self.propensities[:] = 1.0
+            self.propensities[0] = np.divide(given[:n_positions], given[0])
+        self.costs = np.zeros((2, len(self.places)))
+
+    def gradients(self, scores, gradients, hessians, iteration=0):
+        factors = 1.0 / np.where(np.isnan(self.propensities), 1.0, self.propensities)
+        self.factors = factors.take(self.places, axis=1)
+        super().gradients(scores, gradients, hessians, iteration)
+        if self.objective.propensities is None:
+            for propensities, costs in zip(self.propensities, self.costs, strict=True):
+                self._learn(propensities, sums_in_any_order(self.places, costs, len(propensities)))
+
+    @property
+    def learned(self):
+        """The propensities."""
+        return self.propensities
+
+    def resume(self, clicked, unclicked):
+        """Go on from what was learned before, of the positions that were there."""
+        if self.objective.propensities is None:
+            for own, earlier in zip(self.propensities, (clicked, unclicked), strict=True):
+                n = min(len(own), len(earlier))
+                own[:n] = earlier[:n]
+
+    def _learn(self, propensities, sums):
+        told = np.flatnonzero(sums)
+        if len(told):
+            logs = [losses.natural_log(share) for share in sums[told] / sums[told[0]]]
+            ratios = np.empty(len(told))
+            losses.exponentials(np.array(logs) / (1.0 + self.objective.bias_norm), ratios)
+            propensities[told] = ratios
+
+
+def sums_in_any_order(groups, values, n_groups):
+    """The sums of values >= 0 by group: the same bits whatever the order.
+
+    Values are rounded to steps of which all together are fewer than 2^53, so that every sum of them is exact.
+    """
+    bits = math.frexp(values.max(initial=0.0) * len(values))[1]
+    step = math.ldexp(1.0, max(bits - 52, -1022))
+    return step * np.bincount(groups, np.rint(values / step), n_groups)
+
+
+class _MeasuredBySwapping(_Measured):
+    """By what the measure says about each query, in Python."""
+
+    def __init__(self, *args):
+        super().__init__(*args)
+        self.grades = order_of(self.labels)
+
+    def gradients(self, scores, gradients, hessians, iteration=0):
+        of, labels = self.objective, self.labels
+        first_rows = self.offsets if self.share.first_rows is None else self.share.first_rows
+        for (start, stop), first in zip(pairwise(self.offsets.tolist()), first_rows.tolist(), strict=False):
+            rows = slice(start, stop)
+            gradients[rows] = hessians[rows] = 0.0
+            if (self.grades[rows] == self.grades[start]).all():
+                continue
+            undecided = (scores[rows] == scores[start]).all()
+            deltas = self._deltas(first, scores[rows], labels[rows], undecided, iteration)
+            unit = lambdas.unit(deltas.ravel())
+            lambdas.given_gradients(
+                self.grades[rows],
+                None if self.weights is None else self.weights[rows],
+                scores[rows],
+                (deltas / unit).astype(np.float32),
+                unit,
+                float(of.sigma),
+                of.score_gap_norm and not undecided,
+                lambdas.Norm[of.query_norm.upper()],
+                self._scratch,
+                gradients[rows],
+                hessians[rows],
+            )
+
+    def _deltas(self, first, scores, labels, undecided, iteration):
+        """What each pair weighs, in lines of whole chunks: the mean over the orders that are drawn."""
+        of, n = self.objective, len(scores)
+        deltas = np.zeros((n, lambdas.whole_chunks(n)))
+        drawn = undecided or of.noise > 0
+        n_orders = max(of.n_orders, UNDECIDED_ORDERS if undecided else 1) if drawn else 1
+        noise, keys = 1.0 if undecided else of.noise / of.sigma, scores
+        for k in range(n_orders):
+            if drawn:
+                keys, number = np.empty(n), k * (self.share.n_rows or self.offsets[-1]) + first
+                lambdas.noisy(scores, noise, of.seed, stream_of_objective(iteration), number, keys)
+            swaps, order = np.abs(of.measure.deltas(labels, keys)), np.argsort(-keys, kind="stable")
+            below = order[self.truncation :]
+            swaps[np.ix_(below, below)] = 0.0
+            deltas[:, :n] += swaps / n_orders
+        return deltas
+
+
+def _checked_propensities(propensities):
+    expected = "expected how often each position is looked at, from the first on: finite numbers > 0"
+    propensities = in_order(propensities, "propensities", first=1)
+    try:
+        values = np.asarray(propensities, np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"propensities could not be turned into numbers ({error}); {expected}") from error
+    if values.ndim != 1 or not len(values) or not (np.isfinite(values) & (values > 0)).all():
+        raise ValueError(f"propensities={propensities!r}; {expected}")
+    return tuple(values.tolist())
+
+
+_FORMULAS = ("DCG", "NDCG", "ERR", "AP", "RR", "P", "R", "AUC", "PAUC")
+
+
+@dataclass(frozen=True)
+class LambdaMART(OfPairs):
+    """LambdaMART: RankNet's gradient of a pair, times what swapping the two rows would change in the measure.
+
+    The rows of a query are ranked by falling score, ties in the order of the rows. A pair counts if the
+    labels differ and its better ranked row is among the ``truncation_level`` best. In the words of `RankNet`,
+    it adds ``-sigma * delta * rho`` to the gradient of the better row, ``sigma * delta * rho`` to that of the
+    worse, and ``sigma^2 * delta * rho * (1 - rho)`` to both hessians, where ``delta`` is the size of the
+    measure's change by the swap (`Measure.deltas`). With i ranked above j, ::
+
+        DCG, NDCG     |gain_i - gain_j| (discount_i - discount_j), over the ideal DCG @ k for NDCG
+        P, R          the same of relevant (1) or not (0), the discounts being 1 above the cutoff and
+                      0 below; over k, or the number of relevant rows
+        AUC           (j - i) over the number of pairs of a relevant and an irrelevant row
+        ERR           |p_i - p_j| / (1 - p_i) * sum over r in i ... j - 1 of
+                      reach_(r + 1) (1 / r - 1 / (r + 1)), with reach_r the chance that nobody above
+                      rank r stops the user: the quadratic algorithm
+        AP, RR, PAUC  as ERR, a difference of two numbers that one walk down the ranking finds
+        any other     by swapping every two rows and evaluating, unless the measure knows better; slow
+
+    A row's sums are multiplied by its weight. A query of which no swap changes the measure adds nothing.
+    There is no loss of which these are the derivatives everywhere; they are those of ``sum of delta * C``
+    over the pairs, with RankNet's cost C, while the ranks stay as they are. `Bound.loss` is 1 - the mean
+    NDCG, or minus the mean of another measure.
+
+    Where all scores of a query are equal, it has no order yet and every order is taken as likely as any
+    other: the expectation is exact for DCG, NDCG, P, R and AUC, and the mean of 16 orders drawn at random for
+    others.
+
+    Where the ``positions`` are given at which rows were shown, labels are clicks, and a pair of a clicked row
+    at position k and one at position m that is not is divided by ``t+[k] t-[m]``: unbiased LambdaMART. How
+    much more a position is clicked (t+), or left out (t-), than the first is found after each round from what
+    pairs cost by the scores s of that round, ::
+
+        cost     delta * log(1 + e^(-sigma (s_clicked - s_unclicked)))
+        t+[k]    (sum over pairs clicked at k of cost / t-[m], over the same at the first)^(1 / (1 + p))
+        t-[m]    (sum over pairs not clicked at m of cost / t+[k], over the same at the first)^(1 / (1 + p))
+
+    with ``p = bias_norm``; both are 1 in the first round. A row's weight multiplies its part of the sums.
+    Undecided queries take 16 orders at random, whatever the measure is.
+
+    Parameters
+    ----------
+    measure : str, Measure or callable, default="ndcg@10"
+        What is to rise, with its cutoff, gains and so on. How it counts ties and empty queries plays no part.
+    truncation_level : int or None, default=30
+        How far down the ranking the better ranked row of a pair may stand; None is all the way, and then a
+        round is quadratic in the length of a query. Somewhat more than the measure's cutoff works well.
+    sigma : float, default=1.0
+        Steepness of the logistic function. Without regularisation it changes the scale of the scores only
+        (see `RankNet`), unless ``score_gap_norm`` or ``query_norm="log"``.
+    delta : {"full", "cut"}, default="full"
+        "full" takes what ranks are worth from the measure without its cutoff, so that rows below it are still
+        pulled up, and what the measure divides by from that with the cutoff. "cut" takes the exact change of
+        the measure: pairs of which both rows stand below the cutoff count nothing. Only DCG, NDCG, ERR, AP
+        and RR have a choice; the others are cut.
+    score_gap_norm : bool, default=False
+        Divide delta by ``0.01 + |s_i - s_j|`` (unless all scores of the query are equal): pairs that are
+        already far apart matter less. It makes the step depend on the scale of the scores.
+    query_norm : {"none", "log", "unit"}, default="none"
+        "log" multiplies the gradients and hessians of a query by ``log2(1 + S) / S``, where ``S`` is the sum
+        of ``|lambda|`` over its rows' pairs (each pair counted for both rows): long queries and queries in
+        disorder weigh less. "unit" multiplies them by ``1 / S``: all queries weigh the same.
+    noise : float, default=0.0
+        Rank by ``score + noise / sigma * log(u / (1 - u))``, with ``u`` drawn uniformly anew for each row and
+        round: stochastic ranks and random ties. The pairs, their deltas and the truncation follow that order,
+        the lambdas the scores themselves. It is the idea behind YetiRank.
+    n_orders : int, default=1
+        How many such orders to take the mean of; a round takes as many times longer.
+    seed : int, default=0
+        Of what is drawn; together with the round, the order and the row.
+    bias_norm : float, default=0.25
+        With positions: p above, >= 0; the larger, the nearer to 1 are all t.
+    propensities : sequence of float, default=None
+        With positions: t+ of each position, where it is known, over that of the first; then t- is 1, and both
+        stay as they are: inverse propensity weighting.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of its range, no swap can change the measure, or, with positions, the measure is
+        none of those above.
+
+    References
+    ----------
+    Wu, Burges, Svore and Gao, *Adapting Boosting for Information Retrieval Measures*, Inf. Retrieval 2010.
+    Burges, *From RankNet to LambdaRank to LambdaMART: An Overview*, MSR-TR-2010-82, sections 6.4 and 7.
+    Gulin, Kuralenok and Pavlov, *Winning the Transfer Learning Track of Yahoo!'s Learning to Rank Challenge
+    with YetiRank*, JMLR W&CP 14, 2011.
+    Hu, Wang, Peng and Li, *Unbiased LambdaMART: An Unbiased Pairwise Learning-to-Rank Algorithm*, WWW 2019.
+    Joachims, Swaminathan and Schnabel, *Unbiased Learning-to-Rank with Biased Feedback*, WSDM 2017.
+
+    Examples
+    --------
+    >>> objective = LambdaMART(measure="ndcg@5", truncation_level=10)
+    >>> bound = objective.bind(np.array([0.0, 1.0]), None, np.array([0, 2]))
+    >>> gradients, hessians = np.empty(2), np.empty(2)
+    >>> bound.gradients(np.zeros(2), gradients, hessians)
+    >>> gradients.round(4)  # +- (1 - 1 / log2(3)) / 2
+    array([ 0.1845, -0.1845])
+    """
+
+    measure: Any = "ndcg@10"
+    truncation_level: int | None = 30
+    sigma: float = 1.0
+    delta: str = "full"
+    score_gap_norm: bool = False
+    query_norm: str = "none"
+    noise: float = 0.0
+    n_orders: int = 1
+    seed: int = 0
+    bias_norm: float = 0.25
+    propensities: tuple[float, ...] | None = None
+
+    name: ClassVar[str] = "lambdamart"
+    learns_from: ClassVar[tuple[str, ...]] = ("positions",)
+
+    def __post_init__(self):
+        super().__post_init__()
+        object.__setattr__(self, "measure", measures.as_measure(self.measure))
+        self._check_measure()
+        number_in("sigma", self.sigma, 0, math.inf)
+        if self.delta not in ("full", "cut"):
+            raise ValueError(f"delta must be 'full' or 'cut', got {self.delta!r}")
+        if self.query_norm not in ("none", "log", "unit"):
+            raise ValueError(f"query_norm must be 'none', 'log' or 'unit', got {self.query_norm!r}")
+        if not isinstance(self.score_gap_norm, (bool, np.bool_)):
+            raise ValueError(f"score_gap_norm must be True or False, got {self.score_gap_norm!r}")
+        if self.noise != 0:
+            number_in("noise", self.noise, 0, math.inf)
+        for parameter, low in (("n_orders", 1), ("seed", 0)):
+            value = getattr(self, parameter)
+            if not (isinstance(value, Integral) and not isinstance(value, bool) and value >= low):
+                raise ValueError(f"{parameter} must be a whole number >= {low}, got {value!r}")
+        if self.bias_norm != 0:
+            number_in("bias_norm", self.bias_norm, 0, math.inf)
+        if self.propensities is not None:
+            object.__setattr__(self, "propensities", _checked_propensities(self.propensities))
+        if self.n_orders > 1 and not self.noise > 0:
+            raise ValueError(
+                f"n_orders={self.n_orders}, but noise=0 ranks by the scores themselves, in one order: set "
+                "noise, 1.0 for example, or leave n_orders at 1"
+            )
+
+    def _check_measure(self):
+        measure = self.measure
+        if not measure.by_order:
+            raise ValueError(
+                f"measure={measure!r}: {self.name} raises measures of the order of rows, but this one looks "
+                "at how far scores are from labels; use HistGBRTRegressor for that"
+            )
+        if measure.name in ("P", "R") and measure.parameters.get("at", 1) is None:
+            raise ValueError(
+                f"measure={measure!r} is the same for every order of the rows: give it a cutoff, such as "
+                f"{measure!r} @ 10"
+            )
+
+    def check_labels(self, labels):
+        if labels.min(initial=0.0) < self.measure.lowest_label:
+            raise ValueError(
+                f"y has the label {labels.min():g}, but {self.measure!r} is defined for labels >= 0; "
+                "expected grades from 0 on: pass y - y.min(), or another loss."
+            )
+        try:
+            if isinstance(self.measure, Ranked):
+                self.measure.gains_of(labels)
+        except ValueError as error:
+            raise ValueError(f"y cannot be ranked by {self.measure!r}: {error}") from error
+
+    def bind(self, labels, weights, offsets, n_threads=1, share=ALL, positions=None):
+        known = isinstance(self.measure, Ranked) and self.measure.name in _FORMULAS
+        if positions is not None:
+            if not known:
+                raise ValueError(
+                    f"position is given, but swaps of measure={self.measure!r} are evaluated in Python, "
+                    "without positions; use one of " + ", ".join(_FORMULAS)
+                )
+            return _Clicked(self, labels, weights, offsets, n_threads, share, positions=positions)
+        kind = _MeasuredByFormula if known else _MeasuredBySwapping
+        return kind(self, labels, weights, offsets, n_threads, share)
+
+    def _worth_of_distances(self, measure, longest):
+        """What the kernel adds by the distance of two ranks: nothing."""
+        return None
+
+
+@dataclass(frozen=True)
+class LambdaLoss(LambdaMART):
+    """LambdaLoss, NDCG-Loss2++: LambdaMART for NDCG, and pairs of near ranks weigh more.
+
+    A bound on NDCG that is tighter than LambdaRank's weighs a pair by how far apart its ranks are. In the
+    words of `LambdaMART`, with the discount of rank r written D(r), ::
+
+        delta = |gain_i - gain_j| / ideal DCG @ k * (|D(i) - D(j)| + mu * (D(|i - j|) - D(|i - j| + 1)))
+
+    mu = 0 is LambdaMART, a large mu NDCG-Loss2. While the ranks stay as they are, the gradients are the
+    derivatives of the sum of ``delta * log(1 + e^(-sigma (s_hi - s_lo)))``.
+
+    Parameters
+    ----------
+    measure : str, Measure or callable, default="ndcg@10"
+        NDCG or DCG, with its cutoff, gains and discounts.
+    truncation_level, sigma, delta, score_gap_norm, query_norm, noise, n_orders, seed, bias_norm, propensities
+        As in `LambdaMART`; of the two terms ``delta="cut"`` cuts the first.
+    mu : float, default=10.0
+        The weight of the second term, >= 0.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of its range, or the measure is neither NDCG nor DCG.
+
+    References
+    ----------
+    Wang, Li, Golbandi, Bendersky and Najork, *The LambdaLoss Framework for Ranking Metric Optimization*, CIKM
+    2018, section 5 (mu = 10 in its experiments).
+
+    Examples
+    --------
+    >>> bound = LambdaLoss(mu=1.0).bind(np.array([0.0, 1.0]), None, np.array([0, 2]))
+    >>> gradients, hessians = np.empty(2), np.empty(2)
+    >>> bound.gradients(np.zeros(2), gradients, hessians)
+    >>> gradients.round(4)  # +- twice (1 - 1 / log2(3)) / 2
+    array([ 0.3691, -0.3691])
+    """
+
+    mu: float = 10.0
+
+    name: ClassVar[str] = "lambdaloss"
+
+    def __post_init__(self):
+        super().__post_init__()
+        if not (isinstance(self.mu, Real) and not isinstance(self.mu, bool) and 0 <= self.mu < math.inf):
+            raise ValueError(f"mu must be a finite number >= 0, got {self.mu!r}")
+
+    def _check_measure(self):
+        if self.measure.name not in ("NDCG", "DCG"):
+            raise ValueError(
+                f"measure={self.measure!r}: lambdaloss is a bound on NDCG and DCG; use one of them, or "
+                "loss='lambdamart', which takes any measure"
+            )
+
+    def _worth_of_distances(self, measure, longest):
+        discounts = measures.discounts(longest + 1, measure.discount)
+        apart = np.zeros(2 * lambdas.LANES + lambdas.whole_chunks(longest) + 1)
+        apart[2 * lambdas.LANES + 1 :][:longest] = self.mu * np.abs(np.diff(discounts))
+        return apart
