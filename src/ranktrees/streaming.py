@@ -20,9 +20,10 @@ from scipy import sparse
 
 from ranktrees._core import streaming as _kernels
 from ranktrees._core.dtypes import CENTROID
-from ranktrees.binning import MOST_BINS, BinMapper
+from ranktrees.binning import BinMapper
 from ranktrees.communicator import ALONE
 from ranktrees.cuts import cuts_between
+from ranktrees.edges import MOST_BINS
 from ranktrees.spool import Spool
 
 __all__ = ["StreamingHistogram", "merge_histograms"]

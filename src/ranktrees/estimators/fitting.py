@@ -18,10 +18,11 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from ranktrees.batches import Batches
-from ranktrees.binning import MOST_BINS, BinMapper
+from ranktrees.binning import BinMapper
 from ranktrees.boosting import Followed
 from ranktrees.callbacks import Bar, Lines, ScikitLearnCallbacks
 from ranktrees.costs import FeatureCosts, Prices
+from ranktrees.edges import MOST_BINS
 from ranktrees.ensemble import Ensemble
 from ranktrees.estimators.columns import over_columns_of, respelt
 from ranktrees.estimators.fitted import FittedTrees

@@ -2,8 +2,8 @@
 
 from functools import partial
 
-from ranktrees.binning import MOST_BINS
 from ranktrees.communicator import ALONE
+from ranktrees.edges import MOST_BINS
 from ranktrees.growing.over_ranks import search_over_ranks
 from ranktrees.growing.packing import LongCodes, coarse_packing, full_packing
 from ranktrees.growing.searching import CoarseToFine, DirectSearch, FullSearch, StreamingSearch
