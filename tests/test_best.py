@@ -62,3 +62,5 @@ def test_every_ranker_tells_the_best_rows():
         pd.testing.assert_frame_equal(model.rank(X, qid, k=2), best_rows(model.predict(X), qid, k=2))
         rows = pd.DataFrame(X, index=pd.Index(qid, name="qid"))
         pd.testing.assert_frame_equal(model.rank(rows, k=2), model.rank(X, qid, k=2))
+        with pytest.raises(ValueError, match="disagree"):
+            model.rank(rows, np.roll(qid, 3))

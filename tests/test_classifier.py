@@ -220,6 +220,16 @@ def test_boosting_from_the_odds_of_another_classifier(fitted, rows):
     assert model.score(X, relevant) > accuracy_score(relevant, start > 0)
 
 
+@pytest.mark.parametrize("init", [make(), LogisticRegression()], ids=["ours", "another"])
+def test_a_start_that_knows_other_classes_is_refused(init, rows):
+    """Its odds may be those of the opposite class."""
+    X, relevant, _ = rows
+    init = clone(init).fit(X, relevant)
+    with pytest.raises(ValueError, match=r"was fitted to the classes .* but y has .*'a'.*'b'"):
+        make(init=init).fit(X, np.where(relevant == 1, "a", "b"))
+    assert make(init=init).fit(X, relevant.astype(float)).classes_.tolist() == [0.0, 1.0]
+
+
 # ------------------------------------------------------------------------------------- by what rows rank
 
 

@@ -253,6 +253,7 @@ def test_what_is_wrong_is_named():
     a, b, y = [1.0, 2.0], [2.0, 1.0], [0, 1]
     for wrong, message in [
         ({"form": "linear"}, "form"),
+        ({"form": ["convex"]}, "form"),
         ({"interval": (0.5, 0.5)}, "interval"),
         ({"interval": (0, 2)}, "interval"),
         ({"interval": 3}, "interval"),
@@ -485,6 +486,15 @@ def test_what_is_wrong_with_a_blend_is_named(rows):
         BlendRanker(never, cv=2).fit(X, 0 * y, qid=qid)
 
 
+@pytest.mark.filterwarnings("ignore:.*is not defined on any query")
+@pytest.mark.parametrize("n_models", [1, 2])
+def test_a_measure_of_the_users_that_is_never_defined(n_models, rows):
+    X, y, qid = rows
+    models = [(str(i), Ridge(i)) for i in range(1, n_models + 1)]
+    with pytest.raises(ValueError, match="not defined"):
+        BlendRanker(models, cv=2, measure=lambda labels, scores: np.nan).fit(X, y, qid=qid)
+
+
 def test_a_blend_of_ours_is_one_ensemble(rows):
     X, y, qid = rows
     worst = [(f"{n} trees", HistGBRTRegressor(max_iter=n, random_state=0).fit(X, -y)) for n in (4, 8)]
@@ -523,6 +533,10 @@ def test_refined_weights_never_lower_the_measure(measure, rows):
     assert value[0] < value[1] <= value[2] <= value[5]
     ratio = refined.nodes["value"] / ranker.ensemble_.nodes["value"]
     assert all(np.ptp(of_tree) < 1e-12 for of_tree in np.split(ratio, refined.tree_offsets[1:-1]))
+    indexed = pd.DataFrame(X, index=pd.Index(qid, name="qid"))
+    assert refine_weights(ranker.ensemble_, indexed, y, **settings | {"qid": None}) == refined
+    with pytest.raises(ValueError, match="disagree"):
+        refine_weights(ranker.ensemble_, indexed, y, qid=np.roll(qid, 3))
     with pytest.raises(ValueError, match="n_repeats"):
         refine_weights(ranker.ensemble_, X, y, qid=qid, n_repeats=0)
     with pytest.raises(TypeError, match=r"ensemble is a LambdaMARTRanker; .* pass its ensemble_"):

@@ -116,6 +116,24 @@ def test_few_queries_are_flipped_in_every_way(values):
     assert found.p_value == slow.every_flip(a - b)  # halves of halves: the differences are exact
 
 
+@settings(deadline=None, max_examples=60)
+@given(
+    st.integers(2, 12), st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12)), min_size=2, max_size=9)
+)
+def test_sums_that_tie_as_fractions_tie(parts, values):
+    """Thirds are rounded, each on its own; sums of them that are as far from 0 count as such."""
+    a, b = (np.array(each) / parts for each in zip(*values, strict=True))
+    found = compare_values(a, b, test="randomization")
+    assert found.p_value == slow.every_flip(one - other for one, other in values)
+
+
+def test_draws_that_tie_as_fractions_tie():
+    """Of the same query drawn twice nothing is left: it is as far away as the mean itself."""
+    thirds = compare_values([2 / 3, 0, 1 / 3], [0, 1 / 3, 1 / 3], test="bootstrap", n_resamples=999)
+    whole = compare_values([2, 0, 1], [0, 1, 1], test="bootstrap", n_resamples=999)
+    assert thirds.p_value == whole.p_value
+
+
 def test_queries_alike_for_both_need_no_flips():
     a, b = two_rankers(10)
     with_ties = [*a, *np.full(50, 0.5)], [*b, *np.full(50, 0.5)]
@@ -351,6 +369,7 @@ def test_a_comparison_cannot_be_changed():
         (([[1, 2]], [1, 2]), {}, "values_a must hold one finite value per query, or NaN, got shape"),
         (([1, 2], [1, np.inf]), {}, "values_b must hold one finite value per query, or NaN, got an infinite"),
         (([1, 2], [1, 2]), {"test": "sign"}, "test must be one of 't', 'bootstrap', 'randomization', got"),
+        (([1, 2], [1, 2]), {"test": ["t"]}, "test must be one of 't', 'bootstrap', 'randomization', got"),
         (([1, 2], [1, 2]), {"n_resamples": 0}, "n_resamples must be a whole number >= 1, got 0"),
         (([1, 2], [1, 2]), {"confidence": 95}, "confidence must be between 0 and 1, got 95"),
     ],

@@ -2,6 +2,7 @@ from itertools import product
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -309,6 +310,9 @@ def test_categorical_mask_from_dtype_or_none():
         ([-1], "index -1"),
         (["x"], "names 'x'"),
         (["a", "x"], "names 'x'"),
+        ([0, 1, 0, 0], "has feature 0 twice, as 0 and as 0"),  # bools would be a mask
+        (2, "expected a list of names or indices"),
+        ([[True, False], [False, True]], "expected a list of names or indices"),
     ],
 )
 def test_categorical_features_that_cannot_be_meant(given, message):
@@ -328,6 +332,25 @@ def test_categorical_features_that_cannot_be_meant(given, message):
 def test_an_unknown_name_is_told_what_is_known(names, known):
     with pytest.raises(ValueError, match=f"names 'clicks', which is not a feature of X; {known}"):
         index_of("clicks", names, 11, "monotonic_cst")
+
+
+@pytest.mark.parametrize(
+    "parameter",
+    [
+        {"monotonic_cst": {2: 1}},
+        {"feature_costs": {2: 1.0}},
+        {"interaction_cst": [[0, 2], [1]]},
+        {"categorical_features": [2]},
+    ],
+    ids=lambda parameter: next(iter(parameter)),
+)
+def test_numbers_that_may_be_places_or_names_are_refused(parameter):
+    X = np.arange(60).reshape(20, 3) % 7.0
+    frame = pd.DataFrame(X, columns=[2, 0, 1])
+    model = HistGBRTRegressor(max_iter=2, **parameter)
+    with pytest.raises(ValueError, match=r"the columns of X are called \[2, 0, 1\]: .*rename\(col"):
+        model.fit(frame, X[:, 0])
+    model.fit(frame[[0, 1, 2]], X[:, 0])
 
 
 @pytest.mark.parametrize("given", [None, [0], [True, False, False, False]])

@@ -10,6 +10,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
 
 from ranktrees import (
+    EnsembleRanker,
     HistGBRTClassifier,
     HistGBRTRegressor,
     LambdaMARTRanker,
@@ -49,6 +50,15 @@ def test_a_point_is_the_measure_of_the_first_trees(model, every):
         X_, y, qid = SETS[name]
         expected = [measure(y, model.predict(X_, n_trees=n), qid=qid) for n in curves.n_trees.tolist()]
         assert values.tolist() == expected
+
+
+def test_a_function_is_a_measure():
+    def highest_first(labels, scores):
+        return float(labels[np.argmax(scores)] == labels.max())
+
+    model = fitted(LambdaMARTRanker(max_iter=3, random_state=0))
+    [values] = score_curves(model, {"test": SETS["test"]}, highest_first).values.values()
+    assert values[-1] == as_measure(highest_first)(Y[TEST], model.predict(X[TEST]), qid=QID[TEST])
 
 
 def test_a_classifier_is_measured_by_its_odds():
@@ -91,6 +101,13 @@ def test_what_the_fit_has_followed():
     measured = score_curves(model, SETS, "err")
     assert measured["test", "err"] == pytest.approx(followed["validation", "err"][: followed.kept])
     assert score_curves(model, every=7)["training", "err"][0] == model.train_score_[6]
+
+
+def test_what_was_followed_keeps_its_name():
+    model = fitted(HistGBRTRegressor(max_iter=5, scoring="rmse", random_state=0), **HELD_OUT)
+    before = score_curves(model).values
+    after = score_curves(model.set_params(scoring="ndcg@3")).values
+    assert {key: of.tolist() for key, of in before.items()} == {key: of.tolist() for key, of in after.items()}
 
 
 @pytest.mark.parametrize("scoring", ["loss", "rmse"])
@@ -196,6 +213,13 @@ def test_what_cannot_be_measured():
         score_curves(model, {"test": (X, 0 * Y, QID)})
     with pytest.raises(ValueError, match="NDCG takes labels >= 0, but y of 'test' has label -1"):
         score_curves(model, {"test": (X, Y - 1, QID)})
+    for rows in ((X,), X, {"X": X, "y": Y, "qid": QID}):
+        with pytest.raises(ValueError, match=r"as 'test'; expected a tuple \(X, y\) or \(X, y, qid\)"):
+            score_curves(model, {"test": rows})
+    with pytest.raises(ValueError, match="measures is empty"):
+        score_curves(model, SETS, [])
+    with pytest.raises(ValueError, match="model has no trees"):
+        score_curves(EnsembleRanker(model.ensemble_.first(0)), SETS)
     with pytest.raises(TypeError, match=r"model is a Ridge; expected .* staged_predict"):
         score_curves(Ridge().fit(X, Y), SETS)
     with pytest.raises(NotFittedError):

@@ -542,6 +542,18 @@ def test_picked_thresholds_need_no_queries(fitted, validation):
     assert saved.share == picked.share_saved > 0
 
 
+def test_a_cutoff_that_is_no_number_of_rows(fitted, validation):
+    X, y, qid = validation
+    picked = pick_early_exit(fitted, X, y, qid=qid, measure="pauc@[0,2]", tolerated_loss=1, confidence=None)
+    assert picked.early_exit.keep_at_least == 1
+
+
+def test_scores_of_other_rows_cannot_be_put_in_order():
+    saved = WorkSaved(0.25, (0, 5), (3, 2), np.array([10, 5, 10]))
+    with pytest.raises(ValueError, match=r"scores has shape \(2,\), expected \(3,\)"):
+        saved.dropped_last(np.array([0.2, 0.9]))
+
+
 def test_picking_refuses(fitted, validation):
     X, y, qid = validation
 

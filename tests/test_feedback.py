@@ -386,6 +386,11 @@ def test_pairs_among_refuses(wrong):
         pairs_among(*wrong)
 
 
+def test_a_mask_of_other_rows_than_the_pairs_are_of():
+    with pytest.raises(ValueError, match="rows is a mask of 3 rows, but pairs names row 5"):
+        pairs_among([[0, 5], [1, 2]], np.array([True, True, False]))
+
+
 def test_pairs_among_knows_no_rows_below_zero():
     for pairs, rows, name in (([[9, 0], [-1, 3]], np.arange(10), "pairs"), ([[2, 0]], [0, -1], "rows")):
         with pytest.raises(ValueError, match=f"{name} names row -1; expected rows counted from 0"):

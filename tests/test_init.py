@@ -28,6 +28,7 @@ from ranktrees import (
     as_measure,
     pick_early_exit,
 )
+from ranktrees.warning import FitWarning
 
 SMALL = {"random_state": 0, "n_jobs": 1, "min_samples_leaf": 3}
 FOREST = RandomForestRanker(6, max_leaf_nodes=12, **SMALL)
@@ -240,6 +241,31 @@ def test_early_stopping_keeps_the_trees_of_init(cls, init_cv, rows):
         n_held_out = np.count_nonzero(np.isnan(held_out.init_scores_))
         assert n_held_out == 2 * 20
         held_out.set_params(warm_start=True, max_iter=9).fit(X, y, qid=qid)
+
+
+@pytest.mark.parametrize(
+    ("before", "changed", "message"),
+    [
+        ({"init": Ridge()}, {"init": Ridge(alpha=2.0)}, "init=Ridge.alpha=2.0., but with warm_start=True"),
+        ({"init": FOREST}, {"init__n_estimators": 30}, "(?s)init=.*=30.* expected the init of that fit"),
+        ({"init": 1.5}, {"init": None}, "init=None, but with warm_start=True .* started from 1.5"),
+        ({"init": FOREST}, {"init_cv": 3}, "init_cv=3, but with warm_start=True .* with init_cv=None"),
+    ],
+)
+def test_warm_start_from_a_changed_init_is_refused(before, changed, message, rows):
+    X, y, qid = rows
+    X = np.nan_to_num(X)
+    model = clone(make(**before, warm_start=True)).fit(X, y, qid=qid)
+    with pytest.raises(ValueError, match=message):
+        model.set_params(**changed, max_iter=8).fit(X, y, qid=qid)
+
+
+def test_signs_that_change_with_warm_start_are_doubted(rows):
+    X, y, qid = rows
+    model = make(init=None, warm_start=True).fit(X, y, qid=qid)
+    with pytest.warns(FitWarning, match="what earlier trees predict, which has not the same monotonic_cst"):
+        model.set_params(monotonic_cst=[1, 0, 0, 0, 0], max_iter=8).fit(X, y, qid=qid)
+    model.set_params(max_iter=9).fit(X, y, qid=qid)
 
 
 # ------------------------------------------------------------------- rows that init has not seen the label of

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 import sklearn
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from interleaved import N_QUERIES, data
+from interleaved import N_DOCUMENTS, N_QUERIES, data
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.ensemble import StackingRegressor
@@ -216,6 +216,8 @@ def test_train_test_split_keeps_kinds_and_queries():
 
 def test_wrong_arrays_to_split_are_refused():
     X, y, qid = data()
+    _, test = train_test_split_by_query(X, qid=qid, test_size=np.uint8(3), random_state=0)
+    assert len(test) == 3 * N_DOCUMENTS
     for nothing in ([], [None, None]):
         for ids in ({"qid": qid}, {}):
             with pytest.raises(ValueError, match=r"no arrays; expected at least one: pass X, y, qid\."):

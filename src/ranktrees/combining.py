@@ -245,7 +245,7 @@ def optimal_weight(
 
 def checked_interval(form, interval, name="interval", weights=None):
     """The lowest and the highest weight, checked; messages call it `name`, an interval of `weights`."""
-    if form not in FORMS:
+    if not isinstance(form, str) or form not in FORMS:
         raise ValueError(f"form must be 'convex' or 'additive', got {form!r}")
     least, most = (0.0, 1.0) if form == "convex" else (-HIGHEST_WEIGHT, HIGHEST_WEIGHT)
     weights = weights or f"the weights in the {form} form"
@@ -396,6 +396,7 @@ def refine_weights(
     ensemble = Ensemble.joined([ensemble])
     leaves = ensemble.leaves(X, n_threads)
     validation.doubt_order({"X": X, "y": y, "qid": qid, "sample_weight": sample_weight})
+    qid = validation.find_query_of_rows(len(leaves), {"qid": qid}, {"y": y, "X": X})
     labels, order, offsets, weights = checked_rows(y, {"X": leaves}, qid, sample_weight)
     leaves = np.asfortranarray(arranged(order, leaves))
     values = np.split(ensemble.nodes["value"].copy(), ensemble.tree_offsets[1:-1])

@@ -430,7 +430,7 @@ def compare_values(
 
 
 def _compare(values_a, values_b, measure, greater_is_better, *, test, confidence, n_resamples, random_state):
-    if test not in _TESTS:
+    if not isinstance(test, str) or test not in _TESTS:
         raise ValueError(f"test must be one of {', '.join(map(repr, _TESTS))}, got {test!r}")
     if isinstance(n_resamples, bool) or not (isinstance(n_resamples, Integral) and n_resamples >= 1):
         raise ValueError(f"n_resamples must be a whole number >= 1, got {n_resamples!r}")
@@ -510,7 +510,7 @@ def _bootstrap(student, steps, step, confidence, n_resamples, seed):
     sums = np.empty(n_resamples, np.int64)
     resampling.drawn_sums(seed, 0, steps, sums, effective_n_threads(None, n_resamples * len(steps)))
     low, high = np.quantile(sums, [(1 - confidence) / 2, (1 + confidence) / 2]) * (step / len(steps))
-    as_far = int(np.count_nonzero(np.abs(sums - steps.sum()) >= abs(steps.sum())))
+    as_far = _as_far(sums - steps.sum(), steps, 3)
     return float(low), float(high), (1 + as_far) / (1 + n_resamples)
 
 
@@ -520,9 +520,17 @@ def _randomization(student, steps, step, confidence, n_resamples, seed):
     sums = np.empty(2 ** len(sizes) if every else n_resamples, np.int64)
     n_threads = effective_n_threads(None, len(sums) * len(sizes))
     resampling.flipped_sums(seed, 0, sizes, every, sums, n_threads)
-    as_far = int(np.count_nonzero(np.abs(sums) >= abs(steps.sum())))
+    as_far = _as_far(sums, steps, 2)
     p_value = as_far / len(sums) if every else (1 + as_far) / (1 + n_resamples)
     return student.low, student.high, p_value
+
+
+def _as_far(sums, steps, n_sums):
+    """How many sums are as far from 0 as that of all steps: thirds that tie exactly do so when rounded, too.
+
+    Each step is rounded by half a one, and so many sums of them are compared with each other.
+    """
+    return int(np.count_nonzero(np.abs(sums) >= abs(steps.sum()) - n_sums * len(steps) // 2))
 
 
 _TESTS: dict[str, tuple[str, Any]] = {
@@ -684,7 +692,7 @@ def compare_to_baseline(
     >>> found["fifty trees"].difference > 0
     True
     """
-    if not isinstance(scores, Mapping) or baseline not in scores or len(scores) < 2:
+    if not isinstance(scores, Mapping) or baseline not in list(scores) or len(scores) < 2:
         seen = ", ".join(map(repr, scores)) if isinstance(scores, Mapping) else type(scores).__name__
         raise ValueError(
             f"scores must be a dict with the scores of the baseline, {baseline!r}, and of at least one other "

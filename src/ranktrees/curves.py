@@ -16,8 +16,8 @@ from ranktrees.asking import score_method, staged_scores_by
 from ranktrees.measures import Measure, as_measure
 from ranktrees.parallel import effective_n_threads
 from ranktrees.plotting import axes_or_new
-from ranktrees.spelling import spelt
 from ranktrees.validation import check_score
+from ranktrees.validation.values import as_seen
 
 __all__ = ["ScoreCurves", "score_curves"]
 
@@ -166,7 +166,7 @@ def score_curves(model, sets=None, measures="ndcg@10", *, every=1):
         ids may ride in the index of ``y``; without ids all rows are one query. None: what a boosted model of
         this library has followed while it was fitted, which is one measure (``scoring``) or the loss, on its
         training and validation rows, also of trees that early stopping has cut off.
-    measures : str, Measure or sequence of them, default="ndcg@10"
+    measures : str, Measure, callable or sequence of them, default="ndcg@10"
         What to measure, with ``sets``.
     every : int, default=1
         Measure after each ``every``-th tree, and after the last.
@@ -210,10 +210,15 @@ def score_curves(model, sets=None, measures="ndcg@10", *, every=1):
         raise ValueError(
             f'sets is a {type(sets).__name__}; expected a dict such as {{"test": (X, y, qid)}}, not empty.'
         )
-    measures = [as_measure(one) for one in ([measures] if isinstance(measures, str | Measure) else measures)]
+    given = [measures] if isinstance(measures, str | Measure) or callable(measures) else list(measures)
+    if not given:
+        raise ValueError("measures is empty; expected one or more, such as 'ndcg@10'.")
+    measures = [as_measure(one) for one in given]
     n_threads = effective_n_threads(getattr(model, "n_jobs", None))
     values = {}
     for name, rows in sets.items():
+        if not isinstance(rows, tuple | list) or len(rows) not in (2, 3):
+            raise ValueError(f"sets has {as_seen(rows)} as {name!r}; expected a tuple (X, y) or (X, y, qid).")
         X, y, qid = rows if len(rows) == 3 else (*rows, None)
         data = check_score(model, X, y, qid=qid, read_rows=False, method="score_curves")
         for measure in measures:
@@ -224,6 +229,8 @@ def score_curves(model, sets=None, measures="ndcg@10", *, every=1):
         for n, scores in _every(every, staged_scores_by(model, X)):
             n_trees.append(n)
             of_set.append([bound_measure.mean(scores[grouped]) for bound_measure in bound_measures])
+        if not n_trees:
+            raise ValueError("model has no trees; expected some to measure after: fit it with more.")
         for measure, of_measure in zip(measures, np.array(of_set).T, strict=True):
             if np.isnan(of_measure).any():
                 raise ValueError(
@@ -235,6 +242,7 @@ def score_curves(model, sets=None, measures="ndcg@10", *, every=1):
 
 def _every(every, stages):
     """(number, stage) of each ``every``-th stage, and of the last."""
+    number = 0
     for number, stage in enumerate(stages, start=1):
         if number % every == 0:
             yield number, stage
@@ -256,7 +264,7 @@ def _followed(model, every):
     n_trees = np.array([n for n, _ in _every(every, range(model.n_iter_))])
     values = {}
     for name, of_rounds in scores.items():
-        measure = "loss" if followed[name] == spelt(None) else as_measure(model._scoring())
+        measure = "loss" if followed[name] is None else followed[name]
         sign = -1.0 if measure == "loss" or not measure.greater_is_better else 1.0
         values[name, measure] = sign * of_rounds[n_trees - 1]
     return ScoreCurves(n_trees, values, model.best_iteration_)

@@ -276,7 +276,12 @@ class WorkSaved:
         >>> saved.dropped_last(np.array([0.2, 0.9, 0.7]))
         array([1., 0., 2.])
         """
-        return rows_dropped_last(scores, self.trees)
+        if np.shape(scores) != self.trees.shape:
+            raise ValueError(
+                f"scores has shape {np.shape(scores)}, expected {self.trees.shape}: pass what predict "
+                "returned with this."
+            )
+        return rows_dropped_last(np.asarray(scores, np.float64), self.trees)
 
 
 def rows_dropped_last(scores, trees):

@@ -9,9 +9,20 @@ def names_of(estimator):
     return list(getattr(estimator, "feature_names_in_", ()))
 
 
+def keys_of(estimator):
+    """What a parameter may call the features that the estimator was fitted on, beside their numbers."""
+    return names_of(estimator) or list(getattr(estimator, "_numbers_as_names", ()))
+
+
 def index_of(key, names, n_features, argument):
     """The number of a feature, from that or from its name."""
     if isinstance(key, Integral) and not isinstance(key, bool):
+        if names and isinstance(names[0], Integral):
+            raise ValueError(
+                f"{argument} has {key!r}, but the columns of X are called {names[:10]}"
+                f"{', ...' * (len(names) > 10)}: it may be the place of a column or its name; expected names "
+                "that are strings: pass X.rename(columns=str), and these names."
+            )
         if not 0 <= key < n_features:
             raise ValueError(
                 f"{argument} has the index {key}, but X has {n_features} features; indices go from 0 to "

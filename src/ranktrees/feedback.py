@@ -338,6 +338,11 @@ def pairs_among(pairs, rows) -> tuple[np.ndarray, np.ndarray]:
             "whole numbers."
         )
     if rows.dtype == bool:
+        if len(pairs) and len(rows) <= pairs.max():
+            raise ValueError(
+                f"rows is a mask of {len(rows)} rows, but pairs names row {pairs.max()}; expected one of "
+                "the rows of the X that the pairs are of."
+            )
         rows = np.flatnonzero(rows)
     if rows.ndim != 1 or (len(rows) and rows.dtype.kind not in "iu") or len(np.unique(rows)) < len(rows):
         raise ValueError(

@@ -220,10 +220,13 @@ class QueryShuffleSplit(BaseCrossValidator):
                 f"{type(self).__name__} saw 1 query; expected at least one to train and one to test on: pass "
                 "the ids of more queries."
             )
+        test_size, train_size = (  # which does not take all kinds of whole numbers
+            int(size) if isinstance(size, np.integer) else size for size in (self.test_size, self.train_size)
+        )
         splitter = GroupShuffleSplit(
             self.n_splits,
-            test_size=self.test_size,
-            train_size=self.train_size,
+            test_size=test_size,
+            train_size=train_size,
             random_state=self.random_state,
         )
         try:

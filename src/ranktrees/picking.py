@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from itertools import islice
-from numbers import Real
+from numbers import Integral, Real
 from typing import NamedTuple
 
 import numpy as np
@@ -167,7 +167,8 @@ def pick_early_exit(
     at = tuple(n_trees >> j for j in range(6, 0, -1) if n_trees >> j) if at is None else exit_points(at)
     at = tuple(sorted({point for point in at if point < n_trees}))
     if keep_at_least is None:
-        keep_at_least = (measure.parameters.get("at") or 1) if by == "share" else 0
+        cutoff = measure.parameters.get("at")
+        keep_at_least = 0 if by == "score" else cutoff if isinstance(cutoff, Integral) else 1
     data = check_score(ranker, X, y, qid=qid, method="pick_early_exit")
     if not data.qid_given:
         raise ValueError(

@@ -42,7 +42,7 @@ from ranktrees.parallel import effective_n_threads
 from ranktrees.parameters import refuse_foreign_loss, with_keywords, with_parameters
 from ranktrees.ranks import fit_on_ranks, refuse_feedback, trained_together
 from ranktrees.sampling import RowSampler, hold_out
-from ranktrees.spelling import spelt
+from ranktrees.spelling import readable, spelt
 from ranktrees.spool import Spool
 from ranktrees.validation import ValidationRows, check_columns, check_validation, is_fitted
 from ranktrees.warning import warn
@@ -262,6 +262,7 @@ class BoostedTrees(TreeEnsembleEstimator):
         self.best_iteration_ = self.n_iter_ if stopping is None else self._best_iteration(stopping)
         self._keep_scores(so_far, train_scores, validation_scores, train, validation)
         self._seed_, self._fitted_costs = seed, costs
+        self._started_by = {name: spelt(getattr(self, name)) for name in ("init", "init_cv", "monotonic_cst")}
         self._keep_of(bound)
         n_kept = start.n_init_trees + self.best_iteration_
         vars(self).update(attributes(ensemble_of(trees).first(n_kept)))
@@ -288,8 +289,8 @@ class BoostedTrees(TreeEnsembleEstimator):
 
         scores = []
         if self._earlier() is not None:
-            measure = spelt(self._measure_to_follow(rows.data))
-            if self._followed.get("training") == measure:
+            measure = self._measure_to_follow(rows.data)
+            if spelt(self._followed.get("training")) == spelt(measure):
                 scores = self.train_score_[: start.n_added]
         begun = Checkpoint(ensemble=start.ensemble, seed=seed, train_scores=scores, learned=bound.learned)
         return file.going_on(begun, trained)
@@ -319,7 +320,7 @@ class BoostedTrees(TreeEnsembleEstimator):
         self.train_score_ = np.array(train_scores)
         self.validation_score_ = np.array([*so_far.validation_scores, *validation_scores])
         sets = {"training": train} | ({} if validation is None else {"validation": validation})
-        self._followed = {name: spelt(rows.measure) for name, rows in sets.items()}
+        self._followed = {name: rows.measure for name, rows in sets.items()}
 
     def _check_labels_to_follow(self, objective, data, held_out):
         """Raise if what is followed, a measure or the loss, cannot read the labels of its rows."""
@@ -357,6 +358,7 @@ class BoostedTrees(TreeEnsembleEstimator):
             self._resume(bound)
             self._require_init_of_before()
             self._require_rows_of_before(data)
+            doubt_start(self, self._started_by["monotonic_cst"], "earlier trees predict")
             return Start(self.ensemble_, self.init_, self.n_init_trees_, self.init_scores_)
         if self.init is None or isinstance(self.init, Real):
             if self.init_cv is not None:
@@ -366,7 +368,9 @@ class BoostedTrees(TreeEnsembleEstimator):
             return Start(self._no_trees(bound.start() if self.init is None else float(self.init)))
         init, scores = self._fitted_init(X, data)
         ensemble, own = self._no_trees(), own_model(init)
-        doubt_start(self, own)
+        said = spelt(self.init)
+        predicted = f"{'init=' + said if readable(said) else 'init'} predicts"
+        doubt_start(self, spelt(getattr(own, "monotonic_cst", None)), predicted)
         if own is not None:
             try:
                 check_columns(own, X, reset=False)
@@ -393,12 +397,18 @@ class BoostedTrees(TreeEnsembleEstimator):
         if isinstance(self.init, Real):
             same = self.init_ is None and self.ensemble_.base == self.init
         else:
-            same = (self.init is None) == (self.init_ is None)
+            same = spelt(self.init) == self._started_by["init"]
         if not same:
             started = self.ensemble_.base if self.init_ is None else self.init_
             raise ValueError(
                 f"init={self.init!r}, but with warm_start=True boosting goes on from trees that started from "
                 f"{started!r}; expected the init of that fit: set it again, or set warm_start=False."
+            )
+        if spelt(self.init_cv) != self._started_by["init_cv"]:
+            raise ValueError(
+                f"init_cv={self.init_cv!r}, but with warm_start=True boosting goes on from trees that "
+                f"started with init_cv={self._started_by['init_cv']}; expected the same: set it again, or "
+                "set warm_start=False."
             )
 
     def _require_rows_of_before(self, data):
@@ -423,6 +433,7 @@ class BoostedTrees(TreeEnsembleEstimator):
                     f"init is a fitted {name}, and init_cv={cv!r} asks for scores by models that have not "
                     "seen the row; expected one that is fitted here: pass clone(init), or init_cv=None."
                 )
+            self._require_classes(data.classes)
             return self.init, None
         if isinstance(X, Spool):
             raise ValueError(
@@ -452,6 +463,15 @@ class BoostedTrees(TreeEnsembleEstimator):
         if cv is None:
             return init, None
         return init, self._out_of_fold(rows, data, queries, asked_of_folds(init))
+
+    def _require_classes(self, classes):
+        """Raise if `init` tells other classes apart than y has: its odds may be of the opposite one."""
+        theirs = getattr(self.init, "classes_", None)
+        if classes is not None and theirs is not None and not np.array_equal(theirs, classes):
+            raise ValueError(
+                f"init={self.init!r} was fitted to the classes {list(theirs)}, but y has {list(classes)}; "
+                "expected the same, for scores to start from are odds of the second one: fit it to these."
+            )
 
     def _out_of_fold(self, rows, data, queries, asked):
         as_they_came = np.arange(data.n_rows) if data.order is None else np.argsort(data.order)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ranktrees.spelling import readable, spelt
+from ranktrees.spelling import spelt
 from ranktrees.warning import FitWarning, warn
 
 __all__ = ["doubt_grades", "doubt_odds", "doubt_start", "doubt_trees", "doubt_weights"]
@@ -51,23 +51,23 @@ def doubt_grades(measure, labels):
         )
 
 
-def doubt_start(estimator, own):
+def doubt_start(estimator, monotonic_cst, predicted):
     """Warn of a start that need not rise or fall as ``monotonic_cst`` wants it of the trees.
 
     Parameters
     ----------
     estimator : estimator
-        The one that is fitted, with an ``init`` that is a model.
-    own : FittedTrees or None
-        That model, if it is one of this library.
+        The one that is fitted.
+    monotonic_cst : str
+        That of what it starts from, as text (`ranktrees.spelling.spelt`).
+    predicted : str
+        What messages say of that: what it "... predicts".
     """
     asked = estimator.monotonic_cst
-    if asked is not None and spelt(getattr(own, "monotonic_cst", None)) != spelt(asked):
-        init = spelt(estimator.init)
+    if asked is not None and spelt(asked) != monotonic_cst:
         warn(
             "monotonic_cst holds for the trees that are added, but scores are the sum of these and of what "
-            + (f"init={init}" if readable(init) else "init")
-            + " predicts, which has not the same monotonic_cst: they may still rise and fall.",
+            f"{predicted}, which has not the same monotonic_cst: they may still rise and fall.",
             FitWarning,
         )
 

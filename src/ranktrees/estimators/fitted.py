@@ -13,7 +13,7 @@ from ranktrees.costs import FeatureCosts
 from ranktrees.early_exit import check_early_exit
 from ranktrees.early_exit import predict as predict_with_exits
 from ranktrees.estimators.columns import over_columns_of
-from ranktrees.features import names_of
+from ranktrees.features import keys_of
 from ranktrees.measures import as_measure
 from ranktrees.parallel import effective_n_threads
 from ranktrees.parameters import look_up, with_keywords
@@ -354,7 +354,7 @@ class FittedTrees:
         asks = self._is_mean_over_queries(measure)
         data = check_score(self, X, y, sample_weight, qid=qid, ranker=asks, method="cost_curve")
         if feature_costs is not None:
-            costs = FeatureCosts.of(feature_costs, feature_groups, self.n_features_in_, names_of(self))
+            costs = FeatureCosts.of(feature_costs, feature_groups, self.n_features_in_, keys_of(self))
         else:
             costs = self._fitted_costs
         if costs is None or (feature_costs is None and feature_groups is not None):

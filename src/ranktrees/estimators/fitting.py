@@ -26,7 +26,7 @@ from ranktrees.edges import MOST_BINS
 from ranktrees.ensemble import Ensemble
 from ranktrees.estimators.columns import over_columns_of, respelt
 from ranktrees.estimators.fitted import FittedTrees
-from ranktrees.features import names_of
+from ranktrees.features import keys_of, names_of
 from ranktrees.feedback import NOTHING
 from ranktrees.growing.constraints import (
     Constraints,
@@ -146,7 +146,7 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
         """FeatureCosts of what was passed, or None."""
         if self.feature_costs is not None:
             return FeatureCosts.of(
-                self.feature_costs, self.feature_groups, self.n_features_in_, names_of(self)
+                self.feature_costs, self.feature_groups, self.n_features_in_, keys_of(self)
             )
         if self.feature_groups is not None:
             raise ValueError(
@@ -175,7 +175,7 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
             usable,
             self.n_features_in_,
             monotone=monotone_signs(self.monotonic_cst, self, mapper.is_categorical),
-            interactions=interaction_sets(self.interaction_cst, self.n_features_in_, names_of(self)),
+            interactions=interaction_sets(self.interaction_cst, self.n_features_in_, keys_of(self)),
             missing=self.handle_missing,
             max_features=number_of_features(self._features_of_a_split(), len(usable)),
         )

@@ -8,7 +8,7 @@ import numpy as np
 
 from ranktrees._core import sampling
 from ranktrees.communicator import ALONE
-from ranktrees.features import index_of, names_of, refuse_repeated
+from ranktrees.features import index_of, keys_of, names_of, refuse_repeated
 from ranktrees.listed import by_key
 
 
@@ -162,6 +162,11 @@ def categorical_mask(categorical_features, estimator):
             "or a list of those that are categorical."
         )
     wanted = np.asarray(categorical_features)
+    if wanted.ndim != 1:
+        raise ValueError(
+            f"categorical_features={categorical_features!r}; expected a list of names or "
+            "indices of features, or a mask."
+        )
     chosen = np.zeros(n_features, bool)
     if wanted.dtype == bool:
         if wanted.shape != (n_features,):
@@ -171,8 +176,10 @@ def categorical_mask(categorical_features, estimator):
             )
         chosen = wanted
     else:
-        names = names_of(estimator)
-        chosen[[index_of(key, names, n_features, "categorical_features") for key in wanted.tolist()]] = True
+        names = keys_of(estimator)
+        entries = [(index_of(key, names, n_features, "categorical_features"), key) for key in wanted.tolist()]
+        refuse_repeated(entries, "categorical_features")
+        chosen[[feature for feature, _ in entries]] = True
     _refuse_unnamed(mask, chosen, estimator)
     return chosen if chosen.any() else None
 
@@ -194,7 +201,7 @@ def monotone_signs(monotonic_cst, estimator, is_categorical):
     monotonic_cst = by_key(monotonic_cst, "monotonic_cst")
     if isinstance(monotonic_cst, Mapping):
         signs = np.zeros(n_features, np.int8)
-        names = names_of(estimator)
+        names = keys_of(estimator)
         entries = [(index_of(key, names, n_features, "monotonic_cst"), key) for key in monotonic_cst]
         refuse_repeated(entries, "monotonic_cst")
         for feature, key in entries:

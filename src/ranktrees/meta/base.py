@@ -5,7 +5,7 @@ from sklearn.utils.validation import check_is_fitted
 from ranktrees.asking import scores_by
 from ranktrees.best import best_rows, require_how_many
 from ranktrees.measures import as_measure
-from ranktrees.validation import check_score, qid_of
+from ranktrees.validation import check_score, find_queries, qid_of
 
 
 class RanksRows:
@@ -33,11 +33,14 @@ class RanksRows:
         ImportError
             If pandas is not installed.
         ValueError
-            If there are no query ids, or ``k`` is not a whole number of at least 1.
+            If there are no query ids, if those of ``X`` are others, or ``k`` is not a whole number of at
+            least 1.
         """
         check_is_fitted(self)
         require_how_many(k)
-        return best_rows(scores_by(self, X), qid_of(X) if qid is None else qid, k)
+        scores = scores_by(self, X)
+        find_queries(len(scores), {"qid": qid}, {"X": X})  # refuses ids that disagree
+        return best_rows(scores, qid_of(X) if qid is None else qid, k)
 
 
 class ScoredByMeasure(RanksRows):

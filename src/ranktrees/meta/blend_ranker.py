@@ -269,6 +269,10 @@ class BlendRanker(ScoredByMeasure, MetaEstimatorMixin, RegressorMixin, _BaseComp
 
         alone = np.eye(scores.shape[1])
         self.values_ = np.array([measured(weights) for weights in alone])
+        if np.isnan(self.values_).any():
+            raise ValueError(
+                f"{measure} is not defined on any query of these rows: pass others, or set empty_query."
+            )
         best = int(np.argmax(self.values_))
         weights, value = alone[best], self.values_[best]
         for n_repeats in itertools.count(1):

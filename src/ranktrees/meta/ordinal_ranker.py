@@ -223,7 +223,13 @@ class OrdinalRanker(ScoredByMeasure, MetaEstimatorMixin, RegressorMixin, BaseEst
     def _fit(self, X, y, data):
         random = None if self.random_state is None else check_random_state(self.random_state)
         train, held_out = data, data
-        if self._finds_values and self.validation_fraction is not None:
+        if self.validation_fraction is not None:
+            if not self._finds_values:
+                raise ValueError(
+                    f"validation_fraction={self.validation_fraction!r} holds out rows to find values by, but "
+                    f"scoring={self.scoring!r} finds none; expected None with it: set "
+                    "scoring='least_squares', or leave validation_fraction out."
+                )
             seed = check_random_state(random).randint(np.iinfo(np.int32).max)
             train, held_out = hold_out(data, self.validation_fraction, seed, "set validation_fraction=None")
         self.classes_ = np.unique(train.labels)

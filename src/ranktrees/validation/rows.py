@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -187,6 +188,9 @@ def set_columns(estimator, X, rows, levels: dict[int, tuple], goes_on: bool = Fa
         ) from error
     estimator.n_features_in_ = rows.shape[1]
     estimator._category_levels = levels
+    names = list(getattr(X.head if isinstance(X, Spool) else X, "columns", ()))
+    are_numbers = all(isinstance(name, Integral) for name in names) and names != list(range(len(names)))
+    estimator._numbers_as_names = names if are_numbers else []
 
 
 def _named(X):
