@@ -12,6 +12,7 @@ from libc.math cimport fabs
 from libc.stdint cimport UINT32_MAX, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memmove, memset
 
+from coding cimport coder_double, coder_float, encode, make_coder
 from records cimport Node, nodes_in
 
 cdef extern from "bins.h" nogil:
@@ -42,18 +43,6 @@ cdef extern from "keys.h" nogil:
     void count_edges_below(
         int64_t n, const double* numbers, const double* edges, int64_t n_edges, uint32_t* found
     )
-
-cdef extern from "coding.h" nogil:
-    ctypedef struct coder_float:
-        pass
-
-    ctypedef struct coder_double:
-        pass
-
-    void make_coder_float(const float* cuts, int64_t n, uint8_t missing, int bits, coder_float* coder)
-    void make_coder_double(const double* cuts, int64_t n, uint8_t missing, int bits, coder_double* coder)
-    void encode_floats(int64_t n, const float* values, const coder_float* coder, uint8_t* codes)
-    void encode_doubles(int64_t n, const double* values, const coder_double* coder, uint8_t* codes)
 
 cdef extern from "taking.h" nogil:
     enum:
@@ -861,16 +850,9 @@ def make_coders(
     for j in range(coders.shape[0]):
         f = first + j
         begin = edge_offsets[f]
-        if floating is float:
-            make_coder_float(
-                &edges[begin], edge_offsets[f + 1] - begin, <uint8_t> missing_codes[f], bits,
-                <coder_float*> &coders[j, 0],
-            )
-        else:
-            make_coder_double(
-                &edges[begin], edge_offsets[f + 1] - begin, <uint8_t> missing_codes[f], bits,
-                <coder_double*> &coders[j, 0],
-            )
+        make_coder(
+            &edges[begin], edge_offsets[f + 1] - begin, <uint8_t> missing_codes[f], bits, &coders[j, 0]
+        )
 
 
 def encode_dense(
@@ -921,10 +903,7 @@ cdef void encode_block(
             f = first_feature + begin + j
             values = block + j * BLOCK
             found = &codes[f, first]
-            if floating is float:
-                encode_floats(n_rows, values, <const coder_float*> &coders[begin + j, 0], found)
-            else:
-                encode_doubles(n_rows, values, <const coder_double*> &coders[begin + j, 0], found)
+            encode(n_rows, values, &coders[begin + j, 0], found)
             if is_categorical[f]:
                 for i in range(n_rows):
                     found[i] = <uint8_t> code_of(

@@ -19,19 +19,8 @@ from cython.parallel cimport prange, threadid
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
+from coding cimport encode, make_coder
 from records cimport Column, Group, Node, Plan, Plane
-
-cdef extern from "coding.h" nogil:
-    ctypedef struct coder_float:
-        pass
-
-    ctypedef struct coder_double:
-        pass
-
-    void make_coder_float(const float *cuts, int64_t n, uint8_t missing, int bits, coder_float *coder)
-    void make_coder_double(const double *cuts, int64_t n, uint8_t missing, int bits, coder_double *coder)
-    void encode_floats(int64_t n, const float *values, const coder_float *coder, uint8_t *codes)
-    void encode_doubles(int64_t n, const double *values, const coder_double *coder, uint8_t *codes)
 
 cdef extern from "units.h" nogil:
     enum:
@@ -469,16 +458,7 @@ def make_coders(
     """Prepare to find values among the cuts of planes."""
     cdef Py_ssize_t i
     for i in range(coders.shape[0]):
-        if floating is float:
-            make_coder_float(
-                &cuts[offsets[i]], offsets[i + 1] - offsets[i], MISSING, MARK_BITS,
-                <coder_float *> &coders[i, 0],
-            )
-        else:
-            make_coder_double(
-                &cuts[offsets[i]], offsets[i + 1] - offsets[i], MISSING, MARK_BITS,
-                <coder_double *> &coders[i, 0],
-            )
+        make_coder(&cuts[offsets[i]], offsets[i + 1] - offsets[i], MISSING, MARK_BITS, &coders[i, 0])
 
 
 cdef struct Questions:
@@ -531,10 +511,7 @@ cdef bint encode_column(
         if asked.planes[p].cuts >= 0:
             counts = to
             found_by = asked.coders + asked.planes[p].cuts * asked.coder_words
-            if floating is float:
-                encode_floats(n_rows, values, <const coder_float *> found_by, to)
-            else:
-                encode_doubles(n_rows, values, <const coder_double *> found_by, to)
+            encode(n_rows, values, found_by, to)
         if asked.planes[p].missing_left:
             for i in range(n_rows):
                 missing |= counts[i] == MISSING
@@ -773,7 +750,7 @@ cdef void score_blocks(
                 start = block * BLOCK_ROWS
                 n = min(<Py_ssize_t> BLOCK_ROWS, n_rows - start)
                 block_codes = own_codes + start * n_planes
-                missing = block_codes[(n_planes - 1) * BLOCK_ROWS]
+                missing = block_codes[(n_planes - 1) * BLOCK_ROWS] != 0
                 if n <= machine.few_rows:
                     for i in range(n):
                         walk_trees(

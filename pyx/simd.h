@@ -41,7 +41,8 @@ static inline int simd_of_processor(void) {
 
 /* Threads that come here together compute the same number. */
 static inline int simd_level(void) {
-    static volatile int known = -1;
+    static int found = -1;
+    int known = __atomic_load_n(&found, __ATOMIC_RELAXED);
     if (known < 0) {
         const char *asked = getenv("RANKTREES_SIMD");
         const int most = simd_of_processor();
@@ -51,6 +52,7 @@ static inline int simd_level(void) {
         if (asked && !strcmp(asked, "avx2"))
             level = AVX2;
         known = level < most ? level : most;
+        __atomic_store_n(&found, known, __ATOMIC_RELAXED);
     }
     return known;
 }

@@ -13,7 +13,7 @@ from sklearn.linear_model import Ridge
 
 from ranktrees import EnsembleRanker, LambdaMARTRanker, make_ranking, refine_weights
 from ranktrees._core.dtypes import NODE
-from ranktrees._core.scoring import find_fault
+from ranktrees._core.nodes import find_fault
 from ranktrees.ensemble import Ensemble, Trees
 from reference import scoring as reference
 

@@ -207,6 +207,8 @@ def test_missing_values_matter_only_to_blocks_that_have_them(missing_in):
         ((2, 1), "first_tree=2, stop_tree=1"),
         ((0, 3, np.array([0, 10])), "rows must be from 0 to 9, got 0 to 10"),
         ((0, 3, np.array([-1])), "rows must be from 0 to 9, got -1 to -1"),
+        ((0, 3, np.array([4, 2, 4])), "rows has a row twice"),
+        ((0, 3, None, 0), "n_threads must be at least 1, got 0"),
     ],
 )
 def test_there_must_be_such_trees_and_rows(arguments, message):
@@ -216,6 +218,29 @@ def test_there_must_be_such_trees_and_rows(arguments, message):
         ensemble.scorer.add(codes, np.zeros(10), *arguments)
     with pytest.raises(ValueError, match="codes has 1 blocks of rows, which are not those of 129 sums"):
         ensemble.scorer.add(codes, np.zeros(129), 0, 1)
+
+
+def test_codes_and_columns_are_those_of_the_scorer():
+    ensemble, other = (grown(np.random.default_rng(3), leaves) for leaves in ([30] * 5, [2]))
+    X = np.zeros((10, 5))
+    with pytest.raises(ValueError, match=r"codes has shape \(1, .*, expected \(n_blocks, \d+, 128\)"):
+        ensemble.scorer.add(other.scorer.encode(X), np.zeros(10), 0, 1)
+    for rows in (X[:, :4], sparse.csr_array(X[:, :4]), X[0]):
+        with pytest.raises(ValueError, match=r"X has shape \(.*\), expected \(n_rows, 5\)"):
+            ensemble.scorer.encode(rows)
+    for rows in (X, sparse.csr_array(X)):
+        with pytest.raises(ValueError, match="n_threads must be at least 1, got 0"):
+            ensemble.scorer.encode(rows, 0)
+
+
+def test_any_byte_says_that_missing_values_matter():
+    ensemble = grown(np.random.default_rng(2), [30] * 5, 2)
+    X = np.random.default_rng(0).normal(size=(200, 2))
+    X[5, 0] = np.nan
+    codes, sums = ensemble.scorer.encode(X), np.full(200, ensemble.base)
+    codes[:, -1] *= 200
+    ensemble.scorer.add(codes, sums, 0, 5)
+    assert sums.tobytes() == ensemble.predict(X).tobytes()
 
 
 def test_a_scorer_is_made_once_and_not_kept_in_copies():

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ranktrees import scoring
 from ranktrees._core.dtypes import NODE
-from ranktrees._core.scoring import FAULTS, find_fault, node_depths, tidy
+from ranktrees._core.nodes import FAULTS, find_fault, node_depths, tidy
 from ranktrees.costs import FeatureCosts
 from ranktrees.files import read_file, replace_file
 from ranktrees.formats import native

@@ -8,6 +8,8 @@ bit. How codes are compared is told in ``pyx/units.h`` (up to four inner nodes a
 block) and ``pyx/walking.h`` (from root to leaf, sixteen walks at a time).
 """
 
+from numbers import Integral
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
@@ -66,7 +68,7 @@ class Scorer:
         _kernels.measure_trees(ensemble.nodes, ensemble.tree_offsets, plans)
         in_units = _in_units(ensemble, plans)
         questions = _Questions(ensemble, in_units)
-        self.n_trees = ensemble.n_trees
+        self.n_trees, self.n_features = ensemble.n_trees, ensemble.n_features
         self._n_planes, self._n_columns = len(questions.planes), len(questions.columns)
         self._cuts = questions.cuts
         self._coders = {}
@@ -90,8 +92,11 @@ class Scorer:
         Raises
         ------
         ValueError
-            If a sparse matrix points outside itself.
+            If there are not as many features as the trees know, or a sparse matrix points outside itself.
         """
+        if np.ndim(X) != 2 or X.shape[1] != self.n_features:
+            raise ValueError(f"X has shape {np.shape(X)}, expected (n_rows, {self.n_features})")
+        require_threads(n_threads)
         n_blocks = -(-X.shape[0] // ROWS_PER_BLOCK)
         codes = aligned(n_blocks * (self._n_planes + 1) * ROWS_PER_BLOCK)
         codes = codes.reshape(n_blocks, self._n_planes + 1, ROWS_PER_BLOCK)
@@ -121,14 +126,15 @@ class Scorer:
         first_tree, stop_tree : int
             The trees ``first_tree``, ..., ``stop_tree - 1``. Added in several calls they give the same bits.
         rows : ndarray of int, default=None
-            Distinct rows to which alone the trees are added; None is all.
+            Rows to which alone the trees are added, none of them twice; None is all.
         n_threads : int, default=1
 
         Raises
         ------
         ValueError
-            If there are no such trees or rows.
+            If there are no such trees or rows, or the codes are those of another scorer.
         """
+        require_threads(n_threads)
         if not 0 <= first_tree <= stop_tree <= self.n_trees:
             raise ValueError(
                 f"first_tree={first_tree}, stop_tree={stop_tree}: expected 0 <= first_tree <= stop_tree <= "
@@ -138,9 +144,16 @@ class Scorer:
             raise ValueError(
                 f"codes has {len(codes)} blocks of rows, which are not those of {len(sums)} sums"
             )
+        if codes.shape[1:] != (self._n_planes + 1, ROWS_PER_BLOCK):
+            raise ValueError(
+                f"codes has shape {codes.shape}, expected (n_blocks, {self._n_planes + 1}, "
+                f"{ROWS_PER_BLOCK}): what encode of this scorer returned"
+            )
         rows = None if rows is None else np.ascontiguousarray(rows, np.int64)
         if rows is not None and len(rows) and not 0 <= rows.min() <= rows.max() < len(sums):
             raise ValueError(f"rows must be from 0 to {len(sums) - 1}, got {rows.min()} to {rows.max()}")
+        if rows is not None and np.count_nonzero(_marked(rows, len(sums))) < len(rows):
+            raise ValueError("rows has a row twice; expected each once: its sum would be raised once only")
         self._program.add(codes, sums, first_tree, stop_tree, rows, n_threads)
 
     def _coders_for(self, dtype):
@@ -152,6 +165,21 @@ class Scorer:
             _kernels.make_coders(round_down(cuts) if dtype == np.float32 else cuts, offsets, coders)
             self._coders[dtype] = coders
         return self._coders[dtype]
+
+
+def _marked(rows, n):
+    marks = np.zeros(n, bool)
+    marks[rows] = True
+    return marks
+
+
+def require_threads(n_threads):
+    """Raise unless it is a number of threads."""
+    if not isinstance(n_threads, Integral) or n_threads < 1:
+        raise ValueError(
+            f"n_threads must be at least 1, got {n_threads!r}; expected a whole number: for all processors "
+            "score by EnsembleRanker(ensemble, n_jobs=None)."
+        )
 
 
 def parts_of_csr(X):

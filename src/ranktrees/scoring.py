@@ -1,14 +1,13 @@
 """From an ensemble and rows to scores, by its scorer; and to leaves, by the plain walk from root to leaf."""
 
 from collections.abc import Iterator
-from numbers import Integral
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from ranktrees._core import scoring as _scoring
-from ranktrees.scorer import DAMAGED, parts_of_csr
+from ranktrees._core import plain_walk
+from ranktrees.scorer import DAMAGED, parts_of_csr, require_threads
 from ranktrees.validation.frames import frame_columns, is_one_array, read_frame
 from ranktrees.validation.rows import read_array, require_rows
 
@@ -77,7 +76,7 @@ def predict(ensemble, X, n_threads: int = 1, *, start: ArrayLike | None = None) 
     X = _rows(ensemble, X)
     start = start_of(ensemble, X, start)
     sums = sums_before_trees(ensemble, start)
-    _check_threads(n_threads)
+    require_threads(n_threads)
     chunk = ROWS_PER_THREAD * n_threads
     for first in range(0, X.shape[0], chunk):
         some = X if X.shape[0] <= chunk else X[first : first + chunk]
@@ -109,7 +108,7 @@ def staged_predict(
     X = _rows(ensemble, X)
     start = start_of(ensemble, X, start)
     sums = sums_before_trees(ensemble, start)
-    _check_threads(n_threads)
+    require_threads(n_threads)
     codes = ensemble.scorer.encode(X, n_threads)
     for t in range(ensemble.n_trees):
         ensemble.scorer.add(codes, sums, t, t + 1, n_threads=n_threads)
@@ -135,7 +134,7 @@ def leaves(ensemble, X, n_threads: int = 1) -> NDArray[np.int32]:
         As for `predict`.
     """
     X = _rows(ensemble, X)
-    _check_threads(n_threads)
+    require_threads(n_threads)
     found = np.empty((X.shape[0], ensemble.n_trees), np.int32)
     if found.size:
         _walk(ensemble, X, found, n_threads)
@@ -179,23 +178,15 @@ def start_of(ensemble, X, start):
     return start
 
 
-def _check_threads(n_threads):
-    if not isinstance(n_threads, Integral) or n_threads < 1:
-        raise ValueError(
-            f"n_threads must be at least 1, got {n_threads!r}; expected a whole number: for all processors "
-            "score by EnsembleRanker(ensemble, n_jobs=None)."
-        )
-
-
 def _walk(ensemble, X, found, n_threads):
     model = (ensemble.nodes, ensemble.tree_offsets, ensemble.bitsets, *ensemble.category_table)
     if not sparse.issparse(X):
-        _scoring.walk_rows(X, *model, found, n_threads)
+        plain_walk.walk_rows(X, *model, found, n_threads)
         return
     values, columns, row_offsets = parts_of_csr(X)
     rows_per_block = min(_ROWS_PER_BLOCK, max(1, _VALUES_PER_BLOCK // X.shape[1]))
     dense = np.zeros((n_threads, rows_per_block, X.shape[1]))
-    if _scoring.walk_csr(values, columns, row_offsets, *model, dense, found, n_threads):
+    if plain_walk.walk_csr(values, columns, row_offsets, *model, dense, found, n_threads):
         raise ValueError(DAMAGED)
 
 
