@@ -182,7 +182,7 @@ cdef class Growth:
             leaf = &self.leaves[self.parents[k]]
             if not self.has_line[k]:
                 self.builder.give_back(k)
-            if leaf.left >= 0 and leaf.histogram >= 0:  # neither child may split
+            if leaf.left >= 0 and leaf.line >= 0:  # neither child may split
                 self.builder.drop_line(leaf)
         self.drop_unsplit()
         for k in range(self.n_parents):
@@ -194,7 +194,7 @@ cdef class Growth:
     cdef void split_and_search_one(self, int64_t k, int32_t first_child, int thread) noexcept nogil:
         cdef Leaf* leaf = &self.leaves[self.parents[k]]
         self.split_one(k, first_child, True, thread)
-        self.has_line[k] = leaf.left >= 0 and leaf.histogram >= 0 and self.builder.hand_line_over(
+        self.has_line[k] = leaf.left >= 0 and leaf.line >= 0 and self.builder.hand_line_over(
             leaf, &self.leaves[leaf.left], &self.leaves[leaf.right], self.few_rows, True,
             self.builder.spares[k], k,
         )
@@ -219,7 +219,7 @@ cdef class Growth:
         self.leaves[first_child + 1] = self.leaves[leaf.right]
         leaf.left, leaf.right = first_child, first_child + 1
         for k in range(first_child, first_child + 2):
-            if self.leaves[k].histogram >= 0:
+            if self.leaves[k].line >= 0:
                 self.search_line(k, 0)
 
     cdef void search_lacking(self):
@@ -273,7 +273,7 @@ cdef class Growth:
         while leaf.left < 0 and leaf.split.feature >= 0 and not self.parter.part_one(leaf):
             if not self.is_coarse:
                 self.finder.search_one_again(
-                    leaf, &self.usable[0, 0], self.usable.shape[1], leaf.histogram >= 0, thread
+                    leaf, &self.usable[0, 0], self.usable.shape[1], leaf.line >= 0, thread
                 )
                 return
             self.finder.refine_again(leaf, thread)
@@ -325,7 +325,7 @@ cdef class Growth:
             if leaf.split.feature >= 0:
                 self.parents[n] = self.parents[k]
                 n += 1
-            elif leaf.histogram >= 0:
+            elif leaf.line >= 0:
                 self.builder.drop_line(leaf)
         self.n_parents = n
 
@@ -388,7 +388,7 @@ cdef class Growth:
         cdef const Leaf* leaf
         for k in range(children.shape[0]):
             leaf = &self.leaves[children[k]]
-            if leaf.may_split and (leaf.histogram >= 0) == with_line:
+            if leaf.may_split and (leaf.line >= 0) == with_line:
                 self.picked[n] = children[k]
                 n += 1
         return n

@@ -101,14 +101,14 @@ cdef class GrowthOverRanks(Growth):
         self.make_room_to_tell(SHORTLIST * self.n_parents)
         for i in range(self.n_parents):
             leaf = &self.leaves[ids[i]]
-            if leaf.histogram < 0:
+            if leaf.line < 0:
                 refine(self.finder, self.words, ids, self.n_threads, self.values_per_thread)
                 return
             for j in range(SHORTLIST):
                 if leaf.shortlist[j] < 0:
                     break
                 self.places[n], self.gradients[n] = <int32_t>(SHORTLIST * i + j), 0
-                self.within[n, 0], self.within[n, 1] = leaf.histogram, self.finder.places[leaf.shortlist[j]]
+                self.within[n, 0], self.within[n, 1] = leaf.line, self.finder.places[leaf.shortlist[j]]
                 n += 1
         bins = self.finder.sums_of_shortlists(ids, self.n_threads, self.values_per_thread)
         self.words.add_up_within(
@@ -138,9 +138,9 @@ cdef class GrowthOverRanks(Growth):
         self.make_room_to_tell(n_built)
         for i in range(n_built):
             leaf = &self.leaves[self.builder.built[i]]
-            self.places[i] = leaf.histogram
+            self.places[i] = leaf.line
             self.gradients[i] = leaf.total.gradient  # where those of the sides cancel out
-            self.within[i, 0], self.within[i, 1] = self.leaves[self.builder.siblings[i]].histogram, 0
+            self.within[i, 0], self.within[i, 1] = self.leaves[self.builder.siblings[i]].line, 0
         if n_built:
             self.words.add_up_within(
                 self.builder.lines, self.places[:n_built], self.builder.lines, self.within[:n_built],

@@ -172,7 +172,7 @@ cdef class Builder:
         self.make_room_for(n)
         for i in range(n):
             parent = &self.leaves[parents[i]]
-            if parent.histogram < 0:
+            if parent.line < 0:
                 continue
             if self.n_free and self.hand_line_over(
                 parent, &self.leaves[children[2 * i]], &self.leaves[children[2 * i + 1]], few_rows, by_rows,
@@ -202,9 +202,9 @@ cdef class Builder:
             smaller, larger = right, left
         if not (left.may_split or right.may_split) or larger.stop - larger.start < few_rows:
             return False
-        larger.histogram = parent.histogram
-        parent.histogram = -1
-        smaller.histogram = spare
+        larger.line = parent.line
+        parent.line = -1
+        smaller.line = spare
         self.built[i] = <int32_t>(smaller - &self.leaves[0])
         self.siblings[i] = <int32_t>(larger - &self.leaves[0])
         return True
@@ -243,14 +243,14 @@ cdef class Builder:
     cdef void subtract_cells(self, int64_t i, int64_t first, int64_t last) noexcept nogil:
         """Of the i-th two lines."""
         subtract_line(
-            last - first, &self.lines[self.leaves[self.built[i]].histogram, first],
-            &self.lines[self.leaves[self.siblings[i]].histogram, first],
+            last - first, &self.lines[self.leaves[self.built[i]].line, first],
+            &self.lines[self.leaves[self.siblings[i]].line, first],
         )
 
     cdef void build_one(self, int64_t i, int bits, bint same, int thread) noexcept nogil:
         """The i-th line to be built, by one thread."""
         cdef const Leaf* leaf = &self.leaves[self.built[i]]
-        cdef int64_t* line = &self.lines[leaf.histogram, 0]
+        cdef int64_t* line = &self.lines[leaf.line, 0]
         self.fill(leaf.start, leaf.stop, bits, same, 0, self.n_blocks, thread, line)
 
     cpdef tuple sorted_out(self, const int32_t[::1] children):
@@ -259,7 +259,7 @@ cdef class Builder:
         cdef int32_t[::1] with_line = np.empty(n, np.int32)
         cdef int32_t[::1] without = np.empty(n, np.int32)
         for i in range(n):
-            if self.leaves[children[i]].may_split and self.leaves[children[i]].histogram >= 0:
+            if self.leaves[children[i]].may_split and self.leaves[children[i]].line >= 0:
                 with_line[n_with] = children[i]
                 n_with += 1
             elif self.leaves[children[i]].may_split:
@@ -272,33 +272,33 @@ cdef class Builder:
         cdef int32_t[::1] places = np.empty(ids.shape[0], np.int32)
         cdef int64_t i
         for i in range(ids.shape[0]):
-            places[i] = self.leaves[ids[i]].histogram
+            places[i] = self.leaves[ids[i]].line
         return places
 
     cpdef void forget(self, const int32_t[::1] ids, bint split_too=True):
         """These leaves need their lines no more; only those without a split where ``split_too`` is false."""
         cdef int64_t i
         for i in range(ids.shape[0]):
-            if self.leaves[ids[i]].histogram >= 0 and (split_too or self.leaves[ids[i]].split.feature < 0):
+            if self.leaves[ids[i]].line >= 0 and (split_too or self.leaves[ids[i]].split.feature < 0):
                 self.drop_line(&self.leaves[ids[i]])
 
     cpdef void lend(self, const int32_t[::1] ids, int bits, bint same, int n_threads):
         """Build the line of one leaf for the moment, where it can not be kept; see `take_back`."""
-        self.leaves[ids[0]].histogram = <int32_t>(self.lines.shape[0] - 1)
+        self.leaves[ids[0]].line = <int32_t>(self.lines.shape[0] - 1)
         self.build_lines(&ids[0], 1, bits, same, n_threads)
 
     cpdef void take_back(self, const int32_t[::1] ids):
         """End of `lend`."""
-        self.leaves[ids[0]].histogram = -1
+        self.leaves[ids[0]].line = -1
 
     cdef void take_line(self, Leaf* leaf) noexcept:
         self.n_free -= 1
-        leaf.histogram = self.free_lines[self.n_free]
+        leaf.line = self.free_lines[self.n_free]
 
     cdef void drop_line(self, Leaf* leaf) noexcept:
-        self.free_lines[self.n_free] = leaf.histogram
+        self.free_lines[self.n_free] = leaf.line
         self.n_free += 1
-        leaf.histogram = -1
+        leaf.line = -1
 
     def build(self, const int32_t[::1] ids, int bits, bint same, int n_threads):
         """Fill the line of each leaf in ``ids``."""
@@ -330,7 +330,7 @@ cdef class Builder:
                     self.leaves[ids[i]].start, self.leaves[ids[i]].stop, bits, same,
                     self.n_blocks * (task // n_ids) // n_shares,
                     self.n_blocks * (task // n_ids + 1) // n_shares, threadid(),
-                    &self.lines[self.leaves[ids[i]].histogram, 0],
+                    &self.lines[self.leaves[ids[i]].line, 0],
                 )
 
     cdef bint pays_by_rows(self, const Leaf* leaf, int n_threads) noexcept nogil:
@@ -355,7 +355,7 @@ cdef class Builder:
                 self.fill(
                     leaf.start + n_rows * t // n_threads, leaf.start + n_rows * (t + 1) // n_threads, bits,
                     same, 0, self.n_blocks, <int>t,
-                    &self.lines[leaf.histogram, 0] if t == 0 else &self.own_lines[t, 0],
+                    &self.lines[leaf.line, 0] if t == 0 else &self.own_lines[t, 0],
                 )
             wait_for_all()
             for t in prange(n_threads, schedule="static"):
@@ -363,5 +363,5 @@ cdef class Builder:
                 for k in range(1, n_threads):
                     add_line(
                         width * (t + 1) // n_threads - first, &self.own_lines[k, first],
-                        &self.lines[leaf.histogram, first],
+                        &self.lines[leaf.line, first],
                     )

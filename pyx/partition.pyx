@@ -95,7 +95,7 @@ cdef void found_children(
     left.lower = right.lower = leaf.lower
     left.upper = right.upper = leaf.upper
     left.left = left.right = right.left = right.right = -1
-    left.histogram = right.histogram = -1
+    left.line = right.line = -1
     left.depth = right.depth = leaf.depth + 1
     left.split.feature = right.split.feature = right.only = -1
     left.only = leaf.split.feature if leaf.split.then != 0 else -1
@@ -181,7 +181,7 @@ cdef class Parter:
         root.total.count = <uint32_t>count
         root.lower = -INFINITY
         root.upper = INFINITY
-        root.left = root.right = root.histogram = root.split.feature = root.only = -1
+        root.left = root.right = root.line = root.split.feature = root.only = -1
         root.value = best_value(root.total, root.lower, root.upper, l2, gradient_unit, hessian_unit)
         root.may_split = self.may_split(&root)
         self.leaves[0] = root

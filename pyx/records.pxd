@@ -90,7 +90,7 @@ cdef struct Leaf:
     int32_t left           # -1; 0 once its rows are parted; then the node that has those on the left
     int32_t right
     int32_t depth
-    int32_t histogram      # the line of its cells, or -1
+    int32_t line           # of its cells, or -1
     int32_t may_split      # so many splits one below the other; 0 where it is too small or too deep
     int32_t[4] shortlist   # rising, ended by -1: the features that a coarse search found best
     int32_t only           # the feature that it must be split by, or -1

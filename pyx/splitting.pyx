@@ -365,7 +365,7 @@ cdef class Finder:
     cdef Split best_of_line(
         self, const Leaf* leaf, const int32_t* features, int64_t width
     ) noexcept nogil:
-        cdef const int64_t* line = &self.lines[leaf.histogram, 0]
+        cdef const int64_t* line = &self.lines[leaf.line, 0]
         cdef int64_t f, k
         cdef Split best = self.undivided(leaf)
         for k in range(width):
@@ -443,7 +443,7 @@ cdef class Finder:
         """What the best cuts between cells of some features score."""
         cdef Sums total = sums_of(leaf.total)
         score_cells(
-            &self.lines[leaf.histogram, 0], features, n, &self.places[0], self.signs, self.bits,
+            &self.lines[leaf.line, 0], features, n, &self.places[0], self.signs, self.bits,
             total.gradient, total.hessian, hessian_of_rows(&total, 1.0 if self.same else 0.5, &self.rules),
             &self.rules, scores,
         )
@@ -1001,7 +1001,7 @@ cdef class Finder:
         ):
             found[i] = self.found_loosely(
                 &self.leaves[ids[i]], features_of(features, i), width,
-                by_line and self.leaves[ids[i]].histogram >= 0, threadid(),
+                by_line and self.leaves[ids[i]].line >= 0, threadid(),
             )
         for i in range(n_ids):
             n_found += found[i]
@@ -1061,7 +1061,7 @@ cdef class Finder:
         if least.feature >= 0:
             best.gain = nextafter(least.gain, -INFINITY)
         if by_line:
-            self.scan_sums(leaf, f, &self.lines[leaf.histogram, self.offsets[f]], False, &best)
+            self.scan_sums(leaf, f, &self.lines[leaf.line, self.offsets[f]], False, &best)
         else:
             self.scan_rows(leaf, &f, 1, False, thread, &best)
         return best

@@ -52,10 +52,11 @@ def test_a_point_is_the_measure_of_the_first_trees(model, every):
         assert values.tolist() == expected
 
 
-def test_a_function_is_a_measure():
-    def highest_first(labels, scores):
-        return float(labels[np.argmax(scores)] == labels.max())
+def highest_first(labels, scores):
+    return float(labels[np.argmax(scores)] == labels.max())
 
+
+def test_a_function_is_a_measure():
     model = fitted(LambdaMARTRanker(max_iter=3, random_state=0))
     [values] = score_curves(model, {"test": SETS["test"]}, highest_first).values.values()
     assert values[-1] == as_measure(highest_first)(Y[TEST], model.predict(X[TEST]), qid=QID[TEST])
@@ -101,6 +102,13 @@ def test_what_the_fit_has_followed():
     measured = score_curves(model, SETS, "err")
     assert measured["test", "err"] == pytest.approx(followed["validation", "err"][: followed.kept])
     assert score_curves(model, every=7)["training", "err"][0] == model.train_score_[6]
+
+
+def test_a_function_that_was_followed_cannot_be_guessed():
+    model = fitted(LambdaMARTRanker(max_iter=3, scoring=highest_first, random_state=0), **HELD_OUT)
+    assert len(score_curves(model)["validation", as_measure(highest_first)]) == 3
+    with pytest.raises(ValueError, match="has followed highest_first while it was fitted, but scor"):
+        score_curves(model.set_params(scoring="err"))
 
 
 def test_what_was_followed_keeps_its_name():

@@ -452,9 +452,9 @@ def test_in_one_call_the_same_tree_grows_as_step_by_step(
             grown = [grower.grow(gradients, hessians, seed=1, tree=tree) for grower in (at_once, by_steps)]
             trees = [slow.tree_bytes(own, mapper) for own in grown]
             assert trees[0] == trees[1]
-            have_line = [own.leaves["histogram"] >= 0 for own in grown]  # which nothing has given back
+            have_line = [own.leaves["line"] >= 0 for own in grown]  # which nothing has given back
             assert have_line[0].tolist() == have_line[1].tolist()
-            lines = grown[0].leaves["histogram"][have_line[0]]
+            lines = grown[0].leaves["line"][have_line[0]]
             assert len(set(lines)) == len(lines)  # no two have the same
             if at_once.search.has_lines:  # and none is lost; the last is only ever lent
                 assert at_once.search.builder.n_free == len(at_once.search.lines) - 1 - len(lines)
@@ -496,7 +496,7 @@ def test_a_leaf_that_turns_out_to_have_no_split_keeps_no_line():
             grower = slow.grower_of(codes, slow.mapper_of([9, 5]), max_leaf_nodes=20, min_samples_leaf=7)
             grower.growth = grower.growth if in_one_call else None
             leaves = grower.grow(gradients, hessians).leaves
-        assert (leaves["histogram"][leaves["split"]["feature"] < 0] < 0).all()
+        assert (leaves["line"][leaves["split"]["feature"] < 0] < 0).all()
 
 
 @pytest.mark.parametrize(

@@ -43,11 +43,11 @@ class Case:
     def look_at(self, *ranges):
         """Leaves of these rows, with a line where a third number says so."""
         self.leaves = np.zeros(len(ranges), LEAF)
-        self.leaves["split"]["feature"] = self.leaves["histogram"] = -1
+        self.leaves["split"]["feature"] = self.leaves["line"] = -1
         self.leaves["may_split"] = 1
         for leaf, (start, stop, *line) in zip(self.leaves, ranges, strict=True):
             leaf["start"], leaf["stop"] = start, stop
-            leaf["histogram"] = line[0] if line else -1
+            leaf["line"] = line[0] if line else -1
         self.builder.look_at(self.leaves, self.lines, self.lanes)
         return self
 
@@ -61,7 +61,7 @@ class Case:
 
     def check(self, leaf):
         leaf = self.leaves[leaf]
-        assert self.lines[leaf["histogram"]].tobytes() == self.expected(leaf["start"], leaf["stop"])
+        assert self.lines[leaf["line"]].tobytes() == self.expected(leaf["start"], leaf["stop"])
 
 
 modes = pytest.mark.parametrize(("lanes", "same"), [(1, False), (1, True), (2, False), (2, True)])
@@ -174,7 +174,7 @@ def test_lanes_do_not_carry_into_each_other(n_threads):
 
 
 def lines_of(case):
-    return case.leaves["histogram"].tolist()
+    return case.leaves["line"].tolist()
 
 
 @settings(max_examples=40, deadline=None)
@@ -192,7 +192,7 @@ def test_parent_minus_one_child_is_the_other(seed, n_rows, lanes, n_threads):
     assert case.builder.root(0, BITS, case.same, n_threads)
     case.check(0)
     with_line, without = case.builder.take_over(ids(0), ids(1, 2), 0, BITS, case.same, n_threads, 1)
-    assert (with_line.tolist(), without.tolist(), case.leaves["histogram"][0]) == ([1, 2], [], -1)
+    assert (with_line.tolist(), without.tolist(), case.leaves["line"][0]) == ([1, 2], [], -1)
     case.check(1)
     case.check(2)
 
@@ -208,7 +208,7 @@ def test_who_gets_a_line():
     assert [some.tolist() for some in builder.take_over(*first, 60, BITS, False, 1, NEVER)] == [[1, 2], []]
     case.leaves["may_split"][3] = 0
     assert [some.tolist() for some in builder.take_over(*then, 0, BITS, False, 1, NEVER)] == [[4], [5, 6]]
-    assert (case.leaves["histogram"] >= 0).tolist() == [False, False, False, True, True, False, False]
+    assert (case.leaves["line"] >= 0).tolist() == [False, False, False, True, True, False, False]
     case.check(3)
     case.check(4)
     case.leaves["split"]["feature"][4] = 0

@@ -204,14 +204,14 @@ def test_rows_without_weight_raise():
 def test_sums_that_no_float_holds_are_reported(labels, weights):
     """On all ranks, though none of them may have such a sum."""
     labels, weights = np.array(labels), None if weights is None else np.array(weights)
-    with pytest.raises(ValueError, match="scale y and sample_weight to a smaller range"):
+    with pytest.raises(ValueError, match="Scale y and sample_weight to a smaller range"):
         SquaredError().bind(labels, weights, np.array([0, len(labels)])).start()
 
     def start(ranks):
         own = slice(ranks.rank, None, 2)
         offsets = np.array([0, len(labels[own])])
         share = Share.among(ranks, offsets, None)
-        with pytest.raises(ValueError, match="scale y and sample_weight to a smaller range"):
+        with pytest.raises(ValueError, match="Scale y and sample_weight to a smaller range"):
             SquaredError().bind(
                 labels[own], None if weights is None else weights[own], offsets, share=share
             ).start()

@@ -375,8 +375,8 @@ def test_least_squares_on_training_and_on_held_out_queries(rows):
         assert np.isfinite(without.fit(X, y).values_).all()
     with pytest.raises(ValueError, match="one only; set validation_fraction=None"):
         without.fit(X, y, qid=np.zeros(len(y)))
-    with pytest.raises(ValueError, match=r"validation_fraction=0.5 holds out .* scoring='gain' finds none"):
-        OrdinalRanker(Ridge(), "gain", validation_fraction=0.5).fit(X, y, qid=qid)
+    with pytest.raises(ValueError, match=r"validation_fraction=0.5 holds out .*'expected_gain' finds none"):
+        OrdinalRanker(Ridge(), "expected_gain", validation_fraction=0.5).fit(X, y, qid=qid)
 
 
 def test_wrong_scorings_raise(rows):

@@ -153,7 +153,7 @@ def test_children_and_the_wall_between_them(sign, order):
     case.parter.plant(3, 3, 10, 9, 3, *UNITS)
     root = case.leaves[0]
     assert (root["start"], root["stop"], root["depth"]) == (0, 3, 0)
-    assert root["left"] == root["right"] == root["histogram"] == root["split"]["feature"] == -1
+    assert root["left"] == root["right"] == root["line"] == root["split"]["feature"] == -1
     assert (root["lower"], root["upper"]) == (-np.inf, np.inf)
     assert root["total"].tolist() == (10, 9, 3)
     assert root["value"] == -(10 * 0.25) / (9 * 0.125 + 0.5)
@@ -166,7 +166,7 @@ def test_children_and_the_wall_between_them(sign, order):
     for child in (left, right):
         assert child["value"] == slow.Rules(0.25, 0.125, 0.5).value(child["total"].tolist(), -3.0, 1.25)
         assert child["depth"] == 1
-        assert child["left"] == child["right"] == child["histogram"] == child["split"]["feature"] == -1
+        assert child["left"] == child["right"] == child["line"] == child["split"]["feature"] == -1
     wall = 0.5 * (left["value"] + right["value"])
     lower, upper = {
         -1: ([wall, -3.0], [1.25, wall]),

@@ -52,7 +52,7 @@ class Case:
     def look_at_lines(self, packing, lanes):
         """Give every leaf its line."""
         lines = np.zeros((len(self.leaves), packing.n_cells * lanes), np.int64)
-        self.leaves["histogram"] = self.ids
+        self.leaves["line"] = self.ids
         builder = Builder(
             packing.bytes, packing.digits, packing.first_digit, packing.n_cells, self.order, self.sums, 1
         )

@@ -27,6 +27,7 @@ from ranktrees.growing import over_ranks, searching
 from ranktrees.growing.over_ranks import in_batches
 from ranktrees.ranks import fit_on_ranks, trained_together
 from ranktrees.sharing import Share
+from ranktrees.validation import ValidationRows
 
 DEALINGS = ("contiguous", "uneven", "one empty", "permuted")
 
@@ -347,9 +348,9 @@ def test_a_driver_deals_rows_of_any_kind_to_more_ranks_than_there_are_queries(ro
     X, y, qid, weights = rows
     two = qid < 2
     given = [kind(X[two]), y[two].tolist(), weights[two].tolist()]
-    held_out = kind(X[~two]), y[~two].tolist(), None, qid[~two].tolist(), None, None, None
+    held_out = ValidationRows(kind(X[~two]), y[~two].tolist(), qid_val=qid[~two].tolist())
     ranker = LambdaMARTRanker(max_iter=3, random_state=0)
-    fit_on_ranks(ranker, Ranks(), *given, held_out=held_out, qid=qid[two].tolist())
+    fit_on_ranks(ranker, Ranks(), *given, held_out, qid=qid[two].tolist())
     more = dict(zip(("X_val", "y_val", "qid_val"), (X[~two], y[~two], qid[~two]), strict=True))
     whole = clone(ranker).fit(X[two], y[two], weights[two], qid=qid[two], **more)
     assert bytes_of(ranker) == bytes_of(whole)

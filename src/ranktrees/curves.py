@@ -16,6 +16,7 @@ from ranktrees.asking import score_method, staged_scores_by
 from ranktrees.measures import Measure, as_measure
 from ranktrees.parallel import effective_n_threads
 from ranktrees.plotting import axes_or_new
+from ranktrees.spelling import spelt
 from ranktrees.validation import check_score
 from ranktrees.validation.values import as_seen
 
@@ -250,6 +251,21 @@ def _every(every, stages):
         yield number, stage
 
 
+def _measure_called(text, model):
+    """What the fit has followed, whatever the parameters say by now."""
+    if text == spelt(None):
+        return "loss"
+    if model._scoring() != "loss" and spelt(now := as_measure(model._scoring())) == text:
+        return now
+    try:
+        return as_measure(text)
+    except ValueError as error:
+        raise ValueError(
+            f"sets is None, and the model has followed {text} while it was fitted, but scoring is another "
+            "one now: set it back, or pass rows to measure on."
+        ) from error
+
+
 def _followed(model, every):
     """The curves that a model of ours has recorded."""
     followed = getattr(model, "_followed", {})
@@ -264,7 +280,7 @@ def _followed(model, every):
     n_trees = np.array([n for n, _ in _every(every, range(model.n_iter_))])
     values = {}
     for name, of_rounds in scores.items():
-        measure = "loss" if followed[name] is None else followed[name]
+        measure = _measure_called(followed[name], model)
         sign = -1.0 if measure == "loss" or not measure.greater_is_better else 1.0
         values[name, measure] = sign * of_rounds[n_trees - 1]
     return ScoreCurves(n_trees, values, model.best_iteration_)

@@ -289,8 +289,8 @@ class BoostedTrees(TreeEnsembleEstimator):
 
         scores = []
         if self._earlier() is not None:
-            measure = self._measure_to_follow(rows.data)
-            if spelt(self._followed.get("training")) == spelt(measure):
+            measure = spelt(self._measure_to_follow(rows.data))
+            if self._followed.get("training") == measure:
                 scores = self.train_score_[: start.n_added]
         begun = Checkpoint(ensemble=start.ensemble, seed=seed, train_scores=scores, learned=bound.learned)
         return file.going_on(begun, trained)
@@ -320,7 +320,7 @@ class BoostedTrees(TreeEnsembleEstimator):
         self.train_score_ = np.array(train_scores)
         self.validation_score_ = np.array([*so_far.validation_scores, *validation_scores])
         sets = {"training": train} | ({} if validation is None else {"validation": validation})
-        self._followed = {name: rows.measure for name, rows in sets.items()}
+        self._followed = {name: spelt(rows.measure) for name, rows in sets.items()}
 
     def _check_labels_to_follow(self, objective, data, held_out):
         """Raise if what is followed, a measure or the loss, cannot read the labels of its rows."""

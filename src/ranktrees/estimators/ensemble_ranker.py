@@ -327,14 +327,13 @@ def _total_size(weights):
 
 def _shares(weights, n_models, total_of):
     """float64[n_models]: weights over their total."""
-    given = np.ones(n_models) if weights is None else weights
     try:
-        weights = np.asarray(given, np.float64)
-    except (TypeError, ValueError):
-        weights = np.empty(0)
+        weights = np.ones(n_models) if weights is None else np.asarray(weights, np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"weights={weights!r}; expected numbers, or None.") from error
     if weights.shape != (n_models,) or not np.isfinite(weights).all() or total_of(weights) == 0:
         raise ValueError(
-            f"weights={given!r}; expected a finite number for each of the {n_models} models, and a "
+            f"weights={weights.tolist()}; expected a finite number for each of the {n_models} models, and a "
             "total other than 0: a mean divides by it."
         )
     return weights / total_of(weights)

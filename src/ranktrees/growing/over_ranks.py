@@ -210,7 +210,7 @@ class FullOverRanks(LinesOverRanks, FullSearch):
         self.find_counting(ids[small], features[small] if len(features) > 1 else features)
 
     def search_again(self, ids):
-        has_line = self.leaves["histogram"][ids] >= 0
+        has_line = self.leaves["line"][ids] >= 0
         for some, features in self.candidates(ids[has_line]):
             self.find_counting(some, features)
         self.find_directly(ids[~has_line])
@@ -225,8 +225,8 @@ class FullOverRanks(LinesOverRanks, FullSearch):
         if not len(ids):
             return
         leaves, bits = self.leaves[ids], self.rows.bits
-        sums = self.lines[leaves["histogram"], self.own_cells]
-        leaves["histogram"] = places = numbered(ids)
+        sums = self.lines[leaves["line"], self.own_cells]
+        leaves["line"] = places = numbered(ids)
         cells = np.empty((len(ids), self.packing.n_cells), BIN)
         own = cells[:, self.own_cells]
         own["gradient"], own["hessian"] = sums >> bits, sums & ((1 << bits) - 1)
@@ -245,7 +245,7 @@ class FullOverRanks(LinesOverRanks, FullSearch):
         leaves["start"][1:], leaves["stop"] = stops[:-1], stops
         leaves["start"][0] = 0
         rows = np.concatenate(rows)
-        ids, counts = leaves["histogram"].copy(), np.zeros((len(leaves), self.packing.n_cells), np.int64)
+        ids, counts = leaves["line"].copy(), np.zeros((len(leaves), self.packing.n_cells), np.int64)
         self.counter.go_through(rows, np.ones(len(rows), np.int64))
         self.counter.look_at(leaves, counts, 1)
         n_threads = threads_for(self.n_threads, len(rows) * self.packing.n_bytes)

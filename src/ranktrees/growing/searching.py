@@ -294,7 +294,7 @@ class SearchOfLines(Search):
         """Lines have been built from rows: those of all ranks, where there are others."""
 
     def again(self, ids):
-        has_line = self.leaves["histogram"][ids] >= 0
+        has_line = self.leaves["line"][ids] >= 0
         self.find(ids[has_line])
         self.find_directly(ids[~has_line])
 
