@@ -805,6 +805,8 @@ def test_infinite_scores_have_their_rank():
         (([0, 1, 2], [1, 2]), {}, "y_score has 2 rows, but y_true has 3"),
         (([[0], [1]], [1, 2]), {}, r"y_true must have one dimension, got shape \(2, 1\)"),
         ((["a", "b"], [1, 2]), {}, "y_true must be numbers, one per row"),
+        ((["1", "0"], [1, 2]), {}, "y_true must be numbers, one per row: texts are none"),
+        (([1, 0], np.array([2, "1"], object)), {}, "y_score must be numbers, one per row: texts are none"),
         (([10**400, 0], [1, 2]), {}, "y_true must be numbers, one per row"),
         (([1, 0], [1 + 1j, 2]), {}, "y_score must be numbers, one per row: complex ones"),
         (

@@ -14,6 +14,8 @@ def numbers_in(name, values):
         if given.dtype.kind in "mM":  # whose NaT would be the lowest of all
             raise TypeError("dates and durations are none; convert them, for instance to days since a date")
         numbers = given.astype(np.float64, copy=False)
+        if given.dtype.kind in "SU" or (given.dtype.kind == "O" and any(map(_is_text, given.flat))):
+            raise TypeError("texts are none, whatever they say; convert them")  # fit refuses them, too
         if isinstance(numbers, np.ma.MaskedArray):
             numbers = numbers.filled(np.nan)
         if given.dtype.kind in "iu" and _are_rounded_to_ties(given, numbers):
@@ -21,6 +23,10 @@ def numbers_in(name, values):
     except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"{name} must be numbers, one per row: {error}") from error
     return numbers
+
+
+def _is_text(value):
+    return isinstance(value, (str, bytes))
 
 
 def _are_rounded_to_ties(integers, floats):
