@@ -4,6 +4,7 @@ A column is described by its values that are neither missing nor zero, and by th
 rows never say more, and dense ones of web search seldom do. Masses are integers, so sums do not depend on the
 order of rows. A zero weight takes a row out.
 """
+from ranktrees._core.threads import room_for_each
 
 from cython cimport floating
 from cython.parallel cimport prange, threadid
@@ -23,11 +24,8 @@ cdef extern from "keys.h" nogil:
         BLOCK
         CODING_BITS
 
-    ctypedef struct key_side:
-        int32_t first
-
     ctypedef struct key_ruler:
-        key_side sides[2]
+        int32_t zero
 
     int32_t divide_ruler(key_ruler* ruler, int bits)
     void make_keys_float(int64_t n, uint32_t* keys, key_ruler* ruler)
@@ -79,7 +77,8 @@ cdef enum:
     N_DIGIT_VALUES = 1 << DIGIT_BITS
     MAX_DIGITS = 6
     SHORT = 48           # so few values are sorted by insertion
-    GROUP = 32           # columns laid out together: two cache lines of float32
+    GATHERED = 32        # columns laid out together of rows apart: two cache lines of float32
+    ENCODED = 16         # the same of rows in order: one
     AHEAD = 32           # rows ahead that are asked for, as no processor foresees strides of this kind
     CUTTING_BITS = 14    # a column is first parted at no more than 2^14 marks on either side of zero
     SAMPLE = 2048        # numbers that tell where a column's marks begin and end
@@ -150,14 +149,16 @@ def gather_dense(
         row_weights = &weights[0]
         into_weights = &value_weights[0]
     if abs(X.strides[1]) < abs(X.strides[0]):
-        width = GROUP
-    stretch = (n_rows + n_threads * BLOCK - 1) // (n_threads * BLOCK) * BLOCK
+        width = GATHERED
+    cdef floating[:, ::1] blocks = room_for_each(n_threads, width * BLOCK, f"f{sizeof(floating)}")
+    stretch = (n_rows + n_threads * TURNED - 1) // (n_threads * TURNED) * TURNED
     for thread in prange(
         n_threads, nogil=True, schedule="static", num_threads=n_threads, use_threads_if=n_threads > 1,
     ):
         gather_stretch(
             X, rows, thread * stretch, min((thread + 1) * stretch, n_rows), row_weights, first, n_columns,
             width, &starts[0], &values[0], into_weights, &sizes[thread, 0], &zero_mass[thread, 0],
+            &blocks[thread, 0],
         )
     if n_threads > 1:
         for j in prange(n_columns, nogil=True, num_threads=n_threads):
@@ -182,10 +183,9 @@ cdef void close_up(
 cdef void gather_stretch(
     const floating[:, :] X, const Py_ssize_t* rows, Py_ssize_t first_row, Py_ssize_t end,
     const uint32_t* weights, Py_ssize_t first, Py_ssize_t n_columns, Py_ssize_t width, const int64_t* starts,
-    floating* values, uint32_t* value_weights, int64_t* sizes, int64_t* zero_mass,
+    floating* values, uint32_t* value_weights, int64_t* sizes, int64_t* zero_mass, floating* block,
 ) noexcept nogil:
     """Gather the columns of the rows first_row:end, `width` at a time, to where all have room."""
-    cdef floating block[GROUP * BLOCK]
     cdef const floating* column
     cdef Py_ssize_t group, begin, task, row, n, i, j, to
     cdef int64_t zeros
@@ -485,7 +485,7 @@ cdef Py_ssize_t count_pieces(
             piece.mass += 1 if weights == NULL else weights[i]
             piece.low = min(piece.low, key)
             piece.high = max(piece.high, key)
-    piece = &pieces[ruler.sides[1].first - 1]
+    piece = &pieces[ruler.zero]
     piece.mass = zero_mass
     piece.low = piece.high = <key_t> 1 << (8 * sizeof(key_t) - 1)
     for i in range(n_marks):
@@ -876,28 +876,28 @@ def encode_dense(
         return
     if order is not None:
         rows = &order[0]
+    cdef floating[:, ::1] blocks = room_for_each(n_threads, ENCODED * BLOCK, f"f{sizeof(floating)}")
     for block in prange(
-        (last - first + BLOCK - 1) // BLOCK, nogil=True, schedule="dynamic", chunksize=8,
-        num_threads=n_threads, use_threads_if=n_threads > 1,
+        (last - first + BLOCK - 1) // BLOCK, nogil=True, schedule="dynamic", num_threads=n_threads,
+        use_threads_if=n_threads > 1,
     ):
         encode_block(
             X, rows, coders, &categories[0], &edge_offsets[0], &is_categorical[0], &missing_codes[0],
-            first_feature, first + block * BLOCK, last, codes,
+            first_feature, first + block * BLOCK, last, &blocks[threadid(), 0], codes,
         )
 
 
 cdef void encode_block(
     const floating[:, :] X, const Py_ssize_t* rows, const uint64_t[:, ::1] coders, const double* categories,
     const int64_t* edge_offsets, const uint8_t* is_categorical, const int32_t* missing_codes,
-    Py_ssize_t first_feature, Py_ssize_t first, Py_ssize_t end, uint8_t[:, ::1] codes,
+    Py_ssize_t first_feature, Py_ssize_t first, Py_ssize_t end, floating* block, uint8_t[:, ::1] codes,
 ) noexcept nogil:
-    cdef floating block[GROUP * BLOCK]
     cdef const floating* values
     cdef Py_ssize_t i, j, f, group, begin, width, n_rows = min(<Py_ssize_t> BLOCK, end - first)
     cdef uint8_t* found
-    for group in range((coders.shape[0] + GROUP - 1) // GROUP):
-        begin = group * GROUP
-        width = min(<Py_ssize_t> GROUP, coders.shape[0] - begin)
+    for group in range((coders.shape[0] + ENCODED - 1) // ENCODED):
+        begin = group * ENCODED
+        width = min(<Py_ssize_t> ENCODED, coders.shape[0] - begin)
         lay_out(X, rows, first, n_rows, end, first_feature + begin, width, block)
         for j in range(width):
             f = first_feature + begin + j
@@ -926,31 +926,32 @@ def encode_dense_long(
 ):
     """Encode the rows first:last of a dense X of any strides, where a feature may have any number of cuts."""
     cdef const Py_ssize_t* rows = NULL
-    cdef Py_ssize_t n_groups = (codes.shape[0] + GROUP - 1) // GROUP
+    cdef Py_ssize_t n_groups = (codes.shape[0] + ENCODED - 1) // ENCODED
     cdef Py_ssize_t n_blocks = (last - first + BLOCK - 1) // BLOCK, task, row
     if first == last or codes.shape[0] == 0:
         return
     if order is not None:
         rows = &order[0]
+    cdef floating[:, ::1] blocks = room_for_each(n_threads, ENCODED * BLOCK, f"f{sizeof(floating)}")
     for task in prange(
-        n_groups * n_blocks, nogil=True, schedule="dynamic", chunksize=8, num_threads=n_threads,
+        n_groups * n_blocks, nogil=True, schedule="dynamic", num_threads=n_threads,
         use_threads_if=n_threads > 1,
     ):
         row = first + task % n_blocks * BLOCK
         encode_block_long(
             X, rows, &edges[0], &edge_offsets[0], &is_categorical[0], &missing_codes[0],
-            task // n_blocks * GROUP, row, min(<Py_ssize_t> BLOCK, last - row), last, codes,
+            task // n_blocks * ENCODED, row, min(<Py_ssize_t> BLOCK, last - row), last,
+            &blocks[threadid(), 0], codes,
         )
 
 
 cdef void encode_block_long(
     const floating[:, :] X, const Py_ssize_t* rows, const double* edges, const int64_t* edge_offsets,
     const uint8_t* is_categorical, const int32_t* missing_codes, Py_ssize_t first_feature, Py_ssize_t first,
-    Py_ssize_t n_rows, Py_ssize_t end, uint32_t[:, ::1] codes,
+    Py_ssize_t n_rows, Py_ssize_t end, floating* block, uint32_t[:, ::1] codes,
 ) noexcept nogil:
-    cdef floating block[GROUP * BLOCK]
     cdef double numbers[BLOCK]
-    cdef Py_ssize_t width = min(<Py_ssize_t> GROUP, codes.shape[0] - first_feature), i, j, f, n_edges
+    cdef Py_ssize_t width = min(<Py_ssize_t> ENCODED, codes.shape[0] - first_feature), i, j, f, n_edges
     cdef const double* own
     cdef uint32_t* found
     lay_out(X, rows, first, n_rows, end, first_feature, width, block)

@@ -8,8 +8,6 @@
 #ifndef RANKTREES_CODING_H
 #define RANKTREES_CODING_H
 
-#include <math.h>
-
 #include "keys.h"
 
 #if HAS_SIMD
@@ -23,7 +21,7 @@ typedef union {
     struct {
         int levels;
         uint8_t missing;
-        float pivots[1 << MOST_LEVELS];
+        uint32_t pivots[1 << MOST_LEVELS]; /* keys */
     } in_registers;
 } coder_float;
 
@@ -49,44 +47,51 @@ static void make_coder_float(const float *cuts, int64_t n, uint8_t missing, int 
     for (int level = 0; level < levels; level++)
         for (int i = 0; i < 1 << level; i++) {
             const int cut = ((2 * i + 1) << (levels - 1 - level)) - 1;
-            coder->in_registers.pivots[(1 << level) + i] = cut < n ? cuts[cut] : INFINITY;
+            coder->in_registers.pivots[(1 << level) + i] = cut < n ? key_of_float(cuts[cut]) : UINT32_MAX;
         }
 }
 
 #if HAS_SIMD
-FOR_AVX512 INLINE __m512 pivots_of_2(const __m512 *pivots, __m512i at) {
-    return _mm512_permutex2var_ps(pivots[0], at, pivots[1]);
+FOR_AVX512 INLINE __m512i pivots_of_2(const __m512i *pivots, __m512i at) {
+    return _mm512_permutex2var_epi32(pivots[0], at, pivots[1]);
 }
 
-FOR_AVX512 INLINE __m512 pivots_of_4(const __m512 *pivots, __m512i at) {
-    return _mm512_mask_blend_ps(_mm512_test_epi32_mask(at, _mm512_set1_epi32(32)), pivots_of_2(pivots, at),
-                                pivots_of_2(pivots + 2, at));
+FOR_AVX512 INLINE __m512i pivots_of_4(const __m512i *pivots, __m512i at) {
+    return _mm512_mask_blend_epi32(_mm512_test_epi32_mask(at, _mm512_set1_epi32(32)), pivots_of_2(pivots, at),
+                                   pivots_of_2(pivots + 2, at));
 }
 
-FOR_AVX512 INLINE __m512 pivots_of_8(const __m512 *pivots, __m512i at) {
-    return _mm512_mask_blend_ps(_mm512_test_epi32_mask(at, _mm512_set1_epi32(64)), pivots_of_4(pivots, at),
-                                pivots_of_4(pivots + 4, at));
+FOR_AVX512 INLINE __m512i pivots_of_8(const __m512i *pivots, __m512i at) {
+    return _mm512_mask_blend_epi32(_mm512_test_epi32_mask(at, _mm512_set1_epi32(64)), pivots_of_4(pivots, at),
+                                   pivots_of_4(pivots + 4, at));
+}
+
+FOR_AVX512 INLINE __m512i sixteen_keys(__m512i bits) {
+    const __m512i sign = _mm512_set1_epi32(INT32_MIN);
+    return _mm512_mask_sub_epi32(_mm512_or_si512(bits, sign), _mm512_test_epi32_mask(bits, sign),
+                                 _mm512_setzero_si512(), bits);
 }
 
 FOR_AVX512 INLINE void encode_in_registers(int levels, int64_t n, const float *values,
                                            const coder_float *coder, uint8_t *codes) {
-    const float *pivots = coder->in_registers.pivots;
+    const uint32_t *pivots = coder->in_registers.pivots;
     const __m512i missing = _mm512_set1_epi32(coder->in_registers.missing + (1 << levels));
-    __m512 all[1 << (MOST_LEVELS - 4)];
+    __m512i all[1 << (MOST_LEVELS - 4)];
     for (int r = 0; r < 1 << (levels - 4); r++)
-        all[r] = _mm512_loadu_ps(pivots + 16 * r);
+        all[r] = _mm512_loadu_si512(pivots + 16 * r);
     for (int64_t i = 0; i < n; i += 16) {
         const __mmask16 there = n - i < 16 ? (__mmask16)((1 << (n - i)) - 1) : 0xffff;
         const __m512 x = _mm512_maskz_loadu_ps(there, values + i);
+        const __m512i key = sixteen_keys(_mm512_castps_si512(x));
         const __m512i one = _mm512_set1_epi32(1);
         __m512i at = one;
         for (int level = 0; level < levels; level++) {
-            const __m512 pivot = level < 4    ? _mm512_permutexvar_ps(at, all[0])
-                                 : level == 4 ? _mm512_permutexvar_ps(at, all[1])
-                                 : level == 5 ? pivots_of_2(all + 2, at)
-                                 : level == 6 ? pivots_of_4(all + 4, at)
-                                              : pivots_of_8(all + 8, at);
-            const __mmask16 is_above = _mm512_cmp_ps_mask(pivot, x, _CMP_LT_OQ);
+            const __m512i pivot = level < 4    ? _mm512_permutexvar_epi32(at, all[0])
+                                  : level == 4 ? _mm512_permutexvar_epi32(at, all[1])
+                                  : level == 5 ? pivots_of_2(all + 2, at)
+                                  : level == 6 ? pivots_of_4(all + 4, at)
+                                               : pivots_of_8(all + 8, at);
+            const __mmask16 is_above = _mm512_cmplt_epu32_mask(pivot, key);
             at = _mm512_add_epi32(at, at);
             at = _mm512_mask_add_epi32(at, is_above, at, one);
         }

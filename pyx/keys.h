@@ -1,7 +1,7 @@
 /* Floating point numbers as unsigned keys in the same order, and rulers to find about where a key is.
  *
  *             | low ... high of the negative | zero | low ... high of the positive |
- *   marks       0     1     2    ...                  first      ...     n_marks - 1
+ *   marks       0     1     2    ...           zero   zero + 1   ...     n_marks - 1
  *
  * Each side of a ruler is divided evenly, 2^shift keys to a mark. Keys go with the logarithm of a number:
  * a mark spans about the same ratio everywhere, which suits counts and heavy tails like scores. */
@@ -14,7 +14,7 @@
 #include "simd.h"
 
 enum {
-    BLOCK = 256, /* so many rows at a time are laid out feature by feature, to stay in the first cache */
+    BLOCK = 1024, /* so many rows at a time are laid out feature by feature, and share what finds their codes */
     MOST_EDGES = 255,
     CODING_BITS = 11
 };
@@ -22,21 +22,22 @@ enum {
 /* At most so many marks has a ruler whose sides have 2^bits each. */
 #define MOST_MARKS(bits) ((2 << (bits)) + 1)
 
-/* The keys low..high, from the mark `first` on; none if low > high. */
+/* The keys low..high; none if low > high. */
 typedef struct {
     uint64_t low, high;
-    int32_t first, shift;
+    int32_t shift;
 } key_side;
 
-/* Of the negative numbers, and of the others. */
+/* Of the negative numbers, and of the others; `zero` is the mark between them. */
 typedef struct {
     key_side sides[2];
+    int32_t zero;
 } key_ruler;
 
 /* Divide each side into at most 2^bits marks, and leave one between them for zero; returns how many marks
  * there are. A side without keys has one mark, where any key may be looked for. */
 static inline int32_t divide_ruler(key_ruler *ruler, int bits) {
-    int32_t n_marks = 0;
+    int32_t lasts[2];
     for (int s = 0; s < 2; s++) {
         key_side *side = &ruler->sides[s];
         if (side->low > side->high)
@@ -44,10 +45,10 @@ static inline int32_t divide_ruler(key_ruler *ruler, int bits) {
         side->shift = 0;
         while ((side->high - side->low) >> side->shift >> bits)
             side->shift++;
-        side->first = n_marks + s;
-        n_marks = side->first + (int32_t)((side->high - side->low) >> side->shift) + 1;
+        lasts[s] = (int32_t)((side->high - side->low) >> side->shift);
     }
-    return n_marks;
+    ruler->zero = lasts[0] + 1;
+    return ruler->zero + 1 + lasts[1] + 1;
 }
 
 /* How many of any number of edges are below each of some numbers; none are below NaN. All are searched for in

@@ -18,14 +18,17 @@ INLINE REAL OF(number_of)(KEY key) {
     return x;
 }
 
-/* The mark of a key, which is that of an end of its side where it is off the ruler. */
-INLINE KEY OF(mark_on)(const key_side below, const key_side above, KEY key) {
-    const KEY low = (KEY)(key < SIGN ? below.low : above.low);
-    const KEY high = (KEY)(key < SIGN ? below.high : above.high);
-    const KEY first = (KEY)(key < SIGN ? below.first : above.first);
-    const KEY shift = (KEY)(key < SIGN ? below.shift : above.shift);
+/* How many marks of a side are passed on the way to a key: none before it, all behind it. */
+INLINE KEY OF(marks_passed)(const key_side side, KEY key) {
+    const KEY low = (KEY)side.low, high = (KEY)side.high;
     const KEY at_least = key < low ? low : key, held = at_least > high ? high : at_least;
-    return first + ((held - low) >> shift);
+    return (held - low) >> side.shift;
+}
+
+/* The mark of a key, which is that of an end of its side where it is off the ruler. The two sides tell it without
+ * a choice between them; zero's own mark is the second step from one to the other. */
+INLINE KEY OF(mark_on)(const key_side below, const key_side above, KEY key) {
+    return OF(marks_passed)(below, key) + OF(marks_passed)(above, key) + (key < SIGN ? 0 : 2);
 }
 
 INLINE int32_t OF(mark_of)(const key_ruler *ruler, KEY key) {
@@ -45,8 +48,8 @@ EACH_WIDTH_OF_TYPE(void, OF(make_keys), (int64_t n, KEY *keys, key_ruler *ruler)
         least_positive = or_high < least_positive ? or_high : least_positive;
         keys[i] = key;
     }
-    ruler->sides[0] = (key_side){least < SIGN ? least : 1, least < SIGN ? most_negative : 0, 0, 0};
-    ruler->sides[1] = (key_side){most < SIGN ? 1 : least_positive, most < SIGN ? 0 : most, 0, 0};
+    ruler->sides[0] = (key_side){least < SIGN ? least : 1, least < SIGN ? most_negative : 0, 0};
+    ruler->sides[1] = (key_side){most < SIGN ? 1 : least_positive, most < SIGN ? 0 : most, 0};
 }
 
 /* Append the numbers that are neither missing nor zero to `kept`, and count the zeros. */
@@ -110,6 +113,17 @@ static void OF(make_finder)(const REAL *edges, int64_t n, uint8_t missing, int b
     finder->codes_at[finder->n_marks] = missing;
 }
 
+/* Pass those of the next `depth` edges that are below; the edges rise. */
+INLINE void OF(pass_edges)(int depth, int64_t n, const KEY *RESTRICT keys, const uint32_t *RESTRICT marks,
+                           const OF(finder) *finder, uint8_t *RESTRICT codes) {
+    for (int64_t i = 0; i < n; i++) {
+        uint32_t code = finder->codes_at[marks[i]];
+        for (int step = 0; step < depth; step++)
+            code += finder->edges[code] < keys[i];
+        codes[i] = (uint8_t)code;
+    }
+}
+
 /* Codes of at most BLOCK numbers: how many edges are below each, or what is said for NaN. All numbers are
  * searched for in step: no step waits for the one before and none is a branch. */
 EACH_WIDTH_OF_TYPE(void, OF(encode),
@@ -118,7 +132,6 @@ EACH_WIDTH_OF_TYPE(void, OF(encode),
                    (n, numbers, finder, codes)) {
     const key_side below = finder->ruler.sides[0], above = finder->ruler.sides[1];
     const KEY *RESTRICT edges = finder->edges;
-    const uint8_t *RESTRICT codes_at = finder->codes_at;
     const KEY unknown = (KEY)finder->n_marks;
     KEY keys[BLOCK];
     uint32_t found[BLOCK];
@@ -127,15 +140,13 @@ EACH_WIDTH_OF_TYPE(void, OF(encode),
         keys[i] = key;
         found[i] = (uint32_t)(numbers[i] == numbers[i] ? OF(mark_on)(below, above, key) : unknown);
     }
-    if (finder->depth <= 1) {
-        for (int64_t i = 0; i < n; i++) {
-            const uint32_t code = codes_at[found[i]];
-            codes[i] = (uint8_t)(code + (edges[code] < keys[i]));
-        }
-        return;
+    switch (finder->depth) {
+    case 0:
+    case 1: OF(pass_edges)(1, n, keys, found, finder, codes); return;
+    case 2: OF(pass_edges)(2, n, keys, found, finder, codes); return;
     }
     for (int64_t i = 0; i < n; i++)
-        found[i] = codes_at[found[i]];
+        found[i] = finder->codes_at[found[i]];
     for (int32_t left = finder->depth; left > 0; left -= (left + 1) / 2) {
         const uint32_t half = (uint32_t)(left + 1) / 2;
         for (int64_t i = 0; i < n; i++)

@@ -11,8 +11,10 @@
 #endif
 
 enum {
-    PACKED = 512,  /* rows packed together: their codes are read in runs, and their bytes stay in the cache */
-    FEW_STEPS = 32 /* counted sooner than looked up, 256 codes at a time */
+    PACKED = 512,       /* rows packed together: their codes are read in runs, and their bytes stay in the cache */
+    RUN = 128,          /* codes whose steps are counted in registers */
+    FEW_STEPS = 32,     /* counted sooner than looked up */
+    BYTES_TOGETHER = 16 /* of a row, set together */
 };
 
 typedef struct {
@@ -33,37 +35,51 @@ static inline void build_stair(const uint8_t *share, int stride, stair *own) {
         }
 }
 
-#if HAS_SIMD
-FOR_AVX512 static void count_steps(const uint8_t *codes, const stair *own, uint8_t *bytes) {
-    const __m512i stride = _mm512_set1_epi8((char)own->stride);
-    for (int i = 0; i < PACKED; i += 256) {
-        __m512i some[4], sums[4];
-        for (int r = 0; r < 4; r++) {
-            some[r] = _mm512_loadu_si512(codes + i + 64 * r);
-            sums[r] = _mm512_loadu_si512(bytes + i + 64 * r);
-        }
-        for (int s = 0; s < own->n_steps; s++) {
-            const __m512i first = _mm512_set1_epi8((char)own->firsts[s]);
-            for (int r = 0; r < 4; r++)
-                sums[r] = _mm512_mask_add_epi8(sums[r], _mm512_cmpge_epu8_mask(some[r], first), sums[r],
-                                               stride);
-        }
-        for (int r = 0; r < 4; r++)
-            _mm512_storeu_si512(bytes + i + 64 * r, sums[r]);
+EACH_WIDTH(void, count_steps, (const uint8_t *RESTRICT codes, const stair *own, uint8_t *RESTRICT bytes),
+           (codes, own, bytes)) {
+    (void)width;
+    for (int begin = 0; begin < PACKED; begin += RUN, codes += RUN, bytes += RUN) {
+        uint8_t counts[RUN] = {0};
+        for (int s = 0; s < own->n_steps; s++)
+            for (int i = 0; i < RUN; i++)
+                counts[i] = (uint8_t)(counts[i] + (codes[i] >= own->firsts[s]));
+        for (int i = 0; i < RUN; i++)
+            bytes[i] = (uint8_t)(bytes[i] + counts[i] * own->stride);
     }
 }
-#endif
 
 /* Of PACKED codes. */
-static inline void add_shares(const uint8_t *codes, const stair *own, uint8_t *bytes) {
-#if HAS_SIMD
-    if (simd_level() == AVX512 && own->n_steps <= FEW_STEPS) {
+static inline void add_shares(const uint8_t *codes, const stair *own, uint8_t *RESTRICT bytes) {
+    if (own->n_steps <= FEW_STEPS) {
         count_steps(codes, own, bytes);
         return;
     }
-#endif
     for (int i = 0; i < PACKED; i++)
         bytes[i] = (uint8_t)(bytes[i] + own->share[codes[i]]);
+}
+
+/* rows[i * step + b] = columns[b * PACKED + i], for n rows and at most BYTES_TOGETHER bytes of each. */
+static inline void turn_bytes(const uint8_t *columns, int64_t n, int64_t n_bytes, uint8_t *rows, int64_t step) {
+    int64_t i = 0;
+#if HAS_SIMD
+    for (; n_bytes == BYTES_TOGETHER && i + BYTES_TOGETHER <= n; i += BYTES_TOGETHER) {
+        __m128i turned[BYTES_TOGETHER], shuffled[BYTES_TOGETHER];
+        for (int b = 0; b < BYTES_TOGETHER; b++)
+            turned[b] = _mm_loadu_si128((const __m128i *)(columns + b * PACKED + i));
+        for (int shuffle = 0; shuffle < 4; shuffle++) {
+            for (int b = 0; b < BYTES_TOGETHER / 2; b++) {
+                shuffled[2 * b] = _mm_unpacklo_epi8(turned[b], turned[b + BYTES_TOGETHER / 2]);
+                shuffled[2 * b + 1] = _mm_unpackhi_epi8(turned[b], turned[b + BYTES_TOGETHER / 2]);
+            }
+            memcpy(turned, shuffled, sizeof turned);
+        }
+        for (int r = 0; r < BYTES_TOGETHER; r++)
+            _mm_storeu_si128((__m128i *)(rows + (i + r) * step), turned[r]);
+    }
+#endif
+    for (; i < n; i++)
+        for (int64_t b = 0; b < n_bytes; b++)
+            rows[i * step + b] = columns[b * PACKED + i];
 }
 
 #endif

@@ -12,12 +12,14 @@ cdef extern from "bins.h" nogil:
 cdef extern from "packing.h" nogil:
     enum:
         PACKED
+        BYTES_TOGETHER
 
     ctypedef struct stair:
         pass
 
     void build_stair(const uint8_t* share, int stride, stair* own)
     void add_shares(const uint8_t* codes, const stair* own, uint8_t* bytes)
+    void turn_bytes(const uint8_t* columns, int64_t n, int64_t n_bytes, uint8_t* rows, int64_t step)
 
 cdef enum:
     CODES = 256
@@ -77,24 +79,25 @@ cdef void pack_block(
     const uint8_t[:, :] codes, const Digit[::1] digits, const stair* stairs, int64_t first, int64_t last,
     uint8_t[:, ::1] bytes,
 ) noexcept nogil:
-    cdef uint8_t[PACKED] own, rest
-    cdef const uint8_t* column
-    cdef int64_t d, i, n = last - first
-    cdef int64_t n_bytes = digits[digits.shape[0] - 1].byte + 1 if digits.shape[0] else 0
-    memset(own, 0, sizeof(own))
+    cdef uint8_t[BYTES_TOGETHER * PACKED] columns
+    cdef uint8_t[PACKED] rest
+    cdef const uint8_t* own
+    cdef int64_t group, byte, i, n = last - first, d = 0
     memset(rest, 0, sizeof(rest))
-    for d in range(digits.shape[0]):
-        column = &codes[first, digits[d].feature]
-        if n < PACKED:
-            memcpy(rest, column, n)
-        else:
-            for i in range(PACKED // LINE):  # of the next block: no processor foresees so many columns
-                prefetch_line(column + PACKED + i * LINE)
-        add_shares(column if n == PACKED else rest, &stairs[d], own)
-        if d + 1 == digits.shape[0] or digits[d + 1].byte != digits[d].byte:
-            for i in range(n):
-                bytes[first + i, digits[d].byte] = own[i]
-            memset(own, 0, sizeof(own))
-    if n_bytes < bytes.shape[1]:
-        for i in range(first, last):
-            memset(&bytes[i, n_bytes], 0, bytes.shape[1] - n_bytes)
+    for group in range((bytes.shape[1] + BYTES_TOGETHER - 1) // BYTES_TOGETHER):
+        byte = group * BYTES_TOGETHER
+        memset(columns, 0, sizeof(columns))
+        while d < digits.shape[0] and digits[d].byte < byte + BYTES_TOGETHER:
+            own = &codes[first, digits[d].feature]
+            if n < PACKED:
+                memcpy(rest, own, n)
+                own = rest
+            else:
+                for i in range(PACKED // LINE):  # of the next block: no processor foresees so many columns
+                    prefetch_line(own + PACKED + i * LINE)
+            add_shares(own, &stairs[d], columns + (digits[d].byte - byte) * PACKED)
+            d += 1
+        turn_bytes(
+            columns, n, min(bytes.shape[1] - byte, <int64_t> BYTES_TOGETHER), &bytes[first, byte],
+            bytes.shape[1],
+        )

@@ -100,18 +100,14 @@ FOR_AVX512 static int64_t append_sixteen(int64_t n, const float *numbers, float 
 
 FOR_AVX512 static int64_t take_sixteen(int64_t n, uint32_t *keys, const key_ruler *ruler, const uint32_t *wanted,
                                        uint32_t *taken) {
-    const key_side below = ruler->sides[0], above = ruler->sides[1];
+    uint32_t marks[BLOCK];
     int64_t n_taken = 0;
     for (int64_t i = 0; i < n; i += 16) {
+        if (i % BLOCK == 0)
+            find_marks_float(n - i < BLOCK ? n - i : BLOCK, keys + i, ruler, marks);
         const __mmask16 there = n - i < 16 ? (__mmask16)((1 << (n - i)) - 1) : 0xffff;
         const __m512i key = _mm512_maskz_loadu_epi32(there, keys + i);
-        const __mmask16 negative = _mm512_cmplt_epu32_mask(key, _mm512_set1_epi32(INT32_MIN));
-#define OF_SIDE(field)                                                                                       \
-    _mm512_mask_mov_epi32(_mm512_set1_epi32((int)above.field), negative, _mm512_set1_epi32((int)below.field))
-        const __m512i held = _mm512_min_epu32(_mm512_max_epu32(key, OF_SIDE(low)), OF_SIDE(high));
-        const __m512i steps = _mm512_srlv_epi32(_mm512_sub_epi32(held, OF_SIDE(low)), OF_SIDE(shift));
-        const __m512i mark = _mm512_add_epi32(OF_SIDE(first), steps);
-#undef OF_SIDE
+        const __m512i mark = _mm512_maskz_loadu_epi32(there, marks + i % BLOCK);
         const __m512i word = _mm512_mask_i32gather_epi32(key, there, _mm512_srli_epi32(mark, 5), wanted, 4);
         const __m512i bit = _mm512_rolv_epi32(_mm512_set1_epi32(1), mark);
         const __mmask16 take = _mm512_mask_test_epi32_mask(there, word, bit);

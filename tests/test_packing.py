@@ -176,7 +176,7 @@ def test_the_width_of_registers_does_not_matter():
         from ranktrees.growing.packing import coarse_packing, full_packing
         from reference import growing as slow
 
-        n_bins = [1, 2, 3, 15, 16, 31, 32, 33, 34, 40, 254, 255]
+        n_bins = 2 * [1, 2, 3, 15, 16, 31, 32, 33, 34, 40, 254, 255]  # more than sixteen bytes a row
         mapper = slow.mapper_of(n_bins)
         for n_rows in (1, 511, 512, 513, 1300):
             codes = slow.random_codes(np.random.default_rng(n_rows), n_rows, n_bins, 0.1)

@@ -423,6 +423,11 @@ def test_wrong_rows_are_refused(X, error, parts):
     assert vars(ranker) == {}
 
 
+def test_more_rows_than_four_bytes_number_are_refused():
+    X = np.broadcast_to(np.float32(1), (2**31, 1))
+    refused(lambda: fit(X, X[:, 0], qid=None), "X has 2147483648 rows; expected at most 2147483647")
+
+
 @pytest.mark.parametrize(
     ("X", "parts"),
     [

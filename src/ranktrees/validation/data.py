@@ -34,6 +34,8 @@ from ranktrees.validation.rows import (
 from ranktrees.validation.values import as_seen, narrowed
 from ranktrees.warning import warn
 
+MOST_ROWS = 2**31 - 1  # kernels number them in four bytes, and some registers take those as signed
+
 
 class MissingQueryWarning(UserWarning):
     """A ranker was fitted without query ids, so all rows were taken for one query.
@@ -497,6 +499,11 @@ def _join(
     X_name, y_name, weight_name = names
     doubt_order({X_name: X, weight_name: sample_weight, f"position{feedback.suffix}": feedback.position})
     n_rows = _num_samples(rows)
+    if n_rows > MOST_ROWS:
+        raise ValueError(
+            f"{X_name} has {n_rows} rows; expected at most {MOST_ROWS}: fit on some of them, or spread them "
+            "over ranks."
+        )
     labels = None
     if y is not None or feedback.pairs is None:
         labels = check_labels(y, n_rows, y_name, X_name, estimator)
