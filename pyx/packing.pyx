@@ -25,6 +25,7 @@ cdef enum:
     CODES = 256
     TABLES = 8
     LINE = 64
+    LEAST_CELLS = 4  # of a feature, for the values that differ from the most frequent ones
 
 
 def count_codes(const uint8_t[:, :] codes, int64_t[:, ::1] counts, int n_threads):
@@ -51,6 +52,30 @@ cdef void count_column(const uint8_t* column, int64_t n_rows, int64_t* counts) n
         counts[i] = 0
         for k in range(TABLES):
             counts[i] += tables[k][i]
+
+
+def join_bins(const int64_t[::1] counts, int64_t n_rows, int most, int64_t[::1] cells):
+    """cells[b]: the cell of bin b, of at most so many; see `ranktrees.growing.packing.coarse_cells`."""
+    cdef int64_t n_bins = counts.shape[0], light = 0, held = 0, b
+    cdef int64_t last = n_bins  # cell
+    cdef double share = <double> n_rows / most
+    if n_bins <= most:
+        for b in range(n_bins):
+            cells[b] = b
+        return
+    for b in range(n_bins):
+        light += counts[b] if counts[b] <= share else 0
+    if light > 0:
+        share = min(share, <double> light / LEAST_CELLS)
+    while last >= most:
+        last = -1
+        for b in range(n_bins):
+            if last < 0 or held + counts[b] > <int64_t> share:
+                last += 1
+                held = 0
+            held += counts[b]
+            cells[b] = last
+        share *= 1.05
 
 
 def pack(

@@ -57,6 +57,7 @@ counts_of_bins = st.lists(
 def test_cells_rise_and_hold_a_share_of_the_rows(counts, missing, most):
     counts, n_rows = np.array(counts), sum(counts) + missing
     cells = coarse_cells(counts, n_rows, most)
+    assert cells.tolist() == slow.coarse_cells(counts, n_rows, most).tolist()
     assert len(cells) == len(counts)
     if len(counts) <= most:
         assert cells.tolist() == list(range(len(counts)))

@@ -1,6 +1,7 @@
 """Trees, slowly: integers of Python, masks over rows, one candidate at a time."""
 
 import math
+from bisect import bisect_right
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
@@ -11,7 +12,6 @@ from ranktrees.binning import BinMapper
 from ranktrees.costs import Prices
 from ranktrees.growing.constraints import Constraints
 from ranktrees.growing.grower import TreeGrower
-from ranktrees.growing.packing import coarse_cells
 from ranktrees.growing.split_search import searches
 from ranktrees.sampling import ROUNDING, stream
 from reference.sampling import random
@@ -19,6 +19,7 @@ from reference.sampling import random
 SMOOTHING = 10.0
 NOISE = 2.0**-40
 CELLS = 15  # of values, in a coarse search
+LEAST_CELLS = 4  # for values that differ from those that most rows have
 SHORTLIST = 4
 WORTH_A_LOOK = 0.8
 
@@ -323,6 +324,24 @@ def best_split(codes, bins, leaf, features, mapper, rules, may_follow=True):
 
 
 # ---- coarse search ----------------------------------------------------------------------------------
+
+
+def coarse_cells(counts, n_rows, most):
+    """The cell of each bin."""
+    if len(counts) <= most:
+        return np.arange(len(counts))
+    share = n_rows / most
+    light = counts[counts <= share].sum()
+    share = min(share, light / LEAST_CELLS) or share
+    below = np.append(0, np.cumsum(counts)).tolist()
+    while True:
+        starts, bin_ = [], 0
+        while bin_ < len(counts):
+            starts.append(bin_)
+            bin_ = max(bisect_right(below, below[bin_] + int(share)) - 1, bin_ + 1)
+        if len(starts) <= most:
+            return np.repeat(np.arange(len(starts)), np.diff(starts, append=len(counts)))
+        share *= 1.05
 
 
 def cells_of(codes, mapper):

@@ -9,7 +9,6 @@ cells share a byte with many others: a binary one costs an eighth of a byte.
 """
 
 import math
-from bisect import bisect_right
 
 import numpy as np
 
@@ -24,8 +23,6 @@ from ranktrees.parallel import threads_for
 COARSE_CELLS = 16
 
 LEAST_ROUNDED = 12  # of them: two such features leave no room in a byte for a third
-
-LEAST_CELLS = 4  # of them, for the values that differ from the most frequent ones
 
 BYTE = 256
 SPARE = 8  # bytes that kernels may read behind the last
@@ -254,17 +251,6 @@ def coarse_cells(counts, n_rows, most):
     >>> coarse_cells(np.array([70, 2, 2, 2, 8, 2, 3, 1]), 90, 5)
     array([0, 1, 1, 1, 2, 3, 3, 3])
     """
-    if len(counts) <= most:
-        return np.arange(len(counts))
-    share = n_rows / most
-    light = counts[counts <= share].sum()
-    share = min(share, light / LEAST_CELLS) or share
-    below = np.append(0, np.cumsum(counts)).tolist()
-    while True:
-        starts, bin_ = [], 0
-        while bin_ < len(counts) and len(starts) <= most:
-            starts.append(bin_)
-            bin_ = max(bisect_right(below, below[bin_] + int(share)) - 1, bin_ + 1)
-        if len(starts) <= most:
-            return np.repeat(np.arange(len(starts)), np.diff(starts, append=len(counts)))
-        share *= 1.05
+    cells = np.empty(len(counts), np.int64)
+    packing.join_bins(np.ascontiguousarray(counts, np.int64), n_rows, most, cells)
+    return cells
