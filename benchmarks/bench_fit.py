@@ -20,8 +20,9 @@ not installed, or fails, is named below the table.
 which all have in common: where there are many features it searches splits coarsely first, and on a sample of
 the rows, drawn by their gradients. "all rows" does not draw, "full search" looks at every bin.
 
-``threads`` also times hashes, one for each thread at the same time: two threads that share nothing, not even
-memory, are not always twice as fast as one on a machine that others use, too.
+``threads`` also times what shares nothing, at the same time: as many fits of one thread, each in a process
+of its own, and as many hashes, which need no memory. On a machine that others use, too, two of them are not
+always twice as fast as one.
 
 ``forest`` grows ``--trees`` trees, on Yandex or on the MSLR-shaped rows, each to leaves of one row or one
 label, on bootstrap samples of the rows, with the same share of features in each split; the time of a tree is
@@ -42,7 +43,7 @@ from pathlib import Path
 
 import data
 import numpy as np
-from turns import Process, interleaved, print_refusals, ratio
+from turns import AtOnce, Process, interleaved, print_refusals, ratio
 
 from ranktrees import HistGBRTRegressor, LambdaMARTRanker, RandomForestRanker, as_measure, make_ranking
 from ranktrees.growing.grower import TreeGrower
@@ -284,10 +285,10 @@ def save_rows(options, folder):
         np.save(folder / f"{part}.npy", values)
 
 
-def process_of(work, contest, folder, options, library):
-    """The process of a library."""
-    log = folder / f"{contest}, {library}, {options.threads}.log"
-    return Process(work, [contest, library, str(folder), vars(options)], options.threads, log)
+def process_of(work, contest, folder, options, library, first=0):
+    """The process of a library, and on which processor it begins."""
+    log = folder / f"{contest}, {library}, {options.threads} from {first}.log"
+    return Process(work, [contest, library, str(folder), vars(options)], options.threads, log, first=first)
 
 
 def timed(start, names, options):
@@ -369,27 +370,34 @@ def profile(options, _):
 
 
 def threads(options, folder):
-    """Ours with more and more threads, and what the machine gives to threads that share nothing."""
+    """Ours with more and more threads, and what the machine gives to what shares nothing."""
     save_rows(options, folder)
     counts = [n for n in (1, 2, 4, 8, 16, 32, 64) if n <= len(os.sched_getaffinity(0))]
-    trees, hashes = ({f"{what}, {n}": n for n in counts} for what in ("ranktrees", "a hash for each thread"))
+    trees, fits, hashes = (
+        {f"{what}, {n}": n for n in counts}
+        for what in ("ranktrees", "fits of one thread at once", "hashes at once")
+    )
     for contest in CONTESTS:
 
         def start(name, contest=contest):
             if name in hashes:
                 return Process(hashing, [hashes[name]], hashes[name], folder / f"{name}.log")
-            its = argparse.Namespace(**{**vars(options), "threads": trees[name]})
+            its = argparse.Namespace(**{**vars(options), "threads": trees.get(name, 1)})
+            if name in fits:
+                places = range(fits[name])
+                return AtOnce(process_of(fitting, contest, folder, its, "ranktrees", at) for at in places)
             return process_of(fitting, contest, folder, its, "ranktrees")
 
-        per_tree, whole, _ = timed(start, [*trees, *hashes], options)
+        per_tree, whole, _ = timed(start, [*trees, *fits, *hashes], options)
         print(f"| {contest}, threads | ms per tree | speed-up |\n|---|---|---|")
-        for name in trees:
+        for name, n in {**trees, **fits}.items():
+            done = n if name in fits else 1
             print(
                 f"| {name} | {np.median(per_tree[name]):.1f} "
-                f"| {ratio(per_tree['ranktrees, 1'], per_tree[name])} |"
+                f"| {ratio(done * per_tree['ranktrees, 1'], per_tree[name])} |"
             )
         for name, n in hashes.items():
-            print(f"| {name} | | {ratio(n * whole['a hash for each thread, 1'], whole[name])} |")
+            print(f"| {name} | | {ratio(n * whole['hashes at once, 1'], whole[name])} |")
         print(flush=True)
 
 

@@ -31,13 +31,16 @@ LIMITS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_N
 
 
 class Process:
-    """A contender at work, seen from the one who asks; what it prints is in the file ``log``."""
+    """A contender at work, seen from the one who asks; what it prints is in the file ``log``.
 
-    def __init__(self, work, arguments, n_processors, log, python=sys.executable):
+    It is pinned to ``n_processors``, from the number ``first`` on.
+    """
+
+    def __init__(self, work, arguments, n_processors, log, python=sys.executable, first=0):
         self.log = Path(log)
         place = [Path(inspect.getfile(work)).stem, work.__name__]
         everywhere = os.sched_getaffinity(0)
-        os.sched_setaffinity(0, sorted(everywhere)[:n_processors])  # a new process inherits it
+        os.sched_setaffinity(0, sorted(everywhere)[first : first + n_processors])  # a new process inherits it
         with open(self.log, "w") as output:
             self.process = subprocess.Popen(
                 [python, __file__, *place, json.dumps(arguments)],
@@ -66,6 +69,26 @@ class Process:
         self.process.stdin.close()
         self.process.stdout.close()
         self.process.wait()
+
+
+class AtOnce:
+    """Processes that take their turn together; they answer with the means of their answers."""
+
+    def __init__(self, processes):
+        self.processes = list(processes)
+
+    def ask(self, question):
+        for process in self.processes:
+            process.ask(question)
+
+    def answer(self):
+        answers = [process.answer() for process in self.processes]
+        refused = next((answer for answer in answers if "refusal" in answer), None)
+        return refused or {what: float(np.mean([answer[what] for answer in answers])) for what in answers[0]}
+
+    def close(self):
+        for process in self.processes:
+            process.close()
 
 
 def interleaved(start, names, questions):

@@ -1,4 +1,11 @@
-/* What codes add to a byte: a stair whose steps are all as high as the feature's stride. */
+/* Bytes of rows, put together column by column, and turned.
+ *
+ *    columns                                         rows
+ *    byte 0    | row 0 | row 1 | ... | row 511 |     row 0     | byte 0 | byte 1 | ... | byte 15 |
+ *      ...                                             ...
+ *    byte 15   | row 0 | row 1 | ... | row 511 |     row 511   | byte 0 | byte 1 | ... | byte 15 |
+ *
+ * What the codes of a feature add to a byte is a stair whose steps are all as high as its stride. */
 #ifndef RANKTREES_PACKING_H
 #define RANKTREES_PACKING_H
 
@@ -58,7 +65,8 @@ static inline void add_shares(const uint8_t *codes, const stair *own, uint8_t *R
         bytes[i] = (uint8_t)(bytes[i] + own->share[codes[i]]);
 }
 
-/* rows[i * step + b] = columns[b * PACKED + i], for n rows and at most BYTES_TOGETHER bytes of each. */
+/* rows[i * step + b] = columns[b * PACKED + i], for n rows and at most BYTES_TOGETHER bytes of each. Four times the
+ * registers of one half are interleaved with those of the other: that turns sixteen bytes of sixteen rows. */
 static inline void turn_bytes(const uint8_t *columns, int64_t n, int64_t n_bytes, uint8_t *rows, int64_t step) {
     int64_t i = 0;
 #if HAS_SIMD
