@@ -77,8 +77,8 @@ cdef enum:
     N_DIGIT_VALUES = 1 << DIGIT_BITS
     MAX_DIGITS = 6
     SHORT = 48           # so few values are sorted by insertion
-    GATHERED = 32        # columns laid out together of rows apart: two cache lines of float32
-    ENCODED = 16         # the same of rows in order: one
+    GATHERED = 32        # columns laid out together to be cut, of rows apart: two lines of float32
+    ENCODED = 16         # columns laid out together to be encoded: one line
     AHEAD = 32           # rows ahead that are asked for, as no processor foresees strides of this kind
     CUTTING_BITS = 14    # a column is first parted at no more than 2^14 marks on either side of zero
     SAMPLE = 2048        # numbers that tell where a column's marks begin and end
