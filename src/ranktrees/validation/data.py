@@ -501,7 +501,7 @@ def _join(
     n_rows = _num_samples(rows)
     if n_rows > MOST_ROWS:
         raise ValueError(
-            f"{X_name} has {n_rows} rows; expected at most {MOST_ROWS}: fit on some of them, or spread them "
+            f"{X_name} has {n_rows} rows; expected at most {MOST_ROWS}: take them in parts, or spread them "
             "over ranks."
         )
     labels = None
