@@ -92,6 +92,16 @@ def test_series_that_list_categorical_features(frame):
         digest(frame, categorical_features=pd.Series([True] * 5))
 
 
+@pytest.mark.parametrize("parameter", ["monotonic_cst", "feature_costs", "categorical_features"])
+def test_a_series_that_counts_does_not_go_with_columns_of_numbers_in_another_order(frame, parameter):
+    X, y = frame
+    values = pd.Series([parameter == "categorical_features"] * len(NAMES))
+    model = HistGBRTRegressor(max_iter=2, **{parameter: values})
+    model.fit(X.set_axis(range(6), axis=1), y)
+    with pytest.raises(ValueError, match=rf"{parameter} has 0, .* may be the place of a column or its name"):
+        model.fit(X.set_axis(range(5, -1, -1), axis=1), y)
+
+
 def test_grades_of_a_series(frame):
     X, y = frame
     values = {4: 10, 3: 5, 2: 2, 1: 1, 0: 0}

@@ -29,8 +29,7 @@ from numbers import Real
 
 import numpy as np
 
-from ranktrees.features import index_of, refuse_repeated
-from ranktrees.listed import by_key
+from ranktrees.features import by_feature, index_of, refuse_repeated
 
 __all__ = ["FeatureCosts", "Prices"]
 
@@ -69,22 +68,20 @@ class FeatureCosts:
             If a cost is not a finite number of at least 0, or there are too few or too many; if a feature is
             unknown, or named twice; if features of a group differ in cost.
         """
-        feature_costs = by_key(feature_costs, "feature_costs")
-        if isinstance(feature_costs, Mapping):
-            entries = [(index_of(key, names, n_features, "feature_costs"), key) for key in feature_costs]
-            refuse_repeated(entries, "feature_costs")
-            costs = np.zeros(n_features)
-            for feature, key in entries:
-                costs[feature] = _cost(feature_costs[key], repr(key))
+        called = names or range(n_features)
+        given = by_feature(feature_costs, names, n_features, "feature_costs")
+        costs = np.zeros(n_features)
+        if isinstance(given, Mapping):
+            for feature, cost in given.items():
+                costs[feature] = _cost(cost, called[feature])
         else:
-            given = np.asarray(feature_costs)
+            given = np.asarray(given)
             if given.shape != (n_features,):
                 raise ValueError(
                     f"feature_costs has shape {given.shape}, but X has {n_features} features; pass one cost "
                     "for each, or a dict from names or indices, without those that cost nothing."
                 )
-            called = map(repr, names or range(n_features))
-            costs = np.array([_cost(*each) for each in zip(given.tolist(), called, strict=True)])
+            costs[:] = [_cost(*each) for each in zip(given.tolist(), called, strict=True)]
         groups = np.arange(n_features)
         entries = []
         for members in () if feature_groups is None else feature_groups:
@@ -120,10 +117,10 @@ class FeatureCosts:
         return np.cumsum(costs)
 
 
-def _cost(cost, of):
+def _cost(cost, feature):
     if not isinstance(cost, Real) or not 0 <= cost < np.inf:
         raise ValueError(
-            f"feature_costs has {cost!r} for feature {of}; expected a finite number of at least 0."
+            f"feature_costs has {cost!r} for feature {feature!r}; expected a finite number of at least 0."
         )
     return float(cost)
 

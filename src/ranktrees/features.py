@@ -1,7 +1,10 @@
 """Which features are meant, by their numbers or their names."""
 
+from collections.abc import Mapping
 from difflib import get_close_matches
 from numbers import Integral
+
+from ranktrees.listed import by_key
 
 
 def names_of(estimator):
@@ -17,12 +20,7 @@ def keys_of(estimator):
 def index_of(key, names, n_features, argument):
     """The number of a feature, from that or from its name."""
     if isinstance(key, Integral) and not isinstance(key, bool):
-        if names and isinstance(names[0], Integral):
-            raise ValueError(
-                f"{argument} has {key!r}, but the columns of X are called {names[:10]}"
-                f"{', ...' * (len(names) > 10)}: it may be the place of a column or its name; expected names "
-                "that are strings: pass X.rename(columns=str), and these names."
-            )
+        _refuse_numbers_as_names(key, names, argument)
         if not 0 <= key < n_features:
             raise ValueError(
                 f"{argument} has the index {key}, but X has {n_features} features; indices go from 0 to "
@@ -36,6 +34,32 @@ def index_of(key, names, n_features, argument):
         near = get_close_matches(str(key), names)
         known = f"the nearest are {near}." if near else f"X has {names[:10]}{', ...' * (len(names) > 10)}."
     raise ValueError(f"{argument} names {key!r}, which is not a feature of X; {known}")
+
+
+def by_feature(values, names, n_features, argument):
+    """The values of a mapping, or of a Series, as a dict by numbers of features; others as they are."""
+    keyed = by_key(values, argument)
+    if not isinstance(keyed, Mapping):
+        refuse_counted(values, names, argument)
+        return keyed
+    entries = [(index_of(key, names, n_features, argument), key) for key in keyed]
+    refuse_repeated(entries, argument)
+    return {feature: keyed[key] for feature, key in entries}
+
+
+def refuse_counted(values, names, argument):
+    """Refuse a value for each feature in a Series that counts from 0, where columns are called by numbers."""
+    if hasattr(values, "to_dict"):
+        _refuse_numbers_as_names(0, names, argument)
+
+
+def _refuse_numbers_as_names(key, names, argument):
+    if names and isinstance(names[0], Integral):
+        raise ValueError(
+            f"{argument} has {key!r}, but the columns of X are called {names[:10]}"
+            f"{', ...' * (len(names) > 10)}: it may be the place of a column or its name; expected names "
+            "that are strings: pass X.rename(columns=str), and these names."
+        )
 
 
 def refuse_repeated(entries, argument):

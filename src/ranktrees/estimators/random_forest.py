@@ -87,7 +87,7 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
     stage_size : int, default=8
         With ``feature_costs``: so many trees are grown without knowing what the others use; only then what
         they have used becomes free. Up to as many can be grown at the same time; the model does not depend on
-        ``n_jobs``.
+        ``n_jobs``. Without ``feature_costs`` other values are refused.
     warm_start : bool, default=False
         Whether `fit` adds to the trees that are there.
     checkpoint : path-like, default=None

@@ -8,7 +8,7 @@ import numpy as np
 
 from ranktrees._core import sampling
 from ranktrees.communicator import ALONE
-from ranktrees.features import index_of, keys_of, names_of, refuse_repeated
+from ranktrees.features import by_feature, index_of, keys_of, names_of, refuse_counted, refuse_repeated
 from ranktrees.listed import by_key
 
 
@@ -153,15 +153,18 @@ def categorical_mask(categorical_features, estimator):
     if categorical_features is None:
         _refuse_unnamed(mask, np.zeros(n_features, bool), estimator)
         return None
+    names = keys_of(estimator)
     keyed = by_key(categorical_features, "categorical_features")
     if isinstance(keyed, Mapping) and all(isinstance(one, bool | np.bool_) for one in keyed.values()):
-        categorical_features = [key for key, chosen in keyed.items() if chosen]
+        given = by_feature(keyed, names, n_features, "categorical_features")
+        wanted = np.array([given.get(feature, False) for feature in range(n_features)], bool)
     elif isinstance(categorical_features, Mapping):
         raise ValueError(
             f"categorical_features={categorical_features!r}; expected True or False for each name or index, "
             "or a list of those that are categorical."
         )
-    wanted = np.asarray(categorical_features)
+    else:
+        wanted = np.asarray(categorical_features)
     if wanted.ndim != 1:
         raise ValueError(
             f"categorical_features={categorical_features!r}; expected a list of names or "
@@ -174,9 +177,9 @@ def categorical_mask(categorical_features, estimator):
                 f"categorical_features is a mask of shape {wanted.shape}, but X has {n_features} features; "
                 "pass one boolean per feature."
             )
+        refuse_counted(categorical_features, names, "categorical_features")
         chosen = wanted
     else:
-        names = keys_of(estimator)
         entries = [(index_of(key, names, n_features, "categorical_features"), key) for key in wanted.tolist()]
         refuse_repeated(entries, "categorical_features")
         chosen[[feature for feature, _ in entries]] = True
@@ -198,16 +201,13 @@ def monotone_signs(monotonic_cst, estimator, is_categorical):
     if monotonic_cst is None:
         return None
     n_features = estimator.n_features_in_
-    monotonic_cst = by_key(monotonic_cst, "monotonic_cst")
-    if isinstance(monotonic_cst, Mapping):
+    given = by_feature(monotonic_cst, keys_of(estimator), n_features, "monotonic_cst")
+    if isinstance(given, Mapping):
         signs = np.zeros(n_features, np.int8)
-        names = keys_of(estimator)
-        entries = [(index_of(key, names, n_features, "monotonic_cst"), key) for key in monotonic_cst]
-        refuse_repeated(entries, "monotonic_cst")
-        for feature, key in entries:
-            signs[feature] = _sign(monotonic_cst[key])
+        for feature, sign in given.items():
+            signs[feature] = _sign(sign)
     else:
-        signs = np.array([_sign(sign) for sign in np.asarray(monotonic_cst).ravel().tolist()], np.int8)
+        signs = np.array([_sign(sign) for sign in np.asarray(given).ravel().tolist()], np.int8)
     if signs.shape != (n_features,):
         raise ValueError(
             f"monotonic_cst has {len(signs)} signs, but X has {n_features} features; pass one of -1, 0, 1 "
