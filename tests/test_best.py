@@ -31,6 +31,8 @@ def test_rows_are_those_of_a_sort(k):
 def test_ids_come_along():
     scores = pd.Series([0.1, 0.3, 0.2], index=pd.Index([7, 7, 8], name="qid"))
     assert best_rows(scores, k=1)["row"].tolist() == [1, 2]
+    halves = best_rows(scores.to_numpy(), np.array([0.5, 0.5, 2], np.float16), k=1)
+    assert halves["query"].tolist() == [0.5, 2]
 
 
 @pytest.mark.parametrize(

@@ -353,6 +353,7 @@ def test_wrong_labels_say_what_to_do(rows):
         (np.array(["2020-01-01", "NaT"] * 300, dtype="datetime64[D]"), "NaN .* in row 1"),
         (pd.array(["yes", None] * 300), "NaN .* in row 1"),
         ([1, "yes"] * 299 + [(1, 2), 3], "cannot be sorted|1d array|could not be turned"),
+        (["yes", 1] * (len(X) // 2), "y holds 1 beside texts"),
         (relevant[:-1], "y has length 599"),
         (np.column_stack([relevant, relevant]), "1d array"),
         (None, "y is None"),

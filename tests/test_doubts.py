@@ -100,6 +100,7 @@ def test_an_index_in_another_order(kind, name):
         (frame, frame.index + 1),  # of other rows
         (frame, [3] * len(X)),  # of none
         (X, frame.index[::-1]),
+        (frame, pd.MultiIndex.from_arrays([frame.index[::-1], frame.index])),
     ):
         assert not doubts(lambda: model.fit(rows, **known, **{name: pd.Series(values, index)}))  # noqa: B023
     (doubt,) = doubts(lambda: model.fit(frame, **known, **{name: pd.Series(values, frame.index[::-1])}))

@@ -806,6 +806,7 @@ def test_infinite_scores_have_their_rank():
         (([[0], [1]], [1, 2]), {}, r"y_true must have one dimension, got shape \(2, 1\)"),
         ((["a", "b"], [1, 2]), {}, "y_true must be numbers, one per row"),
         ((["1", "0"], [1, 2]), {}, "y_true must be numbers, one per row: texts are none"),
+        (([1, 0], np.array([1, np.timedelta64(2, "s")], object)), {}, "y_score must .* dates and durations"),
         (([1, 0], np.array([2, "1"], object)), {}, "y_score must be numbers, one per row: texts are none"),
         (([10**400, 0], [1, 2]), {}, "y_true must be numbers, one per row"),
         (([1, 0], [1 + 1j, 2]), {}, "y_score must be numbers, one per row: complex ones"),

@@ -209,6 +209,10 @@ def test_train_test_split_keeps_kinds_and_queries():
     assert parts[1].shape[0] == len(qid_test)
     by_index = train_test_split_by_query(X, with_index(y, qid), test_size=0.25, random_state=0)
     assert_array_equal(by_index[1], parts[1])
+    for ids in (pd.Index(qid.astype(str)), pd.MultiIndex.from_arrays([qid, np.arange(len(qid))])):
+        some = train_test_split_by_query(X, ids, qid=qid, test_size=0.25, random_state=0)
+        assert type(some[2]) is type(ids)
+        assert some[2].get_level_values(0).astype(qid.dtype).tolist() == qid_train.tolist()
     weightless = train_test_split_by_query(None, X, None, qid=qid, test_size=0.25, random_state=0)
     assert [part is None for part in weightless] == [True, True, False, False, True, True]
     assert_array_equal(weightless[3], parts[1])

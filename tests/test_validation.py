@@ -665,6 +665,42 @@ def test_columns_of_dates_are_refused(frame):
     refused(lambda: rows_of(frame({"a": dates})), "column 'a' of X", "dates")
 
 
+@pytest.mark.parametrize("value", [np.datetime64("2020-01-01"), np.timedelta64(3, "h"), np.datetime64("NaT")])
+def test_dates_among_objects_are_refused(value):
+    refused(lambda: rows_of(np.array([[1.0, 2.0], [None, value]], object)), "column 1 of X", "dates")
+    refused(lambda: fit(y=[value] * len(LABELS)), "y holds dates")
+
+
+def test_bfloats_are_numbers():
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    rows = rows_of(np.array([[0.5, np.nan]], ml_dtypes.bfloat16))
+    assert rows.dtype == np.float32
+    assert_array_equal(rows, [[0.5, np.nan]])
+
+
+def test_pieces_of_a_table_are_to_be_joined():
+    refused(
+        lambda: rows_of(pa.RecordBatch.from_pydict({"a": [1.0]})),
+        "pass pyarrow.Table.from_batches([X])",
+        error=TypeError,
+    )
+
+
+@pytest.mark.parametrize(
+    "names", [[2, 0], [("a", 1), ("a", 0)], pd.to_datetime(["2024-01-02", "2024-01-01"])]
+)
+def test_names_that_are_no_strings_are_compared_too(names):
+    ranker, X = Ranker(), pd.DataFrame(some_rows()[:, :2], columns=names)
+    check_rows(ranker, X, reset=True)
+    for same in (X, X.to_numpy(), X.iloc[:1]):
+        assert check_rows(ranker, same, reset=False).shape == same.shape
+    for other in (X.iloc[:, ::-1], X.set_axis(range(2), axis=1)):
+        refused(lambda X=other: check_rows(ranker, X, reset=False), "names should match", "in the same order")
+        refused(lambda X=other: check_rows(ranker, X, reset=False, name="X_val"), "X_val does not match")
+    check_rows(ranker, X.to_numpy(), reset=True)
+    check_rows(ranker, X, reset=False)
+
+
 def test_lazy_frames_are_to_be_collected():
     refused(
         lambda: rows_of(pl.DataFrame({"a": [1.0]}).lazy()),
@@ -733,6 +769,15 @@ def test_category_columns_become_codes_of_the_levels_of_fit(kind):
     rows = check_rows(ranker, categories(["NEW", "w", None, "v"], kind), reset=False)
     assert_array_equal(rows[:, 1], [np.nan, 2, np.nan, 1])
     pickle.loads(pickle.dumps(ranker))
+
+
+def test_a_missing_category_changes_no_other():
+    levels = [2**60 + j for j in range(3)]
+    for codes in ([0, 1, 2], [0, 1, 2, -1]):
+        ranker, X = Ranker(), pd.DataFrame({"c": pd.Categorical.from_codes(codes, levels)})
+        assert check_rows(ranker, X, reset=True)[:3, 0].tolist() == [0, 1, 2]
+        assert [type(level) for level in ranker._category_levels[0]] == [int] * 3
+        assert ranker._category_levels == {0: tuple(levels)}
 
 
 def test_categories_of_numbers_and_of_mixed_kinds():

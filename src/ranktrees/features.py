@@ -14,7 +14,8 @@ def names_of(estimator):
 
 def keys_of(estimator):
     """What a parameter may call the features that the estimator was fitted on, beside their numbers."""
-    return names_of(estimator) or list(getattr(estimator, "_numbers_as_names", ()))
+    others = getattr(estimator, "_other_names", None) or []
+    return names_of(estimator) or (others if others != list(range(len(others))) else [])
 
 
 def index_of(key, names, n_features, argument):

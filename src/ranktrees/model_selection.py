@@ -306,7 +306,13 @@ def train_test_split_by_query(*arrays, qid=None, test_size=None, train_size=None
         raise ValueError(_no_ids("train_test_split_by_query", "qid="))
     splitter = QueryShuffleSplit(1, test_size=test_size, train_size=train_size, random_state=random_state)
     parts = next(splitter.split(np.empty(n_rows), qid=queries))
-    return [None if array is None else _safe_indexing(array, part) for array in arrays for part in parts]
+    return [None if array is None else _taken(array, part) for array in arrays for part in parts]
+
+
+def _taken(array, rows):
+    if hasattr(array, "get_level_values"):  # a pandas Index, of which scikit-learn makes an array
+        return array.take(rows)
+    return _safe_indexing(array, rows)
 
 
 def query_scorer(measure="ndcg@10"):

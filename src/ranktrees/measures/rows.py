@@ -11,10 +11,11 @@ def numbers_in(name, values):
         given = np.asanyarray(values)
         if given.dtype.kind == "c":
             raise TypeError("complex ones have no order")
-        if given.dtype.kind in "mM":  # whose NaT would be the lowest of all
+        if given.dtype.kind in "mM" or _has(given, np.datetime64, np.timedelta64):
+            # of which NaT would be the lowest, and those of an object array count in units of their own
             raise TypeError("dates and durations are none; convert them, for instance to days since a date")
         numbers = given.astype(np.float64, copy=False)
-        if given.dtype.kind in "SU" or (given.dtype.kind == "O" and any(map(_is_text, given.flat))):
+        if given.dtype.kind in "SU" or _has(given, str, bytes):
             raise TypeError("texts are none, whatever they say; convert them")  # fit refuses them, too
         if isinstance(numbers, np.ma.MaskedArray):
             numbers = numbers.filled(np.nan)
@@ -25,8 +26,9 @@ def numbers_in(name, values):
     return numbers
 
 
-def _is_text(value):
-    return isinstance(value, (str, bytes))
+def _has(array, *types):
+    """Whether an array of objects has some of these types."""
+    return array.dtype.kind == "O" and any(isinstance(value, types) for value in array.flat)
 
 
 def _are_rounded_to_ties(integers, floats):

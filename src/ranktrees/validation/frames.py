@@ -45,7 +45,9 @@ def doubt_order(named: dict[str, Any]) -> None:
     index = indexed.pop(first).index
     for name, values in indexed.items():
         own = values.index
-        if own.equals(index) or len(own) != len(index) or not (own.is_unique and index.is_unique):
+        if own.equals(index) or own.nlevels != index.nlevels or len(own) != len(index):
+            continue
+        if not (own.is_unique and index.is_unique):
             continue
         if own.isin(index).all():
             warn(
@@ -159,6 +161,9 @@ def is_category(column) -> bool:
 def _values(column) -> list:
     if hasattr(column, "to_pylist"):  # np.asarray gives the nulls of an Arrow dictionary some level
         return column.to_pylist()
+    if type(column.dtype).__name__ == "CategoricalDtype":  # whose whole numbers would be floats beside a NaN
+        levels = [*column.cat.categories.tolist(), None]
+        return [levels[code] for code in column.cat.codes.tolist()]
     return np.asarray(column, dtype=object).tolist()
 
 

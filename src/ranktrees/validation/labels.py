@@ -45,6 +45,13 @@ def _class_names(y, name: str) -> np.ndarray:
     """The labels of a classifier as they are, of whatever shape."""
     missing = missing_mask(y)
     names = column_array(y, name)
+    if names.dtype.kind in "US" and not hasattr(y, "dtype"):  # NumPy makes texts of numbers beside texts
+        others = [value for value in np.array(y, object).flat if not isinstance(value, str | bytes)]
+        if others:
+            raise ValueError(
+                f"{name} holds {as_seen(others[0])} beside texts; expected two classes of one kind: map them "
+                "to words or numbers first."
+            )
     if missing is None and names.dtype.kind in "OmM" and names.ndim:
         missing = np.array([is_missing(value) for value in names.flat])
     if missing is not None and missing.any():

@@ -352,6 +352,8 @@ def ids_of_queries(qid, order: np.ndarray | None, offsets: np.ndarray) -> list:
     ['b', 'a']
     """
     ids = qid if isinstance(qid, Sequence) else np.asarray(qid)
+    if isinstance(ids, np.ndarray) and ids.dtype == np.float16:  # of which pandas makes no index
+        ids = ids.astype(np.float32)
     first_rows = offsets[:-1] if order is None else order[offsets[:-1]]
     return [ids[row] for row in first_rows]
 

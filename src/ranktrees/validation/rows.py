@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -120,6 +119,7 @@ def check_columns(estimator, X, *, reset: bool, name: str = "X") -> None:
             return
     try:
         validate_data(estimator, _named(X), reset=reset, skip_check_array=True)
+        _look_at_other_names(estimator, X, reset)
     except ValueError as error:
         if name == "X":
             raise
@@ -179,6 +179,7 @@ def set_columns(estimator, X, rows, levels: dict[int, tuple], goes_on: bool = Fa
     """Let the estimator know its columns; one that `goes_on` from a former fit has the same as before."""
     try:
         validate_data(estimator, _named(X), reset=not goes_on, skip_check_array=True)
+        _look_at_other_names(estimator, X, reset=not goes_on)
     except ValueError as error:
         if not goes_on:
             raise
@@ -188,9 +189,23 @@ def set_columns(estimator, X, rows, levels: dict[int, tuple], goes_on: bool = Fa
         ) from error
     estimator.n_features_in_ = rows.shape[1]
     estimator._category_levels = levels
-    names = list(getattr(X.head if isinstance(X, Spool) else X, "columns", ()))
-    are_numbers = all(isinstance(name, Integral) for name in names) and names != list(range(len(names)))
-    estimator._numbers_as_names = names if are_numbers else []
+
+
+def _look_at_other_names(estimator, X, reset: bool) -> None:
+    """What scikit-learn does for names of columns that are strings, for numbers and all else."""
+    X = X.head if isinstance(X, Spool) else X
+    names = list(X.columns) if hasattr(X, "iloc") and hasattr(X, "columns") else []
+    others = None if any(isinstance(name, str) for name in names) else names
+    if reset:
+        estimator._other_names = others
+        return
+    known = getattr(estimator, "_other_names", None)
+    if others and known and others != known:
+        raise ValueError(
+            f"The feature names should match those that were passed during fit: the columns of X are called "
+            f"{others[:10]}{', ...' * (len(others) > 10)}, in fit {known[:10]}{', ...' * (len(known) > 10)}; "
+            "expected the same, in the same order: pass a frame of the columns of fit."
+        )
 
 
 def _named(X):
@@ -267,6 +282,11 @@ def require_rows(X, name: str) -> None:
     if hasattr(X, "collect"):
         raise TypeError(
             f"{name} is {as_seen(X)}, which has no rows yet; expected a data frame: pass {name}.collect()."
+        )
+    if type(X).__name__ == "RecordBatch":
+        raise TypeError(
+            f"{name} is {as_seen(X)}, a piece of an Arrow table; expected a table: pass "
+            f"pyarrow.Table.from_batches([{name}])."
         )
     is_list = hasattr(X, "__len__") and not isinstance(X, Mapping)
     if np.isscalar(X) or not (is_list or hasattr(X, "shape") or hasattr(X, "__array__")):

@@ -24,7 +24,7 @@ def is_missing(value) -> bool:
 def as_float(values: np.ndarray, named, masked: np.ndarray | None = None) -> np.ndarray:
     """Numbers as float32 or float64, not copied if they are; `named(j)` is how a message calls column `j`."""
     dtype = values.dtype
-    if dtype.kind == "f":
+    if dtype.kind == "f" or (dtype.kind == "V" and np.can_cast(dtype, np.float64)):  # V: such as bfloat16
         target = np.dtype(np.float32 if dtype.itemsize <= 4 else np.float64)
         if dtype == target and values.flags.aligned:
             return values
@@ -40,10 +40,7 @@ def as_float(values: np.ndarray, named, masked: np.ndarray | None = None) -> np.
             "the imaginary part as columns of their own."
         )
     if dtype.kind in "mM":
-        raise ValueError(
-            f"{named(0)} holds dates or durations (dtype {dtype}); expected numbers: convert it yourself, "
-            "for instance to days since a date."
-        )
+        raise _dates(named(0), f"dtype {dtype}")
     raise _words(named(0), values.flat[0] if dtype.kind in "USTV" else dtype)
 
 
@@ -60,6 +57,13 @@ def _without(values: np.ndarray, masked: np.ndarray) -> np.ndarray:
     values = values.copy()
     values[masked] = None
     return values
+
+
+def _dates(column: str, seen: str) -> ValueError:
+    return ValueError(
+        f"{column} holds dates or durations ({seen}); expected numbers: convert it yourself, for instance to "
+        "days since a date."
+    )
 
 
 def _words(column: str, value) -> ValueError:
@@ -92,9 +96,11 @@ def _objects_as_float(values: np.ndarray, named) -> np.ndarray:
     columns = values.reshape(-1, values.shape[-1] if values.ndim > 1 else 1)
     numbers_ = np.empty(columns.shape)
     for j in range(columns.shape[1]):
-        word = next((value for value in columns[:, j] if isinstance(value, (str, bytes))), None)
-        if word is not None:
-            raise _words(named(j), word)
+        for value in columns[:, j]:
+            if isinstance(value, (str, bytes)):
+                raise _words(named(j), value)
+            if isinstance(value, (np.datetime64, np.timedelta64)):  # which float() counts in units of its own
+                raise _dates(named(j), repr(value))
         try:
             column = [None if _is_na(value) else value for value in columns[:, j]]
             numbers_[:, j] = column  # None becomes NaN
