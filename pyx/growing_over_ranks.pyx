@@ -75,6 +75,8 @@ cdef class GrowthOverRanks(Growth):
         cdef int32_t[::1] refused
         self.refine_parents()
         self.drop_unsplit()
+        if not self.n_parents:  # lines promise what monotone scores may not keep: bins of other leaves follow
+            self.communicator.stack(np.zeros(1, np.int64), SUMS_OF_A_STEP)
         while self.n_parents:
             ids = self.parents[: self.n_parents]
             told = self.parter.part(ids, self.n_threads, self.values_per_thread)

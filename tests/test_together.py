@@ -126,6 +126,8 @@ def test_a_coarse_search_is_the_same_for_any_ranks(rows, name):
         {"interaction_cst": [range(40), range(30, 70)]},
         {"feature_costs": np.linspace(0.0, 0.02, 70)},
         {"handle_missing": "three_way", "min_samples_leaf": 1},
+        {"monotonic_cst": [1, -1] * 35, "max_iter": 20},
+        {"monotonic_cst": [1, -1] * 35, "max_iter": 20, "max_leaf_nodes": 8},
         {"max_leaf_nodes": None, "max_depth": 5},
     ],
     ids=lambda parameters: ", ".join(parameters),
