@@ -167,6 +167,27 @@ def test_a_child_trains_the_same_model():
     assert in_child(digest) == here == digest()
 
 
+@needs_fork
+@pytest.mark.parametrize("way", ["predict", "leaves"])
+def test_a_child_scores_where_its_parent_has_scored(way):
+    X = np.random.default_rng(0).normal(size=(2000, 3))
+    ensemble = HistGBRTRegressor(max_iter=2, random_state=0, n_jobs=1).fit(X, X[:, 0]).ensemble_
+
+    def scored():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            return getattr(ensemble, way)(X, n_threads=2).sum()
+
+    here = scored()
+    assert in_child(scored) == str(here)
+
+
+def test_no_more_threads_are_started_than_can_be(processors, state):
+    X = np.random.default_rng(0).normal(size=(6000, 3))
+    ensemble = HistGBRTRegressor(max_iter=2, random_state=0).fit(X, X[:, 0]).ensemble_
+    assert np.array_equal(ensemble.predict(X, n_threads=10**6), ensemble.predict(X))
+
+
 def test_a_rank_leaves_processors_to_others(monkeypatch, state):
     monkeypatch.setattr(parallel, "_counted", lambda affinity, limit: 8)
     monkeypatch.setattr(parallel, "max_threads", lambda: 8)

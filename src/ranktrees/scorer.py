@@ -20,6 +20,7 @@ from ranktrees._core.binning import coder_words
 from ranktrees._core.dtypes import COLUMN, GROUP, PLAN, PLANE
 from ranktrees._core.threads import aligned
 from ranktrees.cuts import round_down
+from ranktrees.parallel import effective_n_threads
 from ranktrees.validation.values import as_float
 
 __all__ = ["Scorer"]
@@ -96,7 +97,7 @@ class Scorer:
         """
         if np.ndim(X) != 2 or X.shape[1] != self.n_features:
             raise ValueError(f"X has shape {np.shape(X)}, expected (n_rows, {self.n_features})")
-        require_threads(n_threads)
+        n_threads = checked_threads(n_threads)
         n_blocks = -(-X.shape[0] // ROWS_PER_BLOCK)
         codes = aligned(n_blocks * (self._n_planes + 1) * ROWS_PER_BLOCK)
         codes = codes.reshape(n_blocks, self._n_planes + 1, ROWS_PER_BLOCK)
@@ -134,7 +135,7 @@ class Scorer:
         ValueError
             If there are no such trees or rows, or the codes are those of another scorer.
         """
-        require_threads(n_threads)
+        n_threads = checked_threads(n_threads)
         if not 0 <= first_tree <= stop_tree <= self.n_trees:
             raise ValueError(
                 f"first_tree={first_tree}, stop_tree={stop_tree}: expected 0 <= first_tree <= stop_tree <= "
@@ -173,13 +174,14 @@ def _marked(rows, n):
     return marks
 
 
-def require_threads(n_threads):
-    """Raise unless it is a number of threads."""
+def checked_threads(n_threads):
+    """As many of the threads asked for as may be started; raises unless it is a number of threads."""
     if not isinstance(n_threads, Integral) or n_threads < 1:
         raise ValueError(
             f"n_threads must be at least 1, got {n_threads!r}; expected a whole number: for all processors "
             "score by EnsembleRanker(ensemble, n_jobs=None)."
         )
+    return effective_n_threads(n_threads)
 
 
 def parts_of_csr(X):

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from ranktrees._core import plain_walk
-from ranktrees.scorer import DAMAGED, parts_of_csr, require_threads
+from ranktrees.scorer import DAMAGED, checked_threads, parts_of_csr
 from ranktrees.validation.frames import frame_columns, is_one_array, read_frame
 from ranktrees.validation.rows import read_array, require_rows
 
@@ -45,7 +45,7 @@ def predict(ensemble, X, n_threads: int = 1, *, start: ArrayLike | None = None) 
         Categories are looked up in the ensemble's ``category_levels`` where ``X`` is a data frame; else they
         are the numbers of these.
     n_threads : int, default=1
-        Number of threads, at least 1.
+        Number of threads, at least 1; no more than four per processor are started.
     start : array-like of shape (n_rows,), default=None
         What the trees are added to, instead of ``base``.
 
@@ -76,7 +76,7 @@ def predict(ensemble, X, n_threads: int = 1, *, start: ArrayLike | None = None) 
     X = _rows(ensemble, X)
     start = start_of(ensemble, X, start)
     sums = sums_before_trees(ensemble, start)
-    require_threads(n_threads)
+    n_threads = checked_threads(n_threads)
     chunk = ROWS_PER_THREAD * n_threads
     for first in range(0, X.shape[0], chunk):
         some = X if X.shape[0] <= chunk else X[first : first + chunk]
@@ -108,7 +108,7 @@ def staged_predict(
     X = _rows(ensemble, X)
     start = start_of(ensemble, X, start)
     sums = sums_before_trees(ensemble, start)
-    require_threads(n_threads)
+    n_threads = checked_threads(n_threads)
     codes = ensemble.scorer.encode(X, n_threads)
     for t in range(ensemble.n_trees):
         ensemble.scorer.add(codes, sums, t, t + 1, n_threads=n_threads)
@@ -134,7 +134,7 @@ def leaves(ensemble, X, n_threads: int = 1) -> NDArray[np.int32]:
         As for `predict`.
     """
     X = _rows(ensemble, X)
-    require_threads(n_threads)
+    n_threads = checked_threads(n_threads)
     found = np.empty((X.shape[0], ensemble.n_trees), np.int32)
     if found.size:
         _walk(ensemble, X, found, n_threads)
