@@ -53,6 +53,7 @@ extensions = [
         define_macros=[("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION")],
         extra_compile_args=[*EXACT, *openmp],
         extra_link_args=openmp,
+        libraries=["m"] if os.name == "posix" else [],
         depends=[
             str(header) for pattern in ("*.pxd", "*.h") for header in sorted(Path("pyx").rglob(pattern))
         ],

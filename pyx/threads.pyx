@@ -1,8 +1,9 @@
-"""Threads of OpenMP: how many it would start here, and room of their own to work in."""
+"""Threads of OpenMP: how many it would start here, how they compute, and room of their own to work in."""
 import math
 
 import numpy as np
 
+from cython.parallel cimport prange
 from libc.stdint cimport uint8_t
 
 cdef extern from *:
@@ -15,6 +16,14 @@ cdef extern from *:
     #endif
     """
     int openmp_threads() nogil
+
+cdef extern from "floats.h" nogil:
+    ctypedef struct fenv_t:
+        pass
+    const fenv_t* FE_DFL_ENV
+    int fegetenv(fenv_t*)
+    int fesetenv(const fenv_t*)
+    bint are_floats_by_standard()
 
 cdef enum:
     LINE_BYTES = 64
@@ -30,6 +39,39 @@ def max_threads():
     OMP_NUM_THREADS and threadpoolctl say how many that may be.
     """
     return openmp_threads()
+
+
+cdef class StandardFloats:
+    """Within a ``with`` statement threads compute by IEEE 754, whatever a library has told the processor.
+
+    Those compiled with ``-ffast-math`` make it take the least numbers for zeros, as ``set_flush_denormal`` of
+    PyTorch does: of the thread that loads or calls them, and of those that it starts from then on.
+
+    Parameters
+    ----------
+    n_threads : int
+    """
+
+    cdef int n_threads
+    cdef bint are_others
+    cdef fenv_t before
+
+    def __init__(self, int n_threads):
+        self.n_threads = n_threads
+
+    def __enter__(self):
+        cdef int _
+        self.are_others = not are_floats_by_standard()
+        if self.are_others:
+            fegetenv(&self.before)
+            for _ in prange(
+                self.n_threads, nogil=True, num_threads=self.n_threads, schedule="static", chunksize=1,
+            ):
+                fesetenv(FE_DFL_ENV)
+
+    def __exit__(self, *_):
+        if self.are_others:
+            fesetenv(&self.before)
 
 
 def aligned(Py_ssize_t n_bytes):

@@ -1,4 +1,6 @@
+import ctypes
 import os
+import platform
 import signal
 import subprocess
 import sys
@@ -12,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from threadpoolctl import threadpool_limits
 
-from ranktrees import HistGBRTRegressor, parallel
+from ranktrees import HistGBRTRegressor, LambdaMARTRanker, make_ranking, parallel
 from ranktrees._core.dealing import Deal
 from ranktrees._core.dtypes import SPLIT
 from ranktrees._core.threads import max_threads, room_for_each
@@ -186,6 +188,47 @@ def test_no_more_threads_are_started_than_can_be(processors, state):
     X = np.random.default_rng(0).normal(size=(6000, 3))
     ensemble = HistGBRTRegressor(max_iter=2, random_state=0).fit(X, X[:, 0]).ensemble_
     assert np.array_equal(ensemble.predict(X, n_threads=10**6), ensemble.predict(X))
+
+
+FLUSH_TO_ZERO, UPWARD = 0x8040, 0x4000  # of MXCSR, which glibc's fenv_t has last
+
+
+@pytest.fixture
+def control_floats():
+    """Sets bits of the register that says how this thread computes, and resets it in the end."""
+    if sys.platform != "linux" or platform.machine() != "x86_64":
+        pytest.skip("the register and the record are those of x86-64 and glibc")
+    libm = ctypes.CDLL("libm.so.6")
+    before = ctypes.create_string_buffer(32)
+    libm.fegetenv(before)
+
+    def control(bits):
+        changed = bytearray(before.raw)
+        changed[28:] = (int.from_bytes(changed[28:], "little") | bits).to_bytes(4, "little")
+        libm.fesetenv(bytes(changed))
+
+    yield control
+    libm.fesetenv(before)
+
+
+@pytest.mark.parametrize("bits", [FLUSH_TO_ZERO, UPWARD])
+def test_models_do_not_depend_on_how_others_want_to_compute(control_floats, every_thread, bits):
+    X, y, qid = make_ranking(100, rows_per_query=20, random_state=0, return_X_y_qid=True)
+
+    def digests(n_jobs):
+        model = LambdaMARTRanker(
+            max_iter=40, learning_rate=1.0, l2_regularization=0.0, random_state=0, n_jobs=n_jobs
+        ).fit(X, y, qid=qid)
+        refitted = model.refit_leaves(X[:1000], y[:1000], qid=qid[:1000])
+        return model.ensemble_.digest(), refitted.ensemble_.digest()
+
+    expected, least = digests(1), np.array([2.0**-1022, 1.0])
+    control_floats(bits)
+    others = least / 3
+    assert digests(1) == digests(2) == expected
+    assert np.array_equal(least / 3, others)  # as it was
+    control_floats(0)
+    assert not np.array_equal(least / 3, others)
 
 
 def test_a_rank_leaves_processors_to_others(monkeypatch, state):

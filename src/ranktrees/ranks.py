@@ -15,10 +15,12 @@ import numpy as np
 from sklearn.utils import indexable
 from sklearn.utils._indexing import _safe_indexing
 
+from ranktrees._core.threads import StandardFloats
 from ranktrees.batches import Batches
 from ranktrees.checkpoints import remove_checkpoint
 from ranktrees.communicator import active, training_with
 from ranktrees.features import names_of
+from ranktrees.parallel import effective_n_threads
 from ranktrees.sharing import deal
 from ranktrees.validation import (
     MissingQueryWarning,
@@ -40,7 +42,8 @@ def trained_together(estimator):
     """The ranks that train together: what fails on one fails on all, and they agree on the model."""
     communicator = active()
     communicator.at("the checks")
-    with unchanged_on_failure(estimator), communicator:
+    floats = StandardFloats(effective_n_threads(estimator.n_jobs))
+    with floats, unchanged_on_failure(estimator), communicator:
         yield communicator
         if not communicator.alone:
             communicator.at("the end")

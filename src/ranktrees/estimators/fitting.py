@@ -17,6 +17,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from ranktrees._core.threads import StandardFloats
 from ranktrees.batches import Batches
 from ranktrees.binning import BinMapper
 from ranktrees.boosting import Followed
@@ -372,20 +373,21 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
             )
         if data.preferences is None:
             objective.check_labels(data.labels)
-        bound = bound_to(objective, data, n_threads)
-        before = self.ensemble_.first(self.n_init_trees_)
-        scores = before.predict(data.X, n_threads, start=self._starting_scores(X))
-        scores = scores if data.order is None else scores[data.order]
         refitted = copy.copy(self)
-        refitted.ensemble_ = refit_leaves(
-            self.ensemble_,
-            Followed(None, bound, data, scores),
-            first=self.n_init_trees_,
-            **self._leaf_values_by(data, n_threads),
-            leaf_quantile=objective.leaf_quantile,
-            decay=decay,
-            n_threads=n_threads,
-        )
+        with StandardFloats(n_threads):
+            bound = bound_to(objective, data, n_threads)
+            before = self.ensemble_.first(self.n_init_trees_)
+            scores = before.predict(data.X, n_threads, start=self._starting_scores(X))
+            scores = scores if data.order is None else scores[data.order]
+            refitted.ensemble_ = refit_leaves(
+                self.ensemble_,
+                Followed(None, bound, data, scores),
+                first=self.n_init_trees_,
+                **self._leaf_values_by(data, n_threads),
+                leaf_quantile=objective.leaf_quantile,
+                decay=decay,
+                n_threads=n_threads,
+            )
         refitted._forget_scores()
         refitted._keep_of(bound)
         return refitted
