@@ -214,6 +214,25 @@ def test_levels_of_which_there_is_doubt_are_left_out(doubt):
         EnsembleRanker(ensemble).predict(rows)
 
 
+@pytest.mark.parametrize("n_levels", [3, 4, 5])
+def test_numbers_may_be_codes_where_there_are_so_many_levels(n_levels):
+    """Those of ordered categories of which rows have not the first, say: LightGBM writes [1:3] of both."""
+    rng = np.random.default_rng(0)
+    levels = [10, 20, 30, 40, 50][:n_levels]
+    size, kind = rng.integers(1, 4, len(X)), rng.integers(0, 3, len(X))
+    labels = 1.0 * (kind == 1) + 0.3 * (size == 2)
+    params = {"min_data_per_group": 1, "cat_smooth": 1}
+    if n_levels > 3:
+        ordered = pd.Categorical.from_codes(size, levels, ordered=True)
+        rows = pd.DataFrame({"size": ordered, "kind": kind})
+        booster = train(params, rows, labels, categorical_feature=["kind"])
+        assert "feature_infos=[1:3] -1:" in booster.model_to_string()
+        assert not load_lightgbm(booster).category_levels
+    rows = pd.DataFrame({"size": size, "kind": pd.Categorical.from_codes(kind, levels)})
+    ensemble = load_lightgbm(train(params, rows, labels))
+    assert dict(ensemble.category_levels) == ({1: tuple(levels)} if n_levels == 3 else {})
+
+
 def test_a_ranker_is_told_the_names_that_lightgbm_has_changed():
     rows = pd.DataFrame(X[:, :2], columns=["age", "title match"])
     model = lightgbm.LGBMRegressor(n_estimators=5, verbose=-1, n_jobs=1).fit(rows, Y)

@@ -117,8 +117,9 @@ def load_lightgbm(model) -> Ensemble:
     Names of columns come along, except LightGBM's own (``Column_0``); where it has changed some, as white
     space to ``_``, pass those of the frame as ``feature_names`` to `EnsembleRanker`. So do the levels of
     category columns where the text leaves no doubt which column they are of: there is some where a column is
-    constant or has whole numbers from 0 on, which ordered categories have, too, or where numbers were called
-    categories. Then pass ``category_levels`` to `EnsembleRanker`: without them a frame is refused.
+    constant or has whole numbers from 0 on, fewer than levels, which ordered categories have, too, or where
+    numbers were called categories. Then pass ``category_levels`` to `EnsembleRanker`: without them a frame is
+    refused.
 
     Examples
     --------
@@ -301,16 +302,18 @@ def _levels(head, rest):
         raise ValueError("pandas_categorical has other values than lists of levels")
     infos = head.get("feature_infos", "").split()
     codes = {feature: info for feature, info in enumerate(infos) if info[0] != "["}
-    if len(codes) != len(levels) or any(map(_may_be_codes, infos)) or "none" in infos:
+    n_levels = max(map(len, levels), default=0)
+    if len(codes) != len(levels) or "none" in infos or any(_may_be_codes(info, n_levels) for info in infos):
         return {}
     named = dict(zip(codes, levels, strict=True))
     known = all(max(map(int, info.split(":"))) < len(named[feature]) for feature, info in codes.items())
     return named if known else {}
 
 
-def _may_be_codes(info):
-    """Whether a range of numbers may be that of an ordered category's codes."""
-    return bool(re.fullmatch(r"\[0:\d+\]", info))
+def _may_be_codes(info, n_levels):
+    """Whether a range of numbers may be that of an ordered category's codes, of which rows may lack some."""
+    found = re.fullmatch(r"\[\d+:(\d+)\]", info)
+    return found is not None and int(found[1]) < n_levels
 
 
 def _tree_of(values, n_features):
