@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from sklearn.linear_model import Ridge
 
 from ranktrees import (
+    Ensemble,
     EnsembleRanker,
     HistGBRTClassifier,
     HistGBRTRegressor,
@@ -28,6 +29,7 @@ from reference import scoring as reference
 
 X, Y, QID = make_ranking(40, rows_per_query=20, n_features=6, random_state=0, return_X_y_qid=True)
 X[::7, 2] = np.nan
+LARGEST = float(np.finfo(np.float32).max)
 
 
 def matrix(X, kinds=None, **others):
@@ -60,6 +62,18 @@ def test_xgboost_scores_as_the_model_does(seed, tmp_path):
     assert_close(scores, ensemble.predict(rows))
     assert_close(load_xgboost(tmp_path / "model.json").predict(rows), scores)
     booster.predict(matrix(rows, kinds), pred_leaf=True)
+
+
+@pytest.mark.parametrize("cut", [np.inf, -np.inf, LARGEST, -LARGEST, 1e300, -1e300])
+def test_cuts_at_infinity_part_the_largest_numbers_from_missing_values(cut, tmp_path):
+    ensemble = Ensemble.from_trees([reference.stump(cut=cut, missing_left=0)], n_features=1)
+    rows = np.array([[0.0], [LARGEST], [-LARGEST], [np.nan]], np.float32)
+    dump_xgboost(ensemble, tmp_path / "model.json")
+    booster = xgboost.Booster({"nthread": 1}, model_file=tmp_path / "model.json")
+    booster.save_model(tmp_path / "again.json")
+    np.testing.assert_array_equal(margins(booster, rows), ensemble.predict(rows))
+    for name in ("model.json", "again.json"):
+        np.testing.assert_array_equal(load_xgboost(tmp_path / name).predict(rows), ensemble.predict(rows))
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,10 @@ import numpy as np
 def _scores(trees, score, X):
     """The sum over trees, in their order, each number rounded."""
     scores = np.zeros(len(X), np.float32)
-    for i, row in enumerate(X.astype(np.float32)):
-        for tree in trees:
-            scores[i] += np.float32(score(tree, row))
+    with np.errstate(over="ignore"):  # 1e39 is infinite
+        for i, row in enumerate(X.astype(np.float32)):
+            for tree in trees:
+                scores[i] += np.float32(score(tree, row))
     return scores
 
 

@@ -8,11 +8,13 @@ from ranktrees.ensemble import depths_of
 from ranktrees.files import replace_file
 from ranktrees.formats.plain import (
     added_up,
+    finite,
     first_float32_above,
     first_nodes,
     nested,
     require_cuts_only,
     require_names,
+    short,
     shortest,
 )
 
@@ -49,7 +51,8 @@ def dump_elasticsearch(model, path, *, feature_names=None):
     -----
     A row goes to ``yes`` where its value is below ``split_condition``, in single precision, and to
     ``missing`` without a value. Engines that know no missing values fill in 0: so should the rows that the
-    model is fitted to.
+    model is fitted to. A cut above all values is written as 1e39, which is infinite
+    in single precision: JSON knows no infinity.
 
     Examples
     --------
@@ -71,7 +74,7 @@ def dump_elasticsearch(model, path, *, feature_names=None):
     names, nodes = require_names(ensemble, "model/xgboost+json"), ensemble.nodes
     number = (np.arange(len(nodes)) - first_nodes(ensemble)).tolist()
     depths = depths_of(nodes, ensemble.tree_offsets).tolist()
-    cuts, values = shortest(first_float32_above(nodes["cut"])), shortest(nodes["value"])
+    cuts, values = finite(short(first_float32_above(nodes["cut"]))), shortest(nodes["value"])
     features, missing_left = nodes["feature"].tolist(), nodes["missing_left"]
 
     def leaf(i):

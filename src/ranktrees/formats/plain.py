@@ -11,6 +11,7 @@ from ranktrees.estimators.fitted import whole_ensemble
 from ranktrees.formats.native import MAGIC
 
 N_WHOLE_NUMBERS = 2**24  # from 0 on, single precision tells them apart
+INFINITE = 1e39  # in single precision
 MAX_DEPTH = 250  # of what is written as nested text: readers, ours too, go down by calling themselves
 
 
@@ -187,18 +188,15 @@ def require_names(ensemble, what):
     return ensemble.feature_names
 
 
-def last_finite_float32(cuts):
-    """The last float32 that is ``x <= cut``, of each cut, made finite where texts know no infinity.
-
-    Infinite values of rows may go elsewhere.
-    """
-    return np.nan_to_num(round_down(cuts))
-
-
 def first_float32_above(cuts):
-    """The first float32 that is not ``x <= cut``, of each cut; finite."""
+    """The first float32 that is not ``x <= cut``, of each cut; infinity where there is none."""
     with np.errstate(over="ignore"):
-        return np.nan_to_num(np.nextafter(round_down(cuts), np.float32(np.inf)))
+        return np.nextafter(round_down(cuts), np.float32(np.inf))
+
+
+def finite(cuts):
+    """Cuts for texts that know no infinity: their readers round to single precision, in which 1e39 is it."""
+    return np.nan_to_num(cuts, posinf=INFINITE, neginf=-INFINITE).tolist()
 
 
 def last_float64_rounded_to(values):
@@ -213,8 +211,13 @@ def last_float64_rounded_to(values):
     return np.where(comes_back, halfway, np.nextafter(halfway, -np.inf))
 
 
+def short(numbers):
+    """Each float32 as the number that prints with as few digits as tell it apart in single precision."""
+    return [float(str(number)) for number in numbers]
+
+
 def shortest(values):
-    """Numbers of which each prints with as few digits as tell it apart in single precision.
+    """Values as `short` numbers.
 
     Raises
     ------
@@ -229,7 +232,7 @@ def shortest(values):
             f"the model has the value {largest}, expected numbers of single precision, below 3.4e38: scale "
             "the labels down."
         )
-    return [float(str(value)) for value in rounded]
+    return short(rounded)
 
 
 def first_nodes(ensemble):

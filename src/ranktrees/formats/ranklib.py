@@ -1,7 +1,8 @@
 """RankLib's XML, in which it saves LambdaMART and MART."""
 
+from ranktrees.cuts import round_down
 from ranktrees.files import replace_file
-from ranktrees.formats.plain import added_up, last_finite_float32, nested, require_cuts_only, shortest
+from ranktrees.formats.plain import added_up, finite, nested, require_cuts_only, short, shortest
 
 __all__ = ["dump_ranklib"]
 
@@ -64,7 +65,7 @@ def dump_ranklib(model, path):
     ensemble = added_up(model)
     require_cuts_only(ensemble, "RankLib")
     nodes = ensemble.nodes
-    cuts, values = shortest(last_finite_float32(nodes["cut"])), shortest(nodes["value"])
+    cuts, values = finite(short(round_down(nodes["cut"]))), shortest(nodes["value"])
     features = (nodes["feature"] + 1).tolist()
 
     def leaf(i):

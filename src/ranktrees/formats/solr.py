@@ -4,13 +4,15 @@ import json
 
 import numpy as np
 
+from ranktrees.cuts import round_down
 from ranktrees.files import replace_file
 from ranktrees.formats.plain import (
     added_up,
-    last_finite_float32,
+    finite,
     nested,
     require_cuts_only,
     require_names,
+    short,
     shortest,
 )
 
@@ -70,7 +72,7 @@ def dump_solr(model, path, *, name="ranktrees", feature_names=None, missing_valu
     ensemble = added_up(model, feature_names)
     require_cuts_only(ensemble, "MultipleAdditiveTreesModel")
     names, nodes = require_names(ensemble, "MultipleAdditiveTreesModel"), ensemble.nodes
-    thresholds, values = shortest(_less_slack(last_finite_float32(nodes["cut"]))), shortest(nodes["value"])
+    thresholds, values = finite(short(_less_slack(round_down(nodes["cut"])))), shortest(nodes["value"])
     features, missing_left = nodes["feature"].tolist(), nodes["missing_left"]
 
     def leaf(i):
@@ -98,8 +100,8 @@ def _less_slack(wanted):
     for direction in (-np.inf, np.inf):
         near = wanted - SLACK
         for _ in range(2):
-            with np.errstate(over="ignore"):
+            with np.errstate(over="ignore", invalid="ignore"):  # infinity less itself: nothing is closer
                 near = np.nextafter(near, np.float32(direction))
-            closer = abs((near + SLACK) - wanted) < abs((best + SLACK) - wanted)
+                closer = abs((near + SLACK) - wanted) < abs((best + SLACK) - wanted)
             best = np.where(closer & np.isfinite(near), near, best)
     return best

@@ -26,6 +26,7 @@ from ranktrees.formats.plain import (
     last_float64_rounded_to,
     one_sided,
     refuse_own,
+    short,
     shortest,
     whole_numbers,
 )
@@ -114,8 +115,8 @@ def dump_xgboost(model, path, *, feature_names=None) -> None:
     require_path(path, "path", "a file")
     if Path(path).suffix != ".json":
         raise ValueError(f"path={os.fspath(path)!r}; expected the suffix '.json', which XGBoost looks at.")
-    written = _written(ensemble)  # XGBoost knows no escaped characters
-    replace_file(path, json.dumps(written, allow_nan=False, ensure_ascii=False).encode())
+    written = _written(ensemble)  # XGBoost knows no escaped characters, but Infinity
+    replace_file(path, json.dumps(written, ensure_ascii=False).encode())
 
 
 def load_xgboost(model) -> Ensemble:
@@ -270,13 +271,14 @@ def _written_tree(t, nodes, members, n_features):
         "categories_segments": np.cumsum([0, *sizes])[:-1],
         "categories_sizes": np.array(sizes, int),
     }
+    cuts, values = short(first_float32_above(nodes["cut"])), shortest(nodes["value"])
     shape = {"num_nodes": len(nodes), "num_feature": n_features, "num_deleted": 0, "size_leaf_vector": 1}
     return {
         "id": t,
         "tree_param": {name: str(value) for name, value in shape.items()},
         **{name: values.tolist() for name, values in columns.items()},
-        "split_conditions": shortest(np.where(inner, first_float32_above(nodes["cut"]), nodes["value"])),
-        "base_weights": shortest(nodes["value"]),
+        "split_conditions": np.where(inner, cuts, values).tolist(),
+        "base_weights": values,
     }
 
 
