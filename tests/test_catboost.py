@@ -77,6 +77,16 @@ def test_values_between_two_float32_reach_the_same_leaves():
     assert_same(ensemble, model, rows)
 
 
+@pytest.mark.parametrize("nan_mode", ["Min", "Max"])
+def test_huge_values_go_where_infinity_goes(nan_mode):
+    """CatBoost rounds them to it; where NaN is above all borders, a border is the largest float32."""
+    rows, labels = np.repeat([[1.0], [np.nan]], 50, axis=0), np.repeat([0.0, 1.0], 50)
+    model = catboost.CatBoostRegressor(**QUIET | {"nan_mode": nan_mode}).fit(rows, labels)
+    largest, end = float(np.finfo(np.float32).max), 3.4028235677973366e38  # which is rounded to infinity
+    hard = np.array([1.0, largest, np.nextafter(end, 0), end, 1e39, np.inf, np.nan])
+    assert_same(load_catboost(model), model, np.concatenate([hard, -hard])[:, None])
+
+
 def test_names_and_constant_columns_come_along():
     rows = pd.DataFrame({"one": np.ones(len(X)), "clicks": X[:, 0], "age of page": X[:, 1], "none": 0.0})
     model = catboost.CatBoostRegressor(**QUIET).fit(rows, Y)

@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 import xgboost
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import Ridge
 
@@ -320,13 +320,18 @@ def test_scores_of_a_classifier_are_its_decisions(tmp_path):
     assert_close(margins(booster, rows), model.decision_function(rows))
 
 
-@given(st.floats(width=32, allow_nan=False, allow_infinity=False, min_value=-(2.0**126), max_value=2.0**126))
+@given(st.floats(width=32, allow_nan=False, allow_infinity=False))
+@example(LARGEST)
+@example(-LARGEST)
+@example(-np.inf)
 def test_doubles_go_where_they_go_once_they_are_rounded(cut):
     cut = np.float32(cut)
     (last,) = last_float64_rounded_to(np.array([cut], np.float32))
     steps = np.array([-3, -2, -1, 0, 1, 2, 3])
-    around = np.concatenate([last + steps * np.spacing(last), cut + steps * np.spacing(cut).astype(float)])
-    np.testing.assert_array_equal(around.astype(np.float32) <= cut, around <= last)
+    with np.errstate(over="ignore", invalid="ignore"):  # steps from infinity
+        around = [last + steps * np.spacing(last), cut + steps * np.spacing(cut).astype(float)]
+        around = np.concatenate([*around, [-np.inf, -1e39, 1e39, np.inf]])
+        np.testing.assert_array_equal(around.astype(np.float32) <= cut, around <= last)
 
 
 def test_doubles_between_two_float32_reach_the_leaves_that_xgboost_sends_them_to():

@@ -12,6 +12,7 @@ from ranktrees.formats.native import MAGIC
 
 N_WHOLE_NUMBERS = 2**24  # from 0 on, single precision tells them apart
 INFINITE = 1e39  # in single precision
+FLOAT32_END = 2.0**128  # what would follow the largest float32
 MAX_DEPTH = 250  # of what is written as nested text: readers, ours too, go down by calling themselves
 
 
@@ -202,11 +203,12 @@ def finite(cuts):
 def last_float64_rounded_to(values):
     """The last number that is at most a float32 once it is rounded to single precision, of each.
 
-    Halfway between two neighbours a number is rounded to the one whose last bit is 0.
+    Halfway between two neighbours a number is rounded to the one whose last bit is 0, and to infinity from
+    halfway between the largest float32 and `FLOAT32_END` on.
     """
     with np.errstate(over="ignore"):
-        above = np.nextafter(values, np.float32(np.inf))
-    halfway = (values.astype(float) + above) / 2
+        above = np.nextafter(values, np.float32(np.inf)).astype(float)
+    halfway = (np.maximum(values.astype(float), -FLOAT32_END) + np.minimum(above, FLOAT32_END)) / 2
     comes_back = values.view(np.uint32) % 2 == 0
     return np.where(comes_back, halfway, np.nextafter(halfway, -np.inf))
 
