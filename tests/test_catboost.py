@@ -119,9 +119,11 @@ def test_models_that_are_no_such_sum_are_refused(tmp_path):
         ValueError, match=r"model\.rkt: not a model of CatBoost in JSON; it is a model of rank"
     ):
         load_catboost(tmp_path / "model.rkt")
-    (tmp_path / "model.json").write_text("[]")
-    with pytest.raises(ValueError, match=r"model\.json: not a model of CatBoost in JSON \(TypeError"):
-        load_catboost(tmp_path / "model.json")
+    trees = '{"scale_and_bias": [1, [0]], "features_info": {"float_features": []}, "trees": %s}'
+    for text in ("[]", trees % "null", trees % "true", trees % "1"):
+        (tmp_path / "model.json").write_text(text)
+        with pytest.raises(ValueError, match=r"model\.json: not a model of CatBoost in JSON \(TypeError"):
+            load_catboost(tmp_path / "model.json")
 
 
 def test_what_is_wrong_with_a_tree_is_told(tmp_path):

@@ -98,7 +98,7 @@ def _ensemble_of(data):
         columns = [each for kind, its in info.items() if kind.endswith("_features") for each in its]
         numbers = {each["feature_index"]: each for each in info["float_features"]}
         symmetric = "oblivious_trees" in written
-        trees = written["oblivious_trees" if symmetric else "trees"]
+        trees = list(written["oblivious_trees" if symmetric else "trees"])
         names = [
             str(each["feature_id"]) for each in sorted(columns, key=lambda each: each["flat_feature_index"])
         ]
