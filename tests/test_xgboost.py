@@ -375,6 +375,14 @@ def test_models_that_are_no_such_sum_are_refused(params, message):
         load_xgboost(booster)
 
 
+def test_a_model_without_trees_is_refused():
+    """XGBoost 3.2 starts from base_score itself where nothing has estimated it, XGBoost 3.0 its logit."""
+    with pytest.raises(
+        ValueError, match=r"a model without trees: versions of XGBoost differ .* at least one"
+    ):
+        load_xgboost(train({"objective": "binary:logistic"}, y=np.minimum(Y, 1.0), n=0))
+
+
 def test_an_estimator_that_takes_other_values_for_missing_is_refused():
     model = xgboost.XGBRegressor(n_estimators=2, missing=0.0, n_jobs=1).fit(X, Y)
     with pytest.raises(ValueError, match=r"a model of missing=0.0, expected NaN"):

@@ -141,8 +141,8 @@ def load_xgboost(model) -> Ensemble:
         If it is neither a path nor a model of XGBoost.
     ValueError
         If it is another kind of file, or a model that is not a sum of such trees: linear, of several classes
-        or targets, of an objective by which it is not known what scores start from, with sets of categories
-        that are not below 256, or of an estimator whose ``missing`` is not NaN.
+        or targets, without trees, of an objective by which it is not known what scores start from, with sets
+        of categories that are not below 256, or of an estimator whose ``missing`` is not NaN.
 
     See Also
     --------
@@ -338,6 +338,11 @@ def _read(learner, model, weights):
         base = SCORE_OF[objective](start[0])
     except ValueError as error:
         raise ValueError(f"base_score={start[0]:g} of {objective!r}: {error}") from None
+    if not model["trees"]:
+        raise ValueError(
+            "a model without trees: versions of XGBoost differ in what its scores start from, expected at "
+            "least one: train it for a round or more"
+        )
     n_features = _parsed(int, param["num_feature"], "num_feature")
     if n_features > MAX_FEATURES:
         raise ValueError(f"num_feature={n_features}, expected at most {MAX_FEATURES}")
