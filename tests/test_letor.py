@@ -123,6 +123,7 @@ def test_float64():
         (["1_0", "2", "2"], ["1_0", "2", "2"]),
         (["9223372036854775808", "1", "1"], ["9223372036854775808", "1", "1"]),
         (["zürich", "b", "b"], ["zürich", "b", "b"]),
+        (["q" * 1000, "b", "9" * 1000], ["q" * 1000, "b", "9" * 1000]),
     ],
 )
 def test_qids_are_integers_if_all_are(qids, expected):
@@ -187,11 +188,21 @@ MALFORMED = [
     ("", "feature '1_0' in '1_0:3'; expected an integer", "1 qid:1 1_0:3"),
     ("", "feature 0 in '0:3'; expected at least 1", "1 qid:1 0:3 1:2"),
     ("", "feature -2 in '-2:3'; expected at least 1", "1 qid:1 -2:3"),
-    ("", "feature 99999999999 in '99999999999:1'; expected at most 2147483647", "1 qid:1 99999999999:1"),
+    ("", "feature '99999999999' in '99999999999:1'; expected at most 2147483647", "1 qid:1 99999999999:1"),
     ("", "feature 1 after feature 2; expected increasing order", "1 qid:1 2:3 1:4"),
     ("", "feature 2 twice; expected each feature at most once", "1 qid:1 2:3 2:4"),
     ("n_features", "feature 9; expected at most n_features=8", "1 qid:1 2:3 9:4"),
+    ("", "feature '9999", "1 qid:1 " + "9" * 5000 + ":2"),
+    ("", "expected an integer of at most 2147483647", "1 qid:1 " + "0" * 5000 + "1:2"),
+    ("", "'qid:9999", "1 qid:" + "9" * 5000 + " 1:2"),
+    (
+        "",
+        "expected qid:<query>, an integer or a text without ':', of at most 1000 bytes",
+        f"1 qid:{'a' * 1001}",
+    ),
     ("", "zero byte", "1 qid:1 1:\0002"),
+    ("", "zero byte", "1 qid:1\0 1:2"),
+    ("", "zero byte", "1 qid:1\0a 1:2"),
 ]
 
 
@@ -387,6 +398,7 @@ def test_dump_takes_the_path_first(given, tmp_path):
         ({"qid": ["a", "b c"]}, "qid holds 'b c'; expected integers, or texts"),
         ({"qid": ["a", "b:c"]}, "qid holds 'b:c'"),
         ({"qid": ["a", ""]}, "qid holds ''"),
+        ({"qid": ["a", "é" * 501]}, "qid holds 'é*'; .* texts of at most 1000 bytes"),
         ({"qid": [True, False]}, "qid holds True"),
         ({"ids": ["a"]}, r"ids has shape \(1,\)"),
         ({"ids": ["a", "b\nc"]}, "expected single lines"),

@@ -37,15 +37,19 @@ _OPENERS = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
 _NOT_OPENED = (".zst", ".zip", ".lz4", ".Z", ".7z", ".br")
 _PARTS = ("train", "vali", "test")
 
+# Bytes of a query, for which arrays have room in every row; and digits of an integer: Python reads 4300.
+_LONGEST = 1000
+
 # In bytes, [^\S\n] is white space within a line.
+_QUERY = rb"[^\s#:\0]{1,%d}" % _LONGEST
 _ROW = re.compile(
-    rb"^[^\S\n]*(?P<label>[^\s#]+)[^\S\n]+qid:(?P<qid>[^\s#:]+)(?=[\s#]|\Z)"
+    rb"^[^\S\n]*(?P<label>[^\s#]+)[^\S\n]+qid:(?P<qid>" + _QUERY + rb")(?=[\s#]|\Z)"
     rb"(?P<pairs>[^#\n]*)(?:#(?P<id>[^\n]*))?",
     re.MULTILINE,
 )
-_INTEGER = re.compile(rb"[+-]?[0-9]+")
+_INTEGER = re.compile(rb"[+-]?[0-9]{1,%d}" % _LONGEST)
 _NUMBER = re.compile(rb"[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|nan|inf(inity)?)", re.IGNORECASE)
-_QID = re.compile(rb"[^\s#:\0]+")
+_QID = re.compile(_QUERY)
 
 
 def load_letor(
@@ -60,10 +64,10 @@ def load_letor(
 ):
     """Read a LETOR file (svmlight with ``qid:``).
 
-    A line is one row, ``2 qid:10 1:0.03 2:0.1 46:0.076 # docid = GX029-35-5894638``: the label, the query,
-    then pairs of a feature number, counted from 1 and increasing, and its value. Whatever follows ``#`` is
-    the document's id. Blank lines, lines that hold only a comment and a byte order mark at the start are
-    skipped. Values may be ``nan`` or ``inf``; labels may not.
+    A line is one row, ``2 qid:10 1:0.03 2:0.1 46:0.076 # docid = GX029-35-5894638``: the label, the query, an
+    integer or a text of at most 1000 bytes, then pairs of a feature number, counted from 1 and increasing,
+    and its value. Whatever follows ``#`` is the document's id. Blank lines, lines that hold only a comment
+    and a byte order mark at the start are skipped. Values may be ``nan`` or ``inf``; labels may not.
 
     Parameters
     ----------
@@ -250,8 +254,8 @@ def dump_letor(path, X, y, qid, *, ids=None, keep_zeros=None):
     y : array-like of shape (n_rows,)
         The labels, finite.
     qid : array-like of shape (n_rows,)
-        The query of each row: integers, or texts without white space, ``:`` and ``#``. Texts are read back as
-        integers if all of them look so: 01, which would become 1, is refused.
+        The query of each row: integers, or texts of at most 1000 bytes without white space, ``:`` and ``#``.
+        Texts are read back as integers if all of them look so: 01, which would become 1, is refused.
     ids : array-like of str of shape (n_rows,), default=None
         Document ids, written after ``#``: single lines without white space around them.
     keep_zeros : bool, default=None
@@ -567,14 +571,18 @@ def _find_problem(line, n_features, dtype):
         seen = _quote(tokens[1]) if len(tokens) > 1 else "the end of the line"
         return f"no qid: the label is followed by {seen}; expected qid:<query>."
     if not _QID.fullmatch(tokens[1][4:]):
-        return f"{_quote(tokens[1])}; expected qid:<query>, an integer or a text without ':'."
+        return (
+            f"{_quote(tokens[1])}; expected qid:<query>, an integer or a text without ':', of at most "
+            f"{_LONGEST} bytes."
+        )
     previous = 0
     for pair in pairs:
         feature, colon, value = pair.partition(b":")
         if not colon:
             return f"{_quote(pair)}; expected a pair feature:value."
         if not _INTEGER.fullmatch(feature):
-            return f"feature {_quote(feature)} in {_quote(pair)}; expected an integer."
+            seen = f"feature {_quote(feature)} in {_quote(pair)}"
+            return f"{seen}; expected an integer of at most {_LARGEST_INDEX}."
         index = int(feature)
         if index < 1:
             return (
@@ -582,7 +590,7 @@ def _find_problem(line, n_features, dtype):
                 " are read by sklearn.datasets.load_svmlight_file(path, zero_based=True, query_id=True)."
             )
         if index > _LARGEST_INDEX:
-            return f"feature {index} in {_quote(pair)}; expected at most {_LARGEST_INDEX}."
+            return f"feature {_quote(feature)} in {_quote(pair)}; expected at most {_LARGEST_INDEX}."
         if index == previous:
             return f"feature {index} twice; expected each feature at most once, in increasing order."
         if index < previous:
@@ -707,7 +715,8 @@ def _check_qids(qid):
             texts.append(text)
         else:
             raise ValueError(
-                f"qid holds {query!r}; expected integers, or texts without white space, ':', '#'."
+                f"qid holds {query!r}; expected integers, or texts of at most {_LONGEST} bytes without white "
+                "space, ':', '#'."
             )
         if (integer := _as_int64(texts[-1])) is not None and b"%d" % integer != texts[-1]:
             raise ValueError(
