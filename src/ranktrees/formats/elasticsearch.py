@@ -51,8 +51,8 @@ def dump_elasticsearch(model, path, *, feature_names=None):
     -----
     A row goes to ``yes`` where its value is below ``split_condition``, in single precision, and to
     ``missing`` without a value. Engines that know no missing values fill in 0: so should the rows that the
-    model is fitted to. A cut above all values is written as 1e39, which is infinite
-    in single precision: JSON knows no infinity.
+    model is fitted to. A cut above all values is written as 1e39, which is infinite in single precision: JSON
+    knows no infinity.
 
     Examples
     --------
