@@ -358,15 +358,18 @@ def test_a_driver_deals_rows_of_any_kind_to_more_ranks_than_there_are_queries(ro
     assert bytes_of(ranker) == bytes_of(whole)
 
 
-def test_validation_rows_of_all_ranks_are_followed(rows):
+@pytest.mark.parametrize("init", [None, DecisionTreeRegressor(max_depth=3)], ids=str)
+def test_validation_rows_of_all_ranks_are_followed(rows, init):
     X, y, qid, weights = rows
-    shares, held_out = deal(qid[: len(qid) // 2], 2, "permuted"), deal(qid[len(qid) // 2 :], 2, "one empty")
+    init = None if init is None else clone(init).fit(X, y)
     half = len(qid) // 2 - np.argmax(qid[: len(qid) // 2][::-1] != qid[len(qid) // 2])  # whole queries
     shares, held_out = deal(qid[:half], 2, "permuted"), deal(qid[half:], 2, "one empty")
 
     def fit(own, theirs):
         theirs = half + theirs
-        model = LambdaMARTRanker(max_iter=40, learning_rate=0.5, n_iter_no_change=2, random_state=0)
+        model = LambdaMARTRanker(
+            init=init, max_iter=40, learning_rate=0.5, n_iter_no_change=2, random_state=0
+        )
         model.fit(
             X[own],
             y[own],
@@ -455,16 +458,30 @@ def test_boosting_goes_on_from_models_that_all_ranks_have(rows):
     X, y, qid, _ = rows
     forest = RandomForestRanker(4, random_state=0).fit(X, y, qid=qid)
     foreign = DecisionTreeRegressor(max_depth=3).fit(X, y)
-    inits = forest, foreign, RandomForestRanker(4, random_state=0), 0.5
-    for init in inits:
+    own = forest, forest.ensemble_, RandomForestRanker(4, random_state=0)
+    over_foreign = LambdaMARTRanker(init=foreign, max_iter=2, random_state=0).fit(X, y, qid=qid)
+    for init in (*own, foreign, over_foreign, 0.5):
         assert_same_model(
             lambda init=init: LambdaMARTRanker(init=init, max_iter=4, random_state=0),
             X,
             y,
             qid,
             sizes=(2,),
-            dealings=("uneven", "permuted"),
+            dealings=("uneven", "one empty", "permuted"),
         )
+
+
+def test_ranks_without_rows_are_told_of_an_init_of_other_columns(rows):
+    X, y, qid, _ = rows
+    forest = RandomForestRanker(2, random_state=0).fit(X[:, 1:], y, qid=qid)
+    message = rf"(?s)was fitted to other columns than X has.* {X.shape[1]} features"
+
+    def train(ranks):
+        own = deal(qid, 2, "one empty")[ranks.rank]
+        with training_with(ranks), pytest.raises(ValueError, match=message):
+            LambdaMARTRanker(init=forest, max_iter=2).fit(X[own], y[own], qid=qid[own])
+
+    together(2, train)
 
 
 def test_training_goes_on_with_more_trees(rows):

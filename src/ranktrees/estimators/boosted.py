@@ -44,7 +44,7 @@ from ranktrees.ranks import fit_on_ranks, refuse_feedback, trained_together
 from ranktrees.sampling import RowSampler, hold_out
 from ranktrees.spelling import readable, spelt
 from ranktrees.spool import Spool
-from ranktrees.validation import ValidationRows, check_columns, check_validation, is_fitted
+from ranktrees.validation import ValidationRows, check_validation, is_fitted, look_at_columns
 from ranktrees.warning import warn
 
 BOOSTING_CONSTRAINTS = {
@@ -373,7 +373,7 @@ class BoostedTrees(TreeEnsembleEstimator):
         doubt_start(self, spelt(getattr(own, "monotonic_cst", None)), predicted)
         if own is not None:
             try:
-                check_columns(own, X, reset=False)
+                look_at_columns(own, X, reset=False)
             except ValueError as error:
                 raise ValueError(
                     f"init={own!r} was fitted to other columns than X has; expected the same, in the same "

@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.utils.validation import _num_samples
 
 from ranktrees.asking import scores_by
 from ranktrees.binning import BinMapper
@@ -99,7 +100,11 @@ def foreign_of(init):
 
 def scores_of_foreign(init, X):
     foreign = foreign_of(init)
-    return None if foreign is None else by_parts(lambda rows, _: scores_by(foreign, rows), X)
+    if foreign is None:
+        return None
+    if not _num_samples(X):  # of a rank: models of other kinds refuse that
+        return np.empty(0)
+    return by_parts(lambda rows, _: scores_by(foreign, rows), X)
 
 
 def scores_to_start_from(model, X, asked):

@@ -36,6 +36,7 @@ from ranktrees.validation.rows import (
     check_columns,
     check_rows,
     joined_levels,
+    look_at_columns,
     refuse_batches,
 )
 from ranktrees.validation.state import is_fitted, unchanged_on_failure
@@ -59,6 +60,7 @@ __all__ = [
     "ids_of_queries",
     "is_fitted",
     "joined_levels",
+    "look_at_columns",
     "qid_of",
     "query_of_rows",
     "query_offsets",

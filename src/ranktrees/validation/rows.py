@@ -118,8 +118,7 @@ def check_columns(estimator, X, *, reset: bool, name: str = "X") -> None:
         if expected:  # scikit-learn would say so, too, but takes longer than scoring a row does
             return
     try:
-        validate_data(estimator, _named(X), reset=reset, skip_check_array=True)
-        _look_at_other_names(estimator, X, reset)
+        look_at_columns(estimator, X, reset=reset)
     except ValueError as error:
         if name == "X":
             raise
@@ -178,8 +177,7 @@ def joined_levels(some: Iterable[dict[int, tuple]]) -> dict[int, tuple]:
 def set_columns(estimator, X, rows, levels: dict[int, tuple], goes_on: bool = False) -> None:
     """Let the estimator know its columns; one that `goes_on` from a former fit has the same as before."""
     try:
-        validate_data(estimator, _named(X), reset=not goes_on, skip_check_array=True)
-        _look_at_other_names(estimator, X, reset=not goes_on)
+        look_at_columns(estimator, X, reset=not goes_on)
     except ValueError as error:
         if not goes_on:
             raise
@@ -189,6 +187,12 @@ def set_columns(estimator, X, rows, levels: dict[int, tuple], goes_on: bool = Fa
         ) from error
     estimator.n_features_in_ = rows.shape[1]
     estimator._category_levels = levels
+
+
+def look_at_columns(estimator, X, *, reset: bool) -> None:
+    """As `check_columns`, of rows that are checked already: a rank may have none."""
+    validate_data(estimator, _named(X), reset=reset, skip_check_array=True)
+    _look_at_other_names(estimator, X, reset)
 
 
 def _look_at_other_names(estimator, X, reset: bool) -> None:
