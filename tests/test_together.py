@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from ranks import together
 from scipy import sparse
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 from sklearn.linear_model import Ridge
 from sklearn.tree import DecisionTreeRegressor
 
@@ -561,6 +561,26 @@ def test_ranks_must_have_the_same_parameters(rows):
             pytest.raises(ValueError, match=r"learning_rate is 0.1 on rank 0 and 0.2 on"),
         ):
             model.fit(X, y, qid=qid + 1000 * ranks.rank)
+
+    together(2, train)
+
+
+@pytest.mark.parametrize(
+    "model", [LambdaMARTRanker(max_iter=2), HistGBRTClassifier(max_iter=2), RandomForestRanker(2)], ids=str
+)
+def test_ranks_go_on_from_a_model_together_or_not_at_all(rows, model):
+    X, y, qid, _ = rows
+    y = y > 2 if is_classifier(model) else y
+    model = clone(model).set_params(warm_start=True)
+    fitted = clone(model).fit(X, y, qid=qid)
+
+    def train(ranks):
+        own = qid % 2 == ranks.rank
+        with (
+            training_with(ranks),
+            pytest.raises(ValueError, match="whether the estimator is fitted is True on rank 0 and False on"),
+        ):
+            (model if ranks.rank else fitted).fit(X[own], y[own], qid=qid[own])
 
     together(2, train)
 

@@ -26,7 +26,6 @@ from ranktrees.validation import (
     MissingQueryWarning,
     check_fit,
     check_validation,
-    is_fitted,
     unchanged_on_failure,
 )
 
@@ -51,21 +50,29 @@ def trained_together(estimator):
         remove_checkpoint(estimator.checkpoint, communicator)
 
 
+def refuse_other_estimators(estimator, communicator):
+    """Raise, on all ranks, where they do not fit the same; ask before checking rows, which goes by it."""
+    own = {name: value for name, value in estimator.get_params(deep=False).items() if name not in OF_A_RANK}
+    communicator.agree(
+        **own
+        | {
+            "random_state": estimator.random_state if isinstance(estimator.random_state, Integral) else None,
+            "whether the estimator is fitted": estimator._earlier() is not None,
+        }
+    )
+
+
 def refuse_disagreement(estimator, data):
-    """Raise, on all ranks, where they do not mean the same."""
+    """Raise, on all ranks, where they do not mean the same by their rows."""
     share = data.share
     if share.communicator.alone:
         return
-    own = {name: value for name, value in estimator.get_params(deep=False).items() if name not in OF_A_RANK}
     share.communicator.agree(
-        **own,
         **{
-            "random_state": estimator.random_state if isinstance(estimator.random_state, Integral) else None,
             "the number of features": estimator.n_features_in_,
             "feature_names_in_": names_of(estimator),
             "the categories of X": estimator._category_levels,
-            "whether the estimator is fitted": is_fitted(estimator) and estimator.warm_start,
-        },
+        }
     )
     share.refuse_copies(data.X, data.labels)
     if not share.n_rows:

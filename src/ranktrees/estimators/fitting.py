@@ -42,7 +42,7 @@ from ranktrees.growing.split_search import searches
 from ranktrees.objectives import Objective
 from ranktrees.parallel import effective_n_threads, threads_for
 from ranktrees.parameters import with_parameters
-from ranktrees.ranks import refuse_disagreement
+from ranktrees.ranks import refuse_disagreement, refuse_other_estimators
 from ranktrees.refitting import refit_leaves
 from ranktrees.sampling import rows_to_cut
 from ranktrees.streaming import mapper_of_values
@@ -258,6 +258,7 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
 
     def _check(self, X, y, sample_weight, communicator, **given):
         """What `check_fit` makes of this; trees that are there come to know the categories of all fits."""
+        refuse_other_estimators(self, communicator)
         known = self._known_levels()
         data = check_fit(self, X, y, sample_weight, communicator=communicator, known_levels=known, **given)
         refuse_disagreement(self, data)
