@@ -133,3 +133,13 @@ def test_ranks_agree_on_equal_values_and_on_no_others():
             ranks.agree(costs=costs)
 
     together(2, of)
+
+
+def test_ranks_disagree_where_one_says_nothing():
+    def of(ranks):
+        with pytest.raises(ValueError, match="rate is 1 on rank 0 and not there on rank 1"):
+            ranks.agree(**({} if ranks.rank else {"rate": 1}))
+        with pytest.raises(ValueError, match="rate is not there on rank 0 and 1 on rank 1"):
+            ranks.agree(**({"rate": 1} if ranks.rank else {}))
+
+    together(2, of)

@@ -551,6 +551,27 @@ def test_what_cannot_be_meant_is_refused_on_all_ranks(rows, name):
         together(2, train)
 
 
+@pytest.mark.parametrize(
+    "models",
+    [
+        (HistGBRTRegressor(), LambdaMARTRanker()),
+        (RandomForestRanker(), HistGBRTRegressor()),
+        (HistGBRTClassifier(), HistGBRTRegressor()),
+    ],
+    ids=str,
+)
+def test_ranks_must_fit_the_same_estimator(rows, models):
+    X, y, qid, _ = rows
+    message = "the estimator is '{}' on rank 0 and '{}' on rank 1".format(*(type(m).__name__ for m in models))
+
+    def train(ranks):
+        own = qid % 2 == ranks.rank
+        with training_with(ranks), pytest.raises(ValueError, match=message):
+            clone(models[ranks.rank]).fit(X[own], y[own] > 2, qid=qid[own])
+
+    together(2, train)
+
+
 def test_ranks_must_have_the_same_parameters(rows):
     X, y, qid, _ = rows
 

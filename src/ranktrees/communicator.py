@@ -229,7 +229,8 @@ class Communicator:
         Parameters
         ----------
         **said
-            Anything that `spelt` tells apart, under the names that messages call them by.
+            Anything that `spelt` tells apart, under the names that messages call them by. A rank may say
+            nothing under a name.
 
         Raises
         ------
@@ -241,10 +242,11 @@ class Communicator:
         said = {name: spelt(value) for name, value in said.items()}
         first, *others = self.allgather(said)
         for rank, theirs in enumerate(others, start=1):
-            for name, value in first.items():
-                if theirs[name] != value:
-                    seen = f"{value} on rank 0 and {theirs[name]} on rank {rank}"
-                    if not readable(value, theirs[name]):
+            for name in first | theirs:
+                value, other = (one.get(name, "not there") for one in (first, theirs))
+                if other != value:
+                    seen = f"{value} on rank 0 and {other} on rank {rank}"
+                    if not readable(value, other):
                         seen = f"not the same on rank 0 and on rank {rank}"
                     raise ValueError(f"{name} is {seen}; expected the same on all ranks that train together.")
 

@@ -54,7 +54,8 @@ def refuse_other_estimators(estimator, communicator):
     """Raise, on all ranks, where they do not fit the same; ask before checking rows, which goes by it."""
     own = {name: value for name, value in estimator.get_params(deep=False).items() if name not in OF_A_RANK}
     communicator.agree(
-        **own
+        **{"the estimator": type(estimator).__name__}
+        | own
         | {
             "random_state": estimator.random_state if isinstance(estimator.random_state, Integral) else None,
             "whether the estimator is fitted": estimator._earlier() is not None,
