@@ -1,6 +1,7 @@
 import ctypes
 import os
 import platform
+import re
 import signal
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from threadpoolctl import threadpool_limits
 
-from ranktrees import HistGBRTRegressor, LambdaMARTRanker, make_ranking, parallel
+from ranktrees import HistGBRTRegressor, LambdaMARTRanker, _core, make_ranking, parallel
 from ranktrees._core.dealing import Deal
 from ranktrees._core.dtypes import SPLIT
 from ranktrees._core.threads import max_threads, room_for_each
@@ -105,6 +106,24 @@ def test_threads_are_woken_for_enough_work_only(monkeypatch):
     assert found == [1, 1, 2, 3, 4, 4]
     assert parallel.threads_for(1, np.int64(10**15)) == 1
     assert type(parallel.threads_for(4, np.int64(250))) is int
+
+
+@pytest.mark.parametrize(
+    ("asked", "spins"),
+    [({}, _core.SPINS), ({"GOMP_SPINCOUNT": "77"}, "77"), ({"OMP_WAIT_POLICY": "passive"}, "0")],
+)
+def test_threads_that_wait_sleep_soon_or_when_they_are_told_to(asked, spins):
+    own = {name: value for name, value in os.environ.items() if not name.startswith(("OMP_", "GOMP_"))}
+    code = "import os, ranktrees; print(os.environ.get('GOMP_SPINCOUNT'))"
+    environment = own | asked | {"OMP_DISPLAY_ENV": "verbose"}
+    ran = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    told = re.findall(r"GOMP_SPINCOUNT = '(\d+)'", ran.stderr)
+    if not told:
+        pytest.skip("the threads are not those of GNU's OpenMP")
+    assert spins in told  # other packages bring OpenMP of their own
+    assert ran.stdout.strip() == asked.get("GOMP_SPINCOUNT", "None")
 
 
 def in_child(work):

@@ -2,9 +2,9 @@
 
 import os
 
-# GNU's OpenMP looks 300,000 times, some milliseconds, whether others have come before a thread that waits for them goes to
-# sleep. Where other programs want the processors, too, those who are waited for lack that time. It reads how often it is to
-# look when it is loaded, with the first kernel.
+# A thread of GNU's OpenMP that waits for others looks for them 300,000 times, for some milliseconds, before
+# it sleeps. Where other programs run, too, those who are waited for lack this time. How often it is to look
+# OpenMP reads when it is loaded, with the first kernel.
 SPINS = "1000"
 
 if os.environ.keys().isdisjoint(("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")):
