@@ -298,6 +298,8 @@ def test_kinds_of_rows_stay_what_they_are(rows, keep):
     assert narrow.dtype == np.float32
     np.testing.assert_allclose(narrow, expected, rtol=1e-6)
     assert isinstance(features.set_output(transform="polars").fit_transform(X, y, qid=qid), pl.DataFrame)
+    found = features.set_output(transform="pandas").fit_transform(table, y, qid=qid)
+    pd.testing.assert_frame_equal(found, pd.DataFrame(expected, columns=names))
 
 
 def test_category_columns_stay_categories(rows):

@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, TransformerMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils._param_validation import HasMethods, StrOptions
+from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import (
     _check_feature_names_in,
     _num_samples,
@@ -326,7 +327,8 @@ class ModelFeatures(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
             frame = X if self.keep else X.select([])
             for name, values in columns.items():
                 frame = frame.append_column(name, [values])
-            return frame
+            wanted = _get_output_config("transform", self)["dense"]
+            return frame.to_pandas() if wanted == "pandas" else frame  # which makes none of Arrow's by itself
         dtype = np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64
         added = added.astype(dtype)
         if not self.keep:
