@@ -659,6 +659,21 @@ def test_columns_of_words_are_refused(frame):
         )
 
 
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pd.DataFrame({"a": [1, 2], "e": [[1.0], [2.0]]}),
+        pl.DataFrame({"a": [1, 2], "e": [[1.0, 2.0], [3.0]]}),
+        pl.DataFrame({"a": [1, 2], "e": np.ones((2, 3))}),
+        pl.DataFrame({"a": [1, 2], "e": [{"x": 1}, {"x": 2}]}),
+        pa.table({"a": [1, 2], "e": [[1.0, 2.0], [3.0, 4.0]]}),
+    ],
+    ids=["pandas", "lists", "arrays", "structs", "Arrow"],
+)
+def test_columns_of_several_numbers_are_refused(frame):
+    refused(lambda: rows_of(frame), "column 'e' of X", "several values", "a column of its own")
+
+
 @pytest.mark.parametrize("frame", FRAMES)
 def test_columns_of_dates_are_refused(frame):
     dates = np.array(["2020-01-01", "2020-01-02"], "datetime64[ms]")

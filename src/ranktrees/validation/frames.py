@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ranktrees.validation.sparse import read_sparse
-from ranktrees.validation.values import as_float, as_seen, is_missing
+from ranktrees.validation.values import as_float, as_seen, is_missing, several
 from ranktrees.warning import FitWarning, warn
 
 
@@ -82,7 +82,10 @@ def _read_column(column, levels: tuple | None, named: str) -> np.ndarray:
         )
     missing = missing_mask(column)
     if missing is None or not missing.any():
-        return as_float(np.asarray(column), lambda _: named)
+        values = np.asarray(column)
+        if values.ndim > 1:
+            raise several(named)
+        return as_float(values, lambda _: named)
     known = as_float(_without_missing(column), lambda _: named)
     values = np.full(len(missing), np.nan, known.dtype)
     values[~missing] = known

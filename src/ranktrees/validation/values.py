@@ -66,6 +66,13 @@ def _dates(column: str, seen: str) -> ValueError:
     )
 
 
+def several(column: str) -> ValueError:
+    return ValueError(
+        f"{column} holds several values in a row, as of an embedding; expected a number: give each of them a "
+        "column of its own."
+    )
+
+
 def _words(column: str, value) -> ValueError:
     return ValueError(
         f"{column} holds {as_seen(value)}, which could not be converted to float; expected numbers: replace "
@@ -106,6 +113,8 @@ def _objects_as_float(values: np.ndarray, named) -> np.ndarray:
             numbers_[:, j] = column  # None becomes NaN
         except (TypeError, ValueError, OverflowError) as error:
             wrong = next(value for value in column if not is_number(value))
+            if isinstance(wrong, (list, tuple, np.ndarray)):
+                raise several(named(j)) from error
             kind = TypeError if isinstance(error, TypeError) else ValueError
             raise kind(
                 f"{named(j)} holds {as_seen(wrong)}; expected numbers: {str(error).rstrip('.')}."
