@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.base import clone
 
 from ranktrees import HistGBRTRegressor, LambdaMARTRanker, OrdinalRanker, make_ranking
 from ranktrees.datasets import make_clicks
@@ -100,6 +101,20 @@ def test_a_series_that_counts_does_not_go_with_columns_of_numbers_in_another_ord
     model.fit(X.set_axis(range(6), axis=1), y)
     with pytest.raises(ValueError, match=rf"{parameter} has 0, .* may be the place of a column or its name"):
         model.fit(X.set_axis(range(5, -1, -1), axis=1), y)
+
+
+@pytest.mark.parametrize("names", [[("f", j) for j in range(6)], pd.date_range("2024-01-01", periods=6)])
+def test_names_that_are_no_strings_are_keys(frame, names):
+    X, y = frame
+    X = X.set_axis(names, axis=1)
+    model = HistGBRTRegressor(max_iter=5, min_samples_leaf=5, random_state=0)
+    digests = {
+        clone(model).set_params(monotonic_cst={key: -1}).fit(X, y).ensemble_.digest()
+        for key in (2, X.columns[2])
+    }
+    assert digests == {digest(frame, monotonic_cst=[0, 0, -1, 0, 0, 0])}
+    with pytest.raises(ValueError, match="names 'c', which is not a feature of X; X has"):
+        model.set_params(monotonic_cst={"c": -1}).fit(X, y)
 
 
 def test_grades_of_a_series(frame):

@@ -32,7 +32,7 @@ def index_of(key, names, n_features, argument):
         return names.index(key)
     known = "X has no feature names: pass indices, or a data frame."
     if names:
-        near = get_close_matches(str(key), names)
+        near = get_close_matches(str(key), map(str, names))
         known = f"the nearest are {near}." if near else f"X has {names[:10]}{', ...' * (len(names) > 10)}."
     raise ValueError(f"{argument} names {key!r}, which is not a feature of X; {known}")
 
