@@ -109,10 +109,10 @@ def test_names_that_are_no_strings_are_keys(frame, names):
     X = X.set_axis(names, axis=1)
     model = HistGBRTRegressor(max_iter=5, min_samples_leaf=5, random_state=0)
     digests = {
-        clone(model).set_params(monotonic_cst={key: -1}).fit(X, y).ensemble_.digest()
-        for key in (2, X.columns[2])
+        clone(model).set_params(monotonic_cst=signs).fit(X, y).ensemble_.digest()
+        for signs in ({2: -1}, {X.columns[2]: -1}, [0, 0, -1, 0, 0, 0])
     }
-    assert digests == {digest(frame, monotonic_cst=[0, 0, -1, 0, 0, 0])}
+    assert len(digests) == 1
     with pytest.raises(ValueError, match="names 'c', which is not a feature of X; X has"):
         model.set_params(monotonic_cst={"c": -1}).fit(X, y)
 
