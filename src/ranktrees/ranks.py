@@ -52,6 +52,8 @@ def trained_together(estimator):
 
 def refuse_other_estimators(estimator, communicator):
     """Raise, on all ranks, where they do not fit the same; ask before checking rows, which goes by it."""
+    if communicator.alone:
+        return
     own = {name: value for name, value in estimator.get_params(deep=False).items() if name not in OF_A_RANK}
     communicator.agree(
         **{"the estimator": type(estimator).__name__}
