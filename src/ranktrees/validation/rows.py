@@ -190,14 +190,42 @@ def set_columns(estimator, X, rows, levels: dict[int, tuple], goes_on: bool = Fa
 
 
 def look_at_columns(estimator, X, *, reset: bool) -> None:
-    """As `check_columns`, of rows that are checked already: a rank may have none."""
+    """Compare number and names of the columns alone, as `check_columns` does: a rank may have no rows.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Its `n_features_in_` and `feature_names_in_` are set when `reset`, and compared otherwise. So are
+        names that are no strings, of which scikit-learn takes no notice.
+    X : array-like, scipy sparse, data frame or Spool of shape (n_rows, n_features)
+        What is known to be rows.
+    reset : bool
+        True in fit.
+
+    Raises
+    ------
+    ValueError
+        Unless `reset`, for columns other than those of fit.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from sklearn.base import BaseEstimator
+    >>> from ranktrees.validation import look_at_columns
+    >>> ranker, X = BaseEstimator(), pd.DataFrame([[0.5, 1.5]], columns=[7, 5])
+    >>> look_at_columns(ranker, X, reset=True)
+    >>> look_at_columns(ranker, X[[5, 7]][:0], reset=False)
+    Traceback (most recent call last):
+        ...
+    ValueError: The feature names should match those that were passed during fit: the columns of X are ...
+    """
+    X = X.head if isinstance(X, Spool) else X
     validate_data(estimator, _named(X), reset=reset, skip_check_array=True)
     _look_at_other_names(estimator, X, reset)
 
 
 def _look_at_other_names(estimator, X, reset: bool) -> None:
     """What scikit-learn does for names of columns that are strings, for numbers and all else."""
-    X = X.head if isinstance(X, Spool) else X
     names = list(X.columns) if hasattr(X, "iloc") and hasattr(X, "columns") else []
     others = None if any(isinstance(name, str) for name in names) else names
     if reset:
@@ -206,7 +234,7 @@ def _look_at_other_names(estimator, X, reset: bool) -> None:
     known = getattr(estimator, "_other_names", None)
     if others and known and others != known:
         raise ValueError(
-            f"The feature names should match those that were passed during fit: the columns of X are called "
+            "The feature names should match those that were passed during fit: the columns of X are called "
             f"{others[:10]}{', ...' * (len(others) > 10)}, in fit {known[:10]}{', ...' * (len(known) > 10)}; "
             "expected the same, in the same order: pass a frame of the columns of fit."
         )
@@ -214,7 +242,6 @@ def _look_at_other_names(estimator, X, reset: bool) -> None:
 
 def _named(X):
     """What shows the column names of `X` to scikit-learn, which before 1.9 cannot read those of polars 2."""
-    X = X.head if isinstance(X, Spool) else X
     if SKLEARN_VERSION < (1, 9) and hasattr(X, "get_columns") and not hasattr(X, "__dataframe__"):
         return _Named(X)
     return X
