@@ -3,7 +3,14 @@ import pytest
 from numpy.testing import assert_array_equal
 from sklearn.base import clone
 
-from ranktrees import HistGBRTClassifier, HistGBRTRegressor, LambdaMARTRanker, as_measure, make_ranking
+from ranktrees import (
+    HistGBRTClassifier,
+    HistGBRTRegressor,
+    LambdaMARTRanker,
+    as_measure,
+    make_ranking,
+    tree_table,
+)
 from ranktrees.boosting import Followed, boost, quantile_values
 from ranktrees.ensemble import Ensemble
 from ranktrees.objectives import as_objective
@@ -462,3 +469,69 @@ def test_going_on_with_scores_on_another_scale_is_refused(losses):
         model.set_params(loss=after, max_iter=4).fit(X, y > 1)
     assert model.ensemble_.digest() == digest
     assert model.set_params(loss=before).fit(X, y > 1).n_iter_ == 4
+
+
+ALL_AT_ONCE = {"max_features": 1.0, "gradient_sampling": None}
+SEARCHES = pytest.mark.parametrize("split_search", ["full", "coarse_to_fine", "exact", "streaming"])
+
+
+@SEARCHES
+@pytest.mark.parametrize("kind", [HistGBRTRegressor, HistGBRTClassifier, LambdaMARTRanker])
+def test_splits_gain_more_than_the_least(kind, split_search):
+    X, y, qid = make_ranking(30, n_features=5, random_state=0, return_X_y_qid=True)
+    grades = y > 1 if kind is HistGBRTClassifier else y
+    rules = {"max_iter": 10, "subsample": 1.0, "split_search": split_search, "random_state": 0, **ALL_AT_ONCE}
+    gains = tree_table(kind(**rules).fit(X, grades, qid=qid))["gain"].dropna()
+    least = gains.median()
+    model = kind(min_gain_to_split=least, **rules).fit(X, grades, qid=qid)
+    assert 0 < len(tree_table(model)["gain"].dropna()) < len(gains)
+    assert tree_table(model)["gain"].min() > least
+
+
+@SEARCHES
+def test_both_sides_of_a_split_hold_the_least_hessian(split_search):
+    """That of a row is its weight, for the squared error."""
+    X, y, _ = make_ranking(30, n_features=5, random_state=0, return_X_y_qid=True)
+    weights = np.random.default_rng(0).uniform(0.1, 2.0, len(y))
+    rules = {"max_iter": 10, "min_samples_leaf": 1, "split_search": split_search, **ALL_AT_ONCE}
+    least = 60.0
+    model = HistGBRTRegressor(min_hessian_to_split=least, **rules).fit(X, y, weights)
+    in_leaves = [np.bincount(leaves, weights) for leaves in model.ensemble_.leaves(X).T]
+    assert min(sums[sums > 0].min() for sums in in_leaves) > least - 1e-6
+    assert min(len(sums) for sums in in_leaves) > 1
+    by_weight = HistGBRTRegressor(min_hessian_to_split=7, **rules).fit(X, y)
+    by_rows = HistGBRTRegressor(**rules | {"min_samples_leaf": 7}).fit(X, y)
+    assert by_weight.ensemble_ == by_rows.ensemble_
+
+
+def test_least_gains_and_hessians_are_those_of_lightgbm():
+    lightgbm = pytest.importorskip("lightgbm")
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 12, (3000, 6)).astype(float)
+    y = X[:, 0] * X[:, 1] / 10 + rng.normal(size=3000)
+    weights = rng.uniform(0.5, 2.0, 3000)
+    sizes = []
+    for gain, hessian in (0, 0), (40, 0), (0, 60), (0, 300):
+        model = HistGBRTRegressor(
+            max_iter=5,
+            max_leaf_nodes=14,
+            learning_rate=0.5,
+            min_samples_leaf=1,
+            min_gain_to_split=gain,
+            min_hessian_to_split=hessian,
+            **ALL_AT_ONCE,
+        ).fit(X, y, weights)
+        judge = lightgbm.LGBMRegressor(
+            n_estimators=5,
+            num_leaves=14,
+            learning_rate=0.5,
+            min_child_samples=1,
+            min_split_gain=gain,
+            min_child_weight=hessian,
+            min_data_in_bin=1,
+            verbose=-1,
+        ).fit(X, y, weights)
+        np.testing.assert_allclose(model.predict(X), judge.predict(X), atol=1e-5)
+        sizes.append(len(tree_table(model)))
+    assert sizes[1] < sizes[0]
+    assert sizes[3] < sizes[0]

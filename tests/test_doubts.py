@@ -44,6 +44,16 @@ def test_trees_without_a_split(kind, labels, least, reason):
     assert not doubts(lambda: kind(min_samples_leaf=5).fit(X, y, qid=qid))
 
 
+@pytest.mark.parametrize("kind", [HistGBRTRegressor, LambdaMARTRanker])
+def test_rules_that_no_split_satisfies(kind):
+    (said,) = doubts(lambda: kind(min_samples_leaf=5, min_hessian_to_split=1e9).fit(X, y, qid=qid))
+    assert "no split satisfied min_hessian_to_split=1e+09: lower that; both are on the scale of" in said
+    (said,) = doubts(
+        lambda: kind(min_samples_leaf=5, min_gain_to_split=1e9, min_hessian_to_split=1).fit(X, y, qid=qid)
+    )
+    assert "no split satisfied min_gain_to_split=1e+09 and min_hessian_to_split=1: lower that" in said
+
+
 def test_rows_that_hardly_weigh():
     light = np.full(len(y), 1 / len(y))
     (said,) = doubts(lambda: LambdaMARTRanker(max_iter=3).fit(X, y, light, qid=qid))

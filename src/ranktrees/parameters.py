@@ -26,6 +26,8 @@ THEIRS = {
     "subsample_for_bin": ("bin_construct_sample_cnt",),
     "learning_rate": ("eta",),
     "l2_regularization": ("reg_lambda", "lambda_l2", "l2_leaf_reg"),
+    "min_gain_to_split": ("min_split_gain", "gamma"),
+    "min_hessian_to_split": ("min_child_weight", "min_sum_hessian_in_leaf"),
     "subsample": ("bagging_fraction",),
     "max_samples": ("subsample", "bagging_fraction"),
     "gradient_sampling": ("data_sample_strategy", "sampling_method", "bootstrap_type"),
@@ -45,7 +47,7 @@ THEIRS = {
     "n_jobs": ("num_threads", "nthread", "thread_count"),
 }
 
-# What they have and nothing here is like, and what comes nearest.
+# What they have and nothing here is like, or nothing of the estimator that is asked, and what comes nearest.
 ABSENT = {
     "min_samples_leaf counts rows": ("min_child_weight", "min_sum_hessian_in_leaf"),
     "max_features draws features for each split": (

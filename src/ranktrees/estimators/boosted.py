@@ -52,6 +52,8 @@ BOOSTING_CONSTRAINTS = {
     "learning_rate": [Interval(Real, 0, None, closed="neither")],
     "max_iter": [Interval(Integral, 1, None, closed="left")],
     "l2_regularization": [Interval(Real, 0, None, closed="left")],
+    "min_gain_to_split": [Interval(Real, 0, None, closed="left")],
+    "min_hessian_to_split": [Interval(Real, 0, None, closed="left")],
     "max_features": [Interval(Real, 0, 1, closed="right")],
     "split_search": [StrOptions({"auto", "full", "coarse_to_fine", "exact", "streaming"})],
     "gradient_sampling": [Interval(Real, 0.01, None, closed="left"), None],
@@ -75,6 +77,8 @@ class BoostedTrees(TreeEnsembleEstimator):
     learning_rate: float = 0.05
     max_iter: int = 200
     l2_regularization: float = 0.0
+    min_gain_to_split: float = 0.0
+    min_hessian_to_split: float = 0.0
     max_features: float = 0.5
     gradient_sampling: float | None = 1.5
     early_stopping: bool | str = "auto"
@@ -227,6 +231,8 @@ class BoostedTrees(TreeEnsembleEstimator):
             self._prices(costs, used_features(start.ensemble.nodes, self.n_features_in_)),
             data.share,
             l2_regularization=self.l2_regularization,
+            min_gain=self.min_gain_to_split,
+            min_hessian=self.min_hessian_to_split,
             gradient_sampling=self.gradient_sampling,
         )
         ensemble_of = self._ensemble_of(mapper, start.ensemble)

@@ -11,6 +11,8 @@ HIGHEST_GRADE = 31  # LightGBM and XGBoost take none above about that
 
 SUREST = 745.0  # e^-745 is the smallest probability that a float holds
 
+LEAST = ("min_gain_to_split", "min_hessian_to_split")  # of boosting
+
 LIGHT = 0.1  # a mean weight below this leaves little of what a loss says beside l2_regularization
 
 
@@ -94,6 +96,11 @@ def doubt_trees(estimator, ensemble, n_rows):
         reason = (
             f"no split gained what its feature costs, times cost_weight={estimator.cost_weight:g}: lower "
             "that, or look at the labels, the features and min_samples_leaf"
+        )
+    elif asked := {name: least for name in LEAST if (least := getattr(estimator, name, 0))}:
+        reason = (
+            f"no split satisfied {' and '.join(f'{name}={least:g}' for name, least in asked.items())}: lower "
+            "that; both are on the scale of the loss's derivatives and of sample_weight"
         )
     else:
         reason = (

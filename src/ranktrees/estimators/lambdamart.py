@@ -107,6 +107,14 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
         Rows per leaf, at least.
     l2_regularization : float, default=1.0
         Added to the sum of hessians of each leaf.
+    min_gain_to_split : float, default=0.0
+        A leaf is split only if that gains more than this. The gain is the formula in `HistGBRTRegressor`,
+        twice the decrease of the loss; it scales with the loss and with ``sample_weight``. It corresponds
+        to ``min_split_gain`` of LightGBM and ``gamma`` of XGBoost.
+    min_hessian_to_split : float, default=0.0
+        The minimum sum of hessians on each side of a split. The hessian of a row is the sum over its
+        pairs, and nearly 0 once all of them are in the right order. If ``gradient_sampling`` draws rows,
+        the sum is estimated from those. It corresponds to ``min_child_weight`` of LightGBM and XGBoost.
     max_features : float, default=0.3
         The share of the features that each split looks at (kSGBRT in Mohan's survey).
     max_bins : int, default=255
