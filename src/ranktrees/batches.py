@@ -1,4 +1,4 @@
-"""Rows that do not fit in memory: batch by batch, from files or from what the user makes them of."""
+"""Rows that do not fit in memory, read batch by batch from files or from any other source."""
 
 from collections.abc import Mapping
 from numbers import Integral
@@ -10,17 +10,18 @@ import numpy as np
 
 
 class Batch(NamedTuple):
-    """Some rows with what belongs to them.
+    """A batch of rows with their labels, query ids and weights.
 
     Attributes
     ----------
     X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
+        The rows.
     y : array-like of shape (n_rows,)
-        Labels.
+        The labels.
     qid : array-like of shape (n_rows,), default=None
-        The query of each row.
+        The query id of each row.
     sample_weight : array-like of shape (n_rows,), default=None
-        Row weights >= 0.
+        The weights of the rows, >= 0.
     """
 
     X: Any
@@ -30,34 +31,36 @@ class Batch(NamedTuple):
 
 
 class Batches:
-    """Rows, labels and queries, batch by batch, in the place of ``X`` in `fit`.
+    """Rows, labels and query ids in batches, to be passed to `fit` in place of ``X``.
 
-    A fit reads each batch once and trains as if all had been one: the model has the same bytes. It never
-    holds the values of all rows in memory. They go to a temporary file, column by column, in which the cuts
-    are found some columns at a time, and which is read once more to turn values into codes::
+    A fit reads each batch once and trains as if all batches had been one: the model has the same bytes. It
+    never holds the values of all rows in memory. They are written to a temporary file, column by column. The
+    cuts (the upper edges of the bins) are found from this file, some columns at a time, and the file is read
+    once more to turn the values into codes (the numbers of their bins)::
 
         batches ---> labels, queries, weights
            |
            '-> file: columns of each batch ---> cuts, some columns at a time
                               '---------------> codes, batch by batch
 
-    For n rows of F features, values of s bytes, a fit needs
+    For n rows of F features, with values of s bytes, a fit needs
 
-    - in memory the n F bytes of the codes, a batch, and while cuts are found two columns of n values for each
-      thread, or 4 million values where that is more; beside them what any training needs: labels, scores,
-      gradients, cells;
-    - on disk n F s bytes, until training has ended.
+    - in memory, the n F bytes of the codes, one batch and, while the cuts are found, two columns of n values
+      for each thread, or 4 million values if that is more, besides what any training needs: labels, scores,
+      gradients and cells;
+    - on disk, n F s bytes until training has ended.
 
     Parameters
     ----------
     source : iterable, or callable that returns one
-        Of batches: tuples ``(X, y, qid)`` or ``(X, y, qid, sample_weight)``, without a qid ``(X, y)``, or
-        mappings with these names. Each ``X`` is whatever `fit` takes, with the same features; a query may go
-        on in later batches, under the same id: numbers in one and texts, or bytes, in another are refused. A
-        callable, or an iterable such as a list, can be gone through again; a generator only once.
+        The batches: tuples ``(X, y, qid)`` or ``(X, y, qid, sample_weight)``, tuples ``(X, y)`` without ids,
+        or mappings with these names. Each ``X`` is anything that `fit` takes, always with the same features.
+        A query may continue in later batches under the same id. Ids that are numbers in one batch and strings
+        or bytes in another are refused. A callable, or an iterable such as a list, can be iterated over more
+        than once, a generator only once.
     folder : path-like or None, default=None
-        Where temporary files are made, on a disk with enough room; None: in `tempfile.gettempdir`, which
-        on some machines is memory.
+        The folder for temporary files, on a disk with enough room. If None, `tempfile.gettempdir`, which on
+        some machines is in memory.
 
     See Also
     --------
@@ -65,11 +68,11 @@ class Batches:
 
     Notes
     -----
-    Columns that are categorical by their dtype are refused: pass their codes, and name them in
-    ``categorical_features``. Sparse batches take the room of dense ones. An ``init`` must be fitted already;
-    one of another kind than ours gets arrays, part by part.
+    Columns with a categorical dtype are refused: pass their codes instead, and name the columns in
+    ``categorical_features``. Sparse batches take as much room as dense ones. An ``init`` must be fitted
+    already. If it is not a model of this library, it is given arrays, part by part.
 
-    Where ranks train together, each passes batches of its own.
+    When ranks train together, each rank passes batches of its own.
 
     References
     ----------
@@ -110,31 +113,33 @@ class Batches:
     def from_letor(
         cls, paths, *, batch_rows=50_000, n_features=None, dtype=np.float32, absent=0.0, folder=None
     ):
-        """Batches of LETOR files, one file after the other.
+        """Make batches of the rows of LETOR files, one file after the other.
 
         Parameters
         ----------
         paths : str, path-like or sequence of them
             The files, each as for :func:`load_letor`.
         batch_rows : int, default=50_000
-            Rows of a batch, about: a batch ends where a block of lines does.
+            The approximate number of rows of a batch. A batch ends where a block of lines ends.
         n_features : int, default=None
-            The number of features. None: the largest one in any file, which takes a quick look at all of them
-            first; one too large to be meant is refused, as by :func:`load_letor`.
+            The number of features. If None, it is the largest feature number in any file, for which all files
+            are scanned quickly first. A number that is implausibly large is refused, as by
+            :func:`load_letor`.
         dtype, absent
             As in :func:`load_letor`.
         folder
-            As of `Batches`.
+            As in `Batches`.
 
         Returns
         -------
         Batches
+            The batches.
 
         Raises
         ------
         ValueError
-            While batches are read, as in :func:`load_letor`, but that a file without rows may stand among
-            others; and if queries are integers first, texts later.
+            While batches are read, in the same cases as :func:`load_letor`, except that some of the files may
+            be without rows. Also if query ids are integers at first and strings later.
 
         Examples
         --------
@@ -150,7 +155,7 @@ class Batches:
         """
         paths = _paths(paths)
         _check_rows_of_batch(batch_rows)
-        from ranktrees.datasets.letor import letor_batches  # datasets knows batches
+        from ranktrees.datasets.letor import letor_batches  # here, because datasets imports this module
 
         return cls(lambda: letor_batches(paths, batch_rows, n_features, dtype, absent), folder=folder)
 
@@ -158,35 +163,35 @@ class Batches:
     def from_parquet(
         cls, paths, *, label, qid=None, features=None, sample_weight=None, batch_rows=50_000, folder=None
     ):
-        """Batches of Parquet files, one file after the other.
+        """Make batches of the rows of Parquet files, one file after the other.
 
         Parameters
         ----------
         paths : str, path-like or sequence of them
             The files.
         label : str
-            The column of labels.
+            The name of the column with the labels.
         qid, sample_weight : str, default=None
-            Those of queries and weights, if there are any.
+            The names of the columns with the query ids and the weights, if there are any.
         features : sequence of str, default=None
-            The columns of ``X``. None: the others of the first file, in its order, without those in which
-            pandas has stored the index of a frame.
+            The names of the columns of ``X``. If None, all other columns of the first file, in its order,
+            except those in which pandas has stored the index of a data frame.
         batch_rows : int, default=50_000
-            Rows of a batch, at most.
+            The maximum number of rows of a batch.
         folder
-            As of `Batches`.
+            As in `Batches`.
 
         Returns
         -------
         Batches
-            Each ``X`` is an Arrow table.
+            The batches. Each ``X`` is an Arrow table.
 
         Raises
         ------
         ImportError
-            Without pyarrow.
+            If pyarrow is not installed.
         ValueError
-            While batches are read, if a file lacks a column, or none has rows.
+            While batches are read, if a file lacks a column, or if no file has rows.
 
         Examples
         --------
@@ -243,27 +248,29 @@ class Batches:
 
     @classmethod
     def from_numpy(cls, shards, *, batch_rows=50_000, folder=None):
-        """Batches of NumPy files or arrays, one shard after the other.
+        """Make batches of the rows of NumPy files or arrays, one shard after the other.
 
         Parameters
         ----------
         shards : sequence
-            Each is a path of an ``.npz`` file with arrays ``X``, ``y`` and perhaps ``qid`` and
-            ``sample_weight``, which is read whole; or a tuple of them in this order, each an array, a memory
-            map, or the path of an ``.npy`` file, of which only the rows of a batch are read.
+            The shards. A shard may be the path of an ``.npz`` file with arrays ``X``, ``y`` and perhaps
+            ``qid`` and ``sample_weight``, which is read as a whole. It may also be a tuple of these in this
+            order, each an array, a memory map, or the path of an ``.npy`` file, of which only the rows of a
+            batch are read.
         batch_rows : int, default=50_000
-            Rows of a batch, at most.
+            The maximum number of rows of a batch.
         folder
-            As of `Batches`.
+            As in `Batches`.
 
         Returns
         -------
         Batches
+            The batches.
 
         Raises
         ------
         ValueError
-            While batches are read, if the arrays of a shard have different lengths, or none has rows.
+            While batches are read, if the arrays of a shard have different lengths, or if no shard has rows.
 
         Examples
         --------
@@ -327,7 +334,7 @@ def _require_some(n_rows, sources, name):
 
 
 def _with_entries(batch):
-    """What a batch is that is none, by its type and what is in it."""
+    """Describe an invalid batch by its type and its entries, for messages."""
     kind = type(batch).__name__
     if isinstance(batch, Mapping):
         return f"{kind} of {', '.join(map(repr, batch)) or 'nothing'}"
@@ -335,7 +342,7 @@ def _with_entries(batch):
 
 
 def _arrays_of_file(path, name):
-    """The arrays of an ``.npz`` file, which has no others."""
+    """The arrays of an ``.npz`` file, which must not contain any others."""
     with np.load(path) as file:
         if unknown := [array for array in file if array not in Batch._fields]:
             raise ValueError(
@@ -351,7 +358,7 @@ def _check_rows_of_batch(batch_rows):
 
 
 def _index_columns(schema):
-    """The columns that hold the index of a pandas frame; an index that is a range needs none."""
+    """The columns that hold the index of a pandas frame; a range index is not stored in columns."""
     index = (schema.pandas_metadata or {}).get("index_columns", [])
     return [column for column in index if isinstance(column, str)]
 

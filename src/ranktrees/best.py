@@ -1,4 +1,4 @@
-"""The best rows of each query, as a table: what a search page shows."""
+"""The best rows of each query as a table, which is what a search page shows."""
 
 from numbers import Integral
 
@@ -13,32 +13,33 @@ __all__ = ["best_rows", "places", "require_how_many", "table_of_best"]
 
 
 def best_rows(scores, qid=None, k=10):
-    """The best rows of each query, by scores of any model.
+    """Return the best rows of each query, by the scores of any model.
 
     Parameters
     ----------
     scores : array-like of shape (n_rows,)
-        Finite numbers; higher ranks first. The index level "qid" of a pandas Series brings the query ids
-        along.
+        Finite scores. Higher scores rank first. A pandas Series whose index has a level named "qid" supplies
+        the query ids as well.
     qid : array-like of shape (n_rows,), default=None
-        The query of each row: any hashable values, in any order.
+        The query id of each row: any hashable values, in any order.
     k : int or None, default=10
-        How many rows of each query to return; all, if it has fewer. None returns all of every query.
+        The number of rows to return for each query. A query with fewer rows returns all of them. If None,
+        all rows of every query are returned.
 
     Returns
     -------
     DataFrame
-        One row for each that is returned, queries in order of first appearance, best first. ``query`` is the
-        query id, ``row`` the position in ``scores``, ``rank`` counts from 1. Rows with equal scores stand in
-        the order of ``scores``.
+        One row for each row that is returned. Queries come in order of first appearance, and the rows of a
+        query best first. ``query`` is the query id, ``row`` the position in ``scores``, and ``rank`` counts
+        from 1. Rows with equal scores keep the order that they have in ``scores``.
 
     Raises
     ------
     ImportError
         If pandas is not installed.
     ValueError
-        If scores are not finite numbers, one per row, if there are no query ids, or ``k`` is not a whole
-        number of at least 1.
+        If the scores are not finite numbers, one per row, if there are no query ids, or if ``k`` is not a
+        whole number of at least 1.
 
     Examples
     --------
@@ -66,7 +67,7 @@ def best_rows(scores, qid=None, k=10):
 
 
 def require_how_many(k):
-    """Raise if it is not a number of rows.
+    """Raise if ``k`` is neither a valid number of rows nor None.
 
     Parameters
     ----------
@@ -77,16 +78,17 @@ def require_how_many(k):
 
 
 def table_of_best(scores, ranked_by, queries, qid, k, n_threads=1):
-    """The table of `best_rows`.
+    """Build the table that `best_rows` returns.
 
     Parameters
     ----------
     scores : ndarray of float64, shape (n_rows,)
-        To show.
+        The scores to show.
     ranked_by : ndarray of float64, shape (n_rows,)
-        To rank by.
+        The scores to rank by.
     queries : (ndarray of int64 or None, ndarray of int64)
-        The order of the rows by query, None where they are in it, and where queries begin.
+        The order that groups the rows by query, or None if they are grouped already, and the offsets at which
+        the queries begin.
     qid : array-like of shape (n_rows,)
     k : int or None
     n_threads : int, default=1
@@ -117,12 +119,14 @@ def table_of_best(scores, ranked_by, queries, qid, k, n_threads=1):
 
 
 def places(scores, offsets, n_threads=1):
-    """The place of each row in its query, from 0 on: by falling score, equal scores in the order of the rows.
+    """Return the place of each row in its query, counted from 0.
+
+    Rows are sorted by falling score. Rows with equal scores keep their order.
 
     Parameters
     ----------
     scores : ndarray of shape (n,), float64
-        Rows grouped by query.
+        The scores of rows that are grouped by query.
     offsets : ndarray of shape (n_queries + 1,), int64
     n_threads : int, default=1
 

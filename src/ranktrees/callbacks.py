@@ -1,4 +1,4 @@
-"""What watches the training loop: each callback sees one Progress record per round, and may ask to stop."""
+"""Callbacks of the training loop: each gets one Progress record per round, and may ask to stop."""
 
 import sys
 from collections.abc import Callable
@@ -12,18 +12,18 @@ from ranktrees.validation import carry_queries
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Where training stands after a round.
+    """The state of training after a round.
 
     Attributes
     ----------
     iteration : int
         The number of trees so far.
     n_iterations : int
-        The number of trees asked for.
+        The number of trees to grow.
     train_score, validation_score : float or None
-        What the followed score says; higher is better. None where nobody asked for it.
+        The followed scores on the training and the validation rows; higher is better. None if not followed.
     ensemble : callable
-        ``ensemble()`` is the model so far.
+        ``ensemble()`` returns the model so far.
     """
 
     iteration: int
@@ -39,15 +39,17 @@ class EarlyStopping:
     Parameters
     ----------
     n_iter_no_change : int
+        The number of rounds without improvement after which to stop.
     tol : float
+        The amount by which a score has to exceed the best one to count as an improvement.
     scores : sequence of float
-        Those after each of the trees that are there already.
+        The validation scores after each of the trees that exist already.
 
     Attributes
     ----------
     best_iteration : int
-        The number of trees with which the validation score was best; of equal scores the first. 0 as long as
-        none was defined.
+        The number of trees with which the validation score was best; of equal scores, the first. It is 0 as
+        long as no score was defined.
     """
 
     def __init__(self, n_iter_no_change, tol, scores=()):
@@ -69,25 +71,25 @@ class EarlyStopping:
 
 
 class Watcher:
-    """Looks on, and never asks to stop."""
+    """A callback that watches training and never asks to stop."""
 
     def close(self):
-        """Training has ended."""
+        """Called when training has ended."""
 
 
 class Checkpointing:
-    """Calls others, and every so many trees writes where training stands, unless one of them asks to stop.
+    """Calls other callbacks, and writes a checkpoint every few trees unless one of them asks to stop.
 
     Parameters
     ----------
     callbacks : sequence of callables
-        The others.
+        The other callbacks.
     write : callable
-        Given the model so far and the train and validation scores of all its trees.
+        Called with the model so far and with the train and validation scores of all its trees.
     every : int
-        How many trees lie between two calls of it. There is none after the last tree.
+        The number of trees between two calls of ``write``, which is not called after the last tree.
     train_scores, validation_scores : sequence of float
-        Those of the trees that were there before.
+        The scores of the trees that existed before.
     """
 
     def __init__(self, callbacks, write, every, train_scores=(), validation_scores=()):
@@ -110,7 +112,7 @@ class Checkpointing:
 
 
 class Lines(Watcher):
-    """One line per ``every`` rounds on standard output."""
+    """Writes a line to standard output every ``every`` rounds."""
 
     def __init__(self, name, every):
         self.name = name
@@ -148,7 +150,7 @@ class Bar(Watcher):
         return False
 
     def close(self):
-        """Leave the bar as it stands."""
+        """Leave the bar as it is."""
         self.bar.close()
 
 
@@ -167,14 +169,14 @@ class ScikitLearnCallbacks(Watcher):
 
     @staticmethod
     def _labels(data):
-        """With the queries in their index: as metadata they would go to scorers that know none, too."""
+        """Labels with the queries in their index; metadata would also reach scorers that take no ids."""
         if data.qid_given and data.labels is not None:
             return carry_queries(data.y, data.as_given(data.query_of_row))
         return data.y
 
     @staticmethod
     def _metadata(data):
-        """What scorers may ask for, row by row as the user gave it."""
+        """The metadata that scorers may ask for, with the rows in the order in which the user gave them."""
         return {} if data.weights is None else {"sample_weight": data.as_given(data.weights)}
 
     def __call__(self, progress):

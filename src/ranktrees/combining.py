@@ -1,7 +1,7 @@
-r"""The exact optimal combination of two rankers: the weight that makes a measure as high as it can be.
+r"""The exact optimal combination of two rankers: the weight that makes a measure as high as possible.
 
-While the weight of one score grows, the ranking of a query changes only where the scores of two rows cross,
-and so does any measure of the ranking: it is constant in between. ::
+As the weight of one score grows, the ranking of a query changes only where the scores of two rows cross. A
+measure of the ranking can change only there as well, and is constant in between. ::
 
     score
       |  row 1 \     / row 2              measure
@@ -10,12 +10,13 @@ and so does any measure of the ranking: it is constant in between. ::
       |           X                          |  |              |__
       +----------------- weight              +-------------------- weight
 
-`optimal_weight` goes through all crossings of all queries and adds up what changes, so it sees every value
-the measure takes. `refine_weights` does so for each tree of an ensemble beside all others.
+`optimal_weight` visits all crossings of all queries and adds up the changes, so it sees every value that the
+measure takes. `refine_weights` does the same for each tree of an ensemble, with all other trees held fixed.
 
-**Exact** means: as if there were no rounding, for each floating-point number that the weight can be. Which of
-two crossings comes first, and whether rows are tied at a weight, is decided without rounding; what queries
-contribute is added up in integers. Nothing depends on threads, or on the order of queries.
+*Exact* means that, for every floating-point number the weight can be, the result is the one that arithmetic
+without rounding would give. Which of two crossings comes first, and whether rows are tied at a weight, is
+decided without rounding. The contributions of the queries are added up as integers. Nothing depends on the
+number of threads or on the order of the queries.
 
 Wu, Burges, Svore and Gao, *Adapting boosting for information retrieval measures*, Information Retrieval 13,
 2010, section 4.
@@ -43,19 +44,20 @@ from ranktrees.plotting import axes_or_new
 
 __all__ = ["WeightCurve", "optimal_weight", "refine_weights"]
 
-FORMS = {"convex": (0.0, 1.0), "additive": (0.1, 5.0)}  # and the intervals that are meant if none is given
+FORMS = {"convex": (0.0, 1.0), "additive": (0.1, 5.0)}  # each form with its default interval
 
-# Scores are scaled so that the largest is about 2^900, and what is 2^900 times smaller counts as 0: then no
-# product of a weight and a difference leaves the range of floats.
+# Scores are scaled so that the largest is about 2^900, and scores 2^900 times smaller than that count as 0.
+# Then no product of a weight and a difference leaves the range of floats.
 EXPONENT = 900
 HIGHEST_WEIGHT = 1e30
 
-WEIGHTS_OF_TREES = "the weights that a tree may get"  # what an interval is of, in messages
+WEIGHTS_OF_TREES = "the weights that a tree may get"  # what messages call the numbers of an interval
 
-# Steps that sums of rounded changes may be off by: 1e-15 of the highest value. Less is no difference.
+# The number of steps by which sums of rounded changes may be off: 1e-15 of the highest value. Smaller
+# differences do not count.
 ROUNDED = 1 << 11
 
-# Weights are swept in strips that have about so many changes.
+# Weights are swept in strips that have about this many changes.
 AT_ONCE = 1 << 21
 
 
@@ -74,15 +76,18 @@ class WeightCurve:
     weight : float
         The best weight.
     value : float
-        The measure there.
+        The value of the measure at the best weight.
     weights : ndarray of float64, shape (n + 1,)
-        The weights where the measure changes, rising; the first and the last are the ends of the interval.
+        The weights at which the measure changes, in rising order. The first and the last are the ends of the
+        interval.
     values : ndarray of float64, shape (n,)
-        The measure between each of them and the next.
+        The value of the measure between each weight and the next.
     values_at : ndarray of float64, shape (n + 1,)
-        The measure at each of them.
+        The value of the measure at each weight.
     form : {"convex", "additive"}
+        How the scores are combined.
     measure : Measure
+        The measure.
     """
 
     weight: float
@@ -97,20 +102,22 @@ class WeightCurve:
         return f"WeightCurve(weight={self.weight:.6g}, value={self.value:.6g}, {len(self.values)} pieces)"
 
     def __call__(self, weight):
-        """The measure at any weights of the interval.
+        """Return the value of the measure at any weights of the interval.
 
         Parameters
         ----------
         weight : float or array-like of float
+            One weight or several.
 
         Returns
         -------
         float or ndarray of float64
+            The value at each weight.
 
         Raises
         ------
         ValueError
-            For a weight outside the interval.
+            If a weight lies outside the interval.
         """
         weight = np.asarray(weight, np.float64)
         low, high = self.weights[[0, -1]]
@@ -122,14 +129,14 @@ class WeightCurve:
         return np.where(at, self.values_at[behind - 1], values[behind - 1])[()]
 
     def plot(self, ax=None, **style):
-        """Draw the curve, and a dot at the best weight.
+        """Plot the curve, with a dot at the best weight.
 
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Where to; None is a new figure.
+            The axes to plot on. If None, a new figure is created.
         **style
-            Of the line, as of `matplotlib.axes.Axes.stairs`.
+            Keyword arguments passed to `matplotlib.axes.Axes.stairs`, which draws the line.
 
         Returns
         -------
@@ -160,7 +167,7 @@ def optimal_weight(
     sample_weight=None,
     n_jobs=None,
 ) -> WeightCurve:
-    r"""The weight of b beside a with which a measure is highest, by following all weights there are.
+    r"""Find the weight of b in a combination with a at which a measure is highest, by following all weights.
 
     The scores of the combination are
 
@@ -168,50 +175,54 @@ def optimal_weight(
               s(w) = a + w\,b \quad\text{(additive)}.
 
     The best weight is the middle of the widest stretch on which the measure is highest (to 1e-15, since sums
-    are rounded), the lowest of equally wide ones. If it is highest only at a single weight, where rows are
-    tied or at an end of the interval, it is that one.
+    are rounded). Of equally wide stretches the lowest is taken. If the measure is highest only at a single
+    weight, where rows are tied or at an end of the interval, then that weight is the best one.
 
     Parameters
     ----------
     scores_a, scores_b : array-like of shape (n,)
-        Finite scores of the two rankers; higher is ranked above. Those that are :math:`2^{900}` times smaller
-        than the largest count as 0.
+        Finite scores of the two rankers; rows with higher scores rank first. Scores :math:`2^{900}` times
+        smaller than the largest count as 0.
     y : array-like of shape (n,)
-        Labels. A pandas Series whose index has a level named "qid" brings the query ids along.
+        Labels. A pandas Series whose index has a level named "qid" supplies the query ids as well.
     qid : array-like of shape (n,), default=None
-        Query ids of any hashable type, in any order; None, where `y` has none: all rows are one query.
+        Query ids of any hashable type, in any order. If None and `y` has no ids either, all rows are one
+        query.
     measure : str or Measure, default="ndcg@10"
-        Any measure of the order of rows. Those of `ranktrees.measures` are compiled; one of yours is called
-        for each order of each query, and what it says is kept for the whole interval.
+        Any measure that depends only on the order of the rows. The measures of `ranktrees.measures` are
+        compiled. A measure of your own is called for each order of each query, and its values are kept for
+        the whole interval.
     form : {"convex", "additive"}, default="convex"
         How the scores are combined.
     interval : pair of float, default=None
-        The lowest and the highest weight. None is (0, 1) in the convex form, where nothing outside is
+        The lowest and the highest weight. If None, (0, 1) in the convex form, where no weight outside is
         allowed, and (0.1, 5) in the additive form, as in the paper.
     sample_weight : array-like of shape (n,), default=None
-        Weights >= 0 of rows. A query weighs the mean of its rows' weights.
+        Weights >= 0 of the rows. The weight of a query is the mean of the weights of its rows.
     n_jobs : int, default=None
-        Threads over queries, see `ranktrees.parallel.effective_n_threads`. The result does not depend on it.
+        The number of threads, which share the queries; see `ranktrees.parallel.effective_n_threads`. The
+        result does not depend on it.
 
     Returns
     -------
     WeightCurve
-        Its ``weight``, ``value``, ``weights``, ``values`` and ``values_at`` are without rounding but for the
-        last: values to about 1e-15. Scores that a program adds up are rounded, so that where rows are within
-        that of each other, their order may be another one.
+        Its ``weight``, ``value``, ``weights``, ``values`` and ``values_at`` are exact up to a final rounding,
+        the values to about 1e-15. Scores that a program adds up are rounded, so rows whose scores differ by
+        no more than that rounding may come in another order.
 
     Raises
     ------
     ValueError
-        For arrays that are not as many numbers, an interval that is none, a measure that depends on how far
-        scores are apart (RMSE) or that is not defined on any query of positive weight.
+        If the arrays do not hold equally many numbers, if the interval is not one, if the measure depends on
+        how far the scores are apart (RMSE), or if it is not defined on any query of positive weight.
 
     Notes
     -----
-    A query of n rows takes O(n) memory and O(n^2 log n) time in the worst case, for a measure with ties as
-    their expectation or in any order: each crossing of two rows of different labels above the cutoff changes
-    the measure by what is between them. Weights are swept in strips, so that about two million changes are
-    held at a time; the curve itself has 24 bytes for each weight at which it changes.
+    A query of n rows takes O(n) memory and O(n^2 log n) time in the worst case, whether the measure takes the
+    expectation over ties or orders tied rows in any other way: each crossing of two rows that have different
+    labels and lie above the cutoff changes the measure by the difference between them. Weights are swept in
+    strips, so that about two million changes are held at a time. The curve itself takes 24 bytes for each
+    weight at which the measure changes.
 
     References
     ----------
@@ -244,7 +255,7 @@ def optimal_weight(
 
 
 def checked_interval(form, interval, name="interval", weights=None):
-    """The lowest and the highest weight, checked; messages call it `name`, an interval of `weights`."""
+    """Return the checked ends of an interval of `weights`, which messages call `name`."""
     if not isinstance(form, str) or form not in FORMS:
         raise ValueError(f"form must be 'convex' or 'additive', got {form!r}")
     least, most = (0.0, 1.0) if form == "convex" else (-HIGHEST_WEIGHT, HIGHEST_WEIGHT)
@@ -263,7 +274,7 @@ def checked_interval(form, interval, name="interval", weights=None):
 
 
 def weight_curve_of(measure, labels, a, b, offsets, row_weights, form, interval, n_threads):
-    """The curve of rows grouped by query."""
+    """Return the curve of rows that are grouped by query."""
     shares = shares_of_queries(measure, labels, a, offsets, row_weights, n_threads)
     largest = max(np.abs(a).max(), np.abs(b).max())
     a, b = (_scaled(scores, EXPONENT - math.frexp(largest)[1]) for scores in (a, b))
@@ -278,7 +289,7 @@ def weight_curve_of(measure, labels, a, b, offsets, row_weights, form, interval,
 
 
 def shares_of_queries(measure, labels, scores, offsets, row_weights, n_threads):
-    """float64[n_queries]: what part of the mean each query is; refuses a measure that has no curve."""
+    """float64[n_queries]: the share of each query in the mean; refuses a measure that has no curve."""
     if not measure.by_order:
         raise ValueError(
             f"measure is {measure!r}, which depends on how far scores are apart; expected a measure of their "
@@ -296,7 +307,7 @@ def shares_of_queries(measure, labels, scores, offsets, row_weights, n_threads):
 
 
 def _highest(weights, between, at):
-    """The best weight and its steps: the middle of the widest best stretch, or else the first best point."""
+    """The best weight, the middle of the widest best stretch or the first best point; its value in steps."""
     wide = np.nextafter(weights[:-1], np.inf) < weights[1:]  # some weight is between the two
     enough = max(int(at.max()), int(between[wide].max(initial=at.max()))) - ROUNDED
     good, joined = ~wide | (between >= enough), at[1:-1] >= enough
@@ -334,37 +345,38 @@ def refine_weights(
     sample_weight=None,
     n_jobs=None,
 ) -> Ensemble:
-    r"""An ensemble with each tree's weight found anew, such that a measure is higher on these rows.
+    r"""Return an ensemble whose trees are weighted anew, so that a measure is higher on these rows.
 
-    Tree by tree, from the first to the last, the best weight beside all other trees is found as by
-    `optimal_weight`: with :math:`a` the score without the tree and :math:`b` what the tree says,
-    :math:`a + w\,b`. It is kept if the measure rises. So the measure never falls on these rows, and with each
-    round it can only rise.
+    The trees are visited from the first to the last. For each tree the best weight, with all other trees held
+    fixed, is found as in `optimal_weight`, in the form :math:`a + w\,b`: :math:`a` is the score without the
+    tree and :math:`b` what the tree adds to it. The new weight is kept if the measure rises. So the measure
+    never falls on these rows, and each pass over the trees can only raise it.
 
     Parameters
     ----------
     ensemble : Ensemble
-        ``model.ensemble_``, say.
+        The trees, such as ``model.ensemble_``.
     X : array-like or sparse matrix of shape (n_rows, n_features)
-        As for `Ensemble.predict`.
+        Rows, as for `Ensemble.predict`.
     y, qid, measure, sample_weight, n_jobs
         As for `optimal_weight`.
     interval : pair of float, default=None
-        The lowest and the highest weight of a tree, 1 being what it has in its round; None is (0.1, 5).
+        The lowest and the highest weight that a tree may get in a pass, relative to the weight it has at that
+        point, which is 1. If None, (0.1, 5).
     n_repeats : int, default=1
-        The highest number of rounds. One that changes nothing is the last.
+        The maximum number of passes over the trees. A pass that changes nothing is the last.
 
     Returns
     -------
     Ensemble
-        The same trees, with other values. It takes 4 bytes per row and tree to find them.
+        The same trees with other values. Finding them takes 4 bytes of memory per row and tree.
 
     Raises
     ------
     TypeError
-        If ``ensemble`` is something else.
+        If ``ensemble`` is not an Ensemble.
     ValueError
-        As of `optimal_weight`, and for a number of rounds below 1.
+        As for `optimal_weight`, and if ``n_repeats`` is below 1.
 
     References
     ----------
@@ -402,7 +414,7 @@ def refine_weights(
     values = np.split(ensemble.nodes["value"].copy(), ensemble.tree_offsets[1:-1])
 
     def scores_by(values):
-        """In the order in which `Ensemble.predict` adds."""
+        """Scores, summed up in the order in which `Ensemble.predict` adds."""
         scores = np.full(len(labels), ensemble.base)
         for of_tree, leaf in zip(values, leaves.T, strict=True):
             scores += of_tree[leaf]
@@ -434,7 +446,7 @@ def refine_weights(
 
 
 class _Formula:
-    """A compiled measure of all queries, followed over strips of weights."""
+    """Follows a compiled measure of all queries over strips of weights."""
 
     def __init__(self, measure, labels, a, b, offsets, shares, convex, n_threads):
         self.measure, self.a, self.b, self.offsets = measure, a, b, offsets
@@ -454,7 +466,7 @@ class _Formula:
         self.scales = shares / self.unit
 
     def sweep(self, start, last, opening):
-        """The changes from `start` to `last`, and the steps before the first of them."""
+        """Return the changes from `start` to `last`, and the value in steps before the first change."""
         firsts = np.empty(len(self.scales), np.int64)
         ties = ranking.Ties[self.measure.parameters.get("ties", "average").upper()]
         changes = combining.sweep(
@@ -481,9 +493,9 @@ class _Formula:
 
 
 class _Calls:
-    """A measure written in Python, called for each order of each query."""
+    """Follows a measure written in Python, which is called for each order of each query."""
 
-    n_pairs = 0  # of all orders at once: they are known anyway
+    n_pairs = 0  # so that one strip covers all orders: they are known anyway
 
     def __init__(self, measure, labels, a, b, offsets, shares, convex, n_threads):
         self.measure, self.labels, self.a, self.b, self.convex = measure, labels, a, b, convex
@@ -493,7 +505,7 @@ class _Calls:
         self.unit = None
 
     def sweep(self, start, last, opening):
-        """As of `_Formula`, of all weights at once."""
+        """As in `_Formula`, for all weights at once."""
         queries = []
         for rows, share in self.queries:
             if share > 0:
@@ -513,7 +525,7 @@ class _Calls:
         return changes, sum(int(values[0]) for values in steps)
 
     def _weights(self, rows, start, last):
-        """Where the order of the rows of a query changes."""
+        """The weights at which the order of the rows of a query changes."""
         n = rows.stop - rows.start
         changes = combining.sweep(
             -1,
@@ -549,14 +561,14 @@ class _Calls:
 
 
 def _step(highest, measure):
-    """The value of a step, such that means of values up to `highest` fit into 62 bits."""
+    """The value of one step, chosen so that means of values up to `highest` fit into 62 bits."""
     if not math.isfinite(highest):
         raise ValueError(f"measure {measure!r} is infinite for a query; expected finite values")
     return 2.0 ** max(math.ceil(math.log2(highest)) - 61, -1074)
 
 
 def _all_strips(followed, low, high):
-    """Points in rising order, the steps at each, and the steps behind each."""
+    """Points in rising order, the value in steps at each point, and the value in steps behind it."""
     start, strips = low, []
     width = (high - low) * min(1.0, AT_ONCE / max(followed.n_pairs, 1))
     while start < high:
@@ -577,7 +589,7 @@ def _all_strips(followed, low, high):
 
 
 def _added_up(changes, before):
-    """The changes of a strip: each weight once, in rising order, with the steps at it and behind it."""
+    """The changes of a strip: each weight once, rising, with the values in steps at it and behind it."""
     changes = changes[np.argsort(changes["weight"], kind="stable")]
     starts = np.flatnonzero(np.diff(changes["weight"], prepend=-np.inf))
     if len(starts) == 0:

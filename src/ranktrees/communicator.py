@@ -1,13 +1,14 @@
-"""Ranks that train together, each with rows of its own: what they say to each other.
+"""How ranks that train together, each with rows of its own, communicate.
 
-A *rank* is one of ``size`` processes. All of them run the same code and come to the same calls; every call
-below is made by all. One process is a rank alone: it says nothing, and all calls return at once.
+A *rank* is one of ``size`` processes, as in MPI. All of them run the same code and reach the same calls, so
+every call below is made by all ranks. A single process is a rank alone: it sends nothing, and all calls
+return at once.
 
     rank 0   rows of some queries ---.
     rank 1   rows of others    ------+--- sums of integers ---> the same tree on each
     rank 2   none              ------'
 
-What is summed is integers, so that no result depends on who adds what to what, or when.
+Only integers are summed, so no result depends on which rank adds which numbers, or in which order.
 """
 
 import threading
@@ -25,7 +26,7 @@ LONGEST_TIMEOUT = 1e9  # seconds
 
 
 class RankError(RuntimeError):
-    """Training together has failed on some rank: the message names the rank and the step.
+    """Training on several ranks has failed on one of them. The message names the rank and the step.
 
     Examples
     --------
@@ -38,7 +39,7 @@ class RankError(RuntimeError):
 
 
 def checked_timeout(timeout):
-    """The number of seconds, if it is one."""
+    """Return the timeout in seconds as a float, or raise if it is not valid."""
     if not isinstance(timeout, Real) or not 0 < timeout <= LONGEST_TIMEOUT:
         raise ValueError(
             f"timeout={timeout!r}; expected a number of seconds above 0, at most {LONGEST_TIMEOUT:g}."
@@ -47,16 +48,17 @@ def checked_timeout(timeout):
 
 
 def cause_of(errors):
-    """The error to raise where ranks have failed together: the first that is no echo of another rank's.
+    """Return the error to raise when ranks have failed: the first that does not just report another rank's.
 
     Parameters
     ----------
     errors : list of Exception
-        Of ranks, in their order.
+        The errors of the ranks, in their order.
 
     Returns
     -------
     error : Exception
+        The first error that is not a `RankError`, or the first of all if there is none.
 
     Examples
     --------
@@ -68,19 +70,21 @@ def cause_of(errors):
 
 
 class Communicator:
-    """A rank alone, and the base of those that have others.
+    """The communicator of a rank alone, and the base class of communicators of several ranks.
 
-    Arrays are C-contiguous; those that are summed hold int64. A derived class defines ``rank``, ``size`` and
-    the methods that begin with an underscore, which are called only where there are others.
+    Arrays are C-contiguous, and arrays that are summed hold int64. A derived class defines ``rank``, ``size``
+    and the methods that begin with an underscore, which are called only if there are other ranks.
 
     Attributes
     ----------
     rank, size : int
+        The number of this rank, and the number of ranks.
     step : str
-        Where training is, for messages.
+        The current step of training, for messages.
     traffic : Counter
-        "messages" and "bytes" that this rank has sent, by what the collective needs at least: of n bytes on P
-        ranks a sum that all get is ``2 n (P - 1) / P``, one that each gets a part of ``n (P - 1) / P``.
+        The "messages" and "bytes" that this rank has sent, counted as the least that a collective needs. With
+        n bytes and P ranks, a sum that all ranks get counts ``2 n (P - 1) / P``, and a sum of which each rank
+        gets a part counts ``n (P - 1) / P``.
 
     Examples
     --------
@@ -97,34 +101,36 @@ class Communicator:
     def __init__(self):
         self.step = ""
         self._told = None
-        self._n_to_come = 0  # sums before which ranks do not meet
+        self._n_to_come = 0  # announced sums, before which ranks need not meet
         self.traffic = Counter()
 
     @property
     def alone(self):
-        """Whether there are no others."""
+        """Whether there are no other ranks."""
         return self.size == 1
 
     def at(self, step):
-        """Say where training is: messages of failures name it."""
+        """Set the current step of training, which messages of failures name."""
         self.step = step
 
     def allreduce(self, array, op="sum", met=False):
-        """Put together what all ranks have in ``array``, element by element, in place.
+        """Reduce the arrays of all ranks to one, element by element and in place.
 
         Parameters
         ----------
         array : ndarray of int64 or float64
-            Of the same size on all ranks. Float64 for "max" and "min" only: sums of floats have an order.
+            An array of the same size on all ranks. Float64 is allowed for "max" and "min" only, because sums
+            of floats depend on their order.
         op : {"sum", "max", "min"}
+            The operation.
         met : bool, default=False
-            Whether all have met, and said by ``n_sums`` of `stack` that this may come, and know its size:
-            then they need not meet once more.
+            Whether all ranks have met, have announced this call by ``n_sums`` of `stack`, and know its size.
+            Then they need not meet once more.
 
         Returns
         -------
         array : ndarray
-            The same one.
+            The same array.
         """
         if array.dtype != np.int64 and (op == "sum" or array.dtype != np.float64):
             raise TypeError(
@@ -137,24 +143,25 @@ class Communicator:
         return array
 
     def sums(self, *numbers):
-        """The sum over all ranks of each of some ints."""
+        """Return the sum over all ranks of each of the given ints."""
         return numbers if self.alone else tuple(self.allreduce(np.array(numbers, np.int64)).tolist())
 
     def reduce_scatter(self, array, counts, met=False):
-        """The sum over all ranks of this rank's part.
+        """Return the sum over all ranks of this rank's part of the array.
 
         Parameters
         ----------
         array : ndarray of int64
             The parts of rank 0, 1, ..., one after the other.
         counts : sequence of int
-            How long the parts are.
+            The lengths of the parts.
         met : bool, default=False
             As for `allreduce`.
 
         Returns
         -------
         part : ndarray of int64, shape (counts[rank],)
+            The sum.
         """
         if array.dtype != np.int64 or sum(counts) != array.size:
             raise TypeError(
@@ -168,19 +175,20 @@ class Communicator:
         return self._reduce_scatter(array, counts, met)
 
     def stack(self, array, n_sums=0):
-        """What all ranks have in ``array``, in the order of ranks.
+        """Return the arrays of all ranks, in the order of the ranks.
 
         Parameters
         ----------
         array : ndarray
-            Of the same shape and type on all ranks.
+            An array of the same shape and type on all ranks.
         n_sums : int, default=0
-            So many calls of `allreduce` or `reduce_scatter` may come next as of ranks that have ``met``.
-            Whoever fails before the last of them may have to end the job: others may wait in a sum.
+            The number of calls of `allreduce` or `reduce_scatter` that may follow with ``met=True``. A rank
+            that fails before the last of them may have to end the job, since others may be waiting in a sum.
 
         Returns
         -------
         arrays : ndarray, shape (size, *array.shape)
+            The arrays.
         """
         if self.alone:
             return array[None]
@@ -190,23 +198,24 @@ class Communicator:
         return arrays
 
     def allgather(self, value):
-        """What each rank passes, in the order of ranks: anything that can be pickled."""
+        """Return what each rank passes, in the order of the ranks. It may be anything that can be pickled."""
         self._announced(False)
         return [value] if self.alone else self._allgather(value)
 
     def alltoall(self, values):
-        """From each rank what it passes for this one: ``values[r]`` is for rank r."""
+        """Return what each rank passes for this one; ``values[r]`` is for rank r."""
         self._announced(False)
         return list(values) if self.alone else self._alltoall(values)
 
     def bcast(self, value, root=0):
-        """What rank ``root`` passes."""
+        """Return what rank ``root`` passes."""
         return value if self.alone else self.allgather(value if self.rank == root else None)[root]
 
     def fail(self, error):
-        """Tell the others that this rank cannot go on, which raises a `RankError` on each.
+        """Tell the other ranks that this one cannot go on, which raises a `RankError` on each of them.
 
-        They hear of it when they meet next. An error is told once, and a `RankError` is known to all.
+        They receive the message when they meet next. An error is reported only once. A `RankError` is not
+        reported, since all ranks know of it.
         """
         if not (self.alone or isinstance(error, RankError) or error is self._told):
             self._told = error
@@ -216,7 +225,7 @@ class Communicator:
         return self
 
     def __exit__(self, kind, error, traceback):
-        """What is done in a ``with`` block, all ranks have done, or none has: the others hear of an error."""
+        """Leave a ``with`` block: others learn of an error, so all ranks have done its work or none has."""
         if error is None:
             self.at("end")
             self.allgather(None)
@@ -224,18 +233,19 @@ class Communicator:
             self.fail(error)
 
     def agree(self, **said):
-        """Raise, on all ranks, unless all say the same.
+        """Raise on all ranks unless all of them pass the same values.
 
         Parameters
         ----------
         **said
-            Anything that `spelt` tells apart, under the names that messages call them by. A rank may say
-            nothing under a name.
+            Any values that `spelt` tells apart, under the names that messages use for them. A rank may leave
+            out a name.
 
         Raises
         ------
         ValueError
-            It names what differs, and what two of the ranks say, if that is short.
+            If values differ. The message names the first that does, with the values on two of the ranks if
+            they are short.
         """
         if self.alone:
             return
@@ -251,14 +261,15 @@ class Communicator:
                     raise ValueError(f"{name} is {seen}; expected the same on all ranks that train together.")
 
     def exact_sum(self, values):
-        """The sum of float64 values of all ranks, rounded once: the same for any order and any dealing.
+        """Return the sum of float64 values of all ranks, rounded once.
 
-        Infinite where it is too large for a double, and NaN where infinity is taken from infinity.
+        It does not depend on the order of the values or on how they are dealt to ranks. It is infinite if it
+        is too large for a double, and NaN if infinity is subtracted from infinity.
         """
         return exact.sum_of(self.allreduce(exact.digits_of(np.ascontiguousarray(values, np.float64))))
 
     def _announced(self, met):
-        """What comes next is a sum that was announced, or something before which all meet."""
+        """Note that the next call is an announced sum, or one before which all ranks meet."""
         if met and not self._n_to_come:
             raise RuntimeError("a sum comes that was not announced: this is a mistake in ranktrees.")
         self._n_to_come = self._n_to_come - 1 if met else 0
@@ -287,17 +298,17 @@ class Communicator:
 
 
 def disagreement(places):
-    """What to say where ranks are not at the same call.
+    """Return the message for ranks that are not at the same call.
 
     Parameters
     ----------
     places : list of (number, call, size, step)
-        Of each rank: the number of its exchange, what it is, of how many values, and the step.
+        For each rank, the number of its exchange, the name of the call, its number of values, and the step.
 
     Returns
     -------
     text : str
-        Names the first rank at each place.
+        The message, which names the first rank at each place.
 
     Examples
     --------
@@ -324,11 +335,12 @@ _here = threading.local()
 
 @contextmanager
 def training_with(communicator):
-    """What this thread trains inside, it trains with these ranks.
+    """Make this thread train with the ranks of a communicator inside a ``with`` block.
 
     Parameters
     ----------
     communicator : Communicator
+        The communicator.
 
     Examples
     --------
@@ -346,14 +358,14 @@ def training_with(communicator):
 
 
 def active():
-    """The ranks that train together here and now.
+    """Return the communicator of the ranks that currently train together.
 
     Returns
     -------
     communicator : Communicator
-        Those of `training_with`, or of the joblib backend of the enclosing ``joblib.parallel_config`` if that
-        has ranks that all run this program; else a rank alone. Such a backend has an attribute
-        ``communicator``.
+        The communicator of `training_with`, or else that of the joblib backend of the enclosing
+        ``joblib.parallel_config``, if that backend has ranks that all run this program. Such a backend has an
+        attribute ``communicator``. Without either, the communicator of a rank alone.
 
     Examples
     --------
@@ -369,13 +381,13 @@ def active():
 
 
 def active_driver():
-    """The active joblib backend, where it is one that deals rows to ranks.
+    """Return the active joblib backend if it deals rows to ranks.
 
     Returns
     -------
     backend : object or None
-        One that has a method ``run_rows(function, shards, *args)``, see `ranktrees.mpi`; None where the
-        active one has none.
+        The backend, if it has a method ``run_rows(function, shards, *args)``, see `ranktrees.mpi`. None if it
+        has no such method, or if this thread trains with the ranks of `training_with`.
 
     Examples
     --------

@@ -1,32 +1,33 @@
-r"""Is one ranker better than another, or had it only luck with these queries?
+r"""Is one ranker better than another, or was it only lucky with these queries?
 
 The queries of a test set are a sample of those to come. Two rankers are compared on the same queries, by the
-differences :math:`d_q = a_q - b_q` of what a measure says of each: a query that is hard for both says little
-of either, and cancels.
+differences :math:`d_q = a_q - b_q` between the values of a measure for the two. A query that is hard for both
+rankers says little about either, and cancels out in the difference.
 
 Student's t test
-    The mean difference over its standard error, :math:`t = \bar d \big/ \sqrt{s^2 / n}`, is looked up in the
-    t distribution with :math:`n - 1` degrees of freedom. It takes mean differences to be normal, which over
-    some dozens of queries they nearly are.
+    The mean difference divided by its standard error, :math:`t = \bar d \big/ \sqrt{s^2 / n}`, is looked up
+    in the t distribution with :math:`n - 1` degrees of freedom. The test assumes that mean differences are
+    normally distributed. Over some dozens of queries they nearly are.
 Bootstrap
-    As many queries are drawn with replacement, many times. The interval holds the middle of the means of
-    these resamples; the p-value is the share of those that are at least as far from :math:`\bar d` as that
-    is from 0.
+    As many queries as there are, are drawn with replacement, many times. The interval holds the middle of the
+    means of these resamples. The p-value is the share of resamples whose mean is at least as far from
+    :math:`\bar d` as :math:`\bar d` is from 0.
 Randomization test
-    If it made no difference which ranker gave which value, each :math:`d_q` could as well have the other
+    If it made no difference which ranker gave which value, each :math:`d_q` could equally well have the other
     sign. The p-value is the share of all :math:`2^n` choices of signs whose mean is at least as far from 0
-    as :math:`\bar d`. It takes nothing to be normal.
+    as :math:`\bar d`. The test does not assume a normal distribution.
 
 Smucker, Allan and Carterette, *A comparison of statistical significance tests for information retrieval
 evaluation*, CIKM 2007, found that the three agree on real rankers, and that sign and rank tests do not.
 
-A query that the measure says nothing of is *left out*: ``empty_query="skip"`` leaves out those without a
-relevant row (NDCG, AP ...) or without two labels that differ (AUC ...); with a number it *counts*, as a tie.
-So does a query whose labels are all the same but relevant: its NDCG is 1 in any order. Ties make the mean
-difference and its interval smaller alike, and matter little to a p-value.
+A query on which the measure says nothing about the ranking is *left out* if ``empty_query`` is "skip". For
+some measures (NDCG, AP ...) these are the queries without a relevant row, for others (AUC ...) those without
+two different labels. If ``empty_query`` is a number, such a query *counts*, as a tie. So does a query whose
+labels are all the same but relevant: its NDCG is 1 in any order. Ties make the mean difference and its
+interval smaller in equal measure, and matter little to a p-value.
 
-Nothing depends on the order of the queries. Resamples are drawn as all of the library draws, by (seed,
-number), and summed as integers: the same everywhere.
+Nothing depends on the order of the queries. Resamples are drawn by (seed, number), as everywhere in this
+library, and summed as integers, so the results are the same on every machine.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ __all__ = [
     "per_query_table",
 ]
 
-# What two values differ by is kept to so many bits below the larger one's: what is less is rounding.
+# Differences of values are kept to this many bits below the largest value. Anything smaller is rounding.
 BITS = 40
 
 
@@ -69,14 +70,14 @@ BITS = 40
 
 
 def per_query_table(y_true, scores, qid=None, measures="ndcg@10"):
-    """The value of every measure for every query and every ranker.
+    """Return a table with the value of every measure for every query and every ranker.
 
     Parameters
     ----------
     y_true : array-like of shape (n,)
         Labels.
     scores : dict of str to array-like of shape (n,)
-        The scores of each ranker by its name.
+        The scores of each ranker, by the name of the ranker.
     qid : array-like of shape (n,), default=None
         Query ids, as in `ndcg_score`.
     measures : str, Measure, callable or sequence of them, default="ndcg@10"
@@ -85,15 +86,15 @@ def per_query_table(y_true, scores, qid=None, measures="ndcg@10"):
     Returns
     -------
     DataFrame
-        A row per query, indexed by its id, in the order in which queries appear; a column per (ranker,
-        measure). NaN where a measure skips the query.
+        One row per query, indexed by the query id, in the order in which the queries first appear, and one
+        column per (ranker, measure). Values are NaN where a measure skips the query.
 
     Raises
     ------
     ImportError
         If pandas is not installed.
     ValueError
-        For labels, scores or ids that cannot be read, or different measures that print alike.
+        If labels, scores or ids cannot be read, or if different measures print alike.
 
     Examples
     --------
@@ -148,7 +149,7 @@ def _refuse_namesakes(measures):
 
 
 def _values_of_queries(y_true, scores, qid, measures):
-    """A value per query for each (name, measure), queries in order of appearance; their order and offsets."""
+    """The values of the queries, as they first appear, for each (name, measure); their order and offsets."""
     validation.doubt_order({"y_true": y_true, "qid": qid, **scores})
     scores = {name: column(name, values, finite=False) for name, values in scores.items()}
     labels, order, offsets, _ = checked_rows(y_true, scores, qid, None)
@@ -166,7 +167,7 @@ def _values_of_queries(y_true, scores, qid, measures):
 class MeanInterval(NamedTuple):
     """A mean over queries with its confidence interval; see `mean_interval`.
 
-    As text it is what tables of papers print, ``mean ± half the interval``.
+    It prints as tables in papers show it, as ``mean ± half the interval``.
     """
 
     mean: float
@@ -179,15 +180,16 @@ class MeanInterval(NamedTuple):
 
 
 def mean_interval(values, confidence=0.95) -> MeanInterval:
-    """The mean of per-query values and its t interval.
+    """Return the mean of per-query values and its t interval.
 
-    mean -+ t * s / sqrt(n), with s the standard deviation of the n values and t the quantile of Student's
-    distribution with n - 1 degrees of freedom: the range of the mean over queries like these.
+    The interval is mean -+ t * s / sqrt(n), with s the standard deviation of the n values and t the quantile
+    of Student's distribution with n - 1 degrees of freedom. It is the range in which the mean over queries
+    like these is expected.
 
     Parameters
     ----------
     values : array-like of shape (n_queries,)
-        A value per query; NaN is left out.
+        One value per query. NaN values are left out.
     confidence : float in (0, 1), default=0.95
         The probability with which the interval covers the mean.
 
@@ -222,32 +224,35 @@ def mean_interval(values, confidence=0.95) -> MeanInterval:
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class Comparison:
-    """What `compare` has found; it prints as a few lines to read.
+    """The result of `compare`. It prints as a few lines of text.
 
     Attributes
     ----------
     mean_a, mean_b : float
-        The means over the queries that count.
+        The means of a and b over the queries that count.
     difference : float
         The mean of a - b.
     interval : tuple of two float
-        Where the mean difference lies with probability ``confidence``.
+        The confidence interval of the mean difference. It covers the difference with probability
+        ``confidence``.
     p_value : float
-        How often a difference as large as this, in either direction, comes about where there is none.
+        The probability of a difference at least this large, in either direction, if there is none in truth.
     statistic : float
-        The mean difference over its standard error, Student's t.
+        The mean difference divided by its standard error, Student's t.
     wins, ties, losses : int
-        Queries where a is better than b, as good, worse.
+        The numbers of queries on which a is better than b, as good, and worse.
     n_queries : int
-        How many queries count.
+        The number of queries that count.
     n_skipped : int
-        How many are left out, as a or b has no value.
+        The number of queries that are left out because a or b has no value.
     test : {"t", "bootstrap", "randomization"}
+        The test that gave the p-value.
     confidence : float
+        The confidence of the interval.
     measure : Measure or None
-        None where values were compared.
+        The measure. None if values were compared.
     values_a, values_b : ndarray of float64, shape (n_queries + n_skipped,)
-        The values, queries in order of first appearance; NaN where they were left out.
+        The values, with the queries in order of first appearance. NaN for queries that were left out.
     """
 
     mean_a: float
@@ -308,23 +313,24 @@ def compare(
     y_true : array-like of shape (n,)
         Labels.
     scores_a, scores_b : array-like of shape (n,)
-        What the two rankers say of the rows; higher is ranked above.
+        The scores of the two rankers. Rows with higher scores rank first.
     qid : array-like of shape (n,), default=None
         Query ids, as in `ndcg_score`.
     measure : str, Measure or callable, default="ndcg@10"
-        What to compare by. Its ``empty_query`` says whether queries without a relevant row are left out, the
-        default, or count as ties.
+        The measure to compare by. Its ``empty_query`` determines whether queries without a relevant row are
+        left out, which is the default, or count as ties.
     test, confidence, n_resamples, random_state
         As in `compare_values`.
 
     Returns
     -------
     Comparison
+        Both means, the mean difference, its interval and its p-value.
 
     Raises
     ------
     ValueError
-        For labels, scores, ids or parameters that cannot be read, or fewer than two queries that count.
+        If labels, scores, ids or parameters cannot be read, or if fewer than two queries count.
 
     See Also
     --------
@@ -368,34 +374,35 @@ def compare_values(
     random_state=0,
     greater_is_better=True,
 ) -> Comparison:
-    """Compare two rankers by values that queries have already, such as columns of `per_query_table`.
+    """Compare two rankers by per-query values that are known already, such as columns of `per_query_table`.
 
     Parameters
     ----------
     values_a, values_b : array-like of shape (n_queries,)
-        A value per query; a query where one of them is NaN is left out.
+        One value per query for each ranker. A query with a NaN in either is left out.
     test : {"t", "bootstrap", "randomization"}, default="t"
         Student's paired t test, the paired bootstrap, or the randomization test, which flips the signs of
         differences. The interval of the last is Student's.
     confidence : float in (0, 1), default=0.95
         The probability with which the interval covers the mean difference.
     n_resamples : int, default=9999
-        How many resamples are drawn. Where there are no more ways than that to flip the signs, all of them
-        are tried, and the p-value is exact.
+        The number of resamples that are drawn. If there are no more ways than that to flip the signs, all of
+        them are tried, and the p-value is exact.
     random_state : int, RandomState or None, default=0
         The seed of the resamples.
     greater_is_better : bool, default=True
-        What is a win; False for errors.
+        Whether a higher value is a win. False for errors.
 
     Returns
     -------
     Comparison
+        Both means, the mean difference, its interval and its p-value.
 
     Raises
     ------
     ValueError
-        If a parameter is out of its range, the two do not belong to the same queries, or fewer than two
-        queries have both values.
+        If a parameter is out of its range, if the values do not belong to the same queries, or if fewer than
+        two queries have both values.
 
     References
     ----------
@@ -472,7 +479,7 @@ def _compare(values_a, values_b, measure, greater_is_better, *, test, confidence
 
 
 def _in_steps(a, b):
-    """a - b as integers, and what a step is worth: sums are exact, and what rounding makes differ is 0."""
+    """a - b in integer steps, and the size of a step: sums are exact, and rounding differences become 0."""
     exponent = math.frexp(max(np.abs(a).max(), np.abs(b).max()))[1]
     bits = min(BITS, 61 - len(a).bit_length())
     return np.rint(np.ldexp(a - b, bits - exponent)).astype(np.int64), math.ldexp(1.0, exponent - bits)
@@ -491,7 +498,7 @@ def _student(values, confidence):
     if not (isinstance(confidence, Real) and 0 < confidence < 1):
         raise ValueError(f"confidence must be between 0 and 1, got {confidence!r}")
     n = len(values)
-    unit = int(np.frexp(np.abs(values).max())[1]) + n.bit_length()  # no sum or square leaves the floats
+    unit = int(np.frexp(np.abs(values).max())[1]) + n.bit_length()  # no sum or square overflows
     values = np.ldexp(values, -unit)
     mean = math.fsum(values) / n
     error = math.sqrt(math.fsum((values - mean) ** 2) / (n - 1) / n)
@@ -526,9 +533,10 @@ def _randomization(student, steps, step, confidence, n_resamples, seed):
 
 
 def _as_far(sums, steps, n_sums):
-    """How many sums are as far from 0 as that of all steps: thirds that tie exactly do so when rounded, too.
+    """The number of sums that are at least as far from 0 as the sum of all steps.
 
-    Each step is rounded by half a one, and so many sums of them are compared with each other.
+    Sums that tie exactly without rounding count as ties here, too. Each step is rounded by up to a half, and
+    ``n_sums`` sums of steps enter a comparison.
     """
     return int(np.count_nonzero(np.abs(sums) >= abs(steps.sum()) - n_sums * len(steps) // 2))
 
@@ -555,19 +563,21 @@ def _query_values(name, values):
 
 
 def holm(p_values) -> np.ndarray:
-    r"""Adjust p-values for having looked at several: Holm's method.
+    r"""Adjust p-values for multiple comparisons, by Holm's method.
 
-    The i-th smallest of m becomes :math:`\max_{j \le i} \min(1, (m - j + 1)\, p_{(j)})`. With all that stay
-    below 0.05 taken to be real differences, the probability that even one is not is below 0.05, however they
-    depend on each other.
+    The i-th smallest of m p-values becomes :math:`\max_{j \le i} \min(1, (m - j + 1)\, p_{(j)})`. If all
+    differences whose adjusted p-value is below 0.05 are taken to be real, the probability that even one of
+    them is not is below 0.05, however the p-values depend on each other.
 
     Parameters
     ----------
     p_values : array-like of shape (m,)
+        The p-values, from 0 to 1.
 
     Returns
     -------
     ndarray of float64, shape (m,)
+        The adjusted p-values, in the same order.
 
     References
     ----------
@@ -590,16 +600,16 @@ def holm(p_values) -> np.ndarray:
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class Comparisons(Mapping):
-    """What `compare_to_baseline` has found: a `Comparison` by the name of each ranker; prints as a table.
+    """The result of `compare_to_baseline`: a `Comparison` for each ranker, by its name. It prints as a table.
 
     Attributes
     ----------
     baseline : str
-        The ranker that the others are compared with.
+        The name of the ranker that the others are compared with.
     comparisons : dict of str to Comparison
-        Of each other ranker, a, with the baseline, b.
+        The comparison of each other ranker, a, with the baseline, b.
     p_values : dict of str to float
-        Their p-values, adjusted by `holm`.
+        The p-values of the comparisons, adjusted by `holm`.
     """
 
     baseline: str
@@ -648,17 +658,17 @@ def compare_to_baseline(
     n_resamples=9999,
     random_state=0,
 ) -> Comparisons:
-    """Compare several rankers with one, on the same queries.
+    """Compare several rankers with a baseline, on the same queries.
 
-    Whoever looks at many differences finds a large one by chance. So the p-values are adjusted, see `holm`;
-    the intervals are not.
+    Among many differences, a large one is likely to be found by chance. So the p-values are adjusted, see
+    `holm`. The intervals are not.
 
     Parameters
     ----------
     y_true : array-like of shape (n,)
         Labels.
     scores : dict of str to array-like of shape (n,)
-        The scores of each ranker by its name, among them the baseline's.
+        The scores of each ranker, the baseline included, by the name of the ranker.
     baseline : str
         The name of the ranker that the others are compared with.
     qid, measure
@@ -669,11 +679,13 @@ def compare_to_baseline(
     Returns
     -------
     Comparisons
+        A `Comparison` of each ranker with the baseline.
 
     Raises
     ------
     ValueError
-        If ``scores`` do not hold the baseline and at least one other; and as `compare`.
+        If ``scores`` does not hold the baseline and at least one other ranker, and in the same cases as
+        `compare`.
 
     Examples
     --------

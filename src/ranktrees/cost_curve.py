@@ -1,4 +1,4 @@
-"""What the features of a model cost, against its quality, as trees are added."""
+"""The cost of a model's features against its quality, as trees are added."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ __all__ = ["CostCurve", "cost_curve_of"]
 
 @dataclass(frozen=True, eq=False)
 class CostCurve:
-    """Cost against quality as trees are added; what ``cost_curve`` of a model returns.
+    """Cost against quality as trees are added, as returned by a model's ``cost_curve``.
 
     Attributes
     ----------
     measure : str
-        What is measured.
+        The name of the measure.
     n_trees : ndarray of int64, shape (n_trees,)
-        1, 2, ...
+        The numbers of trees: 1, 2, ...
     cost : ndarray of float64, shape (n_trees,)
-        What the features of these trees cost, for a row on average: a row that left early has not paid for
-        those that only later trees use.
+        The cost of the features that the first ``n_trees`` trees use, averaged over the rows. A row that left
+        early has not paid for features that only later trees use.
     value : ndarray of float64, shape (n_trees,)
-        The measure, with these trees.
+        The value of the measure with the first ``n_trees`` trees.
 
     Examples
     --------
@@ -48,14 +48,14 @@ class CostCurve:
         return f"CostCurve({len(self.n_trees)} trees: cost {cost}, {self.measure} {value})"
 
     def plot(self, ax=None, **line):
-        """Draw the value over the cost, from the first tree to the last.
+        """Plot the value of the measure over the cost, from the first tree to the last.
 
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Where; None makes a figure.
+            The axes to plot on. If None, a new figure is created.
         **line
-            Passed to ``ax.plot``, such as ``label`` and ``color``.
+            Keyword arguments passed to ``ax.plot``, such as ``label`` and ``color``.
 
         Returns
         -------
@@ -73,18 +73,18 @@ class CostCurve:
 
 
 def cost_curve_of(stages, costs, value_of, measure, early_exit, queries, n_rows, n_threads):
-    """The curve of one model.
+    """Return the `CostCurve` of one model.
 
     Parameters
     ----------
     stages : iterable of ndarray of float64, shape (n_rows,)
-        Scores with the first tree, the first two, and so on.
+        The scores with the first tree, with the first two, and so on.
     costs : ndarray of float64, shape (n_trees + 1,)
-        With the first 0, 1, ... trees.
+        The cost of the features of the first 0, 1, ... trees.
     value_of : callable
-        Scores to the value of the measure.
+        Maps scores to the value of the measure.
     measure : Measure or str
-        How it is called; dropped rows rank last where it is one of the order of rows.
+        The measure or its name. If the measure depends only on the order of the rows, dropped rows rank last.
     early_exit : EarlyExit or None
     queries : tuple of order and offsets, or None
     n_rows, n_threads : int

@@ -1,6 +1,6 @@
-"""How good a model is after each of its trees: by any measures, on any rows, or as it was fitted.
+"""How good a model is after each of its trees: by any measures, on any rows, or as recorded during its fit.
 
-scikit-learn calls *learning curve* what a model gains by more rows. These are curves over more trees.
+In scikit-learn a *learning curve* shows what a model gains from more rows. These are curves over more trees.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ __all__ = ["ScoreCurves", "score_curves"]
 
 @dataclass(frozen=True, repr=False, eq=False)
 class ScoreCurves:
-    """What `score_curves` has found: a curve for each set of rows and each measure.
+    """The result of `score_curves`: a curve for each set of rows and each measure.
 
-    ``curves["validation", "ndcg@10"]`` is an array; ``pandas.DataFrame(curves.values, curves.n_trees)`` is a
-    table of all.
+    ``curves["validation", "ndcg@10"]`` is an array, and ``pandas.DataFrame(curves.values, curves.n_trees)``
+    is a table of all curves.
 
     Attributes
     ----------
     n_trees : ndarray of int64, shape (n_points,)
-        After how many trees.
+        The numbers of trees after which the model was measured.
     values : dict of (str, Measure or "loss") to ndarray of float64, shape (n_points,)
         The curves, by the name of the set and the measure.
     kept : int
-        How many trees the model has; after early stopping fewer than it has grown.
+        The number of trees that the model has. After early stopping it has fewer than it has grown.
 
     Examples
     --------
@@ -73,24 +73,28 @@ class ScoreCurves:
         return "\n".join(lines)
 
     def best(self, name, measure=None):
-        """With how many trees a measure is best; of equal values the first.
+        """Return the number of trees with which a measure is best, and its value there.
+
+        Of equally good points the first is taken.
 
         Parameters
         ----------
         name : str
-            Of the set of rows.
+            The name of the set of rows.
         measure : str or Measure, default=None
-            None is the first of those of the set.
+            The measure. If None, the first measure of the set.
 
         Returns
         -------
         n_trees : int
+            The number of trees.
         value : float
+            The value of the measure with that many trees.
 
         Raises
         ------
         KeyError
-            If there is no such curve; the message lists those there are.
+            If there is no such curve; the message lists the curves that there are.
         """
         key = self._keys(name, measure)[0]
         measure, values = key[1], self.values[key]
@@ -99,16 +103,18 @@ class ScoreCurves:
         return int(self.n_trees[best]), float(values[best])
 
     def plot(self, measure=None, ax=None, **style):
-        """Draw the curves of a measure, a dot where each is best, and a line where the model ends.
+        """Plot the curves of a measure, with a dot where each is best.
+
+        If the model has kept fewer trees than it has grown, a vertical line shows where it ends.
 
         Parameters
         ----------
         measure : str or Measure, default=None
-            None is the first of the measures.
+            The measure. If None, the first of the measures.
         ax : matplotlib Axes, default=None
-            Where to; None is a new figure.
+            The axes to plot on. If None, a new figure is created.
         **style
-            Of the lines, as of `matplotlib.axes.Axes.plot`.
+            Keyword arguments passed to `matplotlib.axes.Axes.plot`, which draws the lines.
 
         Returns
         -------
@@ -119,7 +125,7 @@ class ScoreCurves:
         ImportError
             If matplotlib is not installed.
         KeyError
-            If there is no curve of the measure; the message lists those there are.
+            If there is no curve of the measure; the message lists the curves that there are.
         """
         keys = self._keys(measure=measure)
         ax = axes_or_new(ax)
@@ -133,7 +139,7 @@ class ScoreCurves:
         return ax
 
     def _keys(self, name=None, measure=None):
-        """The curves of a set, None of all, and of a measure, None of the first that they have."""
+        """The keys of the curves of a set (None: of all sets) and of a measure (None: of their first one)."""
         keys = [key for key in self.values if name in (None, key[0])]
         if measure is not None:
             measure = _measure_or_loss(measure)
@@ -160,29 +166,30 @@ def score_curves(model, sets=None, measures="ndcg@10", *, every=1):
     Parameters
     ----------
     model : estimator
-        Fitted, with ``staged_predict`` or, a classifier of two classes, ``staged_decision_function`` or
-        ``staged_predict_proba``: one of this library, or another.
+        A fitted model of this library or another, with ``staged_predict`` or, for a classifier of two
+        classes, ``staged_decision_function`` or ``staged_predict_proba``.
     sets : dict of str to tuple, default=None
-        By name, the rows to measure on: ``(X, y)``, or ``(X, y, qid)``. The order of the rows is free, and
-        ids may ride in the index of ``y``; without ids all rows are one query. None: what a boosted model of
-        this library has followed while it was fitted, which is one measure (``scoring``) or the loss, on its
-        training and validation rows, also of trees that early stopping has cut off.
+        The rows to measure on, by name: ``(X, y)`` or ``(X, y, qid)``. The rows may be in any order, and the
+        ids may be a level of the index of ``y``. Without ids all rows are one query. If None, the curves are
+        those that a boosted model of this library has recorded during its fit: one measure (``scoring``) or
+        the loss, on its training and validation rows, including the trees that early stopping has cut off.
     measures : str, Measure, callable or sequence of them, default="ndcg@10"
-        What to measure, with ``sets``.
+        The measures to compute on ``sets``. Ignored if ``sets`` is None.
     every : int, default=1
         Measure after each ``every``-th tree, and after the last.
 
     Returns
     -------
     ScoreCurves
+        The curves.
 
     Raises
     ------
     TypeError
         If the model does not predict in stages.
     ValueError
-        For rows, labels or ids that cannot be read, if the model was fitted with ids and a set has none, or
-        where a measure is not defined; without ``sets``, if nothing was followed.
+        If rows, labels or ids cannot be read, if the model was fitted with ids and a set has none, if a
+        measure is not defined on a set, or if ``sets`` is None and the fit has recorded nothing.
 
     Examples
     --------
@@ -242,7 +249,7 @@ def score_curves(model, sets=None, measures="ndcg@10", *, every=1):
 
 
 def _every(every, stages):
-    """(number, stage) of each ``every``-th stage, and of the last."""
+    """Yield (number, stage) for each ``every``-th stage, and for the last."""
     number = 0
     for number, stage in enumerate(stages, start=1):
         if number % every == 0:
@@ -252,7 +259,7 @@ def _every(every, stages):
 
 
 def _measure_called(text, model):
-    """What the fit has followed, whatever the parameters say by now."""
+    """The measure that the fit has followed, even if the parameters have changed since."""
     if text == spelt(None):
         return "loss"
     if model._scoring() != "loss" and spelt(now := as_measure(model._scoring())) == text:
@@ -267,7 +274,7 @@ def _measure_called(text, model):
 
 
 def _followed(model, every):
-    """The curves that a model of ours has recorded."""
+    """The curves that a model of this library has recorded during its fit."""
     followed = getattr(model, "_followed", {})
     attributes = {"training": "train_score_", "validation": "validation_score_"}
     scores = {name: getattr(model, attributes[name]) for name in followed}

@@ -1,7 +1,7 @@
 """Training on the workers of a Dask cluster. Importing this registers the joblib backend "dask_rows".
 
-It is joblib's own backend for Dask, which deals tasks to workers, and lets a fit have its rows on all of
-them, too: a rank on each worker, which speak to each other through sockets.
+It is joblib's own backend for Dask, which deals tasks to workers, and lets a fit distribute its rows over all
+workers as well: each worker then runs one rank, and the ranks communicate through sockets.
 
 >>> with joblib.parallel_config("dask_rows", client=client):  # doctest: +SKIP
 ...     ranker = LambdaMARTRanker().fit(X, y, qid=qid)
@@ -26,11 +26,11 @@ except ImportError as error:
     raise ImportError('ranktrees.dask needs Dask: pip install "ranktrees[dask]"') from error
 
 GRACE = 5.0
-_servers: dict[str, socket.socket] = {}  # of a worker: where the ranks to come find rank 0
+_servers: dict[str, socket.socket] = {}  # on a worker: where the ranks of a gang will find rank 0
 
 
 def listen(key, dask_worker):
-    """On a worker: the address at which a gang's rank 0 will be; the host as others know it."""
+    """On a worker: open and return the address of a gang's rank 0, with the host name that others know."""
     worker = urlsplit(dask_worker.address)
     host = "127.0.0.1" if worker.scheme == "inproc" else worker.hostname
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -39,13 +39,13 @@ def listen(key, dask_worker):
 
 
 def listen_no_more(key):
-    """On a worker: where rank 0 has not begun, nobody is to call it any more."""
+    """On a worker: stop listening if rank 0 has not begun."""
     if (server := _servers.pop(key, None)) is not None:
         server.close()
 
 
 def run_rank(rank, size, key, address, timeout, function, shard, args):
-    """On a worker: be a rank."""
+    """On a worker: run a rank."""
     with _servers.pop(key) if rank == 0 else contextlib.nullcontext() as server:
         ranks = SocketCommunicator(rank, size, bytes.fromhex(key), address, server, timeout)
     with contextlib.closing(ranks), ranks, threadpool_limits(get_worker().state.nthreads):
@@ -53,14 +53,14 @@ def run_rank(rank, size, key, address, timeout, function, shard, args):
 
 
 class DaskRows(DaskDistributedBackend):
-    """joblib's backend for Dask, with a rank on each worker for the rows of a fit.
+    """joblib's backend for Dask, with one rank on each worker for the rows of a fit.
 
     Parameters
     ----------
     timeout : float, default=300.0
-        How many seconds a rank waits for the others.
+        The number of seconds that a rank waits for the others.
     **settings
-        Of joblib's backend, for instance ``client``.
+        Keyword arguments of joblib's own backend, such as ``client``.
     """
 
     def __init__(self, timeout=300.0, **settings):
@@ -69,32 +69,33 @@ class DaskRows(DaskDistributedBackend):
 
     @property
     def n_ranks(self):
-        """How many workers there are."""
+        """The number of workers."""
         return len(self.client.ncores())
 
     def run_rows(self, function, shards, *args):
-        """Run ``function(communicator, shard, *args)`` on all workers together, each with its shard.
+        """Run ``function(communicator, shard, *args)`` on all workers together, each with its own shard.
 
-        Gangs wait for each other. A worker that is busy with something else for longer than ``timeout`` is an
-        error.
+        Only one such call runs at a time, and others wait for it. If a worker is busy with something else for
+        longer than ``timeout``, an error is raised.
 
         Parameters
         ----------
         function : callable
+            The function to run on each worker.
         shards : sequence
-            One for each worker.
+            One shard for each worker.
         *args
-            The same for all.
+            Further arguments, the same for all workers.
 
         Returns
         -------
         results : list
-            Of each rank.
+            The results of the ranks, in their order.
 
         Raises
         ------
         Exception
-            The first that a rank has raised.
+            The first exception that a rank has raised.
         RankError
             If a worker is gone or does not answer.
         """
@@ -128,7 +129,7 @@ class DaskRows(DaskDistributedBackend):
                 self.client.run(listen_no_more, key, workers=here, on_error="ignore")
 
     def _errors(self, futures):
-        """What went wrong. A worker that is gone never says, but the others do."""
+        """The errors of the ranks. A worker that is gone reports none, but the others do."""
         if all(future.status == "finished" for future in as_completed(futures)):
             return []
         last = time.monotonic() + GRACE

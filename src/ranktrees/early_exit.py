@@ -1,4 +1,4 @@
-r"""Early exit: rows that will not reach the top of their query are dropped before all trees have seen them.
+r"""Early exit: rows that will not reach the top of their query are dropped before they have seen all trees.
 
 ::
 
@@ -7,9 +7,10 @@ r"""Early exit: rows that will not reach the top of their query are dropped befo
     dropped                  v               v
                          score frozen    score frozen
 
-At each exit point the rows of a query that are still in are ordered by their score so far, which is what
-``predict(X, n_trees=...)`` says; the lowest leave, and keep that score. Their trees are not walked any more.
-What stays in does not depend on other queries, on their order, or on the number of threads.
+At each exit point the rows of a query that are still in are ordered by their score so far, which is the one
+that ``predict(X, n_trees=...)`` returns. The lowest rows leave and keep that score. The remaining trees are
+not walked for them. Which rows stay in does not depend on other queries, on their order, or on the number of
+threads.
 
 Cambazoglu, Zaragoza, Chapelle, Chen, Liao, Zheng, Degenhardt, *Early exit optimizations for additive machine
 learned ranking systems*, WSDM 2010; Mohan, *An empirical analysis on pointwise machine learning techniques
@@ -31,7 +32,7 @@ from ranktrees.best import places
 
 __all__ = ["EarlyExit", "WorkSaved"]
 
-# A share is read as the nearest fraction with a denominator up to this, so that 0.29 of 100 rows are 29.
+# A share is read as the nearest fraction with a denominator up to this number, so 0.29 of 100 rows are 29.
 FINEST_SHARE = 10**6
 
 
@@ -40,40 +41,42 @@ FINEST_SHARE = 10**6
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class EarlyExit:
-    r"""Which rows are dropped after how many trees.
+    r"""The rule by which rows are dropped before they have seen all trees.
 
-    At each exit point, of the :math:`m` rows of a query that are still in,
+    With a share :math:`p`, ``drop``, the number of rows that leave at each exit point is, of the :math:`m`
+    rows of a query that are still in,
 
     .. math:: \min\big(\lfloor p\,m \rfloor,\ m - \max(1, \mathit{keep\_at\_least})\big)
               \qquad\text{or, where that is negative, none}
 
-    leave, those with the lowest score so far; of equal scores the later row leaves first. With a threshold
-    those leave whose score so far is below it, except the ``keep_at_least`` best of the query. A row that has
-    left keeps the score that it had. An early exit is an immutable value: it prints as it is typed.
+    and those with the lowest score so far leave. Of rows with equal scores the later one leaves first. With a
+    ``threshold``, the rows leave whose score so far is below it, except the ``keep_at_least`` best of the
+    query. A row that has left keeps the score that it had. An early exit is an immutable value and prints as
+    it is typed.
 
     Parameters
     ----------
     every : int, default=None
-        Drop rows after ``every``, ``2 * every``, ... trees. All rows see the trees that boosting started from
-        (``init``), and they are not counted, here and below.
+        Drop rows after ``every``, ``2 * every``, ... trees. The trees that boosting started from (``init``)
+        are not counted, here and below, and all rows see them.
     at : sequence of int, default=None
-        Drop rows after these numbers of trees, rising. Either ``every`` or ``at`` is given. A point that is
-        not below the number of trees of the model changes nothing.
+        Drop rows after these numbers of trees, in rising order. Exactly one of ``every`` and ``at`` must be
+        given. A point that is not below the number of trees of the model has no effect.
     drop : float or sequence of float, default=None
-        The share of a query's rows that leaves, from 0 to 1, of those still in: a number, or one for each
-        point of ``at``. With 1 the ``keep_at_least`` best stay. It is read as the nearest fraction with a
-        denominator up to a million: 0.29 of 100 rows are 29.
+        The share of rows that leave, from 0 to 1, of the rows of a query that are still in: one number, or
+        one for each point of ``at``. With 1 only the ``keep_at_least`` best rows stay. The share is read as
+        the nearest fraction with a denominator up to a million, so 0.29 of 100 rows are 29.
     threshold : float or sequence of float, default=None
-        The score below which a row leaves: a number, or one for each point of ``at``; it may be infinite.
-        Either ``drop`` or ``threshold`` is given.
+        The score below which a row leaves: one number, or one for each point of ``at``. It may be infinite.
+        Exactly one of ``drop`` and ``threshold`` must be given.
     keep_at_least : int, default=0
-        So many rows of each query stay in, if it has them: k, where the first k ranks matter. With ``drop``
-        one row stays in any case.
+        The minimum number of rows of each query that stay in, if the query has that many. If only the first k
+        ranks matter, set it to k. With ``drop`` at least one row stays in any case.
 
     Raises
     ------
     ValueError
-        If a parameter is out of its range, or not exactly one of each pair is given.
+        If a parameter is out of its range, or if not exactly one parameter of each pair is given.
 
     See Also
     --------
@@ -125,17 +128,17 @@ class EarlyExit:
 
     @property
     def needs_queries(self) -> bool:
-        """Whether it has to know which rows belong together."""
+        """Whether the early exit has to know which rows belong to the same query."""
         return self.drop is not None or self.keep_at_least > 0
 
     def points(self, n_trees) -> tuple[int, ...]:
-        """The numbers of trees after which rows leave, for a model of so many trees."""
+        """Return the numbers of trees after which rows leave, for a model of ``n_trees`` trees."""
         if self.every is not None:
             return tuple(range(self.every, n_trees, self.every))
         return tuple(point for point in self.at or () if point < n_trees)
 
     def stays(self, stage, scores, offsets, n_threads=1):
-        """Which rows stay in.
+        """Return which rows stay in at an exit point.
 
         Parameters
         ----------
@@ -146,10 +149,12 @@ class EarlyExit:
         offsets : ndarray of shape (n_queries + 1,), int64
             Query q is rows ``offsets[q]:offsets[q + 1]``.
         n_threads : int, default=1
+            The number of threads.
 
         Returns
         -------
         ndarray of shape (n,), bool
+            True for rows that stay in.
         """
         if self.drop is None:
             high_enough = scores >= _of_stage(self.threshold, stage)
@@ -163,7 +168,7 @@ class EarlyExit:
 
 
 def check_early_exit(early_exit):
-    """Refuse what is neither an EarlyExit nor None."""
+    """Raise unless the argument is an EarlyExit or None."""
     if not isinstance(early_exit, EarlyExit | None):
         raise TypeError(
             f"early_exit is a {type(early_exit).__name__}; expected an EarlyExit, such as "
@@ -191,7 +196,7 @@ def _whole(name, value, least):
 
 
 def exit_points(at):
-    """Numbers of trees as they are passed, as a tuple."""
+    """Return the numbers of trees that a user has passed as a tuple, checked."""
     try:
         points = tuple(_whole("at", point, 1) for point in at)
     except TypeError as error:
@@ -231,18 +236,19 @@ def _per_point(name, value, at, expected, is_meant):
 
 @dataclass(frozen=True, eq=False)
 class WorkSaved:
-    """What an early exit has saved; ``predict(..., return_saved=True)`` returns it beside the scores.
+    """The work that an early exit has saved. ``predict(..., return_saved=True)`` returns it with the scores.
 
     Attributes
     ----------
     share : float
-        The share of the walks of a row down a tree that were not made, from 0 to 1.
+        The share of the work that was saved, from 0 to 1. The work is counted in walks of a row down a tree.
     stages : tuple of int
         The numbers of trees at which stages begin: 0, then the exit points.
     rows : tuple of int
-        How many rows were still in, for each stage.
+        The number of rows that were still in, for each stage.
     trees : ndarray of shape (n_rows,), int64
-        How many trees each row has seen: its score is that of ``predict(X, n_trees=...)``.
+        The number of trees that each row has seen. Its score is that of ``predict(X, n_trees=...)`` with this
+        number.
     """
 
     share: float
@@ -251,22 +257,23 @@ class WorkSaved:
     trees: np.ndarray = field(repr=False)
 
     def dropped_last(self, scores):
-        """Scores by which no row stands above one that stayed in longer.
+        """Return scores by which no row ranks above one that stayed in longer.
 
-        A frozen score lacks what later trees would have added, so it may be above the final score of a row
-        that was better when they parted. Measures of a ranking, and whatever sorts by score, should be given
-        these numbers instead: they order rows by how long they stayed in, then by score.
+        The score of a dropped row lacks what later trees would have added. So it may be above the final score
+        of a row that was better at the exit point. Measures of a ranking, and anything else that sorts by
+        score, should be given these numbers instead. They order rows by how long they stayed in, then by
+        score.
 
         Parameters
         ----------
         scores : ndarray of shape (n_rows,), float64
-            What `predict` returned.
+            The scores that `predict` returned.
 
         Returns
         -------
         ndarray of shape (n_rows,), float64
-            Whole numbers from 0 on, equal for rows that stayed in equally long and have equal scores; where
-            no row was dropped, ``scores`` themselves.
+            Whole numbers from 0 on, equal for rows that stayed in equally long and have equal scores. If no
+            row was dropped, ``scores`` themselves.
 
         Examples
         --------
@@ -285,10 +292,10 @@ class WorkSaved:
 
 
 def rows_dropped_last(scores, trees):
-    """See `WorkSaved.dropped_last`; ``trees`` says how many each row has seen."""
+    """See `WorkSaved.dropped_last`; ``trees`` holds the number of trees that each row has seen."""
     if (trees == trees[:1]).all():
         return scores
-    keys = np.empty(len(trees), np.complex128)  # which NumPy sorts by the real part first
+    keys = np.empty(len(trees), np.complex128)  # NumPy sorts these by the real part first
     keys.real, keys.imag = trees, scores
     return np.unique(keys, return_inverse=True)[1].astype(np.float64)
 
@@ -308,24 +315,24 @@ def predict(
     n_trees=None,
     n_threads=1,
 ):
-    """Score rows, dropping some on the way.
+    """Score rows, and drop some of them on the way.
 
     Parameters
     ----------
     early_exit : EarlyExit or None
-        None drops nothing.
+        The rule by which rows are dropped. If None, no row is dropped.
     ensemble : Ensemble
     X : ndarray or CSR matrix of shape (n_rows, n_features)
     queries : tuple of order and offsets, or None
-        As `ranktrees.validation.query_offsets` returns them; None if there are no query ids.
+        As returned by `ranktrees.validation.query_offsets`. None if there are no query ids.
     start : array-like of shape (n_rows,), default=None
-        What the trees are added to, instead of the ensemble's ``base``.
+        The scores that the trees are added to, instead of the ensemble's ``base``.
     finish : callable, default=numpy.asarray
-        Makes predictions of scores: those that thresholds are compared with, and that are returned.
+        Turns scores into predictions. Thresholds are compared with predictions, and predictions are returned.
     n_init_trees : int, default=0
-        So many trees come first that every row sees; those after them are counted from 0 on.
+        The number of trees at the beginning that every row sees. The trees after them are counted from 0 on.
     n_trees : int, default=None
-        Use the first ``n_trees`` trees only.
+        If given, only the first ``n_trees`` trees are used.
     n_threads : int, default=1
 
     Returns
@@ -352,7 +359,7 @@ def predict(
 
 
 def drop_rows(early_exit, n_init_trees, n_trees, n_rows, queries, scores_after, n_threads):
-    """Scores and the work saved, where ``scores_after(rows, first, stop)`` takes rows through some trees."""
+    """Return scores and the work saved; ``scores_after(rows, first, stop)`` takes rows through some trees."""
     if early_exit is not None and early_exit.needs_queries and queries is None:
         raise ValueError(
             f"early_exit={early_exit} drops rows query by query, but there are no query ids: pass qid= (one "

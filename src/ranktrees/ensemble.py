@@ -1,4 +1,4 @@
-"""The one model in memory: trees as arrays, checked once, never changed."""
+"""The model in memory, the same for all estimators: trees as arrays, checked once and never changed."""
 
 import hashlib
 import math
@@ -26,28 +26,28 @@ __all__ = ["Ensemble", "Tree", "Trees"]
 
 MAX_CATEGORIES = 256
 
-NO_CATEGORIES = np.empty(0)  # one for all, so that a feature without categories takes no memory
+NO_CATEGORIES = np.empty(0)  # shared by all, so that a feature without categories takes no memory
 NO_CATEGORIES.flags.writeable = False
 
-# Room for trees to come: so much more than those of the mean size need, but beside that for twice the nodes
-# that there are no more than for these, 470 MB.
+# Room for trees to come: SPARE times what all expected trees need at the mean size so far, but at most room
+# for twice the nodes that there are plus AHEAD nodes, 470 MB.
 SPARE, AHEAD = 1.25, 1 << 23
 
-# Memory is got for so many nodes to come, 115 kB: page by page it takes three times as long.
+# Memory is touched for this many nodes ahead, 115 kB. Page by page it would take three times as long.
 TOUCHED = 1 << 11
 
-RAW = np.dtype((np.void, NODE.itemsize))  # as which records are copied at once, not field by field
+RAW = np.dtype((np.void, NODE.itemsize))  # so that records are copied as a whole, not field by field
 
 
 class Tree:
-    """One tree of an ensemble: a view, for looking at.
+    """One tree of an ensemble, as a view for inspection.
 
     Attributes
     ----------
     nodes : ndarray of shape (n_nodes,), `NODE` records
-        The tree's nodes, root first, as in `Ensemble`.
+        The nodes of the tree, root first, as in `Ensemble`.
     bitsets : ndarray of shape (n_categorical_nodes, 8), uint32
-        The bit sets of the whole ensemble, which ``nodes["categories"]`` points into.
+        The bit sets of the whole ensemble, into which ``nodes["categories"]`` points.
 
     Examples
     --------
@@ -71,30 +71,33 @@ class Tree:
 
     @property
     def n_leaves(self) -> int:
-        """Number of leaves."""
+        """The number of leaves."""
         return int(np.count_nonzero(self.nodes["feature"] < 0))
 
     @property
     def depth(self) -> int:
-        """Number of splits between the root and the deepest leaf."""
+        """The number of splits between the root and the deepest leaf."""
         return _depth(self.nodes, np.array([0, len(self.nodes)]))
 
 
 class Trees(Sequence):
-    """Trees one after another, while there are more and more: what an ensemble is made of.
+    """A growing sequence of trees, from which an ensemble is made.
 
-    Each is copied to its place in one array, or written there from the start, so that none is there twice
-    when they become an ensemble. There is room for those expected; what is not written to takes no memory.
+    Each tree is copied to its place in one array, or written there in the first place, so that no tree is in
+    memory twice when the trees become an ensemble. The array has room for the trees that are expected. Room
+    that has not been written to takes no memory.
 
     ::
 
         nodes  | tree 0 | tree 1 | ... | room, by the mean size of those before |
 
-    As a sequence they are the pairs that were appended, one bit set per categorical node, in order.
+    As a sequence it holds the pairs of nodes and bit sets that were appended, with one bit set per
+    categorical node, in order.
 
     Parameters
     ----------
     n_expected : int
+        The number of trees that are expected.
 
     Examples
     --------
@@ -122,18 +125,19 @@ class Trees(Sequence):
         return nodes, self._bitsets[t + 1]
 
     def append(self, nodes, bitsets=None):
-        """Put a tree after the others.
+        """Append a tree.
 
         Parameters
         ----------
         nodes : ndarray of `NODE` records
+            The nodes of the tree, root first.
         bitsets : ndarray of shape (n, 8), uint32, or None
-            What its nodes' ``categories`` count in, from 0.
+            The bit sets of the tree, which the ``categories`` of its nodes index, from 0 on.
 
         Raises
         ------
         ValueError
-            If there are fewer bit sets than its nodes ask for.
+            If a node asks for a bit set that is not there.
         """
         asked = none = self._bitsets[0]
         if (nodes["categories"] >= 0).any():
@@ -142,15 +146,17 @@ class Trees(Sequence):
         self.keep(len(nodes), asked)
 
     def room(self, n_nodes):
-        """Where the next tree is to be written, which `keep` then puts after the others.
+        """Return the room for the next tree. Once it is written there, `keep` appends it.
 
         Parameters
         ----------
         n_nodes : int
+            The number of nodes of the tree.
 
         Returns
         -------
         nodes : ndarray of `NODE` records
+            The array to write the nodes to.
         """
         first, last = self._ends[-1], self._ends[-1] + n_nodes
         if last > len(self._nodes):
@@ -163,13 +169,14 @@ class Trees(Sequence):
         return self._nodes[first:last]
 
     def keep(self, n_nodes, bitsets):
-        """Put the tree that is written there after the others.
+        """Append the tree that has been written to `room`.
 
         Parameters
         ----------
         n_nodes : int
+            The number of nodes of the tree.
         bitsets : ndarray of shape (n, 8), uint32
-            One for each categorical node, in order.
+            One bit set for each categorical node, in order.
         """
         if len(bitsets):
             nodes = self.room(n_nodes)
@@ -188,7 +195,7 @@ class Trees(Sequence):
         return bitsets[asked]
 
     def ensemble(self, **others) -> "Ensemble":
-        """Make an ensemble of the trees so far; it shares the nodes, which never change.
+        """Make an ensemble of the trees so far. It shares their nodes, which never change.
 
         Parameters
         ----------
@@ -204,9 +211,10 @@ class Trees(Sequence):
 
 
 def _in_room(nodes, n):
-    """The same nodes where ``n`` have room: in pages that are got one by one when they are written to.
+    """Copy the nodes to an array with room for ``n``, whose pages are allocated when they are written to.
 
-    NumPy asks for huge pages, which virtual machines may take longer to give than a tree takes to grow.
+    An array of NumPy's would ask for huge pages, which virtual machines may take longer to provide than a
+    tree takes to grow.
     """
     room = np.frombuffer(mmap.mmap(-1, n * NODE.itemsize, access=mmap.ACCESS_COPY), NODE)
     room[: len(nodes)].view(RAW)[:] = nodes.view(RAW)
@@ -218,48 +226,50 @@ def _categorical(nodes):
 
 
 class Ensemble:
-    r"""Trees, as arrays: what training makes and what formats and scorers read.
+    r"""A model made of trees, as arrays. Training makes it, and formats and scorers read it.
 
-    A row starts at the root of each tree. In a node it goes left where its value of ``feature`` is
-    ``x <= cut``, compared in double precision; where the value is missing (NaN) it goes left if
+    A row starts at the root of each tree. At a node it goes left if its value ``x`` of ``feature`` is
+    ``x <= cut``, compared in double precision. If the value is missing (NaN), it goes left if
     ``missing_left`` is 1. A categorical node (``categories >= 0``) looks the value up in the feature's
-    ``categories``: a category goes left if its bit is set in row ``categories`` of ``bitsets``, and one that
-    is not listed counts as missing. The values of the leaves reached are added up, see `predict`.
+    ``categories``: a category goes left if its bit is set in row ``categories`` of ``bitsets``, and a value
+    that is not listed counts as missing. The values of the leaves that are reached are added up, see
+    `predict`.
 
-    Every ensemble is valid: the constructor refuses arrays that a walk could leave or circle in, whoever made
-    them. It copies what it is given, brings it into the one form in which equal models are equal arrays
-    (unused fields zero, one bit set per categorical node, in order), and makes it read-only.
+    Every ensemble is valid. The constructor refuses arrays in which a walk could leave the tree or go round
+    in circles, whoever made them. It copies its arguments, brings them into the one form in which equal
+    models are equal arrays (unused fields zero, one bit set per categorical node, in order), and makes them
+    read-only.
 
     Parameters
     ----------
     nodes : array-like of shape (n_nodes,), `NODE` records
-        The nodes of all trees, one tree after another, each root first. Fields: ``cut``, the ``value`` of
-        the node (in a leaf: what it adds), the ``gain`` of its split, the ``count`` of rows seen in training,
-        ``feature`` (-1 in a leaf), ``left`` and ``right`` (indices within the tree, above the node's own),
-        ``categories`` (-1 unless categorical), ``missing_left`` (0 or 1).
+        The nodes of all trees, one tree after another, each root first. The fields are ``cut``, the ``value``
+        of the node (in a leaf: what it adds), the ``gain`` of its split, the ``count`` of rows seen in
+        training, ``feature`` (-1 in a leaf), ``left`` and ``right`` (indices within the tree, above the
+        node's own), ``categories`` (-1 unless categorical) and ``missing_left`` (0 or 1).
     tree_offsets : array-like of shape (n_trees + 1,), int64
         Tree ``t`` is ``nodes[tree_offsets[t]:tree_offsets[t + 1]]``.
     n_features : int
-        Number of features of a row, at least 1.
+        The number of features of a row, at least 1.
     bitsets : array-like of shape (n, 8), uint32, default=None
         One set of category codes per categorical node: code ``c`` is bit ``c % 32`` of word ``c // 32``.
     categories : sequence of length n_features, default=None
-        Per feature None, or up to 256 rising finite float64 values; a category's code is its index. Features
-        with categorical nodes must have them.
+        For each feature None, or up to 256 rising finite float64 values. The code of a category is its index.
+        Features with categorical nodes must have them.
     base : float, default=0.0
-        What every score starts from.
+        The number that every score starts from.
     average : bool, default=False
         Whether the mean of the trees is added to ``base`` (a forest) rather than their sum (boosting).
     feature_names : sequence of str, length n_features, default=None
-        What the columns of a data frame are called, in their order, each name once. None: they are not known.
+        The names of the columns of a data frame, in their order, each name once. None if they are not known.
     category_levels : mapping of int to tuple, default=None
-        Of each category column of a data frame, by the number of the feature, the levels that its values
+        For each category column of a data frame, by the number of the feature, the levels that the values
         0, 1, ... stand for: strings, booleans or finite numbers, each once.
 
     Attributes
     ----------
     nodes, tree_offsets, bitsets, categories, base, average, n_features, feature_names, category_levels
-        As above, in canonical form, read-only.
+        The parameters above, in canonical form and read-only.
 
     Raises
     ------
@@ -272,7 +282,7 @@ class Ensemble:
 
     Examples
     --------
-    One split: rows with ``x <= 0.5`` score 1, others 2, rows without a value as the former.
+    One split: rows with ``x <= 0.5`` score 1 and others 2. Rows without a value score like the former.
 
     >>> import numpy as np
     >>> from ranktrees._core.dtypes import NODE
@@ -330,7 +340,7 @@ class Ensemble:
         feature_names=None,
         category_levels=None,
     ):
-        """One of arrays that are nobody else's."""
+        """Make an ensemble of arrays that it may own, without copying them."""
         ensemble = cls.__new__(cls)
         ensemble._own(nodes, tree_offsets, bitsets, n_features, categories, base, average)
         ensemble._call_columns(feature_names, category_levels)
@@ -376,7 +386,7 @@ class Ensemble:
         trees : sequence of ndarrays of `NODE` records
             The trees, in the order in which they are added up.
         bitsets : sequence of (ndarrays of shape (n, 8), uint32, or None), default=None
-            Per tree the bit sets that its nodes' ``categories`` count in, from 0.
+            For each tree, the bit sets that the ``categories`` of its nodes index, from 0 on.
         n_features, categories, base, average, feature_names, category_levels
             As for `Ensemble`.
 
@@ -387,7 +397,7 @@ class Ensemble:
         Raises
         ------
         ValueError
-            If a tree is not one, or ``bitsets`` has another length than ``trees``.
+            If a tree is not valid, or if ``bitsets`` has another length than ``trees``.
         """
         bitsets = [None] * len(trees) if bitsets is None else bitsets
         if len(bitsets) != len(trees):
@@ -410,7 +420,7 @@ class Ensemble:
         return Ensemble(**{name: getattr(self, name) for name in names} | changes)
 
     def _with_columns(self, feature_names, category_levels) -> "Ensemble":
-        """The same trees, shared, over columns that are called so; levels of other kinds are left out."""
+        """The same trees, shared, with other column names; levels that cannot be written are left out."""
         ensemble = Ensemble.__new__(Ensemble)
         vars(ensemble).update(vars(self))
         category_levels = {j: each for j, each in category_levels.items() if all(map(_can_be_written, each))}
@@ -419,17 +429,17 @@ class Ensemble:
 
     @property
     def n_trees(self) -> int:
-        """Number of trees."""
+        """The number of trees."""
         return len(self.tree_offsets) - 1
 
     @cached_property
     def depth(self) -> int:
-        """Number of splits between a root and the deepest leaf of all trees."""
+        """The number of splits between a root and the deepest leaf of all trees."""
         return _depth(self.nodes, self.tree_offsets)
 
     @cached_property
     def category_table(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """All features' categories one after another, and where each feature's begin and end."""
+        """The categories of all features one after another, and the offsets between those of each feature."""
         values = [each for each in self.categories if each is not None and len(each)]
         offsets = np.zeros(self.n_features + 1, np.int64)
         sizes = (0 if each is None else len(each) for each in self.categories)
@@ -438,7 +448,7 @@ class Ensemble:
 
     @cached_property
     def scorer(self) -> Scorer:
-        """The ensemble compiled for scoring, at first use. It is neither copied nor pickled."""
+        """The ensemble compiled for scoring, on first use. It is neither copied nor pickled."""
         return Scorer(self)
 
     def __len__(self):
@@ -475,12 +485,12 @@ class Ensemble:
         return self  # it never changes
 
     def first(self, n: int) -> "Ensemble":
-        """Keep the first trees.
+        """Return an ensemble of the first trees.
 
         Parameters
         ----------
         n : int
-            How many, from 0 to ``n_trees``.
+            The number of trees to keep, from 0 to ``n_trees``.
 
         Returns
         -------
@@ -490,7 +500,7 @@ class Ensemble:
         Raises
         ------
         ValueError
-            If ``n`` is no whole number, or out of range.
+            If ``n`` is not a whole number, or is out of range.
         """
         self._check_number(n)
         tree_offsets = self.tree_offsets[: n + 1]
@@ -500,22 +510,22 @@ class Ensemble:
         return first
 
     def after(self, n: int) -> "Ensemble":
-        """Leave out the first trees.
+        """Return an ensemble without the first trees.
 
         Parameters
         ----------
         n : int
-            How many, from 0 to ``n_trees``.
+            The number of trees to leave out, from 0 to ``n_trees``.
 
         Returns
         -------
         Ensemble
-            The other trees: what `first` needs to be the whole, ``first(n).extend(after(n))``.
+            The remaining trees. ``first(n).extend(after(n))`` is the whole ensemble.
 
         Raises
         ------
         ValueError
-            If ``n`` is no whole number, or out of range.
+            If ``n`` is not a whole number, or is out of range.
         """
         self._check_number(n)
         start = self.tree_offsets[n]
@@ -529,27 +539,28 @@ class Ensemble:
             )
 
     def extend(self, other: "Ensemble") -> "Ensemble":
-        """Put the trees of another ensemble after these.
+        """Return an ensemble with the trees of another one after these.
 
         Parameters
         ----------
         other : Ensemble
-            Trees over the same features, added to the same ``base``. Where its categories of a feature
-            differ from these, both are brought to those that either knows, each still treating the ones it
-            does not know as missing. Names and levels of columns that only one knows are those of both.
+            Trees over the same features, added to the same ``base``. If the two list different categories of
+            a feature, the result lists the categories of both, and the trees of each still treat those that
+            they did not list as missing. Column names and levels that only one of the two knows are taken
+            over.
 
         Returns
         -------
         Ensemble
-            A new ensemble; neither of the two changes.
+            A new ensemble. Neither of the two changes.
 
         Raises
         ------
         TypeError
-            If it is no ensemble.
+            If ``other`` is not an ensemble.
         ValueError
-            If ``n_features``, ``base`` or ``average`` differ, both know names of the columns, or levels of
-            one, and these differ, or a feature would get more than 256 categories.
+            If ``n_features``, ``base`` or ``average`` differ, if both know the names of the columns or the
+            levels of one and these differ, or if a feature would get more than 256 categories.
 
         Examples
         --------
@@ -566,42 +577,43 @@ class Ensemble:
 
     @staticmethod
     def joined(ensembles: Sequence["Ensemble"], weights: ArrayLike | None = None) -> "Ensemble":
-        r"""Make one ensemble of several: the weighted sum of their scores.
+        r"""Join several ensembles into one, whose score is the weighted sum of their scores.
 
-        Its trees are theirs, one ensemble after another, and are summed up, not averaged. Weights go into the
-        leaves: with :math:`w_i` the weight of ensemble :math:`i`, :math:`b_i` its ``base``, and :math:`T_i`
-        its number of trees if it has ``average`` set, else 1,
+        The result has the trees of all ensembles, one ensemble after another, and sums them up rather than
+        averaging them. The weights go into the leaves: with :math:`w_i` the weight of ensemble :math:`i`,
+        :math:`b_i` its ``base``, and :math:`T_i` its number of trees if it has ``average`` set, else 1,
 
         .. math:: b = \big(w_1 b_1 + w_2 b_2\big) + \dots \qquad\text{and}\qquad
                   v \to \frac{w_i\, v}{T_i}
 
-        for each value :math:`v` of a node of ensemble :math:`i`. So the score is the weighted sum of theirs,
-        to rounding, and what it is to the last bit is told at `ranktrees.scoring.predict`. Gains become
-        :math:`|w_i|\, g / T_i`, so that `feature_importances` are the weighted sum of theirs, too: a
-        forest counts as much as one tree, not as many. An ensemble without ``average``, of weight 1 and
-        alone, stays as it is.
+        for each value :math:`v` of a node of ensemble :math:`i`. So the score is the weighted sum of the
+        scores up to rounding, and `ranktrees.scoring.predict` defines it to the last bit. Gains become
+        :math:`|w_i|\, g / T_i`, so that `feature_importances` are a weighted sum as well: a forest counts as
+        much as one tree, not as many. A single ensemble of weight 1 without ``average`` stays as it is.
 
         Parameters
         ----------
         ensembles : sequence of Ensemble
-            At least one, over the same features. Where their categories of a feature differ, all are brought
-            to those that any knows, each still treating the ones it does not know as missing. Names and
-            levels of columns that only some know are those of all.
+            At least one ensemble, all over the same features. If they list different categories of a feature,
+            the result lists the categories of all, and the trees of each still treat those that they did not
+            list as missing. Column names and levels that only some of them know are taken over.
         weights : array-like of shape (n_ensembles,), default=None
-            Finite numbers; None is 1 for each. With 1 / n for each of n the sum is their mean.
+            Finite numbers. If None, each ensemble has weight 1. With 1 / n for each of n ensembles, the sum
+            is their mean.
 
         Returns
         -------
         Ensemble
-            A new ensemble, without ``average``; those given do not change.
+            A new ensemble, without ``average``. Those given do not change.
 
         Raises
         ------
         TypeError
-            If one is no ensemble, or there is one alone rather than in a list.
+            If one of them is not an ensemble, or if a single ensemble is not passed in a list.
         ValueError
-            If there are no ensembles, ``n_features``, names of columns or levels of one differ, ``weights``
-            are not one finite number for each, or a feature would get more than 256 categories.
+            If there are no ensembles, if ``n_features``, the names of the columns or the levels of one
+            differ, if ``weights`` is not one finite number for each ensemble, or if a feature would get more
+            than 256 categories.
 
         Examples
         --------
@@ -631,16 +643,17 @@ class Ensemble:
         return _one_after_another(weighted, reduce(add, (each.base for each in weighted)))
 
     def _weighted(self, weight) -> "Ensemble":
-        """The ensemble whose sum is ``weight`` times the score of this one."""
+        """The ensemble that sums its trees and whose score is ``weight`` times the score of this one."""
         nodes, share = self.nodes.copy(), max(self.n_trees, 1) if self.average else 1
         nodes["value"] = weight * nodes["value"] / share
         nodes["gain"] = abs(weight) * nodes["gain"] / share
         return self._replace(nodes=nodes, base=weight * self.base, average=False)
 
     def _with_categories(self, categories, spelt=None) -> "Ensemble":
-        """The same scores with other categories listed; those new to a split go where missing values go.
+        """The same ensemble with other categories listed; those new to a split go where missing values go.
 
-        ``spelt[feature]`` are its categories of now, in their order, as they are spelt in ``categories``.
+        ``spelt[feature]`` are the present categories of a feature, in their order, as ``categories`` spells
+        them.
         """
         if spelt is None and all(map(_same_categories, categories, self.categories)):
             return self
@@ -663,18 +676,18 @@ class Ensemble:
         Parameters
         ----------
         X : array-like, sparse matrix or data frame of shape (n_rows, n_features)
-            Rows. NaN is a missing value; an entry absent from a sparse matrix is 0. The columns of a data
-            frame need the names of the ensemble, if it has any; in those that have ``category_levels`` are
-            categories, for which an array has their numbers among these.
+            Rows. NaN is a missing value, and an entry that is absent from a sparse matrix is 0. The columns
+            of a data frame must have the feature names of the ensemble, if it has any. Columns with
+            ``category_levels`` hold the levels themselves in a data frame, and their numbers in an array.
         n_threads : int, default=1
-            Number of threads; scores do not depend on it.
+            The number of threads. Scores do not depend on it.
         start : array-like of shape (n_rows,), default=None
-            What the trees are added to, instead of ``base``.
+            The scores that the trees are added to, instead of ``base``.
 
         Returns
         -------
         ndarray of shape (n_rows,), float64
-            Scores.
+            The scores.
         """
         return scoring.predict(self, X, n_threads, start=start)
 
@@ -691,7 +704,7 @@ class Ensemble:
         Yields
         ------
         ndarray of shape (n_rows,), float64
-            Scores of the first 1, 2, ... trees.
+            The scores with the first 1, 2, ... trees.
         """
         return scoring.staged_predict(self, X, n_threads, start=start)
 
@@ -706,28 +719,28 @@ class Ensemble:
         Returns
         -------
         ndarray of shape (n_rows, n_trees), int32
-            Indices of nodes, counted within their tree.
+            The indices of the leaves among the nodes of their tree.
         """
         return scoring.leaves(self, X, n_threads)
 
     def feature_importances(self, kind: str = "gain") -> NDArray[np.float64]:
-        """Say how much each feature was used.
+        """Return how much the trees use each feature.
 
         Parameters
         ----------
         kind : {"gain", "split"}, default="gain"
-            Sum of the gains of a feature's splits, or how many splits there are.
+            Whether to sum the gains of the splits of a feature, or to count them.
 
         Returns
         -------
         ndarray of shape (n_features,), float64
-            Sums, not normalised.
+            The sums or counts, not normalised.
 
         Raises
         ------
         ValueError
-            If ``kind`` is neither, or no split of a tree that has some has a gain, which CatBoost's files do
-            not tell.
+            If ``kind`` is neither, or if a tree has splits but none of them has a gain. The files of CatBoost
+            do not contain gains.
         """
         if kind not in ("gain", "split"):
             raise ValueError(f"kind must be 'gain' or 'split', got {kind!r}")
@@ -744,28 +757,28 @@ class Ensemble:
         return sums
 
     def costs_of_trees(self, feature_costs, feature_groups=None) -> NDArray[np.float64]:
-        """Say what the features of the first trees cost, each paid for once.
+        """Return the cost of the features of the first trees, with each feature paid for once.
 
         Parameters
         ----------
         feature_costs : array-like of shape (n_features,) or mapping of indices to costs
-            Numbers of at least 0; a mapping may leave out features that cost nothing.
+            The costs of the features, at least 0. A mapping may leave out features that cost nothing.
         feature_groups : sequence of sets of indices, default=None
-            Features of the same cost that are paid for together.
+            Groups of features of the same cost that are paid for together.
 
         Returns
         -------
         ndarray of shape (n_trees + 1,), float64
-            With no trees, the first, the first two, and so on.
+            The cost with no trees, with the first, with the first two, and so on.
 
         Raises
         ------
         ValueError, TypeError
-            For costs or groups that cannot be meant; the message names them.
+            If costs or groups are not valid; the message names them.
 
         Examples
         --------
-        What rows cost that leave early:
+        The cost of rows that leave early:
 
         >>> from ranktrees import EarlyExit, LambdaMARTRanker, make_ranking
         >>> X, y, qid = make_ranking(60, n_features=5, random_state=0, return_X_y_qid=True)
@@ -787,7 +800,7 @@ class Ensemble:
         Returns
         -------
         bytes
-            The same for equal models, on every machine.
+            The model. Equal models give the same bytes on every machine.
         """
         return native.dumps(self)
 
@@ -798,7 +811,7 @@ class Ensemble:
         Parameters
         ----------
         data : bytes-like
-            What `to_bytes` wrote.
+            The bytes that `to_bytes` returned.
 
         Returns
         -------
@@ -809,7 +822,7 @@ class Ensemble:
         TypeError
             If ``data`` is not bytes-like.
         ValueError
-            If ``data`` is anything else, whatever it is.
+            If ``data`` is anything else than what `to_bytes` writes.
         """
         ensemble = Ensemble(**native.loads(data))
         if ensemble.to_bytes() != bytes(data):
@@ -820,23 +833,25 @@ class Ensemble:
         return ensemble
 
     def digest(self) -> str:
-        """Name the model by its content.
+        """Return a digest that identifies the model by its content.
 
         Returns
         -------
         str
-            SHA-256 of `to_bytes` in hexadecimal (what ``sha256sum`` says of a saved file): the same for
-            identical models, names of columns included, and only for them.
+            The SHA-256 of `to_bytes` in hexadecimal, as ``sha256sum`` prints it for a saved file. It is the
+            same for identical models, names of columns included, and only for them.
         """
         return hashlib.sha256(self.to_bytes()).hexdigest()
 
     def save(self, path) -> None:
-        """Write the model to a file; whoever looks sees the old file or the new one, never half of one.
+        """Write the model to a file.
+
+        A program that reads the file meanwhile sees the old file or the new one, never half of one.
 
         Parameters
         ----------
         path : path-like
-            Where to.
+            The path of the file.
         """
         replace_file(path, self.to_bytes())
 
@@ -847,7 +862,7 @@ class Ensemble:
         Parameters
         ----------
         path : path-like
-            Where from.
+            The path of the file.
 
         Returns
         -------
@@ -856,7 +871,7 @@ class Ensemble:
         Raises
         ------
         ValueError
-            If the file is not a model, or damaged.
+            If the file is not a model or is damaged.
         """
         return read_file(path, Ensemble.from_bytes)
 
@@ -895,7 +910,7 @@ def _one_after_another(ensembles, base):
 
 
 def _called_by_any(ensembles):
-    """The names and levels of the columns that any ensemble knows, on which those that do agree."""
+    """The names and levels of columns that any of the ensembles knows; raises if they do not agree."""
     names, levels = None, {}
     for one in ensembles:
         names = one.feature_names if names is None else names
@@ -925,7 +940,7 @@ def _depth(nodes, tree_offsets):
 
 
 def _tidy_bitsets(nodes, bitsets, categories):
-    """One bit set per categorical node, in their order, without bits of no category."""
+    """One bit set per categorical node, in their order, without bits that stand for no category."""
     split = np.flatnonzero(nodes["categories"] >= 0)
     bitsets = bitsets[nodes["categories"][split]]
     nodes["categories"][split] = np.arange(len(split))
@@ -934,7 +949,7 @@ def _tidy_bitsets(nodes, bitsets, categories):
 
 
 def pack(bits):
-    """Rows of up to 256 bits as rows of eight 32-bit words."""
+    """Return rows of up to 256 bits as rows of eight 32-bit words."""
     full = np.zeros((len(bits), MAX_CATEGORIES), bool)
     full[:, : bits.shape[1]] = bits
     return np.packbits(full, axis=1, bitorder="little").view("<u4").astype(np.uint32)
@@ -959,7 +974,7 @@ def _can_be_written(level):
 
 
 def checked_names(names, n_features):
-    """A name for each feature, as a tuple of str, or None."""
+    """Return the checked names of the features, as a tuple of str, or None."""
     if names is None:
         return None
     if not are_in_order(names):
@@ -974,7 +989,7 @@ def checked_names(names, n_features):
 
 
 def checked_renames(names, own, n_features):
-    """Names for columns that trees know as ``own``, or by none: new ones, but not those of other columns."""
+    """Return checked names for columns that trees know as ``own``, or by no name; none of another column."""
     names = checked_names(names, n_features)
     if own is None or names == own:
         return names
@@ -1000,7 +1015,7 @@ def _checked_levels(category_levels, n_features):
 
 
 def require_distinct(values, called, is_right, expected):
-    """Raise unless all values are right, and each is there once."""
+    """Raise unless all values are right and distinct."""
     seen = set()
     for value in values:
         if not is_right(value):
@@ -1031,7 +1046,7 @@ def _checked_category_values(feature, values):
 
 
 def _check_nodes(nodes, tree_offsets, bitsets, categories, n_features):
-    """Refuse whatever would let a walk read outside the arrays, never end, or score NaN; tidy the others."""
+    """Tidy the nodes, and raise if a walk could read outside the arrays, never end, or score NaN."""
     if nodes.ndim != 1 or tree_offsets.ndim != 1 or len(tree_offsets) == 0:
         raise ValueError("nodes and tree_offsets must be one-dimensional, tree_offsets not empty")
     rising = (tree_offsets[1:] > tree_offsets[:-1]).all()  # a tree has at least one node

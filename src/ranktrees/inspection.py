@@ -1,4 +1,4 @@
-"""What trees look like, as a table, and what each feature adds to a score."""
+"""The trees of a model as a table, and what each feature adds to a score."""
 
 import numpy as np
 from scipy import sparse
@@ -10,32 +10,34 @@ from ranktrees.validation import check_rows
 
 __all__ = ["contributions", "tree_table"]
 
-VALUES_AT_ONCE = 2**18  # of nodes, points and rows: what is at hand stays in the second cache
+VALUES_AT_ONCE = 2**18  # nodes times points times rows, so that the working set stays in the second cache
 
 
 def tree_table(model):
-    """The nodes of all trees of a model, a row each.
+    """Return the nodes of all trees of a model as a table with one row per node.
 
     Parameters
     ----------
     model : estimator or Ensemble
-        A fitted estimator of trees of this library.
+        A fitted estimator of this library that is made of trees, or its ensemble.
 
     Returns
     -------
     DataFrame
-        ``tree`` and ``node`` count from 0, trees of ``init`` included; ``left`` and ``right`` are nodes of
-        the same tree, -1 in a leaf. ``feature`` is a name, or a number where there are no names. Rows go left
-        where it is at most ``cut``, or one of ``categories``; those without a value go to the side that
-        ``missing`` names. All of these are missing in a leaf. ``gain`` is that of the split, ``value`` what a
-        leaf adds to the score (of a forest: to the mean), ``count`` the rows that training saw there.
+        ``tree`` and ``node`` count from 0 and include the trees of ``init``, and ``depth`` is the number of
+        splits above the node. ``left`` and ``right`` are nodes of the same tree, -1 in a leaf. ``feature`` is
+        the name of a feature, or its number if there are no names. Rows go left if their value of it is at
+        most ``cut``, or one of ``categories``. Rows without a value go to the side that ``missing`` names.
+        The last four are missing in a leaf. ``gain`` is the gain of the split, ``value`` is what a leaf adds
+        to the score (in a forest, to the mean), and ``count`` is the number of rows that training saw at the
+        node.
 
     Raises
     ------
     ImportError
         If pandas is not installed.
     TypeError
-        If the model is not made of trees of this library.
+        If the model is not one of this library that is made of trees.
 
     Examples
     --------
@@ -76,38 +78,39 @@ def tree_table(model):
 
 
 def contributions(model, X) -> tuple[np.ndarray, np.ndarray]:
-    r"""What each feature adds to the score of each row: Shapley values.
+    r"""Return what each feature adds to the score of each row, as Shapley values.
 
-    A score is the start that all rows have in common and what each feature adds to it,
+    A score is the sum of a start, which all rows have in common, and of what each feature adds to it,
 
     .. math:: s(x) = s_0 + \sum_d \varphi_d(x), \qquad
               \varphi_d = \sum_{S \not\ni d} \frac{|S|!\, (D - |S| - 1)!}{D!}
               \big(v(S \cup d) - v(S)\big),
 
-    where :math:`v(S)` is the expected score of a row of which only the features :math:`S` are known: where a
-    split asks for another one, it goes both ways, with the shares of the training rows that did. The
-    difference of two rows' contributions says why one ranks above the other.
+    where :math:`v(S)` is the expected score of a row of which only the features :math:`S` are known. At a
+    split on another feature the row goes both ways, weighted by the shares of the training rows that went
+    there. The difference between the contributions of two rows shows why one ranks above the other.
 
     Parameters
     ----------
     model : estimator or Ensemble
-        A fitted estimator of trees of this library.
+        A fitted estimator of this library that is made of trees, or its ensemble.
     X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
-        As for its `predict`.
+        Rows, as for the `predict` of the model.
 
     Returns
     -------
     contributions : ndarray of float64, shape (n_rows, n_features)
+        The contribution of each feature to the score of each row.
     start : ndarray of float64, shape (n_rows,)
-        The same number for all rows, unless boosting started from a model that is not made of trees of this
-        library: then what that predicts is in it.
+        The start of each row. It is the same number for all rows, unless boosting started from a model that
+        is not made of trees of this library. In that case the start includes the predictions of that model.
 
     Raises
     ------
     TypeError
-        If the model is not made of trees of this library.
+        If the model is not one of this library that is made of trees.
     ValueError
-        If its trees do not know how many rows their nodes have seen.
+        If the trees do not know how many training rows their nodes have seen.
 
     See Also
     --------
@@ -115,19 +118,20 @@ def contributions(model, X) -> tuple[np.ndarray, np.ndarray]:
 
     Notes
     -----
-    The sum is that of ``decision_function`` of a classifier, and the logarithm of what a Poisson loss
-    predicts; of all other models it is what `predict` says, up to rounding.
+    For a classifier, the start and the contributions add up to its ``decision_function``. For a Poisson loss,
+    they add up to the logarithm of its predictions. For all other models the sum is what `predict` returns,
+    up to rounding.
 
-    Along the path to a leaf of value :math:`v` each feature :math:`j` has a share :math:`z_j` of rows, and
-    :math:`o_j` is 1 if the row goes that way itself, else 0. The factor of the sum over sets is
-    :math:`\int_0^1 t^{|S|} (1 - t)^{D - |S| - 1} dt`, so the sum is an integral of a polynomial,
+    On the path to a leaf of value :math:`v`, the splits on each feature :math:`j` pass a share :math:`z_j` of
+    the training rows, and :math:`o_j` is 1 if the row itself goes that way, else 0. The factor in the sum
+    over sets is :math:`\int_0^1 t^{|S|} (1 - t)^{D - |S| - 1} dt`, so the sum is an integral of a polynomial,
 
     .. math:: \varphi_d = \sum_{leaves} v\,(o_d - z_d)
               \int_0^1 \prod_{j \ne d} \big((1 - t)\, z_j + t\, o_j\big)\, dt,
 
-    which a Gauss-Legendre rule of half as many points as there are features on the path gives exactly; its
-    terms are products of numbers between 0 and 1. A row takes time in proportion to the nodes: some 25
-    microseconds for a tree of 31 leaves, after 1 ms for the first row.
+    which a Gauss-Legendre rule with half as many points as there are features on the path computes exactly.
+    Its terms are products of numbers between 0 and 1. The time for a row is proportional to the number of
+    nodes: some 25 microseconds for a tree of 31 leaves, after 1 ms for the first row.
 
     References
     ----------
@@ -164,7 +168,7 @@ def contributions(model, X) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _categories_left(model, nodes, by_category):
-    """For each node the categories that go left, as they were called in training; None where it has a cut."""
+    """For each node, the categories that go left, as training knew them; None for nodes with a cut."""
     ensemble, levels = model.ensemble_, getattr(model, "_category_levels", {})
     found = np.full(len(nodes), None)
     for i in np.flatnonzero(by_category):
@@ -172,7 +176,7 @@ def _categories_left(model, nodes, by_category):
         values = ensemble.categories[feature]
         left = values[unpack(ensemble.bitsets[nodes["categories"][i]][None])[0, : len(values)]].tolist()
         called = levels.get(feature)
-        if called is not None:  # trees of XGBoost send codes that no level has somewhere, too
+        if called is not None:  # trees of XGBoost also send codes left that belong to no level
             left = [called[int(code)] for code in left if code < len(called)]
         found[i] = tuple(left)
     return found
@@ -181,7 +185,7 @@ def _categories_left(model, nodes, by_category):
 def _add_tree(ensemble, nodes, rows, scale, parts):
     """Add what each feature contributes to the value of a tree, and return its expected value.
 
-    An edge has the number of the node that it leads to; the root's is one that all rows take.
+    An edge has the number of the node that it leads to. The edge to the root is one that all rows take.
     """
     n = len(nodes)
     inner = np.flatnonzero(nodes["feature"] >= 0)
@@ -230,7 +234,7 @@ def _add_tree(ensemble, nodes, rows, scale, parts):
 
 
 def _same_feature_above(feature, parent):
-    """The nearest edge above each that asks for the same feature; the root's where there is none."""
+    """For each edge, the nearest edge above it that asks for the same feature, or the root's if none does."""
     above = parent.copy()
     while (other := (above > 0) & (feature[above] != feature)).any():
         above[other] = parent[above[other]]
@@ -238,7 +242,7 @@ def _same_feature_above(feature, parent):
 
 
 def _goes_left(ensemble, nodes, rows):
-    """bool[n_nodes, n_rows]: which rows each split sends left."""
+    """bool[n_nodes, n_rows]: whether each split sends each row left."""
     used, column = np.unique(nodes["feature"], return_inverse=True)
     values = rows[:, used]
     values = (values.toarray() if sparse.issparse(values) else values).T.astype(np.float64)[column]

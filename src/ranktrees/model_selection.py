@@ -1,8 +1,8 @@
-"""Cross-validation that keeps queries whole, and scorers that know which rows belong to one query.
+"""Cross-validation that keeps queries whole, and scorers that know which rows belong to the same query.
 
 The query ids reach splitters and scorers in one of two ways. With scikit-learn's metadata routing enabled,
-pass them as ``groups=`` (or ``qid=``) to `GridSearchCV.fit`, `cross_validate` and their kin. Without it, let
-them ride in the index of `y` (or of a frame `X`) in a level named "qid".
+pass them as ``groups=`` (or ``qid=``) to `GridSearchCV.fit`, `cross_validate` and the like. Without it, put
+them in the index of `y` (or of a data frame `X`), in a level named "qid".
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ SPLIT_AT_RANDOM = {"test_size": SIZE, "train_size": SIZE, "random_state": ["rand
 
 
 class QueryKFold(BaseCrossValidator):
-    """K folds of whole queries, with about the same number of rows in each.
+    """K-fold cross-validator that keeps queries whole, with about the same number of rows in each fold.
 
-    Every query is in exactly one test fold. Queries go to the fold that has the fewest rows so far: the
-    largest queries first or, with `shuffle`, in random order.
+    Every query is in exactly one test fold. Each query goes to the fold that has the fewest rows so far. The
+    largest queries come first or, with `shuffle`, the queries come in random order.
 
     Parameters
     ----------
     n_splits : int, default=5
         The number of folds, at least 2 and at most the number of queries.
     shuffle : bool, default=False
-        Whether chance decides which queries share a fold.
+        Whether queries are assigned to folds in random order.
     random_state : int, RandomState instance or None, default=None
-        The source of that chance; None without `shuffle`.
+        The source of randomness. It must be None without `shuffle`.
 
     Raises
     ------
@@ -91,27 +91,27 @@ class QueryKFold(BaseCrossValidator):
         self.random_state = random_state
 
     def split(self, X, y=None, groups=None, *, qid=None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield the training and the test rows of every fold.
+        """Yield the training rows and the test rows of every fold.
 
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features)
-            The rows; only their number and index are looked at.
+            The rows. Only their number and their index are used.
         y : array-like of shape (n_rows,), default=None
-            The labels; only their index is looked at.
+            The labels. Only their index is used.
         groups, qid : array-like of shape (n_rows,), default=None
-            Query ids of any hashable kind, in any order, under either name. None takes the index level named
-            "qid" of `y` or `X`.
+            Query ids of any hashable kind, in any order, under either name. If both are None, they are taken
+            from the index level named "qid" of `y` or `X`.
 
         Yields
         ------
         train, test : ndarray of int
-            Row numbers, rising.
+            The row numbers of the training rows and of the test rows, in rising order.
 
         Raises
         ------
         ValueError
-            If there are no query ids, fewer queries than folds, or a parameter is not what it may be.
+            If there are no query ids, if there are fewer queries than folds, or if a parameter is not valid.
         """
         _validate(self)
         query_of_row, sizes = _queries(self, X, y, groups, qid)
@@ -135,12 +135,12 @@ class QueryKFold(BaseCrossValidator):
             yield np.flatnonzero(fold_of_row != fold), np.flatnonzero(fold_of_row == fold)
 
     def get_n_splits(self, X=None, y=None, groups=None, *, qid=None) -> int:
-        """The number of folds.
+        """Return the number of folds.
 
         Parameters
         ----------
         X, y, groups, qid : object, default=None
-            Not looked at.
+            Ignored.
 
         Returns
         -------
@@ -151,18 +151,19 @@ class QueryKFold(BaseCrossValidator):
 
 
 class QueryShuffleSplit(BaseCrossValidator):
-    """Random splits into training and test queries.
+    """Cross-validator that splits the queries at random into training and test queries.
 
     Parameters
     ----------
     n_splits : int, default=10
         The number of splits.
     test_size : float in (0, 1), int or None, default=None
-        The share or the number of *queries* to test on. None is what `train_size` leaves, or 0.2.
+        The share or the number of *queries* to test on. If None, all queries that `train_size` leaves, or 0.2
+        if `train_size` is None as well.
     train_size : float in (0, 1), int or None, default=None
-        The share or the number of queries to train on. None is what `test_size` leaves.
+        The share or the number of queries to train on. If None, all queries that `test_size` leaves.
     random_state : int, RandomState instance or None, default=None
-        The source of chance.
+        The source of randomness.
 
     See Also
     --------
@@ -190,28 +191,28 @@ class QueryShuffleSplit(BaseCrossValidator):
         self.random_state = random_state
 
     def split(self, X, y=None, groups=None, *, qid=None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield the training and the test rows of every split.
+        """Yield the training rows and the test rows of every split.
 
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features)
-            The rows; only their number and index are looked at.
+            The rows. Only their number and their index are used.
         y : array-like of shape (n_rows,), default=None
-            The labels; only their index is looked at.
+            The labels. Only their index is used.
         groups, qid : array-like of shape (n_rows,), default=None
-            Query ids of any hashable kind, in any order, under either name. None takes the index level named
-            "qid" of `y` or `X`.
+            Query ids of any hashable kind, in any order, under either name. If both are None, they are taken
+            from the index level named "qid" of `y` or `X`.
 
         Yields
         ------
         train, test : ndarray of int
-            Row numbers, rising.
+            The row numbers of the training rows and of the test rows, in rising order.
 
         Raises
         ------
         ValueError
-            If there are no query ids, a single query, if a parameter is not what it may be, or if the sizes
-            leave nothing to train or to test on.
+            If there are no query ids, if there is only one query, if a parameter is not valid, or if the
+            sizes leave nothing to train or to test on.
         """
         _validate(self)
         query_of_row, sizes = _queries(self, X, y, groups, qid)
@@ -220,7 +221,7 @@ class QueryShuffleSplit(BaseCrossValidator):
                 f"{type(self).__name__} saw 1 query; expected at least one to train and one to test on: pass "
                 "the ids of more queries."
             )
-        test_size, train_size = (  # which does not take all kinds of whole numbers
+        test_size, train_size = (  # GroupShuffleSplit does not take all kinds of whole numbers
             int(size) if isinstance(size, np.integer) else size for size in (self.test_size, self.train_size)
         )
         splitter = GroupShuffleSplit(
@@ -240,12 +241,12 @@ class QueryShuffleSplit(BaseCrossValidator):
             ) from error
 
     def get_n_splits(self, X=None, y=None, groups=None, *, qid=None) -> int:
-        """The number of splits.
+        """Return the number of splits.
 
         Parameters
         ----------
         X, y, groups, qid : object, default=None
-            Not looked at.
+            Ignored.
 
         Returns
         -------
@@ -257,32 +258,34 @@ class QueryShuffleSplit(BaseCrossValidator):
 
 @validate_params(SPLIT_AT_RANDOM, prefer_skip_nested_validation=True)
 def train_test_split_by_query(*arrays, qid=None, test_size=None, train_size=None, random_state=None) -> list:
-    """Split arrays into training and test rows, queries whole.
+    """Split arrays into training and test rows, keeping queries whole.
 
     Parameters
     ----------
     *arrays : sequence of array-likes of shape (n_rows, ...)
-        Rows, labels, weights, ids: whatever has one entry per row. They keep their kind; None stays None.
+        Rows, labels, weights, ids, and anything else with one entry per row. Arrays keep their type, and None
+        stays None.
     qid : array-like of shape (n_rows,), default=None
-        Query ids of any hashable kind, in any order. None takes the index level named "qid" of those of the
-        arrays that have one.
+        Query ids of any hashable kind, in any order. If None, they are taken from the index level named "qid"
+        of those arrays that have one.
     test_size : float in (0, 1), int or None, default=None
-        The share or the number of *queries* to test on. None is what `train_size` leaves, or 0.2.
+        The share or the number of *queries* to test on. If None, all queries that `train_size` leaves, or 0.2
+        if `train_size` is None as well.
     train_size : float in (0, 1), int or None, default=None
-        The share or the number of queries to train on. None is what `test_size` leaves.
+        The share or the number of queries to train on. If None, all queries that `test_size` leaves.
     random_state : int, RandomState instance or None, default=None
-        The source of chance.
+        The source of randomness.
 
     Returns
     -------
     list of length 2 * len(arrays)
-        The training and the test part of the first array, then those of the second, ...
+        The training part and the test part of the first array, then those of the second, and so on.
 
     Raises
     ------
     ValueError
-        If there are no query ids or a single query, if ids here and there disagree, or if the sizes leave
-        nothing to train or to test on.
+        If there are no query ids or only one query, if ids from different sources disagree, or if the sizes
+        leave nothing to train or to test on.
 
     Examples
     --------
@@ -310,31 +313,32 @@ def train_test_split_by_query(*arrays, qid=None, test_size=None, train_size=None
 
 
 def _taken(array, rows):
-    if hasattr(array, "get_level_values"):  # a pandas Index, of which scikit-learn makes an array
+    if hasattr(array, "get_level_values"):  # a pandas Index, which scikit-learn would turn into an array
         return array.take(rows)
     return _safe_indexing(array, rows)
 
 
 def query_scorer(measure="ndcg@10"):
-    """Make a scorer of a ranking measure: the mean over queries.
+    """Make a scorer that returns the mean of a ranking measure over the queries.
 
-    The scorer asks for the query ids as `groups` and `qid`, so that with metadata routing enabled
+    The scorer requests the query ids as `groups` and `qid`, so that with metadata routing enabled
     ``GridSearchCV(..., scoring=query_scorer()).fit(X, y, groups=qid)`` scores every query of a test fold.
-    With routing off it finds them in an index level named "qid" of `y` or `X`. It never takes a test fold for
-    one query: without ids it raises.
+    Without routing, the scorer takes them from an index level named "qid" of `y` or `X`. It never treats a
+    whole test fold as one query: without ids it raises.
 
     Parameters
     ----------
     measure : str, Measure or callable, default="ndcg@10"
-        A measure of `ranktrees.measures`. Of measures where less is better the scorer returns the negative.
+        A measure, as for `ranktrees.measures.as_measure`. If lower values of it are better, the scorer
+        returns the negated mean.
 
     Returns
     -------
     scorer : callable with the signature ``scorer(estimator, X, y, sample_weight=None, **ids)``
-        As `sklearn.metrics.make_scorer` makes them: it can be pickled, and be used wherever scikit-learn
-        takes `scoring`, for any estimator that predicts scores. A classifier of two classes ranks by its
-        ``decision_function``, where it has one, or by its probability of the second class, which has the
-        label 1; one of more classes by the class.
+        A scorer like those of `sklearn.metrics.make_scorer`. It can be pickled, and used wherever
+        scikit-learn takes `scoring`, for any estimator that predicts scores. A classifier of two classes
+        ranks by its ``decision_function`` if it has one, otherwise by its probability of the second class,
+        which has the label 1. A classifier of more classes ranks by the predicted class.
 
     Raises
     ------
@@ -358,21 +362,21 @@ def query_scorer(measure="ndcg@10"):
     scorer = _QueryScorer(
         _mean_over_queries, 1 if measure.greater_is_better else -1, {"measure": measure}, "predict"
     )
-    with sklearn.config_context(enable_metadata_routing=True):  # requests can be set in there only
+    with sklearn.config_context(enable_metadata_routing=True):  # requests can only be set within
         return scorer.set_score_request()
 
 
 class _QueryScorer(type(make_scorer(as_measure))):  # type: ignore[misc]
-    """A scorer as `make_scorer` makes them, which finds ids in the index of `X`, and what ranks rows."""
+    """A scorer like those of `make_scorer`, which also finds ids in the index of `X`, and what ranks rows."""
 
     def set_score_request(self, **requests):
-        """Say which metadata the scorer asks for; it asks for the query ids unless told not to."""
+        """Set which metadata the scorer requests. By default it requests the query ids."""
         return super().set_score_request(**(ROUTED | requests))
 
     def __call__(self, estimator, X, y_true, sample_weight=None, **ids):
-        """The score of a fitted estimator on some rows."""
+        """Return the score of a fitted estimator on some rows."""
         weights = {} if sample_weight is None else {"sample_weight": sample_weight}
-        routing = sklearn.get_config()["enable_metadata_routing"] or bool(ids)  # or ids would be refused
+        routing = sklearn.get_config()["enable_metadata_routing"] or bool(ids)  # else ids would be refused
         with sklearn.config_context(enable_metadata_routing=routing):
             return super().__call__(estimator, X, y_true, **weights, **ids)
 
@@ -421,7 +425,7 @@ def _mean_over_queries(
 
 
 def _require_zero_and_one(labels):
-    """Refuse classes that are no grades, where rows are scored by the class they are given."""
+    """Raise if a label is neither 0 nor 1, for rows that are scored by the class that they are given."""
     others = [label for label in np.unique(labels) if label not in (0, 1)]
     if others:
         raise ValueError(
@@ -437,7 +441,7 @@ def _validate(splitter) -> None:
 
 
 def _queries(splitter, X, y, groups, qid) -> tuple[np.ndarray, np.ndarray]:
-    """The number of the query of every row, and the number of rows of every query."""
+    """Return the number of the query of every row, and the number of rows of every query."""
     n_rows = _num_samples(X if X is not None else y)
     queries = find_queries(n_rows, {"groups": groups, "qid": qid}, {"y": y, "X": X})
     if queries is None:

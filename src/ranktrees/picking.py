@@ -1,4 +1,4 @@
-"""Choosing, on validation queries, when rows leave early: as much work saved as a tolerated loss allows."""
+"""Choose on validation queries when rows leave early, to save as much work as a tolerated loss allows."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 
 
 class Candidate(NamedTuple):
-    """An early exit that `pick_early_exit` has tried, and what it does to the validation queries.
+    """An early exit that `pick_early_exit` has tried, with its results on the validation queries.
 
     Attributes
     ----------
     early_exit : EarlyExit or None
-        None drops nothing.
+        The early exit. None drops no row.
     share_saved : float
         The share of the work that it saves.
     score : float
         The mean of the measure.
     loss : float
-        How much worse that is than without early exit; negative where it is better.
+        The amount by which that mean is worse than without early exit. It is negative if the mean is better.
     highest_loss : float
-        The upper end of the interval of ``loss``; ``loss`` itself without a confidence.
+        The upper end of the interval of ``loss``. If ``confidence`` is None, ``loss`` itself.
     """
 
     early_exit: EarlyExit | None
@@ -49,18 +49,20 @@ class Candidate(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class PickedEarlyExit:
-    """What `pick_early_exit` has chosen.
+    """The early exit that `pick_early_exit` has chosen.
 
     Attributes
     ----------
     early_exit : EarlyExit or None
-        To be passed to ``predict`` and ``rank``. None if nothing saves work within the tolerated loss.
+        The early exit, to be passed to ``predict`` and ``rank``. None if no early exit saves work within the
+        tolerated loss.
     share_saved : float
         The share of the work that it saves on the validation rows.
     score, full_score : float
         The mean of the measure over the validation queries, with and without early exit.
     candidates : list of Candidate
-        All that were tried, first the one without early exit; ``pandas.DataFrame(candidates)`` is a table.
+        All candidates that were tried. The first is the one without early exit.
+        ``pandas.DataFrame(candidates)`` is a table of them.
     """
 
     early_exit: EarlyExit | None
@@ -83,58 +85,60 @@ def pick_early_exit(
     at=None,
     keep_at_least=None,
 ):
-    r"""Choose how much may be dropped at which points, so that a measure loses no more than is tolerated.
+    r"""Choose how many rows to drop at which points, so that a measure loses no more than is tolerated.
 
-    Starting from no early exit, the share that is dropped at one of the points is raised step by step,
-    through 0.1, 0.2, ..., 0.9. Of the raises that save work and after which the loss is tolerated, each step
-    takes the one that saves most work for the loss it adds (one that adds none comes first; of equals, that
-    at the earliest point); where there is none, the search ends. The loss of a candidate is
+    The search starts without early exit, and raises the share that is dropped at one of the points step by
+    step, through 0.1, 0.2, ..., 0.9. It considers the raises that save work and after which the loss is
+    tolerated. Each step takes the one that saves most work for the loss it adds: one that adds no loss comes
+    first, and among equals the one at the earliest point. The search ends when no such raise is left. The
+    loss of a candidate is
 
     .. math:: \frac{1}{n} \sum_q \big(m_q - m'_q\big),
 
-    with :math:`m_q` and :math:`m'_q` the measure of query q without and with early exit, rows that are
-    dropped ranked behind those that stay (`WorkSaved.dropped_last`). The best of many candidates looks better
-    than it is, so by default the upper end of the interval of this mean (`mean_interval`) has to be
-    tolerated, not just the mean. The model is walked once; the search itself only sorts.
+    with :math:`m_q` and :math:`m'_q` the measure of query q without and with early exit, where rows that are
+    dropped rank behind those that stay (`WorkSaved.dropped_last`). The best of many candidates looks better
+    than it is. So by default it is the upper end of the interval of this mean (`mean_interval`) that has to
+    be tolerated, not just the mean. The trees are walked once. The search itself only sorts.
 
     Parameters
     ----------
     ranker : estimator
-        A fitted estimator of this library; a classifier ranks by ``decision_function``.
+        A fitted estimator of this library. A classifier ranks by ``decision_function``.
     X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
-        Validation rows: other queries than those of training.
+        Validation rows, of other queries than those of training.
     y : array-like of shape (n_rows,)
-        Their labels. A pandas Series whose index has a level named "qid" brings the query ids along.
+        The labels. A pandas Series whose index has a level named "qid" supplies the query ids as well.
     qid : array-like of shape (n_rows,), default=None
-        Their query ids, in any order.
+        The query ids, in any order.
     measure : str, Measure or callable, default="ndcg@10"
-        A measure of the order of rows.
+        A measure that depends only on the order of the rows.
     tolerated_loss : float, default=0.001
-        How much the mean of the measure may lose, at least 0.
+        The amount by which the mean of the measure may get worse, at least 0.
     confidence : float in (0, 1) or None, default=0.9
-        Of the interval of the loss, see `mean_interval`. None looks at the mean only.
+        The confidence of the interval of the loss, see `mean_interval`. If None, only the mean loss has to be
+        tolerated.
     by : {"share", "score"}, default="share"
-        Whether a share of each query is dropped, or rows below a score, for which the early exit needs no
-        query ids. The scores tried are those that 0.1, 0.2, ..., 0.9 of all rows are below.
+        Whether to drop a share of each query, or all rows below a score. An early exit by score needs no
+        query ids. The scores that are tried are those below which 0.1, 0.2, ..., 0.9 of all rows lie.
     at : sequence of int, default=None
-        The exit points to choose among. None: 1/64, 1/32, ..., 1/2 of the trees.
+        The exit points to choose among. If None, 1/64, 1/32, ..., 1/2 of the trees.
     keep_at_least : int, default=None
-        So many rows of each query stay in. None: by share as many as ``measure`` looks at (k of "ndcg@k",
-        else 1), by score 0.
+        The minimum number of rows of each query that stay in. If None, 0 by score, and by share the cutoff of
+        ``measure`` (k for "ndcg@k"), or 1 if it has none.
 
     Returns
     -------
     PickedEarlyExit
-        ``early_exit``, ``share_saved``, ``score``, ``full_score`` and all ``candidates``. The same for any
-        number of threads and any order of queries.
+        The chosen ``early_exit`` with its ``share_saved``, ``score``, ``full_score`` and all ``candidates``.
+        The result does not depend on the number of threads or on the order of the queries.
 
     Raises
     ------
     TypeError
-        If ``ranker`` is something else.
+        If ``ranker`` is not an estimator of this library.
     ValueError
-        If an argument is out of its range, if there are no query ids, or fewer than two queries on which the
-        measure is defined.
+        If an argument is out of its range, if there are no query ids, or if there are fewer than two queries
+        on which the measure is defined.
 
     Examples
     --------
@@ -181,7 +185,7 @@ def pick_early_exit(
     values = [SHARES] * len(at) if by == "share" else [trial.quantiles(point) for point in at]
 
     def candidate(steps):
-        """What comes of dropping by ``values[i][steps[i] - 1]`` at point i; step 0 drops nothing."""
+        """The result of dropping by ``values[i][steps[i] - 1]`` at point i; step 0 drops nothing."""
         raised = [i for i, step in enumerate(steps) if step]
         if not raised:
             return trial(None)
@@ -194,7 +198,7 @@ def pick_early_exit(
 
 
 def _climb(candidate, n_points, n_steps, tolerated_loss):
-    """The candidate where no step up is tolerated any more; each is the one worth most."""
+    """The candidate from which no step up is tolerated; each step taken is the one that is worth most."""
 
     def worth(steps):
         saved = candidate(steps).share_saved - best.share_saved
@@ -215,7 +219,7 @@ def _climb(candidate, n_points, n_steps, tolerated_loss):
 
 
 class _Trial:
-    """Tries early exits on validation rows, whose scores after every exit point are known."""
+    """Tries early exits on validation rows whose scores after every exit point are known."""
 
     def __init__(self, ranker, data, measure, confidence, X, at):
         self.data, self.measure, self.confidence = data, measure, confidence
@@ -237,7 +241,7 @@ class _Trial:
         self.tried = {}
 
     def quantiles(self, n_trees):
-        """The scores after so many trees that the shares of all rows are below."""
+        """The scores after ``n_trees`` trees below which the shares of all rows lie."""
         return np.quantile(self.after[n_trees], SHARES, method="lower").tolist()
 
     def __call__(self, early_exit):

@@ -1,4 +1,4 @@
-r"""New values for the leaves of a finished ensemble: what other rows say, on the same splits.
+r"""New values for the leaves of a finished ensemble, from other rows but with the same splits.
 
 ::
 
@@ -7,7 +7,7 @@ r"""New values for the leaves of a finished ensemble: what other rows say, on th
         value of a leaf = decay * old + (1 - decay) * new        new: from the gradients of its rows
         scores += value of the row's leaf
 
-Where a tree parts the rows was learned from many; how much a part is worth can be learned from few.
+Where a tree splits the rows was learned from many rows. What the leaves are worth can be learned from few.
 LightGBM's ``refit`` does the same.
 """
 
@@ -18,7 +18,7 @@ from ranktrees.boosting import quantile_values
 from ranktrees.growing.grown import Grown
 from ranktrees.growing.rounding import refuse_infinite
 
-# Rows are walked down so many trees at a time, so that the leaves that they reach take little memory.
+# Rows are walked down this many trees at a time, so that the leaves that they reach take little memory.
 TREES = 64
 
 
@@ -37,28 +37,31 @@ def refit_leaves(
     r"""Blend the values of leaves with those that training on other rows would have given them.
 
     The new value of a leaf is that of a boosting round (see `ranktrees.boosting.boost`),
-    :math:`-\eta\, G / (H + \lambda)`, with the gradients at the scores that the trees before it give, their
-    leaves refitted already. In a forest every tree starts anew. A leaf that no row reaches keeps its value.
-    Gains and counts of nodes still tell of the rows that the splits were found by.
+    :math:`-\eta\, G / (H + \lambda)`, with the gradients at the scores of the trees before it, whose leaves
+    are refitted already. In a forest every tree starts anew. A leaf that no row reaches keeps its value. The
+    gains and counts of the nodes remain those of the rows by which the splits were found.
 
     Parameters
     ----------
     ensemble : Ensemble
+        The trees.
     train : Followed
-        The rows, what training makes small on them, and scores to start from, which boosting raises in place.
+        The rows, the loss to reduce on them, and the scores to start from, which are updated in place.
     first : int, default=0
-        So many trees stay as they are: their scores are those to start from.
+        The number of trees that stay as they are. The scores to start from are those of these trees.
     learning_rate : float
+        The factor :math:`\eta` of the new values.
     l2_regularization : float, default=0.0
+        The term :math:`\lambda` in the denominator.
     leaf_quantile : float or None, default=None
         For losses whose best leaf value is a quantile of the residuals rather than a Newton step.
     step : callable or None, default=None
-        Given scores and what the new values of a tree say of the rows: their weight, instead of
-        ``learning_rate``.
+        Called with the scores and what the new values of a tree add to them. It returns the weight of the
+        new values, which replaces ``learning_rate``.
     decay : float, default=0.9
         The share of the old values, in [0, 1].
     n_threads : int, default=1
-        No value depends on it.
+        The number of threads. No value depends on it.
 
     Returns
     -------
@@ -97,13 +100,13 @@ def refit_leaves(
 
 
 def _grown_again(tree, leaf_of_row, n_threads):
-    """The tree as if it had been grown from these rows."""
+    """Return the tree as if it had been grown from these rows."""
     leaves = np.zeros(len(tree), LEAF)
     n_rows = np.bincount(leaf_of_row, minlength=len(tree))
     leaves["left"], leaves["right"] = tree["left"], tree["right"]
     leaves["stop"] = np.cumsum(n_rows)
     leaves["start"] = leaves["stop"] - n_rows
     leaves["lower"], leaves["upper"] = -np.inf, np.inf
-    narrow = leaf_of_row.astype(np.min_scalar_type(len(tree)))  # which NumPy sorts in linear time
+    narrow = leaf_of_row.astype(np.min_scalar_type(len(tree)))  # NumPy sorts narrow integers in linear time
     order = np.argsort(narrow, kind="stable").astype(np.uint32)
     return Grown(leaves, order, n_threads)

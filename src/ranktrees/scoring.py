@@ -1,4 +1,4 @@
-"""From an ensemble and rows to scores, by its scorer; and to leaves, by the plain walk from root to leaf."""
+"""Scores of rows, by the scorer of an ensemble, and the leaves they reach, by a plain walk from the root."""
 
 from collections.abc import Iterator
 
@@ -17,53 +17,53 @@ __all__ = ["leaves", "predict", "staged_predict"]
 _ROWS_PER_BLOCK = 64
 _VALUES_PER_BLOCK = 2**18
 
-# Codes of so many rows stay in the second cache until all trees have seen them.
+# The codes of this many rows stay in the second cache until all trees have seen them.
 ROWS_PER_THREAD = 2048
 
 
 def predict(ensemble, X, n_threads: int = 1, *, start: ArrayLike | None = None) -> NDArray[np.float64]:
     r"""Score rows.
 
-    A row's score is, in double precision and in exactly this order of operations,
+    The score of a row is, in double precision and in exactly this order of operations,
 
     .. math:: s = \big((b + v_1) + v_2\big) + \dots + v_T
               \qquad\text{or}\qquad
               s = b + \frac{\big((0 + v_1) + v_2\big) + \dots + v_T}{T}
 
-    where :math:`b` is ``start`` or else the ensemble's ``base``, and :math:`v_t` the value of the leaf that
-    the row reaches in tree :math:`t`; the second form is that of an ensemble with ``average`` set. Without
-    trees the score is :math:`b`. Scores do not depend on the number of threads, on the other rows, or on the
-    layout of ``X``.
+    where :math:`b` is ``start`` or, without it, the ensemble's ``base``, and :math:`v_t` is the value of the
+    leaf that the row reaches in tree :math:`t`. The second form is that of an ensemble with ``average`` set.
+    Without trees the score is :math:`b`. Scores do not depend on the number of threads, on the other rows, or
+    on the layout of ``X``.
 
     Parameters
     ----------
     ensemble : Ensemble
         The trees.
     X : array-like, sparse matrix or data frame of shape (n_rows, n_features)
-        Rows. float32 and float64 are read where they lie, in any layout; float32 is widened exactly. NaN is
-        a missing value, and so are masked entries and None; an entry absent from a sparse matrix is 0.
-        Categories are looked up in the ensemble's ``category_levels`` where ``X`` is a data frame; else they
-        are the numbers of these.
+        Rows. float32 and float64 arrays of any layout are read without a copy, and float32 is widened
+        exactly. NaN, masked entries and None are missing values. An entry that is absent from a sparse matrix
+        is 0. If ``X`` is a data frame, categories are looked up in the ensemble's ``category_levels``.
+        Otherwise they are the numbers of these levels.
     n_threads : int, default=1
-        Number of threads, at least 1; no more than four per processor are started.
+        The number of threads, at least 1. No more than four per processor are started.
     start : array-like of shape (n_rows,), default=None
-        What the trees are added to, instead of ``base``.
+        The scores that the trees are added to, instead of ``base``.
 
     Returns
     -------
     ndarray of shape (n_rows,), float64
-        Scores.
+        The scores.
 
     Raises
     ------
     TypeError
-        If ``X`` is a `numpy.matrix`, batches, a frame that has no rows yet, or of objects that are no
-        numbers.
+        If ``X`` is a `numpy.matrix`, batches, or a lazy frame, which has no rows yet, or if it holds objects
+        that are not numbers.
     ValueError
-        If ``X`` is not two-dimensional, has another number of columns than the ensemble has features, is
-        complex, dates or words, has integers that float64 cannot hold, or is a sparse matrix whose indices
-        point outside it; if ``start`` has another length than ``X``; or if ``n_threads`` is no whole number
-        of at least 1.
+        If ``X`` is not two-dimensional, has another number of columns than the ensemble has features, holds
+        complex numbers, dates or words, has integers that float64 cannot hold, or is a sparse matrix whose
+        indices point outside it; if ``start`` has another length than ``X``; or if ``n_threads`` is not a
+        whole number of at least 1.
 
     Examples
     --------
@@ -98,7 +98,7 @@ def staged_predict(
     Yields
     ------
     ndarray of shape (n_rows,), float64
-        Scores of the first 1, 2, ..., ``n_trees`` trees; the last are those of `predict`, bit for bit.
+        The scores with the first 1, 2, ..., ``n_trees`` trees. The last are those of `predict`, bit for bit.
 
     Raises
     ------
@@ -126,7 +126,7 @@ def leaves(ensemble, X, n_threads: int = 1) -> NDArray[np.int32]:
     Returns
     -------
     ndarray of shape (n_rows, n_trees), int32
-        Indices of nodes, counted within their tree.
+        The indices of the leaves among the nodes of their tree.
 
     Raises
     ------
@@ -142,7 +142,7 @@ def leaves(ensemble, X, n_threads: int = 1) -> NDArray[np.int32]:
 
 
 def _rows(ensemble, X):
-    """The rows as the kernels read them: a matrix of float32 or float64, or a CSR matrix of numbers."""
+    """Return the rows as the kernels read them: an array of float32 or float64, or a CSR matrix."""
     if type(X) is not np.ndarray:
         require_rows(X, "X")
     _require_names(ensemble, X)

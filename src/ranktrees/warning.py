@@ -1,15 +1,17 @@
-"""Warnings that point at the line of the user, through however many calls of ours and of scikit-learn's."""
+"""Warnings that point at a line of the user's code, behind any number of calls in this library and others."""
 
 import sys
 import warnings
 
 __all__ = ["FitWarning", "warn"]
 
-BETWEEN = frozenset({"joblib", "ranktrees", "sklearn"})  # packages whose lines a user cannot mend
+BETWEEN = frozenset({"joblib", "ranktrees", "sklearn"})  # packages whose code a user cannot change
 
 
 class FitWarning(UserWarning):
-    """A fit, or whatever else takes rows and labels, did what it was asked to do: hardly what was meant.
+    """Warning that a fit did what it was asked to do, but that this is hardly what was meant.
+
+    Other functions that take rows and labels issue it as well.
 
     Examples
     --------
@@ -21,11 +23,12 @@ class FitWarning(UserWarning):
 
 
 def warn(message, category):
-    """Warn at the innermost line that lies in none of the packages between the user and the cause.
+    """Warn at the innermost line outside the packages that lie between the user and the cause.
 
     Parameters
     ----------
     message : str
+        The message.
     category : type
         A subclass of Warning.
 

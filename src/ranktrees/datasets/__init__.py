@@ -1,4 +1,4 @@
-"""Data sets for learning to rank: LETOR files in and out, batches of files, synthetic rankings and clicks."""
+"""Data sets for learning to rank: reading and writing LETOR files, batches, synthetic rankings and clicks."""
 
 from ranktrees.batches import Batch, Batches
 

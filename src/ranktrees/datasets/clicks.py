@@ -1,4 +1,4 @@
-"""Synthetic clicks: what people would have clicked who look at some positions more often than at others."""
+"""Synthetic clicks of users who examine some positions more often than others."""
 
 from numbers import Real
 
@@ -15,8 +15,8 @@ def make_clicks(
 ):
     r"""Draw clicks on rankings by the position-based model.
 
-    In a session the rows of a query are shown by falling score, the first ``n_shown`` of them. A row at
-    position :math:`k` is looked at with probability :math:`p_k`, and clicked, if looked at, with probability
+    In a session the first ``n_shown`` rows of a query, by falling score, are shown. A row at position
+    :math:`k` is examined with probability :math:`p_k` and, if it is examined, clicked with probability
 
     .. math:: \varepsilon + (1 - \varepsilon) \frac{2^y - 1}{2^{y_{max}} - 1}.
 
@@ -27,32 +27,32 @@ def make_clicks(
     qid : array-like of shape (n_rows,)
         The query of each row, in any order.
     scores : array-like of shape (n_rows,), default=None
-        By which rows are shown, those of equal score in the order they came. None: each session shows its
-        query in an order of its own, drawn at random.
+        The scores by which rows are shown. Rows with equal scores are shown in their given order. If None,
+        each session shows its query in a random order of its own.
     n_sessions : int, default=1
-        How often each query is asked.
+        The number of sessions of each query.
     n_shown : int, default=10
-        How many rows are shown, if the query has so many.
+        The number of rows that are shown, if the query has that many.
     propensities : array-like of shape (n_shown,), default=None
-        How often each position is looked at, :math:`p_k` from 0 to 1. None: :math:`1 / k`.
+        The probability that each position is examined, :math:`p_k`, from 0 to 1. If None, :math:`1 / k`.
     noise : float, default=0.1
-        :math:`\varepsilon`, the probability of a click on a row of label 0 that is looked at, from 0 to 1.
+        The probability of a click on a row of label 0 that is examined, :math:`\varepsilon`, from 0 to 1.
     random_state : int, numpy.random.Generator, numpy.random.RandomState or None, default=None
-        As for `make_ranking`.
+        The source of randomness, as for `make_ranking`.
 
     Returns
     -------
     clicks : :class:`~sklearn.utils.Bunch`
         rows : int64 ndarray of shape (n_clicks,)
-            The rows that were shown, session by session: ``X[rows]`` is what a ranker is fitted to.
+            The rows that were shown, session by session. Fit a ranker to ``X[rows]``.
         target : int64 ndarray of shape (n_clicks,)
-            1 where the row was clicked, else 0.
+            1 if the row was clicked, else 0.
         qid : int64 ndarray of shape (n_clicks,)
-            The session, from 0.
+            The number of the session, from 0 on.
         position : int64 ndarray of shape (n_clicks,)
-            Where the row was shown, from 1.
+            The position at which the row was shown, from 1 on.
         propensities : float64 ndarray of shape (n_shown,)
-            How often each position is looked at.
+            The probability that each position is examined.
 
     Raises
     ------
@@ -61,8 +61,8 @@ def make_clicks(
 
     References
     ----------
-    Joachims, Swaminathan and Schnabel, *Unbiased Learning-to-Rank with Biased Feedback*, WSDM 2017, has this
-    simulation, Hu, Wang, Peng and Li, *Unbiased LambdaMART*, WWW 2019, with more than two grades.
+    Joachims, Swaminathan and Schnabel, *Unbiased Learning-to-Rank with Biased Feedback*, WSDM 2017, for this
+    simulation. Hu, Wang, Peng and Li, *Unbiased LambdaMART*, WWW 2019, for more than two grades.
 
     Examples
     --------
@@ -98,7 +98,7 @@ def make_clicks(
     rng = _generator(random_state)
     order = np.arange(len(labels)) if order is None else order
     best = labels.max()
-    gains = 2.0 ** (labels - best) - 2.0**-best  # over 2^best, as the largest is: that may be too large
+    gains = 2.0 ** (labels - best) - 2.0**-best  # all divided by 2^best, which may be too large for a float
     relevance = noise + (1.0 - noise) * (gains / gains.max() if best > 0 else gains)
 
     sizes = np.tile(np.diff(offsets), n_sessions)

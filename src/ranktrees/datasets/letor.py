@@ -1,8 +1,8 @@
-"""LETOR files: one row a line, ``label qid:query feature:value ... # document id``.
+"""LETOR files, with one row per line: ``label qid:query feature:value ... # document id``.
 
-The tokens are read by scikit-learn's compiled svmlight parser, a block of whole lines at a time. What that
-parser lets pass (a missing qid, a label that is not a number, an underscore inside a number) is checked here,
-and a block that does not pass is read again, slowly, to name the line.
+The tokens are read by scikit-learn's compiled svmlight parser, a block of whole lines at a time. Faults that
+this parser lets pass (a missing qid, a label that is not a number, an underscore inside a number) are checked
+for here. A block that does not pass is read again, slowly, to name the line.
 """
 
 import bz2
@@ -37,10 +37,11 @@ _OPENERS = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
 _NOT_OPENED = (".zst", ".zip", ".lz4", ".Z", ".7z", ".br")
 _PARTS = ("train", "vali", "test")
 
-# Bytes of a query, for which arrays have room in every row; and digits of an integer: Python reads 4300.
+# The most bytes of a query id, for which arrays have room in every row, and the most digits of an integer, of
+# which Python reads 4300.
 _LONGEST = 1000
 
-# In bytes, [^\S\n] is white space within a line.
+# In patterns of bytes, [^\S\n] is white space within a line.
 _QUERY = rb"[^\s#:\0]{1,%d}" % _LONGEST
 _ROW = re.compile(
     rb"^[^\S\n]*(?P<label>[^\s#]+)[^\S\n]+qid:(?P<qid>" + _QUERY + rb")(?=[\s#]|\Z)"
@@ -64,33 +65,35 @@ def load_letor(
 ):
     """Read a LETOR file (svmlight with ``qid:``).
 
-    A line is one row, ``2 qid:10 1:0.03 2:0.1 46:0.076 # docid = GX029-35-5894638``: the label, the query, an
-    integer or a text of at most 1000 bytes, then pairs of a feature number, counted from 1 and increasing,
-    and its value. Whatever follows ``#`` is the document's id. Blank lines, lines that hold only a comment
-    and a byte order mark at the start are skipped. Values may be ``nan`` or ``inf``; labels may not.
+    A line is one row, such as ``2 qid:10 1:0.03 2:0.1 46:0.076 # docid = GX029-35-5894638``. It holds the
+    label, the query id, which is an integer or a string of at most 1000 bytes, and then pairs of a feature
+    number and a value. Feature numbers count from 1 and increase. Whatever follows ``#`` is the id of the
+    document. Blank lines, lines that hold only a comment and a byte order mark at the start are skipped.
+    Values may be ``nan`` or ``inf``, but labels may not.
 
     Parameters
     ----------
     path : str, path-like or binary file
-        The file; its suffix ``.gz``, ``.xz`` or ``.bz2`` says how it is compressed. An open binary file is
-        read from where it stands to its end, as it is, and left open.
+        The file. Its suffix ``.gz``, ``.xz`` or ``.bz2`` says how it is compressed. An open binary file is
+        read as it is from its current position to its end, and left open.
     n_features : int, default=None
-        The number of features, at least the largest one in the file. None: the largest one in the file; a
-        dense array of more than a GiB, with less than a hundredth of it in the file, is then refused, since
-        one mistyped number is enough to ask for it. Files that belong together may end at different features:
-        give the number, or use :func:`load_letor_folds`.
+        The number of features, at least the largest feature number in the file. If None, it is the largest
+        feature number in the file. In that case a dense array of more than a GiB is refused if less than a
+        hundredth of its values are in the file, since one mistyped number is enough to produce it. Files that
+        belong together may end at different features: pass the number, or use :func:`load_letor_folds`.
     dtype : {np.float32, np.float64}, default=np.float32
         The type of the values.
     sparse : bool, default=False
-        Return the values as a CSR matrix, without stored zeros, of the kind that
+        Whether to return the values as a CSR matrix without stored zeros, of the kind that
         :func:`sklearn.datasets.load_svmlight_file` returns.
     absent : {0.0, nan}, default=0.0
-        The value of a feature that a line does not name. A CSR matrix can only hold 0.
+        The value of features that a line does not name. For a CSR matrix it can only be 0.
     return_ids : bool, default=False
-        Also return the document ids: the text after ``#`` without surrounding white space, ``""`` where there
-        is none.
+        Whether to return the document ids as well. An id is the text after ``#`` without surrounding white
+        space, or ``""`` if there is none.
     return_X_y_qid : bool, default=False
-        Return the tuple ``(X, y, qid)``, or ``(X, y, qid, ids)`` with `return_ids`, instead of a `Bunch`.
+        Whether to return the tuple ``(X, y, qid)``, or ``(X, y, qid, ids)`` with `return_ids`, instead of a
+        `Bunch`.
 
     Returns
     -------
@@ -100,16 +103,16 @@ def load_letor(
         target : float64 ndarray of shape (n_rows,)
             The labels.
         qid : ndarray of shape (n_rows,)
-            The query of each row: int64 where every one is an integer of 64 bits, otherwise str.
+            The query id of each row: int64 if all ids are integers of 64 bits, otherwise str.
         ids : object ndarray of str of shape (n_rows,)
             The document ids, only with `return_ids`.
 
     Raises
     ------
     ValueError
-        For a malformed line, or a feature too large to be meant, with the file and the number of the line,
-        counted from 1; for a file without rows or without features; for `absent`, `dtype` or `n_features` out
-        of range.
+        If a line is malformed or names an implausibly large feature (the message gives the file and the
+        number of the line, counted from 1), if the file has no rows or no features, or if `absent`, `dtype`
+        or `n_features` is out of range.
 
     See Also
     --------
@@ -118,7 +121,7 @@ def load_letor(
 
     Notes
     -----
-    The format is the one of SVMlight [1]_ as used by LETOR [2]_.
+    The format is that of SVMlight [1]_, as used by LETOR [2]_.
 
     References
     ----------
@@ -180,28 +183,28 @@ def load_letor_folds(
     Parameters
     ----------
     folder : str or path-like
-        Holds ``Fold1``, ``Fold2`` ..., each with ``train.txt``, ``vali.txt`` and ``test.txt``, or holds these
-        three files itself: a single fold. Each file may be compressed (``.txt.gz``, ``.txt.xz``,
-        ``.txt.bz2``).
+        A folder that holds ``Fold1``, ``Fold2`` ..., each with ``train.txt``, ``vali.txt`` and ``test.txt``.
+        It may also hold these three files itself, as a single fold. Each file may be compressed
+        (``.txt.gz``, ``.txt.xz``, ``.txt.bz2``).
     n_features : int, default=None
-        The number of features. None: the largest one in any file of any fold, which takes a quick look at all
-        of them first.
+        The number of features. If None, it is the largest feature number in any file of any fold, for which
+        all files are scanned quickly first.
     dtype, sparse, absent, return_ids
         As in :func:`load_letor`.
 
     Returns
     -------
     folds : iterator of :class:`~sklearn.utils.Bunch`
-        One fold after the other, in the order of their numbers, each read when it is asked for: ``name``
-        (such as ``"Fold1"``), ``train``, ``vali`` and ``test``, the last three as :func:`load_letor` returns
-        them. ``list(load_letor_folds(folder))`` holds all folds in memory at once.
+        The folds in the order of their numbers. Each fold is read when the iterator reaches it. It has the
+        entries ``name`` (such as ``"Fold1"``), ``train``, ``vali`` and ``test``, the last three as
+        :func:`load_letor` returns them. ``list(load_letor_folds(folder))`` holds all folds in memory at once.
 
     Raises
     ------
     FileNotFoundError
-        If `folder` holds no fold, or a fold lacks a part. Found before anything is read.
+        If `folder` holds no fold, or if a fold lacks a part. This is checked before anything is read.
     ValueError
-        As in :func:`load_letor`.
+        In the same cases as :func:`load_letor`.
 
     Examples
     --------
@@ -239,35 +242,37 @@ def load_letor_folds(
 def dump_letor(path, X, y, qid, *, ids=None, keep_zeros=None):
     """Write rows as a LETOR file that :func:`load_letor` reads back exactly.
 
-    Values are written with as few digits as tell them apart in their own type, float32 or float64. Features
-    that a line does not name are zeros, or missing values where dense `X` has any: then read the file with
-    ``absent=nan``. If no row would name the last feature, the first row does, so that the file carries its
-    number of features.
+    Values are written with as few digits as distinguish them in their own type, float32 or float64. Features
+    that a line does not name are zeros or, if a dense `X` has missing values, missing. In the latter case
+    read the file with ``absent=nan``. If no row would name the last feature, the first row does, so that the
+    file carries its number of features.
 
     Parameters
     ----------
     path : str, path-like or binary file
-        Where to write; the suffix ``.gz``, ``.xz`` or ``.bz2`` compresses. An open binary file is left open.
+        The file to write. With the suffix ``.gz``, ``.xz`` or ``.bz2`` it is compressed. An open binary file
+        is left open.
     X : array-like or sparse matrix of shape (n_rows, n_features)
-        The values. Types other than float32 are written as float64. NaN in a dense `X` is left out; in a
-        sparse `X`, where what is not stored is 0, it is written as ``nan``.
+        The values. Types other than float32 are written as float64. NaN in a dense `X` is left out. In a
+        sparse `X`, in which values that are not stored are 0, NaN is written as ``nan``.
     y : array-like of shape (n_rows,)
-        The labels, finite.
+        Finite labels.
     qid : array-like of shape (n_rows,)
-        The query of each row: integers, or texts of at most 1000 bytes without white space, ``:`` and ``#``.
-        Texts are read back as integers if all of them look so: 01, which would become 1, is refused.
+        The query id of each row: integers, or strings of at most 1000 bytes without white space, ``:`` and
+        ``#``. Strings are read back as integers if all of them look like integers. So 01, which would become
+        1, is refused.
     ids : array-like of str of shape (n_rows,), default=None
-        Document ids, written after ``#``: single lines without white space around them.
+        Document ids, to be written after ``#``: single lines without white space around them.
     keep_zeros : bool, default=None
-        Write zeros. None: only if dense `X` holds NaN, because what is left out can be read back as zero or
-        as missing but not as both. Must not be False then.
+        Whether to write zeros. If None, they are written only if a dense `X` holds NaN, because what is left
+        out can be read back as zero or as missing but not as both. In that case False is not allowed.
 
     Raises
     ------
     TypeError
         If `path` is neither a path nor a file.
     ValueError
-        If an argument has another shape or content than said above. Nothing is written then.
+        If an argument does not have the shape or content described above. In that case nothing is written.
 
     See Also
     --------
@@ -366,7 +371,7 @@ def _reading(path):
 
 
 def _blocks(stream):
-    """Blocks of whole lines, each with the number of its first line."""
+    """Yield blocks of whole lines, each with the number of its first line."""
     line = 1
     while block := stream.read(_BLOCK_BYTES):
         block += stream.readline()
@@ -399,7 +404,7 @@ def _find_part(fold, part):
 
 @dataclass
 class _Seen:
-    """What was seen of files: how much is in them, and where the largest feature is."""
+    """What is known of files: how many rows and values they hold, and where the largest feature is."""
 
     largest: int = 0
     where: str = ""
@@ -407,7 +412,7 @@ class _Seen:
     n_values: int = 0
 
     def require_dense(self, dtype, otherwise=None):
-        """Refuse a dense array that is large and hardly holds anything: a feature may be mistyped."""
+        """Raise for a dense array that would be large and nearly empty, since a feature may be mistyped."""
         n_cells = self.n_rows * self.largest
         if n_cells * dtype.itemsize <= _LARGE_BYTES or n_cells <= _CELLS_PER_VALUE * self.n_values:
             return
@@ -421,7 +426,7 @@ class _Seen:
 
 
 def _look_at(paths):
-    """A quick look at files, by the last pair of each line; malformed lines are skipped."""
+    """Scan files quickly, by the last pair of each line. Malformed lines are skipped."""
     seen = _Seen()
     for path in paths:
         with _reading(path) as stream:
@@ -431,7 +436,7 @@ def _look_at(paths):
                     pairs, colon, _ = content.rpartition(b":")
                     index = pairs[-12:].split()[-1:] if colon else []
                     seen.n_rows += bool(colon)
-                    seen.n_values += max(content.count(b":") - 1, 0)  # without that of qid:
+                    seen.n_values += max(content.count(b":") - 1, 0)  # without the colon of qid:
                     if index and _INTEGER.fullmatch(index[0]) and int(index[0]) > seen.largest:
                         seen.largest, seen.where = int(index[0]), f"{_name(path)}, line {number}"
     return seen
@@ -468,7 +473,7 @@ def _check_options(n_features, dtype, sparse, absent):
 
 
 def letor_batches(paths, batch_rows, n_features, dtype, absent):
-    """Yield (X, y, qid) of about so many rows: whole blocks of lines, of one file after the other."""
+    """Yield (X, y, qid) of about ``batch_rows`` rows: whole blocks of lines, one file after the other."""
     dtype = _check_options(n_features, dtype, False, absent)
     if n_features is None:
         seen = _look_at(paths)
@@ -496,7 +501,7 @@ def letor_batches(paths, batch_rows, n_features, dtype, absent):
 
 
 def _next_rows(blocks, n_rows):
-    """Values, labels and queries of the next blocks that hold so many rows together, or what is left."""
+    """Values, labels and queries of the next blocks that together hold ``n_rows`` rows, or what is left."""
     some = []
     while n_rows > 0 and (block := next(blocks, None)) is not None:
         some.append(block[:3])
@@ -505,9 +510,9 @@ def _next_rows(blocks, n_rows):
 
 
 def _read(path, n_features, dtype):
-    """The blocks of a file that hold rows: values as CSR, labels, queries and ids, both as bytes.
+    """Yield the blocks of a file that hold rows: values as CSR, labels, and queries and ids as bytes.
 
-    With each comes a function that tells the first line of the block that names a feature.
+    With each block comes a function that returns the first line of the block that names a given feature.
     """
     with _reading(path) as stream:
         for first_line, block in _blocks(stream):
@@ -518,7 +523,7 @@ def _read(path, n_features, dtype):
 
 
 def _line_naming(block, first_line, feature):
-    """The number of the first line that names a feature, which one does."""
+    """The number of the first line of a block that names a feature; one line must do so."""
     pair = re.compile(rb"\s\+?0*%d:" % feature)
     lines = enumerate(block.split(b"\n"), first_line)
     return next(number for number, line in lines if pair.search(line.partition(b"#")[0]))
@@ -533,7 +538,7 @@ def _parse(block, name, first_line, n_features, dtype):
         if rows:
             X, y = load_svmlight_file(io.BytesIO(block), dtype=dtype, zero_based=False)
             if X.nnz == 0:
-                X = X[:, :0]  # the parser makes that one feature
+                X = X[:, :0]  # the parser makes one feature of none
     except (ValueError, OverflowError) as error:
         failure = error
     suspect = (
@@ -555,7 +560,7 @@ def _parse(block, name, first_line, n_features, dtype):
 
 
 def _find_problem(line, n_features, dtype):
-    """What is malformed in a line, in words, or None."""
+    """Describe in words what is malformed in a line, or return None."""
     line = line.partition(b"#")[0]
     tokens = line.split()
     if not tokens:
@@ -627,7 +632,7 @@ def _dense(X, absent):
 
 
 def _stack_dense(parts, n_features, dtype, absent):
-    # Parts are let go as they are copied: the peak is little more than the result.
+    # Parts are freed as they are copied, so that the peak of memory is little more than the result.
     X = np.empty((sum(len(part) for part in parts), n_features), dtype)
     start = 0
     while parts:
@@ -647,7 +652,7 @@ def _stack_sparse(parts, n_features):
 
 
 def _read_qids(texts):
-    """The queries as int64 if each is an integer, else as str, from the first row of each run."""
+    """The queries as int64 if all are integers, else as str; each run of equal ones is converted once."""
     queries, runs = _runs(texts)
     integers = [_as_int64(query) for query in queries]
     if None in integers:
@@ -656,7 +661,7 @@ def _read_qids(texts):
 
 
 def _as_int64(query):
-    """The integer that a query is, or None where it is another text, or too large."""
+    """The query as an integer, or None if it is another text or too large."""
     integer = int(query) if _INTEGER.fullmatch(query) else None
     return None if integer is None or abs(integer) > np.iinfo(np.int64).max else integer
 
@@ -668,7 +673,7 @@ def _decoded(texts):
 
 
 def _runs(texts):
-    """The first of each run of equal texts, and how long the run is."""
+    """The first text of each run of equal texts, and the lengths of the runs."""
     first = np.flatnonzero(np.append(True, texts[1:] != texts[:-1]))
     return texts[first].tolist(), np.diff(np.append(first, len(texts)))
 
@@ -677,7 +682,7 @@ def _runs(texts):
 
 
 def _entries(X, keep_zeros):
-    """Row, feature and value of what is to be written of X, in the order of the rows."""
+    """Row, feature and value of the entries of X that are to be written, in the order of the rows."""
     if sp.issparse(X):
         row, feature, value = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr)), X.indices, X.data
         if not keep_zeros:
@@ -688,10 +693,10 @@ def _entries(X, keep_zeros):
 
 
 def _texts(values):
-    """The shortest decimal text of each float that reads back as the same float."""
+    """For each float, the shortest decimal text that reads back as the same float."""
     texts = values.astype("U32")
     if values.dtype == np.float32:
-        # Readers go through float64; a text halfway between two float32 may then round the wrong way.
+        # Readers convert by way of float64; a text halfway between two float32 may then round the wrong way.
         read = texts.astype(np.float64).astype(np.float32)
         wrong = (read != values) & ~np.isnan(values)
         texts[wrong] = [f"{value:.9g}" for value in values[wrong].tolist()]

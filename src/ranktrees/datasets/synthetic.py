@@ -1,7 +1,7 @@
 """Synthetic rankings: the random polynomials of RankNet and LambdaSMART, and a set shaped like MSLR-WEB.
 
-Features and relevance come from uniform draws through additions, multiplications, divisions and square roots
-only, which every machine rounds alike.
+Features and relevance are computed from uniform draws by additions, multiplications, divisions and square
+roots only, which every machine rounds alike.
 """
 
 import numbers
@@ -51,7 +51,7 @@ _WEB_SIZE_SPREAD = 0.6
 _WEB_LARGEST_QUERY = 900
 _WEB_QUERY_EFFECT = 0.6
 
-# Per stream: typical length, how the match with the topic shows in it, mean share of the query terms covered.
+# Per stream: typical length, how much the match with the topic shows in it, mean share of terms covered.
 _STREAM_LENGTH = (400, 12, 8, 12)
 _STREAM_MATCH = (0.85, 0.6, 0.75, 0.5)
 _STREAM_COVERED = (0.7, 0.5, 0.45, 0.2)
@@ -77,26 +77,27 @@ def make_ranking(
     n_queries : int, default=100
         The number of queries.
     kind : {"polynomial", "web"}, default="polynomial"
-        The rule, see Notes.
+        The rule of relevance, see Notes.
     rows_per_query : int or array-like of int of shape (n_queries,), default=None
-        The rows of each query, at least 1. None: 50 for ``"polynomial"``; for ``"web"`` drawn from a
-        lognormal distribution with mean 120, within 1 and 900.
+        The number of rows of each query, at least 1. If None, 50 for ``"polynomial"``. For ``"web"`` it is
+        drawn from a lognormal distribution with mean 120 and kept between 1 and 900.
     n_features : int, default=None
-        The number of features. None: 50 for ``"polynomial"``, 136 for ``"web"``.
+        The number of features. If None, 50 for ``"polynomial"`` and 136 for ``"web"``.
     n_grades : int, default=5
-        The number of grades, at least 2: labels are ``0 .. n_grades - 1``.
+        The number of grades, at least 2. Labels are ``0 .. n_grades - 1``.
     grade_shares : array-like of float of shape (n_grades,), default=None
-        The share of each grade among all rows, from 0 upwards; they sum to 1. None: equal shares for
-        ``"polynomial"``; for ``"web"`` those of MSLR-WEB, (.52, .32, .13, .02, .01), or, if there are not
-        five grades, each grade half as frequent as the one below it.
+        The share of each grade among all rows, from grade 0 upwards. The shares sum to 1. If None, equal
+        shares for ``"polynomial"``. For ``"web"`` they are those of MSLR-WEB, (.52, .32, .13, .02, .01), or,
+        if there are not five grades, each grade is half as frequent as the one below it.
     noise : float, default=None
-        The standard deviation of what is added to the relevance, which has standard deviation 1 without it,
-        before the labels are cut. None: 0 for ``"polynomial"``, 1.2 for ``"web"``.
+        The standard deviation of the noise that is added to the relevance before it is cut into grades.
+        Without noise the relevance has standard deviation 1. If None, 0 for ``"polynomial"`` and 1.2 for
+        ``"web"``.
     random_state : int, numpy.random.Generator, numpy.random.RandomState or None, default=None
-        An int always makes the same set. A Generator is drawn from, a RandomState is asked for one seed.
-        None: another set at each call.
+        The source of randomness. The same int always makes the same set. A Generator is drawn from, and a
+        RandomState draws one seed. If None, each call makes another set.
     return_X_y_qid : bool, default=False
-        Return the tuple ``(X, y, qid)`` instead of a `Bunch`.
+        Whether to return the tuple ``(X, y, qid)`` instead of a `Bunch`.
 
     Returns
     -------
@@ -106,7 +107,7 @@ def make_ranking(
         target : int64 ndarray of shape (n_rows,)
             The labels.
         qid : int64 ndarray of shape (n_rows,)
-            The query of each row, ``0 .. n_queries - 1``, increasing.
+            The query of each row, ``0 .. n_queries - 1``, in increasing order.
         feature_names : list of str
             The names of the features.
 
@@ -117,25 +118,26 @@ def make_ranking(
 
     Notes
     -----
-    Labels are cut from the relevance of all rows at the quantiles that `grade_shares` says.
+    The relevance of all rows is cut into labels at the quantiles given by `grade_shares`.
 
-    ``"polynomial"`` is the second artificial ranking function of RankNet [1]_, which LambdaSMART [2]_ uses
-    too, with 50 rows per query and labels 0 to 4. Features are uniform in [-1, 1]. With a random vector
+    ``"polynomial"`` is the second artificial ranking function of RankNet [1]_, which LambdaSMART [2]_ also
+    uses, with 50 rows per query and labels 0 to 4. Features are uniform in [-1, 1]. With a random vector
     :math:`a` in :math:`[-1, 1]^d` and random permutations :math:`P, Q, R` of the features, the relevance of a
     row :math:`x` is the mean of
 
     .. math:: \\sum_i a_i x_i, \\qquad \\sum_i x_i x_{P(i)}, \\qquad \\sum_i x_i x_{Q(i)} x_{R(i)},
 
-    each first scaled to mean 0 and variance 1 over all rows; the mean is scaled to variance 1 again. Each
-    call draws its own vector and permutations: for training and test data make one set and split it by query.
+    each first scaled to mean 0 and variance 1 over all rows. The mean is then scaled to variance 1 again.
+    Each call draws its own vector and permutations. So for training and test data, make one set and split it
+    by query.
 
-    ``"web"`` is for benchmarks: it has the shape of MSLR-WEB [3]_, not its data. The 136 features are 25 text
-    statistics of five streams (body, anchor, title, url, whole document) and 11 features of the page, in
-    MSLR's order and with its names: counts with heavy tails, 35 to 40 % zeros, strongly correlated; IDF is
-    constant within a query. The relevance is a nonlinear function of the features (saturating text matches,
-    products of match and page quality, clicks, a penalty for stuffed pages) plus an effect of the query plus
-    noise. Fewer features are a regular choice out of the 136; each further one is one of the 136 times a
-    heavy-tailed noise.
+    ``"web"`` is meant for benchmarks. It has the shape of MSLR-WEB [3]_, but not its data. The 136 features
+    are 25 text statistics of five streams (body, anchor, title, url, whole document) and 11 features of the
+    page, in the order and with the names of MSLR. They are counts with heavy tails, 35 to 40 % zeros and
+    strong correlations. IDF is constant within a query. The relevance is a nonlinear function of the features
+    (saturating text matches, products of match and page quality, clicks, a penalty for stuffed pages) plus an
+    effect of the query plus noise. If fewer features are requested, they are a regular choice out of the 136.
+    If more are requested, each further one is one of the 136 times a heavy-tailed noise.
 
     References
     ----------
@@ -208,7 +210,7 @@ def _web_sizes(rng, n_queries):
 
 
 def _web(rng, qid, n_queries, n_features):
-    """Rows, relevance and feature names, a block of rows at a time."""
+    """Rows, relevance and feature names, computed a block of rows at a time."""
     names = [f"{statistic}, {stream}" for statistic in _STATISTICS for stream in _STREAMS]
     names += _PAGE
     chosen = np.linspace(0, _WEB_FEATURES - 1, min(n_features, _WEB_FEATURES)).round().astype(int)
@@ -236,7 +238,7 @@ def _web(rng, qid, n_queries, n_features):
 
 
 def _web_block(rng, terms, idf):
-    """Text statistics of shape (25, 5, n) and page features of shape (11, n) of n rows."""
+    """Text statistics of shape (25, 5, n) and page features of shape (11, n), for n rows."""
     n = len(terms)
     topic, authority = _bell(rng, n), _bell(rng, n)
     page = _web_page(rng, topic, authority)
@@ -277,12 +279,12 @@ def _typical_length(s):
 
 
 def _fill_statistics(out, terms, idf, covered, length, tf_sum, tf_max, lowness, typical):
-    """The 25 statistics of one stream, each computed from its counts, into `out` of shape (25, n)."""
+    """Write the 25 statistics of one stream, computed from its counts, to `out` of shape (25, n)."""
     all_covered = covered == terms
     rest = (tf_sum - tf_max) / np.maximum(covered - 1, 1)
     tf_min = np.where(covered > 1, np.floor(1 + (rest - 1) * lowness), tf_max) * all_covered
     tf_mean = tf_sum / terms
-    # At most this large for a given mean, minimum and maximum (Bhatia and Davis).
+    # The product is the largest possible variance for a given mean, minimum and maximum (Bhatia and Davis).
     tf_variance = np.maximum((tf_max - tf_mean) * (tf_mean - tf_min), 0) * (0.5 + 0.5 * lowness)
     per_word = 1 / np.maximum(length, 1)
     term_idf = idf / terms
@@ -306,7 +308,7 @@ def _fill_statistics(out, terms, idf, covered, length, tf_sum, tf_max, lowness, 
 
 
 def _web_page(rng, topic, authority):
-    """The 11 page features of shape (11, n)."""
+    """The 11 page features, of shape (11, n)."""
     n = len(topic)
     page = np.empty((len(_PAGE), n), np.float32)
     slashes = 1 + np.floor(4 * np.square(rng.random(n, np.float32)))
@@ -327,7 +329,7 @@ def _web_page(rng, topic, authority):
 
 
 def _web_signal(streams, page, idf):
-    """What the features say about the relevance."""
+    """The part of the relevance that the features determine."""
     body, anchor, title, url, whole = range(len(_STREAMS))
     ratio, model = streams[1], streams[21] / idf
     quality = _saturating(page[4], 900) + _saturating(page[7], 30)
@@ -344,13 +346,13 @@ def _saturating(x, half):
 
 
 def _bell(rng, n):
-    """Nearly normal: mean 0, variance 1, within 3.47; float32."""
+    """Draw nearly normal float32 numbers with mean 0 and variance 1, of size 3.47 at most."""
     uniform = rng.random((4, n), np.float32)
     return (uniform[0] + uniform[1] + uniform[2] + uniform[3] - 2) * np.sqrt(np.float32(3))
 
 
 def _skewed(z):
-    """Positive and heavy-tailed, 1 at z = 0, much like exp(1.1 z)."""
+    """A positive, heavy-tailed function that is 1 at z = 0, much like exp(1.1 z)."""
     z = np.clip(z, -3.4, 3.4)
     root = (np.float32(3.6) + z) / (np.float32(3.6) - z)
     return root * root
@@ -381,7 +383,7 @@ def _generator(random_state):
 
 
 def _is(kind, value):
-    """Whether a value is a number of a kind; True and False are none."""
+    """Whether a value is a number of a kind; True and False do not count as numbers."""
     return isinstance(value, kind) and not isinstance(value, bool)
 
 
@@ -414,7 +416,7 @@ def _check_shares(grade_shares, n_grades, kind):
 
 
 def _array(values, dtype=None):
-    """Values as an array; of what is none an empty one, whose shape is refused."""
+    """Values as an array, or an empty one, whose shape is refused, if they do not form an array."""
     try:
         return np.asarray(values, dtype)
     except (TypeError, ValueError):

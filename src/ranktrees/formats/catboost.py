@@ -1,7 +1,8 @@
-r"""CatBoost's models in JSON, which it saves by ``save_model(path, format="json")``: read.
+r"""Read CatBoost's models in JSON, which CatBoost saves by ``save_model(path, format="json")``.
 
-CatBoost rounds values to single precision and asks ``x > border``. In a symmetric tree each layer asks one
-question, and the answers are the bits of the leaf's number, the last question's the highest::
+CatBoost rounds values to single precision and compares by ``x > border``. In a symmetric tree all nodes of a
+layer have the same split. The answers are the bits of the number of the leaf, that of the last split being
+the highest::
 
     splits[1]            no         yes
     splits[0]         no    yes   no    yes
@@ -21,10 +22,10 @@ from ranktrees.formats.plain import last_float64_rounded_to, refuse_own
 
 __all__ = ["load_catboost"]
 
-# What missing values of a feature are taken for: above all borders; else they are above none.
+# Missing values of a feature with this treatment are above all borders; otherwise they are above none.
 NAN_IS_GREATEST = "AsTrue"
 
-CBM = b"CBM1"  # how its binary format begins
+CBM = b"CBM1"  # the first bytes of its binary format
 
 
 def load_catboost(model) -> Ensemble:
@@ -38,17 +39,18 @@ def load_catboost(model) -> Ensemble:
     Returns
     -------
     Ensemble
-        `EnsembleRanker` makes an estimator of it. Its scores are CatBoost's raw ones, of a ranker
-        ``predict(X)``, of others ``predict(X, prediction_type="RawFormulaVal")``, but for the last bits,
-        which depend on the order of the sum.
+        The model. `EnsembleRanker` makes an estimator of it. Its scores are the raw scores of CatBoost, which
+        are those of ``predict(X)`` for a ranker and of ``predict(X, prediction_type="RawFormulaVal")`` for
+        others. They may differ in the last bits, which depend on the order of the sum.
 
     Raises
     ------
     TypeError
-        If it is neither a path nor a model of CatBoost.
+        If ``model`` is neither a path nor a model of CatBoost.
     ValueError
-        If it is another kind of file, or a model that is not a sum of trees over numbers: of several classes
-        or targets, or one that splits by categories, texts or embeddings, of which CatBoost makes statistics.
+        If the file is of another kind, or if the model is not a sum of trees over numbers: if it has several
+        classes or targets, or splits by categories, texts or embeddings, which CatBoost turns into
+        statistics.
 
     See Also
     --------
@@ -56,9 +58,9 @@ def load_catboost(model) -> Ensemble:
 
     Notes
     -----
-    Each tree of depth :math:`d` becomes one of :math:`2^{d+1} - 1` nodes. Names of columns come along if all
-    have one. What splits have gained is not in the file, nor how many rows reached a node:
-    ``feature_importances_`` and `contributions` are errors.
+    Each tree of depth :math:`d` becomes a tree of :math:`2^{d+1} - 1` nodes. The names of the columns are
+    read if all columns have one. The file contains neither the gains of splits nor the number of rows that
+    reached a node, so ``feature_importances_`` and `contributions` raise errors.
 
     Examples
     --------
@@ -124,7 +126,7 @@ def _ensemble_of(data):
 
 
 def _symmetric_tree(tree, numbers):
-    """The nodes layer by layer: those of layer ``l`` are the ``2**l`` from ``2**l - 1`` on."""
+    """The nodes layer by layer: layer ``l`` consists of the ``2**l`` nodes from ``2**l - 1`` on."""
     values, splits = np.array(tree["leaf_values"], float), tree.get("splits") or []
     if values.shape != (2 ** len(splits),):
         raise ValueError(f"{len(splits)} splits have {len(values)} leaf_values, expected {2 ** len(splits)}")
@@ -159,7 +161,7 @@ def _tree(tree, numbers):
 
 
 def _ask(nodes, which, split, numbers):
-    """Let nodes split as CatBoost does: what is not above the border goes left."""
+    """Make nodes split as CatBoost does: values that are not above the border go left."""
     if split["split_type"] != "FloatFeature":
         raise ValueError(
             f"a split of the type {split['split_type']!r}, expected numbers: CatBoost splits categories, "

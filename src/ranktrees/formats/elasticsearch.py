@@ -1,4 +1,4 @@
-"""Trees as XGBoost's ``dump_model`` writes them in JSON, which search engines read."""
+"""Write trees in the JSON format of XGBoost's ``dump_model``, which search engines read."""
 
 import json
 
@@ -27,21 +27,22 @@ def dump_elasticsearch(model, path, *, feature_names=None):
     Parameters
     ----------
     model : estimator or Ensemble
-        A fitted estimator of trees of this library.
+        A fitted estimator of this library that is made of trees, or its ensemble.
     path : path-like
-        Where to: a list of trees in JSON, the ``definition`` of a model of type ``model/xgboost+json``, or a
-        file in Vespa's ``models`` folder.
+        The path of the file. It holds a list of trees in JSON, which is the ``definition`` of a model of type
+        ``model/xgboost+json``, or a file in Vespa's ``models`` folder.
     feature_names : sequence of str, default=None
-        The names of the features in the engine's feature set, one for each column, in the model's order.
-        None: the names of the columns of the data frame that the model was fitted to.
+        The names of the features in the feature set of the engine, one for each column, in the order of the
+        model. If None, the names of the columns of the data frame that the model was fitted to.
 
     Raises
     ------
     TypeError
         If the model is not made of trees of this library.
     ValueError
-        If its trees are not the whole model, it splits by categories, features have no names, or the model's
-        own in another order, trees are more than 250 splits deep, or a value is beyond single precision.
+        If the trees are not the whole model, if the model splits by categories, if features have no names or
+        those of the model in another order, if trees are more than 250 splits deep, or if a value is beyond
+        single precision.
 
     See Also
     --------
@@ -49,10 +50,10 @@ def dump_elasticsearch(model, path, *, feature_names=None):
 
     Notes
     -----
-    A row goes to ``yes`` where its value is below ``split_condition``, in single precision, and to
-    ``missing`` without a value. Engines that know no missing values fill in 0: so should the rows that the
-    model is fitted to. A cut above all values is written as 1e39, which is infinite in single precision: JSON
-    knows no infinity.
+    A row goes to ``yes`` if its value is below ``split_condition``, in single precision, and to ``missing``
+    if it has no value. Engines without missing values fill in 0. The rows that the model is fitted to should
+    do the same. A cut above all values is written as 1e39, which is infinite in single precision, since JSON
+    has no infinity.
 
     Examples
     --------

@@ -1,12 +1,12 @@
-r"""LightGBM's text models, which it saves by ``save_model``: written, and read.
+r"""Write and read LightGBM's text models, which LightGBM saves by ``save_model``.
 
 LightGBM compares as this library does, ``x <= cut`` in double precision, and adds values up in the same
-order: scores are the same to the last bit, missing values included, and without LightGBM there is nothing to
-install. What reads its models, such as treelite, lleaves and Vespa, reads ours.
+order. So scores are the same to the last bit, missing values included. Nothing needs to be installed, not
+even LightGBM. Other programs that read its models, such as treelite, lleaves and Vespa, read these as well.
 
-Of categories it knows sets of which the members go left; missing values and all other numbers go right. So
-children may change sides. It cuts numbers of categories down to whole ones, where this library takes what is
-not a category for missing.
+LightGBM splits categories by sets whose members go left. Missing values and all other numbers go right, so
+the children of a node may change sides. LightGBM truncates numbers of categories to whole ones, while this
+library treats a value that is not a category as missing.
 """
 
 import json
@@ -28,33 +28,34 @@ from ranktrees.formats.plain import (
 
 __all__ = ["dump_lightgbm", "load_lightgbm"]
 
-# A node's ``decision_type``: these bits, and what is missing in those above them.
+# The ``decision_type`` of a node: these bits, and in the bits above them which values are missing.
 CATEGORICAL, DEFAULT_LEFT = 1, 2
 MISSING_SHIFT = 2
-ZERO_MISSING, NAN_MISSING = 1, 2  # 0: nothing is, and NaN counts as zero
-ZERO = float(np.float32(1e-35))  # up to here, without its sign, a value is zero
+ZERO_MISSING, NAN_MISSING = 1, 2  # 0: no value is missing, and NaN counts as zero
+ZERO = float(np.float32(1e-35))  # values of at most this size are zero
 
 
 def dump_lightgbm(model, path, *, feature_names=None) -> None:
-    """Write a model as LightGBM's text.
+    """Write a model as a text model of LightGBM.
 
     Parameters
     ----------
     model : estimator or Ensemble
-        A fitted estimator of trees of this library.
+        A fitted estimator of this library that is made of trees, or its ensemble.
     path : path-like
-        Where to; read it by ``lightgbm.Booster(model_file=path)``. Its ``predict`` gives the model's scores.
+        The path of the file. Read it by ``lightgbm.Booster(model_file=path)``, whose ``predict`` returns the
+        scores of the model.
     feature_names : sequence of str, default=None
-        What the columns are called, in the model's order. None: as those of the data frame that the model
-        was fitted to, or else LightGBM's own, ``Column_0`` and so on.
+        The names of the columns, in the order of the model. If None, those of the data frame that the model
+        was fitted to, or else LightGBM's default names, ``Column_0`` and so on.
 
     Raises
     ------
     TypeError
         If the model is not made of trees of this library.
     ValueError
-        If its trees are not the whole model, categories are not whole numbers from 0 to 2**24 - 1, names have
-        white space in them, or are the model's own in another order.
+        If the trees are not the whole model, if categories are not whole numbers from 0 to 2**24 - 1, or if
+        names contain white space or are those of the model in another order.
 
     See Also
     --------
@@ -62,8 +63,9 @@ def dump_lightgbm(model, path, *, feature_names=None) -> None:
 
     Notes
     -----
-    Scores are those of ``decision_function`` of a classifier, and the logarithm of what a Poisson loss
-    predicts. The mean of a forest is written as the sum of its trees' shares.
+    The scores of a classifier are those of its ``decision_function``. Those of a model with a Poisson loss
+    are the logarithms of its predictions. The mean of a forest is written as a sum, to which each tree
+    contributes its share.
 
     Examples
     --------
@@ -87,26 +89,26 @@ def load_lightgbm(model) -> Ensemble:
     Parameters
     ----------
     model : path-like, lightgbm.Booster, LGBMRanker or another of its estimators
-        A text that ``save_model`` wrote, or a fitted model, of which the best iteration is taken if it has
-        one, as LightGBM does.
+        A text file that ``save_model`` wrote, or a fitted model. If a fitted model has a best iteration, only
+        the trees up to it are taken, as LightGBM does.
 
     Returns
     -------
     Ensemble
-        `EnsembleRanker` makes an estimator of it. Its scores are those of LightGBM's
-        ``predict(X, raw_score=True)``, bit for bit; of a forest (``boosting="rf"``) those of ``predict(X)``,
-        before a link: its raw scores are sums.
+        The model. `EnsembleRanker` makes an estimator of it. Its scores are those of LightGBM's
+        ``predict(X, raw_score=True)``, bit for bit. For a forest (``boosting="rf"``), whose raw scores are
+        sums, they are those of ``predict(X)`` before a link.
 
     Raises
     ------
     TypeError
-        If it is neither a path nor a model of LightGBM.
+        If ``model`` is neither a path nor a model of LightGBM.
     sklearn.exceptions.NotFittedError
-        If it is an estimator that is not fitted.
+        If ``model`` is an estimator that is not fitted.
     ValueError
-        If it is another kind of file, or a model that is not a sum of such trees: of several classes, with
-        linear leaves, trained by ``zero_as_missing=True``, or of more than 256 categories in splits of one
-        feature.
+        If the file is of another kind, or if the model is not a sum of trees like those of this library: if
+        it has several classes or linear leaves, was trained with ``zero_as_missing=True``, or has more than
+        256 categories in the splits of one feature.
 
     See Also
     --------
@@ -114,12 +116,14 @@ def load_lightgbm(model) -> Ensemble:
 
     Notes
     -----
-    Names of columns come along, except LightGBM's own (``Column_0``); where it has changed some, as white
-    space to ``_``, pass those of the frame as ``feature_names`` to `EnsembleRanker`. So do the levels of
-    category columns where the text leaves no doubt which column they are of: there is some where a column is
-    constant or has whole numbers from 0 on, fewer than levels, which ordered categories have, too, or where
-    numbers were called categories. Then pass ``category_levels`` to `EnsembleRanker`: without them a frame is
-    refused.
+    The names of the columns are read, except LightGBM's default names (``Column_0``). If LightGBM has changed
+    some names, such as by turning white space into ``_``, pass those of the data frame as ``feature_names``
+    to `EnsembleRanker`.
+
+    The levels of category columns are read if the text leaves no doubt which column they belong to. There is
+    doubt if a column is constant, if a column has whole numbers from 0 on, fewer than there are levels (as
+    the codes of ordered categories are), or if numbers were declared to be categories. In these cases pass
+    ``category_levels`` to `EnsembleRanker`. Without them a data frame is refused.
 
     Examples
     --------
@@ -131,7 +135,7 @@ def load_lightgbm(model) -> Ensemble:
     >>> bool((ranker.predict(X) == other.predict(X)).all())
     True
     """
-    # asked for a type that has one: of an estimator that is not fitted it is LightGBM's own error
+    # the type is checked, so that an estimator that is not fitted raises LightGBM's own error
     booster = model.booster_ if hasattr(type(model), "booster_") else model
     if hasattr(booster, "model_to_string"):
         return _ensemble_of(booster.model_to_string())
@@ -184,12 +188,12 @@ def _text_of(ensemble):
 
 
 def _info(categories):
-    """Which values a feature has: numbers of categories, or a range, of which trees know nothing."""
+    """The values of a feature: numbers of categories, or else all numbers, since trees know no range."""
     return "[-inf:inf]" if categories is None else ":".join(f"{int(each)}" for each in categories) or "none"
 
 
 def _text_of_tree(t, nodes, members):
-    """A tree's lines. Inner nodes are numbered 0, 1, ..., leaves -1, -2, ... among the children."""
+    """The lines of a tree. As children, inner nodes are numbered 0, 1, ... and leaves -1, -2, ..."""
     inner = nodes["feature"] >= 0
     splits, leaves = nodes[inner], nodes[~inner]
     child = np.where(inner, np.cumsum(inner) - 1, -np.cumsum(~inner))
@@ -232,7 +236,7 @@ def _spaced(values):
 
 
 def _words(members):
-    """A set as a row of bits, 32 to a word."""
+    """A set as a row of bits, with 32 bits to a word."""
     bits = np.zeros(32 * (members.max(initial=0) // 32 + 1), bool)
     bits[members] = True
     return np.packbits(bits, bitorder="little").view("<u4")
@@ -279,7 +283,7 @@ def _ensemble_of(text):
 
 
 def _require_scores(head):
-    """Refuse models that are not one sum of trees."""
+    """Raise for models that are not a single sum of trees."""
     version = _call("version", head)
     if version not in ("v3", "v4"):
         raise ValueError(f"version {version}, expected v3 or v4: save it by a LightGBM of today")
@@ -288,10 +292,10 @@ def _require_scores(head):
 
 
 def _levels(head, rest):
-    """The levels of category columns by feature, if there is no doubt which column each list is of.
+    """The levels of category columns by feature, if there is no doubt to which column each list belongs.
 
-    There is a list for each category column of the data frame, also where it is ordered, and thus a range of
-    numbers here, or constant; and there are columns of numbers that were called categories, without a list.
+    There is a list for each category column of the data frame, even if the column is ordered, and thus a
+    range of numbers here, or constant. Columns of numbers that were declared to be categories have no list.
     """
     found = re.search(r"^pandas_categorical:(.*)$", rest, re.MULTILINE)
     try:
@@ -311,13 +315,13 @@ def _levels(head, rest):
 
 
 def _may_be_codes(info, n_levels):
-    """Whether a range of numbers may be that of an ordered category's codes, of which rows may lack some."""
+    """Whether a range may be that of the codes of an ordered category, some of which rows may lack."""
     found = re.fullmatch(r"\[\d+:(\d+)\]", info)
     return found is not None and int(found[1]) < n_levels
 
 
 def _tree_of(values, n_features):
-    """A tree's nodes, inner ones first, and the sets that its categorical ones ask for."""
+    """The nodes of a tree, inner ones first, and the sets that its categorical nodes ask for."""
     (n_leaves,), (n_sets,) = _numbers(values, "num_leaves", int, 1), _numbers(values, "num_cat", int, 1)
     if values.get("is_linear", "0") != "0":
         raise ValueError("leaves are linear, expected constants: train it without linear_tree")
@@ -355,7 +359,7 @@ def _tree_of(values, n_features):
 
 
 def _missing_left(decisions, cuts, by_category):
-    """Whether NaN goes left: where it is told from zero, by default, and else as zero does."""
+    """Whether NaN goes left: by default if it is distinguished from zero, otherwise where zero goes."""
     missing, default_left = decisions >> MISSING_SHIFT, (decisions & DEFAULT_LEFT) != 0
     zeros_elsewhere = ((cuts >= -ZERO) != default_left) | ((cuts >= ZERO) != default_left)
     if (zeros_elsewhere & (missing == ZERO_MISSING) & ~by_category).any():
@@ -364,7 +368,7 @@ def _missing_left(decisions, cuts, by_category):
 
 
 def _listed(nodes, members):
-    """The categories of each feature: those that are in any set."""
+    """The categories of each feature, which are those that are in any set."""
     listed = {}
     for tree, sets in zip(nodes, members, strict=True):
         split = tree[tree["categories"] >= 0]
@@ -374,7 +378,7 @@ def _listed(nodes, members):
 
 
 def _values(lines):
-    """What stands behind ``=``, by what stands before."""
+    """The texts after ``=``, by the texts before it."""
     return {name: value for name, _, value in (line.partition("=") for line in lines.split("\n")) if name}
 
 
@@ -385,7 +389,7 @@ def _call(name, values):
 
 
 def _numbers(values, name, dtype, n, low=-(2**63), high=2**63 - 1):
-    """Line ``name`` as ``n`` numbers, whole ones in a range."""
+    """Line ``name`` as ``n`` numbers; integers must be in a range."""
     words = _call(name, values).split()
     try:
         numbers = np.array(words, dtype)

@@ -1,6 +1,6 @@
-r"""The native model format: an ensemble as bytes, checked before anything in them is believed.
+r"""The native model format: an ensemble as bytes, which are checked before anything in them is trusted.
 
-A file holds, without gaps, numbers in little-endian order:
+A file holds the following, without gaps and with numbers in little-endian order:
 
 ====== ======================= ============================================================================
 offset type                    meaning
@@ -8,10 +8,10 @@ offset type                    meaning
 0      8 bytes                 magic: ``89 52 4B 54 0D 0A 1A 0A`` (``\x89RKT\r\n\x1a\n``); a transfer that
                                rewrites line ends or clears the high bit breaks it
 8      uint32                  version, 1
-12     uint64                  number of bytes of the file, all included
+12     uint64                  number of bytes of the whole file
 20     float64                 ``base``
 28     uint8                   ``average``, 0 or 1
-29     sections                six, in the order below, each a uint64 number of bytes and then those bytes
+29     sections                six, in the order below: for each its uint64 number of bytes, then the bytes
 end-32 32 bytes                SHA-256 of all bytes before it
 ====== ======================= ============================================================================
 
@@ -19,26 +19,26 @@ end-32 32 bytes                SHA-256 of all bytes before it
 section        type                         meaning
 ============== ============================ ================================================================
 tree offsets   int64[n_trees + 1]           ``tree_offsets``
-nodes          ``NODE[n_nodes]``            56 bytes a node: float64 ``cut``, ``value``, ``gain``; int64
+nodes          ``NODE[n_nodes]``            56 bytes per node: float64 ``cut``, ``value``, ``gain``; int64
                                             ``count``; int32 ``feature``, ``left``, ``right``,
                                             ``categories``; uint8 ``missing_left``; 7 zero bytes
 bit sets       uint32[n_categorical][8]     ``bitsets``
 features       int16[n_features]            number of categories of each feature, -1 if not categorical
-categories     float64[...]                 the values of all features' categories, one after another
+categories     float64[...]                 the values of the categories of all features, one after another
 columns        JSON in ASCII                ``{"feature_names": null, "category_levels": {}}``, or with a list
-                                            of names, one per feature, and lists of levels by the feature
+                                            of names, one per feature, and lists of levels by feature
 ============== ============================ ================================================================
 
-What these mean is told at `~ranktrees.ensemble.Ensemble`. A model has one spelling: equal ensembles give
-equal bytes, and bytes in any other spelling are refused.
+`~ranktrees.ensemble.Ensemble` describes what these mean. A model is written in exactly one way: equal
+ensembles give equal bytes, and bytes in any other form are refused.
 
 Reading is safe whatever the bytes are. The length and the SHA-256 are checked first, so a file that was cut
-off or damaged is refused. Every number of bytes is compared with those left before anything is made of it, so
-memory stays within a small multiple of the file: four times where it is trees, at most thirty times where it
-is features, of which a file says least, and forty where it is columns. Last comes the check that every
-ensemble passes: children come after their parent in the same tree, each node but the root has one parent,
-features and categories exist, no number is NaN, and names and levels are told apart. It goes over all once,
-and after it a walk ends, inside the arrays. Nothing is executed (no pickle).
+off or damaged is refused. Every number of bytes is compared with the bytes that are left before any array is
+made. So memory stays within a small multiple of the size of the file: four times for trees, at most thirty
+times for features, which take the fewest bytes in a file, and forty times for columns. Last comes the check
+that every ensemble passes: children come after their parent in the same tree, each node but the root has one
+parent, features and categories exist, no number is NaN, and names and levels are distinct. It passes over the
+arrays once, and guarantees that a walk ends and stays inside them. Nothing is executed (no pickle).
 """
 
 import hashlib
@@ -78,7 +78,7 @@ def dumps(ensemble) -> bytes:
     Returns
     -------
     bytes
-        The same for equal models, on every machine.
+        The model as bytes, which are the same for equal models on every machine.
 
     Examples
     --------
@@ -94,12 +94,12 @@ def dumps(ensemble) -> bytes:
 
 
 def loads(data) -> dict:
-    """Read the arrays of an ensemble; `Ensemble.from_bytes` makes one of them.
+    """Read the arrays of an ensemble, of which `Ensemble.from_bytes` makes one.
 
     Parameters
     ----------
     data : bytes-like
-        What `dumps` wrote.
+        The bytes that `dumps` returned.
 
     Returns
     -------
@@ -111,7 +111,8 @@ def loads(data) -> dict:
     TypeError
         If ``data`` is not bytes-like.
     ValueError
-        If ``data`` is anything else: cut off, longer, damaged, of a later version, or no model.
+        If ``data`` is not a whole model: if it is cut off, too long, damaged, of a later version, or not a
+        model at all.
 
     Examples
     --------
@@ -203,7 +204,7 @@ def _read_columns(section):
 
 
 def _take(sections, name, dtype, width=1):
-    """The next section as an array (a view), and the bytes after it."""
+    """Return the next section as an array (a view), and the bytes after it."""
     if len(sections) < SIZE.size:
         raise ValueError(f"truncated: no room for the section of {name}")
     (n_bytes,) = SIZE.unpack_from(sections)
@@ -217,7 +218,7 @@ def _take(sections, name, dtype, width=1):
 
 
 def _split(values, n_categories):
-    """Each feature's categories, or None, from those of all features and their numbers."""
+    """The categories of each feature, or None, from the values of all and the number of each."""
     sizes = np.maximum(n_categories, 0).astype(np.int64)
     if n_categories.min(initial=0) < -1 or sizes.sum() != len(values):
         raise ValueError(f"the features have {sizes.sum()} categories, but the file has {len(values)}")

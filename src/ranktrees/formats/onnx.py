@@ -1,4 +1,4 @@
-r"""ONNX: a model as one operator, which onnxruntime and others run, in any language."""
+r"""ONNX: a model as a single operator, which onnxruntime and other runtimes run in any language."""
 
 import json
 
@@ -16,7 +16,7 @@ from ranktrees.formats.plain import (
 
 __all__ = ["dump_onnx"]
 
-LESS_OR_EQUAL, MEMBER = 0, 6  # modes of nodes, of TreeEnsemble
+LESS_OR_EQUAL, MEMBER = 0, 6  # modes of the nodes of TreeEnsemble
 
 
 def dump_onnx(model, path, *, dtype="float32", feature_names=None):
@@ -25,18 +25,19 @@ def dump_onnx(model, path, *, dtype="float32", feature_names=None):
     Parameters
     ----------
     model : estimator or Ensemble
-        A fitted estimator of trees of this library.
+        A fitted estimator of this library that is made of trees, or its ensemble.
     path : path-like
-        Where to. The graph takes ``X`` of shape (n_rows, n_features) and gives ``score`` of shape
-        (n_rows, 1).
+        The path of the file. The graph in it takes ``X`` of shape (n_rows, n_features) and returns ``score``
+        of shape (n_rows, 1).
     dtype : {"float32", "float64"}, default="float32"
-        Of rows, leaves and scores. "float32" is a ``TreeEnsembleRegressor``, which every runtime knows: rows
-        reach the same leaves, and scores have about seven digits. "float64" is a ``TreeEnsemble`` (ai.onnx.ml
-        5), which has categories, too; scores differ by the order of the sum. It needs onnxruntime 1.24: older
-        ones take it, but score some models wrongly.
+        The type of rows, leaves and scores. "float32" writes a ``TreeEnsembleRegressor``, which every runtime
+        knows. Rows reach the same leaves, and scores have about seven digits. "float64" writes a
+        ``TreeEnsemble`` (ai.onnx.ml 5), which supports categories as well. Scores differ only by the order of
+        the sum. It needs onnxruntime 1.24: older versions accept it, but score some models wrongly.
     feature_names : sequence of str, default=None
-        What the columns are called, in the model's order. None: as those of the data frame that the model
-        was fitted to, if it was. They are written as the model's property ``feature_names``, a list in JSON.
+        The names of the columns, in the order of the model. If None, those of the data frame that the model
+        was fitted to, if it was. They are written as the property ``feature_names`` of the model, a list in
+        JSON.
 
     Raises
     ------
@@ -45,14 +46,15 @@ def dump_onnx(model, path, *, dtype="float32", feature_names=None):
     TypeError
         If the model is not made of trees of this library.
     ValueError
-        If its trees are not the whole model, ``dtype`` is another one, or the model splits by categories and
-        ``dtype`` is "float32", or these are not whole numbers from 0 to 2**24 - 1; or, of "float32", a leaf's
-        value is beyond single precision. Also if ``feature_names`` are the model's own in another order.
+        If the trees are not the whole model, if ``dtype`` is neither of the two, if the model splits by
+        categories and ``dtype`` is "float32" or the categories are not whole numbers from 0 to 2**24 - 1, if
+        the value of a leaf is beyond single precision and ``dtype`` is "float32", or if ``feature_names`` are
+        those of the model in another order.
 
     Notes
     -----
-    Scores are those of ``decision_function`` of a classifier, and the logarithm of what a Poisson loss
-    predicts.
+    The scores of a classifier are those of its ``decision_function``. Those of a model with a Poisson loss
+    are the logarithms of its predictions.
 
     Examples
     --------
@@ -122,7 +124,7 @@ def _in_single_precision(helper, ensemble):
 
 
 def _in_double_precision(helper, kinds, ensemble):
-    """Inner nodes and leaves are numbered each by themselves, through all trees."""
+    """Make the operator. Inner nodes and leaves are numbered separately, through all trees."""
     ensemble = _with_splits(ensemble)
     nodes, first = ensemble.nodes, first_nodes(ensemble)
     sided, members = one_sided(ensemble)
@@ -160,14 +162,14 @@ def _in_double_precision(helper, kinds, ensemble):
 
 
 def _with_splits(ensemble):
-    """The same scores by trees that all have a split: runtimes disagree about others."""
+    """The same scores by trees that all have a split, since runtimes disagree about trees without one."""
     trees = np.split(ensemble.nodes, ensemble.tree_offsets[1:-1])
     trees = [_with_a_split(tree) if len(tree) == 1 else tree for tree in trees]
     return ensemble._replace(nodes=np.concatenate(trees), tree_offsets=np.cumsum([0, *map(len, trees)]))
 
 
 def _with_a_split(leaf):
-    """A tree that is a leaf, as a split with that leaf on either side."""
+    """Turn a tree that is a single leaf into a split with that leaf on either side."""
     nodes = np.repeat(leaf, 3)
     nodes["feature"][0], nodes["left"][0], nodes["right"][0] = 0, 1, 2
     return nodes

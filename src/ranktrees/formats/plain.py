@@ -1,4 +1,4 @@
-"""A model in terms that other libraries have, too: trees that are added up, sets of numbers, and cuts."""
+"""A model in terms that other libraries share: trees that are added up, sets of numbers, and cuts."""
 
 import numpy as np
 
@@ -10,34 +10,35 @@ from ranktrees.estimators.ensemble_ranker import fitted_trees
 from ranktrees.estimators.fitted import whole_ensemble
 from ranktrees.formats.native import MAGIC
 
-N_WHOLE_NUMBERS = 2**24  # from 0 on, single precision tells them apart
-INFINITE = 1e39  # in single precision
-FLOAT32_END = 2.0**128  # what would follow the largest float32
-MAX_DEPTH = 250  # of what is written as nested text: readers, ours too, go down by calling themselves
+N_WHOLE_NUMBERS = 2**24  # this many, from 0 on, are distinct in single precision
+INFINITE = 1e39  # is infinite in single precision
+FLOAT32_END = 2.0**128  # the number that would follow the largest float32
+MAX_DEPTH = 250  # of trees written as nested text, which readers, including ours, parse recursively
 
 
 def added_up(model, feature_names=None):
-    """The trees of a model such that a score is the sum of their values, and nothing else.
+    """Return the trees of a model in a form in which a score is the sum of their values and nothing else.
 
     Parameters
     ----------
     model : estimator or Ensemble
-        A fitted estimator of trees of this library.
+        A fitted estimator of this library that is made of trees, or its ensemble.
     feature_names : sequence of str, default=None
-        What the columns are called, in the model's order; None: as the model calls them.
+        The names of the columns, in the order of the model. If None, those of the model.
 
     Returns
     -------
     Ensemble
-        Of at least one tree, without ``average``, of ``base`` 0: the base is in the values of the first tree.
+        An ensemble of at least one tree, without ``average`` and with ``base`` 0. The base of the model is in
+        the values of the first tree.
 
     Raises
     ------
     TypeError
         If the model is not made of trees of this library.
     ValueError
-        If its trees are not the whole model, there is not one name for each feature, or names are the model's
-        in another order.
+        If the trees are not the whole model, if there is not one name for each feature, or if the names are
+        those of the model in another order.
 
     Examples
     --------
@@ -57,26 +58,27 @@ def added_up(model, feature_names=None):
 
 
 def single_leaf(value):
-    """A tree without a split."""
+    """Return a tree without a split."""
     leaf = np.zeros(1, NODE)
     leaf["feature"], leaf["categories"], leaf["value"] = -1, -1, value
     return leaf
 
 
 def one_sided(ensemble):
-    """Nodes whose categories are sets of which the members go left, and all else goes right, NaN too.
+    """Return nodes whose categories are sets: members go left, and everything else, including NaN, right.
 
     Parameters
     ----------
     ensemble : Ensemble
+        The ensemble.
 
     Returns
     -------
     nodes : ndarray of `NODE` records
-        Those of the ensemble; the children of categorical nodes have changed sides where missing values go
+        The nodes of the ensemble. The children of categorical nodes have changed sides if missing values go
         left. ``categories`` is the number of the set.
     members : list of ndarray of int64
-        The sets, rising.
+        The sets, each in rising order.
 
     Raises
     ------
@@ -88,7 +90,7 @@ def one_sided(ensemble):
         numbers = _whole_categories(ensemble, nodes["feature"][i])
         changes_sides = nodes["missing_left"][i] == 1
         inside = numbers[left[: len(numbers)] != changes_sides]
-        if not len(inside):  # all go where missing values go: some libraries know no empty set
+        if not len(inside):  # all go where missing values go, and some libraries have no empty sets
             nodes["cut"][i] = np.inf if changes_sides else -np.inf
             nodes["categories"][i] = -1
             continue
@@ -111,27 +113,28 @@ def _whole_categories(ensemble, feature):
 
 
 def from_sets(trees, members, listed, *, n_features, **others):
-    """The ensemble of trees whose categories are sets of which the members go left.
+    """Return the ensemble of trees whose categories are sets of which the members go left.
 
     Parameters
     ----------
     trees : list of ndarrays of `NODE` records
-        ``categories`` is the number of the node's set in those of its tree.
+        The trees. ``categories`` is the number of the set of a node among those of its tree.
     members : list of lists of ndarrays of int64
-        Per tree its sets.
+        For each tree, its sets.
     listed : dict of int to ndarray
-        The categories of each feature that has any, rising.
+        The categories of each feature that has any, in rising order.
     n_features, **others
         As for `Ensemble.from_trees`.
 
     Returns
     -------
     Ensemble
+        The ensemble.
 
     Raises
     ------
     ValueError
-        If a feature has more than 256 categories, or the trees are none.
+        If a feature has more than 256 categories, or if the trees are not valid.
     """
     for feature, categories in listed.items():
         if len(categories) > MAX_CATEGORIES:
@@ -152,7 +155,7 @@ def from_sets(trees, members, listed, *, n_features, **others):
 
 
 def whole_numbers(values, name, low, high):
-    """Numbers of a file, by the name that they have there, that must be whole and in a range."""
+    """Return numbers of a file, which must be whole and in a range; messages call them ``name``."""
     numbers = np.asarray(values)
     if numbers.size == 0:
         return np.zeros(numbers.shape, np.int64)
@@ -163,13 +166,13 @@ def whole_numbers(values, name, low, high):
 
 
 def refuse_own(data, expected):
-    """Refuse the bytes of a model of this library where those of another one are expected."""
+    """Raise for the bytes of a model of this library where those of another library are expected."""
     if data.startswith(MAGIC):
         raise ValueError(f"not {expected}; it is a model of ranktrees: Ensemble.load reads it")
 
 
 def require_cuts_only(ensemble, what):
-    """Refuse a model that asks for categories, of which a format knows nothing."""
+    """Raise for a model that splits by categories, which a format does not support."""
     by_category = ensemble.nodes["categories"] >= 0
     if by_category.any():
         feature = ensemble.nodes["feature"][by_category][0]
@@ -180,7 +183,7 @@ def require_cuts_only(ensemble, what):
 
 
 def require_names(ensemble, what):
-    """The names of the features, by which a format tells them."""
+    """Return the names of the features, by which a format identifies them, or raise if there are none."""
     if ensemble.feature_names is None:
         raise ValueError(
             f"{what} tells features by name, and the model was fitted to an array; expected feature_names, "
@@ -190,21 +193,21 @@ def require_names(ensemble, what):
 
 
 def first_float32_above(cuts):
-    """The first float32 that is not ``x <= cut``, of each cut; infinity where there is none."""
+    """For each cut, the first float32 that is above it, or infinity if there is none."""
     with np.errstate(over="ignore"):
         return np.nextafter(round_down(cuts), np.float32(np.inf))
 
 
 def finite(cuts):
-    """Cuts for texts that know no infinity: their readers round to single precision, in which 1e39 is it."""
+    """Cuts for text formats without infinity; 1e39 is infinite to their readers, who use single precision."""
     return np.nan_to_num(cuts, posinf=INFINITE, neginf=-INFINITE).tolist()
 
 
 def last_float64_rounded_to(values):
-    """The last number that is at most a float32 once it is rounded to single precision, of each.
+    """For each float32, the last float64 that is at most that once it is rounded to single precision.
 
-    Halfway between two neighbours a number is rounded to the one whose last bit is 0, and to infinity from
-    halfway between the largest float32 and `FLOAT32_END` on.
+    A number halfway between two neighbours is rounded to the one whose last bit is 0. From halfway between
+    the largest float32 and `FLOAT32_END` on, numbers are rounded to infinity.
     """
     with np.errstate(over="ignore"):
         above = np.nextafter(values, np.float32(np.inf)).astype(float)
@@ -214,17 +217,17 @@ def last_float64_rounded_to(values):
 
 
 def short(numbers):
-    """Each float32 as the number that prints with as few digits as tell it apart in single precision."""
+    """Return each float32 as the float with the fewest digits that identify it in single precision."""
     return [float(str(number)) for number in numbers]
 
 
 def shortest(values):
-    """Values as `short` numbers.
+    """Return values as `short` numbers.
 
     Raises
     ------
     ValueError
-        If one is beyond single precision.
+        If a value is beyond single precision.
     """
     with np.errstate(over="ignore"):
         rounded = values.astype(np.float32)
@@ -238,25 +241,26 @@ def shortest(values):
 
 
 def first_nodes(ensemble):
-    """int64[n_nodes]: of each node, where its tree begins."""
+    """int64[n_nodes]: for each node, the first node of its tree."""
     return np.repeat(ensemble.tree_offsets[:-1], np.diff(ensemble.tree_offsets))
 
 
 def nested(ensemble, leaf, split):
-    """Each tree as nested objects, made from the leaves up.
+    """Return each tree as nested objects, made from the leaves up.
 
     Parameters
     ----------
     ensemble : Ensemble
+        The trees.
     leaf : callable
-        Makes an object of the number of a node.
+        Makes an object from the number of a leaf.
     split : callable
-        Makes an object of the number of a node and the objects of its left and right child.
+        Makes an object from the number of a node and the objects of its left and right child.
 
     Returns
     -------
     list
-        The object of each root. Nodes are numbered through all trees.
+        The objects of the roots. Nodes are numbered through all trees.
 
     Raises
     ------

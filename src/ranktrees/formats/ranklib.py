@@ -1,4 +1,4 @@
-"""RankLib's XML, in which it saves LambdaMART and MART."""
+"""Write models in RankLib's XML, the format in which RankLib saves LambdaMART and MART."""
 
 from ranktrees.cuts import round_down
 from ranktrees.files import replace_file
@@ -13,23 +13,23 @@ def dump_ranklib(model, path):
     Parameters
     ----------
     model : estimator or Ensemble
-        A fitted estimator of trees of this library.
+        A fitted estimator of this library that is made of trees, or its ensemble.
     path : path-like
-        Where to. RankLib reads it by ``-load``, and the plugins of Elasticsearch and OpenSearch as a model of
-        type ``model/ranklib``. Features are numbered from 1, as in LETOR files.
+        The path of the file. RankLib reads it by ``-load``, and the plugins of Elasticsearch and OpenSearch
+        read it as a model of type ``model/ranklib``. Features are numbered from 1, as in LETOR files.
 
     Raises
     ------
     TypeError
         If the model is not made of trees of this library.
     ValueError
-        If its trees are not the whole model, it splits by categories, trees are more than 250 splits deep,
-        or a value is beyond single precision.
+        If the trees are not the whole model, if the model splits by categories, if trees are more than 250
+        splits deep, or if a value is beyond single precision.
 
     Notes
     -----
-    RankLib knows no missing values, but takes those that are not given for 0: so should the rows that the
-    model is fitted to. It compares in single precision.
+    RankLib does not support missing values, and takes values that are not given to be 0. The rows that the
+    model is fitted to should do the same. RankLib compares in single precision.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Solr's ``MultipleAdditiveTreesModel``."""
+"""Write models in the format of Solr's ``MultipleAdditiveTreesModel``."""
 
 import json
 
@@ -18,41 +18,42 @@ from ranktrees.formats.plain import (
 
 __all__ = ["dump_solr"]
 
-SLACK = np.float32(1e-6)  # what Solr adds to each threshold when it reads it, in single precision
+SLACK = np.float32(1e-6)  # Solr adds this to each threshold when it reads it, in single precision
 
 
 def dump_solr(model, path, *, name="ranktrees", feature_names=None, missing_values=False):
-    """Write a model for Solr's learning to rank.
+    """Write a model for Solr's learning-to-rank module.
 
     Parameters
     ----------
     model : estimator or Ensemble
-        A fitted estimator of trees of this library.
+        A fitted estimator of this library that is made of trees, or its ensemble.
     path : path-like
-        Where to: the JSON that is put into the model store.
+        The path of the file. It holds the JSON that is put into the model store.
     name : str, default="ranktrees"
-        What Solr calls the model.
+        The name of the model in Solr.
     feature_names : sequence of str, default=None
-        The names of the features in the feature store, one for each column, in the model's order. None: the
-        names of the columns of the data frame that the model was fitted to.
+        The names of the features in the feature store, one for each column, in the order of the model. If
+        None, the names of the columns of the data frame that the model was fitted to.
     missing_values : bool, default=False
-        Whether features without a value go where the model sends them. That needs Solr 9.2, and features
-        whose ``defaultValue`` is "NaN". Otherwise they are 0, and so should they be in the rows that the
-        model is fitted to.
+        Whether rows without a value of a feature go where the model sends them. This needs Solr 9.2, and
+        features whose ``defaultValue`` is "NaN". Otherwise such values are 0, and should also be 0 in the
+        rows that the model is fitted to.
 
     Raises
     ------
     TypeError
         If the model is not made of trees of this library.
     ValueError
-        If its trees are not the whole model, it splits by categories, features have no names, or the model's
-        own in another order, trees are more than 250 splits deep, or a value is beyond single precision.
+        If the trees are not the whole model, if the model splits by categories, if features have no names or
+        those of the model in another order, if trees are more than 250 splits deep, or if a value is beyond
+        single precision.
 
     Notes
     -----
-    Solr goes left where ``x <= threshold + 1e-6``, in single precision: thresholds are written so that this
-    is the last float32 that goes left. Where there is no such number, as for cuts below 4e-6 and some
-    negative ones, it is the nearest, at most 3e-13 or the last bit beside it.
+    In Solr a row goes left if ``x <= threshold + 1e-6``, in single precision. Thresholds are written so that
+    the sum is the last float32 that goes left. If no threshold gives that number, as for cuts below 4e-6 and
+    some negative ones, the sum is the nearest possible, which is off by at most 3e-13 or the last bit.
 
     Examples
     --------
@@ -95,12 +96,12 @@ def dump_solr(model, path, *, name="ranktrees", feature_names=None, missing_valu
 
 
 def _less_slack(wanted):
-    """Thresholds that are as wanted once Solr has added its slack, or as near as there are any."""
+    """Thresholds that are as wanted once Solr has added its slack, or as near to that as possible."""
     best = wanted - SLACK
     for direction in (-np.inf, np.inf):
         near = wanted - SLACK
         for _ in range(2):
-            with np.errstate(over="ignore", invalid="ignore"):  # infinity less itself: nothing is closer
+            with np.errstate(over="ignore", invalid="ignore"):  # infinity minus itself is NaN: not closer
                 near = np.nextafter(near, np.float32(direction))
                 closer = abs((near + SLACK) - wanted) < abs((best + SLACK) - wanted)
             best = np.where(closer & np.isfinite(near), near, best)

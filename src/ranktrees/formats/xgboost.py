@@ -1,10 +1,11 @@
-r"""XGBoost's models in JSON, which it saves by ``save_model``: written, and read.
+r"""Write and read XGBoost's models in JSON, which XGBoost saves by ``save_model``.
 
-XGBoost has single precision, and asks ``x < cut``. Its cut is the first float32 that goes right: rows of
-float32 reach the same leaves, whatever their values. What it adds up is rounded to single precision.
+XGBoost works in single precision, and compares by ``x < cut``. A cut is written as the first float32 that
+goes right, so rows of float32 reach the same leaves, whatever their values. Sums are rounded to single
+precision.
 
-Of categories it knows sets of which the members go right; numbers that it has not seen go left, and NaN to a
-side of its own.
+XGBoost splits categories by sets whose members go right. Numbers that it has not seen go left, and NaN goes
+to a side of its own.
 """
 
 import json
@@ -36,12 +37,12 @@ __all__ = ["dump_xgboost", "load_xgboost"]
 
 NO_PARENT = 2**31 - 1
 
-INT64 = 15  # how it numbers the type of levels that are numbers
+INT64 = 15  # XGBoost's number for the type of levels that are numbers
 
-UBJSON = re.compile(rb"\{[iUIlL$#]")  # how it begins, and JSON never does
+UBJSON = re.compile(rb"\{[iUIlL$#]")  # UBJSON begins like this, and JSON never does
 
-MAX_FEATURES = 2**24  # a file may say any number
-SURE = 1e-6  # nearer to 0 and 1 versions of XGBoost differ in what scores start from
+MAX_FEATURES = 2**24  # a file may claim any number
+SURE = 1e-6  # for probabilities nearer to 0 and 1, versions of XGBoost differ in what scores start from
 
 
 def _logit(p):
@@ -50,7 +51,7 @@ def _logit(p):
     return float(-np.log(np.float32(1) / np.float32(p) - np.float32(1)))
 
 
-# What scores start from is written as a prediction: how a score is made of that, by the objective.
+# The number that scores start from is written as a prediction. By objective, how to turn that into a score.
 SCORE_OF = {
     **dict.fromkeys(["binary:logistic", "reg:logistic"], _logit),
     **dict.fromkeys(["count:poisson", "reg:gamma", "reg:tweedie"], math.log),
@@ -61,17 +62,17 @@ SCORE_OF = {
 
 
 def dump_xgboost(model, path, *, feature_names=None) -> None:
-    """Write a model as XGBoost's JSON.
+    """Write a model as a JSON model of XGBoost.
 
     Parameters
     ----------
     model : estimator or Ensemble
-        A fitted estimator of trees of this library.
+        A fitted estimator of this library that is made of trees, or its ensemble.
     path : path-like
-        Where to, by the suffix ``.json``, which XGBoost looks at; read it by
+        The path of the file. It must end in ``.json``, by which XGBoost tells the format. Read the file by
         ``xgboost.Booster(model_file=path)``.
     feature_names : sequence of str, default=None
-        What the columns are called, in the model's order. None: as those of the data frame that the model
+        The names of the columns, in the order of the model. If None, those of the data frame that the model
         was fitted to, if it was.
 
     Raises
@@ -79,9 +80,9 @@ def dump_xgboost(model, path, *, feature_names=None) -> None:
     TypeError
         If the model is not made of trees of this library.
     ValueError
-        If its trees are not the whole model, categories are not whole numbers from 0 to 2**24 - 1, a value is
-        beyond single precision, ``feature_names`` are the model's own in another order, or the suffix is
-        another one.
+        If the trees are not the whole model, if categories are not whole numbers from 0 to 2**24 - 1, if a
+        value is beyond single precision, if ``feature_names`` are those of the model in another order, or if
+        the path has another suffix.
 
     See Also
     --------
@@ -90,13 +91,14 @@ def dump_xgboost(model, path, *, feature_names=None) -> None:
 
     Notes
     -----
-    Rows of float32 reach the same leaves; of others XGBoost rounds the values first. Scores have single
-    precision, about seven digits.
+    Rows of float32 reach the same leaves. XGBoost rounds the values of other rows to float32 first. Scores
+    have single precision, about seven digits.
 
-    Of a model of a data frame the levels of category columns are written as XGBoost has them since 3.1, which
-    looks those of other frames up. It takes one that the model does not know, which is a missing value here,
-    for the next in their order, or refuses it. It has strings of ASCII and whole numbers; where there are
-    others, as well as to older versions, pass the numbers that the model has for them.
+    If the model was fitted to a data frame, the levels of its category columns are written in the form that
+    XGBoost has used since 3.1, which looks up the levels of other data frames in them. A level that the model
+    does not know is a missing value in this library. XGBoost takes it for the next one in their order, or
+    refuses it. XGBoost supports levels that are ASCII strings or whole numbers. For other levels, and for
+    older versions, pass the numbers that the model has for them.
 
     Examples
     --------
@@ -115,7 +117,7 @@ def dump_xgboost(model, path, *, feature_names=None) -> None:
     require_path(path, "path", "a file")
     if Path(path).suffix != ".json":
         raise ValueError(f"path={os.fspath(path)!r}; expected the suffix '.json', which XGBoost looks at.")
-    written = _written(ensemble)  # XGBoost knows no escaped characters, but Infinity
+    written = _written(ensemble)  # XGBoost does not read escaped characters, but it reads Infinity
     replace_file(path, json.dumps(written, ensure_ascii=False).encode())
 
 
@@ -125,24 +127,24 @@ def load_xgboost(model) -> Ensemble:
     Parameters
     ----------
     model : path-like, xgboost.Booster, XGBRanker or another of its estimators
-        A file that ``save_model`` wrote in JSON, of which all trees are taken; or a fitted model. Of an
-        estimator the best iteration is taken if it has one, as its ``predict`` does.
+        A file that ``save_model`` wrote in JSON, of which all trees are taken, or a fitted model. If a fitted
+        estimator has a best iteration, only the trees up to it are taken, as its ``predict`` does.
 
     Returns
     -------
     Ensemble
-        `EnsembleRanker` makes an estimator of it. Its scores are those of XGBoost's
-        ``predict(X, output_margin=True)``, which adds them up in single precision: about seven digits are
-        the same.
+        The model. `EnsembleRanker` makes an estimator of it. Its scores are those of XGBoost's
+        ``predict(X, output_margin=True)`` to about seven digits, since XGBoost adds up in single precision.
 
     Raises
     ------
     TypeError
-        If it is neither a path nor a model of XGBoost.
+        If ``model`` is neither a path nor a model of XGBoost.
     ValueError
-        If it is another kind of file, or a model that is not a sum of such trees: linear, of several classes
-        or targets, without trees, of an objective by which it is not known what scores start from, with sets
-        of categories that are not below 256, or of an estimator whose ``missing`` is not NaN.
+        If the file is of another kind, or if the model is not a sum of trees like those of this library: if
+        it is linear, has several classes or targets, has no trees, has an objective for which it is not known
+        what scores start from, has sets of categories that are not below 256, or is an estimator whose
+        ``missing`` is not NaN.
 
     See Also
     --------
@@ -150,16 +152,19 @@ def load_xgboost(model) -> Ensemble:
 
     Notes
     -----
-    Names of columns come along, and so do the levels of category columns of data frames, where the model
-    has them: XGBoost 3.2 writes ASCII strings and whole numbers, but not those of a part of a booster,
-    ``booster[:n]``, and cuts off what other strings end in. Else pass ``category_levels`` to
-    `EnsembleRanker`: without them a frame is refused. Of a file all trees are taken; of a model that was
-    stopped early ``Ensemble.first((best_iteration + 1) * num_parallel_tree)`` keeps those up to its attribute
+    The names of the columns are read, and so are the levels of category columns of data frames, if the model
+    has them. XGBoost 3.2 writes levels that are ASCII strings or whole numbers, but not those of a part of a
+    booster, ``booster[:n]``, and it cuts off the ends of other strings. Where levels are lacking, pass
+    ``category_levels`` to `EnsembleRanker`. Without them a data frame is refused.
+
+    All trees of a file are taken. If the model was stopped early,
+    ``Ensemble.first((best_iteration + 1) * num_parallel_tree)`` keeps those up to its attribute
     ``best_iteration``. The number of rows in a node is not known, so there are no `contributions`.
 
-    What differs: absent entries of sparse rows are 0 here, and missing values to XGBoost; categories that are
-    not whole numbers below 256 are missing values here, where XGBoost sends them left; and so are levels of a
-    frame that the model does not know, which XGBoost 3.2 takes for the next in their order, or refuses.
+    There are some differences. Absent entries of sparse rows are 0 in this library, and missing values in
+    XGBoost. Categories that are not whole numbers below 256 are missing values in this library, while XGBoost
+    sends them left. Levels of a data frame that the model does not know are missing values as well, while
+    XGBoost 3.2 takes them for the next ones in their order, or refuses them.
 
     Examples
     --------
@@ -181,7 +186,7 @@ def load_xgboost(model) -> Ensemble:
         best, written = None if booster is model else booster.attr("best_iteration"), booster.save_raw("json")
         if best is None:
             return _ensemble_of(written)
-        ensemble = _ensemble_of(booster[: int(best) + 1].save_raw("json"))  # which has no levels
+        ensemble = _ensemble_of(booster[: int(best) + 1].save_raw("json"))  # this part has no levels
         return ensemble._with_columns(ensemble.feature_names, _ensemble_of(written).category_levels)
     require_path(model, "model", "a model in JSON, or a fitted model of XGBoost")
     return read_file(model, _ensemble_of_file)
@@ -217,7 +222,7 @@ def _written(ensemble):
 
 
 def _written_levels(ensemble):
-    """The levels of each column, and their order once they are sorted, as XGBoost has them since 3.1."""
+    """The levels of each column, and their sorted order, in the form that XGBoost has used since 3.1."""
     encoded, orders, lost = [], [], []
     for feature in range(ensemble.n_features):
         levels = ensemble.category_levels.get(feature, ())
@@ -244,7 +249,7 @@ def _written_levels(ensemble):
 
 
 def _written_tree(t, nodes, members, n_features):
-    """A tree as XGBoost's arrays, brothers side by side; where it splits by categories, members go right."""
+    """A tree as XGBoost's arrays, siblings side by side; the members of a set of categories go right."""
     inner, by_category = nodes["feature"] >= 0, nodes["categories"] >= 0
     left = np.where(inner, np.where(by_category, nodes["right"], nodes["left"]), -1)
     right = np.where(inner, np.where(by_category, nodes["left"], nodes["right"]), -1)
@@ -314,7 +319,7 @@ def _ensemble_of(data):
 
 
 def _model_of(learner):
-    """The booster and its model, which has all trees that it should. Around DART's there is one more box."""
+    """The booster and its model, checked to have all its trees. DART nests its model one level deeper."""
     booster = learner["gradient_booster"]
     model = (booster["gbtree"] if booster["name"] == "dart" else booster)["model"]
     trees = model.get("trees")
@@ -357,7 +362,7 @@ def _read(learner, model, weights):
     if weights is not None:
         for tree, weight in zip(nodes, weights, strict=True):
             tree["value"] *= float(weight)
-    numbers = np.arange(MAX_CATEGORIES)  # all that there can be: those in no set have a side, too
+    numbers = np.arange(MAX_CATEGORIES)  # all possible categories, since those in no set have a side, too
     split = {feature for tree in nodes for feature in tree["feature"][tree["categories"] >= 0].tolist()}
     return from_sets(
         nodes,
@@ -375,7 +380,7 @@ def _numbers(text):
 
 
 def _parsed(parse, value, name):
-    """What a file has by a name as a number, or numbers."""
+    """Parse an entry of a file as a number, or as numbers; messages call it ``name``."""
     try:
         return parse(value)
     except ValueError as error:
@@ -383,7 +388,7 @@ def _parsed(parse, value, name):
 
 
 def _levels(columns, n_features):
-    """The levels of category columns of a data frame, by feature, if there is no doubt about them."""
+    """The levels of category columns of a data frame, by feature, as far as there is no doubt about them."""
     if columns and len(columns) != n_features:
         raise ValueError(f"cats has {len(columns)} columns of {n_features} features")
     levels = {}
@@ -399,9 +404,9 @@ def _levels(columns, n_features):
 
 
 def _strings(offsets, values):
-    """Those whose bytes, as signed numbers, stand one after another; None where not all are ASCII.
+    """The strings whose bytes, as signed numbers, are concatenated; None if not all are ASCII.
 
-    Of pandas' levels XGBoost 3.2 counts characters where it should bytes, and cuts off the last ones.
+    For levels of pandas, XGBoost 3.2 counts characters instead of bytes, and cuts off the last ones.
     """
     offsets = whole_numbers(offsets, "offsets", 0, len(values))
     if offsets[0] != 0 or offsets[-1] != len(values) or (np.diff(offsets) < 0).any():
@@ -413,7 +418,7 @@ def _strings(offsets, values):
 
 
 def _read_tree(tree, n_features):
-    """A tree's nodes, parents first and without deleted ones, and the sets that go left."""
+    """The nodes of a tree, parents first and without deleted ones, and the sets that go left."""
     n_nodes = len(tree["left_children"])
 
     def column(name):
@@ -441,7 +446,7 @@ def _read_tree(tree, n_features):
     with np.errstate(over="ignore"):
         last_left = np.nextafter(conditions[inner], np.float32(-np.inf))
     by_category = np.zeros(len(order), bool)
-    if "split_type" in tree:  # older versions knew no categories
+    if "split_type" in tree:  # older versions had no categories
         by_category[inner] = of_splits("split_type", 1) == 1
     nodes["feature"][inner] = of_splits("split_indices", n_features - 1)
     nodes["cut"][inner] = last_float64_rounded_to(last_left)
@@ -454,7 +459,7 @@ def _read_tree(tree, n_features):
 
 
 def _sets(tree, numbers):
-    """For each of these nodes the categories that go left: all that are not in its set."""
+    """For each of these nodes, the categories that go left: all that are not in its set."""
     n_members = len(tree["categories"])
     starts = whole_numbers(tree["categories_segments"], "categories_segments", 0, n_members)
     sizes = whole_numbers(tree["categories_sizes"], "categories_sizes", 0, n_members)
@@ -471,9 +476,9 @@ def _sets(tree, numbers):
 
 
 def _breadth_first(nodes, left, right):
-    """(nodes, left, right) layer by layer, each right child behind the left one; without what no layer has.
+    """Return (nodes, left, right) layer by layer, each right child after the left one.
 
-    Children are -1 in leaves.
+    Nodes that no layer contains are left out. Children are -1 in leaves.
     """
     layers, layer, n_reached = [], np.zeros(1, int), 0
     while len(layer):
@@ -484,6 +489,6 @@ def _breadth_first(nodes, left, right):
         inner = layer[left[layer] >= 0]
         layer = np.column_stack([left[inner], right[inner]]).ravel()
     order = np.concatenate(layers)
-    place = np.full(len(left) + 1, -1)  # the last for the children of leaves
+    place = np.full(len(left) + 1, -1)  # the last one is for the children of leaves
     place[order] = np.arange(len(order))
     return nodes[order], place[left[order]], place[right[order]]

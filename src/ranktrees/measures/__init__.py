@@ -1,7 +1,7 @@
 """Measures of a ranking: values that print as they are typed, score queries, and know what a swap changes.
 
-A measure is a plain value. ``NDCG @ 10`` cuts it off at rank 10, ``NDCG(gain="linear") @ 10`` changes a
-parameter, and ``(NDCG @ 10)(y_true, y_score, qid=qid)`` is its mean over the queries:
+A measure is a plain value. ``NDCG @ 10`` is NDCG cut off at rank 10, ``NDCG(gain="linear") @ 10`` is the same
+with another parameter, and ``(NDCG @ 10)(y_true, y_score, qid=qid)`` is its mean over the queries:
 
 >>> from ranktrees.measures import NDCG, as_measure
 >>> NDCG(gain="linear", ties="worst") @ 10
@@ -11,30 +11,33 @@ True
 >>> (NDCG @ 2)([0, 2, 1, 1, 0], [0.3, 0.9, 0.1, 0.2, 0.7], qid=["a", "a", "a", "b", "b"])
 0.728...
 
-The parameters, where a measure has them (its documentation lists them with their defaults):
+A measure may have the following parameters. Its own documentation lists those it has, with their defaults.
 
 ``gain``
-    What a label is worth. ``"exp2"`` is 2^label - 1, ``"linear"`` the label itself, a sequence is a table
-    read at the (whole) label, and a function takes the array of labels and returns the array of gains.
+    How much a label is worth. ``"exp2"`` is 2^label - 1, and ``"linear"`` is the label itself. A sequence is
+    a table that is indexed by the (whole) label, and a function takes the array of labels and returns the
+    array of gains.
 ``discount``
-    What a rank is worth. ``"log2"`` is 1 / log2(1 + rank); ``"letor"`` is 1 at ranks 1 and 2, then
-    1 / log2(rank), as in the LETOR scripts; a sequence is a table from rank 1 on, with 0 behind its end; a
-    function takes the array of ranks 1, 2, ... and returns the array of discounts. No rank is worth more than
-    the one above it.
+    How much a rank is worth. ``"log2"`` is 1 / log2(1 + rank). ``"letor"`` is 1 at ranks 1 and 2, then
+    1 / log2(rank), as in the LETOR scripts. A sequence is a table that starts at rank 1, with 0 behind its
+    end, and a function takes the array of ranks 1, 2, ... and returns the array of discounts. No rank may be
+    worth more than the one above it.
 ``ties``
     How rows with equal scores are ordered. ``"average"`` is the exact expectation over all their orders,
-    ``"worst"`` the order that gives the lowest value, ``"input"`` the order of the rows, ``"reverse"`` the
-    same from the last row to the first. The last two let the order of the file leak into the result: a
-    constant score is perfect where the file is sorted by label. They exist to reproduce other programs.
+    ``"worst"`` is the order that gives the lowest value, ``"input"`` is the order of the rows, and
+    ``"reverse"`` the same from the last row to the first. The last two let the order of the file leak into
+    the result: if the file is sorted by label, a constant score is perfect. They exist to reproduce the
+    results of other programs.
 ``empty_query``
-    What a query counts where the measure says nothing about the ranking, because no row is relevant (no gain
-    is positive) or no two labels differ. ``"skip"`` leaves the query out, a number is its value.
+    What counts for a query on which the measure says nothing about the ranking, because no row is relevant
+    (no gain is positive) or because no two labels differ. ``"skip"`` leaves the query out, and a number is
+    taken as its value.
 ``rel``
-    The lowest label that is relevant, for measures of relevant and irrelevant rows.
+    The lowest label that is relevant, for measures that tell relevant from irrelevant rows.
 ``at``
     The cutoff, set by ``@``: only ranks 1, ..., ``at`` count.
 
-Labels are finite numbers >= 0 of any number of grades, queries have any number of rows.
+Labels are finite numbers >= 0, with any number of grades. Queries may have any number of rows.
 """
 
 from ranktrees.measures.agreement import RMSE, KendallTau, PairAccuracy

@@ -1,4 +1,4 @@
-"""How scores agree with labels: pair by pair, and row by row."""
+"""Measures of how scores agree with labels: pair by pair, and row by row."""
 
 import math
 from typing import ClassVar
@@ -14,15 +14,15 @@ from ranktrees.measures.compiled import Ranked, symmetric
 class _PairAccuracy(Ranked):
     """The share of pairs of rows with different labels that are in the right order.
 
-    PairAccuracy = (pairs with the higher label above + 1/2 pairs with equal scores) / (all pairs), pairs of
-    different labels being meant. For labels 0 and 1 it is AUC.
+    PairAccuracy = (pairs with the higher label above + 1/2 pairs with equal scores) / (all pairs), counting
+    only pairs of rows with different labels. For labels 0 and 1 it is the AUC.
 
     Parameters
     ----------
     ties : {"average", "worst", "input", "reverse"}, default="average"
-        The order of rows with equal scores; the average counts a tied pair 1/2, the worst 0.
+        The order of rows with equal scores. With "average" a tied pair counts 1/2, with "worst" it counts 0.
     empty_query : "skip" or float, default="skip"
-        What a query counts whose labels are all equal.
+        The value of a query whose labels are all equal. If "skip", such queries are left out.
 
     Examples
     --------
@@ -51,12 +51,12 @@ class _KendallTau(_PairAccuracy):
 
     tau = (right pairs - wrong pairs) / sqrt((pairs with different labels) * (pairs with different scores)), a
     number from -1 to 1. Pairs with equal labels or equal scores are neither right nor wrong. If all scores
-    are equal there is no order and tau is 0.
+    are equal, the scores define no order, and tau is 0.
 
     Parameters
     ----------
     empty_query : "skip" or float, default="skip"
-        What a query counts whose labels are all equal.
+        The value of a query whose labels are all equal. If "skip", such queries are left out.
 
     References
     ----------
@@ -81,10 +81,11 @@ class _KendallTau(_PairAccuracy):
 
 
 class _RMSE(Measure):
-    """Root mean squared error, of scores taken as predictions of the labels.
+    """Root mean squared error of the scores, taken as predictions of the labels.
 
-    RMSE = sqrt(sum of w (label - score)^2 / sum of w). Its mean is over all rows of all queries, not over
-    queries: the root of one global mean. The value of one query is the same over its rows. Smaller is better.
+    RMSE = sqrt(sum of w (label - score)^2 / sum of w). Its mean is taken over all rows of all queries, not
+    over the queries: it is the root of one global mean. The value of one query is the same formula over the
+    rows of the query. Smaller is better.
 
     Examples
     --------

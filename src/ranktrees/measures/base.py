@@ -1,4 +1,4 @@
-"""What all measures have: they are values, take rows of any order, and know what a swap changes."""
+"""The base of all measures: they are values, take rows in any order, and know what a swap changes."""
 
 from __future__ import annotations
 
@@ -21,35 +21,36 @@ from ranktrees.warning import warn
 
 
 class Measure:
-    """A number that says how good the ranking of a query is: the base of all measures.
+    """Base class of all measures. A measure is a number that says how good the ranking of a query is.
 
-    A measure is an immutable value: it prints as it is typed, equals and hashes by that, can be a
+    A measure is an immutable value. It prints as it is typed, is compared and hashed accordingly, can be a
     dictionary key, and is pickled and cloned like a number. The names ``NDCG``, ``ERR``, ``AP`` ... are such
-    values, with their default parameters. Three things make numbers and further measures of one:
+    values, with their default parameters. There are three ways to get a number or another measure from one:
 
     - ``measure @ 10`` is the same measure, cut off at rank 10;
     - ``measure(gain="linear")``, with parameters only, is the same measure with other parameters;
     - ``measure(y_true, y_score, qid=qid)`` is its mean over the queries.
 
-    To write your own, derive a class, give it a ``name`` and define `of_query`; see the example.
+    To write your own measure, derive a class from this one, give it a ``name`` and define `of_query`, as in
+    the example.
 
     Parameters
     ----------
     **parameters
-        The parameters of `defaults`, each by name.
+        The parameters to set, by name. Those not given have the values in `defaults`.
 
     Attributes
     ----------
     name : str
-        How it is typed.
+        The name under which the measure is typed and printed.
     defaults : dict
-        Its parameters with their defaults, in the order in which they print.
+        The parameters of the measure with their defaults, in the order in which they print.
     greater_is_better : bool
-        False for errors.
+        Whether a higher value is better. False for errors.
     by_order : bool
-        True if only the order of the scores matters, not how far they are apart.
+        Whether only the order of the scores matters, not how far they are apart.
     lowest_label : float
-        The lowest label it accepts.
+        The lowest label that the measure accepts.
 
     Examples
     --------
@@ -100,32 +101,32 @@ class Measure:
     # ---- a value ----
 
     def __call__(self, y_true=None, y_score=None, *others, qid=None, sample_weight=None, **parameters):
-        """The mean over queries or, called with parameters only, the measure with these parameters.
+        """Return the mean over the queries or, if called with parameters only, the measure with those.
 
         Parameters
         ----------
         y_true : array-like of shape (n,)
             Labels.
         y_score : array-like of shape (n,)
-            Scores; higher is ranked above.
+            Scores. Rows with higher scores rank first.
         qid : array-like of shape (n,), default=None
-            Query ids of any hashable type, in any order. None takes the level ``qid`` of the index of a
-            pandas ``y_true`` if there is one, else all rows are one query.
+            Query ids of any hashable type, in any order. If None, they are taken from the level ``qid`` of
+            the index of a pandas ``y_true`` if there is one. Otherwise all rows are one query.
         sample_weight : array-like of shape (n,), default=None
-            Weights >= 0 of rows. A query weighs the mean of its rows' weights.
+            Weights >= 0 of the rows. The weight of a query is the mean of the weights of its rows.
         **parameters
-            Parameters to change.
+            The parameters to change.
 
         Returns
         -------
         float or Measure
-            The mean; NaN, with an `UndefinedMetricWarning`, where no query counts. Without ``y_true`` and
-            ``y_score``: a measure.
+            The mean. It is NaN, with an `UndefinedMetricWarning`, if no query counts. Without ``y_true`` and
+            ``y_score``, a measure is returned instead.
 
         Raises
         ------
         ValueError
-            For labels, scores or weights that the measure cannot read; it names them.
+            If the measure cannot read some labels, scores or weights; the message names them.
         """
         if others:
             raise TypeError(
@@ -154,7 +155,7 @@ class Measure:
             )
 
     def __matmul__(self, at):
-        """The measure cut off at rank ``at``."""
+        """Return the measure cut off at rank ``at``."""
         if "at" not in self.defaults:
             raise TypeError(f"{self.name} has no cutoff")
         return self(at=at)
@@ -193,12 +194,12 @@ class Measure:
         labels : ndarray of shape (n,), float64
             Finite labels.
         name : str, default="y"
-            What the message calls them.
+            What the message calls the labels.
 
         Raises
         ------
         ValueError
-            If one is below ``lowest_label``.
+            If a label is below ``lowest_label``.
 
         Examples
         --------
@@ -217,37 +218,39 @@ class Measure:
             )
 
     def of_query(self, labels, scores):
-        """The value of one query, NaN where it is not defined; what a new measure has to define.
+        """Return the value of one query. This is what a new measure has to define.
 
         Parameters
         ----------
         labels, scores : ndarray of shape (n,), float64
-            The rows of the query; not to be written to.
+            The labels and scores of the rows of the query. They must not be written to.
 
         Returns
         -------
         float
+            The value, or NaN if the measure is not defined on the query.
         """
         raise NotImplementedError(f"{type(self).__name__} must define of_query(labels, scores)")
 
     def per_query(self, labels, scores, offsets, weights=None, n_threads=1):
-        """The value of each query.
+        """Return the value of each query.
 
         Parameters
         ----------
         labels, scores : ndarray of shape (n,), float64
-            Rows grouped by query. Not checked; see `check_labels`.
+            The labels and scores of rows that are grouped by query. The labels are not checked here; see
+            `check_labels`.
         offsets : ndarray of shape (n_queries + 1,), int64
             Query q is rows ``offsets[q]:offsets[q + 1]``.
         weights : ndarray of shape (n,), float64, default=None
-            Weights of rows; only measures of rows (RMSE) read them here.
+            Weights of the rows. Only measures of rows (RMSE) use them here.
         n_threads : int, default=1
-            Number of threads over queries; the values do not depend on it.
+            The number of threads, which share the queries. The values do not depend on it.
 
         Returns
         -------
         ndarray of shape (n_queries,), float64
-            NaN for queries that are skipped.
+            The values, NaN for queries that are skipped.
 
         Examples
         --------
@@ -261,7 +264,7 @@ class Measure:
         return np.array([self._number(self.of_query(labels[rows], scores[rows])) for rows in queries])
 
     def _number(self, value):
-        """What `of_query` returned, which users write."""
+        """The value that `of_query`, which users write, has returned, as a checked float."""
         try:
             number = float(value)
         except (TypeError, ValueError, OverflowError) as error:
@@ -278,26 +281,27 @@ class Measure:
         )
 
     def mean(self, labels, scores, offsets, weights=None, n_threads=1, communicator=ALONE):
-        """The mean over the queries that count, a query weighing the mean of its rows' weights.
+        """Return the mean over the queries that count.
 
-        The sum is exact, so the order of the queries does not matter.
+        The weight of a query is the mean of the weights of its rows. The sum is exact, so the order of the
+        queries does not matter.
 
         Parameters
         ----------
         labels, scores, offsets, weights, n_threads
             As in `per_query`.
         communicator : Communicator, default=ALONE
-            The ranks over whose queries the mean is.
+            The ranks over whose queries the mean is taken.
 
         Returns
         -------
         float
-            NaN if no query counts.
+            The mean, or NaN if no query counts.
 
         Raises
         ------
         ValueError
-            For labels below ``lowest_label``.
+            If a label is below ``lowest_label``.
         """
         self.check_labels(labels)
         values = self.per_query(labels, scores, offsets, weights, n_threads)
@@ -305,7 +309,7 @@ class Measure:
         return weighted_mean(values, weights, communicator)
 
     def signed_mean(self, labels, scores, offsets, weights=None, n_threads=1, communicator=ALONE):
-        """The mean, negated where smaller is better: what is compared to choose between models.
+        """Return the mean, negated if smaller is better, as it is compared to choose between models.
 
         Parameters
         ----------
@@ -317,34 +321,37 @@ class Measure:
         Returns
         -------
         float
-            NaN, with an `UndefinedMetricWarning`, if no query counts.
+            The mean, or NaN, with an `UndefinedMetricWarning`, if no query counts.
 
         Raises
         ------
         ValueError
-            For labels below ``lowest_label``.
+            If a label is below ``lowest_label``.
         """
         return self.bind(labels, offsets, weights, n_threads, communicator).signed_mean(scores)
 
     def bind(self, labels, offsets, weights=None, n_threads=1, communicator=ALONE):
-        """Join the measure with rows whose scores change: what does not change with them is computed once.
+        """Bind the measure to rows whose scores change.
+
+        Whatever does not depend on the scores is then computed only once.
 
         Parameters
         ----------
         labels, offsets, weights, n_threads
             As in `per_query`.
         communicator : Communicator, default=ALONE
-            The ranks over whose queries means are.
+            The ranks over whose queries means are taken.
 
         Returns
         -------
         BoundMeasure
-            Its ``per_query``, ``mean`` and ``signed_mean`` take scores and give what those of the measure do.
+            The bound measure. Its ``per_query``, ``mean`` and ``signed_mean`` take only scores and return
+            the same as the methods of the measure.
 
         Raises
         ------
         ValueError
-            For labels below ``lowest_label``.
+            If a label is below ``lowest_label``.
 
         Examples
         --------
@@ -358,25 +365,26 @@ class Measure:
         return BoundMeasure(self, labels, offsets, weights, n_threads, communicator)
 
     def deltas(self, labels, scores):
-        """What the measure gains when two rows of a query swap places in the ranking.
+        """Return the deltas: the changes of the measure when two rows of a query swap places in the ranking.
 
-        The ranking is by descending score, equal scores in the order of the rows; ``ties`` plays no part.
+        The ranking is by descending score, with rows of equal scores in their given order. ``ties`` plays no
+        part.
 
         Parameters
         ----------
         labels, scores : ndarray of shape (n,), float64
-            The rows of one query.
+            The labels and scores of the rows of one query.
 
         Returns
         -------
         ndarray of shape (n, n), float64
-            Entry (i, j) is the measure after rows i and j have swapped places, minus the measure before. It
-            is symmetric, and zero throughout where the measure is not defined.
+            Entry (i, j) is the measure after rows i and j have swapped places, minus the measure before. The
+            matrix is symmetric. It is zero throughout if the measure is not defined on the query.
 
         Raises
         ------
         ValueError
-            For labels or scores that the measure cannot read; it names them.
+            If the measure cannot read some labels or scores; the message names them.
 
         Examples
         --------
@@ -397,19 +405,21 @@ class Measure:
         return out
 
     def swap_deltas(self, labels, scores):
-        """`deltas` of rows that stand in rank order: a measure may have them in closed form.
+        """Return the `deltas` of rows that are in rank order.
 
-        Here every pair is swapped, evaluated and swapped back.
+        Here every pair is swapped, evaluated and swapped back. A measure whose deltas have a closed form may
+        override this method.
 
         Parameters
         ----------
         labels, scores : ndarray of shape (n,), float64
-            The rows of one query by descending score; no two scores are equal where only their order matters.
+            The labels and scores of the rows of one query, by descending score. If only the order of the
+            scores matters, no two of them are equal.
 
         Returns
         -------
         ndarray of shape (n, n), float64
-            NaN where the measure is not defined.
+            The deltas, NaN if the measure is not defined.
 
         Examples
         --------
@@ -456,11 +466,12 @@ def query_weights(weights, offsets):
 
 
 class BoundMeasure:
-    """A measure joined with rows whose scores change, see `Measure.bind`.
+    """A measure bound to rows whose scores change; see `Measure.bind`.
 
     Parameters
     ----------
     measure : Measure
+        The measure.
     labels, offsets, weights, n_threads, communicator
         As in `Measure.bind`.
 
@@ -479,16 +490,16 @@ class BoundMeasure:
         self.n_threads, self.communicator = n_threads, communicator
 
     def per_query(self, scores):
-        """The value of each query, as `Measure.per_query` gives it."""
+        """Return the value of each query, as `Measure.per_query` does."""
         return self.measure.per_query(self.labels, scores, self.offsets, self.weights, self.n_threads)
 
     def mean(self, scores):
-        """The mean over the queries that count, as `Measure.mean` gives it."""
+        """Return the mean over the queries that count, as `Measure.mean` does."""
         rows = self.labels, scores, self.offsets, self.weights
         return self.measure.mean(*rows, self.n_threads, self.communicator)
 
     def signed_mean(self, scores):
-        """The mean, negated where smaller is better, as `Measure.signed_mean` gives it."""
+        """Return the mean, negated if smaller is better, as `Measure.signed_mean` does."""
         value = self.mean(scores)
         self.measure.warn_if_undefined(value)
         return value if self.measure.greater_is_better else -value

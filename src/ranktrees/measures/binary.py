@@ -1,4 +1,4 @@
-"""Rows that are relevant or not: AP, RR, P, R, AUC and PAUC."""
+"""Measures of rows that are relevant or not: AP, RR, P, R, AUC and PAUC."""
 
 from typing import ClassVar
 
@@ -10,7 +10,7 @@ from ranktrees.measures.parameters import stretch
 
 
 class _Binary(Ranked):
-    """A measure that sees a row as relevant (label >= rel) or not."""
+    """A measure for which a row is either relevant (label >= rel) or not."""
 
     defaults: ClassVar = {"rel": 1, "ties": "average", "empty_query": 0, "at": None}
 
@@ -22,19 +22,19 @@ class _AP(_Binary):
     """Average precision; its mean over queries is MAP.
 
     AP @ k = 1/R * sum over the ranks r <= k of relevant rows of (relevant rows at ranks 1 ... r) / r, where R
-    is the number of all relevant rows of the query, as in trec_eval; so a query with R > k cannot reach 1.
-    LightGBM and XGBoost divide by min(R, k): the user guide has their MAP @ k as a function.
+    is the number of all relevant rows of the query, as in trec_eval. So a query with R > k cannot reach 1.
+    LightGBM and XGBoost divide by min(R, k) instead. The user guide defines their MAP @ k as a function.
 
     Parameters
     ----------
     rel : float, default=1
-        The lowest relevant label.
+        The lowest label that is relevant.
     ties : {"average", "worst", "input", "reverse"}, default="average"
-        The order of rows with equal scores. The average is exact (McSherry and Najork, ECIR 2008).
+        The order of rows with equal scores. "average" is exact (McSherry and Najork, ECIR 2008).
     empty_query : "skip" or float, default="skip"
-        What a query without relevant rows counts.
+        The value of a query without relevant rows. If "skip", such queries are left out.
     at : int, default=None
-        The cutoff.
+        The cutoff: only ranks 1, ..., ``at`` count. If None, all ranks count.
 
     References
     ----------
@@ -64,7 +64,7 @@ class _AP(_Binary):
         weight = self.until_cutoff(1.0 / np.arange(1.0, n + 1.0))
         total = np.concatenate(([0.0], np.cumsum(hits * weight)))
         upper, lower = np.triu_indices(n, 1)
-        rises = hits[lower] - hits[upper]  # 1: the relevant row of the two comes up
+        rises = hits[lower] - hits[upper]  # 1: the relevant row of the two moves up
         changes = (found[upper] + (rises > 0)) * weight[upper]
         changes += total[lower] - total[upper + 1]
         changes -= found[lower] * weight[lower]
@@ -74,18 +74,18 @@ class _AP(_Binary):
 class _RR(_Binary):
     """Reciprocal rank of the first relevant row; its mean over queries is MRR.
 
-    RR @ k = 1 / (rank of the first relevant row), 0 if that is below rank k.
+    RR @ k = 1 / (rank of the first relevant row), or 0 if that row is below rank k.
 
     Parameters
     ----------
     rel : float, default=1
-        The lowest relevant label.
+        The lowest label that is relevant.
     ties : {"average", "worst", "input", "reverse"}, default="average"
-        The order of rows with equal scores. The average is exact (McSherry and Najork, ECIR 2008).
+        The order of rows with equal scores. "average" is exact (McSherry and Najork, ECIR 2008).
     empty_query : "skip" or float, default=0
-        What a query without relevant rows counts.
+        The value of a query without relevant rows. If "skip", such queries are left out.
     at : int, default=None
-        The cutoff.
+        The cutoff: only ranks 1, ..., ``at`` count. If None, all ranks count.
 
     References
     ----------
@@ -122,18 +122,18 @@ class _P(_Binary):
     """Precision: the share of relevant rows among those above the cutoff.
 
     P @ k = (relevant rows at ranks 1 ... k) / k, also for queries of fewer than k rows, as in trec_eval.
-    Without a cutoff: the share of relevant rows of the query.
+    Without a cutoff it is the share of relevant rows among all rows of the query.
 
     Parameters
     ----------
     rel : float, default=1
-        The lowest relevant label.
+        The lowest label that is relevant.
     ties : {"average", "worst", "input", "reverse"}, default="average"
-        The order of rows with equal scores. The average is exact.
+        The order of rows with equal scores. "average" is exact.
     empty_query : "skip" or float, default=0
-        What a query without relevant rows counts.
+        The value of a query without relevant rows. If "skip", such queries are left out.
     at : int, default=None
-        The cutoff.
+        The cutoff: only ranks 1, ..., ``at`` count. If None, all ranks count.
 
     Examples
     --------
@@ -161,13 +161,13 @@ class _R(_P):
     Parameters
     ----------
     rel : float, default=1
-        The lowest relevant label.
+        The lowest label that is relevant.
     ties : {"average", "worst", "input", "reverse"}, default="average"
-        The order of rows with equal scores. The average is exact.
+        The order of rows with equal scores. "average" is exact.
     empty_query : "skip" or float, default="skip"
-        What a query without relevant rows counts.
+        The value of a query without relevant rows. If "skip", such queries are left out.
     at : int, default=None
-        The cutoff.
+        The cutoff: only ranks 1, ..., ``at`` count. If None, all ranks count.
 
     Examples
     --------
@@ -186,20 +186,21 @@ class _PAUC(_Binary):
 
     PAUC @ [a, b] = the mean, over the irrelevant rows number a + 1, ..., b from the top, of the share of
     relevant rows that are ranked above. If a query has fewer than b irrelevant rows, the mean is over those
-    there are. It is the area under the ROC curve from the a-th to the b-th false positive, as a share of the
-    largest possible; PAUC @ [0, n] with all n irrelevant rows is AUC.
+    there are. This is the area under the ROC curve from the a-th to the b-th false positive, as a share of
+    the largest possible area. PAUC @ [0, n] with all n irrelevant rows is the AUC.
 
     Parameters
     ----------
     rel : float, default=1
-        The lowest relevant label.
+        The lowest label that is relevant.
     ties : {"average", "worst", "input", "reverse"}, default="average"
-        The order of rows with equal scores. The average is exact: in a tie of m irrelevant rows, the relevant
-        ones fall with equal chances into the m + 1 places before, between and after them.
+        The order of rows with equal scores. "average" is exact: in a tie of m irrelevant rows, the relevant
+        ones fall with equal probability into each of the m + 1 places before, between and after them.
     empty_query : "skip" or float, default="skip"
-        What a query without relevant rows, or with no more than a irrelevant rows, counts.
+        The value of a query without relevant rows, or with no more than a irrelevant rows. If "skip", such
+        queries are left out.
     at : pair of int, default=None
-        The counts [a, b]; None is [0, all].
+        The counts [a, b]. If None, all irrelevant rows count, as with [0, all].
 
     References
     ----------
@@ -236,11 +237,11 @@ class _AUC(_Binary):
     Parameters
     ----------
     rel : float, default=1
-        The lowest relevant label.
+        The lowest label that is relevant.
     ties : {"average", "worst", "input", "reverse"}, default="average"
-        The order of rows with equal scores; the average counts a tied pair 1/2, the worst 0.
+        The order of rows with equal scores. With "average" a tied pair counts 1/2, with "worst" it counts 0.
     empty_query : "skip" or float, default="skip"
-        What a query without both relevant and irrelevant rows counts.
+        The value of a query that lacks relevant or irrelevant rows. If "skip", such queries are left out.
 
     References
     ----------

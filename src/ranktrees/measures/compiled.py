@@ -1,4 +1,4 @@
-"""What measures have whose formulas are compiled: they say what rows and ranks give to theirs."""
+"""The base of measures with compiled formulas: they define what a formula reads of rows and ranks."""
 
 from typing import ClassVar
 
@@ -10,7 +10,7 @@ from ranktrees.measures.base import BoundMeasure, Measure, query_weights, weight
 
 
 class BoundRanked(BoundMeasure):
-    """What rows and ranks give to the formula, and what it divides by."""
+    """A compiled measure bound to rows: what the formula reads of rows and ranks, and what it divides by."""
 
     def __init__(self, measure, labels, offsets, *rest):
         super().__init__(measure, labels, offsets, *rest)
@@ -47,20 +47,20 @@ class BoundRanked(BoundMeasure):
 
 
 class Ranked(Measure):
-    """A measure whose formula is compiled: it says what the rows give, and which formula to use."""
+    """A measure whose formula is compiled: it defines what is read of the rows, and which formula is used."""
 
     formula: ClassVar[ranking.Formula]
 
     def gains_of(self, labels):
-        """What the formula reads of each row."""
+        """Return what the formula reads of each row."""
         return labels
 
     def discounts_until(self, longest):
-        """What the formula reads of each rank."""
+        """Return what the formula reads of each rank."""
         return np.empty(0)
 
     def limits(self):
-        """The two counts the formula is limited to, 0 for none."""
+        """Return the two counts that limit the formula; 0 stands for no limit."""
         return 0, self.parameters.get("at") or 0
 
     def per_query(self, labels, scores, offsets, weights=None, n_threads=1):
@@ -77,13 +77,13 @@ class Ranked(Measure):
         return float(self.per_query(labels, scores, np.array([0, len(labels)], dtype=np.int64))[0])
 
     def until_cutoff(self, weights):
-        """Weights of ranks, zero behind the cutoff."""
+        """Set weights of ranks behind the cutoff to zero."""
         weights[self.at or len(weights) :] = 0.0
         return weights
 
 
 def symmetric(n, changes):
-    """The (n, n) matrix of what stands above its diagonal."""
+    """Return the symmetric (n, n) matrix with the given entries above its diagonal."""
     deltas = np.zeros((n, n))
     deltas[np.triu_indices(n, 1)] = changes
     return deltas + deltas.T

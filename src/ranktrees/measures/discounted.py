@@ -1,4 +1,4 @@
-"""Gains discounted by rank: DCG, NDCG and ERR."""
+"""Measures of gains that are discounted by rank: DCG, NDCG and ERR."""
 
 from typing import ClassVar
 
@@ -17,16 +17,16 @@ class _DCG(Ranked):
     Parameters
     ----------
     gain : {"exp2", "linear"}, sequence or callable, default="exp2"
-        What a label is worth.
+        How much a label is worth.
     discount : {"log2", "letor"}, sequence or callable, default="log2"
-        What a rank is worth.
+        How much a rank is worth.
     ties : {"average", "worst", "input", "reverse"}, default="average"
-        The order of rows with equal scores. The average is exact: the mean gain of the tied rows at each of
-        their ranks (McSherry and Najork, ECIR 2008).
+        The order of rows with equal scores. "average" is exact: it takes the mean gain of the tied rows at
+        each of their ranks (McSherry and Najork, ECIR 2008).
     empty_query : "skip" or float, default=0
-        What a query without a positive gain counts.
+        The value of a query without a positive gain. If "skip", such queries are left out.
     at : int, default=None
-        The cutoff.
+        The cutoff: only ranks 1, ..., ``at`` count. If None, all ranks count.
 
     References
     ----------
@@ -63,35 +63,35 @@ class _DCG(Ranked):
 
 
 class Preset(property):
-    """The measure with another program's parameters, as an attribute of the measure."""
+    """An attribute of a measure: the same measure with the parameters of another program."""
 
     def __init__(self, doc, **parameters):
         super().__init__(lambda measure: measure(**parameters), doc=doc)
 
 
 class _NDCG(_DCG):
-    """Normalised discounted cumulative gain: DCG over the DCG of the best order.
+    """Normalised discounted cumulative gain: DCG divided by the DCG of the best order.
 
     NDCG @ k = DCG @ k / max over all orders of DCG @ k, a number in [0, 1].
 
-    It is not one number: programs differ in the gain, in what a query without relevant rows counts and in
-    the order of tied scores. Say which by parameters, or take another program's choice as a preset:
-    ``NDCG.letor``, ``NDCG.lightgbm``, ``NDCG.xgboost``, ``NDCG.catboost``, ``NDCG.sklearn``,
-    ``NDCG.trec_eval``, ``NDCG.survey``.
+    Programs do not agree on NDCG: they differ in the gain, in the value of a query without relevant rows and
+    in the order of rows with equal scores. Choose by the parameters below, or take the choice of another
+    program as a preset: ``NDCG.letor``, ``NDCG.lightgbm``, ``NDCG.xgboost``, ``NDCG.catboost``,
+    ``NDCG.sklearn``, ``NDCG.trec_eval``, ``NDCG.survey``.
 
     Parameters
     ----------
     gain : {"exp2", "linear"}, sequence or callable, default="exp2"
-        What a label is worth.
+        How much a label is worth.
     discount : {"log2", "letor"}, sequence or callable, default="log2"
-        What a rank is worth.
+        How much a rank is worth.
     ties : {"average", "worst", "input", "reverse"}, default="average"
-        The order of rows with equal scores. The average is exact: the mean gain of the tied rows at each of
-        their ranks (McSherry and Najork, ECIR 2008).
+        The order of rows with equal scores. "average" is exact: it takes the mean gain of the tied rows at
+        each of their ranks (McSherry and Najork, ECIR 2008).
     empty_query : "skip" or float, default="skip"
-        What a query without a positive gain counts.
+        The value of a query without a positive gain. If "skip", such queries are left out.
     at : int, default=None
-        The cutoff.
+        The cutoff: only ranks 1, ..., ``at`` count. If None, all ranks count.
 
     References
     ----------
@@ -150,7 +150,7 @@ class _NDCG(_DCG):
 
 
 class _ERR(Ranked):
-    """Expected reciprocal rank of the row that satisfies a user who reads from the top.
+    """Expected reciprocal rank of the row that satisfies a user who reads the ranking from the top.
 
     ERR @ k = sum over ranks r = 1 ... k of 1/r * p_r * product over s < r of (1 - p_s), where a row of label
     y stops the user with probability p = (2^y - 1) / 2^max_grade.
@@ -158,15 +158,15 @@ class _ERR(Ranked):
     Parameters
     ----------
     max_grade : float, default=4
-        The highest label there can be; 4 makes the divisor 16.
+        The highest possible label. With 4 the divisor is 16.
     ties : {"average", "worst", "input", "reverse"}, default="average"
-        The order of rows with equal scores. The average is exact, by symmetric polynomials of the passing
-        probabilities of the tied rows. It takes m * k steps for m relevant rows in a tie that reaches down to
-        rank k or to where nobody is left.
+        The order of rows with equal scores. "average" is exact: it is computed by symmetric polynomials of
+        the probabilities that a user reads on past each of the tied rows. It takes m * k steps for m relevant
+        rows in a tie that reaches down to rank k, or to a rank k that no user gets beyond.
     empty_query : "skip" or float, default=0
-        What a query without a positive label counts.
+        The value of a query without a positive label. If "skip", such queries are left out.
     at : int, default=None
-        The cutoff.
+        The cutoff: only ranks 1, ..., ``at`` count. If None, all ranks count.
 
     References
     ----------
@@ -197,9 +197,9 @@ class _ERR(Ranked):
     def swap_deltas(self, labels, scores):
         n = len(labels)
         stop = np.minimum(self.gains_of(labels), 1.0 - 2.0**-53)  # 1 could not be divided out
-        passed = np.cumprod(1.0 - stop)  # the chance to get beyond a rank
+        passed = np.cumprod(1.0 - stop)  # the probability to get beyond a rank
         weight = self.until_cutoff(1.0 / np.arange(1.0, n + 1.0))
-        losses = passed[:-1] * (weight[:-1] - weight[1:])  # of who stops one rank later
+        losses = passed[:-1] * (weight[:-1] - weight[1:])  # by stopping one rank later
         below = np.append(np.cumsum(losses[::-1])[::-1], 0.0)
         upper, lower = np.triu_indices(n, 1)
         changes = (stop[lower] - stop[upper]) / (1.0 - stop[upper]) * (below[upper] - below[lower])

@@ -14,10 +14,10 @@ from ranktrees.measures.binary import AP, AUC, PAUC, RR, P, R
 from ranktrees.measures.discounted import DCG, ERR, NDCG, Preset
 from ranktrees.measures.parameters import typed
 
-# What users pass: a name, a measure, or what one query with labels and scores is worth.
+# What users pass: a name, a measure, or a function of the labels and scores of one query.
 AnyMeasure = str | Measure | Callable[[np.ndarray, np.ndarray], float]
 
-# As they may be spelt in a string, apart from case and underscores.
+# The names that a string may contain; case and underscores do not matter.
 _NAMES = {
     "ndcg": NDCG,
     "dcg": DCG,
@@ -40,25 +40,27 @@ _NAMES = {
 
 
 def as_measure(measure) -> Measure:
-    """The measure that a string names; a measure is returned as it is.
+    """Return the measure that a string names. A measure is returned as it is.
 
     Parameters
     ----------
     measure : str, Measure or callable
-        ``"ndcg@10"``, ``"map"``, ``"mrr"``, ``"err@10"``, ``"p@5"``, ``"recall@10"``, ``"auc"``,
-        ``"pauc@[0,5]"``, ``"pair_accuracy"``, ``"kendall_tau"``, ``"rmse"``; also with parameters or a
-        preset, ``'ndcg(gain="linear")@10'``, ``"ndcg.lightgbm@10"``: whatever a measure prints as. Case does
-        not matter. Gains and discounts that are functions cannot be named in a string. A function of
-        (labels, scores) gives the value of one query, NaN where it has none; higher is better.
+        A string such as ``"ndcg@10"``, ``"map"``, ``"mrr"``, ``"err@10"``, ``"p@5"``, ``"recall@10"``,
+        ``"auc"``, ``"pauc@[0,5]"``, ``"pair_accuracy"``, ``"kendall_tau"`` or ``"rmse"``. It may contain
+        parameters or a preset, as in ``'ndcg(gain="linear")@10'`` and ``"ndcg.lightgbm@10"``, so whatever a
+        measure prints as can be read back. Case does not matter. Gains and discounts that are functions
+        cannot be named in a string. A function of (labels, scores) returns the value of one query, or NaN if
+        the query has none; higher is better.
 
     Returns
     -------
     Measure
+        The measure.
 
     Raises
     ------
     ValueError
-        If there is no such measure; the message lists those there are.
+        If there is no such measure; the message lists the names that there are.
 
     Examples
     --------
@@ -98,7 +100,7 @@ def as_measure(measure) -> Measure:
 
 
 def takes(function, n):
-    """Whether a function can be called with ``n`` arguments; some do not tell, and may be tried.
+    """Return whether a function can be called with ``n`` arguments; True if its signature is not known.
 
     Parameters
     ----------
@@ -125,7 +127,7 @@ def takes(function, n):
 
 
 def _parsed(tree):
-    """The measure an expression stands for; LookupError if it is none."""
+    """The measure that an expression stands for; raises LookupError if it stands for none."""
     match tree:
         case ast.Name(id=name):
             return {known.replace("_", ""): value for known, value in _NAMES.items()}[
@@ -152,7 +154,7 @@ def _literal(tree):
 
 
 class OfFunction(Measure):
-    """What a function says about each query; it prints as the function's name."""
+    """The measure whose value for each query a function returns; it prints as the function's name."""
 
     name = "OfFunction"
     defaults: ClassVar = {"function": None}

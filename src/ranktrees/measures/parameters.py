@@ -1,4 +1,4 @@
-"""Parameters of measures: what each may be, and how it is typed."""
+"""The parameters of measures: which values each may have, and how it is typed."""
 
 import math
 import operator
@@ -14,7 +14,7 @@ MOST_RANKS = 2**31 - 1
 
 
 def _table(name, names, first):
-    """A check for a parameter that is a name, a table from ``first`` on of numbers >= 0, or a function."""
+    """A check for a parameter: one of ``names``, a table of numbers >= 0 from ``first`` on, or a function."""
 
     def check(value):
         if callable(value) or (isinstance(value, str) and value in names):
@@ -46,7 +46,7 @@ def _discount(value):
 
 
 def refuse_rises(discounts):
-    """Raise if a rank is worth more than the one above it: then the best order is not that of the gains."""
+    """Raise if a rank is worth more than the one above it: the best order would not be that of the gains."""
     rises = np.flatnonzero(np.diff(discounts) > 0)
     if len(rises):
         rank = int(rises[0]) + 1
@@ -122,7 +122,7 @@ CHECKS: dict[str, Callable] = {
 
 
 def typed(value):
-    """A parameter as it is typed."""
+    """Return a parameter as it is typed."""
     if isinstance(value, str):
         return f'"{value}"'
     if isinstance(value, tuple):

@@ -1,4 +1,4 @@
-"""What users pass, rows in any order -> labels, scores and weights by query."""
+"""From what users pass, rows in any order, to labels, scores and weights by query."""
 
 import numpy as np
 
@@ -6,17 +6,17 @@ from ranktrees import validation
 
 
 def numbers_in(name, values):
-    """Numbers as float64, of whatever shape; masked ones are NaN."""
+    """Return numbers of any shape as float64; masked ones become NaN."""
     try:
         given = np.asanyarray(values)
         if given.dtype.kind == "c":
             raise TypeError("complex ones have no order")
         if given.dtype.kind in "mM" or _has(given, np.datetime64, np.timedelta64):
-            # of which NaT would be the lowest, and those of an object array count in units of their own
+            # NaT would be the lowest of them, and those of an object array have units of their own
             raise TypeError("dates and durations are none; convert them, for instance to days since a date")
         numbers = given.astype(np.float64, copy=False)
         if given.dtype.kind in "SU" or _has(given, str, bytes):
-            raise TypeError("texts are none, whatever they say; convert them")  # fit refuses them, too
+            raise TypeError("texts are none, whatever they say; convert them")  # as fit does
         if isinstance(numbers, np.ma.MaskedArray):
             numbers = numbers.filled(np.nan)
         if given.dtype.kind in "iu" and _are_rounded_to_ties(given, numbers):
@@ -27,7 +27,7 @@ def numbers_in(name, values):
 
 
 def _has(array, *types):
-    """Whether an array of objects has some of these types."""
+    """Whether an array of objects holds values of any of these types."""
     return array.dtype.kind == "O" and any(isinstance(value, types) for value in array.flat)
 
 
@@ -37,7 +37,7 @@ def _are_rounded_to_ties(integers, floats):
 
 
 def column(name, values, finite=True):
-    """One number per row, as float64."""
+    """Return one number per row, as float64."""
     numbers = np.ascontiguousarray(numbers_in(name, values))
     if np.ndim(values) != 1:
         raise ValueError(
@@ -51,7 +51,7 @@ def column(name, values, finite=True):
 
 
 def checked_rows(y_true, n_rows_of, qid, sample_weight):
-    """Labels, order, offsets and weights, the last two grouped by query."""
+    """Return labels, order, offsets and weights; the labels and the weights are grouped by query."""
     labels = column("y_true", y_true)
     n = len(labels)
     if n == 0:
@@ -81,7 +81,7 @@ def arranged(order, values):
 
 
 def grouped(measure, y_true, y_score, qid, sample_weight):
-    """What `Measure.mean` takes, from what users pass."""
+    """Return the arguments of `Measure.mean`, from what users pass."""
     validation.doubt_order({"y_true": y_true, "y_score": y_score, "qid": qid, "sample_weight": sample_weight})
     scores = column("y_score", y_score, finite=False)
     labels, order, offsets, weights = checked_rows(y_true, {"y_score": scores}, qid, sample_weight)
@@ -90,7 +90,7 @@ def grouped(measure, y_true, y_score, qid, sample_weight):
 
 
 def read_only(array):
-    """A view of what is not for a function of the user's to write to."""
+    """Return a view of an array that a user's function cannot write to."""
     view = array.view()
     view.flags.writeable = False
     return view

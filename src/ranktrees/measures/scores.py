@@ -1,4 +1,4 @@
-"""Measures as functions, as scikit-learn has them."""
+"""Measures as functions, in the manner of scikit-learn."""
 
 from ranktrees.measures.agreement import PairAccuracy
 from ranktrees.measures.binary import AP, AUC, RR, P, R
@@ -17,7 +17,7 @@ def ndcg_score(
     empty_query="skip",
     sample_weight=None,
 ) -> float:
-    """Mean over queries of the normalised discounted cumulative gain.
+    """Compute the mean over queries of the normalised discounted cumulative gain (NDCG).
 
     NDCG @ k = DCG @ k / max over all orders of DCG @ k; see `DCG`.
 
@@ -26,32 +26,33 @@ def ndcg_score(
     y_true : array-like of shape (n,)
         Labels, finite and >= 0.
     y_score : array-like of shape (n,)
-        Scores; higher is ranked above.
+        Scores. Rows with higher scores rank first.
     qid : array-like of shape (n,), default=None
-        Query ids of any hashable type, in any order. None takes the index level ``qid`` of a pandas
-        ``y_true`` if there is one, else all rows are one query.
+        Query ids of any hashable type, in any order. If None, they are taken from the index level ``qid`` of
+        a pandas ``y_true`` if there is one. Otherwise all rows are one query.
     k : int, default=None
-        The cutoff.
+        The cutoff: only ranks 1, ..., k count. If None, all ranks count.
     gain : {"exp2", "linear"}, sequence or callable, default="exp2"
-        What a label is worth; scikit-learn's `ndcg_score` is linear.
+        How much a label is worth; see `gains`. The gain of scikit-learn's `ndcg_score` is "linear".
     discount : {"log2", "letor"}, sequence or callable, default="log2"
-        What a rank is worth.
+        How much a rank is worth; see `discounts`.
     ties : {"average", "worst", "input", "reverse"}, default="average"
-        The order of rows with equal scores.
+        The order of rows with equal scores. "average" is the exact expectation over all their orders.
     empty_query : "skip" or float, default="skip"
-        What a query without a positive gain counts.
+        The value of a query on which the measure says nothing about the ranking, such as one without a
+        positive gain. If "skip", such queries are left out.
     sample_weight : array-like of shape (n,), default=None
-        Weights >= 0 of rows. A query weighs the mean of its rows' weights.
+        Weights >= 0 of the rows. The weight of a query is the mean of the weights of its rows.
 
     Returns
     -------
     float
-        In [0, 1]; NaN with a warning if no query counts.
+        The mean, in [0, 1]. It is NaN, with a warning, if no query counts.
 
     Raises
     ------
     ValueError
-        For labels, scores, ids or weights that cannot be read.
+        If labels, scores, ids or weights cannot be read.
 
     References
     ----------
@@ -79,7 +80,7 @@ def dcg_score(
     empty_query=0,
     sample_weight=None,
 ) -> float:
-    """Mean over queries of the discounted cumulative gain.
+    """Compute the mean over queries of the discounted cumulative gain (DCG).
 
     DCG @ k = sum over ranks r <= k of gain(label at rank r) * discount(r).
 
@@ -91,6 +92,7 @@ def dcg_score(
     Returns
     -------
     float
+        The mean.
 
     References
     ----------
@@ -109,19 +111,19 @@ def dcg_score(
 def err_score(
     y_true, y_score, *, qid=None, k=None, max_grade=4, ties="average", empty_query=0, sample_weight=None
 ) -> float:
-    """Mean over queries of the expected reciprocal rank; see `ERR`.
+    """Compute the mean over queries of the expected reciprocal rank; see `ERR`.
 
     Parameters
     ----------
     y_true, y_score, qid, k, ties, empty_query, sample_weight
         As in `ndcg_score`.
     max_grade : float, default=4
-        The highest label there can be.
+        The highest possible label.
 
     Returns
     -------
     float
-        In [0, 1].
+        The mean, in [0, 1].
 
     References
     ----------
@@ -140,19 +142,19 @@ def err_score(
 def mean_average_precision_score(
     y_true, y_score, *, qid=None, k=None, rel=1, ties="average", empty_query="skip", sample_weight=None
 ) -> float:
-    """Mean over queries of the average precision (MAP); see `AP`.
+    """Compute the mean over queries of the average precision (MAP); see `AP`.
 
     Parameters
     ----------
     y_true, y_score, qid, k, ties, empty_query, sample_weight
         As in `ndcg_score`.
     rel : float, default=1
-        The lowest relevant label.
+        The lowest label that is relevant.
 
     Returns
     -------
     float
-        In [0, 1]; NaN with a warning if no query counts.
+        The mean, in [0, 1]. It is NaN, with a warning, if no query counts.
 
     References
     ----------
@@ -172,19 +174,19 @@ def mean_average_precision_score(
 def mean_reciprocal_rank_score(
     y_true, y_score, *, qid=None, k=None, rel=1, ties="average", empty_query=0, sample_weight=None
 ) -> float:
-    """Mean over queries of the reciprocal rank of the first relevant row (MRR); see `RR`.
+    """Compute the mean over queries of the reciprocal rank of the first relevant row (MRR); see `RR`.
 
     Parameters
     ----------
     y_true, y_score, qid, k, ties, empty_query, sample_weight
         As in `ndcg_score`.
     rel : float, default=1
-        The lowest relevant label.
+        The lowest label that is relevant.
 
     Returns
     -------
     float
-        In [0, 1].
+        The mean, in [0, 1].
 
     Examples
     --------
@@ -200,19 +202,19 @@ def mean_reciprocal_rank_score(
 def precision_at_k_score(
     y_true, y_score, *, qid=None, k=None, rel=1, ties="average", empty_query=0, sample_weight=None
 ) -> float:
-    """Mean over queries of the share of relevant rows among the first k; see `P`.
+    """Compute the mean over queries of the share of relevant rows among the first k; see `P`.
 
     Parameters
     ----------
     y_true, y_score, qid, k, ties, empty_query, sample_weight
         As in `ndcg_score`.
     rel : float, default=1
-        The lowest relevant label.
+        The lowest label that is relevant.
 
     Returns
     -------
     float
-        In [0, 1].
+        The mean, in [0, 1].
 
     Examples
     --------
@@ -228,19 +230,19 @@ def precision_at_k_score(
 def recall_at_k_score(
     y_true, y_score, *, qid=None, k=None, rel=1, ties="average", empty_query="skip", sample_weight=None
 ) -> float:
-    """Mean over queries of the share of the relevant rows that are among the first k; see `R`.
+    """Compute the mean over queries of the share of the relevant rows that are among the first k; see `R`.
 
     Parameters
     ----------
     y_true, y_score, qid, k, ties, empty_query, sample_weight
         As in `ndcg_score`.
     rel : float, default=1
-        The lowest relevant label.
+        The lowest label that is relevant.
 
     Returns
     -------
     float
-        In [0, 1]; NaN with a warning if no query counts.
+        The mean, in [0, 1]. It is NaN, with a warning, if no query counts.
 
     Examples
     --------
@@ -256,19 +258,19 @@ def recall_at_k_score(
 def mean_auc_score(
     y_true, y_score, *, qid=None, rel=1, ties="average", empty_query="skip", sample_weight=None
 ) -> float:
-    """Mean over queries of the area under the ROC curve; see `AUC`.
+    """Compute the mean over queries of the area under the ROC curve; see `AUC`.
 
     Parameters
     ----------
     y_true, y_score, qid, ties, empty_query, sample_weight
         As in `ndcg_score`.
     rel : float, default=1
-        The lowest relevant label.
+        The lowest label that is relevant.
 
     Returns
     -------
     float
-        In [0, 1]; NaN with a warning if no query counts.
+        The mean, in [0, 1]. It is NaN, with a warning, if no query counts.
 
     Examples
     --------
@@ -284,7 +286,9 @@ def mean_auc_score(
 def pair_accuracy_score(
     y_true, y_score, *, qid=None, ties="average", empty_query="skip", sample_weight=None
 ) -> float:
-    """Mean over queries of the share of pairs with different labels in the right order; see `PairAccuracy`.
+    """Compute the mean over queries of the share of pairs that are in the right order; see `PairAccuracy`.
+
+    A pair is two rows of a query with different labels.
 
     Parameters
     ----------
@@ -294,7 +298,7 @@ def pair_accuracy_score(
     Returns
     -------
     float
-        In [0, 1]; NaN with a warning if no query counts.
+        The mean, in [0, 1]. It is NaN, with a warning, if no query counts.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What labels and ranks are worth."""
+"""Gains and discounts: how much labels and ranks are worth."""
 
 import math
 
@@ -9,16 +9,17 @@ from ranktrees.measures.parameters import CHECKS, refuse_rises
 
 
 def gains(labels, gain="exp2"):
-    """What labels are worth.
+    """Return the gains of labels, that is, how much they are worth.
 
     Parameters
     ----------
     labels : array-like of shape (n,)
         Finite labels >= 0.
     gain : {"exp2", "linear"}, sequence or callable, default="exp2"
-        ``"exp2"`` is 2^label - 1, exact for whole labels and the same bits on every machine for others;
-        ``"linear"`` the label itself; a sequence a table indexed by whole labels, or a mapping of all of them
-        from 0 on; a function maps the array of labels to the array of gains.
+        ``"exp2"`` is 2^label - 1, which is exact for whole labels and has the same bits on every machine for
+        others. ``"linear"`` is the label itself. A sequence is a table that is indexed by whole labels, and
+        may also be a mapping of all whole labels from 0 on. A function maps the array of labels to the array
+        of gains.
 
     Returns
     -------
@@ -28,8 +29,8 @@ def gains(labels, gain="exp2"):
     Raises
     ------
     ValueError
-        If a label is negative or not finite, or has no finite gain >= 0: above 1000 with "exp2", outside the
-        table, or not whole with one.
+        If a label is negative or not finite, or if it has no finite gain >= 0: it is above 1000 with "exp2",
+        or it is outside the table or not whole with a table.
 
     Examples
     --------
@@ -75,7 +76,7 @@ def gains(labels, gain="exp2"):
 
 
 def exp2_gains(labels):
-    """2^label - 1, of float64 labels of any sign."""
+    """Return 2^label - 1 for float64 labels of any sign."""
     highest = labels.max(initial=0.0)
     if highest > 1000:
         raise ValueError(
@@ -88,28 +89,29 @@ def exp2_gains(labels):
 
 
 def discounts(n, discount="log2"):
-    """What ranks are worth.
+    """Return the discounts of ranks, that is, how much they are worth.
 
     Parameters
     ----------
     n : int
-        Number of ranks.
+        The number of ranks.
     discount : {"log2", "letor"}, sequence or callable, default="log2"
-        ``"log2"`` is 1 / log2(1 + rank), the same bits on every machine; ``"letor"`` is 1 at ranks 1 and 2
-        and 1 / log2(rank) from there, as in the evaluation scripts of LETOR; a sequence holds the discounts
-        from rank 1 on, none above the one before, with 0 behind its end; a function maps the array of ranks
-        to the discounts.
+        ``"log2"`` is 1 / log2(1 + rank), with the same bits on every machine. ``"letor"`` is 1 at ranks 1 and
+        2 and 1 / log2(rank) from there on, as in the evaluation scripts of LETOR. A sequence holds the
+        discounts from rank 1 on, none above the one before, with 0 behind its end. A function maps the array
+        of ranks to the discounts.
 
     Returns
     -------
     ndarray of shape (n,), float64
-        The discount of ranks 1, ..., n: finite, >= 0 and never above that of the rank before.
+        The discounts of ranks 1, ..., n. They are finite and >= 0, and none is above that of the rank before.
 
     Raises
     ------
     ValueError
-        If a function returns another shape, or numbers that are negative or not finite; if a rank is worth
-        more than the one above it: then the best order, by which NDCG divides, is not that of the gains.
+        If a function returns another shape, or numbers that are negative or not finite, or if a rank is worth
+        more than the one above it. In that case the best order, by whose DCG the NDCG divides, would not be
+        that of the gains.
 
     References
     ----------

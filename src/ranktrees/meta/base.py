@@ -1,4 +1,4 @@
-"""What rankers made of other estimators share."""
+"""Base classes of rankers that are made of other estimators."""
 
 from sklearn.utils.validation import check_is_fitted
 
@@ -9,32 +9,34 @@ from ranktrees.validation import check_score, find_queries, qid_of
 
 
 class RanksRows:
-    """What scores rows, and so tells the best of each query."""
+    """Mixin for estimators that score rows, and so can return the best rows of each query."""
 
     def rank(self, X, qid=None, k=10):
-        """The best rows of each query, as those of `LambdaMARTRanker.rank`.
+        """Return the best rows of each query, as `LambdaMARTRanker.rank` does.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
-            As for ``predict``. An index level named "qid" brings the query ids along.
+            Rows, as for ``predict``. An index level named "qid" supplies the query ids as well.
         qid : array-like of shape (n_rows,), default=None
-            The query of each row: any hashable values, in any order.
+            The query id of each row: any hashable values, in any order.
         k : int or None, default=10
-            How many rows of each query to return; all, if it has fewer. None returns all of every query.
+            The number of rows to return for each query. A query with fewer rows returns all of them. If None,
+            all rows of every query are returned.
 
         Returns
         -------
         DataFrame
-            What `ranktrees.best_rows` makes of the scores: ``query``, ``row``, ``rank`` and ``score``.
+            The table that `ranktrees.best_rows` makes of the scores, with ``query``, ``row``, ``rank`` and
+            ``score``.
 
         Raises
         ------
         ImportError
             If pandas is not installed.
         ValueError
-            If there are no query ids, if those of ``X`` are others, or ``k`` is not a whole number of at
-            least 1.
+            If there are no query ids, if ``qid`` and the ids of ``X`` disagree, or if ``k`` is not a whole
+            number of at least 1.
         """
         check_is_fitted(self)
         require_how_many(k)
@@ -44,36 +46,36 @@ class RanksRows:
 
 
 class ScoredByMeasure(RanksRows):
-    """A ranker whose ``predict`` scores rows, and whose ``measure`` tells how well."""
+    """A ranker whose ``predict`` scores rows, and whose ``measure`` says how well they are ranked."""
 
     def _validate_params(self):
         super()._validate_params()
-        as_measure(self.measure)  # an unknown one is refused in fit, rather than in score
+        as_measure(self.measure)  # so that fit refuses an unknown measure, not only score
 
     def score(self, X, y, sample_weight=None, *, qid=None, groups=None):
-        """The mean of `measure` over the queries.
+        """Return the mean of `measure` over the queries.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
+            Rows.
         y : array-like of shape (n_rows,)
-            Labels. A pandas Series whose index has a level named "qid" brings the query ids along.
+            Labels. A pandas Series whose index has a level named "qid" supplies the query ids as well.
         sample_weight : array-like of shape (n_rows,), default=None
-            A query weighs as much as its rows on average.
+            Weights >= 0 of the rows. The weight of a query is the mean of the weights of its rows.
         qid, groups : array-like of shape (n_rows,), default=None
-            The query of each row, in any order; two names for the same thing. Without them all rows are one
-            query.
+            The query id of each row, in any order, under either name. Without ids all rows are one query.
 
         Returns
         -------
         score : float
-            Higher is better. NaN, with an ``UndefinedMetricWarning``, where no query counts.
+            The mean; higher is better. It is NaN, with an ``UndefinedMetricWarning``, if no query counts.
 
         Raises
         ------
         ValueError
-            If the model was fitted with query ids and none are given here, or the measure does not accept the
-            labels.
+            If the model was fitted with query ids and none are given here, or if the measure does not accept
+            the labels.
         """
         check_is_fitted(self)
         data = check_score(self, X, y, sample_weight, qid=qid, groups=groups, read_rows=False)

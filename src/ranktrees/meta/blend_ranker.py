@@ -1,4 +1,4 @@
-"""Several rankers as one: the weighted sum of their scores, each weight found by exact search."""
+"""Several rankers blended into one: the weighted sum of their scores, each weight found by exact search."""
 
 from __future__ import annotations
 
@@ -28,58 +28,61 @@ __all__ = ["BlendRanker"]
 
 
 class BlendRanker(ScoredByMeasure, MetaEstimatorMixin, RegressorMixin, _BaseComposition):
-    r"""Several rankers as one: the weighted sum of their scores, with the weights that suit a measure best.
+    r"""Blend of several rankers: the weighted sum of their scores, with the weights that suit a measure best.
 
     .. math:: s(x) = \sum_m w_m\, s_m(x)
 
-    It begins with the best of the rankers alone, with the weight 1. Then it takes one ranker after the other,
-    that one too, and looks for the best weight of each beside the sum of the others, by `optimal_weight`; new
-    weights are kept where the measure rises. It stops after a round that changes nothing. So on the rows
-    where weights are found, the blend is at least as good as each of its rankers, and with each round it can
-    only become better. Two rankers have the best weights there are; more have weights of which none can be
-    improved alone.
+    The search starts with the best of the rankers alone, with the weight 1. Then it visits one ranker after
+    the other, that one included, and finds the best weight of each in a combination with the sum of the
+    others, by `optimal_weight`. New weights are kept if the measure rises. The search stops after a pass over
+    all rankers that changes nothing. So on the rows on which the weights are found, the blend is at least as
+    good as each of its rankers, and each pass can only improve it. With two rankers the weights are the best
+    possible. With more rankers, no single weight can be improved alone.
 
     Parameters
     ----------
     estimators : list of (str, estimator)
-        The rankers, each with a name: anything with ``fit`` and ``predict``, or only ``predict``, if
-        ``cv="prefit"``. The score of a row is what ``predict`` says, a number; of a classifier of two classes
-        its ``decision_function``, where it has one, or the probability of the second class.
+        The rankers, each with a name. They need ``fit`` and ``predict``, or only ``predict`` with
+        ``cv="prefit"``. The score of a row is the number that ``predict`` returns. For a classifier of two
+        classes it is the ``decision_function`` or, without one, the probability of the second class.
     form : {"convex", "additive"}, default="convex"
-        Beside the sum :math:`a` of the others, a ranker with scores :math:`b` gets a weight :math:`w` as in
-        :math:`(1 - w)\,a + w\,b`, by which weights are at least 0 and sum to 1; or as in :math:`a + w\,b`.
+        The form in which a ranker with scores :math:`b` is combined with the sum :math:`a` of the others by a
+        weight :math:`w`. "convex" is :math:`(1 - w)\,a + w\,b`, by which weights are at least 0 and sum to 1,
+        and "additive" is :math:`a + w\,b`.
     interval : pair of float, default=None
-        The lowest and the highest :math:`w`. None is (0, 1) in the convex and (0.1, 5) in the additive form.
+        The lowest and the highest :math:`w`. If None, (0, 1) in the convex and (0.1, 5) in the additive form.
     measure : str, Measure or callable, default="ndcg@10"
-        What the weights are to make high, and what `score` returns: a measure of the order of rows.
+        The measure that the weights are chosen to raise and that `score` returns. It must depend only on the
+        order of the rows.
     n_repeats : int, default=10
-        The highest number of rounds.
+        The maximum number of passes over the rankers.
     cv : int, splitter, iterable, "train" or "prefit", default=5
-        Where the weights are found. By default on scores by models that have not seen the row: a ranker that
-        fits its training rows too closely looks better there than it is, and would get too much weight. An
-        int is the number of folds, of whole queries by `QueryKFold`; of rows by scikit-learn's `KFold`, where
-        there are no query ids. "train" finds weights on the training rows, which suits simple models.
-        "prefit": the estimators are fitted, and `fit` only finds the weights; give it rows that they have not
-        seen.
+        The rows on which the weights are found. By default they are found on scores of models that have not
+        seen the row. A ranker that fits its training rows too closely looks better there than it is, and
+        would get too much weight. An int is the number of folds, which consist of whole queries (by
+        `QueryKFold`) or, if there are no query ids, of rows (by scikit-learn's `KFold`). With "train" the
+        weights are found on the training rows, which suits simple models. With "prefit" the estimators are
+        fitted already, and `fit` only finds the weights. Give it rows that they have not seen.
     n_jobs : int or None, default=None
-        Fits at the same time, by joblib (None is 1), and threads of the search. The model does not depend on
-        it.
+        The number of fits at the same time, through joblib (None means 1), and the number of threads of the
+        search. The model does not depend on it.
 
     Attributes
     ----------
     estimators_ : list of estimators
-        The rankers, fitted to all rows; those given with ``cv="prefit"``.
+        The rankers, fitted to all rows. With ``cv="prefit"``, those that were given.
     weights_ : ndarray of float64, shape (n_estimators,)
+        The weights of the rankers.
     value_ : float
-        The measure of the blend on the scores by which weights were found.
+        The value of the measure for the blend, on the scores by which the weights were found.
     values_ : ndarray of float64, shape (n_estimators,)
-        The measure of each ranker there.
+        The value of the measure for each ranker alone, on the same scores.
     n_repeats_ : int
-        The number of rounds.
+        The number of passes over the rankers.
     n_features_in_ : int
         The number of columns of ``X``.
     feature_names_in_ : ndarray of str
-        What the columns of a data frame are called; there where all names are strings.
+        The names of the columns of a data frame. Defined only if all names are strings.
 
     See Also
     --------
@@ -126,28 +129,32 @@ class BlendRanker(ScoredByMeasure, MetaEstimatorMixin, RegressorMixin, _BaseComp
         self.n_jobs = n_jobs
 
     def get_params(self, deep=True):
-        """The parameters, and with ``deep`` those of the estimators as ``<name>__<parameter>``.
+        """Get the parameters, and with ``deep`` those of the estimators as ``<name>__<parameter>``.
 
         Parameters
         ----------
         deep : bool, default=True
+            Whether to include the parameters of the estimators.
 
         Returns
         -------
         dict
+            The parameters by name.
         """
         return self._get_params("estimators", deep=deep)
 
     def set_params(self, **params):
-        """Set parameters, also those of the estimators, or an estimator by its name.
+        """Set parameters, including those of the estimators, or replace an estimator by its name.
 
         Parameters
         ----------
         **params
+            The parameters to set.
 
         Returns
         -------
         self : BlendRanker
+            The ranker.
         """
         self._set_params("estimators", **params)
         return self
@@ -169,7 +176,7 @@ class BlendRanker(ScoredByMeasure, MetaEstimatorMixin, RegressorMixin, _BaseComp
 
     @property
     def _are_pairs(self):
-        """Whether the estimators are at least one pair of a name and something."""
+        """Whether the estimators are one or more pairs of a name and something else."""
         pairs = self.estimators
         return (
             isinstance(pairs, list)
@@ -187,27 +194,28 @@ class BlendRanker(ScoredByMeasure, MetaEstimatorMixin, RegressorMixin, _BaseComp
         Parameters
         ----------
         X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
-            Passed on to the estimators as it is.
+            Rows, passed on to the estimators as they are.
         y : array-like of shape (n_rows,)
-            Labels. A pandas Series whose index has a level named "qid" brings the query ids along.
+            Labels. A pandas Series whose index has a level named "qid" supplies the query ids as well.
         sample_weight : array-like of shape (n_rows,), default=None
-            Row weights >= 0, passed on; a query weighs the mean of its rows' weights.
+            Weights >= 0 of the rows, which are passed on to the estimators. The weight of a query is the mean
+            of the weights of its rows.
         qid, groups : array-like of shape (n_rows,), default=None
-            The query of each row, in any order; two names for the same thing.
+            The query id of each row, in any order, under either name.
         group : array-like of shape (n_queries,), default=None
-            Query sizes in row order, as LightGBM takes them.
+            The sizes of the queries in row order, as LightGBM takes them.
 
         Returns
         -------
         self : BlendRanker
-            Fitted. A fit that fails leaves it as it was.
+            The fitted ranker. A fit that fails leaves it as it was.
 
         Raises
         ------
         ValueError, TypeError
-            For every argument that cannot be meant; the message names it.
+            If an argument is not valid; the message names it.
         NotFittedError
-            If an estimator is not fitted and ``cv`` says so.
+            If ``cv`` is "prefit" and an estimator is not fitted.
         """
         self._validate_params()
         self._require_estimators()
@@ -217,7 +225,7 @@ class BlendRanker(ScoredByMeasure, MetaEstimatorMixin, RegressorMixin, _BaseComp
             measure = as_measure(self.measure)
             measure.check_labels(data.labels)
             if len(self.estimators) > 1:
-                # With labels as scores: what is undefined even so would be found out after all fits.
+                # With labels as scores, so that an undefined measure is found out before all fits.
                 n_threads = effective_n_threads(self.n_jobs)
                 shares_of_queries(measure, data.labels, data.labels, data.offsets, data.weights, n_threads)
             queries = data.as_given(data.query_of_row) if data.qid_given else None
@@ -243,7 +251,7 @@ class BlendRanker(ScoredByMeasure, MetaEstimatorMixin, RegressorMixin, _BaseComp
                 )
 
     def _scores_to_weigh(self, X, y, sample_weight, queries):
-        """float64[n_rows, n_estimators]: the scores on which weights are found; fits the estimators."""
+        """Fit the estimators; return float64[n_rows, n_estimators], the scores on which weights are found."""
         models = [model for _, model in self.estimators]
         if self._is_prefit:
             self.estimators_ = models
@@ -297,16 +305,17 @@ class BlendRanker(ScoredByMeasure, MetaEstimatorMixin, RegressorMixin, _BaseComp
         self.value_, self.values_ = sign * value, sign * self.values_
 
     def predict(self, X):
-        """Score rows: the weighted sum of what the estimators say.
+        """Score rows by the weighted sum of the scores of the estimators.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
+            Rows.
 
         Returns
         -------
         ndarray of float64, shape (n_rows,)
-            Higher ranks first.
+            The scores. Rows with higher scores rank first.
         """
         check_is_fitted(self)
         check_columns(self, X, reset=False)
@@ -318,7 +327,7 @@ class BlendRanker(ScoredByMeasure, MetaEstimatorMixin, RegressorMixin, _BaseComp
 
 
 def _blend(scores, weights):
-    """The weighted sum, added in the order of the rankers: a dot product may round otherwise."""
+    """The weighted sum, added in the order of the rankers, since a dot product may round differently."""
     total = np.zeros(len(scores[0]))
     for values, weight in zip(scores, weights, strict=True):
         total += weight * values

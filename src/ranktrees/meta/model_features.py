@@ -1,4 +1,4 @@
-"""What a model says, as features of the next.
+"""The predictions of a model as features of the next model.
 
 Chapter 5 of Mohan, *An empirical analysis on pointwise machine learning techniques using regression trees for
 web-search ranking*, 2010: a small *target* set is to be ranked, and there is a larger *source* set of another
@@ -36,46 +36,48 @@ ADDED = ("score", "probabilities", "cumulative")
 
 
 class ModelFeatures(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
-    r"""What a model says about a row, as features of the row.
+    r"""Transformer that adds the predictions of a model to the features of a row.
 
-    It adds the model's score :math:`Q`, its class probabilities :math:`P(y = c)` and their cumulative sums
-    :math:`P(y \le c)`: so a ranker of a small set can use what a model of a large one knows.
+    It can add the score :math:`Q` of the model, its class probabilities :math:`P(y = c)` and their cumulative
+    sums :math:`P(y \le c)`. So a ranker of a small set can use what a model of a large set has learned.
 
-    With ``cv="prefit"`` a fitted ``estimator`` is used as it is. Otherwise it is fitted to the rows that are
-    given, and then a row must not be told by a model that has seen its label: `fit_transform` gives each
-    training row what a model fitted without its fold says, and folds keep queries whole. `transform` uses a
-    model fitted to all rows. This is what scikit-learn's `StackingRegressor` does. In a `Pipeline`, which
-    calls `fit_transform` in its `fit`, the next step learns from the former and predicts from the latter.
+    With ``cv="prefit"`` a fitted ``estimator`` is used as it is. Otherwise it is fitted to the given rows. In
+    that case the features of a row must not come from a model that has seen its label. So `fit_transform`
+    gives each training row the predictions of a model that was fitted without its fold. Folds keep queries
+    whole. `transform` uses a model that is fitted to all rows. This is what scikit-learn's
+    `StackingRegressor` does. In a `Pipeline`, which calls `fit_transform` in its `fit`, the next step is
+    fitted to features of the former kind and predicts from features of the latter.
 
     Parameters
     ----------
     estimator : estimator
-        The model: a ranker, a regressor or a classifier; fitted with ``cv="prefit"``, else not fitted.
+        The model: a ranker, a regressor or a classifier. It must be fitted with ``cv="prefit"``, and must not
+        be fitted otherwise.
     add : {"score", "probabilities", "cumulative"} or a sequence of them, default="score"
-        "score" is one feature: what ``estimator.predict`` says, which must be a number; of a classifier of
-        two classes its ``decision_function``, where it has one, or the probability of the second.
-        "probabilities" are as many as there are classes, "cumulative" one less, as :math:`P(y \le c)` is 1
-        for the last class; both need ``predict_proba`` and ``classes_``.
+        The features to add. "score" is one feature, the number that ``estimator.predict`` returns. For a
+        classifier of two classes it is the ``decision_function`` or, without one, the probability of the
+        second class. "probabilities" are as many features as there are classes. "cumulative" are one less,
+        since :math:`P(y \le c)` is 1 for the last class. Both need ``predict_proba`` and ``classes_``.
     keep : bool, default=True
-        Whether the features of the row stay in front of those added.
+        Whether to keep the features of the row, in front of the added ones.
     prefix : str or None, default=None
-        What names of added features begin with; None is the name of the estimator's class in lower case.
+        The prefix of the names of added features. If None, the name of the estimator's class in lower case.
     cv : int, splitter, iterable or "prefit", default=5
-        The folds of `fit_transform`. An int says how many: of whole queries, by `QueryKFold`; of rows, by
-        scikit-learn's `KFold` (`StratifiedKFold` for a classifier), where there are no query ids. "prefit":
-        the estimator is fitted, and stays so in clones of this transformer, thus in searches and
-        cross-validation.
+        The folds of `fit_transform`. An int is the number of folds, which consist of whole queries (by
+        `QueryKFold`) or, if there are no query ids, of rows (by scikit-learn's `KFold`, or `StratifiedKFold`
+        for a classifier). With "prefit" the estimator is fitted already. It stays so in clones of this
+        transformer, and thus in searches and cross-validation.
     n_jobs : int or None, default=None
-        Models of `fit_transform` fitted at the same time, through joblib.
+        The number of models that `fit_transform` fits at the same time, through joblib.
 
     Attributes
     ----------
     estimator_ : estimator
-        The model: the one given, or one fitted to all rows.
+        The model: the given one, or one fitted to all rows.
     n_features_in_ : int
         The number of columns of ``X``.
     feature_names_in_ : ndarray of str
-        What the columns of a data frame are called; there where all names are strings.
+        The names of the columns of a data frame. Defined only if all names are strings.
 
     See Also
     --------
@@ -142,28 +144,29 @@ class ModelFeatures(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
-            Whatever the estimator takes.
+            Rows, of any kind that the estimator takes.
         y : array-like of shape (n_rows,), default=None
-            Labels. A pandas Series whose index has a level named "qid" brings the query ids along. Not looked
-            at with ``cv="prefit"``.
+            Labels. A pandas Series whose index has a level named "qid" supplies the query ids as well. With
+            ``cv="prefit"`` the labels are ignored.
         sample_weight : array-like of shape (n_rows,), default=None
-            Row weights, for the estimator.
+            The weights of the rows, for the estimator.
         qid, groups : array-like of shape (n_rows,), default=None
-            The query of each row, in any order; two names for the same thing.
+            The query id of each row, in any order, under either name.
         group : array-like of shape (n_queries,), default=None
-            Query sizes in row order, as LightGBM takes them.
+            The sizes of the queries in row order, as LightGBM takes them.
 
         Returns
         -------
         self : ModelFeatures
+            The fitted transformer.
 
         Raises
         ------
         ValueError
-            If the estimator has no probabilities and they are to be added; if it is fitted and ``cv`` does
-            not say so; if a feature of `X` has the name of one that is added.
+            If the estimator has no probabilities and they are to be added, if it is fitted and ``cv`` is not
+            "prefit", or if a feature of `X` has the name of one that is added.
         NotFittedError
-            If it is not and ``cv`` says so.
+            If ``cv`` is "prefit" and the estimator is not fitted.
         """
         self._validate_params()
         with unchanged_on_failure(self):
@@ -173,7 +176,7 @@ class ModelFeatures(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         return self
 
     def fit_transform(self, X, y=None, sample_weight=None, *, qid=None, groups=None, group=None):
-        """Fit the model, and add to each row what a model says that has not seen it.
+        """Fit the model, and add to each row the predictions of a model that has not seen it.
 
         Parameters
         ----------
@@ -183,7 +186,8 @@ class ModelFeatures(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         Returns
         -------
         X : {ndarray, sparse matrix, data frame} of shape (n_rows, n_features_out)
-            As of `transform`. With ``cv="prefit"`` the same as ``fit(X).transform(X)``.
+            The rows, as `transform` returns them. With ``cv="prefit"`` they are the same as those of
+            ``fit(X).transform(X)``.
         """
         self._validate_params()
         with unchanged_on_failure(self):
@@ -201,17 +205,19 @@ class ModelFeatures(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
             return self._beside(X, added)
 
     def transform(self, X):
-        """Add what the model says.
+        """Add the predictions of the model to the rows.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
+            Rows.
 
         Returns
         -------
         X : {ndarray, sparse matrix, data frame} of shape (n_rows, n_features_out)
-            Sparse rows stay sparse, a data frame gets more columns and keeps its index, float32 stays
-            float32. Without ``keep`` only the added features; a sparse matrix then becomes an array.
+            The rows with the added features. Sparse rows stay sparse, a data frame gets more columns and
+            keeps its index, and float32 stays float32. Without ``keep``, only the added features are
+            returned, and for a sparse matrix they are an array.
         """
         check_is_fitted(self)
         X = indexed(X)
@@ -219,29 +225,29 @@ class ModelFeatures(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         return self._beside(X, self._said_by(self.estimator_, X))
 
     def get_feature_names_out(self, input_features=None):
-        """The names of the features that come out.
+        """Get the names of the output features.
 
         Parameters
         ----------
         input_features : array-like of str or None, default=None
-            The names of those that go in; None are those of `fit`, or ``x0, x1, ...``.
+            The names of the input features. If None, those seen in `fit`, or ``x0, x1, ...``.
 
         Returns
         -------
         ndarray of str
-            Added ones are called ``<prefix>_score``, ``<prefix>_probability_<class>`` and
+            The names. Added features are called ``<prefix>_score``, ``<prefix>_probability_<class>`` and
             ``<prefix>_cumulative_<class>``.
 
         Raises
         ------
         ValueError
-            If a feature that goes in has such a name.
+            If an input feature has such a name.
         """
         check_is_fitted(self)
         return self._names(self._wanted(), input_features)
 
     def _names(self, wanted, input_features=None):
-        """The names that go in, and those of what is ``wanted``; all but "score" need the fitted model."""
+        """The names of input features and of those ``wanted``; all but "score" need the fitted model."""
         names = list(_check_feature_names_in(self, input_features)) if self.keep else []
         prefix = type(self.estimator).__name__.lower() if self.prefix is None else self.prefix
         for what in wanted:
@@ -296,7 +302,7 @@ class ModelFeatures(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         self._names(wanted)
 
     def _said_by(self, model, X):
-        """float64[n_rows, n_added]"""
+        """float64[n_rows, n_added]: the features that a model adds."""
         said = []
         wanted = self._wanted()
         if "score" in wanted:
@@ -313,7 +319,7 @@ class ModelFeatures(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         return np.concatenate(said, axis=1)
 
     def _beside(self, X, added):
-        """``added`` on the right of ``X``, in the kind of ``X``; alone without ``keep``."""
+        """``added`` on the right of ``X`` (alone without ``keep``), in the same type of rows as ``X``."""
         names = self.get_feature_names_out()
         columns = dict(zip(names[-added.shape[1] :], added.T, strict=True))
         kind = kind_of_rows(X)
@@ -328,7 +334,7 @@ class ModelFeatures(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
             for name, values in columns.items():
                 frame = frame.append_column(name, [values])
             wanted = _get_output_config("transform", self)["dense"]
-            return frame.to_pandas() if wanted == "pandas" else frame  # which makes none of Arrow's by itself
+            return frame.to_pandas() if wanted == "pandas" else frame  # scikit-learn does not convert Arrow
         dtype = np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64
         added = added.astype(dtype)
         if not self.keep:
@@ -339,5 +345,5 @@ class ModelFeatures(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
 
 
 def _spelt(label):
-    """A class as a name shows it: 2, not 2.0."""
+    """A class as it is written in a name: 2, not 2.0."""
     return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)

@@ -1,4 +1,4 @@
-"""Ordinal classification by any models: a probability for each event "the grade is at most c"."""
+"""Ordinal classification by any models, which give the probability of each event "the grade is at most c"."""
 
 import math
 from collections.abc import Mapping
@@ -47,7 +47,7 @@ MOST_GRADES = 255
 
 SCORES_ONLY = "whose scores say in what order rows of a query come, not how likely an event is"
 
-# What predicts, but not how likely an event is.
+# Estimators whose predictions are not probabilities of an event.
 NO_PROBABILITIES = {
     LambdaMARTRanker: SCORES_ONLY,
     EnsembleRanker: "whose trees are there already and learn no event",
@@ -57,23 +57,24 @@ NO_PROBABILITIES = {
 
 @with_parameters
 class OrdinalRanker(ScoredByMeasure, MetaEstimatorMixin, RegressorMixin, BaseEstimator):
-    r"""Ordinal classification as a way to rank (McRank): how likely is each grade?
+    r"""Ranking by ordinal classification (McRank), that is, by the probabilities of the grades of a row.
 
-    For each grade :math:`c` but the highest, a clone of the estimator learns the event :math:`y \le c`. What
-    the clones say is clipped to :math:`[0, 1]`, and where it falls as :math:`c` rises, it is replaced by the
-    nearest sequence that does not (`nearest_rising`). Differences are the probabilities of the grades, and
-    the score of a row is the expected value of its grade,
+    For each grade :math:`c` but the highest, a clone of the estimator learns the event :math:`y \le c`. The
+    predictions of the clones are clipped to :math:`[0, 1]`. If they fall as :math:`c` rises, they are
+    replaced by the nearest sequence that does not (`nearest_rising`). Their differences are the probabilities
+    of the grades, and the score of a row is the expected value of its grade,
 
     .. math:: P(y = c) = P(y \le c) - P(y \le c - 1), \qquad s = \sum_c P(y = c)\, v_c.
 
-    With :math:`v_c = c` it is the expected relevance.
+    With :math:`v_c = c` the score is the expected relevance.
 
     Parameters
     ----------
     estimator : estimator
-        What learns an event, as 1 or 0: a classifier, whose ``predict_proba`` is asked, or a regressor, whose
-        prediction is taken for the probability. `HistGBRTClassifier`, `HistGBRTRegressor`,
-        `RandomForestRanker` and estimators of scikit-learn all do; one that is frozen learns nothing.
+        The estimator that learns an event, coded as 1 or 0. It is a classifier, whose ``predict_proba`` is
+        used, or a regressor, whose prediction is taken as the probability. `HistGBRTClassifier`,
+        `HistGBRTRegressor`, `RandomForestRanker` and estimators of scikit-learn are all suitable. A frozen
+        estimator is not, since it learns nothing.
     scoring : str, callable, mapping or array-like, default="expected_relevance"
         The value :math:`v_c` of each grade:
 
@@ -83,31 +84,33 @@ class OrdinalRanker(ScoredByMeasure, MetaEstimatorMixin, RegressorMixin, BaseEst
         - "least_squares": the values that bring the scores closest to the labels, see
           `least_squares_values`;
         - a function of a grade;
-        - a table: a mapping of grades to values, or a sequence that is read at the grade, a whole number.
+        - a table: a mapping of grades to values, or a sequence that is indexed by the grade, a whole number.
     measure : str, Measure or callable, default="ndcg@10"
-        What `score` returns.
+        The measure that `score` returns.
     validation_fraction : float or None, default=None
-        With ``scoring="least_squares"``: the share of the queries (of the rows where there are no queries)
-        on which the values are found, and from which the clones do not learn. None finds them on the
-        training rows, which suits models that do not fit those much closer than new ones.
+        With ``scoring="least_squares"``, the share of the queries (or of the rows, if there are no queries)
+        that is held out to find the values, so that the clones do not learn from them. If None, the values
+        are found on the training rows, which suits models that do not fit those much more closely than new
+        ones.
     random_state : int, RandomState or None, default=None
-        Draws what is held out, and a seed for each clone. None leaves the ``random_state`` of the estimator
-        as it is, the same in all clones.
+        The source of randomness for the held-out part and for the seed of each clone. If None, the
+        ``random_state`` of the estimator is left as it is, the same in all clones.
     n_jobs : int or None, default=None
-        Clones that are fitted at the same time, by joblib; None is 1. The model does not depend on it.
+        The number of clones that are fitted at the same time, through joblib. None means 1. The model does
+        not depend on it.
 
     Attributes
     ----------
     classes_ : ndarray of float64, shape (n_grades,)
-        The grades seen in fit, rising.
+        The grades seen in `fit`, in rising order.
     values_ : ndarray of float64, shape (n_grades,)
-        What `scoring` made of them.
+        The values of the grades, according to `scoring`.
     estimators_ : list of n_grades - 1 estimators
-        For each grade but the last, what learned the event that a label is at most that.
+        For each grade but the last, the clone that learned the event that a label is at most that grade.
     n_features_in_ : int
         The number of columns of ``X``.
     feature_names_in_ : ndarray of str
-        What the columns of a data frame are called; there where all names are strings.
+        The names of the columns of a data frame. Defined only if all names are strings.
 
     References
     ----------
@@ -155,11 +158,12 @@ class OrdinalRanker(ScoredByMeasure, MetaEstimatorMixin, RegressorMixin, BaseEst
         return tags
 
     def get_metadata_routing(self):
-        """Who asks for what: this ranker for query ids, and in `fit` the estimator for what it says.
+        """Get the metadata routing: the ranker requests query ids, and `fit` what the estimator requests.
 
         Returns
         -------
         MetadataRouter
+            The routing information.
         """
         mapping = MethodMapping().add(caller="fit", callee="fit")
         router = MetadataRouter(owner=self).add_self_request(self)
@@ -172,28 +176,29 @@ class OrdinalRanker(ScoredByMeasure, MetaEstimatorMixin, RegressorMixin, BaseEst
         Parameters
         ----------
         X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
-            Passed on to the clones as it is.
+            Rows, passed on to the clones as they are.
         y : array-like of shape (n_rows,)
-            Grades: finite numbers, each different one a grade, 255 at most. A pandas Series whose index has a
-            level named "qid" brings the query ids along; the clones' labels have the same index.
+            Grades. They are finite numbers with at most 255 different values, each of which is a grade. A
+            pandas Series whose index has a level named "qid" supplies the query ids as well. The labels of
+            the clones have the same index.
         sample_weight : array-like of shape (n_rows,), default=None
-            Row weights >= 0, passed on.
+            Weights >= 0 of the rows, which are passed on to the clones.
         qid, groups : array-like of shape (n_rows,), default=None
-            The query of each row, in any order; two names for the same thing. Passed on where the estimator's
-            `fit` takes them; with metadata routing, where it asks for them.
+            The query id of each row, in any order, under either name. The ids are passed on if the `fit` of
+            the estimator takes them or, with metadata routing enabled, if it requests them.
         group : array-like of shape (n_queries,), default=None
-            Query sizes in row order, as LightGBM takes them.
+            The sizes of the queries in row order, as LightGBM takes them.
 
         Returns
         -------
         self : OrdinalRanker
-            Fitted. A fit that fails leaves it as it was.
+            The fitted ranker. A fit that fails leaves it as it was.
 
         Raises
         ------
         ValueError, TypeError
-            For every argument that cannot be meant, and where the estimator gives no probabilities or takes
-            no weights; the message names it.
+            If an argument is not valid, or if the estimator gives no probabilities or takes no weights; the
+            message names it.
         """
         self._validate_params()
         self._require_probabilities()
@@ -255,7 +260,7 @@ class OrdinalRanker(ScoredByMeasure, MetaEstimatorMixin, RegressorMixin, BaseEst
         return isinstance(self.scoring, str) and self.scoring == "least_squares"
 
     def _metadata_for_fit(self, train):
-        """What is passed to the fit of the clones, beside rows and labels."""
+        """What is passed to the `fit` of the clones besides rows and labels."""
         given = {} if train.weights is None else {"sample_weight": train.weights}
         if train.qid_given:
             given |= {"qid": train.query_of_row, "groups": train.query_of_row}
@@ -271,7 +276,7 @@ class OrdinalRanker(ScoredByMeasure, MetaEstimatorMixin, RegressorMixin, BaseEst
         return passed
 
     def _values(self, X, data):
-        """float64[n_grades]: what `scoring` makes of the grades."""
+        """float64[n_grades]: the values of the grades, according to `scoring`."""
         grades = self.classes_
         if self._finds_values:
             return least_squares_values(
@@ -289,16 +294,17 @@ class OrdinalRanker(ScoredByMeasure, MetaEstimatorMixin, RegressorMixin, BaseEst
 
     @with_keywords
     def predict_proba(self, X):
-        """How likely each grade is.
+        """Return the probability of each grade.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
+            Rows.
 
         Returns
         -------
         ndarray of float64, shape (n_rows, n_grades)
-            At least 0, a column for each of `classes_`; a row sums to 1.
+            The probabilities, with a column for each of `classes_`. They are at least 0, and a row sums to 1.
         """
         check_is_fitted(self)
         check_columns(self, X, reset=False)
@@ -309,33 +315,34 @@ class OrdinalRanker(ScoredByMeasure, MetaEstimatorMixin, RegressorMixin, BaseEst
 
     @with_keywords
     def predict(self, X):
-        """Score rows: the expected value of their grades.
+        """Score rows by the expected values of their grades.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
+            Rows.
 
         Returns
         -------
         ndarray of float64, shape (n_rows,)
-            Higher ranks first.
+            The scores. Rows with higher scores rank first.
         """
         probabilities = self.predict_proba(X)
         scores = np.zeros(len(probabilities))
         for probability, value in zip(probabilities.T, self.values_, strict=True):
-            scores += probability * value  # a dot product's rounding may depend on where a row stands
+            scores += probability * value  # the rounding of a dot product may depend on the row's position
         return scores
 
 
 def _rows_of(X, data):
-    """The rows of `data`, in internal order, as the user's kind of matrix."""
+    """The rows of `data` in internal order, as the type of matrix that the user passed."""
     return X if data.order is None else _safe_indexing(indexable(X)[0], data.order)
 
 
 def _that_predict(model):
-    """The estimators, inside one another, whose predictions are taken for probabilities, and frozen ones."""
+    """Yield the nested estimators whose predictions are taken as probabilities, and frozen ones."""
     frozen = isinstance(model, FrozenEstimator)
-    if not hasattr(model, "predict") or (is_classifier(model) and not frozen):  # which has predict_proba
+    if not hasattr(model, "predict") or (is_classifier(model) and not frozen):  # these use predict_proba
         return
     yield model
     for one in estimators_inside(model):
@@ -343,7 +350,7 @@ def _that_predict(model):
 
 
 def _with_index_of(y, event, data):
-    """The labels of an event; with the index of `y` if it tells the queries, for what needs them inside."""
+    """The labels of an event, with the index of `y` if it holds queries, for estimators that need them."""
     if qid_of(y) is None:
         return event
     import pandas as pd
@@ -356,14 +363,14 @@ def _fit_event(model, rows, event, metadata):
 
 
 def _probability(model, X):
-    """How likely the event is in each row, as far as the model can tell."""
+    """The probability of the event for each row, according to the model."""
     if is_classifier(model):
         return model.predict_proba(X)[:, np.flatnonzero(model.classes_ == 1)[0]]
     return model.predict(X)
 
 
 def _reader(table):
-    """A function that reads a table at a grade."""
+    """Return a function that looks up a grade in a table."""
     entries = by_key(table, "scoring")
     if not isinstance(entries, Mapping):
         entries = dict(enumerate(in_order(entries, "scoring")))

@@ -1,4 +1,4 @@
-"""Rows of another set that are like ours, to learn from beside ours.
+"""Rows of another set that are like those of the target set, to learn from in addition to them.
 
 Chapter 5 of Mohan, *An empirical analysis on pointwise machine learning techniques using regression trees for
 web-search ranking*, 2010: a small *target* set is to be ranked, and there is a larger *source* set of another
@@ -67,52 +67,52 @@ def select_source_rows(
     random_state=None,
     n_jobs=None,
 ):
-    """The rows of a source set that are most like those of a target set.
+    """Select the rows of a source set that are most like those of a target set.
 
-    A classifier learns to tell target rows from source rows. Those source rows are chosen that it holds for
-    target rows with the highest probability, or those queries whose rows it does on average. The classifier
-    that judges a source row has not seen it: it is fitted to the other folds of the source set, and to all
-    target rows. Folds keep queries whole.
+    A classifier learns to tell target rows from source rows. The source rows are chosen to which it gives the
+    highest probability of being target rows, or the queries whose rows have the highest mean probability. The
+    classifier that judges a source row has not seen it: it is fitted to the other folds of the source set and
+    to all target rows. Folds keep queries whole.
 
     Parameters
     ----------
     X_source : {array-like, sparse matrix, data frame} of shape (n_source_rows, n_features)
         The rows to choose from.
     X_target : {array-like, sparse matrix, data frame} of shape (n_target_rows, n_features)
-        The rows they should be like, of the same kind, with the same columns.
+        The rows that the chosen ones should be like, of the same kind and with the same columns.
     qid_source : array-like of shape (n_source_rows,), default=None
-        The query of each source row. An index level of `X_source` named "qid" will do, too.
+        The query id of each source row. An index level of `X_source` named "qid" may be used instead.
     source_size : float in (0, 1] or int, default=0.5
         The share or the number of source rows (or queries) to choose.
     unit : {"row", "query"}, default="row"
-        What is chosen: single rows, or whole queries. With rows, a query may lose those it would be compared
-        with.
+        Whether to choose single rows or whole queries. If rows are chosen, a query may lose rows with which
+        its others would be compared.
     classifier : estimator, default=None
-        It is fitted to labels 0 (source) and 1 (target), and its ``predict_proba`` is the probability; its
-        ``predict``, if it has no ``predict_proba``. None is `HistGBRTRegressor` with ``loss="logistic"``
-        and 100 trees of 8 leaves, whose two classes weigh the same however many rows they have, and which
-        takes missing values and categories.
+        The classifier. It is fitted to labels 0 (source) and 1 (target). Its ``predict_proba`` gives the
+        probability, or its ``predict`` if it has no ``predict_proba``. If None, `HistGBRTRegressor` with
+        ``loss="logistic"`` and 100 trees of 8 leaves, which weighs the two classes equally however many rows
+        they have, and takes missing values and categories.
     cv : int, splitter or iterable, default=5
         The folds of the source set, as for `ModelFeatures`.
     random_state : int, RandomState or None, default=None
-        Of the classifier that is taken by default.
+        The random state of the default classifier.
     n_jobs : int or None, default=None
-        Classifiers fitted at the same time, through joblib.
+        The number of classifiers that are fitted at the same time, through joblib.
 
     Returns
     -------
     rows : ndarray of int, shape (n_chosen,)
-        The numbers of the chosen rows of `X_source`, rising. Of equals the first is chosen.
+        The numbers of the chosen rows of `X_source`, in rising order. Among equals the first is chosen.
     probabilities : ndarray of float64, shape (n_source_rows,)
-        How probably each source row is a target row, as far as the classifier can tell. With classes that
-        weigh the same, 1/2 says that it cannot.
+        The probability that each source row is a target row, according to the classifier. If the classes
+        weigh the same, 1/2 means that it cannot tell.
 
     Raises
     ------
     ValueError
-        If the two sets differ in kind or columns (category columns may differ in their levels, not in the
-        kind of them), if there are fewer rows (or queries) than asked for, or if queries are to be chosen and
-        there are no query ids.
+        If the two sets differ in kind or columns (category columns may differ in their levels, but not in the
+        kind of the levels), if there are fewer rows (or queries) than requested, or if queries are to be
+        chosen and there are no query ids.
 
     See Also
     --------
@@ -165,45 +165,46 @@ def select_source_rows(
 class WithSourceRows(RanksRows, MetaEstimatorMixin, BaseEstimator):
     """An estimator that learns from its own rows and from those rows of another set that are like them.
 
-    `fit` chooses rows of the source set by `select_source_rows` and fits ``estimator`` to the rows it is
-    given and these. Queries of the two sets are never joined, even if they have the same ids.
+    `fit` chooses rows of the source set by `select_source_rows`, and fits ``estimator`` to the rows that it
+    is given and to the chosen ones. Queries of the two sets are never joined, even if they have the same ids.
 
     A step of a scikit-learn `Pipeline` cannot change the number of rows, nor their labels and query ids. So
-    this is no step but a frame around an estimator: a pipeline goes *inside*, and then sees the rows of both
-    sets as they are given, and its steps transform both. In front of it, in a pipeline, must not be anything
-    that changes columns, since source rows do not pass there. What is outside, such as cross-validation, cuts
-    target rows only: scores are of target queries, and source rows are never scored.
+    this is not a step but a wrapper around an estimator. A pipeline goes *inside* it. It then sees the rows
+    of both sets as they are given, and its steps transform both. In a pipeline around this estimator, no step
+    before it may change the columns, since source rows do not pass through such steps. Anything outside, such
+    as cross-validation, splits target rows only: scores are those of target queries, and source rows are
+    never scored.
 
     Parameters
     ----------
     estimator : estimator
-        What is fitted: a ranker, any other estimator, or a pipeline.
+        The estimator to fit: a ranker, any other estimator, or a pipeline.
     X_source : {array-like, sparse matrix, data frame} of shape (n_source_rows, n_features), default=None
-        The rows to choose from, of the same kind and with the same columns as ``X`` of `fit`. None adds no
-        rows, to compare with.
+        The source rows to choose from, of the same kind and with the same columns as ``X`` of `fit`. If None,
+        no rows are added, for comparison.
     y_source : array-like of shape (n_source_rows,), default=None
-        Their labels, on the same scale. A pandas Series whose index has a level named "qid" brings their
-        query ids along.
+        The labels of the source rows, on the same scale. A pandas Series whose index has a level named "qid"
+        supplies their query ids as well.
     qid_source : array-like of shape (n_source_rows,), default=None
-        The query of each of them.
+        The query id of each source row.
     source_size, unit, classifier, cv, random_state, n_jobs
         How rows are chosen, see `select_source_rows`.
     source_weight : float or "probability", default=1.0
-        The weight of an added row, beside those of ``X``, which weigh 1 or their ``sample_weight``.
-        "probability" is how probably it is a target row.
+        The weight of an added row, where rows of ``X`` weigh 1 or their ``sample_weight``. With
+        "probability" it is the probability that the row is a target row.
 
     Attributes
     ----------
     estimator_ : estimator
-        Fitted.
+        The fitted estimator.
     source_rows_ : ndarray of int
-        The numbers of the rows of ``X_source`` that were added, rising.
+        The numbers of the rows of ``X_source`` that were added, in rising order.
     source_probabilities_ : ndarray of float64, shape (n_source_rows,)
-        How probably each source row is a target row.
+        The probability that each source row is a target row.
     n_features_in_ : int
         The number of columns of ``X``.
     feature_names_in_ : ndarray of str
-        What the columns of a data frame are called; there where all names are strings.
+        The names of the columns of a data frame. Defined only if all names are strings.
 
     See Also
     --------
@@ -281,33 +282,34 @@ class WithSourceRows(RanksRows, MetaEstimatorMixin, BaseEstimator):
         return tags
 
     def fit(self, X, y, sample_weight=None, *, qid=None, groups=None, group=None, **params):
-        """Choose rows of the source set, and fit the estimator to all.
+        """Choose rows of the source set, and fit the estimator to them and to the target rows.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
             The target rows.
         y : array-like of shape (n_rows,)
-            Labels. A pandas Series whose index has a level named "qid" brings the query ids along.
+            Labels. A pandas Series whose index has a level named "qid" supplies the query ids as well.
         sample_weight : array-like of shape (n_rows,), default=None
-            Row weights.
+            The weights of the rows.
         qid, groups : array-like of shape (n_rows,), default=None
-            The query of each row, in any order; two names for the same thing. They say nothing about source
-            rows.
+            The query id of each target row, in any order, under either name. Source rows have ids of their
+            own.
         group : array-like of shape (n_queries,), default=None
-            Query sizes in row order, as LightGBM takes them.
+            The sizes of the queries in row order, as LightGBM takes them.
         **params : dict
-            For the estimator's ``fit``, as they are.
+            Further arguments, passed on to the ``fit`` of the estimator as they are.
 
         Returns
         -------
         self : WithSourceRows
+            The fitted estimator.
 
         Raises
         ------
         ValueError
-            If one of the two sets has query ids and the other has none, or if they differ in kind or columns;
-            if labels or weights are not one for each row; or if the estimator is frozen.
+            If one of the two sets has query ids and the other has none, if the sets differ in kind or
+            columns, if there is not one label or weight for each row, or if the estimator is frozen.
         """
         self._validate_params()
         if isinstance(self.estimator, FrozenEstimator):
@@ -326,14 +328,14 @@ class WithSourceRows(RanksRows, MetaEstimatorMixin, BaseEstimator):
             sample_weight = check_weights(sample_weight, n_rows, n_queries, "sample_weight")
             if self.X_source is None:
                 self.source_rows_, self.source_probabilities_ = np.empty(0, np.intp), np.empty(0)
-                y = y if np.asarray(y).ndim == 1 else labels  # an index stays, and a column is warned of once
+                y = y if np.asarray(y).ndim == 1 else labels  # keeps an index, and warns of a column once
             else:
                 X, y, sample_weight, queries = self._with_source(X, labels, sample_weight, queries)
             self.estimator_ = fitted_clone(self.estimator, X, y, sample_weight, queries, **params)
         return self
 
     def _with_source(self, X, y, sample_weight, queries):
-        """The rows, labels, weights and query numbers of the target set and of the chosen source rows."""
+        """Return rows, labels, weights and query numbers of the target set and the chosen source rows."""
         X_source, y_source = indexed(self.X_source), self.y_source
         if y_source is None:
             raise ValueError("y_source is None but X_source is given; expected one label per source row.")
@@ -371,33 +373,37 @@ class WithSourceRows(RanksRows, MetaEstimatorMixin, BaseEstimator):
         return stacked(X, _safe_indexing(X_source, rows)), y, sample_weight, queries
 
     def predict(self, X, **params):
-        """What the fitted estimator predicts.
+        """Return the predictions of the fitted estimator.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
+            Rows.
         **params : dict
-            For the estimator's ``predict``.
+            Further arguments, passed on to the ``predict`` of the estimator.
 
         Returns
         -------
         ndarray of shape (n_rows,)
+            The predictions.
         """
         return self._checked(X).predict(X, **params)
 
     @available_if(lambda self: hasattr(getattr(self, "estimator_", self.estimator), "predict_proba"))
     def predict_proba(self, X, **params):
-        """The class probabilities of the fitted estimator, if it has any.
+        """Return the class probabilities of the fitted estimator, if it has any.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
+            Rows.
         **params : dict
-            For the estimator's ``predict_proba``.
+            Further arguments, passed on to the ``predict_proba`` of the estimator.
 
         Returns
         -------
         ndarray of shape (n_rows, n_classes)
+            The probabilities.
         """
         return self._checked(X).predict_proba(X, **params)
 
@@ -412,20 +418,23 @@ class WithSourceRows(RanksRows, MetaEstimatorMixin, BaseEstimator):
 
     @available_if(_scores_itself)
     def score(self, X, y, sample_weight=None, *, qid=None, groups=None):
-        """The score of the fitted estimator on these rows; the source set has no part in it.
+        """Return the score of the fitted estimator on the given rows. The source set has no part in it.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
+            Rows.
         y : array-like of shape (n_rows,)
             Labels.
         sample_weight : array-like of shape (n_rows,), default=None
+            The weights of the rows.
         qid, groups : array-like of shape (n_rows,), default=None
-            The query of each row.
+            The query id of each row, under either name.
 
         Returns
         -------
         score : float
+            The score.
         """
         model = self._checked(X)
         queries = find_query_of_rows(_num_samples(X), {"qid": qid, "groups": groups}, {"y": y, "X": X})

@@ -1,4 +1,4 @@
-"""Rows of two sets, one above the other: what kinds of rows there are, and which go together."""
+"""Rows of two sets, stacked one above the other: which kinds of rows there are, and which go together."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ranktrees.validation.frames import frame_columns, is_category, kind_of, lev
 
 
 def indexed(X):
-    """Rows that can be taken by number."""
+    """Return rows in a form from which rows can be taken by number."""
     return np.asarray(X) if isinstance(X, list | tuple) else indexable(X)[0]
 
 
 def kind_of_rows(X):
-    """Which library holds the rows: "sparse", "pandas", "polars", "Arrow", or else "array"."""
+    """Return the kind of rows: "sparse", "pandas", "polars", "Arrow", or else "array"."""
     if sp.issparse(X):
         return "sparse"
     if hasattr(X, "iloc"):
@@ -28,14 +28,14 @@ def kind_of_rows(X):
 
 
 def require_same_columns(X_source, X, name):
-    """Refuse rows that cannot be put under those that the argument `name` holds."""
+    """Raise if rows cannot be stacked under those that the argument `name` holds."""
     theirs, ours = kind_of_rows(X_source), kind_of_rows(X)
     if theirs != ours:
         raise ValueError(
             f"X_source is of kind {theirs}, {name} of kind {ours}; expected the same kind of rows: convert "
             "one of them."
         )
-    columns = type(name, (BaseEstimator,), {})()  # as messages call what has the columns
+    columns = type(name, (BaseEstimator,), {})()  # messages name this class as what has the columns
     check_columns(columns, X, reset=True)
     width = X_source.shape[1] if len(X_source.shape) == 2 else None
     if width not in (columns.n_features_in_, None):
@@ -70,7 +70,7 @@ _CONVERT = "convert one of them, by .astype in pandas or .cast in polars and Arr
 
 
 def _kinds(column):
-    """What a column must not be in one set only; a column without a dtype goes with any."""
+    """What a column must be in both sets or in neither; a column without a dtype goes with any."""
     if is_category(column):
         kinds = {kind_of(level) for level in levels_of(column)}
         return ["a category", *(f"of {kind}" for kind in sorted(kinds))]
@@ -79,7 +79,7 @@ def _kinds(column):
 
 
 def stacked(above, below):
-    """The rows of two sets of one kind; an index is left behind, with the query ids that may ride in it."""
+    """Stack the rows of two sets of one kind; an index is dropped, with the query ids that may be in it."""
     kind = kind_of_rows(above)
     if kind == "sparse":
         return sp.vstack([above, below], format="csr")
@@ -109,7 +109,7 @@ def stacked(above, below):
 
 
 def _polars_category(above, below):
-    """The dtype of two columns of categories."""
+    """The common dtype of two columns of categories."""
     import polars as pl
 
     if isinstance(above, pl.Enum) and isinstance(below, pl.Enum):
@@ -118,5 +118,5 @@ def _polars_category(above, below):
 
 
 def _joined(above, below):
-    """The levels of both, each once; equal are those that are equal where rows are read."""
+    """The levels of both, each once; levels are equal here if they are when rows are read."""
     return list(dict.fromkeys([*above, *below]))

@@ -1,11 +1,13 @@
 """Training on several processes and machines by MPI. Importing this registers the joblib backend "mpi".
 
-All ranks run one program, each with whole queries of its own, and get the same model (``mpiexec -n 4``):
+Either all ranks run the same program, each with whole queries of its own, and get the same model
+(``mpiexec -n 4``):
 
 >>> with joblib.parallel_config("mpi", timeout=300):  # doctest: +SKIP
 ...     ranker = LambdaMARTRanker().fit(X_mine, y_mine, qid=qid_mine)
 
-or one program, the driver, has all rows, starts the ranks, and deals rows and tasks to them (``python ...``):
+Or a single program, the driver, has all rows, starts the ranks, and deals rows and tasks to them
+(``python ...``):
 
 >>> with joblib.parallel_config("mpi", n_ranks=4):  # doctest: +SKIP
 ...     ranker = LambdaMARTRanker().fit(X, y, qid=qid)
@@ -27,11 +29,12 @@ __all__ = ["rank", "shutdown", "size"]
 
 
 def rank():
-    """The number of this rank among those that run the program: 0 where no launcher has started it.
+    """Return the number of this rank among those that run the program, or 0 if no launcher has started it.
 
     Returns
     -------
     rank : int
+        The number, from 0 on.
 
     Examples
     --------
@@ -43,11 +46,12 @@ def rank():
 
 
 def size():
-    """How many ranks run the program: 1 where no launcher has started it.
+    """Return the number of ranks that run the program, or 1 if no launcher has started it.
 
     Returns
     -------
     size : int
+        The number of ranks.
 
     Examples
     --------
@@ -78,7 +82,7 @@ def _world():
 
 
 def _backend(**settings):
-    """What "mpi" means: how this process was started decides."""
+    """Return the backend "mpi", which depends on how this process was started."""
     if ADDRESS in os.environ:
         raise RuntimeError(
             'this is a task on a rank: joblib.parallel_config("mpi") belongs around joblib.Parallel, '
@@ -101,4 +105,4 @@ def _backend(**settings):
 
 register_parallel_backend("mpi", _backend)
 if announced_size():
-    _world()  # from here on the others hear of it when this rank ends
+    _world()  # from here on the other ranks learn of it when this rank ends

@@ -1,14 +1,14 @@
 """Ranks that are processes of MPI.
 
-Before they exchange anything all ranks meet (see ``pyx/meeting.pyx``). Each says where it is, and with it
-what it has to say, if that is short enough; so a short exchange costs one message to each, and an error on
-one rank is an error on all.
+Before they exchange anything, all ranks meet (see ``pyx/meeting.pyx``). Each rank reports at which call it
+is, together with what it has to send, if that is short enough. So a short exchange costs one message to each
+rank, and an error on one rank is an error on all.
 
-Before sums that they have announced, and whose size all know, they do not meet. A rank that fails in between
-ends the job: others may wait for its sum.
+Before sums that have been announced, and whose size all ranks know, they do not meet. A rank that fails in
+between ends the job, since others may be waiting for its sum.
 
-Where all ranks are on one machine they meet in memory that all see, and say more there: most sums, too, for
-which they meet then. Messages of MPI take more than twice as long.
+If all ranks are on one machine, they meet in shared memory, the *board*, and send more that way: most sums as
+well, for which they then do meet. Messages of MPI take more than twice as long.
 """
 
 import contextlib
@@ -31,15 +31,15 @@ OPERATIONS = {"sum": MPI.SUM, "max": MPI.MAX, "min": MPI.MIN}
 EXTREMES = {"max": np.maximum, "min": np.minimum}
 ROLL_CALL = 77
 
-# What ranks say together when they meet, for each reads all of it.
-BYTES_OF_MESSAGES = 2**16  # a rank hardly more than a packet
+# The bytes that all ranks together send when they meet, since each rank reads all of them.
+BYTES_OF_MESSAGES = 2**16  # for each rank hardly more than a packet
 BYTES_ON_BOARD = 2**19
 
 # A rank that waits for others first tests without rest, then lets other processes run, then naps.
 N_TESTS = 200
 NAP_AFTER = 1e-3
 LONGEST_NAP = 1e-3
-LONGEST_STEP = 0.1  # while a whole job is suspended, nobody waits
+LONGEST_STEP = 0.1  # counted at most, so that time in which a whole job is suspended does not count
 
 
 class MPICommunicator(Communicator):
@@ -48,27 +48,29 @@ class MPICommunicator(Communicator):
     Parameters
     ----------
     comm : mpi4py.MPI.Intracomm
-        Is duplicated, so that nothing said here is mistaken for messages of others. All its ranks do this.
+        The communicator of MPI. It is duplicated, so that nothing sent here is mistaken for other messages.
+        All its ranks must create an `MPICommunicator`.
     timeout : float, default=300.0
-        How many seconds a rank waits for the others: longer than any computes between two exchanges. Then
-        the job ends with a message that names the ranks that did not come.
+        The number of seconds that a rank waits for the others. It should be longer than any rank computes
+        between two exchanges. After this time the job ends with a message that names the missing ranks.
     end : callable, default=None
-        Is called with that message and must not return. None writes it to the standard error and aborts the
-        job.
+        Called with that message. It must not return. If None, the message is written to the standard error
+        and the job is aborted.
     board : bool, default=True
-        Whether ranks that are all on one machine say what is short through memory that they share: a
-        megabyte, until they end.
+        Whether ranks that are all on one machine exchange short messages through shared memory. It takes a
+        megabyte until the ranks end.
 
     Attributes
     ----------
     traffic : Counter
-        Besides what `Communicator` counts, "agreements" and "agreement bytes": of the meetings before. What
-        is said on a board counts as if it was sent, but for the bytes of meetings.
+        Besides what `Communicator` counts, the number and the bytes of the meetings before exchanges, as
+        "agreements" and "agreement bytes". What is exchanged through shared memory counts as if it had been
+        sent, except for the bytes of meetings.
 
     Raises
     ------
     RankError
-        On all ranks, by any call before which they meet: where one of them has failed or left, or where they
+        Raised on all ranks by any call before which they meet, if one of them has failed or left, or if they
         are not at the same call, of the same step and size.
 
     Examples
@@ -96,7 +98,7 @@ class MPICommunicator(Communicator):
             self._share_board()
 
     def _share_board(self):
-        """From now on meet on a board, if all ranks see it."""
+        """Meet on a board from now on, if all ranks see it."""
         n_bytes = max(BYTES_ON_BOARD // self.size, 1024) // 8 * 8
         n_bytes_of_all = bytes_of_board(self.size, n_bytes)
         here, board = self._comm.Split_type(MPI.COMM_TYPE_SHARED), None
@@ -112,7 +114,7 @@ class MPICommunicator(Communicator):
             self.at(self.step)
 
     def by_messages(self):
-        """A communicator of the same ranks without a board, as if on several machines. All call this."""
+        """Return a communicator of the same ranks without a board, as on several machines. All call this."""
         return MPICommunicator(self._comm, self.timeout, self.end, board=False)
 
     def at(self, step):
@@ -120,14 +122,14 @@ class MPICommunicator(Communicator):
         self._meeting.at(step.encode())
 
     def leave(self, reason, timeout):
-        """Meet the others until all leave. Those that do not hear that this rank has left.
+        """Meet the other ranks until all leave. Those that do not leave learn that this rank has left.
 
         Parameters
         ----------
         reason : str
-            For the others' message.
+            The reason, for the message that the others get.
         timeout : float
-            How long to wait for them.
+            The number of seconds to wait for them.
         """
         self.timeout = timeout
         while not self.alone:
@@ -136,7 +138,7 @@ class MPICommunicator(Communicator):
                 return
 
     def _agree(self, call, size, message=b"", state=GOING):
-        """Meet the others at this call."""
+        """Meet the other ranks at this call."""
         self.traffic["agreements"] += 1
         self._meeting.say(state, CALLS[call], size, message)
         if self._on_board:
@@ -151,7 +153,7 @@ class MPICommunicator(Communicator):
             self._explain(message, state)
 
     def _explain(self, message, state):
-        """Why the ranks do not agree, as an error on each that would have gone on."""
+        """Raise an error that says why the ranks do not agree, on each rank that would have gone on."""
         n_bytes, states = self._meeting.n_bytes(), self._meeting.states()
         if (states != GOING).any():
             n_bytes[states == GOING] = 0
@@ -166,7 +168,7 @@ class MPICommunicator(Communicator):
         )
 
     def _messages(self, n_bytes, message):
-        """What all ranks had to say when they met, of so many bytes each."""
+        """Return what all ranks had to send when they met, given the number of bytes of each."""
         if n_bytes.max(initial=0) <= self._meeting.room:
             return self._meeting.messages(n_bytes)
         starts = np.concatenate([[0], np.cumsum(n_bytes)])
@@ -181,7 +183,7 @@ class MPICommunicator(Communicator):
         self._agree("fail", 0, text.encode(errors="replace"), FAILED)
 
     def _allreduce(self, array, op, met):
-        met = met and not self._on_board  # where they meet for each sum
+        met = met and not self._on_board  # on a board they meet for each sum
         if not self._was_said(op, array, met):
             self._wait(self._comm.Iallreduce(MPI.IN_PLACE, array, OPERATIONS[op]).Test, for_others=met)
         elif op == "sum":
@@ -199,7 +201,7 @@ class MPICommunicator(Communicator):
         return part
 
     def _was_said(self, call, array, met=False):
-        """Meet the others, if they have not ``met``; whether the array was short, and came with that."""
+        """Meet the others unless they have ``met``. Return whether the array was short and sent with that."""
         if met:
             return False
         self._agree(call, array.size, array)
@@ -238,7 +240,7 @@ class MPICommunicator(Communicator):
         return [pickle.loads(inbox[stop - n : stop]) for stop, n in zip(stops, coming, strict=True)]
 
     def _wait(self, is_done, for_others=False):
-        """Until it is done. Only who waits for others may nap: what is on its way needs a push."""
+        """Wait until it is done. A rank naps only while others are missing, as messages need its calls."""
         try:
             for _ in range(N_TESTS):
                 if is_done():
@@ -260,7 +262,7 @@ class MPICommunicator(Communicator):
         self._call_the_roll()
 
     def _call_the_roll(self):
-        """Find out who is missing: all that still can answer, and end."""
+        """Find out which ranks are missing, by asking all that can still answer, and end the job."""
         status, present = MPI.Status(), {self.rank}
         requests = [self._comm.Isend(b"", rank, ROLL_CALL) for rank in range(self.size) if rank != self.rank]
         last = time.monotonic() + min(1 + self.size / 100, self.timeout)

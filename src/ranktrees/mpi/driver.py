@@ -1,4 +1,4 @@
-"""One program with all rows, which deals them and tasks to ranks that it starts."""
+"""The driver: a single program that has all rows, and deals rows and tasks to ranks that it starts."""
 
 import atexit
 import os
@@ -17,7 +17,7 @@ _lock = threading.Lock()
 
 
 def gang_of(settings):
-    """The gang with these settings: the one there is, or a new one where it has ended."""
+    """Return the gang with these settings, and start a new one if there is none or it has ended."""
     with _lock:
         gang = _gangs.get(settings)
         if gang is not None and not gang.alive:
@@ -37,7 +37,7 @@ def shutdown():
 
 
 def _forget():
-    """In a forked child: the ranks are its parent's."""
+    """Forget the ranks in a forked child, since they belong to its parent."""
     global _lock
     _lock = threading.Lock()
     _gangs.clear()
@@ -52,16 +52,17 @@ class Driver(AutoBatchingMixin, ParallelBackendBase):
     Parameters
     ----------
     n_ranks : int, default=None
-        None is one for each processor, or as many as the launcher starts.
+        The number of ranks. If None, one for each processor or, if a ``launcher`` is given, as many as it
+        starts.
     launcher : list of str, default=None
-        The command that starts the ranks, for instance ``["srun", "-n", "16"]``. None is the ``mpiexec``
+        The command that starts the ranks, for instance ``["srun", "-n", "16"]``. If None, the ``mpiexec``
         beside this Python or in the path.
     timeout : float, default=300.0
-        How many seconds a rank waits for the others before all are ended.
+        The number of seconds that a rank waits for the others before all ranks are ended.
     host : str, default="127.0.0.1"
         The address of this machine at which the ranks reach it.
     cache_bytes : int, default=2**30
-        How many bytes of arrays each rank keeps from task to task.
+        The number of bytes of arrays that each rank keeps from task to task.
     """
 
     default_n_jobs = -1
@@ -84,31 +85,32 @@ class Driver(AutoBatchingMixin, ParallelBackendBase):
 
     @property
     def n_ranks(self):
-        """How many ranks there are."""
+        """The number of ranks."""
         return self._settings[0] or self.gang.size
 
     def run_rows(self, function, shards, *args):
-        """Run ``function(communicator, shard, *args)`` on all ranks together, each with its shard.
+        """Run ``function(communicator, shard, *args)`` on all ranks together, each with its own shard.
 
-        Arrays of a megabyte and more are sent to a rank only once, are kept there, and cannot be written to.
+        Arrays of a megabyte and more are sent to a rank only once and kept there. They cannot be written to.
 
         Parameters
         ----------
         function : callable
+            The function to run on each rank.
         shards : sequence
-            One for each rank, anything that can be pickled.
+            One shard for each rank, which may be anything that can be pickled.
         *args
-            The same for all.
+            Further arguments, the same for all ranks.
 
         Returns
         -------
         results : list
-            Of each rank.
+            The results of the ranks, in their order.
 
         Raises
         ------
         Exception
-            The first that a rank has raised, with a note that says on which and where.
+            The first exception that a rank has raised, with a note that says on which rank and where.
         RankError
             If a rank has died or does not answer.
         """
@@ -131,7 +133,7 @@ class Driver(AutoBatchingMixin, ParallelBackendBase):
     def submit(self, func, callback=None):
         try:
             future = self.gang.submit(func, (), self._n_allowed)
-        except Exception as error:  # what cannot be sent: joblib asks for the outcome
+        except Exception as error:  # the task cannot be sent; joblib gets the error as its outcome
             future = Future()
             future.set_exception(error)
         self._futures.add(future)
@@ -149,7 +151,7 @@ class Driver(AutoBatchingMixin, ParallelBackendBase):
         self.reset_batch_stats()
 
     def abort_everything(self, ensure_ready=True):
-        """Drop what no rank has begun; an interrupt ends the ranks, too."""
+        """Drop tasks that no rank has begun. An interrupt ends the ranks, too."""
         for future in list(self._futures):
             future.cancel()
         gang = _gangs.get(self._settings)

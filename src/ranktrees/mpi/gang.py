@@ -1,11 +1,11 @@
-"""Ranks that a driver starts, and what they are given to do.
+"""The ranks that a driver starts, and how they are given work.
 
     driver                                    a child of it, and its children
     one thread per rank ---- socket ----.---- rank 0: worker.py ---.
          takes from one queue          |---- rank 1: worker.py ---+--- MPI
                                        '---- rank 2: worker.py ---'
 
-A task is for whichever rank is idle. Rows are for all at once: they start when all ranks have come to them.
+A task goes to any rank that is idle. Rows go to all ranks at once, and work on them starts when all are free.
 """
 
 import contextlib
@@ -34,7 +34,7 @@ GRACE = 5.0
 
 
 class Work:
-    """What is to be done: a parcel for one of the first ``n_allowed`` ranks, or one for each."""
+    """Work to be done: one parcel for any of the first ``n_allowed`` ranks, or one for each rank."""
 
     def __init__(self, parcels, n_allowed, for_all):
         self.parcels, self.n_allowed, self.for_all = parcels, n_allowed, for_all
@@ -42,13 +42,13 @@ class Work:
         self.n_present = 0
 
     def give(self, rank):
-        """The parcel and the future of a rank."""
+        """Return the label, parcel and future for a rank."""
         place = rank if self.for_all else 0
         return "rows" if self.for_all else "task", self.parcels[place], self.futures[place]
 
 
 class Link:
-    """The driver's end of the connection to a rank; and its process, if that is on this machine."""
+    """The driver's end of the connection to a rank, and the rank's process, if it is on this machine."""
 
     def __init__(self, connection, process, cache_bytes, patience):
         self.connection, self.patience, self._process = connection, patience, process
@@ -57,7 +57,7 @@ class Link:
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def ask(self, label, parcel):
-        """Have the rank do something, and wait for its answer."""
+        """Send a parcel to the rank, and wait for its answer."""
         self.sender.send(label, parcel)
         silence = 0.0
         while silence < self.patience:
@@ -71,11 +71,11 @@ class Link:
         raise TimeoutError
 
     def stop(self):
-        """Let an idle rank end."""
+        """Tell an idle rank to end."""
         self.sender.send("stop", Parcel(b"", []))
 
     def close(self):
-        """End the rank, whatever it does; a thread that waits for it goes on."""
+        """End the rank, whatever it is doing. A thread that waits for it goes on."""
         hang_up(self._socket)
         self._socket.close()
         if self._process is not None:
@@ -86,7 +86,7 @@ class Link:
 
 
 def process_of(pid, key):
-    """A handle on the process of a rank, which has the key in its environment; None on another machine."""
+    """Return a handle on the process of a rank, known by the key in its environment, or None if not here."""
     try:
         process = os.pidfd_open(pid)
         if f"{KEY}={key}" in Path(f"/proc/{pid}/environ").read_text(errors="replace"):
@@ -98,16 +98,17 @@ def process_of(pid, key):
 
 
 class Gang:
-    """Ranks, started by a launcher.
+    """A group of ranks that a launcher has started.
 
     Parameters
     ----------
     n_ranks : int or None
-        None where the launcher says it.
+        The number of ranks. None if the launcher determines it.
     launcher : tuple of str or None
-        The command that starts the ranks, without what each runs. None is ``mpiexec -n n_ranks``.
+        The command that starts the ranks, without the program that each runs. If None,
+        ``mpiexec -n n_ranks``.
     timeout : float
-        How many seconds a rank waits for the others, and the driver for a sign of life.
+        The number of seconds that a rank waits for the others, and the driver for a sign of life.
     host : str
         The address at which the driver listens.
     cache_bytes : int
@@ -151,32 +152,34 @@ class Gang:
 
     @property
     def size(self):
-        """How many ranks there are."""
+        """The number of ranks."""
         return len(self._links)
 
     @property
     def alive(self):
-        """Whether the ranks can be given something to do."""
+        """Whether the ranks can be given work."""
         return self._error is None and self._launcher.poll() is None
 
     def submit(self, function, args, n_allowed=None):
         """Run ``function(*args)`` on one of the first ``n_allowed`` ranks.
 
-        Arrays of a megabyte and more are sent as they are when a rank is free.
+        Arrays of a megabyte and more are sent with the contents that they have when a rank is free.
 
         Returns
         -------
         future : concurrent.futures.Future
+            The future of the result.
         """
         parcel = pack((function, args))
         return self._enqueue(Work([parcel], n_allowed or self.size, False))[0]
 
     def run_rows(self, function, shards, args):
-        """Run ``function(communicator, shard, *args)`` on all ranks at once, each with its shard.
+        """Run ``function(communicator, shard, *args)`` on all ranks at once, each with its own shard.
 
         Returns
         -------
         results : list
+            The results of the ranks, in their order.
         """
         if len(shards) != self.size:
             raise ValueError(f"there are {len(shards)} shards for {self.size} ranks: expected one for each.")
@@ -192,12 +195,12 @@ class Gang:
         return [future.result() for future in futures]
 
     def close(self):
-        """End the ranks: idle ones by themselves, others at once."""
+        """End the ranks. Idle ranks end by themselves, and busy ones are ended at once."""
         self._take_no_more(RankError("the ranks were shut down"))
         self._end_processes(0.0 if self._working else GRACE)
 
     def end(self, error):
-        """End the ranks at once; whoever waits for them gets the error."""
+        """End the ranks at once. Callers that wait for them get the error."""
         if self._take_no_more(error):
             self._end_processes()
 
@@ -220,7 +223,7 @@ class Gang:
                     ) from None
                 continue
             connection.send((sys.path, self.timeout))
-            # Longer than the ranks wait for each other: they know more of what is missing.
+            # Longer than the ranks wait for each other, since they know better what is missing.
             self._links[rank] = Link(
                 connection, process_of(pid, self._key), self.cache_bytes, 1.5 * self.timeout + 2
             )
@@ -234,7 +237,7 @@ class Gang:
         return work.futures
 
     def _take_no_more(self, error):
-        """From now on there is this error and nothing to do; whether that is new."""
+        """Accept no more work, and answer all that is queued by the error; False if there was one before."""
         with self._condition:
             if self._error is not None:
                 return False
@@ -249,17 +252,17 @@ class Gang:
         return True
 
     def _serve(self, rank):
-        """The thread of a rank."""
+        """Serve a rank; this is what its thread runs."""
         link = self._links[rank]
         while (given := self._next(rank)) is not None:
             label, parcel, future = given
             self._settle(future, *self._ask(link, rank, label, parcel))
-            del given, parcel, future  # whatever they hold, while there is nothing to do
-        with contextlib.suppress(OSError):  # it has ended before
+            del given, parcel, future  # so that nothing is held while the rank is idle
+        with contextlib.suppress(OSError):  # the rank has ended before
             link.stop()
 
     def _next(self, rank):
-        """What an idle rank is to do next; None when there is nothing any more."""
+        """Wait for the next work of an idle rank, and return it, or None if there will be none."""
         with self._condition:
             self._working.discard(rank)
             while self._error is None:
@@ -273,7 +276,7 @@ class Gang:
                         self._condition.notify_all()
                     while work.n_present < self.size and self._error is None:
                         self._condition.wait()
-                    if work.n_present == self.size:  # whatever has happened since: nobody else settles it
+                    if work.n_present == self.size:  # even after an error, as nobody else settles the future
                         self._working.add(rank)
                         return work.give(rank)
                 else:
@@ -284,7 +287,7 @@ class Gang:
         return None
 
     def _ask(self, link, rank, label, parcel):
-        """The rank's answer. One that does not answer ends all."""
+        """Return the answer of a rank. If a rank does not answer, all ranks are ended."""
         try:
             kind, value, text = link.ask(label, parcel)
         except TimeoutError:
@@ -297,7 +300,7 @@ class Gang:
         return FAILED, pickle.dumps(self._error), ""
 
     def _settle(self, future, kind, value, text):
-        """Let whoever waits for the answer have it."""
+        """Set the answer of a rank as the result, or the exception, of a future."""
         try:
             value = pickle.loads(value)
         except Exception as error:
@@ -310,7 +313,7 @@ class Gang:
             future.set_exception(value)
 
     def _end_processes(self, grace=0.0):
-        """End what is left of the ranks, and the launcher, which ends those that it has started elsewhere."""
+        """End the ranks that are left, and the launcher, which ends those that it has started elsewhere."""
         with self._ending:
             if grace:
                 self._wait_for_launcher(grace)

@@ -1,11 +1,11 @@
-"""Objects as messages, of which big arrays are sent to a rank only once.
+"""Objects as messages whose big arrays are sent to a rank only once.
 
 A driver packs what a rank is to do:
 
     value --cloudpickle--> | pickle | array 0 | array 1 | ... |
 
-and sends it with a token of what each array holds by then, and the bytes of those that the rank does not
-have. The rank answers with | kind | pickle | text |.
+It sends this with a token of the present contents of each array, and with the bytes of those arrays that the
+rank does not have. The rank answers with | kind | pickle | text |.
 """
 
 import pickle
@@ -17,19 +17,19 @@ from xxhash import xxh3_128_digest
 
 BIG = 1 << 20
 
-DONE, FAILED, BUSY, ENDED = range(4)  # a result, an error; it still works, and: the ranks cannot go on
+DONE, FAILED, BUSY, ENDED = range(4)  # a result, an error, a sign of life, and: the ranks cannot go on
 
 
 @dataclass
 class Parcel:
-    """An object, packed: the pickle, and its big arrays, which are not in there."""
+    """A packed object: the pickle, and its big arrays, which are kept outside the pickle."""
 
     pickle: bytes
     arrays: list[memoryview]
 
 
 def pack(value):
-    """``value`` as a Parcel."""
+    """Pack ``value`` into a Parcel."""
     arrays = []
 
     def belongs_inside(buffer):
@@ -42,27 +42,28 @@ def pack(value):
 
 
 def token_of(array):
-    """What the contents of an array are known by."""
+    """Return a token that identifies the contents of an array."""
     return xxh3_128_digest(array)
 
 
 class Sender:
-    """The driver's end: knows which arrays the rank has, and which it is to forget.
+    """The driver's end of a connection, which knows which arrays the rank has and which it is to forget.
 
     Parameters
     ----------
     connection : multiprocessing.connection.Connection
+        The connection to the rank.
     cache_bytes : int
-        How much the rank may keep besides the arrays of the last parcel.
+        The number of bytes of arrays that the rank keeps; it always keeps the arrays of the last parcel.
     """
 
     def __init__(self, connection, cache_bytes):
         self._connection, self._cache_bytes = connection, cache_bytes
-        self._held = OrderedDict()  # how many bytes; the longest unused first
+        self._held = OrderedDict()  # the number of bytes by token, the least recently used first
         self._forget = []
 
     def send(self, label, parcel):
-        """Send what the rank does not have."""
+        """Send a parcel, with only those arrays that the rank does not have."""
         tokens = [token_of(array) for array in parcel.arrays]
         arrays = dict(zip(tokens, parcel.arrays, strict=True))
         new = [token for token in arrays if token not in self._held]
@@ -78,20 +79,20 @@ class Sender:
         self._forget = []
         for token in new:
             self._connection.send_bytes(arrays[token])
-            if not arrays[token].readonly and token_of(arrays[token]) != token:  # was written to meanwhile
+            if not arrays[token].readonly and token_of(arrays[token]) != token:  # changed in the meantime
                 del self._held[token]
                 self._forget.append(token)
 
 
 class Receiver:
-    """The rank's end."""
+    """The rank's end of a connection."""
 
     def __init__(self, connection):
         self._connection = connection
         self._held = {}
 
     def receive(self):
-        """The label of the next parcel and what it takes to unpack it: arrays are shared and read-only."""
+        """Return the label, pickle and arrays of the next parcel. Arrays are shared and read-only."""
         label, data, tokens, new, forget = self._connection.recv()
         for token in forget:
             del self._held[token]
@@ -101,5 +102,5 @@ class Receiver:
 
 
 def unpack(data, arrays):
-    """The object."""
+    """Return the object of a parcel."""
     return pickle.loads(data, buffers=arrays)

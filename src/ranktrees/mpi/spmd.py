@@ -1,4 +1,4 @@
-"""One program that all ranks run, each with rows of its own: ``mpiexec -n P python train.py``."""
+"""A program that all ranks run, each with rows of its own: ``mpiexec -n P python train.py``."""
 
 import atexit
 import functools
@@ -18,7 +18,7 @@ from ranktrees.parallel import leave_processors, processors_for
 
 @functools.cache
 def world():
-    """The communicator of all ranks of this program; the first call is made by all."""
+    """Return the communicator of all ranks of this program. The first call must be made by all ranks."""
     announced, size = announced_size(), MPI.COMM_WORLD.Get_size()
     if announced > 1 and size != announced:
         library = MPI.Get_library_version().splitlines()[0].strip()
@@ -30,7 +30,7 @@ def world():
     ranks = MPICommunicator(MPI.COMM_WORLD)
     share_machine(ranks)
     atexit.register(leave, ranks)
-    os.register_at_fork(after_in_child=functools.partial(atexit.unregister, leave))  # no rank itself
+    os.register_at_fork(after_in_child=functools.partial(atexit.unregister, leave))  # a child is not a rank
     return ranks
 
 
@@ -39,14 +39,14 @@ def share_machine(ranks):
     own = (MPI.Get_processor_name(), os.sched_getaffinity(0))
     here = [affinity for name, affinity in ranks.allgather(own) if name == own[0]]
     leave_processors(processors_for(own[1], here))
-    # MPICH gives the memory that ranks share a name, which outlives ranks that are killed. All have it now.
+    # MPICH names the memory that ranks share, and the name outlives ranks that are killed. All have it now.
     for file in Path("/dev/shm").glob("mpich_shm_*"):
         if f" {file}\n" in Path("/proc/self/maps").read_text():
             file.unlink(missing_ok=True)
 
 
 def leave(ranks):
-    """At the end of a rank: whoever still trains hears that it is gone."""
+    """Called at the end of a rank, so that ranks that still train learn that it is gone."""
     if MPI.Is_finalized():
         return
     error = getattr(sys, "last_value", None)
@@ -57,16 +57,17 @@ def leave(ranks):
 
 
 class EveryRank(ParallelBackendBase):
-    """The joblib backend of a program that all ranks run: estimators train together, tasks are refused.
+    """The joblib backend of a program that all ranks run. Estimators train together, and tasks are refused.
 
     Parameters
     ----------
     timeout : float, default=300.0
-        How many seconds a rank waits for the others.
+        The number of seconds that a rank waits for the others.
 
     Attributes
     ----------
     communicator : MPICommunicator
+        The communicator of all ranks.
     """
 
     default_n_jobs = -1

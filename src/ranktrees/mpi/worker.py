@@ -19,12 +19,14 @@ from ranktrees.parallel import effective_n_threads
 
 
 class Worker:
-    """One rank: does what the driver sends, and ends when the driver is gone.
+    """A rank that does what the driver sends, and ends when the driver is gone.
 
     Parameters
     ----------
     ranks : MPICommunicator
+        The communicator of all ranks.
     connection : multiprocessing.connection.Connection
+        The connection to the driver.
     """
 
     def __init__(self, ranks, connection):
@@ -38,7 +40,7 @@ class Worker:
         sys.path.extend(folder for folder in path if folder not in sys.path)
 
     def run(self):
-        """Until the driver says stop."""
+        """Work until the driver says stop."""
         threading.Thread(target=self.listen, daemon=True).start()
         threading.Thread(target=self.beat, daemon=True).start()
         while (parcel := self.parcels.get()) is not None:
@@ -48,7 +50,7 @@ class Worker:
             self.send(*answer)
 
     def listen(self):
-        """Take parcels, also while the rank is busy: who does not hear from the driver again is to end."""
+        """Receive parcels, even while the rank is busy, so that it ends if it loses the driver."""
         receiver = Receiver(self.connection)
         try:
             while (parcel := receiver.receive())[0] != "stop":
@@ -58,7 +60,7 @@ class Worker:
         self.parcels.put(None)
 
     def beat(self):
-        """Show that a busy rank lives."""
+        """Show the driver that a busy rank is alive."""
         pause = threading.Event()
         while self.busy.wait():
             pause.wait(self.ranks.timeout / 4)
@@ -70,7 +72,7 @@ class Worker:
             self.connection.send((kind, value, text))
 
     def answer(self, label, data, arrays):
-        """The result of a parcel, or the error."""
+        """Return the result of a parcel, or the error."""
         try:
             if label == "rows":
                 self.ranks.traffic.clear()
@@ -87,7 +89,7 @@ class Worker:
             return FAILED, self.packed(error), text
 
     def packed(self, error):
-        """The error, or what can be told of it: the driver is not to exit where a rank does."""
+        """The pickled error, or a `RankError` about it if it cannot be pickled or would end the driver."""
         with contextlib.suppress(Exception):
             if isinstance(error, Exception):
                 return cloudpickle.dumps(error)
@@ -95,7 +97,7 @@ class Worker:
         return cloudpickle.dumps(RankError(told))
 
     def end(self, message):
-        """The ranks cannot go on together: say so, and wait for the end."""
+        """Report that the ranks cannot go on together, and wait to be ended."""
         self.send(ENDED, text=message)
         threading.Event().wait()
 

@@ -1,9 +1,10 @@
-"""Objectives: what training makes small. Start value, gradients and hessians.
+"""Objectives, which training minimises: start values, gradients and hessians.
 
-Pointwise objectives compare a row's score with its own label (`SquaredError`, `AbsoluteError`, `Quantile`,
-`Poisson`, `Logistic`); pairwise ones compare the rows of a query with each other (`RankNet`, `GBRank`,
-`LambdaMART`, `LambdaLoss`); listwise ones look at whole queries (`ListNet`, `XENDCG`, `QueryRMSE`). One of
-your own is a function (`Custom`) or a class (`Objective`). An objective is a plain value:
+Pointwise objectives compare the score of a row with its own label (`SquaredError`, `AbsoluteError`,
+`Quantile`, `Poisson`, `Logistic`). Pairwise objectives compare the rows of a query with each other
+(`RankNet`, `GBRank`, `LambdaMART`, `LambdaLoss`). Listwise objectives consider all rows of a query at once
+(`ListNet`, `XENDCG`, `QueryRMSE`). An objective of your own is a function (`Custom`) or a class
+(`Objective`). An objective is a plain value:
 
 >>> from ranktrees.objectives import as_objective
 >>> as_objective("quantile", quantile=0.9)
@@ -11,8 +12,8 @@ Quantile(quantile=0.9)
 >>> as_objective("lambdamart", measure="ndcg@5").truncation_level
 30
 
-The numbers that it hands to the trees come from kernels (``pyx/losses.pyx``, ``pyx/lambdas.pyx``,
-``pyx/lists.pyx``) whose results do not depend on the number of threads or on the processor.
+The gradients and hessians come from kernels (``pyx/losses.pyx``, ``pyx/lambdas.pyx``, ``pyx/lists.pyx``)
+whose results do not depend on the number of threads or on the processor.
 """
 
 import dataclasses
@@ -47,29 +48,30 @@ __all__ = [
 
 
 def as_objective(objective, **parameters):
-    """The objective of that name, or the objective itself.
+    """Return the objective of a name, or the objective that a function stands for.
 
     Parameters
     ----------
     objective : str, Objective or callable
-        ``"squared_error"``, ``"absolute_error"``, ``"quantile"``, ``"poisson"``, ``"logistic"``,
-        ``"ranknet"``, ``"gbrank"``, ``"lambdamart"``, ``"lambdaloss"``, ``"listnet"``, ``"xendcg"`` or
-        ``"query_rmse"``; an objective, which is returned with the given parameters changed; or a function of
+        One of ``"squared_error"``, ``"absolute_error"``, ``"quantile"``, ``"poisson"``, ``"logistic"``,
+        ``"ranknet"``, ``"gbrank"``, ``"lambdamart"``, ``"lambdaloss"``, ``"listnet"``, ``"xendcg"`` and
+        ``"query_rmse"``, an objective, which is returned with the given parameters changed, or a function of
         (labels, scores, offsets), see `Custom`.
     **parameters
-        Parameters of the objective.
+        The parameters of the objective.
 
     Returns
     -------
     Objective
+        The objective.
 
     Raises
     ------
     ValueError
-        If there is no such objective (the message lists those that exist), or a parameter is out of its
+        If there is no such objective (the message lists those that exist), or if a parameter is out of its
         range.
     TypeError
-        If the objective has no such parameter (the message lists those it has).
+        If the objective has no such parameter (the message lists those that it has).
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What all objectives share: a value that holds parameters, and its joining with one training set."""
+"""What all objectives share: a value that holds parameters, and how it is bound to one training set."""
 
 import math
 from collections.abc import Sequence
@@ -15,31 +15,34 @@ from ranktrees.validation.values import narrowed
 
 
 class Objective:
-    """What training makes small: the base of all objectives.
+    """Base class of all objectives. An objective defines the loss that training minimises.
 
-    The life of an objective:
+    An objective is used as follows:
 
-    1. It is made, by `as_objective` or by its class: a frozen, picklable value that holds parameters only.
-    2. `check_labels` says whether it can learn from these labels.
-    3. `bind` joins it with the labels, weights and queries of one training set. The `Bound` that it returns
-       has computed whatever does not change from round to round (gains, the ideal of each query, scratch).
-    4. `Bound.start` gives the constant score that training starts from.
-    5. Each round, `Bound.gradients` writes the first and second derivative of the loss by each row's score. A
-       leaf of the next tree takes the Newton step ``-sum(gradients) / (sum(hessians) + l2)`` or, where
-       `leaf_quantile` is a number, that quantile of ``label - score`` over its rows.
-    6. `Bound.loss` is the mean loss, for a report or to stop early.
+    1. It is made by `as_objective` or by its class, as a frozen, picklable value that holds parameters only.
+    2. `check_labels` raises if it cannot learn from the labels.
+    3. `bind` binds it to the labels, weights and queries of one training set. The `Bound` that it returns has
+       computed whatever does not change from round to round (gains, the ideal DCG of each query, scratch
+       memory).
+    4. `Bound.start` returns the constant score that training starts from.
+    5. In each round, `Bound.gradients` writes the first and second derivatives of the loss with respect to
+       the score of each row. A leaf of the next tree takes the Newton step
+       ``-sum(gradients) / (sum(hessians) + l2)`` or, if `leaf_quantile` is a number, that quantile of
+       ``label - score`` over its rows.
+    6. `Bound.loss` is the mean loss, which is reported or used for early stopping.
     7. After training, `inverse_link` turns scores into predictions.
 
-    To write your own, derive a frozen dataclass from `Objective` and a class from `Bound`.
+    To write your own objective, derive a frozen dataclass from `Objective` and a class from `Bound`.
 
     Attributes
     ----------
     name : str
-        What `as_objective` knows it by.
+        The name of the objective for `as_objective`.
     constant_hessian : bool
-        True if a row's hessian is its weight, whatever its score.
+        Whether the hessian of a row is its weight, whatever its score.
     learns_from : tuple of str
-        What else `bind` takes, by name: "preferences" between rows, the "positions" where they were shown.
+        The names of further arguments of `bind`: "preferences" between rows, or the "positions" at which rows
+        were shown.
     """
 
     name: ClassVar[str]
@@ -48,7 +51,7 @@ class Objective:
 
     @property
     def leaf_quantile(self) -> float | None:
-        """The quantile of a leaf's residuals that is its best value; None for the Newton step."""
+        """The quantile of the residuals of a leaf that is its best value, or None for the Newton step."""
         return None
 
     def check_labels(self, labels):
@@ -62,33 +65,35 @@ class Objective:
         Raises
         ------
         ValueError
-            Naming ``y``, what was seen and what is expected.
+            If it cannot. The message names ``y``, what was seen and what is expected.
         """
 
     def bind(self, labels, weights, offsets, n_threads=1, share=ALL):
-        """Join the objective with a training set.
+        """Bind the objective to a training set.
 
         Parameters
         ----------
         labels : ndarray of shape (n,), float64
-            Labels of the rows, grouped by query; see `check_labels`.
+            The labels of the rows, grouped by query; see `check_labels`.
         weights : ndarray of shape (n,), float64, or None
-            Weights >= 0 of the rows. None is 1 for each.
+            Weights >= 0 of the rows. If None, each row has weight 1.
         offsets : ndarray of shape (n_queries + 1,), int64
-            Query q is rows ``offsets[q]:offsets[q + 1]``. Pointwise objectives do not look at it.
+            Query q is rows ``offsets[q]:offsets[q + 1]``. Pointwise objectives ignore it.
         n_threads : int, default=1
-            Threads to use; no result depends on it.
+            The number of threads. No result depends on it.
         share : Share
-            What part of all rows these are, where ranks train together.
+            The part of all rows that these are, when ranks train together.
 
         Returns
         -------
         Bound
+            The bound objective.
 
         Notes
         -----
-        Where `learns_from` has their names, it is also called with ``preferences``, a `Preferences` between
-        rows, whose labels may be None, or ``positions``, int64, where rows were shown, from 1.
+        If `learns_from` contains their names, this method is also called with ``preferences``, a
+        `Preferences` between rows, in which case the labels may be None, or with ``positions``, an int64
+        array of the positions at which rows were shown, from 1 on.
         """
         raise NotImplementedError(
             f"{type(self).__name__} must define bind(labels, weights, offsets, n_threads, share)"
@@ -100,23 +105,25 @@ class Objective:
         Parameters
         ----------
         scores : ndarray, float64
+            The scores.
 
         Returns
         -------
         ndarray of the same shape, float64
-            The scores themselves, unless an objective says otherwise.
+            The predictions: the scores themselves, unless an objective overrides this method.
         """
         return scores
 
 
 class Bound:
-    """An objective joined with one training set; see `Objective` for its life.
+    """An objective bound to one training set; see `Objective` for how it is used.
 
-    One `Bound` serves one caller at a time: it owns scratch memory.
+    A `Bound` owns scratch memory, so it serves one caller at a time.
 
     Parameters
     ----------
     objective : Objective
+        The objective.
     labels, weights, offsets, n_threads, share
         As in `Objective.bind`.
     """
@@ -134,57 +141,60 @@ class Bound:
 
     @cached_property
     def deal(self):
-        """The queries, dealt to threads."""
+        """How the queries are dealt to threads."""
         return Deal(self.offsets, self.n_threads)
 
-    one_hessian = False  # whether `gradients` can write one hessian, that of all rows
-    learned: Sequence[np.ndarray] = ()  # beside trees, for who goes on from here: what `resume` takes
+    one_hessian = False  # whether `gradients` can write a single hessian for all rows
+    learned: Sequence[np.ndarray] = ()  # what was learned besides trees, to be passed to `resume`
 
     def resume(self, *learned):
-        """Go on from what was learned before; most objectives learn nothing."""
+        """Continue from what was learned before. Most objectives learn nothing besides trees."""
 
     def start(self):
-        """The constant score that training starts from.
+        """Return the constant score that training starts from.
 
         Returns
         -------
         float
-            The same bits whatever the order of the rows.
+            The score, with the same bits whatever the order of the rows.
         """
         return 0.0
 
     def gradients(self, scores, gradients, hessians, iteration=0):
-        """Write the first and second derivative of the loss by each row's score, times the row's weight.
+        """Write the derivatives of the loss with respect to the score of each row, times its weight.
 
         Parameters
         ----------
         scores : ndarray of shape (n,), float64
-            Scores of the rows so far.
+            The scores of the rows so far.
         gradients, hessians : ndarray of shape (n,), float64
-            Written; hessians are >= 0. Where the bound has ``one_hessian``, these may have shape (1,).
+            The arrays to write the first and second derivatives to. Hessians are >= 0. If ``one_hessian`` is
+            True, the array of hessians may have shape (1,).
         iteration : int, default=0
-            The number of the round. Objectives that draw at random draw anew in each.
+            The number of the round. Objectives that draw at random draw anew in each round.
         """
         raise NotImplementedError(
             f"{type(self).__name__} must define gradients(scores, gradients, hessians, iteration)"
         )
 
     def loss(self, scores):
-        """The mean loss at these scores.
+        """Return the mean loss at the given scores.
 
         Parameters
         ----------
         scores : ndarray of shape (n,), float64
+            The scores of the rows.
 
         Returns
         -------
         float
-            The same bits whatever the order of the rows (pointwise) or of the queries (pairwise).
+            The loss, with the same bits whatever the order of the rows (pointwise) or of the queries
+            (pairwise).
         """
         raise NotImplementedError(f"{type(self).__name__} must define loss(scores)")
 
     def _sum(self, values):
-        """The exact sum of what the rows, or queries, of all ranks have."""
+        """The exact sum of values of the rows, or queries, of all ranks."""
         return self.share.communicator.exact_sum(values)
 
     def _weighted_mean(self, values):
@@ -200,7 +210,7 @@ class Bound:
 
 
 class NarrowLabels(Bound):
-    """A `Bound` whose kernels read labels of few bytes.
+    """A `Bound` whose kernels read labels stored in as few bytes as possible.
 
     Attributes
     ----------
@@ -210,7 +220,7 @@ class NarrowLabels(Bound):
 
     @property
     def labels(self):
-        """float64[n], a copy where that is not how they are held: it is asked for seldom."""
+        """float64[n], a copy if the labels are stored in another type; it is seldom needed."""
         return self.narrow_labels.astype(np.float64, copy=False)
 
     @labels.setter

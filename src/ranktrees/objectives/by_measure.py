@@ -1,4 +1,4 @@
-"""Pairwise objectives that weigh a pair by what a measure changes when its two rows are swapped."""
+"""Pairwise objectives that weigh a pair by the change of a measure when its two rows are swapped."""
 
 import math
 from dataclasses import dataclass
@@ -17,11 +17,11 @@ from ranktrees.objectives.pairwise import OfPairs, Pairs, Pairwise, order_of
 from ranktrees.sampling import stream_of_objective
 from ranktrees.sharing import ALL
 
-UNDECIDED_ORDERS = 16  # drawn of a query whose scores are all equal, where the expectation is not known
+UNDECIDED_ORDERS = 16  # drawn for a query whose scores are all equal, if the expectation is not known
 
 
 class _Measured(Pairwise):
-    """Pairs that weigh what a swap changes in the measure."""
+    """Pairs that are weighed by how much a swap changes the measure."""
 
     def loss(self, scores):
         measure = self.objective.measure
@@ -34,7 +34,7 @@ class _Measured(Pairwise):
 
 
 class _MeasuredByFormula(_Measured):
-    """In closed form: of each row a grade, of each rank a worth."""
+    """Deltas in closed form, from a grade of each row and a worth of each rank."""
 
     def __init__(self, *args):
         super().__init__(*args)
@@ -43,7 +43,7 @@ class _MeasuredByFormula(_Measured):
         self.pairs = self._by_label(getattr(self, "_" + measure.name.lower())(measure))
 
     def _by_label(self, pairs):
-        """The same grades in a table, where labels are few: rows of a query that share one are alike."""
+        """The same grades in a table by query and label, if labels are few: equal ones have equal grades."""
         n_queries, n_labels = len(self.offsets) - 1, 1 + int(self.narrow_labels.max(initial=0))
         if self.narrow_labels.dtype != np.uint8 or 2 * n_queries * n_labels > len(self.narrow_labels):
             return pairs
@@ -119,18 +119,19 @@ class _MeasuredByFormula(_Measured):
         return np.add.reduceat(values, self.offsets[:-1])
 
     def _shared(self, values, of_queries):
-        """Each row's value over that of its query; where that is 0, the value."""
+        """The value of each row divided by that of its query, or the value itself if that is 0."""
         shares = np.repeat(np.where(of_queries == 0, 1.0, of_queries), np.diff(self.offsets))
         return np.divide(values, shares, out=shares)
 
 
 class _Clicked(_MeasuredByFormula):
-    """Pairs of a clicked row and one that is not, over how much more their positions were clicked, or not.
+    """Pairs of a clicked and an unclicked row, divided by the propensities of their positions.
 
     Attributes
     ----------
     propensities : ndarray of shape (2, n_positions), float64
-        Of clicked rows and of the others, relative to the first position with any; NaN where there is none.
+        The propensities of clicked rows and of the others, relative to the first position that has any; NaN
+        for positions that have none.
     """
 
     def __init__(self, *args, positions):
@@ -162,7 +163,7 @@ class _Clicked(_MeasuredByFormula):
         return self.propensities
 
     def resume(self, clicked, unclicked):
-        """Go on from what was learned before, of the positions that were there."""
+        """Continue from the propensities that were learned before, for the positions that they cover."""
         if self.objective.propensities is None:
             for own, earlier in zip(self.propensities, (clicked, unclicked), strict=True):
                 n = min(len(own), len(earlier))
@@ -178,9 +179,9 @@ class _Clicked(_MeasuredByFormula):
 
 
 def sums_in_any_order(groups, values, n_groups):
-    """The sums of values >= 0 by group: the same bits whatever the order.
+    """Return the sums of values >= 0 by group, with the same bits whatever the order of the values.
 
-    Values are rounded to steps of which all together are fewer than 2^53, so that every sum of them is exact.
+    Values are rounded to steps. All values together have fewer than 2^53 steps, so every sum is exact.
     """
     bits = math.frexp(values.max(initial=0.0) * len(values))[1]
     step = math.ldexp(1.0, max(bits - 52, -1022))
@@ -188,7 +189,7 @@ def sums_in_any_order(groups, values, n_groups):
 
 
 class _MeasuredBySwapping(_Measured):
-    """By what the measure says about each query, in Python."""
+    """Deltas of a measure that is evaluated in Python, query by query."""
 
     def __init__(self, *args):
         super().__init__(*args)
@@ -220,7 +221,7 @@ class _MeasuredBySwapping(_Measured):
             )
 
     def _deltas(self, first, scores, labels, undecided, iteration):
-        """What each pair weighs, in lines of whole chunks: the mean over the orders that are drawn."""
+        """The weights of the pairs, in rows of whole chunks: the mean over the orders that are drawn."""
         of, n = self.objective, len(scores)
         deltas = np.zeros((n, lambdas.whole_chunks(n)))
         drawn = undecided or of.noise > 0
@@ -254,86 +255,89 @@ _FORMULAS = ("DCG", "NDCG", "ERR", "AP", "RR", "P", "R", "AUC", "PAUC")
 
 @dataclass(frozen=True)
 class LambdaMART(OfPairs):
-    """LambdaMART: RankNet's gradient of a pair, times what swapping the two rows would change in the measure.
+    """LambdaMART: RankNet's gradient of a pair, times the change of a measure when the two rows swap ranks.
 
-    The rows of a query are ranked by falling score, ties in the order of the rows. A pair counts if the
-    labels differ and its better ranked row is among the ``truncation_level`` best. In the words of `RankNet`,
-    it adds ``-sigma * delta * rho`` to the gradient of the better row, ``sigma * delta * rho`` to that of the
-    worse, and ``sigma^2 * delta * rho * (1 - rho)`` to both hessians, where ``delta`` is the size of the
-    measure's change by the swap (`Measure.deltas`). With i ranked above j, ::
+    The rows of a query are ranked by falling score, and tied rows in their given order. A pair counts if the
+    labels differ and its better ranked row is among the ``truncation_level`` best. In the notation of
+    `RankNet`, it adds ``-sigma * delta * rho`` to the gradient of the better row, ``sigma * delta * rho`` to
+    that of the worse row, and ``sigma^2 * delta * rho * (1 - rho)`` to both hessians, where ``delta`` is the
+    absolute change of the measure by the swap (`Measure.deltas`). With i ranked above j, ::
 
         DCG, NDCG     |gain_i - gain_j| (discount_i - discount_j), over the ideal DCG @ k for NDCG
         P, R          the same of relevant (1) or not (0), the discounts being 1 above the cutoff and
                       0 below; over k, or the number of relevant rows
         AUC           (j - i) over the number of pairs of a relevant and an irrelevant row
         ERR           |p_i - p_j| / (1 - p_i) * sum over r in i ... j - 1 of
-                      reach_(r + 1) (1 / r - 1 / (r + 1)), with reach_r the chance that nobody above
-                      rank r stops the user: the quadratic algorithm
+                      reach_(r + 1) (1 / r - 1 / (r + 1)), with reach_r the probability that no row
+                      above rank r stops the user: the quadratic algorithm
         AP, RR, PAUC  as ERR, a difference of two numbers that one walk down the ranking finds
-        any other     by swapping every two rows and evaluating, unless the measure knows better; slow
+        any other     by swapping every two rows and evaluating, unless the measure has a closed form; slow
 
-    A row's sums are multiplied by its weight. A query of which no swap changes the measure adds nothing.
-    There is no loss of which these are the derivatives everywhere; they are those of ``sum of delta * C``
-    over the pairs, with RankNet's cost C, while the ranks stay as they are. `Bound.loss` is 1 - the mean
-    NDCG, or minus the mean of another measure.
+    The sums of a row are multiplied by its weight. A query for which no swap changes the measure adds
+    nothing. No loss has these derivatives everywhere. They are the derivatives of ``sum of delta * C`` over
+    the pairs, with RankNet's cost C, while the ranks stay as they are. `Bound.loss` is 1 minus the mean NDCG,
+    or minus the mean of another measure.
 
-    Where all scores of a query are equal, it has no order yet and every order is taken as likely as any
-    other: the expectation is exact for DCG, NDCG, P, R and AUC, and the mean of 16 orders drawn at random for
-    others.
+    If all scores of a query are equal, the query has no order yet, and all orders are taken to be equally
+    likely. The expectation over them is exact for DCG, NDCG, P, R and AUC. For other measures it is the mean
+    of 16 orders drawn at random.
 
-    Where the ``positions`` are given at which rows were shown, labels are clicks, and a pair of a clicked row
-    at position k and one at position m that is not is divided by ``t+[k] t-[m]``: unbiased LambdaMART. How
-    much more a position is clicked (t+), or left out (t-), than the first is found after each round from what
-    pairs cost by the scores s of that round, ::
+    If the ``positions`` at which rows were shown are given, labels are clicks, and a pair of a clicked row at
+    position k and an unclicked row at position m is divided by ``t+[k] t-[m]``. This is unbiased LambdaMART.
+    Here t+ and t- say how much more a position is clicked, or not clicked, than the first. They are estimated
+    after each round from the costs of the pairs at the scores s of that round, ::
 
         cost     delta * log(1 + e^(-sigma (s_clicked - s_unclicked)))
         t+[k]    (sum over pairs clicked at k of cost / t-[m], over the same at the first)^(1 / (1 + p))
         t-[m]    (sum over pairs not clicked at m of cost / t+[k], over the same at the first)^(1 / (1 + p))
 
-    with ``p = bias_norm``; both are 1 in the first round. A row's weight multiplies its part of the sums.
-    Undecided queries take 16 orders at random, whatever the measure is.
+    with ``p = bias_norm``. Both are 1 in the first round. The weight of a row multiplies its part of the
+    sums. For queries whose scores are all equal, 16 orders are drawn at random, whatever the measure is.
 
     Parameters
     ----------
     measure : str, Measure or callable, default="ndcg@10"
-        What is to rise, with its cutoff, gains and so on. How it counts ties and empty queries plays no part.
+        The measure to raise, with its cutoff, gains and so on. Its treatment of ties and empty queries plays
+        no part.
     truncation_level : int or None, default=30
-        How far down the ranking the better ranked row of a pair may stand; None is all the way, and then a
-        round is quadratic in the length of a query. Somewhat more than the measure's cutoff works well.
+        The lowest rank that the better ranked row of a pair may have. If None, all pairs count, and a round
+        takes time quadratic in the length of a query. Somewhat more than the cutoff of the measure works
+        well.
     sigma : float, default=1.0
-        Steepness of the logistic function. Without regularisation it changes the scale of the scores only
-        (see `RankNet`), unless ``score_gap_norm`` or ``query_norm="log"``.
+        The steepness of the logistic function. Without regularisation it changes the scale of the scores only
+        (see `RankNet`), unless ``score_gap_norm`` is set or ``query_norm`` is "log".
     delta : {"full", "cut"}, default="full"
-        "full" takes what ranks are worth from the measure without its cutoff, so that rows below it are still
-        pulled up, and what the measure divides by from that with the cutoff. "cut" takes the exact change of
-        the measure: pairs of which both rows stand below the cutoff count nothing. Only DCG, NDCG, ERR, AP
-        and RR have a choice; the others are cut.
+        With "full", the worth of ranks is that of the measure without its cutoff, so that rows below the
+        cutoff are still pulled up, and the measure divides by the same number as with the cutoff. With "cut",
+        deltas are the exact changes of the measure, and pairs with both rows below the cutoff do not count.
+        This parameter matters for DCG, NDCG, ERR, AP and RR only. Other measures are always cut.
     score_gap_norm : bool, default=False
-        Divide delta by ``0.01 + |s_i - s_j|`` (unless all scores of the query are equal): pairs that are
-        already far apart matter less. It makes the step depend on the scale of the scores.
+        Whether to divide delta by ``0.01 + |s_i - s_j|`` (unless all scores of the query are equal), so that
+        pairs that are already far apart matter less. The step then depends on the scale of the scores.
     query_norm : {"none", "log", "unit"}, default="none"
         "log" multiplies the gradients and hessians of a query by ``log2(1 + S) / S``, where ``S`` is the sum
-        of ``|lambda|`` over its rows' pairs (each pair counted for both rows): long queries and queries in
-        disorder weigh less. "unit" multiplies them by ``1 / S``: all queries weigh the same.
+        of ``|lambda|`` over the pairs of its rows (each pair counted for both rows), so that long queries and
+        queries in disorder weigh less. "unit" multiplies them by ``1 / S``, so that all queries weigh the
+        same.
     noise : float, default=0.0
-        Rank by ``score + noise / sigma * log(u / (1 - u))``, with ``u`` drawn uniformly anew for each row and
-        round: stochastic ranks and random ties. The pairs, their deltas and the truncation follow that order,
-        the lambdas the scores themselves. It is the idea behind YetiRank.
+        Rank by ``score + noise / sigma * log(u / (1 - u))``, with ``u`` drawn uniformly and anew for each row
+        and round, which makes ranks stochastic and ties random. The pairs, their deltas and the truncation
+        follow this order. The lambdas use the scores themselves. This is the idea behind YetiRank.
     n_orders : int, default=1
-        How many such orders to take the mean of; a round takes as many times longer.
+        The number of such orders over which to take the mean. A round takes as many times longer.
     seed : int, default=0
-        Of what is drawn; together with the round, the order and the row.
+        The seed of the random numbers, which also depend on the round, the order and the row.
     bias_norm : float, default=0.25
-        With positions: p above, >= 0; the larger, the nearer to 1 are all t.
+        With positions, the p above, >= 0. The larger it is, the nearer to 1 are all t+ and t-.
     propensities : sequence of float, default=None
-        With positions: t+ of each position, where it is known, over that of the first; then t- is 1, and both
-        stay as they are: inverse propensity weighting.
+        With positions, the t+ of each position relative to the first, if they are known. Then t- is 1, and
+        both stay as they are: inverse propensity weighting.
 
     Raises
     ------
     ValueError
-        If a parameter is out of its range, no swap can change the measure, or, with positions, the measure is
-        none of those above.
+        If a parameter is out of its range, if no swap can change the measure, or if positions are given and
+        the measure is none of those named above.
 
     References
     ----------
@@ -434,35 +438,35 @@ class LambdaMART(OfPairs):
         return kind(self, labels, weights, offsets, n_threads, share)
 
     def _worth_of_distances(self, measure, longest):
-        """What the kernel adds by the distance of two ranks: nothing."""
+        """What the kernel adds for the distance of two ranks: nothing."""
         return None
 
 
 @dataclass(frozen=True)
 class LambdaLoss(LambdaMART):
-    """LambdaLoss, NDCG-Loss2++: LambdaMART for NDCG, and pairs of near ranks weigh more.
+    """LambdaLoss, NDCG-Loss2++: LambdaMART for NDCG, with more weight on pairs of near ranks.
 
-    A bound on NDCG that is tighter than LambdaRank's weighs a pair by how far apart its ranks are. In the
-    words of `LambdaMART`, with the discount of rank r written D(r), ::
+    It uses a bound on NDCG that is tighter than that of LambdaRank, and weighs a pair by how far apart its
+    ranks are. In the notation of `LambdaMART`, with D(r) for the discount of rank r, ::
 
         delta = |gain_i - gain_j| / ideal DCG @ k * (|D(i) - D(j)| + mu * (D(|i - j|) - D(|i - j| + 1)))
 
-    mu = 0 is LambdaMART, a large mu NDCG-Loss2. While the ranks stay as they are, the gradients are the
-    derivatives of the sum of ``delta * log(1 + e^(-sigma (s_hi - s_lo)))``.
+    With mu = 0 it is LambdaMART, and with a large mu it is NDCG-Loss2. While the ranks stay as they are, the
+    gradients are the derivatives of the sum of ``delta * log(1 + e^(-sigma (s_hi - s_lo)))``.
 
     Parameters
     ----------
     measure : str, Measure or callable, default="ndcg@10"
         NDCG or DCG, with its cutoff, gains and discounts.
     truncation_level, sigma, delta, score_gap_norm, query_norm, noise, n_orders, seed, bias_norm, propensities
-        As in `LambdaMART`; of the two terms ``delta="cut"`` cuts the first.
+        As in `LambdaMART`. Of the two terms, ``delta="cut"`` cuts the first.
     mu : float, default=10.0
         The weight of the second term, >= 0.
 
     Raises
     ------
     ValueError
-        If a parameter is out of its range, or the measure is neither NDCG nor DCG.
+        If a parameter is out of its range, or if the measure is neither NDCG nor DCG.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Objectives of one's own: from functions, and a check that gradients are the slope of a loss."""
+"""Objectives made from functions, and a check that gradients are the slope of a loss."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from ranktrees.validation.values import as_seen
 
 
 class _Called(Bound):
-    """A function is called each round, and what it returns is checked."""
+    """Calls a function in each round, and checks what it returns."""
 
     def gradients(self, scores, gradients, hessians, iteration=0):
         returned = self._call(self.objective.function, scores)
@@ -75,28 +75,30 @@ class _Called(Bound):
 
 @dataclass(frozen=True)
 class Custom(Objective):
-    """An objective from functions that see whole queries.
+    """An objective made from functions that see whole queries.
 
-    Where an objective is asked for, a function alone will do: it is taken as ``Custom(function)``.
+    Wherever an objective is expected, a function alone may be passed. It is taken as ``Custom(function)``.
 
     Parameters
     ----------
     function : callable
         ``function(labels, scores, offsets)`` returns ``(gradients, hessians)``: the first and second
-        derivative of what is to become small, by each row's score. Query q is the rows ``offsets[q]:offsets[q
-        + 1]``, in the order in which queries first appeared in the input; within a query rows keep their
-        order. Where ranks train together, each calls it with its own queries. All three are read-only, both
-        results arrays of shape (n,), hessians >= 0. It is called once in each round; sample weights are
-        multiplied in afterwards.
+        derivatives of the loss to minimise, with respect to the score of each row. Query q is the rows
+        ``offsets[q]:offsets[q + 1]``. Queries come in the order in which they first appeared in the input,
+        and the rows of a query keep their order. All three arguments are read-only, and both results are
+        arrays of shape (n,), with hessians >= 0. The function is called once in each round, and sample
+        weights are multiplied in afterwards. When ranks train together, each rank calls it with its own
+        queries.
     loss : callable, default=None
-        ``loss(labels, scores, offsets)`` returns that number, up to a factor. It is called where the loss is
-        reported or followed, and by `check_gradients`. Where rows have weights it must be one of ``(labels,
-        scores, offsets, weights)``: then an argument of that name gets them, or ones.
+        ``loss(labels, scores, offsets)`` returns the loss, up to a factor. It is called when the loss is
+        reported or followed, and by `check_gradients`. If rows have weights, it must be a function of
+        ``(labels, scores, offsets, weights)``. An argument of the name ``weights`` gets the weights, or ones
+        if there are none.
 
     Raises
     ------
     ValueError
-        In training, if a function returns something else; the message says what.
+        During training, if a function returns anything else; the message says what it returned.
 
     Examples
     --------
@@ -131,7 +133,7 @@ class Custom(Objective):
 
     @property
     def function_name(self):
-        """What messages call the function."""
+        """The name of the function in messages."""
         return _name(self.function)
 
     def bind(self, labels, weights, offsets, n_threads=1, share=ALL):
@@ -145,14 +147,14 @@ def _name(function):
 def _sees_weights(loss):
     try:
         return "weights" in signature(loss).parameters
-    except ValueError:  # some functions do not tell
+    except ValueError:  # the signature of some functions is not known
         return False
 
 
 def _numbers(values, what, expected):
     try:
         numbers = np.asarray(values)
-    except ValueError as error:  # of lines that differ in length
+    except ValueError as error:  # nested lists of different lengths
         raise ValueError(f"{what} {as_seen(values)}; expected {expected}") from error
     if numbers.dtype.kind not in "biuf":
         seen = as_seen(values) + f" and dtype {numbers.dtype}" * (numbers.ndim > 0)
@@ -161,7 +163,7 @@ def _numbers(values, what, expected):
 
 
 class GradientCheck(NamedTuple):
-    """How far gradients and hessians are from the differences of the loss; see `check_gradients`."""
+    """The errors of gradients and hessians against differences of the loss; see `check_gradients`."""
 
     scale: float
     gradient_error: float
@@ -173,41 +175,44 @@ def check_gradients(
 ):
     """Check that the gradients of an objective are the slope of its loss.
 
-    The loss is evaluated at ``scores`` with one row after another moved up and down by ``step``. Losses are
-    means and gradients belong to sums, so a common factor is allowed: it is fitted first.
+    The loss is evaluated at ``scores``, with one row after another moved up and down by ``step``. Losses are
+    means while gradients are those of sums, so a common factor is allowed. It is fitted first.
 
     Parameters
     ----------
     objective : str, Objective or callable
-        Whatever `as_objective` takes, with a loss.
+        Anything that `as_objective` takes, with a loss.
     labels : array-like of shape (n,), default=None
-        Rows grouped by query; None makes a few queries of labels from 0 to 4.
+        The labels of rows that are grouped by query. If None, a few queries with labels from 0 to 4 are
+        drawn.
     offsets : array-like of shape (n_queries + 1,), default=None
-        Query q is the rows ``offsets[q]:offsets[q + 1]``; with ``labels``, None is one query.
+        Query q is the rows ``offsets[q]:offsets[q + 1]``. If None and ``labels`` are given, all rows are one
+        query.
     weights : array-like of shape (n,), default=None
-        Weights of the rows.
+        The weights of the rows.
     scores : array-like of shape (n,), default=None
-        Where to check; None draws them.
+        The scores at which to check. If None, they are drawn.
     rtol : float, default=1e-4
         The largest error that passes, as a share of the largest gradient.
     step : float, default=1e-4
-        How far a score is moved.
+        The distance by which a score is moved.
     random_state : int, RandomState or None, default=0
-        Of what is drawn.
+        The seed of everything that is drawn.
 
     Returns
     -------
     GradientCheck
-        ``scale``, the factor; and the largest error of the gradients, and of the hessians, as a share of the
-        largest. Hessians are only reported: they may be bounds or leave something out, which makes steps
-        shorter or longer and is not wrong.
+        The fitted factor, ``scale``, and the largest errors of the gradients and of the hessians,
+        ``gradient_error`` and ``hessian_error``, as shares of the largest gradient and hessian. The error of
+        the hessians is only reported. They may be bounds or leave something out, which makes steps shorter or
+        longer and is not wrong.
 
     Raises
     ------
     ValueError
         If a gradient differs; the message names the row that differs most. Also if the loss does not change
-        with the scores, as that of `LambdaMART`, whose gradients are those of a cost while the ranks stay.
-        `RankNet` and `GBRank` pass without weights, or with one for all rows of a query.
+        with the scores. This is so for `LambdaMART`, whose gradients are those of a cost while the ranks stay
+        as they are. `RankNet` and `GBRank` pass without weights, or with one weight for all rows of a query.
 
     Examples
     --------

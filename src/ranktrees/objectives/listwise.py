@@ -1,4 +1,4 @@
-"""Listwise objectives: all rows of a query at once."""
+"""Listwise objectives, which consider all rows of a query at once."""
 
 from dataclasses import dataclass
 from numbers import Integral
@@ -14,12 +14,12 @@ from ranktrees.sharing import ALL
 
 
 class _Shares(Bound):
-    """Each row has a mass; its share of its query is what the scores are to give it, by softmax."""
+    """Softmax cross entropy: the target of a row is the share that its mass has in its query."""
 
     def __init__(self, masses, offset, *args):
         super().__init__(*args)
         self.masses = np.ascontiguousarray(masses, dtype=np.float64)
-        self.offset = offset  # what is drawn from a mass on average
+        self.offset = offset  # the mean of what is drawn and subtracted from a mass
 
     def gradients(self, scores, gradients, hessians, iteration=0):
         lists.softmax_gradients(
@@ -50,10 +50,11 @@ class _Shares(Bound):
 class ListNet(Objective):
     """ListNet: cross entropy of the probabilities of being ranked first, by the labels and by the scores.
 
-    With ``p_i = e^score_i / sum of e^score`` over the rows of the query, and ``q_i`` the same of the labels,
-    a query costs ``- sum of q_i log p_i``. The gradient of a row is ``p_i - q_i``, its hessian ``p_i (1 -
-    p_i)``: the diagonal of the cost's, whose other entries are left out. A row of weight w counts as w rows
-    in both sums, and a query weighs the mean of its rows' weights. The loss is the mean cost of the queries.
+    With ``p_i = e^score_i / sum of e^score`` over the rows of the query, and ``q_i`` the same for the labels,
+    a query costs ``- sum of q_i log p_i``. The gradient of a row is ``p_i - q_i``. Its hessian is
+    ``p_i (1 - p_i)``, the diagonal of the hessian of the cost, whose other entries are left out. A row of
+    weight w counts as w rows in both sums, and the weight of a query is the mean of the weights of its rows.
+    The loss is the mean cost of the queries.
 
     References
     ----------
@@ -80,21 +81,21 @@ class ListNet(Objective):
 
 @dataclass(frozen=True)
 class XENDCG(Objective):
-    """XE-NDCG: cross entropy of shares of gain, drawn anew in each round, and of the scores' probabilities.
+    """XE-NDCG: cross entropy of the softmax of the scores with shares of gain, drawn anew in each round.
 
-    With ``p_i = e^score_i / sum of e^score`` over the rows of the query and ``q_i = (1 + gain_i - u_i) / sum
-    of (1 + gain - u)``, where u is uniform in [0, 1), a query costs ``- sum of q_i log p_i``: a bound on its
-    NDCG. For the gain 2^label - 1 the mass of a row is ``2^label - u``. The gradient of a row is ``p_i -
-    q_i``, its hessian ``p_i (1 - p_i)``: the diagonal of the cost's. A row of weight w counts as w rows in
-    both sums, and a query weighs the mean of its rows' weights. The loss is the mean cost of the queries for
-    u = 1/2.
+    With ``p_i = e^score_i / sum of e^score`` over the rows of the query and
+    ``q_i = (1 + gain_i - u_i) / sum of (1 + gain - u)``, where u is uniform in [0, 1), a query costs
+    ``- sum of q_i log p_i``, which is a bound on its NDCG. With the gain 2^label - 1 the numerator is
+    ``2^label - u``. The gradient of a row is ``p_i - q_i``. Its hessian is ``p_i (1 - p_i)``, the diagonal of
+    the hessian of the cost. A row of weight w counts as w rows in both sums, and the weight of a query is the
+    mean of the weights of its rows. The loss is the mean cost of the queries for u = 1/2.
 
     Parameters
     ----------
     gain : {"exp2", "linear"}, sequence or callable, default="exp2"
-        What a label is worth, as in `measures.gains`.
+        How much a label is worth, as in `measures.gains`.
     seed : int, default=0
-        Of what is drawn; together with the round and the row.
+        The seed of the random numbers, which also depend on the round and the row.
 
     Raises
     ------
@@ -151,11 +152,12 @@ class _Centred(Bound):
 
 @dataclass(frozen=True)
 class QueryRMSE(Objective):
-    """Squared error about the mean of the query: what all rows of a query have in common costs nothing.
+    """Squared error about the mean of the query: an error that all rows of a query share costs nothing.
 
-    With the residual ``r = score - label`` and ``m`` its mean over the query (by weight), a row costs
-    ``(r - m)^2 / 2``. Its gradient is ``r - m``, its hessian 1, that of the cost while ``m`` stays.
-    Regression that does not spend its trees on the level of a query, by which nothing is ranked.
+    With the residual ``r = score - label`` and ``m`` its weighted mean over the query, a row costs
+    ``(r - m)^2 / 2``. Its gradient is ``r - m`` and its hessian is 1, that of the cost while ``m`` is fixed.
+    This is regression that does not spend its trees on the level of a query, which does not affect the
+    ranking.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Pairwise objectives: the rows of a query against each other, two by two."""
+"""Pairwise objectives, which compare the rows of a query with each other, two by two."""
 
 import math
 from dataclasses import dataclass
@@ -16,21 +16,21 @@ from ranktrees.sharing import ALL
 
 
 class Pairs(NamedTuple):
-    """What a kernel reads of the rows and the ranks, to weigh pairs (see pyx/lambdas.pyx)."""
+    """What a kernel reads of the rows and the ranks to weigh pairs (see pyx/lambdas.pyx)."""
 
     kind: lambdas.Pairs
-    grades: Any  # of the rows; None where there is a table of them
+    grades: Any  # of the rows; None if there is a table of them
     worth: Any = None  # of the ranks
     apart: Any = None
-    unit: float = 1.0  # what a weight is multiplied by
+    unit: float = 1.0  # the factor by which weights are multiplied
     limits: tuple[int, int] = (0, 0)
-    table: Any = None  # the grades of each query by label
+    table: Any = None  # the grades of each query, by label
 
 
 class Pairwise(NarrowLabels):
-    """What the pairwise objectives hold: what weighs their pairs, and scratch memory for each thread."""
+    """The base of bound pairwise objectives, with the weights of their pairs and scratch for each thread."""
 
-    factors = None, None  # of rows, what pairs are multiplied by where positions were seen more than others
+    factors = None, None  # of rows: factors of pairs that correct for positions seen more than others
     costs = None
 
     def __init__(self, objective, labels, weights, offsets, n_threads, share):
@@ -74,7 +74,7 @@ class Pairwise(NarrowLabels):
         )
 
     def _ranks(self, values=0.0):
-        """An array that holds a number for each rank, 0 behind the longest query."""
+        """An array with a number for each rank, and 0 behind the longest query."""
         out = room_for_each(1, lambdas.whole_chunks(self.longest), np.float32)[0]
         out[: self.longest] = values
         return out
@@ -106,12 +106,12 @@ class _PairsThatWeighTheSame(Pairwise):
 
 
 def order_of(labels):
-    """Grades of which only the order counts."""
+    """Return whole grades in the order of the labels, for pairs of which only the order counts."""
     return np.unique(labels, return_inverse=True)[1].astype(np.float64)
 
 
 class OfPairs(Objective):
-    """What the kernel of pairs asks an objective for."""
+    """The attributes of an objective that the kernel of pairs reads."""
 
     score_gap_norm = False
     query_norm = "none"
@@ -121,7 +121,7 @@ class OfPairs(Objective):
 
     @property
     def steepness(self):
-        """What a difference of scores is multiplied by or, of a hinge, compared with."""
+        """The factor of a difference of scores or, for a hinge, the number it is compared with."""
         return self.sigma
 
     def __post_init__(self):
@@ -134,7 +134,7 @@ class OfPairs(Objective):
 
 
 class _Preferred(Bound):
-    """Pairs that were given, whatever the labels are; all of them count."""
+    """Pairs that were given, whatever the labels are. All of them count."""
 
     def __init__(self, cost, objective, said, n_rows, n_threads):
         self.objective, self.cost, self.n_threads, self.share = objective, cost, n_threads, ALL
@@ -168,29 +168,30 @@ class _Preferred(Bound):
 class RankNet(OfPairs):
     """RankNet: cross entropy of the order of each pair of rows of a query whose labels differ.
 
-    With ``s_hi`` and ``s_lo`` the scores of the row with the higher and the lower label, a pair costs
-    ``C = log(1 + e^(-sigma (s_hi - s_lo)))``. With ``rho = 1 / (1 + e^(sigma (s_hi - s_lo)))``, the
-    probability that the model has the two the wrong way round, the pair adds ``-sigma * rho`` to the
-    gradient of the better row, ``sigma * rho`` to that of the worse, and ``sigma^2 * rho * (1 - rho)`` to
-    the hessians of both. A row's sums are multiplied by its weight. A query whose rows all have one label
-    adds nothing. The loss is the mean cost of the pairs, each pair weighing the mean of its two rows: where
-    the weights of a query's rows differ, the gradients are not exactly its slope.
+    With ``s_hi`` and ``s_lo`` the scores of the rows with the higher and the lower label, a pair costs
+    ``C = log(1 + e^(-sigma (s_hi - s_lo)))``. With ``rho = 1 / (1 + e^(sigma (s_hi - s_lo)))``, which is the
+    probability that the model has the two the wrong way round, the pair adds ``-sigma * rho`` to the gradient
+    of the better row, ``sigma * rho`` to that of the worse row, and ``sigma^2 * rho * (1 - rho)`` to the
+    hessians of both. The sums of a row are multiplied by its weight. A query whose rows all have the same
+    label adds nothing. The loss is the mean cost of the pairs, where the weight of a pair is the mean of the
+    weights of its two rows. If the weights of the rows of a query differ, the gradients are not exactly the
+    slope of this loss.
 
-    Where pairs are given (``preferences``), they count instead of the labels: one of weight w and target
-    probability P costs ``-w (P log(1 - rho) + (1 - P) log(rho))``, with rho that of its first row being the
-    better one, and the loss is the mean by these weights.
+    If pairs are given (``preferences``), they count instead of the labels. A pair of weight w and target
+    probability P costs ``-w (P log(1 - rho) + (1 - P) log(rho))``, with the rho of its first row being the
+    better one. The loss is the mean cost, weighted by w.
 
     Parameters
     ----------
     sigma : float, default=1.0
-        Steepness of the logistic function. Without regularisation it changes the scale of the scores and
+        The steepness of the logistic function. Without regularisation it changes the scale of the scores and
         nothing else: the Newton step of a leaf is proportional to 1 / sigma, and so are the scores after it.
     truncation_level : int or None, default=None
-        Only pairs whose better ranked row (by current score) is among that many best are counted; where all
-        scores of a query are equal, the gradients are the mean over all its orders. None counts
-        all pairs, which is quadratic in the length of a query: on one core, a query of 10 000 rows takes
-        about 0.02 s a round, one of 100 000 rows 2 s and one of 1 000 000 rows 4 minutes. Give a level where
-        queries are that long.
+        Only pairs are counted whose better ranked row (by current score) is among this many best rows of the
+        query. If all scores of a query are equal, the gradients are the mean over all its orders. If None,
+        all pairs are counted, which takes time quadratic in the length of a query: on one core, a query of
+        10 000 rows takes about 0.02 s a round, one of 100 000 rows 2 s and one of 1 000 000 rows 4 minutes.
+        Set a level if queries are that long.
 
     Raises
     ------
@@ -231,21 +232,22 @@ class RankNet(OfPairs):
 class GBRank(OfPairs):
     """GBRank: the squared hinge of each pair of rows of a query whose labels differ.
 
-    With ``s_hi`` and ``s_lo`` the scores of the row with the higher and the lower label, a pair costs
-    ``C = max(0, margin - (s_hi - s_lo))^2 / 2``: nothing once it stands right by the margin. What is missing
-    is added to the gradient of the worse row and taken from that of the better, and such a pair adds 1 to the
-    hessians of both. A row's sums are multiplied by its weight. The loss is the mean cost of the pairs, each
-    pair weighing the mean of its two rows.
+    With ``s_hi`` and ``s_lo`` the scores of the rows with the higher and the lower label, a pair costs
+    ``C = max(0, margin - (s_hi - s_lo))^2 / 2``, which is nothing once the pair is in the right order by the
+    margin. Otherwise, what is missing to the margin is added to the gradient of the worse row and subtracted
+    from that of the better row, and the pair adds 1 to the hessians of both. The sums of a row are multiplied
+    by its weight. The loss is the mean cost of the pairs, where the weight of a pair is the mean of the
+    weights of its two rows.
 
-    Where pairs are given (``preferences``), they count instead of the labels: one of weight w and target
-    probability P costs ``w (P C(i, j) + (1 - P) C(j, i))``, with ``C(i, j)`` the cost of i before j, and the
-    loss is the mean by these weights.
+    If pairs are given (``preferences``), they count instead of the labels. A pair of weight w and target
+    probability P costs ``w (P C(i, j) + (1 - P) C(j, i))``, with ``C(i, j)`` the cost of i before j. The loss
+    is the mean cost, weighted by w.
 
     Parameters
     ----------
     margin : float, default=1.0
-        By how much a pair has to stand right. Without regularisation it changes the scale of the scores and
-        nothing else.
+        The difference of scores by which a pair has to be in the right order. Without regularisation it
+        changes the scale of the scores and nothing else.
     truncation_level : int or None, default=None
         As in `RankNet`.
 
@@ -257,8 +259,8 @@ class GBRank(OfPairs):
     References
     ----------
     Zheng, Chen, Sun and Zha, *A Regression Framework for Learning Ranking Functions using Relative Relevance
-    Judgments*, SIGIR 2007. There each tree is fitted to the rows of the pairs that are wrong; here it takes
-    the Newton step of the same cost.
+    Judgments*, SIGIR 2007. There each tree is fitted to the rows of the pairs that are in the wrong order.
+    Here it takes the Newton step of the same cost.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Pointwise objectives: a row's score against its own label."""
+"""Pointwise objectives, which compare the score of a row with its own label."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -11,7 +11,7 @@ from ranktrees.sharing import ALL
 
 
 class _Pointwise(NarrowLabels):
-    """What the pointwise objectives share: two kernels, and the parameters that these take."""
+    """The base of bound pointwise objectives: two kernels, and the parameters that they take."""
 
     def __init__(self, objective, labels, weights, offsets, n_threads, share, kernels, parameters=()):
         super().__init__(objective, labels, weights, offsets, n_threads, share)
@@ -37,7 +37,7 @@ class _Pointwise(NarrowLabels):
 class SquaredError(Objective):
     """Squared error: ``loss = (score - label)^2 / 2``, the objective of MART.
 
-    gradient ``score - label``, hessian 1; training starts from the mean label.
+    The gradient is ``score - label`` and the hessian is 1. Training starts from the mean label.
 
     References
     ----------
@@ -70,9 +70,9 @@ class SquaredError(Objective):
 class AbsoluteError(Objective):
     """Absolute error: ``loss = |score - label|``.
 
-    gradient ``sign(score - label)``, hessian 1; a leaf's value is the median of its residuals (Friedman's
-    LAD_TreeBoost) and training starts from the median label. With weights it is the weighted median; where a
-    whole interval is best, its middle.
+    The gradient is ``sign(score - label)`` and the hessian is 1. The value of a leaf is the median of its
+    residuals (Friedman's LAD_TreeBoost), and training starts from the median label. With weights it is the
+    weighted median. If a whole interval is best, its middle is taken.
 
     References
     ----------
@@ -102,16 +102,15 @@ class AbsoluteError(Objective):
 
 @dataclass(frozen=True)
 class Quantile(Objective):
-    """Pinball loss, smallest at a quantile of the label.
+    """Pinball loss, which is smallest at a quantile of the label.
 
-    With ``r = label - score``: ``loss = quantile * r`` where ``r >= 0``, else ``(quantile - 1) * r``. A
-    leaf's value is that quantile of its residuals, as in `AbsoluteError`, which is twice the loss of quantile
-    1/2.
+    With ``r = label - score``, the loss is ``quantile * r`` if ``r >= 0``, else ``(quantile - 1) * r``. The
+    value of a leaf is that quantile of its residuals. `AbsoluteError` is twice the loss of quantile 1/2.
 
     Parameters
     ----------
     quantile : float, default=0.5
-        In (0, 1).
+        The quantile, in (0, 1).
 
     Raises
     ------
@@ -162,8 +161,9 @@ def _quantile(bound, quantile):
 class Poisson(Objective):
     """Poisson regression for counts, with the log link: ``loss = e^score - label * score``.
 
-    gradient ``e^score - label``, hessian ``e^score``; training starts from the logarithm of the mean label.
-    The loss is half the Poisson deviance less what depends on the label only. Predictions are ``e^score``.
+    The gradient is ``e^score - label`` and the hessian is ``e^score``. Training starts from the logarithm of
+    the mean label. The loss is half the Poisson deviance, without the terms that depend on the label only.
+    Predictions are ``e^score``.
 
     References
     ----------
@@ -208,18 +208,20 @@ class Poisson(Objective):
 
 @dataclass(frozen=True)
 class Logistic(Objective):
-    """Cross entropy of a relevant / not relevant label, with the logit link.
+    """Cross entropy of a label that says whether a row is relevant or not, with the logit link.
 
-    With ``p = 1 / (1 + e^-score)``: ``loss = -a * label * log(p) - b * (1 - label) * log(1 - p)``, gradient
-    ``b * (1 - label) * p - a * label * (1 - p)``, hessian ``(a * label + b * (1 - label)) * p * (1 - p)``.
-    Training starts from the log odds (of the mean label, kept 1e-9 away from 0 and 1). Predictions are ``p``.
+    With ``p = 1 / (1 + e^-score)``, the loss is ``-a * label * log(p) - b * (1 - label) * log(1 - p)``, the
+    gradient is ``b * (1 - label) * p - a * label * (1 - p)``, and the hessian is
+    ``(a * label + b * (1 - label)) * p * (1 - p)``. Training starts from the log odds of the mean label, kept
+    1e-9 away from 0 and 1. Predictions are ``p``.
 
     Parameters
     ----------
     balanced : bool, default=False
-        False: ``a = b = 1``. True: the two classes weigh the same in total, ``a = W / (2 W+)`` and
-        ``b = W / (2 W-)``, where ``W+`` is the weight of the relevant part of all rows, ``W-`` of the rest
-        and ``W`` of both; training then starts from 0. For collections in which few rows are relevant.
+        If False, ``a = b = 1``. If True, the two classes weigh the same in total: ``a = W / (2 W+)`` and
+        ``b = W / (2 W-)``, where ``W+`` is the weight of the relevant part of all rows, ``W-`` that of the
+        rest and ``W`` that of both. Training then starts from 0. This is meant for collections in which few
+        rows are relevant.
 
     References
     ----------
