@@ -2,16 +2,16 @@
 A model for few queries
 =======================
 
-There is a model of another market's many queries, the *background*, and few labelled queries of ours, the
-*target*. Its scores can be where boosting starts (LambdaSMART, Wu et al. 2010), its leaves can get new
-values, or it can be blended with a model of our own queries.
+Another market has many labelled queries, and a model of them, the *background*. Ours, the *target*, has few
+labelled queries. Boosting can start from the background's scores (LambdaSMART, Wu et al. 2010), its leaves
+can get new values, or it can be blended with a model of our own queries.
 """
 
 # %%
-# Both markets have the same rule of relevance, but count differently: over there every feature is larger,
-# each by a factor of its own, and nothing is known of clicks. Of ours, 60 queries choose what has to be
-# chosen (when to stop, the decay, the weight of a blend), and 600 test. As a few queries are a matter of
-# luck, each number of them is drawn three times.
+# Both markets have the same rule of relevance, but they count differently: over there every feature is
+# larger, each by a factor of its own, and nothing is known of clicks. Of our queries, 60 choose what has to
+# be chosen (when to stop, the decay, the weight of a blend), and 600 test. Results with few queries depend on
+# luck, so each number of queries is drawn three times.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -64,8 +64,8 @@ scores = {n_queries: [all_models(n_queries, draw) for draw in range(3)] for n_qu
 # %%
 # With five queries of ours, a model of them alone is far behind the background; with eighty it has overtaken
 # it. More trees on top of the background are best throughout, and the blend of two finished models is next.
-# New leaf values mend little here, as what is wrong are the splits: they ask for counts that ours do not
-# reach.
+# New leaf values improve little here, because it is the splits that are wrong: they ask for counts that our
+# features do not reach.
 
 figure, axes = plt.subplots(figsize=(6, 3.8), layout="constrained")
 for name in scores[sizes[0]][0]:
@@ -78,7 +78,8 @@ axes.legend()
 plt.show()
 
 # %%
-# Is the difference real? With the first twenty queries of ours, against the background:
+# Is the difference real? Here the models of the first twenty queries of ours are compared with the
+# background:
 
 of_test_rows = {name: of_rows[test] for name, of_rows in scores[20][0].items()}
 print(compare_to_baseline(y[test], of_test_rows, "background", qid=qid[test]))

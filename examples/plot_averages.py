@@ -2,14 +2,14 @@
 Averages of runs that differ by chance
 ======================================
 
-Stochastic boosting draws rows for each tree and features for each split, so that two runs differ by their
-seeds. Their mean is better than each of them: what one run has learned by chance, others have not. Mohan
-averages runs of what he calls kSGBRT. The mean of sums over trees is a sum over trees, so all runs become
-one ensemble.
+Stochastic boosting draws rows for each tree and features for each split, so two runs with different seeds
+give different models. Their mean is better than each of them, because what one run has learned by chance the
+others have not. Mohan averages runs of what he calls kSGBRT. The mean of sums over trees is again a sum over
+trees, so all runs become one ensemble.
 """
 
 # %%
-# scikit-learn's `BaggingRegressor` fits the runs, with a seed for each. It draws no rows of its own here,
+# scikit-learn's `BaggingRegressor` fits the runs, each with a seed of its own. Here it draws no rows itself,
 # and leaves chance to the trees. Query ids reach the runs through metadata routing.
 
 import matplotlib.pyplot as plt
@@ -33,7 +33,7 @@ bagging.fit(X_train, y_train, qid=qid_train)
 sklearn.set_config(enable_metadata_routing=False)
 
 # %%
-# `EnsembleRanker.average` joins the runs. It predicts what the bagging predicts, to rounding, in one pass
+# `EnsembleRanker.average` joins the runs. It predicts what the bagging predicts, up to rounding, in one pass
 # over all trees.
 
 average = EnsembleRanker.average(bagging)

@@ -2,15 +2,15 @@
 Learning from clicks
 ====================
 
-Clicks cost nothing, but say as much about where a row was shown as about the row. A ranker that takes them
-for labels learns to repeat the ranking that they were made on. Unbiased LambdaMART finds out how often each
-position is looked at while it learns to rank.
+Clicks cost nothing, but they depend as much on where a row was shown as on the row itself. A ranker that
+takes them for labels learns to repeat the ranking on which they were made. Unbiased LambdaMART estimates how
+often each position is looked at while it learns to rank.
 """
 
 # %%
-# A first ranker, trained on a few labelled queries, has shown its ten best rows, twenty times for each query.
-# The row at position :math:`k` was looked at with probability :math:`1/k`; one in ten rows without any merit
-# was clicked when looked at.
+# A first ranker, trained on a few labelled queries, has shown its ten best rows twenty times for each query.
+# The row at position :math:`k` was looked at with probability :math:`1/k`. Of the rows without any merit, one
+# in ten was clicked when it was looked at.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -24,8 +24,8 @@ log = make_clicks(y[train], qid[train], first.predict(X[train]), n_sessions=20, 
 clicks = {"X": X[train][log.rows], "y": log.target, "qid": log.qid}
 
 # %%
-# The same ranker learns from these clicks as they are, with the positions, with positions and the true
-# propensities, and from the labels that nobody has.
+# The same ranker learns four times: from these clicks as they are, from clicks with their positions, from
+# clicks with positions and the true propensities, and from the labels, which nobody has.
 
 settings = {"learning_rate": 0.1, "max_iter": 60, "random_state": 0}
 unbiased = LambdaMARTRanker(**settings).fit(**clicks, position=log.position)
@@ -41,11 +41,12 @@ models = {
 scores = {name: model.predict(X[test]) for name, model in models.items()}
 
 # %%
-# On the left what is gained on other queries, by their labels, over the model of plain clicks (bars are 95 %
-# intervals). Positions bring a third of what labels would, and as much as if it were known how often they
-# are looked at. On the right the propensities that were found. The first rows of a ranking are better than
-# its last and clicked more often for that, too, which makes lower positions seem less looked at than they
-# are; ``bias_norm`` draws all propensities up to 1. Here one nearly makes up for the other.
+# The left plot shows the gain over the model of plain clicks on other queries, by their labels (bars are 95 %
+# intervals). Positions bring a third of what labels would, and as much as if it were known how often they are
+# looked at. The right plot shows the propensities that were found. The first rows of a ranking are better
+# than its last, and are clicked more often for that reason as well, which makes lower positions seem less
+# looked at than they are. ``bias_norm`` moves all propensities up towards 1. Here the two effects nearly
+# cancel.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3), layout="constrained")
 left.axvline(0, color="grey", linewidth=0.8)

@@ -2,14 +2,14 @@
 How much of each ranker?
 ========================
 
-Two rankers that err in different places are better together. Every weight there is can be looked at: the
-measure changes only where the scores of two rows cross. The weight is found on queries that neither ranker
-has seen, and tried on others.
+Two rankers that err in different places are better together. Every possible weight can be examined, because
+the measure changes only where the scores of two rows cross. The weight is found on queries that neither
+ranker has seen, and tested on others.
 """
 
 # %%
-# Boosted trees and a linear model see the same features. A third of the queries trains both, a third finds
-# the weight, and a third tests. Scores are brought to the same spread, so that the weight can be read as a
+# Boosted trees and a linear model use the same features. A third of the queries trains both, a third finds
+# the weight, and a third tests. The scores are scaled to the same spread, so that the weight can be read as a
 # share.
 
 import matplotlib.pyplot as plt
@@ -37,8 +37,8 @@ def scores(X):
 
 
 # %%
-# The curve has a step for each weight where the ranking of some query changes within the first ten. Where it
-# is high on the queries that find the weight, it is high on the others.
+# The curve has a step at each weight at which the ranking of some query changes within the first ten rows.
+# Where the curve is high on the queries that find the weight, it is high on the others as well.
 
 found = optimal_weight(*scores(X_find), y_find, qid=qid_find)
 tested = optimal_weight(*scores(X_test), y_test, qid=qid_test)

@@ -2,8 +2,9 @@
 How many trees does a row need?
 ===============================
 
-Few, where it is clear that it will not reach the top. :class:`~ranktrees.EarlyExit` drops the lowest rows of
-each query on the way, and :func:`~ranktrees.pick_early_exit` finds out on validation queries how early.
+Few, if it is clear that the row will not reach the top. :class:`~ranktrees.EarlyExit` drops the lowest rows
+of each query on the way, and :func:`~ranktrees.pick_early_exit` finds out on validation queries how early it
+may do so.
 """
 
 # %%
@@ -22,8 +23,8 @@ picked = pick_early_exit(
 print(picked)
 
 # %%
-# Each point is something it has tried. What costs little is near the left edge; the one it has chosen saves
-# most of those whose loss is tolerated even at the upper end of its interval.
+# Each point is a candidate that was tried. Those that cost little are near the left edge. Of those whose loss
+# is tolerated even at the upper end of its interval, the chosen one saves the most.
 
 figure, axes = plt.subplots(figsize=(6, 3.5), layout="constrained")
 axes.scatter(
@@ -35,7 +36,8 @@ axes.set(xlabel="loss of NDCG@10 on the validation queries", ylabel="share of th
 plt.show()
 
 # %%
-# On queries that nothing was chosen by: how many rows are still in, and what the ranking has lost.
+# The plot shows how many rows are still in, on queries by which nothing was chosen. The printed lines tell
+# how much work is saved, and what the ranking has lost.
 
 scores, saved = ranker.predict(X[test], qid=qid[test], early_exit=picked.early_exit, return_saved=True)
 print(f"{saved.share:.0%} of the work saved")

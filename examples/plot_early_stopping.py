@@ -2,14 +2,14 @@
 How many trees?
 ===============
 
-As many as help queries that were not trained on. Give :class:`~ranktrees.LambdaMARTRanker` validation rows,
-and it follows its measure on them, stops when the measure has not risen for ``n_iter_no_change`` rounds, and
-keeps the trees up to the best round.
+As many as improve the ranking of queries that were not trained on. Given validation rows,
+:class:`~ranktrees.LambdaMARTRanker` follows its measure on them, stops when the measure has not improved for
+``n_iter_no_change`` rounds, and keeps the trees up to the best round.
 """
 
 # %%
-# The data are shaped like web search: few grades, much noise, so that it does not take long to learn too
-# much.
+# The data are shaped like web search, with few grades and much noise, so that it does not take long to
+# overfit.
 
 import matplotlib.pyplot as plt
 
@@ -31,17 +31,17 @@ ranker.fit(X_train, y_train, qid=qid_train, X_val=X_val, y_val=y_val, qid_val=qi
 print(f"{ranker.n_iter_} trees grown of {ranker.max_iter}, the first {ranker.best_iteration_} kept")
 
 # %%
-# On the rows it trains on the measure rises to the end; on the others it does not. What was followed is
-# drawn by `~ranktrees.score_curves`.
+# On the training rows the measure rises to the end; on the validation rows it does not.
+# `~ranktrees.score_curves` draws what was recorded during the fit.
 
 figure, axes = plt.subplots(figsize=(6, 3.5), layout="constrained")
 score_curves(ranker).plot(ax=axes)
 plt.show()
 
 # %%
-# Do other measures agree? They can be taken afterwards, of any rows. Here the model goes on without stopping.
-# Those that look at the top agree; average precision, which asks of all rows whether they are relevant at
-# all, goes on to rise for a while.
+# Do other measures agree? They can be computed afterwards, for any rows. Here the model is trained without
+# stopping. The measures of the top agree; average precision, which considers for all rows whether they are
+# relevant at all, keeps rising for a while.
 
 ranker.set_params(early_stopping=False).fit(X_train, y_train, qid=qid_train)
 validation = {"validation": (X_val, y_val, qid_val)}
@@ -54,5 +54,5 @@ print(curves)
 
 # %%
 # Without validation rows of your own, ``early_stopping=True`` holds out a tenth of the queries, whole. The
-# best of many validation scores is a little too good to be true: to report a score, keep test queries that
-# nothing was chosen by.
+# best of many validation scores is a little too good to be true: to report a score, keep test queries by
+# which nothing was chosen.

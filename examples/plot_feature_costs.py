@@ -2,13 +2,14 @@
 What is a feature worth?
 ========================
 
-Some features are read off the request, others take a fetch or a model of their own. With ``feature_costs`` a
-split on a feature that nothing has paid for yet must be worth its price; what is paid for once is free.
+Some features are read off the request; others take a fetch, or a model of their own. With ``feature_costs`` a
+split on a feature that nothing has paid for yet must be worth its price. A feature that is paid for once is
+free from then on.
 """
 
 # %%
 # The data are shaped like web search: text statistics of five streams, and features of the page. A statistic
-# costs nothing more once its stream is fetched, so all of a stream become free together.
+# costs nothing more once its stream is fetched, so all features of a stream become free together.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -25,7 +26,8 @@ of_the_page = np.random.default_rng(0).choice([1, 5, 20, 50], len(streams))
 costs = [price_of.get(stream, cost) for stream, cost in zip(streams, of_the_page, strict=True)]
 
 # %%
-# One model for each weight of the costs, and what it reaches with 1, 2, ... trees on queries it has not seen.
+# There is one model for each weight of the costs. The plot shows what it reaches with 1, 2, ... trees on
+# queries it has not seen.
 
 figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
 models = {}
@@ -48,10 +50,12 @@ plt.show()
 
 # %%
 # Each line begins with the first tree and ends with the last. Without a weight the first trees buy
-# everything; with one they begin with what is cheap for what it tells, and buy the rest later, or never.
+# everything. With a weight they begin with features that are cheap for what they tell, and buy the rest
+# later, or never.
 #
-# What costs most is often needed for few rows only: with an early exit the others do not pay for what comes
-# later. Here four fifths of each query leave after three trees, before the dear stream is fetched.
+# The most expensive features are often needed for few rows only: with an early exit the other rows do not pay
+# for what comes later. Here four fifths of each query leave after three trees, before the expensive stream is
+# fetched.
 
 figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
 early_exit = EarlyExit(at=[3], drop=0.8, keep_at_least=10)

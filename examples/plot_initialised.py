@@ -2,17 +2,18 @@
 Boosting from a forest
 ======================
 
-A forest of full depth hardly overfits, but leaves bias behind; boosting takes bias away. So start boosting
-where the forest ends (IGBRT; Mohan, Chen and Weinberger). But what does the forest leave of its own
-training rows? Little: its trees have seen their labels. What those trees say that have not seen a row is a
-better start.
+A forest of full depth hardly overfits, but leaves bias behind; boosting removes bias. So start boosting where
+the forest ends (IGBRT; Mohan, Chen and Weinberger). But what does the forest leave to learn from its own
+training rows? Little, because its trees have seen their labels. The predictions of those trees that have not
+seen a row are a better start.
 """
 
 # %%
-# The rule of relevance can be learned, with noise. Half of the queries train, half test. Boosting starts
-# from the mean label, from what the forest says of the training rows or, with ``init_cv="oob"``, from what
-# those of its trees say of a row that have it out of bag. New rows start from the whole forest in any case.
-# A fitted ``init`` is used as it is; to start from out-of-bag scores, the forest has to be fitted within.
+# The rule of relevance can be learned, with noise. Half of the queries train, half test. Boosting starts from
+# the mean label, from the forest's predictions for the training rows or, with ``init_cv="oob"``, from the
+# predictions of those of its trees that have a row out of bag. New rows start from the whole forest in any
+# case. A fitted ``init`` is used as it is; to start from out-of-bag scores, the forest has to be fitted
+# within.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -55,10 +56,10 @@ out_of_bag = np.sqrt(np.mean((y_train - model.init_scores_) ** 2))
 print(f"what the forest leaves: {in_training:.2f} of rows seen, {out_of_bag:.2f} out of bag")
 
 # %%
-# What the forest leaves of rows that its trees have seen is less than half of what it leaves of others.
-# Learned from that, boosting adds little to the forest; learned from out-of-bag scores, it is ahead from
-# the first tree on, until boosting from the mean has caught up. The trees of forest and boosting are one
-# ensemble, ``ensemble_``: they are scored, saved and explained as one.
+# The error that the forest leaves for rows that its trees have seen is less than half of what it leaves for
+# others. If boosting learns from that, it adds little to the forest. If it learns from out-of-bag scores, it
+# is ahead from the first tree on, until boosting from the mean has caught up. The trees of forest and
+# boosting are one ensemble, ``ensemble_``: they are scored, saved and explained as one.
 
 figure, axis = plt.subplots(figsize=(6, 3.5), layout="constrained")
 axis.axhline(of_forest, color="grey", linewidth=0.8, label="the forest itself")

@@ -3,17 +3,16 @@ When does LambdaMART beat regression?
 =====================================
 
 A regressor learns the labels themselves; LambdaMART learns only which rows of a query belong above which.
-That costs it information where a label means the same in every query, and saves it from noise where it does
-not: where queries are judged by different people, say, or some topics have good answers and others have
-none.
+That costs it information if a label means the same in every query. It saves it from noise if a label does
+not: if queries are judged by different people, say, or if some topics have good answers and others have none.
 
 Here is a rule of relevance that both can learn. Then each query gets a bar of its own: its labels are all
-moved up or down by a whole number that no feature tells of. The order within a query stays what it was.
+moved up or down by a whole number that no feature reveals. The order within a query stays the same.
 """
 
 # %%
-# The bars are drawn from ``-spread, ..., spread``. Of each data set, half of the queries train and half
-# test. Both models grow the same kind of trees, so that only what they learn differs; with other trees, the
+# The bars are drawn from ``-spread, ..., spread``. Of each data set, half of the queries train and half test.
+# Both models grow the same kind of trees, so that they differ only in what they learn; with other trees, the
 # line below is crossed elsewhere.
 
 import matplotlib.pyplot as plt
@@ -49,8 +48,8 @@ comparisons = [both_models(spread) for spread in spreads]
 print(comparisons[-1])
 
 # %%
-# Above the line LambdaMART is better. The bars of the plot are 95 % intervals of the mean difference over
-# the test queries, which is the thing to look at: the same queries are easy for both, so their difference
+# Above the line LambdaMART is better. The bars of the plot are 95 % intervals of the mean difference over the
+# test queries. This difference is what counts: the same queries are easy for both models, so their difference
 # varies far less than either value.
 
 figure, axes = plt.subplots(figsize=(6, 3.5), layout="constrained")

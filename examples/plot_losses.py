@@ -2,8 +2,9 @@
 Losses side by side
 ===================
 
-A ranker can learn from pairs of rows, weighed by what a measure gains when they swap places or not at all, or
-from whole queries at once; and the ranking that pairs are weighed by can be taken with a grain of salt.
+A ranker can learn from pairs of rows, which are weighed by what a measure gains when they swap places or not
+weighed at all, or from whole queries at once. The ranking by which pairs are weighed can also be drawn with
+noise.
 """
 
 # %%
@@ -41,10 +42,10 @@ scores = {
 }
 
 # %%
-# What each of them is worth against LambdaMART on NDCG@10, by two measures, query by query. The bars are 95 %
-# intervals of the mean difference: most of these losses are within each other's reach, and a loss made for
+# The plots compare each loss with LambdaMART on NDCG@10, by two measures, query by query. The bars are 95 %
+# intervals of the mean difference. Most of these losses are within each other's reach, and a loss made for
 # one measure need not be the best by it. Sampling, more trees and averages of models matter more than the
-# choice.
+# choice of the loss.
 
 figure, plots = plt.subplots(1, 2, figsize=(9, 4), sharey=True, layout="constrained")
 for axes, measure in zip(plots, ("ndcg@10", "map(rel=3)"), strict=True):

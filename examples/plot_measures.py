@@ -2,14 +2,15 @@
 One ranking, many measures
 ==========================
 
-Measures differ in what they look at: the first few rows or all of them, grades or only whether a row is
-relevant, one relevant row or each. And one name stands for several conventions: what a query without relevant
-rows counts, or what ERR divides grades by. Here a measure is a value, and its parameters are in its name.
+Measures differ in what they consider: the first few rows or all of them, grades or only whether a row is
+relevant, one relevant row or each. Moreover, one name stands for several conventions, such as what a query
+without relevant rows counts, or by what ERR divides grades. Here a measure is a value, and its parameters are
+in its name.
 """
 
 # %%
-# Three rankers of the same kind, which are made for different things: a regression of the grades, LambdaMART
-# for NDCG@10, and LambdaMART for the first relevant row.
+# Three rankers of the same kind are made for different things: a regression of the grades, LambdaMART for
+# NDCG@10, and LambdaMART for the first relevant row.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -30,10 +31,10 @@ scores = {
 }
 
 # %%
-# Those that Mohan's survey reports: precision of the first five rows, the area under the ROC curve, whole and
-# up to five irrelevant rows, NDCG where a query without relevant rows counts 1/2, and ERR with grades up to
-# 4, whose probabilities are (2^grade - 1) / 16. The error of the grades is for regressions only: LambdaMART
-# does not predict grades.
+# The measures are those that Mohan's survey reports: precision of the first five rows, the area under the ROC
+# curve, whole and up to five irrelevant rows, NDCG with 1/2 for a query without relevant rows, and ERR with
+# grades up to 4, whose probabilities are (2^grade - 1) / 16. The error of the grades is for regressions only,
+# because LambdaMART does not predict grades.
 
 measures = [
     "prec(rel=2)@5",
@@ -53,8 +54,9 @@ for measure, line in zip(measures, zip(*values.values(), strict=True), strict=Tr
 print(f"{'rmse':26s} regression {as_measure('rmse')(y_test, scores['regression']):.3f}")
 
 # %%
-# Bars are what each gains over the regression. The ranker for NDCG is ahead by nearly every measure, even by
-# the one that the other was made for: the first relevant row of each query tells training little.
+# The bars show what each ranker gains over the regression. The ranker for NDCG is ahead by nearly every
+# measure, even by the one for which the other was made: the first relevant row of each query tells training
+# little.
 
 figure, axis = plt.subplots(figsize=(7, 3.5), layout="constrained")
 places = np.arange(len(measures))

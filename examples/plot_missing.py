@@ -2,14 +2,15 @@
 Where should rows without a value go?
 =====================================
 
-A tree can learn in each split on which side rows without a value are better off, or keep them to one side; it
-can part them from the others before it asks for the value; or the gaps can be filled before. Mohan's survey
-compares these treatments on web search. Which one is best depends on why values are missing.
+In each split, a tree can learn on which side rows without a value are better off, or keep them to one side.
+It can also part them from the others before it asks for the value. Or the gaps can be filled beforehand.
+Mohan's survey compares these treatments on web search. Which one is best depends on why values are missing.
 """
 
 # %%
-# From rows that are complete, values are taken in two ways: three in ten by chance, or three in four of those
-# that are large. In the second case a gap says something of the value. Half of the queries train, half test.
+# From complete rows, values are removed in two ways: three in ten by chance, or three in four of those that
+# are large. In the second case a gap carries information about the value. Half of the queries train, half
+# test.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -44,12 +45,11 @@ for why, missing in gaps.items():
         comparisons[why, treatment] = compare(y_test, others, learned, qid=qid_test)
 
 # %%
-# Bars are 95 % intervals of the mean difference over the test queries to sides that are learned. Where values
-# are missing by chance, only the mean may do as well: a row whose value is unknown is best taken for one in
-# the middle. Where large values are missing, their place is on the right, and who knows this beforehand may
-# say so; sides that are learned nearly find it by themselves, and the mean is nearly as wrong as the left. To
-# part such rows from all others first costs leaves and rows that the values could have used, and does not pay
-# here.
+# The bars are 95 % intervals of the mean difference from learned sides over the test queries. If values are
+# missing by chance, only the mean may do as well: a row whose value is unknown is best treated as one in the
+# middle. If large values are missing, their place is on the right, and whoever knows this beforehand may say
+# so. Learned sides nearly find it by themselves, and the mean is nearly as wrong as the left. To part such
+# rows from all others first costs leaves and rows that the values could have used, and does not pay here.
 
 figure, axes = plt.subplots(1, 2, figsize=(8, 2.6), sharex=True, sharey=True, layout="constrained")
 for axis, why in zip(axes, gaps, strict=True):

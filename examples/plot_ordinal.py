@@ -2,9 +2,9 @@
 Regression or ordinal classification?
 =====================================
 
-A grade can be learned as a number, or as one of a few classes in order: how likely is it at most 0, at most
-1, and so on? Then a row's score is an expected value over its grades (McRank), and what a grade is worth can
-be chosen afterwards: the grade itself, its square, a power of two. Mohan's survey found the plain expected
+A grade can be learned as a number, or as one of a few ordered classes: how likely is it at most 0, at most 1,
+and so on? A row's score is then an expected value over its grades (McRank), and what a grade is worth can be
+chosen afterwards: the grade itself, its square, a power of two. Mohan's survey found the plain expected
 relevance to be best on web search, and classification to be better than regression.
 """
 
@@ -12,7 +12,7 @@ relevance to be best on web search, and classification to be better than regress
 # The rule of relevance can be learned, with noise as strong as what there is to learn. Half of the queries
 # train, half test. Each kind of trees learns the labels themselves and, in an `~ranktrees.OrdinalRanker`, the
 # four events "at most this grade". One fit serves all scorings, since they only change the values by which
-# probabilities are weighed. For comparison, the likeliest grade is what a classifier by itself would say.
+# probabilities are weighed. For comparison, the likeliest grade is what a classifier would predict by itself.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -65,7 +65,8 @@ print(comparisons["boosting", "expected relevance"])
 # %%
 # Right of the line classification is better than regression by the same trees; the bars are 95 % intervals of
 # the mean difference over the test queries. The scorings that weigh the probabilities differ little from each
-# other. The likeliest grade is far behind: it knows five scores only, and says nothing of how sure it is.
+# other. The likeliest grade is far behind: it has only five different scores, and does not express how sure
+# it is.
 
 figure, axes = plt.subplots(1, 3, figsize=(9, 2.8), sharex=True, sharey=True, layout="constrained")
 for axis, kind in zip(axes, regressors, strict=True):

@@ -3,13 +3,13 @@ Learning from preferences
 =========================
 
 It is easier to say which of two results is better than to give each of them a grade. How many such judgements
-does a ranker need, where those who judge err now and then?
+does a ranker need if judges err now and then?
 """
 
 # %%
 # Two rows of a query are drawn, and somebody says which is better. The larger the difference of their labels,
-# the likelier it is that they see it, :math:`1 / (1 + e^{y_j - y_i})`; of rows with one label they choose
-# blindly. So judgements contradict each other, which they may.
+# the more likely the judge is to see it: the probability is :math:`1 / (1 + e^{y_j - y_i})`. Between rows
+# with the same label judges choose blindly. So judgements contradict each other, which they may.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -23,7 +23,7 @@ X, X_test, y, y_test, qid, qid_test = train_test_split_by_query(
 
 
 def judge(n_per_query, rng):
-    """Pairs of rows, the one that was preferred first."""
+    """Return pairs of rows, in each of which the preferred row comes first."""
     queries = np.unique(qid, return_index=True)[1].repeat(n_per_query)
     i = rng.integers(20, size=len(queries))
     j = (i + rng.integers(1, 20, size=len(queries))) % 20  # another row of the query
@@ -44,10 +44,10 @@ labelled = LambdaMARTRanker("ranknet", truncation_level=None, max_iter=100, rand
 labelled.fit(X, y, qid=qid)
 
 # %%
-# A query of 20 rows has 190 pairs. With as many judgements as rows there is something to learn already; with
-# some hundreds, errors average out, and the ranker is nearly as good as one that knows all labels. Where a
-# pair is judged by several people, passing each judgement, or one pair with their share as ``pair_target``
-# and their number as ``pair_weight``, is the same.
+# A query of 20 rows has 190 pairs. With as many judgements as rows there is already something to learn. With
+# some hundreds, errors average out, and the ranker is nearly as good as one that knows all labels. If several
+# people judge the same pair, you can pass each judgement, or pass the pair once, with the share of them who
+# prefer its first row as ``pair_target`` and their number as ``pair_weight``. The result is the same.
 
 figure, axes = plt.subplots(figsize=(6, 3.5), layout="constrained")
 for loss, values in curves.items():
@@ -59,8 +59,8 @@ axes.legend(loc="lower right")
 plt.show()
 
 # %%
-# What can be had of judgements is what they agree upon. ``score`` with pairs is the share of them that the
-# ranking agrees with, here of judgements by the same people:
+# The most that a ranker can learn from judgements is what they agree upon. ``score`` with pairs is the share
+# of them with which the ranking agrees, here for new judgements by the same people:
 
 fresh = judge(50, np.random.default_rng(0))
 ranker = LambdaMARTRanker("ranknet", max_iter=100, random_state=0).fit(X, pairs=pairs, qid=qid)

@@ -3,7 +3,7 @@ Several processes, the same model
 =================================
 
 One setting of joblib lets ``fit`` run on several processes, here on this machine, and deals the candidates of
-a search to them: over MPI, or on a Dask cluster. The model does not change by a bit.
+a search to them, over MPI or on a Dask cluster. The model does not change by a single bit.
 """
 
 import joblib
@@ -20,15 +20,16 @@ labels = pd.Series(y, index=pd.Index(qid, name="qid"))
 alone = LambdaMARTRanker(max_iter=30, random_state=0).fit(X, labels)
 
 # %%
-# Two ranks are started, and each gets half of the queries. They add up histograms, and find the same trees.
+# Two ranks are started, and each gets half of the queries. They add up their histograms, and find the same
+# trees.
 
 with joblib.parallel_config("mpi", n_ranks=2):
     together = LambdaMARTRanker(max_iter=30, random_state=0).fit(X, labels)
 print("the same model:", together.ensemble_ == alone.ensemble_)
 
 # %%
-# A search deals its candidates to the ranks: each is fitted by one of them. Ranks wait for more work until
-# the program ends or they are sent home.
+# A search deals its candidates to the ranks, and each candidate is fitted by one of them. The ranks wait for
+# more work until the program ends or they are shut down.
 
 search = GridSearchCV(
     LambdaMARTRanker(max_iter=30, random_state=0),
@@ -40,7 +41,7 @@ with joblib.parallel_config("mpi", n_ranks=2):
 ranktrees.mpi.shutdown()
 
 # %%
-# Dask's own backend does the same on the workers of a cluster, here two threads of this process.
+# Dask's own backend does the same on the workers of a cluster, which here are two threads of this process.
 
 cluster = Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=None)
 with cluster, joblib.parallel_config("dask"):

@@ -2,13 +2,14 @@
 How closely should splits be searched?
 ======================================
 
-A split between any two distinct values is the exact choice: one pass over the values, which are sorted once.
-Histograms look at a few cuts of each feature instead, a coarse search at fewer still before it looks at the
-best features closely, and streaming histograms make their cuts from the rows of each leaf as they pass.
+The exact choice is a split between any two distinct values. It takes one pass over the values, which are
+sorted once. Histograms consider only a few cuts of each feature. A coarse search considers even fewer before
+it searches the best features closely. Streaming histograms make their cuts from the rows of each leaf as
+these pass.
 """
 
 # %%
-# Labels of `make_friedman1` follow a smooth function of five of ten features, so that it matters where a cut
+# The labels of `make_friedman1` follow a smooth function of five of ten features, so it matters where a cut
 # lies. All five searches grow the same number of trees of the same size.
 
 import time
@@ -26,7 +27,7 @@ plain = {"max_iter": 150, "max_leaf_nodes": 16, "gradient_sampling": None, "earl
 
 
 def fitted(**parameters):
-    """(RMSE of the test rows, seconds) of a model."""
+    """Return the RMSE on the test rows and the seconds that the fit took."""
     started = time.perf_counter()
     model = HistGBRTRegressor(**plain, **parameters, random_state=0).fit(X_train, y_train)
     seconds = time.perf_counter() - started
@@ -45,8 +46,8 @@ for name, parameters in searches.items():
     print(f"{name:18s}  RMSE {error:.3f}  {seconds:.1f} s")
 
 # %%
-# How many bins are enough? Beyond a few dozen nothing is gained: where a cut lies between two rows that are
-# near to each other is mostly chance.
+# How many bins are enough? Beyond a few dozen nothing is gained: where exactly a cut lies between two rows
+# that are close to each other is mostly chance.
 
 numbers = (3, 5, 8, 15, 30, 60, 120, 255)
 errors = [fitted(split_search="full", max_bins=n)[0] for n in numbers]

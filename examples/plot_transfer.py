@@ -2,13 +2,14 @@
 What can a small set learn from a large one?
 ============================================
 
-Few queries of ours are labelled, and many of somebody else's: another market, another year. A model of theirs
-can tell ours its score, and some of their rows may join ours.
+Few queries of ours are labelled, and many of somebody else's: another market, or another year. A model of
+theirs can pass its score to ours, and some of their rows can join ours.
 """
 
 # %%
-# A set of 15 labelled queries, and a *source* set of 200. One half of the source is like ours. The other half
-# was labelled the other way round, by a crawler that counts half as much again: mixed in, and nobody said so.
+# We have a set of 15 labelled queries, and a *source* set of 200. One half of the source is like ours. The
+# other half was labelled the other way round, and comes from a crawler whose counts are half as much again.
+# The halves are mixed, and nothing says which is which.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -27,7 +28,7 @@ X_source[unlike] *= 1.5
 y_source[unlike] = 4 - y_source[unlike]
 
 # %%
-# The query ids ride in the index of the labels, so that they get through pipelines. Both sets count their
+# The query ids are in the index of the labels, so that they get through pipelines. Both sets number their
 # queries from 0; the queries of one are not those of the other, and are never joined.
 
 labels = pd.Series(y, index=pd.Index(qid, name="qid"))
@@ -57,7 +58,7 @@ comparisons = compare_to_baseline(y[test], scores, "our rows", qid=qid[test])
 
 # %%
 # A classifier that tells our rows from theirs found which of theirs are like ours. All of their rows together
-# teach the wrong thing, and a model of them tells nothing new; the half that was chosen helps in both ways.
+# teach the wrong thing, and a model of them adds nothing new. The half that was chosen helps in both ways.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.2), layout="constrained")
 likeness = both.source_probabilities_

@@ -3,11 +3,11 @@ How do I tune with queries?
 ===========================
 
 scikit-learn's search tools cut rows into folds. For ranking they must not cut through a query, and the score
-of a fold is a mean over its queries. Both need the query ids, and there are two ways to hand them over.
+of a fold is a mean over its queries. Both need the query ids, and there are two ways to pass them.
 """
 
 # %%
-# One: let scikit-learn route them. Splitters, estimators and scorers each ask for what they need, and take
+# The first way is metadata routing. Splitters, estimators and scorers each request what they need, and take
 # the query ids under the name that scikit-learn's splitters know, ``groups``.
 
 import matplotlib.pyplot as plt
@@ -28,8 +28,8 @@ with sklearn.config_context(enable_metadata_routing=True):
 print(search.best_params_, round(search.best_score_, 3))
 
 # %%
-# Two: let them ride in the index of ``y``. Whatever takes rows out of ``y`` takes their ids along, and
-# nothing needs to be switched on.
+# The second way is to put the ids in the index of ``y``. Whatever takes rows out of ``y`` takes their ids
+# along, and nothing needs to be enabled.
 
 labels = pd.Series(y, index=pd.Index(qid, name="qid"))
 riding = sklearn.clone(search).fit(X, labels)

@@ -50,7 +50,7 @@ def main():
 
 
 def compare(arguments):
-    """The measures' values of all test queries, and the seconds of training, per estimator."""
+    """Return the values of each measure for all test queries, and the seconds of training, by estimator."""
     values, seconds = {}, {}
     for name, train, vali, test in folds(arguments):
         print(f"{name}: train on {describe(train)}, stop by {describe(vali)}, test on {describe(test)}")
@@ -81,7 +81,7 @@ def folds(arguments):
 
 
 def three_parts(data, seed):
-    """60, 20 and 20 % of the queries."""
+    """Split the data into 60, 20 and 20 % of the queries."""
     n_queries = len(np.unique(data[2]))
     if n_queries < 5:
         raise ValueError(f"the file holds {n_queries} queries; expected at least 5, to train and test on")
@@ -110,7 +110,7 @@ def fit(estimator, train, vali):
 
 
 def evaluate(estimator, test):
-    """Each measure's value for each test query."""
+    """Return the value of each measure for each test query."""
     X, y, qid = test
     order, offsets = query_offsets(qid, len(y))
     rows = slice(None) if order is None else order

@@ -134,8 +134,8 @@ def figure_3(lab):
         for name, of in needed.items()
     ]
     return [
-        table([f"trees; {lab.n_queries} queries", *map(str, SHOWN), "CPU ms a tree"], rows),
-        table([f"trees (share of {REFERENCE}'s) for", *(number(goals[n], 2) for n in seen)], ratios),
+        table([f"trees; {lab.n_queries} queries", *map(str, SHOWN), "CPU ms per tree"], rows),
+        table([f"trees (ratio to {REFERENCE}) for NDCG@10 of", *(number(goals[n], 2) for n in seen)], ratios),
     ]
 
 

@@ -23,7 +23,7 @@ from ..survey.markdown import table
 from . import growth, scaling, sets
 
 LOSS = "squared loss"
-HERE = "as here"
+HERE = "as measured here"
 RANKS = (2, 8, 16, 32, 48)
 MEETING = 1024  # bytes that each rank sends to each other before a call
 SIZES = (8, 100_000, 1_000_000)
@@ -133,7 +133,7 @@ def prediction(lab):
                 alone, *ms = (ms_of(n, n_rows, work, sent, links[link], wider) for n in (1, *RANKS))
                 speedups = [f"{alone / each:.1f}" for each in ms]
                 rows.append([f"{LOSS}, {search}", name, link, f"{alone:.0f}", *speedups])
-    head = ["predicted", "rows", "link", "ms a tree, 1 core", *(f"{n} ranks" for n in RANKS)]
+    head = ["predicted", "rows", "link", "ms per tree, 1 core", *(f"{n} ranks" for n in RANKS)]
     return [table(head, rows), _of_work(lab), _of_links(links)]
 
 

@@ -91,7 +91,7 @@ def times(lab):
             share = f" ({seconds / _curves(lab, name, exact)[1]:.2f})" if exact is not None else ""
             row.append(f"{1000 * seconds / TREES[-1]:.1f}{share}")
         rows.append(row)
-    return [table(["ms a tree (of exact's)", *(sets.NAMES[name] for name in lab.names)], rows)]
+    return [table(["ms per tree (ratio to exact)", *(sets.NAMES[name] for name in lab.names)], rows)]
 
 
 def figure_2(lab):
@@ -120,7 +120,7 @@ def figure_2(lab):
         for kind in kinds:
             rows.append(
                 [
-                    f"{kind}, less exact: NDCG@10",
+                    f"{kind}, minus exact: NDCG@10",
                     *(_tested(test, scores[kind, n], exact) if (kind, n) in scores else "" for n in BINS),
                 ]
             )

@@ -94,7 +94,7 @@ def figure_3(lab):
                         row.append(f"{ms:.1f} ({alone / ms:.2f})")
                 rows.append(row)
     heads = [f"{count} {kind}" for kind in ("threads", "ranks") for count in more]
-    return [table(["ms a tree", "rows", "1 thread", *heads], rows)]
+    return [table(["ms per tree", "rows", "1 thread", *heads], rows)]
 
 
 def division(lab):
@@ -106,7 +106,7 @@ def division(lab):
             rows.append(
                 [f"{loss}, {search}", f"{alone:.1f}", *(f"{ms:.1f} ({alone / ms:.2f})" for ms in more)]
             )
-    return [table(["CPU ms a tree", *(f"{n} rank" + "s" * (n > 1) for n in RANKS)], rows)]
+    return [table(["CPU ms per tree", *(f"{n} rank" + "s" * (n > 1) for n in RANKS)], rows)]
 
 
 def traffic(lab):
@@ -144,7 +144,7 @@ def traffic(lab):
         "features",
         "histograms",
         *growth.CALLS[:-1],
-        "of these, sums as computed",
+        "of which sums, as computed",
     ]
     return [table([*head, "messages", "LightGBM, computed", "ours / its"], rows)]
 

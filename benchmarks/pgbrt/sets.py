@@ -22,9 +22,9 @@ class Shape(NamedTuple):
 
 
 SHAPES = {
-    "yahoo1": Shape("as Yahoo Set 1", 519, 24, (150, 75, 400)),
-    "yahoo2": Shape("as Yahoo Set 2", 596, 27, (100, 50, 400)),
-    "mslr": Shape("as MSLR Fold 1", 136, 120, (80, 40, 200)),
+    "yahoo1": Shape("like Yahoo Set 1", 519, 24, (150, 75, 400)),
+    "yahoo2": Shape("like Yahoo Set 2", 596, 27, (100, 50, 400)),
+    "mslr": Shape("like MSLR Fold 1", 136, 120, (80, 40, 200)),
 }
 REAL = {
     "yandex": "Yandex",

@@ -87,7 +87,7 @@ def table_6_1(lab):
                         *[""] * (3 - len(tests)),
                     ]
                 )
-        versus = ("weight 0", "weight 0, stopped at that cost", "the cheapest features")
+        versus = ("weight 0", "weight 0 stopped at the same cost", "the cheapest features")
         head = [f"{sets.NAMES[name]}: weight", "cost", "NDCG@10", *(f"above {other}" for other in versus)]
         parts.append(table(head, rows))
     return parts

@@ -86,7 +86,7 @@ def verdict(tests, together):
         return "no: the opposite"
     if sure:
         return "on one set" if sure[0] > 0 and len(sure) == 1 else "on some sets" if sure[0] > 0 else "no"
-    return "cannot be told"
+    return "inconclusive"
 
 
 def put(page, name, text):
