@@ -173,6 +173,7 @@ any_tree = {
     "min_samples_leaf": st.integers(1, 5),
     "l2_regularization": st.sampled_from([0.0, 0.5]),
     "min_gain": st.sampled_from([0.0, 1.0]),
+    "min_hessian": st.sampled_from([0.0, 2.5]),
     "gradient_sampling": st.sampled_from([None, None, 3]),
     "missing": st.sampled_from(["learned", "left", "right"]),
 }
@@ -207,7 +208,7 @@ def test_grows_the_tree_of_the_slow_twin(
             codes, mapper, gradients, hessians, split_search="streaming", max_bins=max_bins,
             n_threads=n_threads, prices=prices, seed=5, tree=7, **rules,
         )  # fmt: skip
-    names = ("l2_regularization", "min_gain", "min_samples_leaf")
+    names = ("l2_regularization", "min_gain", "min_samples_leaf", "min_hessian")
     own = slow.Rules(
         rounded.gradient_unit, rounded.hessian_unit, *(rules[name] for name in names),
         sampled=rounded.sampled, missing=rules["missing"],
