@@ -1,6 +1,6 @@
-/* Sums over rows, and how they are added.
+/* Sums over rows, and how to add them.
  *
- *   one lane    | gradient | hessian |                                rounding.h; where all hessians are the
+ *   one lane    | gradient | hessian |                                see rounding.h; if all hessians are the
  *                                                                     same, the hessian is the number of rows
  *   two lanes   | gradient : int64 | hessian : uint32, count : uint32 |   a Bin
  *
@@ -15,7 +15,7 @@
 #include "portable.h"
 #include "simd.h"
 
-enum { COARSE_CELLS = 16 }; /* of a feature, at most, in a coarse search */
+enum { COARSE_CELLS = 16 }; /* the most cells of a feature in a coarse search */
 
 typedef struct {
     int64_t gradient;
@@ -27,7 +27,7 @@ typedef uint64_t bin_lanes __attribute__((vector_size(16), aligned(8), may_alias
 INLINE void bin_add(void *cell, const void *row) { *(bin_lanes *)cell += *(const bin_lanes *)row; }
 #define lowest_bit(bits) __builtin_ctzll(bits)
 
-/* The first byte is the lowest. */
+/* Eight bytes as a word, of which the first byte is the lowest. */
 INLINE uint64_t eight_bytes(const uint8_t *bytes) {
     uint64_t word;
     memcpy(&word, bytes, sizeof word);
@@ -37,20 +37,21 @@ INLINE uint64_t eight_bytes(const uint8_t *bytes) {
     return word;
 }
 
-/* The two fields of one lane as numbers. A gradient may be rounded, as it is by a conversion. */
+/* The two fields of one lane as doubles. A large gradient is rounded, as in any conversion to double. */
 INLINE double gradient_of(int width, int64_t sum, int bits) {
     const double unit = portable_from_bits((uint64_t)(1023 - bits) << 52);
     if (width == AVX512)
         return (double)(sum >> bits);
-    return portable_double(width, sum & -((int64_t)1 << bits)) * unit; /* narrower registers do not shift signs */
+    /* narrower registers have no arithmetic shift of 64 bits */
+    return portable_double(width, sum & -((int64_t)1 << bits)) * unit;
 }
 
 INLINE double hessian_of(int width, int64_t sum, int bits) {
     return portable_small_double(width, sum & (((int64_t)1 << bits) - 1));
 }
 
-/* One lane to two. The count of a sum of several rows is known only where all hessians are the same; a row's
- * own is 1. */
+/* Widen one lane to two. The count of a sum of several rows is known only if all hessians are the same; otherwise it
+ * is set to 1, which is right for a single row. */
 INLINE two_lanes widened(int64_t sum, int bits, int same) {
     two_lanes wide;
     wide.gradient = sum >> bits;
@@ -65,7 +66,7 @@ EACH_WIDTH(void, widen, (int64_t n, const int64_t *RESTRICT sums, int bits, int 
         wide[i] = widened(sums[i], bits, same);
 }
 
-/* The same of the cells of one feature, where a count is only 1 if there is anything, unless it is the hessian. */
+/* The same for the cells of one feature. If hessians differ, the count of a cell is 0 if its sum is zero, else 1. */
 EACH_WIDTH(void, widen_cells,
            (int64_t n, const int64_t *RESTRICT sums, int bits, int same, two_lanes *RESTRICT wide),
            (n, sums, bits, same, wide)) {

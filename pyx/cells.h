@@ -1,13 +1,13 @@
-/* What the best split of each feature would score, if cuts could lie between its cells only. */
+/* The score of the best split of each feature, if cuts may lie only between its cells. */
 #ifndef RANKTREES_CELLS_H
 #define RANKTREES_CELLS_H
 
 #include "bins.h"
 #include "gains.h"
 
-enum { MOST_BINS = 256, SIDE_BY_SIDE = 16 }; /* of eight side by side compilers make a loop without registers */
+enum { MOST_BINS = 256, SIDE_BY_SIDE = 16 }; /* with eight side by side, compilers do not vectorise the loop */
 
-/* The first half of the numbers and the second, in turn. */
+/* Interleave the first half of the numbers with the second. */
 INLINE void shuffle(int64_t (*from)[SIDE_BY_SIDE], int64_t (*to)[SIDE_BY_SIDE]) {
     const int64_t *RESTRICT first = from[0], *RESTRICT second = from[COARSE_CELLS / 2];
     int64_t *RESTRICT next = to[0];
@@ -17,8 +17,8 @@ INLINE void shuffle(int64_t (*from)[SIDE_BY_SIDE], int64_t (*to)[SIDE_BY_SIDE]) 
     }
 }
 
-/* The cells of each feature as features of each cell: 16 of both, which four shuffles turn. Those are few
- * instructions for the widest registers, and more than one by one for others. */
+/* Transpose 16 cells of each of 16 features to 16 features of each cell. Four shuffles do it, which take few
+ * instructions with the widest registers, but with others more than copying the numbers one by one. */
 INLINE void turn_cells(int width, const int64_t *const *cells, int64_t (*sums)[SIDE_BY_SIDE]) {
     if (width == AVX512) {
         int64_t half_turned[COARSE_CELLS][SIDE_BY_SIDE];
@@ -35,9 +35,9 @@ INLINE void turn_cells(int width, const int64_t *const *cells, int64_t (*sums)[S
             sums[c][f] = cells[f][c];
 }
 
-/* The best score of two children for each of some features, by their 16 cells, one lane each, the last of rows without
- * a value. They are looked at side by side, so that no sum waits for the one before. Sizes are judged by hessians:
- * ``least`` is the smallest sum that a child may have. */
+/* For each of 16 features, the best score of two children, from its 16 cells. Each cell has one lane, and the last cell
+ * is that of rows without a value. The features are processed side by side, so that no sum waits for the one before.
+ * The size of a child is judged by its hessian, which must be at least ``least``. */
 INLINE void best_of_cells(int width, int bounded, const int64_t *const *cells, int bits, double all_gradient,
                           double all_hessian, double least, const double *RESTRICT signs, const rules *rule,
                           double *RESTRICT best) {
@@ -54,7 +54,7 @@ INLINE void best_of_cells(int width, int bounded, const int64_t *const *cells, i
         lacking |= sums[last][f];
         best[f] = -INFINITY;
     }
-    /* the rows without a value on the right, then, where there are some, on the left: first alone */
+    /* with the rows without a value on the right and then, if there are any, on the left, where they come first */
     for (int side = lacking ? rule->first_side : 0; side <= (lacking ? rule->last_side : 0); side++) {
         double gradient[SIDE_BY_SIDE] = {0}, steps[SIDE_BY_SIDE] = {0};
         for (int c = side ? -1 : 0; c < last; c++)
@@ -73,8 +73,8 @@ INLINE void best_of_cells(int width, int bounded, const int64_t *const *cells, i
     }
 }
 
-/* The features ``features[0], features[1], ...`` (to n or to the first -1); ``places`` says where in the line
- * their cells are. */
+/* Score ``features[0], features[1], ...`` up to the n-th; a feature of -1 scores -inf. ``places`` says where the cells
+ * of each feature begin in the line. */
 EACH_WIDTH(void, score_cells,
            (const int64_t *RESTRICT line, const int32_t *RESTRICT features, int64_t n,
             const int64_t *RESTRICT places, const int8_t *RESTRICT signs, int bits, double all_gradient,
@@ -83,7 +83,7 @@ EACH_WIDTH(void, score_cells,
     for (int64_t first = 0; first < n; first += SIDE_BY_SIDE) {
         const int64_t *cells[SIDE_BY_SIDE];
         double own_signs[SIDE_BY_SIDE], best[SIDE_BY_SIDE];
-        for (int f = 0; f < SIDE_BY_SIDE; f++) { /* beyond the last any will do */
+        for (int f = 0; f < SIDE_BY_SIDE; f++) { /* behind the last feature, any cells will do */
             const int32_t feature = first + f < n ? features[first + f] : -1;
             cells[f] = feature < 0 ? line : line + places[feature];
             own_signs[f] = signs && feature >= 0 ? signs[feature] : 0.0;
@@ -112,9 +112,10 @@ EACH_WIDTH(double, largest_score, (int64_t n, const double *scores), (n, scores)
     return all;
 }
 
-/* Whether a cut between any of the n bins of a feature, one lane each, behind them that of rows without a value, may
- * make children that score more than ``score``. Most features of a leaf do not, and need no closer look. There is no
- * division: of a/b + c/d > s both sides are multiplied by b d, in integer steps, with room for what rounding does. */
+/* Whether any cut between the n bins of a feature may give children with a score above ``score``. Each bin has one
+ * lane, and the bin of rows without a value comes after them. Most features of a leaf fail this test, and need not be
+ * scanned. There is no division: both sides of a/b + c/d > s are multiplied by b d, in integer steps, with a margin
+ * for rounding. */
 EACH_WIDTH(int, may_beat,
            (const int64_t *RESTRICT cells, int32_t n, int bits, const sums *total, const rules *rule, double score),
            (cells, n, bits, total, rule, score)) {
@@ -128,7 +129,7 @@ EACH_WIDTH(int, may_beat,
         return 1;
     for (int32_t c = 0; c < n; c++)
         running[c] = sum += cells[c];
-    for (int side = 0; side < (missing ? 2 : 1); side++) { /* whichever of them is allowed */
+    for (int side = 0; side < (missing ? 2 : 1); side++) { /* both sides, even if only one is allowed */
         const int64_t more = side ? missing : 0;
         for (int32_t c = 0; c < n; c++) {
             const double left = gradient_of(width, running[c] + more, bits), right = total->gradient - left;

@@ -1,7 +1,7 @@
-/* The lanes of a register whose bits are set, side by side: an instruction of AVX-512, and with AVX2 a permutation
- * that is looked up.
+/* Put those lanes of a register whose bits are set side by side. AVX-512 has an instruction for this; with AVX2 it is a
+ * permutation from a table.
  *
- *   bits       1 0 1 1 0 0 0 1      the lowest first
+ *   bits       1 0 1 1 0 0 0 1      the lowest bit first
  *   lanes      a b c d e f g h
  *   forwards   a c d h . . . .      a dot is any lane
  *   backwards  . . . . h d c a
@@ -16,7 +16,8 @@
 #if HAS_SIMD
 #include <immintrin.h>
 
-/* The places of the bits set in 0 to 255, one byte each, that of the lowest bit first; and that of the highest last. */
+/* For each number from 0 to 255, the places of its set bits, one byte each. FORWARDS has the lowest bit in the first
+ * byte, BACKWARDS has it in the last. */
 #define BIT_0(above, PUT) PUT(above) PUT((above) << 8)
 #define BIT_1(above, PUT) BIT_0(above, PUT) BIT_0((above) << 8 | 1, PUT)
 #define BIT_2(above, PUT) BIT_1(above, PUT) BIT_1((above) << 8 | 2, PUT)
@@ -30,7 +31,7 @@
 static const uint64_t FORWARDS[256] = {BIT_7((uint64_t)0, AS_IT_IS)};
 static const uint64_t BACKWARDS[256] = {BIT_7((uint64_t)0, TURNED_ROUND)};
 
-/* The same where a lane takes two places, which stay in their order, of the bits set in 0 to 15. */
+/* The same for each number from 0 to 15, if a lane takes two places, which stay in their order. */
 #define PAIR_0(above, PUT) PUT(above) PUT((above) << 16 | 0x0100)
 #define PAIR_1(above, PUT) PAIR_0(above, PUT) PAIR_0((above) << 16 | 0x0302, PUT)
 #define PAIR_2(above, PUT) PAIR_1(above, PUT) PAIR_1((above) << 16 | 0x0504, PUT)

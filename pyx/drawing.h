@@ -1,4 +1,4 @@
-/* Rows drawn each on its own, and the features that a leaf looks at: without repetition, in rising order. */
+/* Draw rows, each on its own, and the features of a leaf, without repetition and in ascending order. */
 #ifndef RANKTREES_DRAWING_H
 #define RANKTREES_DRAWING_H
 
@@ -6,7 +6,8 @@
 #include "portable.h"
 #include "simd.h"
 
-/* Uniform numbers in [0, 1) by (key, number): of the rows first, first + 1 ..., or of those that have numbers. */
+/* Draw a uniform number in [0, 1) for each row, by (key, number). The numbers of rows are first, first + 1, ..., unless
+ * ``numbers`` are given. */
 EACH_WIDTH(void, draw_uniforms,
            (uint64_t key, int64_t first, const int64_t *RESTRICT numbers, int64_t n, double *RESTRICT out),
            (key, first, numbers, n, out)) {
@@ -18,7 +19,7 @@ EACH_WIDTH(void, draw_uniforms,
             out[i] = portable_uniform(portable_draw(key, (uint64_t)(first + i)));
 }
 
-/* Whether each of some rows is drawn: its number is below ``limit``, in 2^-53. */
+/* Set whether each of some rows is drawn: it is if its uniform number is below ``limit`` * 2^-53. */
 INLINE void draw_each(int64_t n, uint64_t key, int64_t limit, int64_t first, const int64_t *RESTRICT numbers,
                       uint8_t *RESTRICT is_drawn) {
     for (int64_t i = 0; i < n; i++) {
@@ -27,7 +28,7 @@ INLINE void draw_each(int64_t n, uint64_t key, int64_t limit, int64_t first, con
     }
 }
 
-/* Mark the rows that are drawn, of n: those of ``among`` (NULL: all) that `draw_each` says. How many. */
+/* Mark those of n rows that `draw_each` draws and that are set in ``among`` (if NULL, all are). Return how many. */
 EACH_WIDTH(int64_t, mark_drawn,
            (uint64_t key, int64_t limit, int64_t n, int64_t first, const int64_t *RESTRICT numbers,
             const uint8_t *RESTRICT among, uint64_t *RESTRICT marks),
@@ -38,7 +39,7 @@ EACH_WIDTH(int64_t, mark_drawn,
         uint8_t is_drawn[64] = {0};
         if (numbers)
             draw_each(some, key, limit, 0, numbers + i, is_drawn);
-        else if (some == 64) /* which the compiler knows then */
+        else if (some == 64) /* a constant for the compiler */
             draw_each(64, key, limit, first + i, NULL, is_drawn);
         else
             draw_each(some, key, limit, first + i, NULL, is_drawn);
@@ -52,7 +53,7 @@ EACH_WIDTH(int64_t, mark_drawn,
     return n_drawn;
 }
 
-/* Sort n items, all different and below 64 * n_words: each marks its bit. The marks are 0 before and afterwards. */
+/* Sort n different items below 64 * n_words: each sets its bit of the marks, which are 0 before and afterwards. */
 static inline void sort_by_marks(int32_t *items, int64_t n, uint64_t *marks, int64_t n_words) {
     for (int64_t i = 0; i < n; i++)
         marks[items[i] >> 6] |= (uint64_t)1 << (items[i] & 63);
@@ -63,8 +64,8 @@ static inline void sort_by_marks(int32_t *items, int64_t n, uint64_t *marks, int
     }
 }
 
-/* The places of ``line`` from first to last - 1 get a sample of what is there and behind them, of n items, by
- * (key, leaf); rising. */
+/* Draw a sample of the items first to n - 1 of ``line``, by (key, leaf), and put it in ascending order at the places
+ * first to last - 1. */
 static inline void draw_some(int32_t *line, int64_t first, int64_t last, int64_t n, uint64_t key, uint64_t leaf,
                              uint64_t *marks, int64_t n_words) {
     portable_shuffle(line, first, last, n, key, leaf * (uint64_t)n);

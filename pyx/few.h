@@ -1,10 +1,11 @@
-/* The best cut of a leaf of few rows: they touch few cells, and the sums up to these lie side by side.
+/* Find the best cut of a leaf with few rows. They touch few cells, and the sums up to these are stored side by side.
  *
  *     row       0  1  2  3                      code      3    7      9
  *     code      7  3  9  3                      sum       b+d  a      c
  *     sum       a  b  c  d                      up to it  b+d  a+b+d  a+b+c+d
  *
- * A word of touched tells which of 64 cells are touched, and a word of words which of 64 such words; see touching.h. */
+ * A word of touched has a bit for each of 64 cells, set if the cell is touched; a word of words has a bit for each of
+ * 64 such words. See touching.h. */
 #ifndef RANKTREES_FEW_H
 #define RANKTREES_FEW_H
 
@@ -14,16 +15,16 @@
 #include "portable.h"
 
 enum {
-    FEW = 256, /* of more, visiting all cells is cheaper */
-    LANES = 8  /* cuts are scored so many at a time */
+    FEW = 256, /* with more rows, visiting all cells is cheaper */
+    LANES = 8  /* how many cuts are scored at a time */
 };
 
 typedef struct {
     int64_t sum, count;
 } few_cell;
 
-/* The rows of a leaf, all or but for the quiet ones, which have no sums; what they add up to, and how to read that. The
- * cells, and what tells which are touched, are zero before and afterwards. */
+/* The rows of a leaf (all of them, or all but the quiet rows, which have no sums), their total, and the bits of the
+ * hessian in it. The cells, and the words that say which of them are touched, are zero before and afterwards. */
 typedef struct {
     int exact; /* whether these are all rows of the leaf */
     int64_t n, n_quiet, sum, bits;
@@ -34,7 +35,7 @@ typedef struct {
     int64_t n_words;
 } few_rows;
 
-/* The best cut so far, and what goes left; the feature is -1 where there is none. */
+/* The best cut so far, with the sum and the number of the rows that go left. The feature is -1 if there is none. */
 typedef struct {
     double score;
     int32_t feature;
@@ -44,7 +45,7 @@ typedef struct {
     int missing_left;
 } few_cut;
 
-/* Of one feature: the codes whose rows add something, and the sums up to them. */
+/* For one feature, the codes whose sums are not zero, and the sums up to each of them. */
 typedef struct {
     int64_t n, up_to[FEW + LANES], counts[FEW + LANES];
     uint32_t codes[FEW];
@@ -59,7 +60,7 @@ INLINE void touch_few(const few_rows *leaf, uint32_t code, int64_t sum, int64_t 
     leaf->words[code >> 12] |= (uint64_t)1 << (code >> 6 & 63);
 }
 
-/* The cells of one word of touched, in rising order. */
+/* Append the touched cells of one word to the line, in ascending order, and clear them. */
 INLINE void visit_few(const few_rows *leaf, int64_t word, few_cell *running, few_line *line) {
     for (uint64_t bits = leaf->touched[word]; bits; bits &= bits - 1) {
         const uint32_t code = (uint32_t)(64 * word + lowest_bit(bits));
@@ -75,8 +76,8 @@ INLINE void visit_few(const few_rows *leaf, int64_t word, few_cell *running, few
     leaf->touched[word] = 0;
 }
 
-/* Whether the rows have different codes; then what they add up to. Those of the code of the first row, which often are
- * most, have what the others leave. */
+/* Sum the rows by code. Return whether any cut can be tried: none can if all rows have the same code. Rows with the
+ * code of the first row, often most of them, are not added up: their sum is what the others leave of the total. */
 INLINE int sum_few(int is_long, const few_rows *leaf, const codes_of_feature *of, uint32_t missing_code,
                    few_line *line) {
     const int64_t n_all = leaf->n + leaf->n_quiet;
@@ -109,7 +110,7 @@ INLINE int sum_few(int is_long, const few_rows *leaf, const codes_of_feature *of
     for (int64_t w = 0; w < leaf->n_words; w++)
         for (; leaf->words[w]; leaf->words[w] &= leaf->words[w] - 1)
             visit_few(leaf, 64 * w + lowest_bit(leaf->words[w]), &running, line);
-    /* the last cut is behind all that have a value; more of the same fill the lanes */
+    /* the last cut is behind all rows that have a value; copies of it fill the lanes */
     line->codes[line->n ? line->n - 1 : 0] = missing_code - 1;
     for (int64_t k = line->n ? line->n - 1 : 0; k < line->n + LANES; k++) {
         line->up_to[k] = running.sum;
@@ -118,7 +119,7 @@ INLINE int sum_few(int is_long, const few_rows *leaf, const codes_of_feature *of
     return line->n > 0;
 }
 
-/* Scores are compared as integers, in whose order they are where they are not negative. */
+/* Scores are compared by their bits as integers, which have the same order if they are not negative. */
 INLINE void try_cuts(int width, const few_rows *leaf, int32_t feature, const few_line *line, const sums *total,
                      const rules *rule, few_cut *best) {
     const int64_t n = (line->n + LANES - 1) & -LANES;
@@ -153,16 +154,16 @@ INLINE void try_cuts(int width, const few_rows *leaf, int32_t feature, const few
     }
 }
 
-/* The best cut of the leaf in any of some features, in any order: of equal ones that of the lowest. The codes of
- * feature f begin at ``columns + f * stride``, if they are not there by row. The last one, which follows from ``offsets``,
- * is that of rows without a value. */
+/* Find the best cut of the leaf by some features, in any order; of equal cuts, that of the lowest feature wins. The
+ * codes of feature f begin at ``columns + f * stride``, unless there are codes by row. The last code of a feature,
+ * which follows from ``offsets``, is that of rows without a value. */
 EACH_WIDTH(void, best_of_few,
            (int is_long, const few_rows *leaf, int64_t n_features, const int32_t *features, const uint8_t *columns,
             int64_t stride, const codes_by_row *by_row, const int64_t *offsets, const sums *total, const rules *rule,
             few_cut *best),
            (is_long, leaf, n_features, features, columns, stride, by_row, offsets, total, rule, best)) {
     few_line line;
-    if (by_row && 64 * n_features >= by_row->n_bytes) { /* of fewer features, not every line is needed */
+    if (by_row && 64 * n_features >= by_row->n_bytes) { /* fewer features do not need every cache line of a row */
         fetch_rows(by_row->bytes, by_row->step, 0, by_row->n_bytes, leaf->rows, leaf->n);
         fetch_rows(by_row->bytes, by_row->step, 0, by_row->n_bytes, leaf->quiet, leaf->n_quiet);
     }

@@ -1,4 +1,4 @@
-"""What children score, and what they must: see gains.h."""
+"""The score of the children of a split, and what they must satisfy: see gains.h."""
 from libc.stdint cimport int32_t
 
 from records cimport Bin
@@ -35,10 +35,10 @@ cdef inline Sums sums_of(Bin part) noexcept nogil:
 
 
 cdef inline Rules rules_within(const Sums* total, bint sampled, const Rules* rules) noexcept nogil:
-    """What splits of a leaf must satisfy.
+    """What the splits of a leaf must satisfy.
 
-    Where rows are sampled, what few of them tell is chance: a child needs half the hessian that its least
-    number of rows has on average.
+    If rows are sampled, the sums of few rows are mostly chance. A child then needs at least half the hessian
+    that ``min_samples_leaf`` rows of the leaf have on average.
     """
     cdef Rules own = rules[0]
     if sampled:

@@ -1,14 +1,14 @@
-"""Grow a tree in one call: where nothing but the rows of a leaf says how to split it.
+"""Grow a tree in one call, if the split of a leaf depends only on the rows of the leaf.
 
-    waiting     [ 7 | 3 | 12 | ... ]      leaves whose split is known, or the features that it will be by
-    parents     [ 7 | 3 ]                 those whose turn it is
-    children    [ 15 16 | 17 18 ]         the next nodes, two of each parent
+    waiting     [ 7 | 3 | 12 | ... ]      leaves whose split is known, or at least the features it may be by
+    parents     [ 7 | 3 ]                 the leaves whose turn it is
+    children    [ 15 16 | 17 18 ]         the next nodes, two for each parent
 
-Threads share each leaf where there are a few large ones. Otherwise they take one each, and do what is to be
-done while its rows are in the cache: of a parent, to find its split and to part its rows; of two children, to
-build the line of the smaller, to subtract it from the other's, and to search both. A coarse search does all
-of that at once; in others a parent may have to wait for another turn. What there is to decide is in
-`ranktrees.growing.grower`, where the same goes step by step.
+If there are a few large leaves, threads share each of them. Otherwise each thread takes a leaf, and does all
+that can be done while its rows are in the cache. For a parent, it finds the split and parts the rows. For two
+children, it builds the line of the smaller, subtracts it from that of the larger, and searches both. A coarse
+search does all of this in one step; in other searches a parent may have to wait for another turn. The same
+algorithm, step by step and with all its decisions, is in `ranktrees.growing.grower`.
 """
 import numpy as np
 
@@ -23,32 +23,33 @@ from ranktrees._core.splitting cimport ROW_REFINED, Finder
 from records cimport Leaf, chunk_of, n_rows_of, portable_key, worth_threads
 
 cdef enum:
-    CELL_SEARCHED = 4  # what searching a cell of a line costs, in steps of about a nanosecond
-    SHARING = 8        # what sharing some leaves costs, in what makes a thread worth having
-    MANY = 64          # tasks: of so many for each thread it does not matter which come last
+    CELL_SEARCHED = 4  # the cost of searching a cell of a line, in steps of about a nanosecond
+    SHARING = 8        # the cost of sharing leaves, in units of the least work that is worth a thread
+    MANY = 64          # with this many tasks for each thread, it does not matter which of them come last
 
 
 cdef class Growth:
-    """Grows one tree after the other.
+    """Grows one tree after another.
 
     Parameters
     ----------
     parter : Parter
     builder : Builder or None
-        Of the leaves' lines, if they have some.
+        Builds the lines of leaves. None if leaves have no lines.
     finder : Finder
     queue : Queue
     usable : ndarray of int32
         The features that splits may use.
     n_drawn : int
-        How many of them each leaf draws, and as many more while none of these parts its rows. Leaves that
-        have lines of all bins look at all.
+        The number of features that each leaf draws. If none of them gives a split, it draws as many more.
+        Leaves that have lines of all bins use all features.
     n_leaves : int
-        The most that a tree has.
+        The maximum number of leaves of a tree.
     few_rows : int
-        Leaves of fewer have no line.
+        Leaves with fewer rows have no line, unless their sibling has at least that many.
     is_coarse : bool
-        Whether cells pick the features, and bins the split when a leaf has its turn.
+        Whether the search is coarse: cells pick a few features, and the split is found in all bins of these
+        when the leaf has its turn.
     n_threads : int
     """
 
@@ -63,7 +64,7 @@ cdef class Growth:
         self.make_room(64)
 
     cdef void make_room(self, int64_t n):
-        """For so many parents."""
+        """Make room for n parents."""
         self.parents = np.empty(n, np.int32)
         self.children, self.picked = np.empty(2 * n, np.int32), np.empty(2 * n, np.int32)
         self.costs, self.turns = np.empty(2 * n, np.int64), np.empty(2 * n, np.int64)
@@ -73,20 +74,20 @@ cdef class Growth:
         self, bint one_by_one, int bits, bint same, uint64_t seed, uint64_t stream, int64_t values_per_thread,
         make_room,
     ):
-        """Grow a tree whose root is planted; the number of its nodes.
+        """Grow a tree whose root has been planted, and return the number of its nodes.
 
         Parameters
         ----------
         one_by_one : bool
             See `Queue.begin`.
         bits, same
-            How sums are to be read; see rounding.h.
+            How the sums are to be read; see rounding.h.
         seed, stream : int
-            Of the draws of features.
+            The draws of features depend on these.
         values_per_thread : int
-            What a thread is worth having for, in steps of about a nanosecond.
+            The least work that is worth a thread, in steps of about a nanosecond.
         make_room : callable
-            Makes room for so many nodes where all look.
+            Takes a number of nodes, and makes room for them in the leaves that all kernels use.
         """
         cdef int64_t n_left = self.n_leaves - 1, k
         cdef int32_t n_nodes = 1
@@ -119,7 +120,7 @@ cdef class Growth:
         return n_nodes
 
     cdef bint next_parents(self, int64_t limit):
-        """Those whose turn it is."""
+        """Make the leaves whose turn it is the parents. Return False if there are none."""
         self.n_parents = self.queue.n_next(limit)
         if self.n_parents > self.parents.shape[0]:
             self.make_room(2 * self.n_parents)
@@ -127,13 +128,13 @@ cdef class Growth:
         return self.n_parents > 0
 
     cdef int64_t n_to_weigh(self, int64_t n_tasks) noexcept:
-        """How many tasks must be known what they cost: one thread does them all, one after the other."""
+        """The number of tasks whose costs are needed: none if a single thread does them all."""
         return n_tasks if self.n_threads > 1 else 0
 
     cdef bint one_each(self, int64_t n_tasks) noexcept:
-        """Whether threads take a task each, those first that cost most.
+        """Whether threads take one task each, starting with those that cost most.
 
-        They do unless they would wait for the one that costs most for longer than sharing every task takes.
+        They do so unless they would wait for the most expensive task longer than sharing every task takes.
         """
         cdef int64_t i, j, total = 0, most = 0
         for i in range(self.n_to_weigh(n_tasks)):
@@ -156,10 +157,10 @@ cdef class Growth:
     # ----------------------------------------------------------------------------------- parents and children
 
     cdef bint split_and_search(self, int64_t limit, int32_t first_child):
-        """One thread does all of a leaf: it splits it, and searches its children by their lines.
+        """Have a single thread split each leaf and search its children by their lines.
 
-        False, and nothing is done, where threads have to share leaves, lines are lacking, leaves may have to
-        wait for another turn, or nothing is left to search for.
+        Returns False, and does nothing, if threads have to share leaves, if lines are lacking, if leaves may
+        have to wait for another turn, or if no more splits are to be found.
         """
         cdef int64_t n = self.n_parents, k
         cdef int32_t child
@@ -169,7 +170,7 @@ cdef class Growth:
         for k in range(self.n_to_weigh(n)):
             leaf = &self.leaves[self.parents[k]]
             self.costs[k] = self.cost_of_split(leaf) + self.cost_of_cells() + (
-                self.builder.steps_to_build(leaf) // 3  # of the smaller child, which is not known yet
+                self.builder.steps_to_build(leaf) // 3  # an estimate for the smaller child, not known yet
             )
         if not self.one_each(n) or not self.builder.set_aside(n):
             return False
@@ -202,18 +203,18 @@ cdef class Growth:
             self.build_and_search(k, thread)
 
     cdef void build_and_search(self, int64_t k, int thread) noexcept nogil:
-        """Two children, by their lines: the k-th to be built, and the one that it is subtracted from."""
+        """Search two children by their lines: the k-th line to build, and the one it is subtracted from."""
         self.builder.build_one(k, self.bits, self.same, thread)
         self.subtract_and_search(k, thread)
 
     cdef void subtract_and_search(self, int64_t k, int thread) noexcept nogil:
-        """The same once the line is built."""
+        """The same once the k-th line is built."""
         self.builder.subtract_cells(k, 0, self.builder.lines.shape[1])
         self.search_line(self.builder.built[k], thread)
         self.search_line(self.builder.siblings[k], thread)
 
     cdef void move_children(self, Leaf* leaf, int32_t first_child) noexcept:
-        """To where they are numbered without gaps. What a leaf draws goes by its number."""
+        """Move the children of a leaf to close gaps; search them again, as draws depend on their numbers."""
         cdef int32_t k
         self.leaves[first_child] = self.leaves[leaf.left]
         self.leaves[first_child + 1] = self.leaves[leaf.right]
@@ -223,7 +224,7 @@ cdef class Growth:
                 self.search_line(k, 0)
 
     cdef void search_lacking(self):
-        """The children that may split and have no line; those that have no split need theirs no more."""
+        """Search the children that may split and have no line; free the lines of those without a split."""
         cdef int32_t[::1] children = self.children[: 2 * self.n_parents]
         cdef int64_t n_lacking = self.pick(children, False)
         if n_lacking:
@@ -233,9 +234,9 @@ cdef class Growth:
     # ------------------------------------------------------------------------------------------------ parents
 
     cdef void split(self, int64_t limit, int32_t first_child):
-        """Split the leaves whose turn it is; they are no parents if they turn out to have no split.
+        """Split the leaves whose turn it is. Those that turn out to have no split are no longer parents.
 
-        Where one turns out to promise less than it did, the turn may be another's.
+        If a leaf turns out to gain less than it promised, the turn may pass to another leaf.
         """
         cdef int64_t k
         while self.n_parents:
@@ -257,15 +258,16 @@ cdef class Growth:
             self.next_parents(limit)
 
     cdef int64_t cost_of_split(self, const Leaf* leaf) noexcept:
-        """Of finding its split, where only its shortlist is known, and of parting its rows."""
+        """The cost of parting the rows of a leaf, and of finding its split if only its shortlist is known."""
         cdef int64_t n_refined = leaf.stop - leaf.start if self.is_coarse else 0
         return ROW_PARTED * n_rows_of(leaf) + ROW_REFINED * n_refined
 
     cdef void split_one(self, int64_t k, int32_t first_child, bint refine, int thread) noexcept nogil:
-        """Part the rows of a leaf that is not yet parted, and found its children.
+        """Part the rows of a leaf that is not yet parted, and found its children, that is, set their records.
 
-        If one gets too few rows, the leaf is searched again. In a coarse search it promises what cells do,
-        as before, and keeps its turn; in others it promises less, and must wait.
+        If a child gets too few rows, the leaf is searched again. In a coarse search its promise, which comes
+        from its cells, stays the same, and it keeps its turn. In other searches it now promises less, and has
+        to wait.
         """
         cdef Leaf* leaf = &self.leaves[self.parents[k]]
         if refine and leaf.left < 0:
@@ -280,12 +282,12 @@ cdef class Growth:
         self.found_children(leaf, <int32_t>(first_child + 2 * k))
 
     cdef void found_children(self, Leaf* leaf, int32_t first_child) noexcept nogil:
-        """Found the children of a leaf that is parted, if it has not these."""
+        """Found the children of a parted leaf at ``first_child``, unless they are there."""
         if leaf.left >= 0 and leaf.left != first_child:
             self.parter.found(leaf, first_child)
 
     cdef void split_together(self, int32_t first_child):
-        """Threads share each leaf."""
+        """Split the leaves with all threads sharing each of them."""
         cdef int64_t k
         cdef bint all_split = True
         if self.is_coarse and not self.finder.refine(
@@ -306,7 +308,7 @@ cdef class Growth:
             self.split_one(k, first_child, False, threadid())
 
     cdef bint keep_split(self, int32_t first_child):
-        """Number children without gaps; False, and nothing done, where leaves are still to be split."""
+        """Number the children without gaps. Return False if some leaves are still to be split."""
         cdef int64_t k
         if self.is_coarse:
             self.drop_unsplit()
@@ -317,7 +319,7 @@ cdef class Growth:
         return True
 
     cdef void drop_unsplit(self) noexcept:
-        """Leaves that have no split are no parents, and need no line."""
+        """Drop the parents that have no split, and their lines."""
         cdef int64_t k, n = 0
         cdef Leaf* leaf
         for k in range(self.n_parents):
@@ -346,7 +348,7 @@ cdef class Growth:
         self.queue.push(self.children[:1])
 
     cdef void search_children(self):
-        """Search the children that may split: from their lines or, where they have none, from their rows."""
+        """Search the children that may split, by their lines or, if they have none, by their rows."""
         cdef int32_t[::1] children = self.children[: 2 * self.n_parents]
         cdef int64_t n_built = 0, n_lacking, n_tasks, k
         if self.builder is not None:
@@ -380,10 +382,10 @@ cdef class Growth:
             self.builder.forget(children, False)
 
     cdef void put_together(self, const int32_t[::1] ids):
-        """Lines have been built from rows: those of all ranks, where there are others."""
+        """Add up lines over ranks, if there are several, after each has built them from its rows."""
 
     cdef int64_t pick(self, const int32_t[::1] children, bint with_line) noexcept:
-        """Those that may split and have a line, or have none; how many."""
+        """Pick the children that may split and have a line (or have none). Return how many."""
         cdef int64_t k, n = 0
         cdef const Leaf* leaf
         for k in range(children.shape[0]):
@@ -394,7 +396,7 @@ cdef class Growth:
         return n
 
     cdef int64_t pick_unsplit(self, int64_t n_picked) noexcept:
-        """Those of the leaves picked that have found no split; how many."""
+        """Keep those of the picked leaves that have found no split. Return how many."""
         cdef int64_t k, n = 0
         for k in range(n_picked):
             if self.leaves[self.picked[k]].split.feature < 0:
@@ -403,18 +405,18 @@ cdef class Growth:
         return n
 
     cdef int64_t cost_of_lines(self, int64_t k) noexcept:
-        """Of the k-th line to be built and the one that it is subtracted from, and of searching both."""
+        """The cost of building the k-th line, of subtracting it from its sibling's, and of searching both."""
         return self.builder.steps_to_build(&self.leaves[self.builder.built[k]]) + self.cost_of_cells()
 
     cdef int64_t cost_of_cells(self) noexcept:
-        """Of searching two lines."""
+        """The cost of searching two lines."""
         return 2 * CELL_SEARCHED * self.builder.lines.shape[1] * self.n_drawn // self.usable.shape[1]
 
     cdef int64_t cost_of_rows(self, int32_t child) noexcept:
         return (self.leaves[child].stop - self.leaves[child].start) * self.n_drawn
 
     cdef void search_some(self, int64_t task, int64_t n_built, int thread) noexcept nogil:
-        """Two children by their lines or, after the last of these, one by its rows."""
+        """Search two children by their lines or, after the last such task, one child by its rows."""
         if task < n_built:
             self.build_and_search(task, thread)
         elif self.builder is None:
@@ -435,7 +437,7 @@ cdef class Growth:
             self.finder.find_one(&self.leaves[k], &self.usable[0, 0], self.usable.shape[1])
 
     cdef void search_together(self, int64_t n, bint by_line):
-        """Search the leaves picked; threads share each of them where they are few."""
+        """Search the picked leaves. If there are few, threads share each of them."""
         cdef int64_t first = 0, width = self.usable.shape[1], k, n_values
         cdef const int32_t[:, ::1] features
         cdef const int32_t[::1] ids
@@ -456,7 +458,7 @@ cdef class Growth:
             n = self.pick_unsplit(n) if first < width else 0
 
     cdef const int32_t[:, ::1] drawn(self, int64_t n, int64_t first):
-        """The features that the leaves picked look at after so many others."""
+        """The features that the picked leaves draw after their ``first`` ones, one list per leaf."""
         cdef int64_t width = self.usable.shape[1], n_drawn = min(self.n_drawn, width - first), k
         cdef int32_t[:, ::1] drawn
         if self.n_drawn == width:
@@ -473,7 +475,7 @@ cdef class Growth:
         return drawn
 
     cdef void search_lent(self, int64_t n):
-        """Search the leaves picked, for which there is no line to keep: each gets one for the moment."""
+        """Search the picked leaves, which have no lines: each of them is lent one in turn."""
         cdef int32_t[::1] ids = np.array(self.picked[:n])
         cdef int64_t k
         for k in range(n):

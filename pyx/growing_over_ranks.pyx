@@ -1,12 +1,12 @@
-"""Grow a tree in one call over ranks, each of which has some of the rows; a coarse search.
+"""Grow a tree in one call over ranks, each of which has some of the rows, by a coarse search.
 
-    bins      of the shortlists of leaves whose turn it is: those of all ranks tell their splits
-    numbers   of rows that go left: those of all ranks tell whether both children get enough
-    lines     of the smaller children: by those of all ranks, all children get their shortlists
+    bins      of the shortlists of leaves whose turn it is; their sums over ranks give the splits
+    numbers   of rows that go left; their sums over ranks say whether both children get enough rows
+    lines     of the smaller children; from their sums over ranks, all children get their shortlists
 
-Three exchanges for some leaves together. What they decide is the same on all ranks. Ranks meet for the second
-only: how large the sums of the others are, lines that all know tell. Where there is no such line, as for the
-root, they meet for each.
+So there are three exchanges for each batch of leaves, and the decisions are the same on all ranks. Ranks meet
+only for the second. For the other two, they know from lines that all of them have how large the sums may be.
+If there is no such line, as for the root, they meet for each exchange.
 """
 import numpy as np
 
@@ -25,35 +25,36 @@ cdef extern from "columns.h" nogil:
     enum: SHORTLIST
 
 cdef enum:
-    SUMS_OF_A_STEP = 2  # before which ranks need not meet: of lines, then of bins
+    SUMS_OF_A_STEP = 2  # the sums that follow a meeting without another: of lines, then of bins
 
 
 cpdef void refine(
     Finder finder, Words words, const int32_t[::1] ids, int n_threads, int64_t values_per_thread
 ):
-    """The best split of each leaf among the features of its shortlist, over all bins of all ranks."""
+    """Find the best split of each leaf by the features of its shortlist, over all bins of all ranks."""
     cdef int64_t[:, ::1] bins = finder.sums_of_shortlists(ids, n_threads, values_per_thread)
     words.add_up(bins, bins_in_use(finder.shortlists_of(ids), ids.shape[0]), 1)
     finder.scan_shortlists(ids, bins)
 
 
 cdef class GrowthOverRanks(Growth):
-    """`Growth` by the rows of all ranks.
+    """`Growth` from the rows of all ranks.
 
     Parameters
     ----------
     communicator : Communicator
     words : Words
-        Adds up what ranks have.
+        Adds up sums over ranks.
     search_again : callable
-        Searches leaves, an array of int32, whose split turns out to make a child of too few rows.
+        Takes an array of int32, the leaves whose splits turn out to leave a child with too few rows, and
+        searches them again.
     *rest
         As for `Growth`.
     """
 
     cdef object communicator, search_again
     cdef Words words
-    cdef int32_t[::1] places      # what is to be added up, and how large it may be: see `Words.add_up_within`
+    cdef int32_t[::1] places      # what to add up, and how large it may be: see `Words.add_up_within`
     cdef int64_t[:, ::1] within
     cdef int64_t[::1] gradients
 
@@ -67,7 +68,7 @@ cdef class GrowthOverRanks(Growth):
         Growth.search_root(self)
 
     cdef bint split_and_search(self, int64_t limit, int32_t first_child):
-        return False  # in between ranks have something to say
+        return False  # ranks exchange sums between splitting and searching
 
     cdef void split(self, int64_t limit, int32_t first_child):
         cdef const int32_t[::1] ids
@@ -75,7 +76,7 @@ cdef class GrowthOverRanks(Growth):
         cdef int32_t[::1] refused
         self.refine_parents()
         self.drop_unsplit()
-        if not self.n_parents:  # lines promise what monotone scores may not keep: bins of other leaves follow
+        if not self.n_parents:  # monotone bounds may rule out all these splits; bins of other leaves follow
             self.communicator.stack(np.zeros(1, np.int64), SUMS_OF_A_STEP)
         while self.n_parents:
             ids = self.parents[: self.n_parents]
@@ -88,13 +89,13 @@ cdef class GrowthOverRanks(Growth):
             self.drop_unsplit()
 
     cdef void make_room_to_tell(self, int64_t n):
-        """For so many lines, or bins of one feature of a leaf."""
+        """Make room for n lines, or for the bins of n features of leaves."""
         if n > self.places.shape[0]:
             self.places, self.gradients = np.empty(2 * n, np.int32), np.empty(2 * n, np.int64)
             self.within = np.empty((2 * n, 2), np.int64)
 
     cdef void refine_parents(self):
-        """`refine`, of leaves whose lines tell how large their bins are."""
+        """`refine` the parents, whose lines say how large the sums of their bins may be."""
         cdef const int32_t[::1] ids = self.parents[: self.n_parents]
         cdef int64_t[:, ::1] bins
         cdef const Leaf* leaf
@@ -134,14 +135,14 @@ cdef class GrowthOverRanks(Growth):
         self.search_lacking()
 
     cdef void put_children_together(self, int64_t n_built):
-        """`put_together`, of children whose siblings still have the lines of both."""
+        """`put_together` for the smaller children, whose siblings still have the lines of both."""
         cdef const Leaf* leaf
         cdef int64_t i
         self.make_room_to_tell(n_built)
         for i in range(n_built):
             leaf = &self.leaves[self.builder.built[i]]
             self.places[i] = leaf.line
-            self.gradients[i] = leaf.total.gradient  # where those of the sides cancel out
+            self.gradients[i] = leaf.total.gradient  # in case those of the two sides cancel out
             self.within[i, 0], self.within[i, 1] = self.leaves[self.builder.siblings[i]].line, 0
         if n_built:
             self.words.add_up_within(

@@ -1,9 +1,9 @@
-"""Rows to lines of cells; see joint.h.
+"""Build lines of cells, the histograms of leaves, from rows; see joint.h.
 
     order     [ rows of leaf 3 | of leaf 1 | ... ]    a leaf's rows are order[start:stop]
-    sums      [  and their gradients and hessians  ]  side by side with them; see rounding.h
-    bytes     row-major: the cells of one row, of several features in each
-    lines     one per leaf that is kept: [ cells of feature 0 | cells of feature 1 | ... ]
+    sums      [  their gradients and hessians    ]    in the same order; see rounding.h
+    bytes     row-major: the cells of one row, several features in each byte
+    lines     one for each leaf that keeps one: [ cells of feature 0 | cells of feature 1 | ... ]
 """
 import numpy as np
 
@@ -36,31 +36,35 @@ cdef extern from "threads.h" nogil:
     void wait_for_all() noexcept
 
 cdef enum:
-    MARGINS = 64  # rows: clearing a byte's table, and adding up its margins, take as long
+    MARGINS = 64  # clearing the table of a byte and taking its margins takes as long as adding this many rows
 
 
 def cells_of(digits):
-    """uint8[n_digits, 256]: by the value of its byte the cell of each digit, counted from its first one."""
+    """uint8[n_digits, 256]: the cell of each digit by the value of its byte, counted from its first cell."""
     stride, radix, end = (digits[name][:, None] for name in ("stride", "radix", "last"))
     cells = np.arange(TABLE) // stride % radix
     return np.where(cells < radix - 1, cells, end - digits["first"][:, None]).astype(np.uint8)
 
 
 cdef class Builder:
-    """Builds and keeps the lines of leaves. The views of a fit are taken once: a small leaf takes less time.
+    """Builds and keeps the lines of leaves.
+
+    It holds the views of a fit: taking them for each leaf would take longer than a small leaf does.
 
     Parameters
     ----------
     bytes : ndarray of uint8, shape (n_rows, n_bytes)
-        With eight more to read behind the last.
+        The bytes of each row. Eight more bytes must be readable behind the last row.
     digits : ndarray of DIGIT, by byte and, within a byte, from the lowest to the highest stride
+        The place of each feature.
     first_digit : ndarray of int64, shape (n_bytes + 1,)
+        The first digit of each byte.
     n_cells : int
-        Of a line.
+        The number of cells of a line.
     order : ndarray of uint32, shape (n_rows,)
     sums : ndarray of int64, shape (n_rows,)
     n_threads : int
-        The most that `build` will be asked for.
+        The maximum number of threads of a call.
     """
 
     def __init__(self, bytes, digits, first_digit, n_cells, order, sums, n_threads):
@@ -74,11 +78,11 @@ cdef class Builder:
         self.lanes = 0
 
     def go_through(self, order, sums):
-        """The rows from which lines are built, and their sums."""
+        """Build lines from these rows and their sums from now on."""
         self.order, self.sums = order, sums
 
     def look_at(self, leaves, lines, int lanes):
-        """The leaves, and where their lines are: ``lanes`` numbers per cell."""
+        """Use these leaves, and these lines of ``lanes`` numbers per cell."""
         self.leaves, self.lines = leaves, lines
         if lanes != self.lanes:
             self.lanes = lanes
@@ -88,7 +92,7 @@ cdef class Builder:
             self.own_lines = room_for_each(n_threads if n_threads > 1 else 0, self.n_cells * lanes, np.int64)
 
     def begin(self):
-        """A new tree: all lines are free. The last one is only ever lent."""
+        """Begin a new tree, with all lines free. The last line is reserved for `lend`."""
         cdef int64_t n = self.lines.shape[0] - 1, i
         if n > self.free_lines.shape[0]:
             self.free_lines = np.empty(n, np.int32)
@@ -97,7 +101,7 @@ cdef class Builder:
         self.n_free = n
 
     cpdef bint root(self, int64_t few_rows, int bits, bint same, int n_threads):
-        """Build the root's line; False where it has too few rows, or there is no line."""
+        """Build the line of the root. Return False if it has too few rows, or no line is free."""
         cdef int32_t root = 0
         cdef Leaf* leaf = &self.leaves[root]
         if self.n_free == 0 or leaf.stop - leaf.start < few_rows:
@@ -110,16 +114,16 @@ cdef class Builder:
         self, const int32_t[::1] parents, const int32_t[::1] children, int64_t few_rows, int bits, bint same,
         int n_threads, int64_t values_per_thread,
     ):
-        """Build the lines of the children 2 i and 2 i + 1 of each parent i that has one and needs it no more.
+        """Build the lines of the children 2 i and 2 i + 1 of each parent i with a line, which they take over.
 
-        The smaller child's is built from its rows, the larger one's is the parent's less that. Children that
-        have fewer than ``few_rows`` both, and those that find no line, have none; nor do those of which
-        neither may split.
+        The line of the smaller child is built from its rows and subtracted from the line of the parent, which
+        becomes that of the larger child. Two children get no lines if both have fewer than ``few_rows``
+        rows, if neither may split, or if no line is free.
 
         Returns
         -------
         with_line, without : ndarrays of int32
-            The children that may split.
+            The children that may split, by whether they have a line.
         """
         cdef int64_t n_built = self.hand_lines_over(parents, children, few_rows, True)
         self.build_and_subtract(n_built, bits, same, n_threads, values_per_thread)
@@ -128,7 +132,7 @@ cdef class Builder:
     cdef void build_and_subtract(
         self, int64_t n_built, int bits, bint same, int n_threads, int64_t values_per_thread
     ):
-        """What is left to do when lines are handed over."""
+        """Complete the lines of children once those of their parents have been handed over."""
         self.build_smaller(n_built, bits, same, n_threads, values_per_thread)
         if n_built:
             self.subtract_lines(
@@ -139,9 +143,9 @@ cdef class Builder:
         self, const int32_t[::1] parents, const int32_t[::1] children, int64_t few_rows, int bits, bint same,
         int n_threads, int64_t values_per_thread,
     ):
-        """The first step of `take_over`, for ranks; which child is smaller tells the hessian of all.
+        """The first step of `take_over` over ranks. Of two children, the smaller has the lower total hessian.
 
-        Returns the leaves whose lines are built, of this rank's rows; `subtract` is the second.
+        Returns the leaves whose lines have been built from this rank's rows. The second step is `subtract`.
         """
         cdef int64_t n_built = self.hand_lines_over(parents, children, few_rows, False)
         self.build_smaller(n_built, bits, same, n_threads, values_per_thread)
@@ -150,7 +154,7 @@ cdef class Builder:
     cdef void build_smaller(
         self, int64_t n_built, int bits, bint same, int n_threads, int64_t values_per_thread
     ):
-        """Build the lines that are missing when lines are handed over."""
+        """Build the lines of the smaller children once lines have been handed over."""
         cdef int64_t n_values = 0, i
         for i in range(n_built):
             n_values += self.steps_to_build(&self.leaves[self.built[i]])
@@ -160,13 +164,13 @@ cdef class Builder:
             )
 
     cdef int64_t steps_to_build(self, const Leaf* leaf) noexcept nogil:
-        """What it takes, in steps of about a nanosecond."""
+        """The cost of building the line of a leaf, in steps of about a nanosecond."""
         return (leaf.stop - leaf.start + MARGINS) * self.bytes.shape[1]
 
     cdef int64_t hand_lines_over(
         self, const int32_t[::1] parents, const int32_t[::1] children, int64_t few_rows, bint by_rows
     ):
-        """Each parent's line is its larger child's, the smaller takes another; how many are to be built."""
+        """Give each parent's line to its larger child, and a free line to the smaller; how many to build."""
         cdef int64_t n = parents.shape[0], i, n_built = 0
         cdef Leaf* parent
         self.make_room_for(n)
@@ -185,14 +189,14 @@ cdef class Builder:
         return n_built
 
     cdef void make_room_for(self, int64_t n):
-        """For so many lines to be built."""
+        """Make room for building n lines."""
         if n > self.built.shape[0]:
             self.built, self.siblings, self.spares = np.empty((3, 2 * n), np.int32)
 
     cdef bint hand_line_over(
         self, Leaf* parent, Leaf* left, Leaf* right, int64_t few_rows, bint by_rows, int32_t spare, int64_t i
     ) noexcept nogil:
-        """The smaller child takes a spare line, the i-th to be built; False where neither needs one."""
+        """Give the smaller child a spare line, the i-th to build. Return False if neither child needs one."""
         cdef Leaf* smaller = left
         cdef Leaf* larger = right
         if (
@@ -210,7 +214,7 @@ cdef class Builder:
         return True
 
     cdef bint set_aside(self, int64_t n):
-        """A spare line for each of n leaves; False, and none, where there are not so many."""
+        """Set aside a spare line for each of n leaves. Return False, and do nothing, if too few are free."""
         cdef int64_t k
         if self.n_free < n:
             return False
@@ -221,12 +225,12 @@ cdef class Builder:
         return True
 
     cdef void give_back(self, int64_t k) noexcept:
-        """The k-th spare line."""
+        """Free the k-th spare line."""
         self.free_lines[self.n_free] = self.spares[k]
         self.n_free += 1
 
     def subtract(self, int64_t n_built):
-        """Lines that `hand_over` left to the larger children held the sums of both."""
+        """Subtract the lines of the smaller children from those that `hand_over` has given to the larger."""
         self.subtract_lines(n_built, 1)
 
     cdef void subtract_lines(self, int64_t n_built, int n_threads):
@@ -241,20 +245,20 @@ cdef class Builder:
             self.subtract_cells(i, first, width * (task // n_built + 1) // n_shares)
 
     cdef void subtract_cells(self, int64_t i, int64_t first, int64_t last) noexcept nogil:
-        """Of the i-th two lines."""
+        """Subtract some cells of the i-th smaller child's line from that of its sibling."""
         subtract_line(
             last - first, &self.lines[self.leaves[self.built[i]].line, first],
             &self.lines[self.leaves[self.siblings[i]].line, first],
         )
 
     cdef void build_one(self, int64_t i, int bits, bint same, int thread) noexcept nogil:
-        """The i-th line to be built, by one thread."""
+        """Build the i-th of the lines to build, by one thread."""
         cdef const Leaf* leaf = &self.leaves[self.built[i]]
         cdef int64_t* line = &self.lines[leaf.line, 0]
         self.fill(leaf.start, leaf.stop, bits, same, 0, self.n_blocks, thread, line)
 
     cpdef tuple sorted_out(self, const int32_t[::1] children):
-        """The children that may split: those that have a line, and those that have none."""
+        """The children that may split and have a line, and those that may split and have none."""
         cdef int64_t n = children.shape[0], i, n_with = 0, n_without = 0
         cdef int32_t[::1] with_line = np.empty(n, np.int32)
         cdef int32_t[::1] without = np.empty(n, np.int32)
@@ -268,7 +272,7 @@ cdef class Builder:
         return with_line.base[:n_with], without.base[:n_without]
 
     cpdef int32_t[::1] lines_of(self, const int32_t[::1] ids):
-        """Which lines some leaves have."""
+        """The numbers of the lines of some leaves."""
         cdef int32_t[::1] places = np.empty(ids.shape[0], np.int32)
         cdef int64_t i
         for i in range(ids.shape[0]):
@@ -276,19 +280,19 @@ cdef class Builder:
         return places
 
     cpdef void forget(self, const int32_t[::1] ids, bint split_too=True):
-        """These leaves need their lines no more; only those without a split where ``split_too`` is false."""
+        """Free the lines of these leaves; if ``split_too`` is false, only of those that have no split."""
         cdef int64_t i
         for i in range(ids.shape[0]):
             if self.leaves[ids[i]].line >= 0 and (split_too or self.leaves[ids[i]].split.feature < 0):
                 self.drop_line(&self.leaves[ids[i]])
 
     cpdef void lend(self, const int32_t[::1] ids, int bits, bint same, int n_threads):
-        """Build the line of one leaf for the moment, where it can not be kept; see `take_back`."""
+        """Lend a leaf the last line, which it cannot keep, and build it; `take_back` ends the loan."""
         self.leaves[ids[0]].line = <int32_t>(self.lines.shape[0] - 1)
         self.build_lines(&ids[0], 1, bits, same, n_threads)
 
     cpdef void take_back(self, const int32_t[::1] ids):
-        """End of `lend`."""
+        """Take the line back that `lend` has lent to a leaf."""
         self.leaves[ids[0]].line = -1
 
     cdef void take_line(self, Leaf* leaf) noexcept:
@@ -308,8 +312,8 @@ cdef class Builder:
     cdef void build_lines(self, const int32_t* ids, int64_t n_ids, int bits, bint same, int n_threads):
         """Fill the lines of some leaves.
 
-        Threads share the rows of a leaf where that pays for a line more; of smaller leaves they share the
-        blocks or, where they are many, take one leaf each.
+        Threads share the rows of a leaf if it is large enough that a line of its own for each thread pays.
+        They share the blocks of smaller leaves or, if there are many of these, take one leaf each.
         """
         cdef int64_t i, n_shares, task, n_done = 0
         n_threads = min(n_threads, <int>self.scratch.shape[0])
@@ -340,7 +344,7 @@ cdef class Builder:
         self, int64_t start, int64_t stop, int bits, bint same, int64_t first, int64_t last, int thread,
         int64_t* line,
     ) noexcept nogil:
-        """The cells of the blocks first..last-1, from the rows order[start:stop]."""
+        """Fill the cells of the blocks first..last-1 from the rows order[start:stop]."""
         fill_line(
             self.lanes, &self.bytes[0, 0], self.bytes.strides[0], self.bytes.shape[1],
             <const place_in_byte*>&self.digits[0], &self.first_digit[0], &self.cells_of_digits[0, 0],

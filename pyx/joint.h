@@ -1,14 +1,14 @@
-/* From rows to the sums of their cells, several features with each addition.
+/* Sum rows by the cells of their features, with one addition for several features at a time.
  *
  *   bytes    row-major: a byte is the joint cell of some features
  *            cell_0 + radix_0 * (cell_1 + radix_1 * (cell_2 ... ))
  *   table    the sums of the rows by the values of one byte
  *   line     the sums by the cells of every feature: the margins of the tables
  *
- * Eight bytes are a block. The blocks of a chunk of rows are first copied side by side: what follows then runs
- * through memory in order, and the eight tables of a block (16 or 32 KiB) stay in the nearest cache; where one
- * chunk is all, from the first zero to the margins. To empty tables and sum them out takes as long as some forty
- * rows: the cells of fewer rows are added to the line one by one. */
+ * Eight bytes are a block. The blocks of a chunk of rows are first copied side by side. The loops that follow then read
+ * memory in order, and the eight tables of a block (16 or 32 KiB) stay in the L1 cache, from clearing them to taking
+ * their margins if there is only one chunk. Clearing tables and taking their margins takes as long as adding about
+ * forty rows, so the cells of fewer rows are added to the line one by one. */
 #ifndef RANKTREES_JOINT_H
 #define RANKTREES_JOINT_H
 
@@ -19,10 +19,10 @@ enum {
     TABLE = 256,
     BLOCK = 8,          /* bytes */
     CHUNK = 512,        /* rows */
-    PART = 64,          /* rows of a chunk: while they are added up, some of the next chunk are fetched */
-    STEP = CHUNK + 8,   /* not a power of two, which would fall into the same lines of the cache */
-    FETCHED_AHEAD = 24, /* rows */
-    ONE_BY_ONE = 3      /* times as long as a cell of a table takes that of a row alone */
+    PART = 64,          /* rows of a chunk; while they are added up, some rows of the next chunk are prefetched */
+    STEP = CHUNK + 8,   /* not a power of two, as those compete for the same lines of the cache */
+    FETCHED_AHEAD = 24, /* how many rows ahead to prefetch */
+    ONE_BY_ONE = 3      /* adding a row to a single cell takes this many times the time for a cell of a table */
 };
 
 typedef struct {
@@ -43,7 +43,7 @@ INLINE void add_bytes(int lanes, int n_bytes, int64_t n, const uint64_t *RESTRIC
     }
 }
 
-/* A number of bytes that the compiler knows, so that it unrolls the loop over them. */
+/* Call add_bytes with a constant number of bytes, so that the compiler unrolls the loop over them. */
 INLINE void add_block(int lanes, int64_t n_bytes, int64_t n, const uint64_t *words, const void *sums,
                       int64_t *tables) {
     switch (n_bytes) {
@@ -58,14 +58,15 @@ INLINE void add_block(int lanes, int64_t n_bytes, int64_t n, const uint64_t *wor
     }
 }
 
-/* The sums of a digit's cells go where they are in the line. */
+/* Copy the sums of the cells of a digit to their places in the line. */
 INLINE void put_cells(int lanes, int32_t radix, const int64_t *sums, const place_in_byte *digit, int64_t *line) {
     const int32_t most = (radix - 1) * lanes;
     memcpy(line + digit->first * lanes, sums, most * sizeof *line);
     memcpy(line + digit->last * lanes, sums + most, lanes * sizeof *line);
 }
 
-/* The digit d of a table is summed out: its own sums go to the line, those of the digits before it to where it is 0. */
+/* Sum out the last digit of a table: its own sums go to the line, and the table then has the sums of the digits before
+ * it where this digit is 0. */
 INLINE void sum_out(int lanes, int32_t stride, int32_t radix, int64_t *RESTRICT table, const place_in_byte *digit,
                     int64_t *RESTRICT line) {
     const int32_t width = stride * lanes;
@@ -84,7 +85,7 @@ INLINE void sum_out(int lanes, int32_t stride, int32_t radix, int64_t *RESTRICT 
     }
 }
 
-/* The margins of one table: its digits from the last to the first, each summed out once it is known. */
+/* Take the margins of one table: sum out its digits, from the last to the first. */
 INLINE void margins_of_lanes(int lanes, int64_t *RESTRICT table, const place_in_byte *digits, int64_t n_digits,
                              int64_t *RESTRICT line) {
     for (int64_t d = n_digits - 1; d > 0; d--)
@@ -92,15 +93,15 @@ INLINE void margins_of_lanes(int lanes, int64_t *RESTRICT table, const place_in_
     put_cells(lanes, digits->radix, table, digits, line);
 }
 
-/* Of each of 16 parts, one behind the other, the halves become their sum. */
+/* For each of 16 consecutive parts, add its first half to its second half. */
 INLINE void add_halves(int half, const int64_t *RESTRICT parts, int64_t *RESTRICT sums) {
     for (int c = 0; c < COARSE_CELLS; c++)
         for (int i = 0; i < half; i++)
             sums[c * half + i] = parts[2 * c * half + i] + parts[(2 * c + 1) * half + i];
 }
 
-/* The margins of two features of 16 cells, which share most bytes of a coarse search: of all cells side by side, so
- * that no sum waits for the one before. */
+/* Take the margins of a table of two features with 16 cells each, as most are in a coarse search. All cells are summed
+ * side by side, so that no sum waits for the one before. */
 INLINE void margins_of_sixteen(const int64_t *RESTRICT table, const place_in_byte *digits, int64_t *RESTRICT line) {
     int64_t low[COARSE_CELLS] = {0}, high[COARSE_CELLS];
     int64_t eight[8 * COARSE_CELLS], four[4 * COARSE_CELLS], two[2 * COARSE_CELLS];
@@ -126,7 +127,8 @@ EACH_WIDTH(void, take_margins,
         margins_of_lanes(2, table, digits, n_digits, line);
 }
 
-/* Fill the cells of some digits with n rows; cells[TABLE * d + v] is which of digit d's a byte of the value v is. */
+/* Fill the cells of some digits from n rows, one by one. cells[TABLE * d + v] is the cell of digit d, counted from its
+ * first one, if its byte has the value v. */
 APART void fill_cells(int lanes, const uint8_t *bytes, int64_t step, int64_t n_bytes, const place_in_byte *digits,
                       int64_t n_digits, const uint8_t *cells, const uint32_t *rows, const int64_t *sums, int64_t n,
                       int bits, int same, int64_t *line) {
@@ -149,8 +151,8 @@ APART void fill_cells(int lanes, const uint8_t *bytes, int64_t step, int64_t n_b
     }
 }
 
-/* Fill the cells of the blocks first..last-1 with n rows. Eight bytes behind the last row are read, too.
- * scratch: (last - first) * STEP words, then 2 * CHUNK more; tables: one for each byte. */
+/* Fill the cells of the blocks first..last-1 from n rows. Up to eight bytes behind the last row are read, too.
+ * scratch: (last - first) * STEP words, and 2 * CHUNK more; tables: one for each byte. */
 static void fill_line(int lanes, const uint8_t *bytes, int64_t step, int64_t n_bytes, const place_in_byte *digits,
                       const int64_t *first_digit, const uint8_t *cells, const uint32_t *rows, const int64_t *sums,
                       int64_t n, int bits, int same, int64_t first, int64_t last, uint64_t *scratch,

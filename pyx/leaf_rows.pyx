@@ -1,10 +1,10 @@
-"""The rows of a grown tree's leaves: what they want, and what they are given.
+"""Set the values of a grown tree's leaves from their rows' gradients, and add them to the rows' scores.
 
-    stretches of all rows    0        |  n/4     |  n/2     |  3n/4        each is one thread's, in all rounds
-    rows of a leaf           3 20 41  |  97 108  |          |  150         rise, and so do those set apart
+    stretches of all rows    0        |  n/4     |  n/2     |  3n/4        each belongs to one thread
+    rows of a leaf           3 20 41  |  97 108  |          |  150         ascending; so are the quiet rows
 
-A thread goes through the leaves in one stretch after the other: gradients and scores of so many rows a nearby
-cache holds, and no other thread has touched them since.
+A thread processes one stretch after another, and all leaves in each. The gradients and scores of that many
+rows fit in a nearby cache. A stretch has the same thread in all rounds, so no other thread has touched them.
 """
 import numpy as np
 
@@ -30,20 +30,20 @@ cdef extern from "threads.h" nogil:
     void wait_for_all() noexcept
 
 cdef enum:
-    NEARBY = 1 << 17  # rows: their scores fill a cache of a megabyte
-    FEW = 32          # rows of a leaf in a stretch: to find them takes as long as to go through so many
-    PARTS = 2         # of a leaf's rows
+    NEARBY = 1 << 17  # the scores of this many rows fill a cache of a megabyte
+    FEW = 32          # finding the rows of a leaf in a stretch takes as long as processing this many
+    PARTS = 2         # the parts of a leaf's rows: the quiet rows set apart, and before them all others
 
 
 def begins_of_stretches(
     leaves,                             # IN   LEAF records
     const uint32_t[::1] order,          # IN
-    int64_t n_rows,                     # of which those of the tree are some
+    int64_t n_rows,                     # all rows, of which the tree has some
     int n_threads,
 ):
-    """Where in ``order`` each stretch of all rows begins in each leaf, int64[n_stretches + 1, n_nodes, 2].
+    """int64[n_stretches + 1, n_nodes, 2]: where in ``order`` each stretch of all rows begins in each leaf.
 
-    In each leaf the rows rise, and the quiet ones by themselves.
+    The rows of each leaf are in ascending order, and so are its quiet rows.
     """
     cdef int64_t n = len(leaves), k, s, n_stretches = 1 + (n_rows - 1) // (n_threads * <int64_t>NEARBY)
     cdef const Leaf* leaf = leaves_in(leaves)
@@ -68,7 +68,7 @@ def begins_of_stretches(
 cdef inline int64_t first_from(
     int64_t row, const uint32_t[::1] order, int64_t i, int64_t stop
 ) noexcept nogil:
-    """The first i of order[i:stop], which rises, that is not before this row."""
+    """The first place i in the ascending order[i:stop] whose row is at least ``row``."""
     cdef int64_t middle
     while i < stop:
         middle = (i + stop) // 2
@@ -80,16 +80,16 @@ cdef inline int64_t first_from(
 
 
 def set_values(
-    leaves,                             # IN and OUT  LEAF records: the value of those that were not split
+    leaves,                             # IN and OUT  LEAF records: the value is set if it was not split
     const uint32_t[::1] order,          # IN
     const int64_t[:, :, ::1] begins,    # IN   of stretches
     const double[::1] gradients,        # IN
-    const double[::1] hessians,         # IN   or None where all rows have
-    double hessian,                     # IN   this one
+    const double[::1] hessians,         # IN   or None if all rows have the same,
+    double hessian,                     # IN   which is this one
     double l2,
     int n_threads,
 ):
-    """Set each leaf's value from its own rows: light rows count to the last bit where they are alone."""
+    """Set each leaf's value from its own rows: light rows count to the last bit if no heavier are there."""
     cdef int64_t n = len(leaves)
     cdef double[:, ::1] largest = np.empty((1 if hessians is None else 2, n))
     cdef int64_t[:, ::1] steps = np.empty((largest.shape[0], n), np.int64)
@@ -109,9 +109,9 @@ cdef void sum_leaves(
     const Leaf* leaves, bint alone, const uint32_t[::1] order, const int64_t[:, :, ::1] begins,
     const double[::1] values, double[::1] largest, int64_t[::1] steps, int n_threads,
 ):
-    """The largest |value| of each leaf's rows, and their sum in the steps that follow from it (rounding.h).
+    """Set the largest |value| of each leaf's rows, and their sum in steps that depend on it (rounding.h).
 
-    A stretch sums in steps of its own, and once more where another's values make them larger.
+    A stretch is summed in steps of its own, and again if the values of another stretch make steps larger.
     """
     cdef int64_t n = begins.shape[1], n_stretches = begins.shape[0] - 1, s, k
     cdef double[:, ::1] own = np.zeros((n_stretches, n))
@@ -140,7 +140,7 @@ cdef inline void sum_again(
     const Leaf* leaf, bint alone, const uint32_t[::1] order, const int64_t[:, :, ::1] begins,
     const double[::1] values, const double[:, ::1] own, int64_t s, int64_t k, int64_t* steps,
 ) noexcept nogil:
-    """If the steps of all stretches are larger than those of this one."""
+    """Sum a stretch again if the steps of all stretches are larger than its own."""
     cdef int64_t n_rows = n_rows_of_all(leaf, alone)
     cdef int places = places_for(largest_of(own, k), n_rows)
     if places != places_for(own[s, k], n_rows):
@@ -158,7 +158,7 @@ cdef inline double largest_of(const double[:, ::1] own, int64_t k) noexcept nogi
 cdef inline double largest_in(
     const uint32_t[::1] order, const int64_t* begins, const int64_t* ends, const double[::1] values
 ) noexcept nogil:
-    """Of a leaf's rows in a stretch."""
+    """The largest |value| of a leaf's rows in a stretch."""
     cdef double largest = 0.0
     cdef int64_t part
     for part in range(PARTS):
@@ -202,11 +202,11 @@ def steps_of_leaves(
     const uint32_t[::1] order,          # IN
     const int64_t[:, :, ::1] begins,    # IN   of stretches
     const double[::1] values,           # IN   one per row
-    double[::1] largest,                # OUT  |value| of each leaf's rows; 0 of a node that was split
-    int64_t[::1] steps,                 # OUT  their sum, in the steps that follow from it
+    double[::1] largest,                # OUT  the largest |value| of each leaf's rows; 0 for a split node
+    int64_t[::1] steps,                 # OUT  the sum of their values, in steps that depend on the largest
     int n_threads,
 ):
-    """The sum of each leaf's rows of this rank: the first of three steps to sums over ranks (rounding.h)."""
+    """Sum each leaf's rows of this rank: the first of three steps to sums over ranks (rounding.h)."""
     sum_leaves(leaves_in(leaves), False, order, begins, values, largest, steps, n_threads)
 
 
@@ -216,11 +216,11 @@ def steps_among_ranks(
     const int64_t[:, :, ::1] begins,    # IN   of stretches
     const double[::1] values,           # IN   one per row
     const double[::1] own,              # IN   the largest of each leaf on this rank
-    const double[::1] largest,          # IN   and on all
+    const double[::1] largest,          # IN   and on all ranks
     int64_t[::1] steps,                 # IN and OUT
     int n_threads,
 ):
-    """The second: the sum again, where another rank's largest value makes steps larger."""
+    """Sum again if the largest value of another rank makes steps larger: the second step."""
     cdef int64_t n = begins.shape[1], n_stretches = begins.shape[0] - 1, k
     cdef int places
     cdef const Leaf* leaf = leaves_in(leaves)
@@ -234,13 +234,13 @@ def steps_among_ranks(
 
 
 def set_values_by_steps(
-    leaves,                             # IN and OUT  LEAF records: the value of those that were not split
+    leaves,                             # IN and OUT  LEAF records: the value is set if it was not split
     const double[:, ::1] largest,       # IN   of gradients and, if these differ, of hessians, over all ranks
     const int64_t[:, ::1] steps,        # IN   their sums
-    double hessian,                     # IN   of each row, if these are the same
+    double hessian,                     # IN   the hessian of each row, if all are the same
     double l2,
 ):
-    """Set each leaf's value from its sums over ranks: the third."""
+    """Set each leaf's value from its sums over ranks: the third step."""
     set_from_steps(leaves_in(leaves), False, largest, steps, hessian, l2)
 
 
@@ -248,7 +248,7 @@ def scale(
     double[::1] values,                 # IN and OUT
     double factor,
 ):
-    """Values times a factor: some may become infinite."""
+    """Multiply values by a factor. Some may become infinite."""
     cdef int64_t k
     for k in range(values.shape[0]):
         values[k] *= factor
@@ -262,7 +262,7 @@ def add_values(
     double[::1] scores,                 # IN and OUT
     int n_threads,
 ):
-    """scores[row] += value of the row's leaf, for the rows the tree was grown from."""
+    """Add the value of each row's leaf to its score, for the rows that the tree was grown from."""
     cdef int64_t n_stretches = begins.shape[0] - 1, s
     cdef const Leaf* leaf = leaves_in(leaves)
     for s in prange(
@@ -296,12 +296,12 @@ cdef inline void add_value(double value, const uint32_t* rows, int64_t n, double
 def leaf_by_leaf(
     leaves,                             # IN   LEAF records
     const uint32_t[::1] order,          # IN
-    const int64_t[::1] ids,             # IN   of leaves,
-    const int64_t[::1] starts,          # IN   and where each one's rows go
+    const int64_t[::1] ids,             # IN   leaves
+    const int64_t[::1] starts,          # IN   where in ``rows`` the rows of each leaf go
     uint32_t[::1] rows,                 # OUT
     int n_threads,
 ):
-    """Copy the rows of each leaf, and the quiet ones behind."""
+    """Copy the rows of each leaf, with its quiet rows after the others."""
     cdef int64_t n = ids.shape[0], i, n_loud
     cdef const Leaf* leaf = leaves_in(leaves)
     for i in prange(

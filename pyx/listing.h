@@ -1,7 +1,7 @@
-/* Rows that have a mark, and the others: two lists, each in the order of the rows.
+/* List the rows that have a mark, and list the others, each in the order of the rows.
  *
- *   marks     bit i % 64 of word i / 64 is that of the i-th row
- *   rows      a b c d e f g h          or, where there are none, first, first + 1 ...
+ *   marks     bit i % 64 of word i / 64 is the mark of the i-th row
+ *   rows      a b c d e f g h          or, if NULL, first, first + 1, ...
  *   marked    a c d g
  *   others    b e f h */
 #ifndef RANKTREES_LISTING_H
@@ -13,10 +13,10 @@
 #include "compress.h"
 #include "simd.h"
 
-/* The marks of 64 rows, from a byte for each, 0 or 1. */
+/* The marks of 64 rows, from one byte for each, which is 0 or 1. */
 INLINE uint64_t marks_of(const uint8_t *is_marked) {
     uint64_t marks = 0;
-    for (int k = 0; k < 64; k += 8) /* of eight bytes, the lowest bits side by side */
+    for (int k = 0; k < 64; k += 8) /* put the lowest bits of eight bytes side by side */
         marks |= (eight_bytes(is_marked + k) * 0x0102040810204080ULL >> 56) << k;
     return marks;
 }
@@ -40,7 +40,8 @@ INLINE void list_one_by_one(int64_t n, int64_t first, const uint32_t *rows, cons
 }
 
 #if HAS_SIMD
-/* Of sixteen rows those whose bit is set. Nothing is written behind them: another thread may list rows there. */
+/* Put those of sixteen rows whose bit is set to ``place``, and write nothing behind them, where another thread may list
+ * rows. Return where they end. */
 FOR_AVX512 INLINE uint32_t *put_marked(__mmask16 bits, __m512i row, uint32_t *place) {
     const int n = __builtin_popcount(bits);
     _mm512_mask_storeu_epi32(place, (__mmask16)((1u << n) - 1), _mm512_maskz_compress_epi32(bits, row));
@@ -60,9 +61,9 @@ FOR_AVX512 static inline void list_by_sixteen(int64_t n, int64_t first, const ui
     }
 }
 
-enum { LISTED_TOGETHER = 512 }; /* rows, from which whole registers are put where there is room for them */
+enum { LISTED_TOGETHER = 512 }; /* rows listed at a time, in buffers that have room for whole registers */
 
-/* The same with registers of eight rows. */
+/* The same with registers of eight rows, through buffers. */
 FOR_AVX2 static void list_by_eight(int64_t n, int64_t first, const uint32_t *rows, const uint64_t *marks,
                                    uint32_t *marked, uint32_t *others) {
     const __m256i next = _mm256_set_epi32(7, 6, 5, 4, 3, 2, 1, 0);
@@ -93,7 +94,7 @@ FOR_AVX2 static void list_by_eight(int64_t n, int64_t first, const uint32_t *row
 }
 #endif
 
-/* List n rows; all are marked where ``marks`` is NULL. */
+/* List n rows. If ``marks`` is NULL, all of them count as marked. */
 static inline void list_apart(int64_t n, int64_t first, const uint32_t *rows, const uint64_t *marks, uint32_t *marked,
                               uint32_t *others) {
 #if HAS_SIMD

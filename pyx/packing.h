@@ -1,11 +1,11 @@
-/* Bytes of rows, put together column by column, and turned.
+/* Build the bytes of rows, a column of bytes at a time, and transpose them.
  *
  *    columns                                         rows
  *    byte 0    | row 0 | row 1 | ... | row 511 |     row 0     | byte 0 | byte 1 | ... | byte 15 |
  *      ...                                             ...
  *    byte 15   | row 0 | row 1 | ... | row 511 |     row 511   | byte 0 | byte 1 | ... | byte 15 |
  *
- * What the codes of a feature add to a byte is a stair whose steps are all as high as its stride. */
+ * What the codes of a feature add to their byte is a stair, all of whose steps are as high as the stride. */
 #ifndef RANKTREES_PACKING_H
 #define RANKTREES_PACKING_H
 
@@ -20,12 +20,12 @@
 enum {
     PACKED = 512,       /* rows packed together: their codes are read in runs, and their bytes stay in the cache */
     RUN = 128,          /* codes whose steps are counted in registers */
-    FEW_STEPS = 32,     /* counted sooner than looked up */
-    BYTES_TOGETHER = 16 /* of a row, set together */
+    FEW_STEPS = 32,     /* up to this many steps are counted faster than looked up */
+    BYTES_TOGETHER = 16 /* bytes of a row that are set together */
 };
 
 typedef struct {
-    const uint8_t *share; /* of each code; 0 behind the last */
+    const uint8_t *share; /* what each code adds; 0 behind the last code */
     int n_steps;
     uint8_t stride, firsts[FEW_STEPS]; /* the first code of each step */
 } stair;
@@ -55,7 +55,7 @@ EACH_WIDTH(void, count_steps, (const uint8_t *RESTRICT codes, const stair *own, 
     }
 }
 
-/* Of PACKED codes. */
+/* Add the shares of PACKED codes to their bytes. */
 static inline void add_shares(const uint8_t *codes, const stair *own, uint8_t *RESTRICT bytes) {
     if (own->n_steps <= FEW_STEPS) {
         count_steps(codes, own, bytes);
@@ -65,8 +65,8 @@ static inline void add_shares(const uint8_t *codes, const stair *own, uint8_t *R
         bytes[i] = (uint8_t)(bytes[i] + own->share[codes[i]]);
 }
 
-/* rows[i * step + b] = columns[b * PACKED + i], for n rows and at most BYTES_TOGETHER bytes of each. Four times the
- * registers of one half are interleaved with those of the other: that turns sixteen bytes of sixteen rows. */
+/* rows[i * step + b] = columns[b * PACKED + i], for n rows and at most BYTES_TOGETHER bytes of each. Interleaving the
+ * registers of one half with those of the other, four times, transposes sixteen bytes of sixteen rows. */
 static inline void turn_bytes(const uint8_t *columns, int64_t n, int64_t n_bytes, uint8_t *rows, int64_t step) {
     int64_t i = 0;
 #if HAS_SIMD

@@ -1,4 +1,4 @@
-"""Codes to cells, and the cells of several features to one byte; see joint.h."""
+"""Join codes to cells, and pack the cells of several features into one byte; see joint.h."""
 from cython.parallel cimport prange
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.stdlib cimport free, malloc
@@ -25,11 +25,11 @@ cdef enum:
     CODES = 256
     TABLES = 8
     LINE = 64
-    LEAST_CELLS = 4  # of a feature, for the values that differ from the most frequent ones
+    LEAST_CELLS = 4  # the least cells of a feature for the values other than its most frequent ones
 
 
 def count_codes(const uint8_t[:, :] codes, int64_t[:, ::1] counts, int n_threads):
-    """counts[f, c]: how many rows have code c of feature f; ``codes`` feature by feature."""
+    """Set counts[f, c] to the number of rows with code c of feature f; ``codes`` is feature by feature."""
     cdef int64_t n_rows = codes.shape[0], f
     if n_rows == 0:
         return
@@ -40,7 +40,7 @@ def count_codes(const uint8_t[:, :] codes, int64_t[:, ::1] counts, int n_threads
 
 
 cdef void count_column(const uint8_t* column, int64_t n_rows, int64_t* counts) noexcept nogil:
-    cdef uint32_t[TABLES][CODES] tables  # several, so that a run of one code does not wait for itself
+    cdef uint32_t[TABLES][CODES] tables  # several tables, so that a run of one code does not wait for itself
     cdef int64_t i, k
     memset(tables, 0, sizeof(tables))
     for i in range(n_rows // TABLES):
@@ -55,7 +55,7 @@ cdef void count_column(const uint8_t* column, int64_t n_rows, int64_t* counts) n
 
 
 def join_bins(const int64_t[::1] counts, int64_t n_rows, int most, int64_t[::1] cells):
-    """cells[b]: the cell of bin b, of at most so many; see `ranktrees.growing.packing.coarse_cells`."""
+    """Set the cell of each bin, of ``most`` cells at most; see `ranktrees.growing.packing.coarse_cells`."""
     cdef int64_t n_bins = counts.shape[0], light = 0, held = 0, b
     cdef int64_t last = n_bins  # cell
     cdef double share = <double> n_rows / most
@@ -81,11 +81,11 @@ def join_bins(const int64_t[::1] counts, int64_t n_rows, int most, int64_t[::1] 
 def pack(
     const uint8_t[:, :] codes,       # IN   feature by feature
     const Digit[::1] digits,         # IN   byte by byte
-    const uint8_t[:, ::1] shares,    # IN   one line per digit: what each code adds to its byte
-    uint8_t[:, ::1] bytes,           # OUT  those that no digit has are zeros
+    const uint8_t[:, ::1] shares,    # IN   for each digit, what each code adds to its byte
+    uint8_t[:, ::1] bytes,           # OUT  bytes without a digit become 0
     int n_threads,
 ):
-    """Set each row's bytes."""
+    """Set the bytes of each row."""
     cdef int64_t n_rows = codes.shape[0], block, d
     cdef stair* stairs = <stair*> malloc(digits.shape[0] * sizeof(stair))
     if stairs == NULL:
@@ -118,7 +118,7 @@ cdef void pack_block(
                 memcpy(rest, own, n)
                 own = rest
             else:
-                for i in range(PACKED // LINE):  # of the next block: no processor foresees so many columns
+                for i in range(PACKED // LINE):  # the next block: processors do not predict so many columns
                     prefetch_line(own + PACKED + i * LINE)
             add_shares(own, &stairs[d], columns + (digits[d].byte - byte) * PACKED)
             d += 1

@@ -1,9 +1,10 @@
-/* Rows to the left and to the right of a split, each side keeping its order.
+/* Part rows into those that a split sends left and those that it sends right; each side keeps its order.
  *
  *   rows      a b c d e f g h            in place, through scratch of the same length:
- *   scratch   a c d g h f e b            left ones from the front, right ones from the back
+ *   scratch   a c d g h f e b            left rows from the front, right rows from the back
  *
- * Without branches: which way a row goes can not be guessed. Where ``sums`` is not NULL it goes along. */
+ * There are no branches, as a processor cannot predict which way a row goes. ``sums``, unless NULL, are parted with the
+ * rows. */
 #ifndef RANKTREES_PARTING_H
 #define RANKTREES_PARTING_H
 
@@ -19,7 +20,7 @@
 #include <immintrin.h>
 #endif
 
-/* Codes up to last go left, and missing ones if they do; or else, for categories, those of left[]. */
+/* Which codes go left: those up to ``last`` and, if missing_left, the missing code; for categories, those in left[]. */
 typedef struct {
     int32_t last;         /* -1 for categories */
     int32_t missing;      /* the code of rows without a value */
@@ -27,7 +28,7 @@ typedef struct {
     uint8_t left[256];
 } way;
 
-/* The rows on the left, and whether some of all had no value. */
+/* The number of rows on the left, and whether any row has no value. */
 typedef struct {
     int64_t n_left, lacking;
 } parted;
@@ -59,7 +60,7 @@ INLINE parted part_one_by_one(int is_long, int by_table, int with_sums, int apar
 }
 
 #if HAS_SIMD
-/* Eight codes. Bytes are read one by one: instructions that gather are slow on some processors. */
+/* Eight short codes. They are read one by one, as gather instructions are slow on some processors. */
 INLINE uint64_t eight_codes(const uint8_t *column, const uint32_t *rows) {
 #define TWO(i) (column[rows[i]] | (uint32_t)column[rows[i + 1]] << 8)
 #define FOUR(i) (TWO(i) | TWO(i + 2) << 16)
@@ -71,7 +72,7 @@ INLINE uint64_t eight_codes(const uint8_t *column, const uint32_t *rows) {
 #define sixteen_codes(column, rows) \
     _mm_set_epi64x((int64_t)eight_codes(column, (rows) + 8), (int64_t)eight_codes(column, rows))
 
-/* A bit for each of sixteen rows: whether its code is at most ``last``, and whether it is ``missing``. */
+/* For sixteen rows, one bit each: whether its code is at most ``last``; in ``lacks``, whether it is ``missing``. */
 FOR_AVX512 INLINE uint32_t compare_sixteen_avx512(int is_long, const uint8_t *column, const uint32_t *rows,
                                                   int32_t last, int32_t missing, uint32_t *lacks) {
     const __m512i codes = is_long ? _mm512_i32gather_epi32(_mm512_loadu_si512(rows), column, 4)
@@ -80,8 +81,8 @@ FOR_AVX512 INLINE uint32_t compare_sixteen_avx512(int is_long, const uint8_t *co
     return _mm512_cmple_epi32_mask(codes, _mm512_set1_epi32(last));
 }
 
-/* Of sixteen rows those of ``left`` to the front, the others backwards to before ``back``. What is between these
- * may be written where there is room for sixteen more: rows to come are put over it. */
+/* Put those of sixteen rows whose bit of ``left`` is set to ``front``, and the others in reverse order before ``back``.
+ * If there is room, whole registers are written; the surplus is overwritten by later rows. */
 FOR_AVX512 INLINE void put_rows_avx512(uint32_t left, const uint32_t *rows, uint32_t *front, uint32_t *back) {
     const __m512i backwards = _mm512_set_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     const __m512i row = _mm512_loadu_si512(rows);
@@ -103,7 +104,7 @@ FOR_AVX512 INLINE void put_eight_sums(uint32_t left, int room, const int64_t *su
     _mm512_mask_storeu_epi64(back - 8, (__mmask8)(room ? 0xff : ~first), rights);
 }
 
-/* The same of their sums. */
+/* The same for their sums. */
 FOR_AVX512 INLINE void put_sums_avx512(uint32_t left, const int64_t *sums, int64_t *front, int64_t *back) {
     const uint32_t first = left & 0xff;
     const int n_first = __builtin_popcount(first), room = back - front >= 32;
@@ -134,7 +135,7 @@ FOR_AVX2 INLINE uint32_t compare_sixteen_avx2(int is_long, const uint8_t *column
     return (uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8(_mm_min_epu8(codes, _mm_set1_epi8((char)last)), codes));
 }
 
-/* Where there is no room for whole registers: the first n of some lanes to the front, the others to before ``back``. */
+/* If there is no room for whole registers, put the first n lanes to ``front``, and the others before ``back``. */
 FOR_AVX2 INLINE void put_ends(int lanes, int n, __m256i lefts, __m256i rights, void *front, void *back) {
     const int per_lane = 8 / lanes;
     const __m256i place = _mm256_set_epi32(7, 6, 5, 4, 3, 2, 1, 0);
@@ -222,7 +223,7 @@ INLINE int64_t count_codes(int is_long, const uint8_t *RESTRICT column, uint32_t
     return n_left;
 }
 
-/* How many of some rows have a code up to ``last``, or the code ``also``; that is -1 where there is none. */
+/* The number of rows whose code is at most ``last``, or is ``also``, which is -1 if there is no such code. */
 EACH_WIDTH(int64_t, count_left,
            (int is_long, const uint8_t *RESTRICT column, int32_t last, int32_t also, const uint32_t *RESTRICT rows,
             int64_t n),

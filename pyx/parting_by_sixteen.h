@@ -1,4 +1,4 @@
-/* The part of parting.h that is written once for AVX-512 and for AVX2: sixteen rows at a time, not by the table. */
+/* The loop of parting.h that is shared by AVX-512 and AVX2: it parts sixteen rows at a time, unless by categories. */
 
 TARGET static int64_t OF(part_sixteen)(int is_long, int with_sums, int apart, const uint8_t *column, const way *way,
                                        int64_t n, const uint32_t *rows, const int64_t *sums, uint32_t *row_scratch,

@@ -1,4 +1,4 @@
-"""A split to two leaves: the leaf's rows are reordered in place, each side keeping its order.
+"""Split a leaf into two: its rows are reordered in place, and each side keeps its order.
 
     order  [ ... | a b c d e f g h | ... ]      the rows of the leaf
     order  [ ... | a c d g | b e f h | ... ]    left child, right child
@@ -33,23 +33,24 @@ cdef extern from "threads.h" nogil:
     void wait_for_all() noexcept
 
 cdef enum:
-    FOLLOWED = 16384  # rows that go down a tree together
-    TOLD = 6  # numbers of a leaf that is parted
-    SHARED = 8  # a leaf is shared where each thread gets a row for so many values that are worth waking it
+    FOLLOWED = 16384  # rows that are moved down a tree together
+    TOLD = 6  # the numbers that ranks exchange for a leaf that is parted
+    SHARED = 8  # threads share leaves if each gets at least values_per_thread / SHARED rows of each leaf
 
 
-# Values of rows that differ by less are the same but for what computing them rounds.
+# The values that rows want (-gradient / hessian) count as the same if they differ by no more than this share
+# of the largest: such differences may come from rounding.
 cdef double SAME = 2.0 ** -50
 
 
 cdef inline bint agree(double highest, double minus_lowest) noexcept nogil:
-    """Whether values up to the one and down to minus the other are the same, and finite; none are."""
+    """Whether values from -minus_lowest to highest are finite and the same; true if there are none."""
     cdef double size = max(fabs(highest), fabs(minus_lowest))
     return highest + minus_lowest <= (SAME * size if size < INFINITY else -INFINITY)
 
 
 cdef void find_way(const Split* split, int32_t n_bins, Way* way) noexcept nogil:
-    """Which codes go left."""
+    """Set which codes go left."""
     cdef int32_t code
     way.last = -1 if split.categorical else <int32_t>split.code
     way.missing = n_bins
@@ -75,9 +76,9 @@ cdef void found_children(
     const Leaf* leaf, Leaf* left, Leaf* right, int8_t monotone, double l2, double gradient_unit,
     double hessian_unit,
 ) noexcept nogil:
-    """The two children's records; a monotone split sets a wall between them, half-way.
+    """Set the records of two children. A monotone split bounds their values by the middle between them.
 
-    Where another split goes with this one, it is that of the left child.
+    If a second split was judged together with this one, the left child must make it.
     """
     cdef double wall
     memset(left, 0, sizeof(Leaf))
@@ -110,7 +111,7 @@ cdef void found_children(
 
 
 cdef int64_t[:, ::1] counts_of(const int64_t[:, :, ::1] told):
-    """What `Parter.part` counted, added up over ranks."""
+    """The numbers that `Parter.part` has counted, added up over ranks."""
     cdef int64_t[:, ::1] counts = np.zeros((told.shape[1], 2), np.int64)
     cdef int64_t rank, i
     for rank in range(told.shape[0]):
@@ -121,7 +122,9 @@ cdef int64_t[:, ::1] counts_of(const int64_t[:, :, ::1] told):
 
 
 cdef class Parter:
-    """Splits leaves. The views of a fit are taken once: a small leaf takes less time than that.
+    """Splits leaves.
+
+    It holds the views of a fit: taking them for each leaf would take longer than a small leaf does.
 
     Parameters
     ----------
@@ -130,12 +133,13 @@ cdef class Parter:
     monotone : ndarray of int8, shape (n_features,), or None
     order : ndarray of uint32, shape (n_rows,)
     sums : ndarray of int64, shape (n_rows,)
-        Go where the rows of ``order`` go.
+        The sums of the rows, in the order of ``order``, which are moved with the rows.
     min_samples_leaf : int, default=1
+        Leaves with fewer than twice as many rows may not split.
     max_depth : int, default=None
-        Smaller leaves than twice the former and leaves as deep as the latter may not split.
+        Leaves of this depth may not split. If None, there is no limit.
     missing : {"learned", "left", "right", "three_way"}, default="learned"
-        Where rows without a value go if there are none: they are kept to a side, or go with most.
+        Where rows without a value will go if the leaf has none: to the given side, or else with most rows.
     """
 
     def __init__(
@@ -148,26 +152,26 @@ cdef class Parter:
         self.min_samples_leaf = min_samples_leaf
         self.max_depth = len(order) if max_depth is None else max_depth
         self.side_of_none = {"left": 1, "right": 0}.get(missing, -1)
-        self.make_scratch(len(order) + len(order) // 256 + 256)  # as much as a fit needs: see `lay_out`
+        self.make_scratch(len(order) + len(order) // 256 + 256)  # usually enough for a fit: see `lay_out`
         self.stretches = np.empty((0, sizeof(Stretch) // sizeof(int64_t)), np.int64)
 
     cdef void make_scratch(self, int64_t n_rows):
         self.row_scratch, self.sum_scratch = np.empty(n_rows, np.uint32), np.empty(n_rows, np.int64)
 
     def look_at(self, leaves):
-        """The leaves."""
+        """Use these leaves."""
         self.leaves = leaves
 
     def plant(
         self, int64_t n_loud, int64_t n_rows, int64_t gradient, int64_t hessian, int64_t count, double l2,
         double gradient_unit, double hessian_unit, gradients=None, hessians=None, bint counts_later=False,
     ):
-        """A new tree: the root has the first ``n_rows`` of the order, and no bounds; its total is given.
+        """Begin a new tree: its root has the first ``n_rows`` rows of the order, this total, and no bounds.
 
-        After ``n_loud`` of them come the quiet ones. Where the ``gradients`` of all rows and their
-        ``hessians``, or the one that all have, are given, leaves whose rows all want the same value may not
-        split: nothing is gained by it.
-        ``counts_later``: whether splits are found without counting the rows that go left.
+        The quiet rows come after the first ``n_loud`` rows. If the ``gradients`` of all rows are given, and
+        their ``hessians`` or the single one that all have, leaves whose rows all want the same value
+        (-gradient / hessian) may not split, as nothing would be gained.
+        ``counts_later`` says that splits are found without counting the rows that go left.
         """
         cdef Leaf root
         memset(&root, 0, sizeof(Leaf))
@@ -197,13 +201,13 @@ cdef class Parter:
         return <int32_t>max(0, min(n_rows // self.min_samples_leaf - 1, self.max_depth - leaf.depth))
 
     cdef void find_ends(self, const Leaf* leaf, double* ends) noexcept nogil:
-        """What the leaf's rows want at most, and minus what they want at least, until that differs."""
+        """Set the highest value that a leaf's rows want, and minus the lowest; stop once these differ."""
         ends[0] = ends[1] = -INFINITY
         self.widen(&self.order[0], leaf.start, leaf.stop, ends)
         self.widen(&self.order[0], leaf.quiet_start, leaf.quiet_stop, ends)
 
     cdef void find_ends_of_sides(self, const Leaf* leaf, double* ends) noexcept nogil:
-        """The same of the rows on the left, and on the right, of a leaf that is parted."""
+        """The same for the rows on the left, and then for those on the right, of a leaf that is parted."""
         ends[0] = ends[1] = ends[2] = ends[3] = -INFINITY
         self.widen(&self.order[0], leaf.start, leaf.cut, ends)
         self.widen(&self.order[0], leaf.cut, leaf.stop, ends + 2)
@@ -213,7 +217,7 @@ cdef class Parter:
     cdef void widen(self, const uint32_t* rows, int64_t start, int64_t stop, double* ends) noexcept nogil:
         cdef int64_t i, row, each = self.hessians is not None and self.hessians.shape[0] > 1
         cdef double own
-        if self.gradients is None:  # not known: not the same
+        if self.gradients is None:  # unknown values count as different
             ends[0] = ends[1] = 1.0
             return
         for i in range(start, stop):
@@ -227,7 +231,7 @@ cdef class Parter:
                 return
 
     def ends_of(self, const int32_t[::1] ids):
-        """float64[n, 2]: what this rank's rows of leaves want; the larger ones of all ranks, see `judge`."""
+        """float64[n, 2]: the ends of what this rank's rows want; `judge` takes their maximum over ranks."""
         cdef double[:, ::1] ends = np.empty((ids.shape[0], 2))
         cdef int64_t i
         for i in range(ids.shape[0]):
@@ -235,7 +239,7 @@ cdef class Parter:
         return ends.base
 
     def judge(self, const int32_t[::1] ids, const double[:, ::1] ends):
-        """Leaves may not split whose rows all want the same, on all ranks."""
+        """Forbid splits of leaves whose rows all want the same value, on all ranks."""
         cdef int64_t i
         for i in range(ids.shape[0]):
             self.judge_leaf(&self.leaves[ids[i]], &ends[i, 0])
@@ -244,14 +248,14 @@ cdef class Parter:
         leaf.may_split = 0 if agree(ends[0], ends[1]) else self.may_split_by_size(leaf, leaf.total.count)
 
     cpdef int64_t[:, ::1] part(self, const int32_t[::1] ids, int n_threads, int64_t values_per_thread):
-        """The first step of `split`, for ranks: each parts its rows, as if both children got enough.
+        """The first step of `split` over ranks: each parts its rows as if both children had enough rows.
 
         Returns
         -------
         told : memoryview of int64, shape (n, 6)
-            What ranks tell each other of a leaf: how many of this one's rows go left, and in how many
-            stretches of them some have no value; then, as float64, of the rows that go left and of the others
-            what `judge` takes.
+            The numbers that ranks exchange for each leaf: the number of this rank's rows that go left; the
+            number of stretches in which some rows have no value; then, as float64, the ends of what the rows
+            on the left and those on the right want, as in `ends_of`.
         """
         cdef int64_t i
         cdef int64_t[:, ::1] counts = self.part_all(ids, self.worth(ids, n_threads, values_per_thread))
@@ -264,7 +268,7 @@ cdef class Parter:
     cpdef int32_t[::1] split_parted(
         self, const int32_t[::1] ids, int32_t first_child, const int64_t[:, :, ::1] told
     ):
-        """The second step, by what `part` has just returned on each rank."""
+        """The second step, from what `part` has just returned on each rank."""
         self.found_all(ids, first_child, 1, counts_of(told))
         self.judge_sides(ids, told)
         return self.not_split(ids)
@@ -272,15 +276,16 @@ cdef class Parter:
     def split(
         self, const int32_t[::1] ids, int32_t first_child, int n_threads, int64_t values_per_thread=1
     ):
-        """Part the rows of each leaf in ``ids``; its children are first_child + 2 i and + 1.
+        """Part the rows of each leaf in ``ids``. The children of the i-th are first_child + 2 i and + 1.
 
-        Threads take a stretch of each leaf's rows, or, where they are many, one leaf each.
+        Each thread takes a stretch of the rows of each leaf or, if there are many leaves, one leaf at a time.
 
         Returns
         -------
         refused : ndarray of int32
-            Leaves whose split was found without counting rows, and a child would get too few: they are not
-            split. The others are; where some are refused, they may come once more, and get other children.
+            Leaves whose split was found without counting rows and would leave a child with too few: they are
+            not split. The others are. If some are refused, the others may be passed once more, and then get
+            new numbers for their children.
         """
         self.split_all(ids, first_child, n_threads, values_per_thread)
         return self.not_split(ids).base
@@ -288,7 +293,7 @@ cdef class Parter:
     cdef void split_all(
         self, const int32_t[::1] ids, int32_t first_child, int n_threads, int64_t values_per_thread
     ):
-        """`split` of a rank alone."""
+        """`split` without its result, for a rank alone."""
         cdef int64_t i
         n_threads = self.worth(ids, n_threads, values_per_thread)
         if self.n_stretches > 1:
@@ -317,7 +322,7 @@ cdef class Parter:
             self.judge_leaf(&self.leaves[self.leaves[ids[i]].right], ends + 2)
 
     cdef int worth(self, const int32_t[::1] ids, int n_threads, int64_t values_per_thread):
-        """How many threads parting these leaves is worth, and in how many stretches they part each."""
+        """The number of threads worth parting these leaves; also lay out the stretches of each leaf."""
         cdef int64_t n_ids = ids.shape[0], n_rows = 0, i
         for i in range(n_ids):
             n_rows += n_rows_of(&self.leaves[ids[i]])
@@ -327,11 +332,12 @@ cdef class Parter:
         return n_threads
 
     cdef void lay_out(self, const int32_t[::1] ids):
-        """Each thread has a part of the scratch for its stretch of all leaves, and one behind for quiet rows.
+        """Give each thread a part of the scratch for its stretches of all leaves, and one for quiet rows.
 
-        In what it wrote itself before, and what no other thread has touched since, it writes fastest; and of
-        the sums' scratch, which quiet rows do not need, most is never touched. The stretches of a thread are
-        longer than its share of all rows where shares are rounded up.
+        A thread writes fastest to memory that it has written before and that no other thread has touched
+        since. The parts for quiet rows come last, so that most of the scratch for sums, which quiet rows do
+        not need, is never touched. The stretches of a thread may be longer than its share of all rows,
+        because shares are rounded up.
         """
         cdef int64_t n_ids = ids.shape[0], n_stretches = self.n_stretches, i, s, place, quiet_place
         cdef int64_t n_loud = 0, n_quiet = 0, n_own, n_own_quiet
@@ -356,11 +362,11 @@ cdef class Parter:
                 quiet_place += of[s].quiet.n_rows
 
     cdef Stretch* stretches_of(self, int64_t i) noexcept nogil:
-        """Those of the i-th leaf."""
+        """The stretches of the i-th leaf."""
         return <Stretch*>&self.stretches[self.n_stretches * i, 0]
 
     cdef int64_t[:, ::1] part_all(self, const int32_t[::1] ids, int n_threads):
-        """Part all leaves that are not yet parted; returns what `part` tells of them first."""
+        """Part all leaves that are not yet parted; return the first two numbers of `part` for each."""
         cdef int64_t n_ids = ids.shape[0], n_stretches = self.n_stretches, task, i, s
         cdef int64_t[:, ::1] counts = np.zeros((n_ids, 2), np.int64)
         cdef Leaf* leaf
@@ -389,7 +395,7 @@ cdef class Parter:
     cdef void found_all(
         self, const int32_t[::1] ids, int32_t first_child, int n_threads, const int64_t[:, ::1] counts
     ):
-        """The children of leaves that are parted, if they have rows enough; or else these go back."""
+        """Found (set up) the children of parted leaves if they have enough rows; else put the rows back."""
         cdef int64_t n_ids = ids.shape[0], i
         cdef Leaf* leaf
         for i in prange(
@@ -404,7 +410,7 @@ cdef class Parter:
                 self.put_back(leaf)
 
     cdef void put_back(self, const Leaf* leaf) noexcept nogil:
-        """Bring the rows of a leaf that is not split after all into their order again: they rise."""
+        """Put the rows of a leaf that is not split after all back in ascending order."""
         self.merge(leaf.start, leaf.cut, leaf.stop, True)
         self.merge(leaf.quiet_start, leaf.quiet_cut, leaf.quiet_stop, False)
 
@@ -429,7 +435,7 @@ cdef class Parter:
             self.found(leaf, first_child)
 
     cdef bint part_one(self, Leaf* leaf) noexcept nogil:
-        """Part a leaf's rows, whose children are found later; False where one would get too few."""
+        """Part a leaf's rows, and leave its children to `found`. Return False if one gets too few rows."""
         cdef int64_t n_left
         cdef Stretch whole
         whole.loud = piece_of(leaf.start, leaf.stop, 0, 1, leaf.start)
@@ -444,11 +450,11 @@ cdef class Parter:
         return True
 
     cdef bint is_large_enough(self, const Leaf* leaf, int64_t n_left) noexcept nogil:
-        """Whether both children get rows enough, where that is not known yet."""
+        """Whether both children get enough rows, or this was known when the split was found."""
         return not self.counts_later or min(n_left, leaf.total.count - n_left) >= self.min_samples_leaf
 
     cdef void set_cut(self, Leaf* leaf, int64_t n_stretches, const Stretch* of) noexcept nogil:
-        """Where the rows of the right child begin."""
+        """Set where the rows of the right child begin."""
         cdef int64_t s
         leaf.cut, leaf.quiet_cut = leaf.start, leaf.quiet_start
         for s in range(n_stretches):
@@ -456,11 +462,11 @@ cdef class Parter:
             leaf.quiet_cut += of[s].quiet.n_left
 
     cdef void keep_counts(self, Leaf* leaf, int64_t n_left, bint lacking) noexcept nogil:
-        """What is known of a split once rows are parted: how many go left, of all ranks.
+        """Complete a split with the number of rows on all ranks that go left, known once they are parted.
 
-        If no row is without a value, such ones will go with most, or to the side that they are kept to.
+        If no row lacks a value, such rows will go with most rows, or to their fixed side.
         """
-        leaf.left = 0  # it is parted; its children are founded next
+        leaf.left = 0  # the leaf is parted, and its children are founded next
         if self.counts_later:
             leaf.split.left.count = <uint32_t>n_left
             if not lacking:
@@ -469,7 +475,7 @@ cdef class Parter:
                 )
 
     cdef void found(self, Leaf* leaf, int32_t first_child) noexcept nogil:
-        """The children of a leaf whose rows are parted."""
+        """Set the records of the children of a leaf whose rows are parted, and whether they may split."""
         cdef int32_t k
         leaf.left = first_child
         leaf.right = first_child + 1
@@ -496,7 +502,7 @@ cdef class Parter:
         return refused
 
     cdef void part_stretch(self, const Split* split, Stretch* stretch) noexcept nogil:
-        """Part rows into the scratch."""
+        """Part the rows of a stretch into the scratch."""
         cdef int64_t f = split.feature
         cdef Way way
         find_way(split, <int32_t>(self.offsets[f + 1] - self.offsets[f]) - 1, &way)
@@ -517,7 +523,7 @@ cdef class Parter:
     cdef void take_stretch(
         self, const Leaf* leaf, int64_t s, int64_t n_stretches, const Stretch* of
     ) noexcept nogil:
-        """Bring the rows of one parted stretch to where the children have theirs."""
+        """Move the rows of one parted stretch to their places among the rows of the children."""
         cdef int64_t left = leaf.start, right = of[s].loud.first, t
         cdef int64_t quiet_left = leaf.quiet_start, quiet_right = of[s].quiet.first
         for t in range(n_stretches):
@@ -546,10 +552,10 @@ cdef class Parter:
 def finish_nodes(
     leaves,                             # IN   LEAF records
     const double[::1] values,           # IN   one per node
-    nodes,                              # OUT  NODE records, but for the cuts
-    int64_t[::1] codes,                 # OUT  up to which rows go left; -1 where there is no cut
+    nodes,                              # OUT  NODE records, without the cuts
+    int64_t[::1] codes,                 # OUT  the code up to which rows go left; -1 if there is no cut
 ):
-    """The records of a finished tree. Its categorical nodes are numbered in their order; how many."""
+    """Set the records of a finished tree, with its categorical nodes numbered; return how many these are."""
     cdef int64_t n = len(leaves), k
     cdef int32_t n_categorical = 0
     cdef const Leaf* leaf = leaves_in(leaves)
@@ -580,13 +586,13 @@ def follow(
     const double[::1] values,           # IN   one per node
     codes,                              # IN   uint8 or uint32[n_rows, n_features], feature by feature
     const int64_t[::1] offsets,         # IN
-    uint32_t[::1] rows,                 # IN   rising; reordered
+    uint32_t[::1] rows,                 # IN   ascending; they are reordered
     double[::1] scores,                 # IN and OUT
     int n_threads,
 ):
-    """scores[row] += value of the row's leaf, for rows the tree was not grown from.
+    """Add the value of each row's leaf to its score, for rows that the tree was not grown from.
 
-    Some thousand rows at a time are parted by one split after the other, as the tree's own were.
+    Some thousand rows at a time are parted by one split after another, as the tree's own rows were.
     """
     cdef const uint8_t[:, :] columns = bytes_of(codes)
     cdef bint is_long = codes.itemsize > 1

@@ -1,4 +1,4 @@
-"""Leaves that wait for their split: the best first, or one layer after the other."""
+"""Queues of leaves that wait for their split: the best leaves first, or one layer after the other."""
 import numpy as np
 
 from libc.stdint cimport int32_t, int64_t
@@ -6,26 +6,27 @@ from libc.string cimport memcpy, memmove
 
 
 cdef enum:
-    LAST = 8  # splits of a tree: for so few nobody waits, or searches children that may not split
+    LAST = 8  # the last splits of a tree, which are made together: no waiting, no search of their children
 
 
 cpdef int64_t most_together(int64_t n_splits) noexcept:
-    """How many of the best leaves are split together, where a tree may have so many splits more.
+    """The number of the best leaves that are split together if a tree may have ``n_splits`` more splits.
 
-    Where these are many the last of them, too, would have its turn if it promised less than all children
-    of the others: with 2 of each of n - 1 others, and those themselves, it is the split number 3 n - 2. The
-    last 8 splits of a tree are those of the leaves that promise most then.
+    A batch of n leaves is chosen so that each would be split in any case, even if all children of the others
+    came before it: after n - 1 leaves and 2 (n - 1) children, the last of the batch is split number 3 n - 2.
+    The last 8 splits of a tree are exempt: they go to the leaves that promise most at that time.
     """
     return max((n_splits + 2) // 3, min(n_splits, LAST))
 
 
 cdef class Queue:
-    """Leaves that wait. Which of them have their turn is said by `WholeLayers` and `BestLeaves`.
+    """Leaves that wait. The subclasses `WholeLayers` and `BestLeaves` decide whose turn it is.
 
     Parameters
     ----------
     promises : ndarray of float64
-        Of all leaves, now and whenever some are pushed; 0 keeps a leaf out.
+        The promised gains of all leaves, which are read whenever leaves are pushed. A leaf whose promise is 0
+        stays out of the queue.
     """
 
     def __init__(self, promises):
@@ -39,52 +40,53 @@ cdef class Queue:
         self.leaves = leaves
 
     def look_at(self, promises):
-        """The leaves have moved."""
+        """Use these promises, as the leaves have moved in memory."""
         self.promises = promises
 
     cpdef void begin(self, bint one_by_one):
-        """A new tree: no leaf waits.
+        """Begin a new tree: no leaf waits.
 
-        ``one_by_one``: whether a split may change what others promise, or leaves are so few that each counts.
+        ``one_by_one`` has one leaf split at a time, because a split may change the promises of others, or
+        because the tree has so few leaves that each counts.
         """
         self.n, self.one_by_one = 0, one_by_one
 
     def renew(self, const int32_t[::1] ids):
-        """These leaves are all that may be split, with other gains than before."""
+        """Replace the leaves that wait by these, whose promises have changed."""
         self.n = 0
         self.push(ids)
 
     cpdef void push(self, const int32_t[::1] ids):
-        """These may be split, too."""
+        """Add leaves that may be split."""
         raise NotImplementedError
 
     def pop(self, int64_t limit):
-        """int32[n]: the leaves whose turn it is, ``limit`` at most."""
+        """int32[n]: the leaves whose turn it is, at most ``limit``."""
         cdef int32_t[::1] ids = np.empty(self.n_next(limit), np.int32)
         self.take(ids)
         return ids.base
 
     cdef int64_t n_next(self, int64_t limit) noexcept:
-        """How many these are."""
+        """The number of leaves whose turn it is."""
         return 0
 
     cdef void take(self, int32_t[::1] ids):
-        """So many of them, which wait no more."""
+        """Take as many leaves as ``ids`` has places out of the queue."""
 
     def give_up(self, int64_t limit):
-        """int32[n]: those whose turn never comes where only ``limit`` may be split, if promises are kept."""
+        """int32[n]: leaves whose turn never comes if only ``limit`` more are split and promises are kept."""
         return np.array(self.hopeless(limit))
 
     cdef const int32_t[::1] hopeless(self, int64_t limit):
-        """A view of those."""
+        """`give_up` as a view."""
         return self.leaves[:0]
 
 
 cdef class WholeLayers(Queue):
-    """Hands out all leaves of a layer together, the best of them where only a few more may split."""
+    """Hands out all leaves of a layer together, or only the best of them if few splits are left."""
 
     cpdef void push(self, const int32_t[::1] ids):
-        """These are the layer."""
+        """Set the layer."""
         cdef int64_t i
         if ids.shape[0] > self.leaves.shape[0]:
             self.make_room(2 * ids.shape[0])
@@ -107,15 +109,16 @@ cdef class WholeLayers(Queue):
 
 
 cdef class BestLeaves(Queue):
-    """Hands out the leaves that promise most; of equal ones the oldest.
+    """Hands out the leaves that promise most; of equal ones, the oldest.
 
     ::
 
-        leaves     | 7 | 3 | 12 | ...      by falling promise, of equal ones the oldest first
-        promised   | 9 | 4 |  4 | ...      as it was when they came
+        leaves     | 7 | 3 | 12 | ...      by descending promise, of equal ones the oldest first
+        promised   | 9 | 4 |  4 | ...      their promises when they were pushed
 
-    Several together, where many may still be split: these would be split anyway, one after the other, but for
-    grandchildren of the first of them that promise more; and the last few of a tree (see `most_together`).
+    If many splits are left, several leaves are handed out together. They would be split in any case, one
+    after the other, unless grandchildren of the first of them promise more. The last few leaves of a tree are
+    also handed out together (see `most_together`).
     """
 
     cdef void make_room(self, int64_t n):

@@ -1,9 +1,10 @@
-/* A round's gradients and hessians as integers, rounded once: sums are then exact, hence the same in any order.
+/* The gradients and hessians of a round are rounded to integers once. Sums are then exact, hence the same in any order.
  *
  *   row, or sum of rows   | gradient : 64 - bits, signed | hessian : bits |     one int64
  *
- * The sum over all rows fits, in steps, into either field (see ranktrees.growing.rounding), so no sum over some of
- * them, and no difference of two such sums, carries from one field into the other. */
+ * Integers count steps, whose size is chosen so that the sum over all rows fits into either field (see
+ * ranktrees.growing.rounding). So no sum over some of the rows, and no difference of two such sums, carries from one
+ * field into the other. */
 #ifndef RANKTREES_ROUNDING_H
 #define RANKTREES_ROUNDING_H
 
@@ -16,14 +17,15 @@
 
 enum { ROWS_TOGETHER = 512 };
 
-/* Adding it rounds |x| < 2^51 half to even and leaves the integer in the lower bits. */
+/* Adding this number rounds |x| < 2^51 half to even, and leaves the integer in the lower bits. */
 #define TO_INTEGER 0x1.8p52
 
 INLINE int64_t rounded(double x) {
     return (int64_t)(portable_to_bits(x + TO_INTEGER) - portable_to_bits(TO_INTEGER));
 }
 
-/* The largest |value|, as bits: NaN is larger than infinity. different becomes 0 if all are the same. */
+/* The largest |value|, as bits, by which NaN is larger than infinity. ``different`` becomes 0 if all values are the
+ * same. */
 EACH_WIDTH(uint64_t, largest_bits, (int64_t n, const double *RESTRICT values, uint64_t *different),
            (n, values, different)) {
     uint64_t most = 0, other = 0;
@@ -46,32 +48,33 @@ EACH_WIDTH(int64_t, total_steps, (int64_t n, const double *RESTRICT values, doub
     return (int64_t)sum;
 }
 
-/* What is rounded, and to what steps. */
+/* The values to round, and the size of the steps. */
 typedef struct {
-    const double *gradients, *hessians; /* of all rows; hessians are NULL where all are the same */
-    double hessian;                     /* which is that */
+    const double *gradients, *hessians; /* of all rows; hessians are NULL if all are the same */
+    double hessian;                     /* the hessian of every row in that case */
     double gradient_scale, hessian_scale;
     int bits, sampled;
-    double sure_gradient, sure_hessian; /* rows as large as that are in every sample */
-    uint64_t key;                       /* of the draws, */
-    const int64_t *numbers;             /* by the numbers of rows; NULL: 0, 1, ... */
+    double sure_gradient, sure_hessian; /* rows with a gradient or hessian of this size are in every sample */
+    uint64_t key;                       /* draws depend on this key and on the numbers of rows */
+    const int64_t *numbers;             /* the numbers of rows; if NULL, 0, 1, ... */
 } unrounded;
 
-/* One row: a positive hessian stays positive. */
+/* Round one row. A positive hessian stays positive. */
 INLINE int64_t row_sum(double gradient, double hessian, const unrounded *of) {
     int64_t steps = rounded(hessian * of->hessian_scale);
     steps += (hessian > 0) & (steps < 1);
     return (int64_t)((uint64_t)rounded(gradient * of->gradient_scale) << of->bits) + steps;
 }
 
-/* Whether a row is in the sample: the odds are |gradient| / sure_gradient or hessian / sure_hessian, what is more. */
+/* Whether a row is in the sample. Its probability is the larger of |gradient| / sure_gradient and
+ * hessian / sure_hessian. */
 INLINE int is_sampled(int width, double gradient, double hessian, const unrounded *of, uint64_t random) {
     const double chance = (portable_small_double(width, (int64_t)(random >> 32)) + 0.5) * 0x1p-32; /* between 0 and 1 */
     return (chance * of->sure_gradient < fabs(gradient)) | (chance * of->sure_hessian < hessian);
 }
 
-/* One row of a sample: it stands for as many as the inverse of these odds, in steps rounded up or down at random, so
- * that all is right on average. Nothing is left of the others. */
+/* Round one row for a sample. A row in the sample is divided by its probability, and its steps are rounded up or down
+ * at random, so that sums are right on average. Rows that are not in the sample are rounded to 0. */
 INLINE int64_t sampled_sum(int width, double gradient, double hessian, const unrounded *of, uint64_t random) {
     const double half = portable_small_double(width, (int64_t)((random ^ 0x80000000ULL) & 0xffffffffULL));
     const double shift = (half - (0x1p31 - 0.5)) * 0x1p-32; /* between -1/2 and 1/2 */
@@ -83,7 +86,7 @@ INLINE int64_t sampled_sum(int width, double gradient, double hessian, const unr
     return is_sampled(width, gradient, hessian, of, random) ? sum : 0;
 }
 
-/* Sums or, where that is enough, for rows of a sample 1 and 0 for the others. */
+/* Round some rows. If they are sampled and only ``marks`` are needed, set 1 for rows of the sample and 0 for others. */
 INLINE void round_each(int width, int listed, int numbered, int one_hessian, int marks, int64_t n, int64_t first,
                        const uint32_t *RESTRICT rows, const unrounded *its, int64_t *RESTRICT sums) {
     const unrounded of = *its;
@@ -104,7 +107,7 @@ INLINE void round_each(int width, int listed, int numbered, int one_hessian, int
         }
 }
 
-/* What does not change from row to row the compiler knows. */
+/* Call round_each with constants for everything that is the same for all rows. */
 INLINE void round_any(int width, int marks, int64_t n, int64_t first, const uint32_t *rows, const unrounded *of,
                       int64_t *sums) {
     switch ((rows != NULL) + 2 * (of->numbers != NULL) + 4 * (of->hessians == NULL)) {
@@ -119,21 +122,22 @@ INLINE void round_any(int width, int marks, int64_t n, int64_t first, const uint
     }
 }
 
-/* The rows listed or, where ``rows`` is NULL, from ``first`` on. */
+/* Round the listed rows or, if ``rows`` is NULL, those from ``first`` on. */
 EACH_WIDTH(void, round_stretch,
            (int64_t n, int64_t first, const uint32_t *rows, const unrounded *of, int64_t *sums),
            (n, first, rows, of, sums)) {
     round_any(width, 0, n, first, rows, of, sums);
 }
 
-/* Of these, only what round_each marks: it is quicker to tell which rows are in the sample. */
+/* The same with the marks of round_each, as finding which rows are in the sample is faster than rounding them. */
 EACH_WIDTH(void, try_stretch,
            (int64_t n, int64_t first, const uint32_t *rows, const unrounded *of, int64_t *sums),
            (n, first, rows, of, sums)) {
     round_any(width, 1, n, first, rows, of, sums);
 }
 
-/* A bit for each of ROWS_TOGETHER rows, whether what `try_stretch` says is not 0. */
+/* Set a bit for each of ROWS_TOGETHER rows: whether `try_stretch` has set its number to other than 0. Return how many
+ * are. */
 EACH_WIDTH(int64_t, mark_loud, (const int64_t *RESTRICT sums, uint64_t *RESTRICT loud), (sums, loud)) {
     uint8_t is_loud[ROWS_TOGETHER];
     int64_t n_loud = 0;
@@ -146,7 +150,7 @@ EACH_WIDTH(int64_t, mark_loud, (const int64_t *RESTRICT sums, uint64_t *RESTRICT
     return n_loud;
 }
 
-/* Which of them are not quiet: something is left of these. Their number. */
+/* Mark the rows that are loud, that is, not quiet: they are not rounded to nothing. Return how many there are. */
 static inline int64_t find_loud(int64_t n, int64_t first, const uint32_t *rows, const unrounded *of, uint64_t *loud) {
     int64_t sums[ROWS_TOGETHER] = {0}, n_loud = 0;
     for (int64_t i = 0; i < n; i += ROWS_TOGETHER) {
@@ -158,9 +162,10 @@ static inline int64_t find_loud(int64_t n, int64_t first, const uint32_t *rows, 
     return n_loud;
 }
 
-/* The sum of values[row] over some rows, the same in any order: integers on the scale of the largest of them,
- * so that light rows count to the last bit where they are alone. In three steps, for the rows of many stretches
- * and ranks. */
+/* The sum of values[row] over some rows is taken in integers, so that it is the same in any order. Their scale follows
+ * from the largest value, so that rows of small weight count to their last bit if no heavier rows are among them. There
+ * are three steps (the largest value, its places, the sum), as rows may lie in several stretches and on several ranks.
+ */
 EACH_WIDTH(double, largest_of_rows, (const double *RESTRICT values, const uint32_t *RESTRICT rows, int64_t n),
            (values, rows, n)) {
     uint64_t most = 0;
@@ -171,7 +176,7 @@ EACH_WIDTH(double, largest_of_rows, (const double *RESTRICT values, const uint32
     return portable_from_bits(most);
 }
 
-/* 1.0 has 2^places steps: n values up to the largest add up to less than 2^62 of them. */
+/* The number of places: 1.0 has 2^places steps, so that n values up to the largest add up to less than 2^62 steps. */
 INLINE int places_for(double largest, int64_t n) {
     int bits = 51, exponent;
     while (bits > 0 && n > (int64_t)1 << (62 - bits))
@@ -190,7 +195,7 @@ EACH_WIDTH(int64_t, steps_of_rows,
     return total;
 }
 
-/* The sum of n values that are all this one. */
+/* The sum of n equal values. */
 INLINE double exact_sum_of_same(double value, int64_t n) {
     const int places = places_for(value, n);
     return value == 0 ? 0.0 : ldexp((double)(n * rounded(value * ldexp(1.0, places))), -places);

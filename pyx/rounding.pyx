@@ -1,4 +1,4 @@
-"""A round's gradients as integers; see rounding.h."""
+"""Round the gradients of a round to integers; see rounding.h."""
 from cython.parallel cimport prange
 from libc.float cimport DBL_MIN
 from libc.math cimport NAN, frexp, ldexp
@@ -41,28 +41,28 @@ cdef extern from "bins.h" nogil:
 
 cdef enum:
     MOST_STRETCHES = 256
-    TOGETHER = 2048  # values that are looked over
-    FIRST_BITS = 30  # of the largest value in a sum by which the scale is found
-    MOST_BITS = 50   # more do not survive the rounding
-    STEPS = 8        # of a value that is just so large that its row is in every sample
+    TOGETHER = 2048  # values that are looked over at a time
+    FIRST_BITS = 30  # bits of the largest value in the sum from which the scale is found
+    MOST_BITS = 50   # bits of the largest value; more do not survive the rounding
+    STEPS = 8        # the steps of a value that is just large enough for its row to be in every sample
 
 
 def words_for(int64_t n_rows):
-    """Words of 64 bits in which each row has one, and as many more as are looked at together."""
+    """The number of 64-bit words that hold a bit for each row, for rows in whole blocks of ROWS_TOGETHER."""
     return (n_rows + ROWS_TOGETHER - 1) // ROWS_TOGETHER * (ROWS_TOGETHER // 64)
 
 
 def look_over(
     const double[::1] gradients,   # IN
     double gradient_scale,
-    const double[::1] hessians,    # IN   or one, that of all rows
+    const double[::1] hessians,    # IN   of all rows, or a single one that all rows have
     double hessian_scale,
     int n_threads,
 ):
-    """(the largest |gradient|, the largest hessian, whether all hessians are the same, their two totals).
+    """(the largest |gradient|, the largest hessian, whether all hessians are the same, the two totals).
 
-    The totals are the sum of ``rint(|gradient| * gradient_scale)``, and that of the hessians on their scale:
-    anything where the largest on its scale is 2^51 or more. What is NaN is larger than infinity.
+    The totals are the sum of ``rint(|gradient| * gradient_scale)`` and that of the hessians on their scale.
+    They are arbitrary if the largest value on its scale is 2^51 or more. NaN counts as larger than infinity.
     """
     cdef int64_t n_stretches = min(n_threads, MOST_STRETCHES), s
     cdef Seen[MOST_STRETCHES] gradient, hessian
@@ -82,14 +82,14 @@ def look_over(
 
 cdef struct Seen:
     uint64_t largest    # as bits
-    uint64_t different  # from the first value of all
-    uint64_t total      # which goes round where it is too large
+    uint64_t different  # not 0 if some value differs from the first of all
+    uint64_t total      # wraps round if it is too large
 
 
 cdef inline Seen look_over_stretch(
     const double[::1] values, int64_t s, int64_t n_stretches, double scale
 ) noexcept nogil:
-    """Some values at a time, which stay in the cache."""
+    """Look over one stretch of values, some at a time, so that they stay in the cache."""
     cdef int64_t i = bound(values, s, n_stretches), stop = bound(values, s + 1, n_stretches), n
     cdef uint64_t different
     cdef Seen seen, own
@@ -112,7 +112,7 @@ cdef inline void add_seen(Seen* seen, Seen other) noexcept nogil:
 
 
 cdef inline int64_t bound(const double[::1] values, int64_t s, int64_t n_stretches) noexcept nogil:
-    """Where a stretch of them begins."""
+    """Where a stretch of values begins."""
     return values.shape[0] * s // n_stretches
 
 
@@ -123,15 +123,15 @@ cdef inline int places_of(double largest) noexcept nogil:
 
 
 def first_scale(double largest):
-    """How many steps 1.0 has where the largest value has 2^30: a power of two."""
+    """The number of steps of 1.0, a power of two, if the largest value has about 2^30."""
     return ldexp(1.0, places_of(largest))
 
 
 def scale_of(double largest, int64_t total, int64_t n_rows, int room, sampling=None, double means=0):
-    """How many steps 1.0 has, and what is sure to be drawn.
+    """The number of steps of 1.0, and the size that is sure to be drawn.
 
-    As many steps as leave the sum of all below 2^room, or `STEPS` for what is sure to be drawn: a
-    ``sampling``-th of the largest value or of so many mean ones, what is more; NaN without sampling.
+    1.0 has as many steps as keep the sum of all values below 2^room. With sampling, it also has no more than
+    give the size that is sure to be drawn `STEPS` steps.
 
     Parameters
     ----------
@@ -141,20 +141,25 @@ def scale_of(double largest, int64_t total, int64_t n_rows, int room, sampling=N
         The sum of all sizes, on the scale of `first_scale`.
     n_rows : int
     room : int
-        Bits.
+        The bits that the sum may have.
     sampling : float or None
+        The size that is sure to be drawn is the larger of ``largest`` and ``means`` mean sizes, divided by
+        this. None without sampling.
     means : float
 
     Returns
     -------
-    scale, sure : float
+    scale : float
+        The number of steps of 1.0.
+    sure : float
+        The size that is sure to be drawn; NaN without sampling.
     """
     cdef int places = places_of(largest), bits
     cdef double sure = NAN, most = total + n_rows, scale  # a row may be rounded up by one step
     if sampling is not None:
         sure = max(largest, means * ldexp(<double>total / n_rows, -places)) / <double>sampling
         sure = max(sure if largest > 0 else 1.0, DBL_MIN)
-        most += n_rows * ldexp(sure, places)  # or stand for others
+        most += n_rows * ldexp(sure, places)  # or stand for other rows
     frexp((((<int64_t>1) << room) - 1 - n_rows) / most, &bits)
     scale = ldexp(1.0, min(places + min(bits - 1, MOST_BITS - FIRST_BITS), 1000))
     return scale if sampling is None else min(scale, STEPS / sure), sure
@@ -163,31 +168,31 @@ def scale_of(double largest, int64_t total, int64_t n_rows, int room, sampling=N
 def round_rows(
     const uint32_t[::1] drawn,     # IN   the rows of the tree, or None for all
     const double[::1] gradients,   # IN   of all rows
-    const double[::1] hessians,    # IN   or None where all are the same
-    double hessian,                # which is that
+    const double[::1] hessians,    # IN   of all rows, or None if all are the same
+    double hessian,                # the hessian of every row in that case
     double gradient_scale,
     double hessian_scale,
     int bits,
-    double sure_gradient,          # rows of a sample: those as large as that, and others by the draw of
-    double sure_hessian,           # (seed, stream, number of the row); NaN: all rows
+    double sure_gradient,          # rows as large as this are in every sample, others by a draw that depends
+    double sure_hessian,           # on (seed, stream, number of the row). NaN takes all rows
     uint64_t seed,
     uint64_t stream,
-    const int64_t[::1] numbers,    # IN   of the rows, or None: 0, 1, ...
-    uint64_t[::1] loud,            # OUT  a bit for each row of the tree; None sets none apart
-    uint32_t[::1] order,           # OUT  the rows of the tree, the quiet ones behind the others
-    int64_t[::1] sums,             # OUT  of the others, side by side with them
+    const int64_t[::1] numbers,    # IN   the numbers of the rows, or None: 0, 1, ...
+    uint64_t[::1] loud,            # OUT  a bit for each row of the tree; None does not set quiet rows apart
+    uint32_t[::1] order,           # OUT  the rows of the tree, the quiet rows after the others
+    int64_t[::1] sums,             # OUT  the sums of the others, in the same order
     int n_threads,
 ):
-    """Each row's gradient and hessian in one integer.
+    """Round the gradient and hessian of each row into one integer.
 
-    Quiet rows, of which nothing is left, are set apart, unless they are few. Both parts stay in order.
+    Quiet rows, which are rounded to nothing, are set apart unless they are few. Both parts stay in order.
 
     Returns
     -------
     gradient, hessian : int
-        Their total.
+        The total of each.
     n_loud : int
-        The number of rows but for quiet ones set apart.
+        The number of rows without the quiet rows that are set apart.
     """
     cdef int64_t n = order.shape[0], n_chunks = (n + ROWS_TOGETHER - 1) // ROWS_TOGETHER
     cdef int64_t n_stretches = min(n_threads, MOST_STRETCHES), s, total = 0, all_rows = 0

@@ -1,11 +1,11 @@
-"""The bins of one feature to the best split of a leaf by that feature.
+"""Find the best split of a leaf by one feature, from the bins of that feature.
 
     gain = G_left^2 / (H_left + l2) + G_right^2 / (H_right + l2) - G^2 / (H + l2)
 
-computed once per candidate from exact integer sums. Candidates are the codes whose sums are not zero, in
-rising order; of equal gains the lower code is taken. Rows without a value are tried on both sides where a
-leaf has some, and follow the larger child where it has none; or they are kept to one side. Categories are cut
-in the order of their mean gradient, and rows without a value are one more of them.
+is computed once per candidate from exact integer sums. Candidates are the codes whose sums are not zero, in
+ascending order; of equal gains, the lower code wins. Unless rows without a value always go to a given side,
+they are tried on both sides if a leaf has some, and will follow the larger child if it has none. Categories
+are sorted by their mean gradient and cut in that order; a missing value is one more category.
 """
 from libc.math cimport INFINITY
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
@@ -19,20 +19,20 @@ cdef extern from "bins.h" nogil:
     int lowest_bit(uint64_t bits)
 
 cdef enum:
-    CELLS = 256  # bins of one feature, where codes are bytes; otherwise candidates that are scored together
-    CATEGORY_SMOOTHING = 10  # rows' worth, when categories are sorted by mean gradient
+    CELLS = 256  # the bins of one feature if codes are bytes, otherwise candidates that are scored together
+    CATEGORY_SMOOTHING = 10  # rows whose hessian is added to each category's when sorting by mean gradient
 
 
-# One feature of a leaf, and what a split must satisfy.
+# One feature of a leaf, and what its splits must satisfy.
 cdef struct Case:
     const Leaf* leaf
     Rules rules
     int32_t feature
     int8_t sign            # 1: values must rise with the feature, -1: fall, 0: neither
-    bint bounded           # whether values of children are held within the leaf's bounds
+    bint bounded           # whether the values of the children are held within the leaf's bounds
 
 
-# The bins of one feature whose sums are not zero, or some of them, as running sums from the left (or, for
+# Running sums over the bins of one feature whose sums are not zero, or over some of these, from the left (for
 # categories, in the order of their mean gradient).
 cdef struct Prefix:
     int32_t n
@@ -73,7 +73,7 @@ cdef inline double best_value_of(Bin part, const Case* case) noexcept nogil:
 cdef inline int32_t append(
     Prefix* prefix, int32_t n, Bin* running, const Bin* cell, uint32_t code
 ) noexcept nogil:
-    """The number of candidates with this bin: if it has no sums, a cut behind it would change nothing."""
+    """Append a bin and return the number of candidates: a bin whose sums are zero adds none."""
     running.gradient += cell.gradient
     running.hessian += cell.hessian
     running.count += cell.count
@@ -85,13 +85,13 @@ cdef inline int32_t append(
 
 
 cdef inline void keep_last(Prefix* prefix, int32_t n) noexcept nogil:
-    """Another may follow the last of n candidates: it is the first of those to come."""
+    """Make the last of n candidates the first of the next batch, as it still may be followed by another."""
     prefix.gradient[0], prefix.hessian[0] = prefix.gradient[n - 1], prefix.hessian[n - 1]
     prefix.count[0], prefix.code[0] = prefix.count[n - 1], prefix.code[n - 1]
 
 
 cdef inline void close(Prefix* prefix, int32_t n, uint32_t count, int32_t n_bins) noexcept nogil:
-    """The last cut is behind all bins."""
+    """Move the last cut behind all bins."""
     prefix.n = n
     if n:
         prefix.count[n - 1] = count
@@ -99,7 +99,7 @@ cdef inline void close(Prefix* prefix, int32_t n, uint32_t count, int32_t n_bins
 
 
 cdef inline void accumulate(const Bin* cells, int32_t n_bins, Prefix* prefix) noexcept nogil:
-    """Running sums over the bins of a feature."""
+    """Set the running sums over the bins of a feature."""
     cdef int32_t code, n = 0
     cdef Bin running
     memset(&running, 0, sizeof(Bin))
@@ -111,7 +111,7 @@ cdef inline void accumulate(const Bin* cells, int32_t n_bins, Prefix* prefix) no
 cdef inline void accumulate_touched(
     const Bin* cells, const uint64_t* touched, int32_t n_bins, Prefix* prefix
 ) noexcept nogil:
-    """The same, visiting only the bins whose bit is set."""
+    """The same, but visit only the bins whose bit is set."""
     cdef int32_t word, code, n = 0
     cdef Bin running
     cdef uint64_t bits
@@ -141,12 +141,12 @@ cdef inline int32_t best_candidate(
     const Prefix* prefix,
     int32_t first,
     int32_t stop,
-    Bin extra,              # what goes left in any case: the rows without a value, or nothing
+    Bin extra,              # what goes left in any case: the rows without a value, or no rows
     int8_t order,           # see Split
     const Case* case,
     double* best_gain,      # IN and OUT
 ) noexcept nogil:
-    """The first candidate whose children score best and better than ``best_gain``, or -1."""
+    """The first candidate whose children have the best score, if that is above ``best_gain``; else -1."""
     cdef double[CELLS] gains
     cdef int32_t k, best = -1
     cdef double left_value, right_value
@@ -184,7 +184,7 @@ cdef inline void scan_side(
     Bin missing,
     int8_t order,           # see Split
     const Case* case,
-    Split* best,            # IN and OUT; best.gain is what the children score
+    Split* best,            # IN and OUT; best.gain is the score of the children
 ) noexcept nogil:
     """Try some cuts of a prefix, with the rows without a value on one side."""
     cdef Bin nothing, left
@@ -207,7 +207,7 @@ cdef inline void scan_side(
 
 
 cdef inline bint side_of_none(int64_t n_left, const Case* case) noexcept nogil:
-    """Where rows without a value go of which the leaf has none: with most, if they are not kept to a side."""
+    """Where rows without a value will go if the leaf has none: with most rows, unless their side is fixed."""
     if case.rules.first_side == case.rules.last_side:
         return case.rules.first_side
     return 2 * n_left > case.leaf.total.count
@@ -222,14 +222,15 @@ cdef inline int stop_of_sides(Bin missing, const Case* case) noexcept nogil:
 
 
 cdef inline int32_t n_cuts(const Prefix* prefix, bint side, Bin missing) noexcept nogil:
-    """With rows without a value on the right, "has a value" is a split of its own: the last cut."""
+    """The number of cuts. With missing values on the right, the last cut parts them from all others."""
     return prefix.n if missing.count and not side else prefix.n - 1
 
 
 cdef inline bint may_be_below(const Case* case) noexcept nogil:
-    """Whether rows without a value, parted from all others, may be below them, and still the right child.
+    """Whether rows without a value, parted as the right child from all others, may count as below these.
 
-    Where they may be on either side, only a constraint tells the two from each other.
+    If they are tried on both sides, this differs from counting as above only if a constraint compares the
+    values of the children.
     """
     return case.rules.first_side or (case.rules.last_side and case.sign)
 
@@ -243,7 +244,7 @@ cdef inline void scan_whether(
 
 
 cdef inline void scan_values(const Prefix* prefix, Bin missing, const Case* case, Split* best) noexcept nogil:
-    """Try every cut of one feature, with the rows without a value on the right, then on the left."""
+    """Try every cut of one feature, first with the rows without a value on the right, then on the left."""
     cdef int32_t side
     if missing.count and may_be_below(case):
         scan_whether(prefix, missing, -1, case, best)
@@ -254,7 +255,7 @@ cdef inline void scan_values(const Prefix* prefix, Bin missing, const Case* case
 cdef inline void scan_categories(
     const Bin* cells, int32_t n_bins, const Case* case, Split* best
 ) noexcept nogil:
-    """Sort the categories by mean gradient and cut that order (Fisher, 1958); missing is one more of them."""
+    """Sort the categories, of which missing is one, by mean gradient, and try every cut (Fisher, 1958)."""
     cdef Prefix prefix
     cdef double[CELLS] means
     cdef uint8_t[CELLS] sorted_codes

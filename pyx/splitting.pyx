@@ -1,14 +1,16 @@
-"""Histograms to the best split of each leaf.
+"""Find the best split of each leaf, from its line of sums or from its rows.
 
-    lines of all bins    find; of some features only, find_loosely and choose_among
+    lines of all bins    find; find_loosely and choose_among, which search some of the features
     coarse lines         shortlist picks the few features that seem best, refine searches all their bins
-    rows                 find_directly; draw_and_find, where each leaf draws its features
-    again                verify and search_again, where what was found without counting rows leaves too few
+    rows                 find_directly; draw_and_find, which lets each leaf draw its features
+    again                verify and search_again, if a split leaves a child with too few rows
 
-All of them scan one feature after the other; what its bins tell is in scanning.pxd. Equal gains go to the
-lower feature, then to the lower code. A feature may have a price, which its best gain is lowered by before
-features are compared. Rows without a value may part from the others first; the two splits are then judged
-together.
+The last step is needed for splits that were found *loosely*, that is, without counting the rows of children.
+
+All searches scan one feature after the other; scanning.pxd finds the best split of a feature from its bins.
+Equal gains go to the lower feature, then to the lower code. A feature may have a price, which is subtracted
+from its best gain before features are compared. A leaf may first part the rows without a value from the
+others; this split and the best one of the others are then judged together.
 """
 import numpy as np
 
@@ -124,16 +126,16 @@ cdef extern from "threads.h" nogil:
     void wait_for_all() noexcept
 
 cdef enum:
-    GROUP = 128  # features whose bins are scanned together, at most
-    COLUMNS = 8  # of them, those that are filled together: 32 KiB of cells
-    REMEMBERED = 128  # rows: up to so many touch so few bins that these are worth remembering
-    FEATURE = 32  # what scanning one feature of a coarse line costs, in steps of about a nanosecond
-    SHORTLISTED_TOGETHER = 4096  # leaves: each takes a number per feature meanwhile
+    GROUP = 128  # the most features whose bins are kept and scanned together
+    COLUMNS = 8  # how many of these are filled together: 32 KiB of cells
+    REMEMBERED = 128  # with at most this many rows, the bins that they touch are remembered
+    FEATURE = 32  # the cost of scanning one feature of a coarse line, in steps of about a nanosecond
+    SHORTLISTED_TOGETHER = 4096  # leaves; each needs one number per feature in the meantime
 
-# The share of the best feature's gain between cells that others need to be looked at in all bins.
+# A feature is searched in all bins if its gain between cells is at least this share of the best feature's.
 cdef double WORTH_A_LOOK = 0.8
 
-# What rounding takes at most from a sum of a gain and a price.
+# The most that rounding may take from the sum of a gain and a price, relative to it.
 cdef double ROUNDING = 2.0 ** -50
 
 
@@ -142,12 +144,12 @@ cdef inline bint is_better(const Split* a, const Split* b) noexcept nogil:
 
 
 cdef inline double to_beat(double gain, double price) noexcept nogil:
-    """What must be scored before the price is paid to gain more than that after it, or a trifle less."""
+    """The gain that a split needs before its price is paid to beat ``gain`` after it, or a trifle less."""
     return gain + price - ROUNDING * (fabs(gain) + price) if price > 0 else gain
 
 
 cdef inline Split* before_price(Split* best, double price, Split* room) noexcept nogil:
-    """What a feature of that price is searched against."""
+    """The split that a feature of this price has to beat, its gain taken before the price is paid."""
     if price == 0:
         return best
     room[0] = best[0]
@@ -156,7 +158,7 @@ cdef inline Split* before_price(Split* best, double price, Split* room) noexcept
 
 
 cdef inline void after_price(const Split* own, double price, Split* best) noexcept nogil:
-    """The price is paid: is it still the best?"""
+    """Pay the price of a feature's own best split, and keep the split if it still beats the best."""
     if price > 0 and own.gain - price > best.gain:
         best[0] = own[0]
         best.gain -= price
@@ -165,36 +167,39 @@ cdef inline void after_price(const Split* own, double price, Split* best) noexce
 cdef inline const int32_t* features_of(
     const int32_t[:, ::1] features, int64_t i, int64_t first=0
 ) noexcept nogil:
-    """Those of the i-th leaf, from ``first`` on, where there is one line per leaf, or one line for all."""
+    """The features of the i-th leaf, from ``first`` on, in one list per leaf or one list for all leaves."""
     return &features[i if features.shape[0] > 1 else 0, first]
 
 
 cdef class Finder:
-    """Finds the best splits of leaves. The views of a fit are taken once: a small leaf takes less time.
+    """Finds the best splits of leaves.
+
+    It holds the views of a fit: taking them for each leaf would take longer than searching a small leaf.
 
     Parameters
     ----------
     codes : ndarray of uint8 or uint32, shape (n_rows, n_features), feature by feature
-        Those of four bytes are only for `find_directly`.
+        Codes of four bytes can only be searched from rows, as by `find_directly`.
     order : ndarray of uint32, shape (n_rows,)
     sums : ndarray of int64, shape (n_rows,)
     offsets : ndarray of int64, shape (n_features + 1,)
-        Where a feature's cells begin in a line of all bins.
+        Where the cells of each feature begin in a line of all bins.
     is_categorical : ndarray of uint8, shape (n_features,)
     monotone : ndarray of int8, shape (n_features,), or None
-        -1, 0 or 1.
+        -1, 0 or 1 for each feature. None if no feature is constrained.
     missing : {"learned", "left", "right", "three_way"}
-        Where rows without a value are tried.
+        On which sides rows without a value are tried.
     prices : ndarray of float64, shape (n_features,)
-        What a split must gain on top because of its feature; it may change between searches.
+        The price of each feature, which is subtracted from the gain of its splits. It may change between
+        searches.
     plain : bool
-        Whether ``missing`` is "learned" and prices are and stay 0: small leaves take less time then.
+        Whether ``missing`` is "learned" and all prices are and stay 0. Small leaves then take less time.
     places : ndarray of int64, shape (n_features,), or None
-        Where a feature's cells begin in a coarse line.
+        Where the cells of each feature begin in a coarse line. None if lines have all bins.
     by_row : Packing, LongCodes or None
-        The same codes row by row, if they are: of few rows all features lie together there.
+        The same codes row by row, if available. All features of a few rows then lie close together.
     n_threads : int
-        The most that will be asked for.
+        The maximum number of threads of a call.
     """
 
     def __init__(
@@ -238,17 +243,17 @@ cdef class Finder:
         self.all_features = np.arange(n_features, dtype=np.int32)[None, :]
 
     def look_at(self, leaves, lines, int lanes):
-        """The leaves, and where their lines are: ``lanes`` numbers per cell."""
+        """Use these leaves, and these lines of ``lanes`` numbers per cell."""
         self.leaves, self.lines, self.lanes = leaves, lines, lanes
 
     def begin(
         self, int bits, bint same, double l2, double min_gain, double gradient_unit, double hessian_unit,
         uint32_t min_samples_leaf, uint32_t min_hessian, bint apart=False, bint sampled=False,
     ):
-        """A new tree: how its sums are to be read, and what its splits must satisfy.
+        """Begin a new tree: set how its sums are to be read, and what its splits must satisfy.
 
-        Where quiet rows are set ``apart``, splits are searched among the others, and the rows of a child are
-        counted then. Where rows are ``sampled``, children need more: see `rules_within`.
+        If quiet rows are set ``apart``, splits are searched in the other rows, and the rows of the children
+        are counted afterwards. If rows are ``sampled``, children need a larger hessian: see `rules_within`.
         """
         self.bits, self.same, self.apart, self.sampled = bits, same, apart and not same, sampled
         self.rules.l2 = l2
@@ -264,11 +269,11 @@ cdef class Finder:
         return &self.found[0]
 
     cdef int32_t n_bins(self, int64_t f) noexcept nogil:
-        """Of a feature, but for that of rows without a value, which is the next."""
+        """The number of bins of a feature, without the last bin, which is that of rows without a value."""
         return <int32_t>(self.offsets[f + 1] - self.offsets[f]) - 1
 
     cdef Rules rules_of(self, const Leaf* leaf, bint exact) noexcept nogil:
-        """What splits of this leaf must satisfy; if not ``exact``, whatever the number of rows in a child."""
+        """What splits of a leaf must satisfy. If not ``exact``, the number of rows in a child is ignored."""
         cdef Sums total = sums_of(leaf.total)
         cdef Rules rules = rules_within(&total, self.sampled, &self.rules)
         if not exact:
@@ -276,21 +281,21 @@ cdef class Finder:
         return rules
 
     cdef Case case_of(self, const Leaf* leaf, int64_t f, bint exact) noexcept nogil:
-        """One feature of a leaf, and `rules_of` the leaf."""
+        """One feature of a leaf, together with the `rules_of` the leaf."""
         cdef Case case
         case.leaf, case.feature, case.rules = leaf, <int32_t>f, self.rules_of(leaf, exact)
         case.sign, case.bounded = self.signs[f] if self.bounded else 0, self.bounded
         return case
 
     cdef double own_score(self, const Leaf* leaf) noexcept nogil:
-        """What the undivided leaf scores."""
+        """The score of the undivided leaf."""
         cdef Sums total = sums_of(leaf.total)
         if self.bounded:
             return score_at(leaf.total, leaf.value, &self.rules)
         return own_score_of(&total, &self.rules)
 
     cdef Split undivided(self, const Leaf* leaf) noexcept nogil:
-        """No split yet: one must beat the undivided leaf."""
+        """The absence of a split, with the score that a split must exceed to be better than none."""
         cdef Split none
         memset(&none, 0, sizeof(Split))
         none.feature = -1
@@ -298,7 +303,7 @@ cdef class Finder:
         return none
 
     cdef void conclude(self, Leaf* leaf, const Split* found, int64_t n_found) noexcept nogil:
-        """The best of what the tasks found, its gain measured against the undivided leaf."""
+        """Give a leaf the best of the splits found for it, with its gain over the undivided leaf."""
         cdef int64_t i
         leaf.split = self.undivided(leaf)
         for i in range(n_found):
@@ -313,7 +318,7 @@ cdef class Finder:
             leaf.split.gain -= leaf.split.then
 
     cdef void conclude_all(self, const int32_t[::1] ids, int64_t n_shares):
-        """The best split of each leaf, of which every share has found one."""
+        """`conclude` for each leaf, of which each share of the features has found a split."""
         cdef int64_t i
         for i in range(ids.shape[0]):
             self.conclude(&self.leaves[ids[i]], &self.found[i * n_shares], n_shares)
@@ -321,26 +326,26 @@ cdef class Finder:
     # -------------------------------------------------------------------------------------- lines of all bins
 
     cpdef void find(self, const int32_t[::1] ids, int n_threads):
-        """The best split of each leaf that has a line of all bins."""
+        """Find the best split of each leaf from its line of all bins."""
         self.conclude_all(ids, self.scan_lines(ids, self.all_features, n_threads))
 
     def find_loosely(self, const int32_t[::1] ids, const int32_t[:, ::1] features, int n_threads):
-        """SPLIT records, shape (n_ids, ...): the best of some features only, of leaves with lines of these.
+        """SPLIT records, shape (n_ids, ...): the best splits of each leaf by some features, from its line.
 
-        ``features`` are rising, but for some that are -1; one line per leaf, or one line for all. See
-        `choose_among`.
+        ``features`` has one list per leaf or one list for all leaves: ascending, with -1 for features to
+        leave out. `choose_among` takes the best of the splits.
         """
         cdef int64_t n_shares = self.scan_lines(ids, features, n_threads)
         return self.found_records[: ids.shape[0] * n_shares].reshape(len(ids), n_shares)
 
     def choose_among(self, const int32_t[::1] ids, Split[:, ::1] found):
-        """The best split of each leaf among those found, features rising."""
+        """Give each leaf the best of the splits found for it, which are in ascending order of features."""
         cdef int64_t i
         for i in range(ids.shape[0]):
             self.conclude(&self.leaves[ids[i]], &found[i, 0], found.shape[1])
 
     cdef int64_t scan_lines(self, const int32_t[::1] ids, const int32_t[:, ::1] features, int n_threads):
-        """Fill ``found`` with some splits for each leaf, each the best of its share of the features."""
+        """Fill ``found`` with several splits for each leaf, each the best of its share of the features."""
         cdef int64_t n_ids = ids.shape[0], width = features.shape[1], first
         cdef int64_t n_shares = min(shares_of_each(n_ids, n_threads), width), task, i, share
         cdef Split* found = self.room_for(n_ids * n_shares)
@@ -358,7 +363,7 @@ cdef class Finder:
         return n_shares
 
     cdef void find_one(self, Leaf* leaf, const int32_t* features, int64_t width) noexcept nogil:
-        """`find` of a leaf, in those features of which its line has some cells that are not 0."""
+        """`find` for one leaf, by some of the features."""
         cdef Split best = self.best_of_line(leaf, features, width)
         self.conclude(leaf, &best, 1)
 
@@ -384,10 +389,10 @@ cdef class Finder:
         self, const int32_t[::1] ids, const int32_t[:, ::1] features, int n_threads,
         int64_t values_per_thread=1,
     ):
-        """The features of each leaf's coarse line that seem best, and what the best of them would gain.
+        """Shortlist the features that seem best by each leaf's coarse line, and promise the gain of the best.
 
-        ``features`` are rising; one line per leaf, or one line for all; they end at -1. Sizes of children are
-        guessed from their hessians, and bounds of monotone leaves are left to `refine`.
+        ``features`` has one list per leaf or one list for all leaves, ascending and ended by -1. The sizes of
+        children are estimated from their hessians, and the bounds of monotone leaves are left to `refine`.
         """
         cdef int64_t n_ids = ids.shape[0], begin
         for begin in range(0, n_ids, SHORTLISTED_TOGETHER):
@@ -400,7 +405,7 @@ cdef class Finder:
         self, const int32_t[::1] ids, int64_t begin, int64_t n_ids, const int32_t[:, ::1] features,
         int n_threads, int64_t values_per_thread,
     ):
-        """The leaves ids[begin:begin + n_ids]."""
+        """`shortlist` for the leaves ids[begin:begin + n_ids]."""
         cdef int64_t width = features.shape[1], n_shares, task, i, first, last
         n_threads = worth_threads(n_threads, FEATURE * width * n_ids, values_per_thread)
         n_shares = min(shares_of_each(n_ids, n_threads), width)
@@ -424,7 +429,7 @@ cdef class Finder:
     cdef void draw_and_shortlist(
         self, int32_t k, const int32_t[::1] usable, int64_t n_drawn, uint64_t key, int thread
     ) noexcept nogil:
-        """`shortlist` of a leaf, by one thread, among the features that it draws; see `draw_and_find`."""
+        """`shortlist` for one leaf and by one thread, among features that it draws as in `draw_and_find`."""
         cdef Leaf* leaf = &self.leaves[k]
         cdef const int32_t* features
         cdef int64_t first = 0, n
@@ -440,7 +445,7 @@ cdef class Finder:
     cdef void score(
         self, const Leaf* leaf, const int32_t* features, int64_t n, double* scores
     ) noexcept nogil:
-        """What the best cuts between cells of some features score."""
+        """Set the score of the best cut between cells for each of some features."""
         cdef Sums total = sums_of(leaf.total)
         score_cells(
             &self.lines[leaf.line, 0], features, n, &self.places[0], self.signs, self.bits,
@@ -449,7 +454,7 @@ cdef class Finder:
         )
 
     cdef void choose(self, Leaf* leaf, const int32_t* features, int64_t n, double* scores) noexcept nogil:
-        """Put the best features on the shortlist, and those nearly as good; of equal ones the lower."""
+        """Put the best feature on the shortlist, and those nearly as good; of equal ones the lower."""
         cdef double[SHORTLIST] best
         cdef double top, least
         cdef int64_t k, j, n_best = 0
@@ -479,7 +484,7 @@ cdef class Finder:
             best[j] = scores[k]
             leaf.shortlist[j] = features[k]
         leaf.split.feature, leaf.split.gain = leaf.shortlist[0], leaf.promise
-        for k in range(1, n_best):  # rising, for equal gains go to the lower feature
+        for k in range(1, n_best):  # in ascending order, as equal gains go to the lower feature
             j = k
             while j > 0 and leaf.shortlist[j - 1] > leaf.shortlist[j]:
                 leaf.shortlist[j - 1], leaf.shortlist[j] = leaf.shortlist[j], leaf.shortlist[j - 1]
@@ -488,10 +493,10 @@ cdef class Finder:
             leaf.shortlist[k] = -1
 
     cpdef bint refine(self, const int32_t[::1] ids, int n_threads, int64_t values_per_thread=1):
-        """The best split of each leaf among the features of its shortlist, over all bins, from its rows.
+        """Find the best split of each leaf among the features of its shortlist, over all bins, from its rows.
 
-        Threads share the rows of each leaf or, where they are many, take one leaf each. Returns whether all
-        leaves have a split.
+        Threads share the rows of each leaf or, if there are many leaves, take one leaf each. Returns whether
+        all leaves have a split.
         """
         cdef int64_t i, task, n_ids = ids.shape[0], n_parts, n_rows = self.n_rows_of(ids)
         cdef bint all_split = True
@@ -513,20 +518,20 @@ cdef class Finder:
         return all_split
 
     cdef int64_t n_rows_of(self, const int32_t[::1] ids) noexcept:
-        """How many rows these leaves have together, without the quiet ones."""
+        """The number of rows that these leaves have together, without the quiet ones."""
         cdef int64_t i, n_rows = 0
         for i in range(ids.shape[0]):
             n_rows += self.leaves[ids[i]].stop - self.leaves[ids[i]].start
         return n_rows
 
     cdef void refine_alone(self, Leaf* leaf, int thread) noexcept nogil:
-        """Where hessians differ, how many rows a child has is not known yet, and not asked."""
+        """`refine` for one leaf, ignoring the number of rows in a child if hessians differ."""
         cdef Split best = self.undivided(leaf)
         self.scan_rows(leaf, leaf.shortlist, SHORTLIST, self.same, thread, &best)
         self.conclude(leaf, &best, 1)
 
     cdef void refine_again(self, Leaf* leaf, int thread) noexcept nogil:
-        """Where it turns out that a child gets too few rows."""
+        """Search the shortlist of a leaf again, as a child would get too few rows."""
         self.search_one_again(leaf, leaf.shortlist, SHORTLIST, False, thread)
 
     cdef void refine_together(self, const int32_t[::1] ids, int64_t n_parts):
@@ -547,7 +552,7 @@ cdef class Finder:
     cpdef int64_t[:, ::1] sums_of_shortlists(
         self, const int32_t[::1] ids, int n_threads, int64_t values_per_thread
     ):
-        """int64[4 n, 256]: the bins of each leaf's shortlist, filled with this rank's rows."""
+        """int64[4 n, 256]: the bins of each leaf's shortlist, filled from this rank's rows."""
         cdef int64_t[:, ::1] sums = np.empty((SHORTLIST * ids.shape[0], CELLS), np.int64)
         cdef int64_t i
         n_threads = worth_threads(n_threads, ROW_REFINED * self.n_rows_of(ids), values_per_thread)
@@ -558,7 +563,7 @@ cdef class Finder:
         return sums
 
     cpdef int32_t[:, ::1] shortlists_of(self, const int32_t[::1] ids):
-        """int32[n, 4]: the features of each leaf's shortlist, ended by -1."""
+        """int32[n, 4]: the features of each leaf's shortlist, padded with -1."""
         cdef int32_t[:, ::1] shortlists = np.empty((ids.shape[0], SHORTLIST), np.int32)
         cdef int64_t i
         for i in range(ids.shape[0]):
@@ -566,7 +571,7 @@ cdef class Finder:
         return shortlists
 
     cpdef void scan_shortlists(self, const int32_t[::1] ids, int64_t[:, ::1] sums) noexcept:
-        """The best split of each leaf among its shortlist, by their bins."""
+        """Find the best split of each leaf by the features of its shortlist, from their bins."""
         cdef int64_t i
         for i in range(ids.shape[0]):
             self.scan_shortlist(&self.leaves[ids[i]], &sums[SHORTLIST * i, 0], 1)
@@ -574,7 +579,7 @@ cdef class Finder:
     cdef void sum_shortlist(
         self, const Leaf* leaf, int64_t part, int64_t n_parts, int64_t* sums, int thread
     ) noexcept nogil:
-        """The bins of a leaf's shortlist, filled with a part of its rows."""
+        """Fill the bins of a leaf's shortlist from one part of its rows."""
         cdef const uint8_t* columns[SHORTLIST]
         cdef int n_columns = 0, k
         cdef int64_t n_rows = leaf.stop - leaf.start
@@ -596,7 +601,7 @@ cdef class Finder:
             )
 
     cdef void scan_shortlist(self, Leaf* leaf, int64_t* parts, int64_t n_parts) noexcept nogil:
-        """The best split of a leaf among its shortlist, by bins that were filled in parts."""
+        """Find the best split of a leaf by the features of its shortlist, from bins filled in parts."""
         cdef Split best = self.undivided(leaf)
         cdef int64_t k, t
         for k in range(SHORTLIST):
@@ -609,9 +614,9 @@ cdef class Finder:
     # --------------------------------------------------------------------------------------------------- rows
 
     cpdef void find_directly(self, const int32_t[::1] ids, const int32_t[:, ::1] features, int n_threads):
-        """The best split of each leaf among its own features, from its rows: small leaves, sampled features.
+        """Find the best split of each leaf from its rows: for small leaves, and if features are sampled.
 
-        ``features`` are rising; one line per leaf, or one line for all; they end at -1.
+        ``features`` has one list per leaf or one list for all leaves, ascending and ended by -1.
         """
         self.search_rows(ids, features, not self.apart, n_threads)
 
@@ -637,14 +642,14 @@ cdef class Finder:
     cdef void find_one_directly(
         self, Leaf* leaf, const int32_t* features, int64_t width, int thread
     ) noexcept nogil:
-        """`find_directly` of a leaf, by one thread."""
+        """`find_directly` for one leaf, by one thread."""
         cdef Split best = self.best_of_rows(leaf, features, width, True, not self.apart, thread)
         self.conclude(leaf, &best, 1)
 
     cdef Split best_of_rows(
         self, const Leaf* leaf, const int32_t* features, int64_t width, bint is_first, bint exact, int thread
     ) noexcept nogil:
-        """The best split in a share of the features; where there is only one, the first share has it."""
+        """The best split by a share of the features. If only one is allowed, the first share searches it."""
         cdef Split best = self.undivided(leaf)
         if leaf.only < 0:
             self.scan_rows(leaf, features, width, exact, thread, &best)
@@ -655,16 +660,17 @@ cdef class Finder:
     cdef void draw_and_find(
         self, int32_t k, const int32_t[::1] usable, int64_t n_drawn, uint64_t key, int thread
     ) noexcept nogil:
-        """The best split of a leaf from its rows among features that it draws from ``usable`` by (key, leaf).
+        """Find the best split of a leaf from its rows, by features that it draws from ``usable``.
 
-        It draws ``n_drawn``, and as many more as long as none of them parts its rows, which are counted.
+        The draw depends on ``key`` and on the number of the leaf. The leaf draws ``n_drawn`` features, and
+        again as many until one gives a split, both of whose children have enough rows.
         """
         cdef Leaf* leaf = &self.leaves[k]
         cdef Split found
         cdef const int32_t* features
         cdef int64_t first = 0, n
         cdef bint few = self.plain and leaf.total.count <= FEW and leaf.quiet_start == leaf.quiet_stop
-        cdef bint exact = not self.apart or few  # few rows are counted meanwhile
+        cdef bint exact = not self.apart or few  # scan_few counts the rows as it goes
         while first < usable.shape[0]:
             n = min(n_drawn, usable.shape[0] - first)
             features = self.draw(k, usable, first, n, key, thread)
@@ -680,7 +686,7 @@ cdef class Finder:
     cdef const int32_t* draw(
         self, int32_t k, const int32_t[::1] usable, int64_t first, int64_t n, uint64_t key, int thread
     ) noexcept nogil:
-        """The next ``n`` features that a leaf draws, rising, right after the ``first`` ones."""
+        """The next ``n`` features that a leaf draws after its ``first`` ones, in ascending order."""
         cdef int32_t* features = &self.drawn[thread, 0]
         cdef int64_t width = usable.shape[0]
         if first == 0:
@@ -694,9 +700,9 @@ cdef class Finder:
     cdef void scan_rows(
         self, const Leaf* leaf, const int32_t* features, int64_t width, bint exact, int thread, Split* best,
     ) noexcept nogil:
-        """Find the best split in some features, rising, from the leaf's rows.
+        """Find the best split of a leaf by some features, in ascending order, from its rows.
 
-        If not ``exact``, quiet rows are left out, and the number of rows in a child does not matter.
+        If not ``exact``, quiet rows are left out, and the number of rows in a child is ignored.
         """
         cdef int64_t n_rows = leaf.total.count if exact else leaf.stop - leaf.start, step, first = 0
         cdef double price
@@ -725,7 +731,7 @@ cdef class Finder:
     cdef void scan_few(
         self, const Leaf* leaf, const int32_t* features, int64_t width, bint exact, int thread, Split* best
     ) noexcept nogil:
-        """The best split of a leaf of few rows, in any of some features; see few.h."""
+        """Find the best split of a leaf of few rows by some features; see few.h."""
         cdef FewRows own
         cdef FewCut cut
         cdef Sums total = sums_of(leaf.total)
@@ -754,7 +760,7 @@ cdef class Finder:
     cdef void scan_columns(
         self, const Leaf* leaf, const int32_t* features, int64_t width, bint exact, int thread, Split* best
     ) noexcept nogil:
-        """Sum the rows of a leaf by the codes of a few features, one number per bin, and scan these."""
+        """Sum the rows of a leaf by the codes of a few features, one number per bin, and scan these bins."""
         cdef const uint8_t* columns[SHORTLIST]
         cdef int64_t j
         for j in range(width):
@@ -769,7 +775,7 @@ cdef class Finder:
     cdef void scan_group(
         self, const Leaf* leaf, const int32_t* features, int64_t width, int thread, Split* best
     ) noexcept nogil:
-        """Fill the bins of some features from all rows of a leaf, scan them, and leave them zero again."""
+        """Fill the bins of some features from all rows of a leaf, scan them, and set them back to zero."""
         cdef uint64_t[4 * GROUP] touched
         cdef int64_t i, j
         cdef bint few = leaf.total.count <= REMEMBERED
@@ -829,10 +835,10 @@ cdef class Finder:
     cdef void scan_long(
         self, const Leaf* leaf, int64_t f, bint exact, Bin* cells, uint64_t* touched, Split* best
     ) noexcept nogil:
-        """Try every split of one feature whose codes are long, from the leaf's rows.
+        """Try every split of a leaf by one feature whose codes are long, from the leaf's rows.
 
-        There is a cell for each bin, and the leaf may touch few of them: see touching.h. Those are gone
-        through in rising order; all are zero again afterwards.
+        There is a cell for each bin, but the rows of the leaf may touch only a few of them: see touching.h.
+        The touched cells are visited in ascending order, and set back to zero.
         """
         cdef int32_t n_bins = self.n_bins(f), n = 0, side
         cdef int64_t n_words = (n_bins >> 12) + 1, w, word, code
@@ -912,16 +918,16 @@ cdef class Finder:
         count_touching(&line, &of, &self.order[leaf.quiet_start], n_quiet)
 
     cdef CodesOfFeature codes_of(self, const Leaf* leaf, int64_t f) noexcept nogil:
-        """By row, where a leaf has few of the tree's rows: in a column these lie far apart."""
+        """The codes of a feature: by row if the leaf has few of the tree's rows, far apart in a column."""
         cdef bint few = leaf.total.count < self.order.shape[0] // 8
         return find_codes(self.is_long, &self.columns[0, f], self.by_row if few else NULL, f)
 
     # -------------------------------------------------------------------------------------------------- again
 
     cpdef void verify(self, const int32_t[::1] ids, const int32_t[:, ::1] features, int n_threads):
-        """Search leaves again where splits found loosely, in some features, make a child of too few rows.
+        """Search leaves again whose splits, found loosely by some features, leave a child with too few rows.
 
-        ``features``: one line per leaf, or one line for all; they end at -1.
+        ``features`` has one list per leaf or one list for all leaves, ended by -1.
         """
         cdef int64_t i
         for i in prange(
@@ -940,7 +946,7 @@ cdef class Finder:
     cdef void search_one_again(
         self, Leaf* leaf, const int32_t* features, int64_t width, bint by_line, int thread
     ) noexcept nogil:
-        """The best split whose children have rows enough; see `found_loosely`."""
+        """Find the best split of a leaf whose children have enough rows; see `found_loosely`."""
         cdef Split best
         if not self.found_loosely(leaf, features, width, by_line, thread):
             best = self.best_of_rows(leaf, features, width, True, True, thread)
@@ -948,16 +954,16 @@ cdef class Finder:
 
     cdef bint is_confirmed(self, const Leaf* leaf) noexcept nogil:
         cdef int64_t n_left
-        if self.rules.min_samples_leaf <= 1.0:  # both children have rows that are not quiet
+        if self.rules.min_samples_leaf <= 1.0:  # each child has a row that is not quiet, which is enough
             return True
         n_left = self.n_left_of(leaf)
         return min(n_left, leaf.total.count - n_left) >= self.rules.min_samples_leaf
 
     cdef int64_t n_left_of(self, const Leaf* leaf) noexcept nogil:
-        """How many rows of this rank go left.
+        """The number of this rank's rows that the split of a leaf sends left.
 
-        Quiet rows without a value go right, if no others told where they belong and they are not kept to the
-        left.
+        If only quiet rows of the leaf lack a value, these rows go right, unless rows without a value always
+        go left.
         """
         cdef int64_t f = leaf.split.feature
         cdef int32_t also = -1
@@ -972,7 +978,7 @@ cdef class Finder:
         )
 
     def count_left_of(self, const int32_t[::1] ids, int n_threads):
-        """int64[n]: how many rows of this rank the splits of leaves send left."""
+        """int64[n]: the number of this rank's rows that each leaf's split sends left; 0 without a split."""
         cdef int64_t[::1] counts = np.zeros(ids.shape[0], np.int64)
         cdef int64_t i
         for i in prange(
@@ -986,9 +992,9 @@ cdef class Finder:
         self, const int32_t[::1] ids, const int32_t[:, ::1] features, int n_threads,
         int64_t values_per_thread=1,
     ):
-        """The best splits of leaves, where those found loosely make children of too few rows.
+        """Find the best splits of leaves after those found loosely have left children with too few rows.
 
-        ``features``: one line per leaf, or one line for all; they end at -1.
+        ``features`` has one list per leaf or one list for all leaves, ended by -1.
         """
         cdef int64_t i, n_ids = ids.shape[0], width = features.shape[1], n_values = 0, n_found = 0
         cdef bint by_line = self.places is None
@@ -1013,11 +1019,12 @@ cdef class Finder:
     cdef bint found_loosely(
         self, Leaf* leaf, const int32_t* features, int64_t width, bint by_line, int thread
     ) noexcept nogil:
-        """Find the best split whose children have rows enough, where the best one found loosely has not.
+        """Find the best split whose children have enough rows, unlike those of the split found loosely.
 
-        The feature that misled is searched in all rows, the others once more loosely; then those that promise
-        more than what is found in all rows, the best of them first. False, and nothing done, where that would
-        not save much: then all of them are to be searched in all rows.
+        The feature of the latter is searched in all rows, and the others once more loosely. Then splits of
+        the others that gain more than the best one found in all rows are counted, the best of them first, and
+        their features are searched in all rows if a child has too few rows. Returns False, and does nothing,
+        if this would not save much: then all features have to be searched in all rows.
         """
         cdef Split* promised = &self.promised[thread, 0]
         cdef Split best = self.undivided(leaf), own
@@ -1056,7 +1063,7 @@ cdef class Finder:
     cdef Split promised_by(
         self, const Leaf* leaf, int32_t f, bint by_line, const Split* least, int thread
     ) noexcept nogil:
-        """The best split in a feature, whatever the number of rows in a child, if no worse than least."""
+        """The best split of a leaf by a feature, found loosely, if it is no worse than ``least``."""
         cdef Split best = self.undivided(leaf)
         if least.feature >= 0:
             best.gain = nextafter(least.gain, -INFINITY)
@@ -1067,9 +1074,9 @@ cdef class Finder:
         return best
 
     def fill(self, const int32_t[::1] ids, const int32_t[:, ::1] features):
-        """BIN records, shape (n, width, 256): the bins of some features, filled with all rows of this rank.
+        """BIN records, shape (n, width, 256): the bins of some features, filled from all rows of this rank.
 
-        ``features``: one line per leaf, or one line for all; they end at -1.
+        ``features`` has one list per leaf or one list for all leaves, with -1 for features to leave out.
         """
         cdef int64_t n = ids.shape[0], width = features.shape[1], i, j
         records = np.zeros((n, width, CELLS), BIN)
@@ -1083,7 +1090,7 @@ cdef class Finder:
         return records
 
     def scan_filled(self, const int32_t[::1] ids, const int32_t[:, ::1] features, const Bin[:, :, ::1] cells):
-        """The best split of each leaf by bins that hold all rows."""
+        """Find the best split of each leaf from bins that hold all rows."""
         cdef Split best
         cdef Leaf* leaf
         cdef int64_t i, j
@@ -1102,7 +1109,7 @@ cdef class Finder:
     cdef void scan_sums(
         self, const Leaf* leaf, int64_t f, const int64_t* sums, bint exact, Split* best
     ) noexcept nogil:
-        """Try every split of one feature whose bins hold one number each."""
+        """Try every split of a leaf by one feature whose bins hold one number each."""
         cdef Bin[CELLS] wide
         cdef int32_t n_bins = self.n_bins(f)
         cdef Rules rules = self.rules_of(leaf, exact)
@@ -1116,7 +1123,7 @@ cdef class Finder:
     cdef void scan(
         self, const Bin* cells, int64_t f, const Leaf* leaf, const uint64_t* touched, bint exact, Split* best,
     ) noexcept nogil:
-        """Try every split of one feature; where given, ``touched`` has a bit for each bin that holds rows."""
+        """Try every split of a leaf by one feature. ``touched``, if given, marks the bins that hold rows."""
         cdef Prefix prefix
         cdef Case case = self.case_of(leaf, f, exact)
         cdef int32_t n_bins = self.n_bins(f)
@@ -1142,7 +1149,7 @@ cdef class Finder:
     cdef void scan_three_ways(
         self, const Prefix* prefix, Bin missing, const Case* case, bint exact, Split* best
     ) noexcept nogil:
-        """Try to part the rows without a value from the others, and those by their best cut."""
+        """Try to part the rows without a value from the others, and the others at their best cut."""
         cdef Leaf valued = self.valued(case.leaf, missing)
         cdef Case own = self.case_of(&valued, case.feature, exact)
         cdef Split cut = self.undivided(&valued)
@@ -1151,7 +1158,7 @@ cdef class Finder:
         self.join(prefix, case, &valued, &cut, best)
 
     cdef Leaf valued(self, const Leaf* leaf, Bin missing) noexcept nogil:
-        """What the leaf would be without its rows that have no value."""
+        """The leaf as it would be without its rows that have no value."""
         cdef Leaf valued = leaf[0]
         valued.total = minus(leaf.total, missing)
         valued.value = best_value(
@@ -1163,9 +1170,10 @@ cdef class Finder:
     cdef void join(
         self, const Prefix* prefix, const Case* case, const Leaf* valued, const Split* cut, Split* best
     ) noexcept nogil:
-        """Try to part the rows without a value from the others, the best cut of which is known.
+        """Try to part the rows without a value from the others, whose best cut is given.
 
-        Where the tree may not be so much deeper, or no cut is worth while, they are parted and no more.
+        If the tree may not get that much deeper, or no cut of the others gains anything, only the first of
+        the two splits is tried.
         """
         cdef Split whether
         whether.gain = -INFINITY

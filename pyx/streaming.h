@@ -1,13 +1,13 @@
-/* Streaming histograms: at most so many centroids stand for the rows seen so far; see streaming.pyx.
+/* Streaming histograms: a limited number of centroids stands for all rows seen so far; see streaming.pyx.
  *
- *   value   p_0      p_1   p_2              p_3      rising
- *   gap         g_0     g_1        g_2               between neighbours, as bits: those of doubles that are
- *                                                    not negative rise as integers do
- *   place   2        0     3                1        where the sums of each are: they stay where they are
+ *   value   p_0      p_1   p_2              p_3      ascending
+ *   gap         g_0     g_1        g_2               between neighbours, as bits: for doubles that are not
+ *                                                    negative, these have the order of integers
+ *   place   2        0     3                1        where the sums of each centroid are: sums never move
  *
- *   a row between two values: a place of its own, then the nearest two neighbours become one
+ * A row between two values becomes a centroid, and then the nearest two neighbours are merged into one:
  *
- *   p_0      p_1  x   p_2              p_3            as lists that are shifted between x and the two only
+ *   p_0      p_1  x   p_2              p_3           lists are shifted only between x and these two
  */
 #ifndef RANKTREES_STREAMING_H
 #define RANKTREES_STREAMING_H
@@ -22,7 +22,7 @@
 
 enum {
     MOST_CENTROIDS = 255,
-    ROOM = 2 * 256 + 8   /* two histograms that are being merged, and a register to read behind the last */
+    ROOM = 2 * 256 + 8   /* two histograms while they are merged, and a register that may be read behind the last */
 };
 
 #define NO_GAP INT64_MAX
@@ -36,7 +36,7 @@ typedef struct {
 } centroid_sums;
 
 typedef struct {
-    int32_t n, most, nearest; /* the first of the nearest two neighbours, where there are as many as may be */
+    int32_t n, most, nearest; /* the first of the nearest two neighbours, if n is most */
     int32_t unused;
     double value[ROOM];
     int64_t gap[ROOM]; /* NO_GAP from the last value on */
@@ -59,7 +59,7 @@ INLINE void clear_streamed(streamed *own, int32_t most) {
         own->gap[i] = NO_GAP;
 }
 
-/* The first of the nearest two neighbours; the lowest of equal ones. */
+/* The first of the nearest two neighbours; of equal gaps, the lowest. */
 INLINE int32_t nearest_of(const streamed *own) {
     const int32_t n = (own->n + 7) & ~7;
     int64_t least = NO_GAP, first = NO_GAP;
@@ -72,7 +72,7 @@ INLINE int32_t nearest_of(const streamed *own) {
     return (int32_t)first;
 }
 
-/* The mean of two values, p <= q, by their masses. */
+/* The mean of two values, p <= q, weighted by their masses. */
 INLINE double mean_of(double p, double p_mass, double q, double q_mass) {
     const double mean = p + (q - p) * (q_mass / (p_mass + q_mass));
     return mean < q ? mean : q;
@@ -84,7 +84,7 @@ INLINE void add_sums(centroid_sums *own, const centroid_sums *more) {
     own->hessian += more->hessian;
 }
 
-/* The gaps on both sides of value i. */
+/* Set the gaps on both sides of value i. */
 INLINE void measure_gaps(streamed *own, int32_t i) {
     if (i > 0)
         own->gap[i - 1] = gap_between(own->value[i - 1], own->value[i]);
@@ -92,7 +92,7 @@ INLINE void measure_gaps(streamed *own, int32_t i) {
         own->gap[i] = gap_between(own->value[i], own->value[i + 1]);
 }
 
-/* How many values are below x. */
+/* The number of values below x. */
 INLINE int32_t n_below(const streamed *own, double x) {
     const double *value = own->value;
     int32_t below = 0, n = own->n;
@@ -106,7 +106,7 @@ INLINE int32_t n_below(const streamed *own, double x) {
     return below + (value[below] < x);
 }
 
-/* Entries first .. last - 1 move up by one, or those first + 1 .. last down by one. */
+/* Move the entries first .. last - 1 up by one; shift_down moves first + 1 .. last down by one. */
 INLINE void shift_up(streamed *own, int32_t first, int32_t last) {
     for (int32_t i = last; i > first; i--) {
         own->value[i] = own->value[i - 1];
@@ -123,14 +123,14 @@ INLINE void shift_down(streamed *own, int32_t first, int32_t last) {
     }
 }
 
-/* The two nearest become one: i takes in i + 1. */
+/* Merge the neighbours i and i + 1 into i. */
 INLINE void join(streamed *own, int32_t i) {
     centroid_sums *sums = &own->sums[own->place[i]], *others = &own->sums[own->place[i + 1]];
     own->value[i] = mean_of(own->value[i], sums->mass, own->value[i + 1], others->mass);
     add_sums(sums, others);
 }
 
-/* x goes before value k, and there are as many as may be. The nearest two become one, x among them or not. */
+/* Insert x before value k of a full histogram, and merge the nearest two neighbours, one of which may be x. */
 INLINE void squeeze_in(streamed *own, int32_t k, double x, const centroid_sums *row) {
     const int32_t n = own->n, pair = own->nearest;
     const int64_t least = own->gap[pair];
@@ -153,7 +153,7 @@ INLINE void squeeze_in(streamed *own, int32_t k, double x, const centroid_sums *
     }
     const uint16_t place = own->place[pair + 1];
     join(own, pair);
-    if (pair < k) { /* x moves down to where the pair has left room */
+    if (pair < k) { /* x moves down by one, as the merged pair has left room */
         shift_down(own, pair + 1, k - 1);
         k--;
     } else {
@@ -168,7 +168,7 @@ INLINE void squeeze_in(streamed *own, int32_t k, double x, const centroid_sums *
     own->nearest = nearest_of(own);
 }
 
-/* Some rows of one value. */
+/* Add some rows of one value. */
 INLINE void add_to_streamed(streamed *own, double x, const centroid_sums *row) {
     const int32_t k = n_below(own, x), n = own->n;
     if (k < n && own->value[k] == x) {
@@ -189,7 +189,7 @@ INLINE void add_to_streamed(streamed *own, double x, const centroid_sums *row) {
         own->nearest = nearest_of(own);
 }
 
-/* Rows of one feature; those without a value apart. */
+/* Add the values of rows by one feature; rows without a value are added to ``lacking``. */
 INLINE void add_rows(streamed *own, int is_long, const uint8_t *column, const double *values, uint32_t missing,
                      const uint32_t *rows, const int64_t *sums, int64_t n, int bits, centroid_sums *lacking) {
     const int64_t hessians = ((int64_t)1 << bits) - 1;
@@ -229,8 +229,8 @@ INLINE void centroids_of(const streamed *own, centroid *out) {
     }
 }
 
-/* The centroids of two histograms side by side, equal values as one; then the nearest two become one until there
- * are few enough. */
+/* Merge two histograms: put their centroids side by side, equal values as one, and then merge the nearest two
+ * neighbours until there are few enough. */
 EACH_WIDTH(void, merge_streamed,
            (streamed *own, const centroid *ours, int32_t n_ours, const centroid *theirs, int32_t n_theirs),
            (own, ours, n_ours, theirs, n_theirs)) {
@@ -261,7 +261,7 @@ EACH_WIDTH(void, merge_streamed,
     own->nearest = own->n == own->most ? nearest_of(own) : -1;
 }
 
-/* What the centroids before each have together, and at the end all of them. */
+/* Set the sums of all centroids before each one and, at the end, of all of them. */
 INLINE void add_up(const centroid *own, int32_t n, centroid_sums *before) {
     memset(before, 0, sizeof *before);
     for (int32_t i = 0; i < n; i++) {
@@ -271,7 +271,7 @@ INLINE void add_up(const centroid *own, int32_t n, centroid_sums *before) {
     }
 }
 
-/* Half of a centroid on top of those before it, and a trapezoid: a share of the way to the next. */
+/* The sum up to a share of the way from one centroid to the next: those before it, half of its own, and a trapezoid. */
 INLINE double up_to_share(double before, double here, double next, double share) {
     return before + 0.5 * here + share * (here + 0.5 * (next - here) * share);
 }
@@ -292,8 +292,8 @@ INLINE double value_at(const centroid *own, int32_t i, double share) {
     return value < next->value ? value : next->value;
 }
 
-/* Up to where the mass is ``aim``: which share of the way from centroid i to the next, with i counted on. It is where
- * the trapezoid, m share + (m' - m) share^2 / 2, has what half of centroid i leaves to be had. */
+/* The share of the way from centroid i to the next at which the mass up to it is ``aim``; i is moved on to that
+ * centroid. There the trapezoid, m share + (m' - m) share^2 / 2, is the mass from the middle of i to aim. */
 INLINE double share_of_mass(const centroid *own, const centroid_sums *before, int32_t n, double aim, int32_t *i) {
     while (*i + 1 < n && before[*i + 1].mass + 0.5 * own[*i + 1].mass <= aim)
         ++*i;
@@ -305,7 +305,7 @@ INLINE double share_of_mass(const centroid *own, const centroid_sums *before, in
     return share < 1.0 ? share : 1.0;
 }
 
-/* Sums of the leaf's rows whose code is at most ``last``, and of those without a value. */
+/* The sum and number of a leaf's rows whose code is at most ``last``, and of its rows without a value. */
 typedef struct {
     int64_t sum, n, missing_sum, n_missing;
 } side;

@@ -1,11 +1,12 @@
-"""Streaming histograms: a row at a time, in as many centroids as there may be.
+"""Streaming histograms: take rows one at a time, and keep a limited number of centroids.
 
-    update     a row becomes a centroid of its own; if they are too many, the two nearest become one
-    merge      the centroids of two histograms side by side, and again the nearest two become one
-    sum        what lies up to a value: half of the centroid before it, and a trapezoid
-    uniform    the values that part the mass equally: the trapezoid's formula, solved
+    update     a row becomes a centroid of its own; if there are too many, the nearest two are merged
+    merge      the centroids of two histograms, side by side; again the nearest two are merged
+    sum        the mass up to a value: all before the last centroid below it, half of that, and a trapezoid
+    uniform    the values that divide the mass equally: the formula of the trapezoid, solved for the value
 
-Ben-Haim and Yom-Tov, 2010; for the sums of gradients Tyree et al., 2011. Of equal gaps the lower one counts.
+See Ben-Haim and Yom-Tov, 2010, and for the sums of gradients Tyree et al., 2011. Of equal gaps, the lower one
+is closed first.
 """
 import numpy as np
 
@@ -60,7 +61,7 @@ cdef enum:
     MOST_TASKS = 1 << 16  # histograms whose best cuts are kept at a time
 
 
-# Where a feature may be cut. The last cut is infinite, behind all values.
+# The cuts of a feature that are tried, with the sums up to each. The last cut is infinite, behind all values.
 cdef struct Candidates:
     int32_t n
     double value[MOST_CENTROIDS + 1]
@@ -80,7 +81,7 @@ cdef inline void add_candidate(Candidates* some, double value, Triple up_to) noe
 cdef void list_candidates(
     const Entry* own, int32_t n, int32_t most, const Triple* before, Candidates* some
 ) noexcept nogil:
-    """The uniform cuts of a histogram; where it has room left, nothing was merged, and each value is one."""
+    """List the uniform cuts of a histogram or, if it is not full and nothing was merged, all its values."""
     cdef int32_t i = 0, j
     cdef double share
     some.n = 0
@@ -97,18 +98,19 @@ cdef void list_candidates(
 
 
 cdef class StreamingFinder:
-    """Finds splits of leaves by streaming histograms of their rows.
+    """Finds the splits of leaves by streaming histograms of their rows.
 
     Parameters
     ----------
     codes : ndarray of uint8 or uint32, shape (n_rows, n_features), feature by feature
-        Ranks of values.
+        The positions of values among all distinct values of the feature, in ascending order.
     values : ndarray of float64, shape (n_cells,)
-        The value of each code; those of feature f are ``values[offsets[f] : offsets[f + 1] - 1]``, rising.
+        The value of each code. Those of feature f are ``values[offsets[f] : offsets[f + 1] - 1]``, ascending.
     max_bins : int
-        The most centroids of a histogram.
+        The maximum number of centroids of a histogram.
     shards : ndarray of int64, shape (n_shards + 1,)
-        Where the rows of each shard begin, and the number of rows: each has a histogram of its own.
+        Where the rows of each shard begin, and at the end the number of rows. Each shard has a histogram of
+        its own.
     order, sums, offsets, missing, prices
         As for `ranktrees._core.splitting.Finder`.
     """
@@ -136,14 +138,14 @@ cdef class StreamingFinder:
         self.offers = np.empty(64, OFFER)
 
     def look_at(self, leaves, lines, int lanes):
-        """The leaves; they have no lines."""
+        """Use these leaves. There are no lines."""
         self.leaves = leaves
 
     def begin(
         self, int bits, bint same, double l2, double min_gain, double gradient_unit, double hessian_unit,
         uint32_t min_samples_leaf, uint32_t min_hessian, bint apart=False, bint sampled=False,
     ):
-        """A new tree, as for `Finder`; no rows are ``apart``."""
+        """Begin a new tree, as for `Finder`; rows are never set ``apart``."""
         self.bits, self.sampled = bits, sampled
         self.rules.l2 = l2
         self.rules.min_gain = min_gain
@@ -153,11 +155,11 @@ cdef class StreamingFinder:
         self.rules.min_hessian = min_hessian
 
     def find_directly(self, const int32_t[::1] ids, const int32_t[:, ::1] features, int n_threads):
-        """The split of each leaf among its own features.
+        """Find the split of each leaf by some features.
 
-        Each feature offers its best cut by what its histogram says. The offers are looked at in the order of
-        their gains, until one keeps the rules and gains something by the sums of the rows themselves.
-        ``features`` are rising; one line per leaf, or one line for all; they end at -1.
+        Each feature offers the best cut by its histogram. Offers are checked in the order of their gains,
+        until one satisfies the rules and gains something by the exact sums of the rows.
+        ``features`` has one list per leaf or one list for all leaves, ascending and ended by -1.
         """
         cdef int64_t width = features.shape[1], step = max(1, MOST_TASKS // width), n_ids, first, task, i
         cdef Offer* offers
@@ -180,13 +182,14 @@ cdef class StreamingFinder:
             ):
                 self.settle(&self.leaves[ids[first + i]], offers + i * width, width)
 
-    # Together with other ranks. A task is a leaf and a feature of it, ids and features as above.
+    # The next methods search together with other ranks. A task is one feature of one leaf; ids and features
+    # are those of `find_directly`.
 
     def histograms(self, const int32_t[::1] ids, const int32_t[:, ::1] features, int n_threads):
-        """Of each task this rank's centroids, how many they are, and what the rows without a value have.
+        """For each task this rank's centroids, their number, and the sums of the rows without a value.
 
-        CENTROID records of shape (n_tasks, max_bins), int32[n_tasks], and float64[n_tasks, 3]: mass, gradient
-        and hessian.
+        These are CENTROID records of shape (n_tasks, max_bins), int32[n_tasks], and float64[n_tasks, 3] with
+        mass, gradient and hessian.
         """
         cdef int64_t width = features.shape[1], n_tasks = ids.shape[0] * width, task
         cdef Centroid[:, ::1] centroids = np.empty((n_tasks, self.most), CENTROID)
@@ -209,10 +212,10 @@ cdef class StreamingFinder:
         const Centroid[::1] centroids, const int64_t[:, ::1] limits, const double[:, ::1] lacking,
         int n_threads,
     ):
-        """OFFER records of the tasks from ``first_task`` on: the best cuts by what all ranks have together.
+        """OFFER records of the tasks from ``first_task`` on: their best cuts by all ranks' centroids, merged.
 
-        The centroids that rank r has for the k-th of these tasks are those from ``limits[r, k]`` to
-        ``limits[r, k + 1]``; ``lacking`` is of all ranks.
+        The centroids of rank r for the k-th of these tasks are those from ``limits[r, k]`` to
+        ``limits[r, k + 1]``. ``lacking`` is summed over all ranks.
         """
         cdef int64_t width = features.shape[1], n_tasks = lacking.shape[0], k, task
         cdef Offer[::1] offers = np.empty(n_tasks, OFFER)
@@ -246,9 +249,9 @@ cdef class StreamingFinder:
         self.offer_of(leaf, f, own, n, lacking, best)
 
     def sides(self, const int32_t[::1] ids, const Offer[::1] offers, int n_threads):
-        """int64[n, 4]: what an offer for each leaf sends left of this rank's rows, and those without a value.
+        """int64[n, 4]: sum and number of this rank's rows that an offer for each leaf sends left by value.
 
-        Of both, the sum and the number.
+        The last two numbers are the sum and the number of its rows without a value.
         """
         cdef int64_t[:, ::1] sides = np.zeros((ids.shape[0], 4), np.int64)
         cdef int64_t i
@@ -260,7 +263,7 @@ cdef class StreamingFinder:
         return sides.base
 
     def judge(self, const int32_t[::1] ids, const Offer[::1] offers, const int64_t[:, ::1] sides):
-        """bool[n]: whether each leaf is done: its offer holds by the sides of all ranks, or there is none."""
+        """bool[n]: whether each leaf is done: its offer holds by the sides of all ranks, or none is left."""
         cdef uint8_t[::1] done = np.empty(ids.shape[0], np.uint8)
         cdef int64_t i
         for i in range(ids.shape[0]):
@@ -271,7 +274,7 @@ cdef class StreamingFinder:
         return done.base.astype(bool)
 
     cdef int32_t build(self, const Leaf* leaf, int32_t f, Entry* own, Triple* lacking) noexcept nogil:
-        """The histogram of a feature: those of the shards, each of its rows in their order, merged."""
+        """Build the histogram of a feature: merge those of the shards, each built from its rows in order."""
         cdef Streamed streamed
         cdef Entry[MOST_CENTROIDS] more
         cdef int32_t missing = <int32_t>(self.offsets[f + 1] - self.offsets[f]) - 1, n = 0
@@ -295,7 +298,7 @@ cdef class StreamingFinder:
         return n
 
     cdef int64_t end_of_shard(self, int64_t start, int64_t stop, int64_t last) noexcept nogil:
-        """The first of the places of rows, from start on, whose row is not below ``last``."""
+        """The first place from ``start`` on whose row is not below ``last``."""
         cdef int64_t middle
         while start < stop:
             middle = (start + stop) // 2
@@ -306,7 +309,7 @@ cdef class StreamingFinder:
         return start
 
     cdef void offer(self, const Leaf* leaf, int32_t f, Offer* best) noexcept nogil:
-        """The best cut of a feature by its histogram."""
+        """Offer the best cut of a feature by its histogram."""
         cdef Entry[MOST_CENTROIDS] own
         cdef Triple lacking
         cdef int32_t n = self.build(leaf, f, own, &lacking) if f >= 0 else 0
@@ -315,7 +318,7 @@ cdef class StreamingFinder:
     cdef void offer_of(
         self, const Leaf* leaf, int32_t f, const Entry* own, int32_t n, const Triple* lacking, Offer* best
     ) noexcept nogil:
-        """The same of a histogram of n centroids, and of what the rows without a value have."""
+        """The same from a histogram of n centroids and the sums of the rows without a value."""
         cdef Triple[MOST_CENTROIDS + 1] before
         cdef Candidates some
         cdef Sums total = sums_of(leaf.total), nothing, missing
@@ -332,7 +335,7 @@ cdef class StreamingFinder:
         if lacking.mass == 0:
             self.try_cuts(&some, 0, some.n - 1, rules.first_side, f, &nothing, &total, &rules, best)
             return
-        if rules.first_side:  # below all values, and still the right child
+        if rules.first_side:  # missing values count as below all others, but go right here
             self.try_cuts(&some, some.n - 1, some.n, 0, f, &nothing, &total, &rules, best)
         for side in range(rules.first_side, rules.last_side + 1):
             self.try_cuts(
@@ -343,7 +346,7 @@ cdef class StreamingFinder:
         self, const Candidates* some, int32_t first, int32_t last, int32_t side, int32_t f, const Sums* extra,
         const Sums* total, const Rules* rules, Offer* best,
     ) noexcept nogil:
-        """Candidates first to last - 1, with the rows without a value on one side."""
+        """Try the candidates first to last - 1, with the rows without a value on one side."""
         cdef double[MOST_CENTROIDS + 1] scores
         cdef int32_t k
         score_children(
@@ -370,7 +373,7 @@ cdef class StreamingFinder:
         return <uint32_t>first
 
     cdef void settle(self, Leaf* leaf, Offer* offers, int64_t width) noexcept nogil:
-        """The leaf's split: the best of the offers that holds what it promises."""
+        """Give a leaf the best of the offers that hold by the sums of its rows."""
         cdef Offer* best
         cdef Side found
         cdef int64_t k
@@ -403,7 +406,7 @@ cdef class StreamingFinder:
         )
 
     cdef bint accept(self, Leaf* leaf, const Offer* offer, const Side* found) noexcept nogil:
-        """Make an offer the leaf's split, if by the rows it keeps the rules and gains something."""
+        """Make an offer the split of a leaf if, by the sums of its rows, it satisfies the rules and gains."""
         cdef Sums total = sums_of(leaf.total), left, nothing
         cdef Rules rules = rules_within(&total, self.sampled, &self.rules)
         cdef double own = own_score_of(&total, &rules)
@@ -444,7 +447,7 @@ cdef int32_t take(const Streamed* streamed, Entry* out) noexcept nogil:
 cdef int32_t merged(
     const Entry* ours, int32_t n_ours, const Entry* theirs, int32_t n_theirs, int32_t most, Entry* out
 ) noexcept nogil:
-    """How many centroids two histograms have together; ``out`` may be one of them."""
+    """Merge two histograms into ``out``, which may be one of them, and return the number of centroids."""
     cdef Streamed streamed
     clear_streamed(&streamed, most)
     merge_streamed(&streamed, ours, n_ours, theirs, n_theirs)
@@ -464,7 +467,7 @@ def update(
     const double[:, ::1] sums,        # IN  [n, 3] mass, gradient and hessian of each
     Centroid[::1] out,                # OUT [max_bins]
 ):
-    """Add values one after another; how many centroids there are."""
+    """Add values one after another, and return the number of centroids."""
     cdef Streamed streamed
     clear_streamed(&streamed, <int32_t>out.shape[0])
     merge_streamed(&streamed, entries(centroids), <int32_t>centroids.shape[0], NULL, 0)
@@ -474,7 +477,7 @@ def update(
 
 
 def merge(const Centroid[::1] ours, const Centroid[::1] theirs, Centroid[::1] out):
-    """The centroids of two histograms, as few as ``out`` has room for; how many there are."""
+    """Merge two histograms into as many centroids as ``out`` has room for, and return their number."""
     return merged(
         entries(ours), <int32_t>ours.shape[0], entries(theirs), <int32_t>theirs.shape[0],
         <int32_t>out.shape[0], <Entry*>&out[0],
@@ -486,7 +489,7 @@ def sums_up_to(
     const double[::1] values,         # IN
     double[:, ::1] out,               # OUT [n, 3]
 ):
-    """Mass, gradient and hessian of what is not above each value."""
+    """Set mass, gradient and hessian up to each value."""
     cdef Triple[MOST_CENTROIDS + 1] before
     cdef const Entry* own = entries(centroids)
     cdef Triple* found
@@ -507,7 +510,7 @@ def sums_up_to(
 
 
 def uniform(const Centroid[::1] centroids, double[::1] out):
-    """The values that part the mass of a histogram into one part more than there are places in ``out``."""
+    """Set the values that divide the mass of a histogram equally, into one part more than values."""
     cdef Triple[MOST_CENTROIDS + 1] before
     cdef const Entry* own = entries(centroids)
     cdef int32_t n = <int32_t>centroids.shape[0], i = 0

@@ -1,4 +1,4 @@
-/* From rows to columns, and from columns what matters of them: registers are turned, and filled up. */
+/* Transpose rows to columns, and take the numbers that are needed from columns, a register at a time. */
 #ifndef RANKTREES_TAKING_H
 #define RANKTREES_TAKING_H
 
@@ -11,7 +11,7 @@
 enum { TURNED = 16 };
 
 #if HAS_SIMD
-/* Four numbers of every fourth row. */
+/* Load four numbers from every fourth row. */
 FOR_AVX512 INLINE __m512 four_of_four(const float *const *rows, int64_t j) {
     __m512 fours = _mm512_castps128_ps512(_mm_loadu_ps(rows[0] + j));
     fours = _mm512_insertf32x4(fours, _mm_loadu_ps(rows[4] + j), 1);
@@ -52,7 +52,7 @@ static int64_t turn_by_four(const float *const *rows, int64_t n_columns, float *
 }
 #endif
 
-/* The first columns of TURNED rows: columns[j * BLOCK + i] is rows[i][j]. */
+/* Transpose the first columns of TURNED rows: columns[j * BLOCK + i] = rows[i][j]. */
 static inline void turn_floats(const float *const *rows, int64_t n_columns, float *columns) {
     int64_t j = 0;
 #if HAS_SIMD
@@ -79,7 +79,7 @@ static inline void turn_doubles(const double *const *rows, int64_t n_columns, do
 }
 
 #if HAS_SIMD
-/* Put some of the numbers that are there to where there is room for all of them; returns how many. */
+/* Store the numbers of ``which``, at a place with room for all that are ``there``. Return how many are stored. */
 FOR_AVX512 static inline int put(__mmask16 which, __mmask16 there, __m512i numbers, void *to) {
     _mm512_mask_storeu_epi32(to, there, _mm512_maskz_compress_epi32(which, numbers));
     return __builtin_popcount(which);
@@ -118,7 +118,7 @@ FOR_AVX512 static int64_t take_sixteen(int64_t n, uint32_t *keys, const key_rule
 }
 #endif
 
-/* Append the numbers that are neither missing nor zero to `kept`, and count the zeros. */
+/* Append the numbers that are neither missing nor zero to `kept`, and add the number of zeros to `zeros`. */
 static inline int64_t append_floats(int64_t n, const float *numbers, float *kept, int64_t *zeros) {
 #if HAS_SIMD
     if (simd_level() == AVX512)
@@ -127,7 +127,7 @@ static inline int64_t append_floats(int64_t n, const float *numbers, float *kept
     return append_float(n, numbers, kept, zeros);
 }
 
-/* Whether the mark is wanted, a bit of a word. */
+/* Whether the bit of a mark is set in the words of wanted marks. */
 INLINE int is_wanted(const uint32_t *wanted, uint32_t mark) { return wanted[mark >> 5] >> (mark & 31) & 1; }
 
 #define TAKE_EACH(name, KEY, find_marks)                                                                     \
@@ -153,7 +153,7 @@ TAKE_EACH(take_each_float, uint32_t, find_marks_float)
 TAKE_EACH(take_keys_double, uint64_t, find_marks_double)
 #undef TAKE_EACH
 
-/* Take the keys at wanted marks, and their weights (or NULL); the others move up. Returns how many are taken. */
+/* Take the keys at wanted marks, with their weights unless NULL; the other keys close up. Return how many are taken. */
 static inline int64_t take_keys_float(int64_t n, uint32_t *keys, uint32_t *weights, const key_ruler *ruler,
                                       const uint32_t *wanted, uint32_t *taken, uint32_t *taken_weights) {
 #if HAS_SIMD

@@ -1,10 +1,10 @@
-/* Sums of the rows of one leaf by long codes, and which cells they touch.
+/* Sum the rows of one leaf by long codes, and remember which cells they touch.
  *
  *     cells     a b . . c .   . . . . . .   . d . . . .        a word of touched for 64 cells,
  *     touched   1 1 0 0 1 0 | 0 0 0 0 0 0 | 0 1 0 0 0 0        a word of words for 64 of those
  *     words     1             0             1
  *
- * Where rows are so many that hardly a cell, or a word, remains untouched, all are taken to be. */
+ * If there are so many rows that hardly a cell, or a word, remains untouched, all count as touched. */
 #ifndef RANKTREES_TOUCHING_H
 #define RANKTREES_TOUCHING_H
 
@@ -39,7 +39,7 @@ INLINE void add_touching(const touchable *line, const codes_of_feature *of, cons
     }
 }
 
-/* Rows of which only the number is told. */
+/* Count rows that have no sums. */
 INLINE void count_touching(const touchable *line, const codes_of_feature *of, const uint32_t *rows, int64_t n) {
     fetch_first(of->column, of->step, rows, n);
     for (int64_t i = 0; i < n; i++) {

@@ -1,4 +1,4 @@
-"""What other modules see of queries dealt to threads."""
+"""What other modules use of queries that are dealt to threads."""
 cimport cython
 from libc.stdint cimport int64_t
 

@@ -1,4 +1,4 @@
-"""What other modules see of growing a tree."""
+"""What other modules use of growing a tree."""
 from libc.stdint cimport int8_t, int32_t, int64_t, uint64_t
 
 from ranktrees._core.histogram cimport Builder

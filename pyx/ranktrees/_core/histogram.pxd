@@ -1,4 +1,4 @@
-"""What other modules see of lines of cells."""
+"""What other modules use of building lines of cells."""
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 from records cimport Digit, Leaf

@@ -1,4 +1,4 @@
-"""What other modules see of splitting leaves."""
+"""What other modules use of splitting leaves."""
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t
 
 from records cimport Leaf, Split
@@ -11,10 +11,10 @@ cdef extern from "parting.h" nogil:
         uint8_t left[256]
 
 cdef enum:
-    ROW_PARTED = 2  # what parting one row costs, in steps of about a nanosecond
+    ROW_PARTED = 2  # the cost of parting one row, in steps of about a nanosecond
 
 
-# Rows that are parted together: where they are in the order, where in the scratch, and how many go left.
+# Rows that are parted together: their place in the order, their place in the scratch, and how many go left.
 cdef struct Piece:
     int64_t first
     int64_t n_rows
@@ -22,7 +22,7 @@ cdef struct Piece:
     int64_t n_left
 
 
-# What a thread parts of a leaf, and whether some of these rows have no value.
+# The rows of a leaf that one thread parts, and whether some of them have no value.
 cdef struct Stretch:
     Piece loud
     Piece quiet
@@ -42,7 +42,7 @@ cdef class Parter:
     cdef double l2, gradient_unit, hessian_unit
     cdef const double[::1] gradients, hessians
     cdef int64_t min_samples_leaf, max_depth
-    cdef int side_of_none  # -1: that of most
+    cdef int side_of_none  # where missing values go if a leaf has none: 1 left, 0 right, -1 with most rows
     cdef bint counts_later
 
     cdef void make_scratch(self, int64_t n_rows)

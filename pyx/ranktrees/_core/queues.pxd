@@ -1,4 +1,4 @@
-"""What other modules see of leaves that wait."""
+"""What other modules use of queues of leaves that wait."""
 from libc.stdint cimport int32_t, int64_t
 
 

@@ -1,4 +1,4 @@
-"""What other modules see of the search for splits."""
+"""What other modules use of the search for splits."""
 cimport cython
 
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
@@ -18,7 +18,7 @@ cdef extern from "codes.h" nogil:
         int64_t step
 
 cdef enum:
-    ROW_REFINED = 4  # what refining with one row costs, in steps of about a nanosecond
+    ROW_REFINED = 4  # the cost of refining with one row, in steps of about a nanosecond
 
 
 @cython.final
@@ -50,7 +50,7 @@ cdef class Finder:
     cdef uint64_t[:, ::1] marks
     cdef int64_t n_words, mark_words
     cdef Split[::1] found
-    cdef object found_records  # the array below: to make one of a view of records takes long
+    cdef object found_records  # the array that found views, as making an array of a view of records is slow
     cdef const int32_t[:, ::1] all_features
     cdef const int8_t* signs
 

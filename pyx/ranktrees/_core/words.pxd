@@ -1,4 +1,4 @@
-"""What other modules see of sums that ranks add up."""
+"""What other modules use of adding up sums over ranks."""
 from libc.stdint cimport int32_t, int64_t
 
 cdef extern from "words.h" nogil:
