@@ -1,8 +1,8 @@
-"""Loops over the values of columns: gather and sort them, choose their cuts, encode them.
+"""Loops over the values of columns: gather and sort the values, choose cuts, and encode the values.
 
-A column is described by its values that are neither missing nor zero, and by the mass of its zeros: sparse
-rows never say more, and dense ones of web search seldom do. Masses are integers, so sums do not depend on the
-order of rows. A zero weight takes a row out.
+A column is described by its values that are neither missing nor zero, and by the mass (the total weight) of
+its zeros. Sparse rows hold nothing more, and dense rows of web search data seldom do. Masses are integers, so
+sums do not depend on the order of the rows. A row of weight 0 is left out.
 """
 from ranktrees._core.threads import room_for_each
 
@@ -76,18 +76,18 @@ cdef enum:
     DIGIT_BITS = 11
     N_DIGIT_VALUES = 1 << DIGIT_BITS
     MAX_DIGITS = 6
-    SHORT = 48           # so few values are sorted by insertion
-    GATHERED = 32        # columns laid out together to be cut, of rows apart: two lines of float32
-    ENCODED = 16         # columns laid out together to be encoded: one line
-    AHEAD = 32           # rows ahead that are asked for, as no processor foresees strides of this kind
-    CUTTING_BITS = 14    # a column is first parted at no more than 2^14 marks on either side of zero
-    SAMPLE = 2048        # numbers that tell where a column's marks begin and end
+    SHORT = 48           # at most this many values are sorted by insertion
+    GATHERED = 32        # columns that are laid out together for cutting: two cache lines of float32
+    ENCODED = 16         # columns that are laid out together for encoding: one cache line
+    AHEAD = 32           # how many rows ahead to prefetch, as processors do not predict such strides
+    CUTTING_BITS = 14    # a column is first divided at no more than 2^14 marks on either side of zero
+    SAMPLE = 2048        # numbers that determine where the marks of a column begin and end
     MARK_WORDS = (2 << CUTTING_BITS >> 5) + 1
 
-# A column has at most so many pieces, and one for each of its values.
+# A column has at most this many pieces, plus one for each of its values.
 MOST_PIECES = (2 << CUTTING_BITS) + 1
 
-# A run of the sorted values of a column: their mass, and the keys of the least and of the greatest.
+# A piece: a run of the sorted values of a column, with its mass and the keys of its least and greatest value.
 cdef struct PieceFloat:
     int64_t mass
     uint32_t low
@@ -104,12 +104,12 @@ ctypedef fused piece_t:
 
 
 def piece_words(int itemsize):
-    """How many uint64 a piece takes up, for values of so many bytes."""
+    """The number of uint64 that a piece takes up, for values of `itemsize` bytes."""
     return (sizeof(PieceFloat) if itemsize == 4 else sizeof(PieceDouble)) // 8
 
 
 cdef inline int bits_for(Py_ssize_t n, int most) noexcept nogil:
-    """So many bits tell n keys apart, but for a few at a time."""
+    """The number of bits, up to `most`, that divide n keys into runs of a few."""
     cdef int bits = 0
     while bits < most and n >> bits > 4:
         bits += 1
@@ -123,15 +123,15 @@ def gather_dense(
     const Py_ssize_t[::1] order,        # IN, or None: row i is X[order[i]]
     const uint32_t[::1] weights,        # IN, or None: all one
     Py_ssize_t first,
-    const int64_t[::1] starts,          # IN  where the values of column first + j begin, with room for all
+    const int64_t[::1] starts,          # IN  where the values of column first + j begin; room for all rows
     floating[::1] values,               # OUT values that are neither missing nor zero
     uint32_t[::1] value_weights,        # OUT their weights, or None
-    int64_t[:, ::1] sizes,              # OUT [n_threads, n_columns] how many; one column's are the sum
-    int64_t[:, ::1] zero_mass,          # OUT the same, mass of the zeros
+    int64_t[:, ::1] sizes,              # OUT [n_threads, n_columns] how many of them each thread has found
+    int64_t[:, ::1] zero_mass,          # OUT the same shape: the mass of the zeros that each thread has found
 ):
     """Gather the columns first, first + 1, ... (one per size) of a dense X of any strides.
 
-    Each thread takes its stretch of the rows, and then the columns are closed up.
+    Each thread gathers its own stretch of the rows. Then the gaps between the stretches are closed.
     """
     cdef Py_ssize_t n_rows = X.shape[0] if order is None else order.shape[0]
     cdef Py_ssize_t n_columns = sizes.shape[1], n_threads = sizes.shape[0], width = 1
@@ -171,7 +171,7 @@ def gather_dense(
 cdef void close_up(
     floating* values, uint32_t* weights, Py_ssize_t stretch, const int64_t[:, ::1] sizes, Py_ssize_t column,
 ) noexcept nogil:
-    """Move what the stretches of rows left of a column together."""
+    """Close the gaps between what the stretches of rows have written of one column."""
     cdef Py_ssize_t i, to = sizes[0, column]
     for i in range(1, sizes.shape[0]):
         memmove(values + to, values + i * stretch, sizes[i, column] * sizeof(floating))
@@ -185,7 +185,10 @@ cdef void gather_stretch(
     const uint32_t* weights, Py_ssize_t first, Py_ssize_t n_columns, Py_ssize_t width, const int64_t* starts,
     floating* values, uint32_t* value_weights, int64_t* sizes, int64_t* zero_mass, floating* block,
 ) noexcept nogil:
-    """Gather the columns of the rows first_row:end, `width` at a time, to where all have room."""
+    """Gather the columns of the rows first_row:end, `width` columns at a time.
+
+    The values of a column go to its place for the row `first_row`, where there is room for all of these rows.
+    """
     cdef const floating* column
     cdef Py_ssize_t group, begin, task, row, n, i, j, to
     cdef int64_t zeros
@@ -218,7 +221,7 @@ cdef inline void lay_out(
     const floating[:, :] X, const Py_ssize_t* rows, Py_ssize_t first_row, Py_ssize_t n_rows, Py_ssize_t end,
     Py_ssize_t first_column, Py_ssize_t n_columns, floating* block,
 ) noexcept nogil:
-    """Copy some columns of at most BLOCK rows, of rows up to end, to block[column * BLOCK + row]."""
+    """Copy some columns of at most BLOCK rows to block[column * BLOCK + row]; prefetch rows up to `end`."""
     cdef Py_ssize_t i, j, row, ahead
     cdef const floating* turned[TURNED]
     if X.strides[1] != sizeof(floating):
@@ -251,7 +254,7 @@ def count_sparse(
     const int64_t[::1] ends,            # IN
     int64_t[::1] counts,                # OUT entries per column
 ):
-    """Count the entries of every column; an index that is no column counts nowhere and gives False."""
+    """Count the entries of every column. Return False if an index is no column; such entries do not count."""
     cdef Py_ssize_t i, at
     cdef index_t column
     cdef bint sound = True
@@ -269,7 +272,7 @@ def count_sparse(
 def gather_sparse(
     const floating[::1] data,           # IN
     const index_t[::1] indices,         # IN  ascending in a row
-    int64_t[::1] cursors,               # IN/OUT an entry of row i, with only lower columns before it
+    int64_t[::1] cursors,               # IN/OUT an entry of row i; those before it have lower columns
     const int64_t[::1] ends,            # IN  where row i ends
     const uint32_t[::1] weights,        # IN, or None: all one
     Py_ssize_t first,
@@ -277,7 +280,7 @@ def gather_sparse(
     floating[::1] values,               # OUT values that are neither missing nor zero
     uint32_t[::1] value_weights,        # OUT their weights, or None
     int64_t[::1] sizes,                 # OUT how many
-    int64_t[::1] zero_mass,             # IN  mass of all rows; OUT mass of the zeros, absent ones included
+    int64_t[::1] zero_mass,             # IN  mass of all rows; OUT mass of the zeros, stored or absent
 ):
     """Gather the columns first, first + 1, ... (one per size) of sparse rows; move the cursors past them."""
     cdef Py_ssize_t i, at, j, to, n_columns = sizes.shape[0]
@@ -314,16 +317,16 @@ def find_edges(
     floating[::1] values,               # IN, destroyed
     uint32_t[::1] value_weights,        # IN, destroyed, or None: all one
     const int64_t[::1] starts,          # IN  where the values of a column begin
-    const int64_t[::1] sizes,           # IN  how many
+    const int64_t[::1] sizes,           # IN  how many values a column has
     const int64_t[::1] zero_mass,       # IN  mass of the zeros of a column
     const uint8_t[::1] is_categorical,  # IN
-    int max_bins,                       # any number, as long as there is room for the cuts
+    int max_bins,                       # any number, provided that there is room for the cuts
     uint64_t[:, ::1] spare_pieces,      # scratch [n_threads, piece_words * (longest column + MOST_PIECES)]
     uint8_t[:, ::1] doubtful,           # scratch [n_threads, longest column + MOST_PIECES]
     floating[:, ::1] spare,             # scratch [n_threads, longest column]
-    uint32_t[:, ::1] spare_weights,     # scratch, the same, or None
+    uint32_t[:, ::1] spare_weights,     # scratch of the same shape, or None
     double[:, ::1] edges,               # OUT [n_columns, 255 or more] cuts, or categories
-    int64_t[::1] n_edges,               # OUT how many; for categories, above 255 too
+    int64_t[::1] n_edges,               # OUT how many; of categories all are counted, even above 255
     int n_threads,
 ):
     """Choose the cuts of each column, or list its categories."""
@@ -429,11 +432,11 @@ cdef inline Py_ssize_t share_keys(
     key_t* keys, uint32_t* weights, Py_ssize_t n, int64_t zero_mass, int max_bins,
     piece_t* pieces, uint8_t* doubtful, key_t* spare, uint32_t* spare_weights, Py_ssize_t* lasts,
 ) noexcept nogil:
-    """Make keys of numbers, part them into pieces, and share out max_bins bins over those.
+    """Turn the numbers into keys, divide these into pieces, and distribute max_bins bins over the pieces.
 
-    Each piece gets one, if that is enough for all. Most values never need to be told apart: only a piece that
-    may hold a heavy value, or the end of a bin, is taken apart. That may move other ends, and so put other
-    pieces in doubt: more of them the next time.
+    If there are enough bins, each piece gets one. Most values never need to be told apart: a piece is taken
+    apart, into its single values, only if it may hold a heavy value or the end of a bin. This may move the
+    ends of other bins and so put other pieces in doubt. In every pass more neighbours are therefore doubted.
     """
     cdef Py_ssize_t n_pieces, reach = 1
     cdef key_ruler ruler
@@ -454,7 +457,7 @@ cdef inline Py_ssize_t share_keys(
 
 
 cdef void rule_for(const key_t* numbers, Py_ssize_t n, key_ruler* ruler) noexcept nogil:
-    """A ruler that reaches over a sample of the numbers; the others have its first or last mark."""
+    """Make a ruler that spans a sample of the numbers. Numbers beyond it get its first or last mark."""
     cdef key_t some[SAMPLE]
     cdef Py_ssize_t i, n_some = min(n, <Py_ssize_t> SAMPLE)
     for i in range(n_some):
@@ -466,7 +469,7 @@ cdef Py_ssize_t count_pieces(
     key_t* keys, const uint32_t* weights, Py_ssize_t n, int64_t zero_mass, const key_ruler* ruler,
     Py_ssize_t n_marks, piece_t* pieces,
 ) noexcept nogil:
-    """Make keys of numbers, and pieces between the marks of the ruler that hold any, in order; how many."""
+    """Turn the numbers into keys, and write a piece for each mark that has any, in order. Return how many."""
     cdef uint32_t marks[BLOCK]
     cdef Py_ssize_t i, block, begin, end, n_pieces = 0
     cdef piece_t* piece
@@ -496,7 +499,7 @@ cdef Py_ssize_t count_pieces(
 
 
 cdef bint doubt(const piece_t* pieces, Py_ssize_t begin, Py_ssize_t end, uint8_t* doubtful) noexcept nogil:
-    """Doubt each of some pieces that holds more values than one; whether there is any."""
+    """Mark those of some pieces as doubtful that hold more than one value. Return whether there are any."""
     cdef Py_ssize_t i
     cdef bint found = False
     for i in range(begin, end):
@@ -510,7 +513,7 @@ cdef Py_ssize_t take_apart(
     key_t* keys, uint32_t* weights, Py_ssize_t n, const key_ruler* ruler,
     piece_t* pieces, Py_ssize_t* n_pieces, const uint8_t* doubtful, key_t* spare, uint32_t* spare_weights,
 ) noexcept nogil:
-    """Put a piece for each value in the place of the doubtful ones; returns how many keys others have."""
+    """Replace each doubtful piece by one piece per value. Return how many keys the other pieces have."""
     cdef uint32_t wanted[MARK_WORDS]
     cdef uint32_t mark
     cdef Py_ssize_t i, at, to, n_kept, n_taken, n_new = n_pieces[0]
@@ -527,7 +530,7 @@ cdef Py_ssize_t take_apart(
     for i in range(n_taken):
         n_new += i == 0 or spare[i] != spare[i - 1]
 
-    # From the last piece down, so that none is overwritten before it has moved.
+    # Go from the last piece to the first, so that none is overwritten before it has moved.
     at = n_taken
     to = n_new
     for i in range(n_pieces[0] - 1, -1, -1):
@@ -550,11 +553,11 @@ cdef Py_ssize_t take_apart(
 cdef bint share_bins(
     const piece_t* pieces, Py_ssize_t n, int max_bins, Py_ssize_t reach, uint8_t* doubtful, Py_ssize_t* lasts,
 ) noexcept nogil:
-    """Share out exactly max_bins bins over n > max_bins pieces; lasts[b] is the last piece of bin b.
+    """Distribute exactly max_bins bins over n > max_bins pieces; lasts[b] is the last piece of bin b.
 
-    Returns whether pieces of several values are in doubt, because the bins may depend on what is inside: then
-    the bins are only a guess, and `reach` pieces to either side are doubted as well. Otherwise they are those
-    of the single values.
+    Returns whether any pieces of several values are in doubt, because the bins may depend on the values
+    inside. If so, the bins are only a guess, and `reach` pieces on either side of a bin's end are doubted as
+    well. If not, the bins are those that the single values would have.
 
     Products stay below 2^63 as long as the total mass stays below 2^53.
     """
@@ -568,7 +571,7 @@ cdef bint share_bins(
     for i in range(n):
         total += pieces[i].mass
 
-    # A value is heavy when it weighs at least a fair share of what the heavier ones leave.
+    # A value is heavy if its mass is at least a fair share of what is left without the heavy values.
     rest = total
     while True:
         heavy_mass = 0
@@ -605,7 +608,7 @@ cdef bint share_bins(
             part_masses[p] += pieces[i].mass
         start = ends[p]
 
-    # Of more parts than bins, the two neighbours that are the lightest together become one.
+    # While there are more parts than bins, join the two neighbours that are the lightest together.
     while n_parts > max_bins:
         best = 0
         for p in range(1, n_parts - 1):
@@ -617,7 +620,7 @@ cdef bint share_bins(
             part_masses[p] = part_masses[p + 1]
             ends[p] = ends[p + 1]
 
-    # One bin at a time to the part whose bins are the fullest and that still has a value for it.
+    # Give one bin at a time to the part whose bins are the fullest, if it has a value left for another bin.
     for p in range(n_parts):
         part_bins[p] = 1
     n_left = max_bins - n_parts
@@ -636,7 +639,7 @@ cdef bint share_bins(
         if part_bins[p] == ends[p] - start:
             in_doubt |= doubt(pieces, start, ends[p], doubtful)
 
-    # In a part, a bin is closed where its mass comes nearest to a fair share of what is left.
+    # In each part, close a bin where its mass comes nearest to a fair share of what is left.
     start = 0
     for p in range(n_parts):
         rest = part_masses[p]
@@ -646,7 +649,7 @@ cdef bint share_bins(
         for i in range(start, ends[p]):
             if left > 1 and (filled + pieces[i].mass > fair or ends[p] - i < left):
                 if pieces[i].low < pieces[i].high:
-                    # Bins end in this piece: go on as if its values weighed 1 each.
+                    # One or more bins end in this piece: go on as if each of its values had the mass 1.
                     in_doubt |= doubt(
                         pieces, max(i - reach, start), min(i + reach + 1, ends[p]), doubtful
                     )
@@ -677,13 +680,13 @@ cdef bint share_bins(
 # ---------------------------------------------------------------------------------------------------- joining
 
 def join_equal(
-    floating[::1] values,               # IN/OUT ascending, distinct but for those that weigh too much for one
+    floating[::1] values,               # IN/OUT ascending; repeated only if a mass does not fit in 32 bits
     uint32_t[::1] value_weights,        # IN, destroyed, or None: all one
     const int64_t[::1] starts,          # IN     where the values of a column begin
     int64_t[::1] sizes,                 # IN/OUT how many
     floating[:, ::1] spare,             # scratch [n_threads, longest column]
-    uint32_t[:, ::1] spare_weights,     # scratch, the same, or None
-    uint32_t[::1] masses,               # OUT what they weigh; may be value_weights
+    uint32_t[:, ::1] spare_weights,     # scratch of the same shape, or None
+    uint32_t[::1] masses,               # OUT the mass of each value; may be the same array as value_weights
     int n_threads,
 ):
     """Join the equal values of each column."""
@@ -748,7 +751,7 @@ cdef Py_ssize_t join_keys(
 cdef void sort_keys(
     key_t* keys, uint32_t* weights, Py_ssize_t n, key_t* spare, uint32_t* spare_weights,
 ) noexcept nogil:
-    """Sort by ascending digits of 11 bits; digits that are all the same cost nothing."""
+    """Radix sort by digits of 11 bits, the lowest first. A digit that all keys share takes no pass."""
     cdef Py_ssize_t places[MAX_DIGITS][N_DIGIT_VALUES]
     cdef int n_digits = (8 * <int> sizeof(key_t) + DIGIT_BITS - 1) // DIGIT_BITS, d, shift
     cdef Py_ssize_t i, to, size
@@ -806,7 +809,7 @@ cdef void sort_keys(
 # --------------------------------------------------------------------------------------------------- encoding
 
 cdef inline Py_ssize_t count_below(const double* edges, Py_ssize_t n_edges, double x) noexcept nogil:
-    """How many of the ascending edges are < x."""
+    """Count those of the ascending edges that are < x."""
     cdef Py_ssize_t count = 0, half
     while n_edges > 0:
         half = (n_edges + 1) >> 1
@@ -818,7 +821,7 @@ cdef inline Py_ssize_t count_below(const double* edges, Py_ssize_t n_edges, doub
 cdef inline Py_ssize_t code_of(
     double x, Py_ssize_t n_below, const double* categories, Py_ssize_t n_categories, Py_ssize_t missing,
 ) noexcept nogil:
-    """The code of x above n_below edges; categories are NULL unless x has to be one of them."""
+    """The code of x, which has n_below edges below it; categories are NULL unless x must be one of them."""
     if x != x or (categories != NULL and (n_below == n_categories or categories[n_below] != x)):
         return missing
     return n_below
@@ -832,7 +835,7 @@ cdef inline Py_ssize_t search_code(
 
 
 def coder_words(int itemsize):
-    """How many uint64 a coder takes up, for values of so many bytes."""
+    """The number of uint64 that a coder takes up, for values of `itemsize` bytes."""
     return ((sizeof(coder_float) if itemsize == 4 else sizeof(coder_double)) + 7) // 8
 
 
@@ -841,10 +844,10 @@ def make_coders(
     const int64_t[::1] edge_offsets,    # IN  where those of a feature begin
     const int32_t[::1] missing_codes,   # IN
     Py_ssize_t first,
-    Py_ssize_t n_rows,                  # so many will be encoded
+    Py_ssize_t n_rows,                  # the number of rows that will be encoded
     uint64_t[:, ::1] coders,           # OUT for the features first, first + 1, ...; see coder_words
 ):
-    """Prepare to find values among the edges of some features."""
+    """Prepare the search for values among the edges of some features."""
     cdef Py_ssize_t j, f, begin
     cdef int bits = bits_for(n_rows, CODING_BITS)
     for j in range(coders.shape[0]):
@@ -866,7 +869,7 @@ def encode_dense(
     Py_ssize_t first_feature,
     Py_ssize_t first,
     Py_ssize_t last,
-    uint8_t[:, ::1] codes,              # OUT [n_features, n_rows], of these features the rows first:last
+    uint8_t[:, ::1] codes,              # OUT [n_features, n_rows], the rows first:last of these features
     int n_threads,
 ):
     """Encode some features of the rows first:last of a dense X of any strides."""
@@ -924,7 +927,7 @@ def encode_dense_long(
     uint32_t[:, ::1] codes,             # OUT [n_features, n_rows], the rows first:last
     int n_threads,
 ):
-    """Encode the rows first:last of a dense X of any strides, where a feature may have any number of cuts."""
+    """Encode the rows first:last of a dense X of any strides; a feature may have any number of cuts."""
     cdef const Py_ssize_t* rows = NULL
     cdef Py_ssize_t n_groups = (codes.shape[0] + ENCODED - 1) // ENCODED
     cdef Py_ssize_t n_blocks = (last - first + BLOCK - 1) // BLOCK, task, row
@@ -970,12 +973,12 @@ cdef void encode_block_long(
 
 
 def set_cuts(
-    nodes,                              # IN and OUT  NODE records of numeric features: rows go left up to
-    const int64_t[::1] codes,           # IN   this code; -1 where there is no cut
+    nodes,                              # IN and OUT  NODE records; those with a code split a numeric feature
+    const int64_t[::1] codes,           # IN   rows up to this code go left; -1: the node has no cut
     const double[::1] edges,            # IN   cuts or categories of all features, and infinity
     const int64_t[::1] edge_offsets,    # IN   where those of a feature begin
 ):
-    """The cut above each code: rows with x <= cut have that code or a lower one."""
+    """Set the cut of each node to the upper edge of its code: x <= cut means that code or a lower one."""
     cdef int64_t k, place
     cdef Node* node = nodes_in(nodes)
     for k in range(codes.shape[0]):
@@ -995,13 +998,13 @@ def encode_sparse(
     const int64_t[::1] edge_offsets,    # IN  where those of a feature begin
     const uint8_t[::1] is_categorical,  # IN
     const int32_t[::1] missing_codes,   # IN
-    const code_t[::1] zero_codes,       # IN  what an absent entry is encoded as
+    const code_t[::1] zero_codes,       # IN  the code of an absent entry
     Py_ssize_t first,
     Py_ssize_t last,
     code_t[:, ::1] codes,               # OUT [n_features, n_rows], the rows first:last
     int n_threads,
 ):
-    """Encode the sparse rows first:last; entries of columns there are none of are passed over."""
+    """Encode the sparse rows first:last. Entries whose column does not exist are ignored."""
     cdef Py_ssize_t block
     if first == last or codes.shape[0] == 0:
         return

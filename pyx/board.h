@@ -1,9 +1,9 @@
-/* How processes wait for each other that see the same memory. */
+/* How processes that share memory wait for each other. */
 #ifndef RANKTREES_BOARD_H
 #define RANKTREES_BOARD_H
 #include <stdint.h>
 
-/* Who sees the number sees all that was written before it. */
+/* A process that sees the number also sees everything that was written before it. */
 static inline void publish(int64_t *number, int64_t value) {
     __atomic_store_n(number, value, __ATOMIC_RELEASE);
 }

@@ -1,8 +1,8 @@
-/* The code of a row in the column of a feature: a byte, or four ("long") where a feature has more than 255 bins.
- * Columns are passed as bytes. Loops over rows are INLINE with a constant is_long: there is one for each.
+/* The code of a row in the column of a feature: one byte, or four ("long") if some feature has more than 255 bins.
+ * Columns are passed as bytes. Loops over rows are INLINE with a constant is_long, so that each length has its own.
  *
- *     columns   f0: a b c d ...   f1: e f g h ...      the rows of a small leaf lie far apart in each of them: every
- *     by row    a e . | b f . | c g . | d h . | ...    code would come from a line of the cache of its own
+ *     columns   f0: a b c d ...   f1: e f g h ...      the rows of a small leaf lie far apart in each column, so that
+ *     by row    a e . | b f . | c g . | d h . | ...    every code would be read from a cache line of its own
  */
 #ifndef RANKTREES_CODES_H
 #define RANKTREES_CODES_H
@@ -13,9 +13,9 @@
 #include "simd.h"
 
 enum {
-    CODES_AHEAD = 192, /* rows whose codes are fetched ahead: as many lines as the first cache keeps until their turn */
-    FAR_APART = 4,     /* a row of so many, on average: processors do not foresee which comes next ... */
-    AT_HAND = 1 << 15  /* ... but what belongs to so many rows is near in any case */
+    CODES_AHEAD = 192, /* how many rows ahead codes are prefetched: the L1 cache keeps that many lines until needed */
+    FAR_APART = 4,     /* with one row in this many, on average, processors do not predict which one is next ... */
+    AT_HAND = 1 << 15  /* ... but the data of this many rows is in a near cache in any case */
 };
 
 INLINE int64_t size_of_code(int is_long) { return is_long ? 4 : 1; }
@@ -24,19 +24,19 @@ INLINE uint32_t code_at(int is_long, const uint8_t *column, int64_t row) {
     return is_long ? ((const uint32_t *)(const void *)column)[row] : column[row];
 }
 
-/* Whether rows, which rise, are few of many from the first to the last: what belongs to them is asked for ahead. */
+/* Whether ascending rows are so far apart that their data should be prefetched. */
 INLINE int lie_apart(const uint32_t *rows, int64_t n) {
     const int64_t from_to = n ? rows[n - 1] - rows[0] : 0;
     return from_to > AT_HAND && from_to > FAR_APART * n;
 }
 
-/* Fetch what is ``step`` bytes apart from row to row. */
+/* Prefetch the data of some rows; from one row to the next it is ``step`` bytes apart. */
 INLINE void fetch_each(const void *first, int64_t step, const uint32_t *rows, int64_t n) {
     for (int64_t i = 0; i < n; i++)
         prefetch_line((const uint8_t *)first + rows[i] * step);
 }
 
-/* The same of rows that are gone through one by one: of some before the first, and at each of one to come. */
+/* The same for a loop over rows: fetch_first is called before the loop, fetch_coming at each of its rows. */
 INLINE void fetch_first(const void *first, int64_t step, const uint32_t *rows, int64_t n) {
     fetch_each(first, step, rows, n < CODES_AHEAD ? n : CODES_AHEAD);
 }
@@ -46,15 +46,15 @@ INLINE void fetch_coming(const void *first, int64_t step, const uint32_t *rows, 
         fetch_each(first, step, rows + i + CODES_AHEAD, 1);
 }
 
-/* Codes row by row: of few rows, all features lie in few lines of the cache. */
+/* Codes row by row. All features of a few rows then lie in few cache lines. */
 typedef struct {
-    const uint8_t *bytes;   /* row-major; short codes of few bins share one, see growing/packing.py */
-    int64_t step, n_bytes;  /* from row to row, and of a row */
-    const int32_t *byte_of; /* the first of each feature */
-    const uint8_t *code_of; /* 256 of each feature: its short code by the value of its byte */
+    const uint8_t *bytes;   /* row-major; short codes of features with few bins share a byte, see growing/packing.py */
+    int64_t step, n_bytes;  /* from one row to the next, and in use in each row */
+    const int32_t *byte_of; /* the first byte of each feature */
+    const uint8_t *code_of; /* 256 entries for each feature: its short code for each value of its byte */
 } codes_by_row;
 
-/* The codes of one feature, in a column or by row: one each ``step`` bytes. */
+/* The codes of one feature, in a column or by row: one every ``step`` bytes. */
 typedef struct {
     const uint8_t *column, *code_of;
     int64_t step;
@@ -71,7 +71,7 @@ static const uint8_t SAME_CODE[256] = {SIXTY_FOUR(0), SIXTY_FOUR(64), SIXTY_FOUR
 #undef EIGHT
 #undef SIXTY_FOUR
 
-/* By row where they are there by row, else in the column. */
+/* The codes of a feature: by row if there are codes by row, else in its column. */
 INLINE codes_of_feature find_codes(int is_long, const uint8_t *column, const codes_by_row *by_row, int64_t feature) {
     const codes_of_feature in_column = {column, SAME_CODE, size_of_code(is_long)};
     if (!by_row)
@@ -81,7 +81,7 @@ INLINE codes_of_feature find_codes(int is_long, const uint8_t *column, const cod
     return in_rows;
 }
 
-/* Fetch the bytes from ``from`` to ``to`` of some rows. */
+/* Prefetch the bytes from ``from`` to ``to`` of some rows. */
 INLINE void fetch_rows(const uint8_t *bytes, int64_t step, int64_t from, int64_t to, const uint32_t *rows,
                        int64_t n) {
     for (int64_t i = 0; i < n; i++) {

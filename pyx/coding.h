@@ -1,6 +1,6 @@
-/* How many of some cuts are below each value; see keys.h for how that is found in general.
+/* Count the cuts that are below each value. keys.h describes how that is done in general.
  *
- * With AVX-512 the cuts of a feature fit into registers. They are searched from the middle, all values in step:
+ * With AVX-512 the cuts of a feature fit into registers. A binary search runs there for sixteen values at once:
  *
  *   pivots     | - | 1 | 2 3 | 4 5 6 7 | 8 . . . 15 |     register 0: below pivot i are the pivots 2 i and 2 i + 1
  *              | 16 . . . 31 |                            register 1
@@ -27,8 +27,8 @@ typedef union {
 
 typedef finder_double coder_double;
 
-/* Of n rising cuts, n < 256; `missing` is the code of NaN, and `bits` how finely cuts are looked up that
- * registers do not hold. */
+/* Make a coder of n < 256 ascending cuts. `missing` is the code of NaN. `bits` says how fine the ruler of keys.h is
+ * if the cuts are not held in registers. */
 static void make_coder_double(const double *cuts, int64_t n, uint8_t missing, int bits, coder_double *coder) {
     make_finder_double(cuts, n, missing, bits, coder);
 }
@@ -112,7 +112,7 @@ FOR_AVX512 static void encode_sixteen(int64_t n, const float *values, const code
 }
 #endif
 
-/* Codes of at most BLOCK values. */
+/* Encode at most BLOCK values. */
 static inline void encode_floats(int64_t n, const float *values, const coder_float *coder, uint8_t *codes) {
 #if HAS_SIMD
     if (simd_level() == AVX512) {

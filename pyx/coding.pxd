@@ -1,4 +1,4 @@
-"""How values become codes, in single or in double precision: see coding.h."""
+"""Turn values into codes, in single or in double precision; see coding.h."""
 from cython cimport floating
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 

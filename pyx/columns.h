@@ -1,4 +1,4 @@
-/* Sums of the rows of one leaf by the codes of a few features, whose codes lie side by side. */
+/* Sum the rows of one leaf by their codes, for a few features together, each of which has a column of codes. */
 #ifndef RANKTREES_COLUMNS_H
 #define RANKTREES_COLUMNS_H
 
@@ -8,7 +8,7 @@
 enum {
     CODES = 256,       /* cells of one feature */
     SHORTLIST = 4,     /* features that are refined together */
-    COPIES = 2         /* neighbouring rows go into different cells: runs of one code do not wait for themselves */
+    COPIES = 2         /* neighbouring rows add to different cells: a run of one code does not wait for itself */
 };
 
 /* cells: n_columns x COPIES x CODES numbers */
@@ -27,7 +27,7 @@ INLINE void add_rows_of_columns(int n_columns, const uint8_t *const *columns, co
     }
 }
 
-/* cells: n_columns x COPIES x CODES numbers, of which the first CODES of each feature are its sums in the end. */
+/* cells: n_columns x COPIES x CODES numbers. In the end the first CODES numbers of each feature are its sums. */
 static void sum_columns(int n_columns, const uint8_t *const *columns, const uint32_t *rows, const int64_t *sums,
                         int64_t n, int64_t *cells) {
     const int apart = lie_apart(rows, n);

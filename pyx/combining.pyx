@@ -1,18 +1,18 @@
-"""Follow the ranking of each query while the weight of one of two scores grows, and a measure with it.
+"""Follow the ranking of each query, and a measure of it, while the weight of one of two scores grows.
 
-Rows of a query with the same two scores are one *line*: they are tied at every weight. Lines stand in the
-order of their scores at the current weight, and the next thing to happen is that two neighbours cross. A
-tournament over neighbours says which::
+Rows of a query with the same two scores form one *line*: they are tied at every weight. Lines are kept in the
+order of their scores at the current weight. The next change of this order is always a crossing of two
+neighbours, and a tournament over neighbours finds which ones cross first::
 
     lines     | 3 1 | 0 | 4 | 2 5 6 | ...       by falling score
-    crossings    0.31 - 0.27  never             of each with the next; 0.27 is next
+    crossings    0.31 - 0.27  never             of each line with the next; 0.27 is first
 
-Crossings are known by the lowest floating-point weight at which the upper line is not above any more, and
-whether the two are tied there or were shortly before. That is exact, so nothing depends on rounding. At a
-weight where lines meet they are one tie; behind it they stand the other way round.
+A crossing is given by the lowest floating-point weight at which the upper line is no longer above the lower
+one, and by whether the two are tied at this weight or were tied shortly before it. That is exact, so nothing
+depends on rounding. At a weight where lines meet, they are one tie. Behind it, their order is reversed.
 
-What the measure makes of a line is added up in integers. The sum depends on the ranking alone, not on the way
-that led there, nor on the order of the queries.
+The parts that lines contribute to the measure are added up in integers. The sum depends only on the ranking,
+neither on the changes that led to it nor on the order of the queries.
 """
 from cython.parallel cimport prange, threadid
 from libc.math cimport INFINITY, NAN, floor, sqrt
@@ -33,12 +33,12 @@ cdef extern from "crossings.h" nogil:
 
 cdef struct Change:
     double weight
-    int64_t here    # how much more the measure is at this weight than before it, in steps
-    int64_t behind  # and how much more behind it
+    int64_t here    # the measure at this weight, minus that just before it, in steps
+    int64_t behind  # the measure just behind this weight, minus that just before it
 
 cdef Change one_change
 CHANGE = np.asarray(<Change[:1]> &one_change).dtype
-UNDEFINED = INT64_MIN  # in the place of a first value
+UNDEFINED = INT64_MIN  # the first value of a query for which the measure is not defined
 
 cdef struct Changes:
     Change *held
@@ -56,7 +56,7 @@ cdef struct Meeting:
 
 cdef struct Count:
     int64_t steps        # the sum of the parts
-    int64_t twice_right  # of measures of pairs: see of_pairs
+    int64_t twice_right  # for measures of pairs, see of_pairs
     int64_t apart
 
 cdef struct Sweep:
@@ -66,18 +66,18 @@ cdef struct Sweep:
     bint of_pairs
     double last
     double factor        # steps per unit of a part
-    int64_t one          # steps of the value 1
+    int64_t one          # the number of steps of the value 1
     int64_t different
     Py_ssize_t n_lines
     Py_ssize_t n_leaves
     Row *rows            # in the order of the ranking; `score` is minus the place in a tie
-    Row *tied            # as many
+    Row *tied            # scratch, as many rows
     Line *lines
-    Py_ssize_t *first    # of each line, its first row; one more
-    Above *above         # of each line; one more
-    int64_t *parts       # of each line
-    Meeting *meetings    # of each line with the next, then never
-    Py_ssize_t *winners  # the tournament: 1 is the root
+    Py_ssize_t *first    # the first row of each line, and the end
+    Above *above         # the rows above each line, and above the end
+    int64_t *parts       # the part of each line
+    Meeting *meetings    # where each line meets the next; the last ones never meet
+    Py_ssize_t *winners  # the tournament; winners[1] is its root
     Py_ssize_t *order
     double *passing
     Count count
@@ -105,7 +105,7 @@ cdef inline int64_t steps_of(double value) noexcept nogil:
 
 
 cdef inline int64_t scaled(const Sweep *s, double part) noexcept nogil:
-    """A part in steps. One that is more than the highest value, by odd discounts, is cut off with the sum."""
+    """A part in steps. Unusual discounts can make one of NDCG exceed 1: it is clipped, as the sum is."""
     cdef double steps = part * s.factor
     return s.one if s.task.formula == NDCG and steps > <double>s.one else steps_of(steps)
 
@@ -124,7 +124,7 @@ cdef int64_t part_of_tie(Sweep *s, const Row *rows, Py_ssize_t start, Py_ssize_t
 
 cdef inline int64_t twice_right(const Row *rows, Py_ssize_t start, Py_ssize_t middle, Py_ssize_t stop,
                                 bint tied) noexcept nogil:
-    """Over pairs of different gains, one of start ... middle and one that stands below it."""
+    """Count, as for `of_pairs`, pairs of different gains: of a row in start ... middle and one below it."""
     cdef Py_ssize_t i, j
     cdef int64_t twice = 0
     for i in range(start, middle):
@@ -146,7 +146,7 @@ cdef int64_t twice_right_of_lines(Sweep *s, Py_ssize_t start, Py_ssize_t stop) n
 
 
 cdef void settle(Sweep *s, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
-    """Evaluate lines start ... stop anew, and those below that see another `Above`."""
+    """Evaluate the lines start ... stop anew, and those below them as long as their `Above` has changed."""
     cdef Py_ssize_t p = start
     cdef Above above
     cdef int64_t steps
@@ -172,21 +172,21 @@ cdef inline int64_t total(const Sweep *s, const Count *count) noexcept nogil:
 # ---- which neighbours cross next ---------------------------------------------------------------------------
 
 cdef inline Py_ssize_t sooner(const Sweep *s, Py_ssize_t p, Py_ssize_t q) noexcept nogil:
-    """Of two meetings the one that comes first: shortly before a weight is before it."""
+    """The first of two meetings; at equal weights, one shortly before the weight precedes one at it."""
     cdef const Meeting *one = &s.meetings[p]
     cdef const Meeting *two = &s.meetings[q]
     return q if two.at < one.at or (two.at == one.at and two.met < one.met) else p
 
 
 cdef inline void foresee(Sweep *s, Py_ssize_t p) noexcept nogil:
-    """When line p meets the next."""
+    """Find where line p meets the next line."""
     cdef Gap gap = gap_between(s.lines[p].a, s.lines[p].b, s.lines[p + 1].a, s.lines[p + 1].b, s.convex)
     if not crossing(&gap, s.last, s.convex, &s.meetings[p].at, &s.meetings[p].met):
         s.meetings[p].at, s.meetings[p].met = INFINITY, 0
 
 
 cdef inline void enter(Sweep *s, Py_ssize_t p) noexcept nogil:
-    """Foresee, and play the matches that depend on it."""
+    """Find the meeting of line p with the next, and replay the matches that depend on it."""
     cdef Py_ssize_t node = (s.n_leaves + p) // 2
     if 0 <= p < s.n_lines - 1:
         foresee(s, p)
@@ -221,7 +221,7 @@ cdef struct Query:
 
 cdef inline bint stands_before(const Query *q, Py_ssize_t u, Py_ssize_t v, double weight, bint opening,
                                const Sweep *s) noexcept nogil:
-    """Whether row u is above row v: just before the weight (``opening``), or just behind it."""
+    """Whether row u is above row v just before the weight (``opening``) or just behind it."""
     cdef Gap gap = gap_between(q.a[u], q.b[u], q.a[v], q.b[v], s.convex)
     cdef int side = side_at(&gap, weight, s.convex)
     if side != 0:
@@ -230,7 +230,7 @@ cdef inline bint stands_before(const Query *q, Py_ssize_t u, Py_ssize_t v, doubl
 
 
 cdef void rank(const Query *q, double weight, bint opening, Sweep *s) noexcept nogil:
-    """Put rows and lines in order; a merge sort, bottom up."""
+    """Sort rows, and so lines, by a bottom-up merge sort."""
     cdef Py_ssize_t start, middle, stop, i, j, k, row, width = 1, n = q.n
     cdef Py_ssize_t *source = s.order
     cdef Py_ssize_t *target = s.order + n
@@ -273,7 +273,7 @@ cdef void rank(const Query *q, double weight, bint opening, Sweep *s) noexcept n
 
 
 cdef bint begin(const Query *q, double weight, bint opening, double scale, Sweep *s) noexcept nogil:
-    """Rank and evaluate everything; False where the measure says nothing about the ranking."""
+    """Rank and evaluate all rows. Return False if the measure is not defined for the query."""
     cdef Py_ssize_t p
     cdef int64_t size
     cdef double by
@@ -301,7 +301,7 @@ cdef bint begin(const Query *q, double weight, bint opening, double scale, Sweep
 
 
 cdef inline bint matters(const Sweep *s, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
-    """Whether the order of lines start ... stop may change the measure, or what is known of each line."""
+    """Whether the order of lines start ... stop can change the measure, or what is stored for each line."""
     cdef Py_ssize_t begin = s.first[start]
     if s.task.formula < PAUC and begin >= s.task.at:
         return False
@@ -309,7 +309,7 @@ cdef inline bint matters(const Sweep *s, Py_ssize_t start, Py_ssize_t stop) noex
 
 
 cdef void turn(Sweep *s, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
-    """Put lines start ... stop the other way round."""
+    """Reverse the lines start ... stop."""
     cdef Py_ssize_t p, q, n_rows, begin = s.first[start], end = s.first[stop]
     cdef Row row
     cdef Line line
@@ -325,7 +325,7 @@ cdef void turn(Sweep *s, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
             n_rows -= s.first[p + 1] - s.first[p]
             memcpy(s.tied + n_rows, s.rows + s.first[p], (s.first[p + 1] - s.first[p]) * sizeof(Row))
         memcpy(s.rows + begin, s.tied + begin, (end - begin) * sizeof(Row))
-        for p in range(start, stop):  # sizes, for a moment
+        for p in range(start, stop):  # `first` holds sizes until the last of these loops
             s.first[p] = s.first[p + 1] - s.first[p]
         p, q = start, stop - 1
         while p < q:
@@ -350,7 +350,7 @@ cdef void turn(Sweep *s, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
 
 
 cdef void tie(Sweep *s, Py_ssize_t start, Py_ssize_t stop, Count *here) noexcept nogil:
-    """What changes while lines start ... stop are one tie."""
+    """Add to `here` what changes while the lines start ... stop are one tie."""
     cdef Py_ssize_t p, begin = s.first[start], end = s.first[stop]
     cdef Above above
     if s.of_pairs:
@@ -373,7 +373,7 @@ cdef void tie(Sweep *s, Py_ssize_t start, Py_ssize_t stop, Count *here) noexcept
 
 cdef int64_t follow(const Query *q, double weight, bint opening, bint every, double scale, Sweep *s,
                     Changes *changes) noexcept nogil:
-    """Sweep one query; returns its first value."""
+    """Sweep over the weights of one query. Return its first value."""
     cdef Py_ssize_t p, stop
     cdef int64_t first, before, behind
     cdef double at
@@ -409,7 +409,7 @@ cdef int64_t follow(const Query *q, double weight, bint opening, bint every, dou
 
 
 cdef bint make_room(Sweep *s, Py_ssize_t n) noexcept nogil:
-    """Memory for a query of n rows, in one piece."""
+    """Allocate memory for a query of n rows, in one piece."""
     cdef Py_ssize_t leaves = 2
     cdef char *memory
     while leaves < n:
@@ -433,8 +433,8 @@ cdef bint make_room(Sweep *s, Py_ssize_t n) noexcept nogil:
     return True
 
 
-def sweep(int formula,                  # -1: no measure, every weight where the order changes is recorded
-          const double[::1] gains,      # IN   what the formula reads of each row
+def sweep(int formula,                  # -1: no measure; every weight where the order changes is recorded
+          const double[::1] gains,      # IN   what the formula uses of each row
           const double[::1] a,          # IN
           const double[::1] b,          # IN
           const int64_t[::1] offsets,   # IN
@@ -442,14 +442,14 @@ def sweep(int formula,                  # -1: no measure, every weight where the
           int ties,
           int64_t low,
           int64_t at,
-          const double[::1] scales,     # IN   steps of the value 1, for each query; 0 passes it over
+          const double[::1] scales,     # IN   the number of steps of the value 1, per query; 0 skips a query
           bint convex,
           double start,
           double last,
-          bint opening,                 # whether meetings at `start` itself are wanted
-          int64_t[::1] first_values,    # OUT  steps before the first change; UNDEFINED
+          bint opening,                 # whether meetings at `start` itself are included
+          int64_t[::1] first_values,    # OUT  steps before the first change, or UNDEFINED
           int n_threads):
-    """Changes of a measure over the weights from start to last, as records in any order."""
+    """Find the changes of a measure over the weights from start to last; the records are in no order."""
     cdef Py_ssize_t q, n_held = 0, longest = 1, n_queries = offsets.shape[0] - 1
     cdef int thread
     cdef Sweep *sweeps
@@ -514,9 +514,9 @@ def order_at(const double[::1] a,  # IN   the rows of one query
              const double[::1] b,  # IN
              bint convex,
              double weight,
-             bint behind,          # the order just behind the weight, rather than at it
-             int64_t[::1] out):    # OUT  whole numbers that rank as the scores do: 0 for the highest, -1 ...
-    """The exact order of rows at a weight, or just behind it; equal numbers are ties."""
+             bint behind,          # whether to order just behind the weight, rather than at it
+             int64_t[::1] out):    # OUT  whole numbers in the order of the scores: 0 for the highest, -1 ...
+    """Find the exact order of the rows at a weight, or just behind it. Equal numbers are ties."""
     cdef Sweep s
     cdef Query query
     cdef Gap gap

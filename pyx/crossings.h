@@ -1,12 +1,12 @@
-/* Where two scores that are linear in a weight cross, and which is the higher at a weight: exactly.
+/* For two scores that are linear in a weight: where they cross, and which one is higher at a given weight, exactly.
  *
  *     additive    s(w) = a + w b                      convex    s(w) = (1 - w) a + w b
  *
- * The difference of two rows' scores is fall(w) = lead - w * rise, where lead is the difference of the a's, and
- * rise that of the b's (convex: and of the a's). Both are sums of two doubles. An estimate in twice the usual
- * precision nearly always tells its sign; where it does not, all terms are added without any rounding
- * (Shewchuk, Adaptive Precision Floating-Point Arithmetic, 1997). Nothing may be near the limits of the
- * exponent: the caller scales by a power of two. */
+ * The difference of the scores of two rows is fall(w) = lead - w * rise. The lead is the difference of their a's.
+ * The rise is the difference of their b's, to which convex adds that of the a's. Both are held as sums of two
+ * doubles. An estimate in twice the usual precision nearly always determines the sign of the difference. If it
+ * does not, all terms are added without any rounding (Shewchuk, Adaptive Precision Floating-Point Arithmetic,
+ * 1997). No number may be near the limits of the exponent: the caller scales by a power of two. */
 #ifndef RANKTREES_CROSSINGS_H
 #define RANKTREES_CROSSINGS_H
 
@@ -15,14 +15,14 @@
 #include "simd.h"
 
 typedef struct {
-    double high, low; /* high is the rounded sum of both */
+    double high, low; /* high is the rounded sum of the two */
 } Two;
 
 typedef struct {
     Two lead, tail;  /* a_u - a_v and b_v - b_u */
-    double rise;     /* the sum by which the difference falls, rounded ... */
-    double rise_low; /* ... and what is left of it */
-    double size;     /* of what is added, for the bound on the error */
+    double rise;     /* how fast the difference falls, rounded ... */
+    double rise_low; /* ... and the error of this rounding */
+    double size;     /* the magnitude of the terms of rise, for the bound on the error */
 } Gap;
 
 INLINE Two two_sum(double x, double y) {
@@ -40,7 +40,7 @@ INLINE Two two_product(double x, double y) {
     return both;
 }
 
-/* How far a row (a_u, b_u) is above a row (a_v, b_v). */
+/* By how much a row (a_u, b_u) scores above a row (a_v, b_v). */
 INLINE Gap gap_between(double a_u, double b_u, double a_v, double b_v, int convex) {
     Gap gap;
     gap.lead = two_sum(a_u, -a_v);
@@ -58,7 +58,7 @@ INLINE Gap gap_between(double a_u, double b_u, double a_v, double b_v, int conve
     return gap;
 }
 
-/* The sign of a sum of doubles, without rounding: the terms of the partial sums do not overlap. */
+/* The sign of a sum of doubles, without rounding: the terms that hold a partial sum do not overlap. */
 static int sign_of_sum(const double *terms, int n) {
     double sums[16];
     int n_sums = 0;
@@ -91,7 +91,7 @@ static int exact_side(const Gap *gap, double w, int convex) {
     return sign_of_sum(terms, 2 + 2 * n);
 }
 
-/* 1 if the row is above at weight w, -1 if it is below, 0 if the scores are equal. */
+/* 1 if the first row scores higher at weight w, -1 if it scores lower, 0 if the scores are equal. */
 INLINE int side_at(const Gap *gap, double w, int convex) {
     Two product = two_product(w, gap->rise);
     double fall = (gap->lead.high - product.high) + ((gap->lead.low - product.low) - w * gap->rise_low);
@@ -99,9 +99,9 @@ INLINE int side_at(const Gap *gap, double w, int convex) {
     return fall > bound ? 1 : fall < -bound ? -1 : exact_side(gap, w, convex);
 }
 
-/* The lowest weight up to `last` at which the row above is not above any more; 0 if there is none.
+/* Set `*at` to the lowest weight up to `last` at which the upper row is no longer above; return 0 if there is none.
  *
- * `*met` says whether the scores are equal there, rather than shortly before. */
+ * `*met` says whether the scores are equal at this weight, or were equal shortly before it. */
 INLINE int crossing(const Gap *gap, double last, int convex, double *at, int *met) {
     double w;
     int side;

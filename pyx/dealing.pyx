@@ -1,11 +1,11 @@
-"""Queries dealt to threads, round by round: who has a query changes no result, but the time that it takes.
+"""Deal queries to threads in each round: which thread has a query changes no result, only the time it takes.
 
     rows       0             n/3            2n/3             n
-    thread 0   own: ------->  then: ------>  then: ------->       as far as others have left something
+    thread 0   own: ------->  then: ------>  then: ------->       then: what the other threads have left
     thread 1   then: ------>  own: ------->  then: ------->
     thread 2   then: ------>  then: ------>  own: -------->
 
-What a thread does to rows elsewhere it does by the same stretches: gradients and scores stay in its caches.
+Other work on rows is divided into the same stretches, so gradients and scores stay in the caches of a thread.
 """
 import cython
 import numpy as np
@@ -21,7 +21,7 @@ cdef extern from "threads.h" nogil:
 
 @cython.final
 cdef class Deal:
-    """Queries dealt to threads, to each those first that begin in its own stretch of the rows.
+    """Deals queries to threads: each thread first gets those that begin in its own stretch of the rows.
 
     Parameters
     ----------
@@ -35,20 +35,20 @@ cdef class Deal:
         lengths, n_rows = np.diff(offsets), max(int(offsets[n_queries]), 1)
         stretches = offsets[: n_queries] * n_threads // n_rows
         long = 1 + 4 * n_rows // max(n_queries, 1)
-        order = np.lexsort((-(lengths // long), stretches))  # long ones first: no thread shall end with those
+        order = np.lexsort((-(lengths // long), stretches))  # long ones first: no thread should end with one
         self.queries = order.astype(np.int64)
         self.begins = np.searchsorted(stretches, np.arange(n_threads + 1)).astype(np.int64)
         self.taken = room_for_each(n_threads, 1, np.int64)
         self.n_stretches = n_threads
 
     cpdef void begin(self) noexcept nogil:
-        """Deal all of them anew."""
+        """Start to deal all queries anew."""
         cdef int64_t s
         for s in range(self.n_stretches):
             self.taken[s, 0] = self.begins[s]
 
     cpdef int64_t take(self, int thread) noexcept nogil:
-        """A query that no other thread gets; -1 where none is left."""
+        """Take a query that no other thread gets; -1 if none is left."""
         cdef int64_t i, k, s
         for i in range(self.n_stretches):
             s = (thread + i) % self.n_stretches

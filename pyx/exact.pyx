@@ -1,10 +1,10 @@
-"""Sums of doubles without an error: every double is a whole number of steps, the least one that there is.
+"""Sum doubles without any error: every double is a whole number of steps, the smallest positive double.
 
     double    a number below 2^53, times 2^(0 to 2045) steps of 2^-1074
     digits    |  0  |  1  | ... | 67 |          the sum, in digits of 32 bits that may be out of range
-              | +infinity | -infinity | NaN |   how many of these
+              | +infinity | -infinity | NaN |   how many values are one of these
 
-Digits of several sums are added up one by one, in any order.
+To add several sums up, add their digits one by one, in any order.
 """
 from libc.math cimport isfinite, isinf
 from libc.stdint cimport int64_t, uint64_t
@@ -18,7 +18,7 @@ cdef extern from "portable.h" nogil:
 
 cdef enum:
     DIGIT = 32       # bits
-    N_DIGITS = 68    # of 2^30 doubles the sum has 2129 bits
+    N_DIGITS = 68    # the sum of 2^30 doubles has 2129 bits
     RISING = N_DIGITS
     FALLING
     NOWHERE
@@ -27,7 +27,7 @@ cdef enum:
 
 cdef uint64_t IN_DIGIT = (<uint64_t>1 << DIGIT) - 1
 
-STEPS = 1 << 1074  # from 0 to 1
+STEPS = 1 << 1074  # the number of steps from 0 to 1
 
 
 cdef inline void add(double value, int64_t* digits) noexcept nogil:
@@ -48,7 +48,7 @@ cdef inline void add(double value, int64_t* digits) noexcept nogil:
 
 
 cdef void carry(int64_t* digits) noexcept nogil:
-    """Bring all digits but the last into range; the sum stays."""
+    """Bring all digits but the last into range. The sum stays the same."""
     cdef int64_t k
     for k in range(N_DIGITS - 1):
         digits[k + 1] += digits[k] >> DIGIT
@@ -56,7 +56,7 @@ cdef void carry(int64_t* digits) noexcept nogil:
 
 
 def digits_of(const double[::1] values):
-    """int64[71]: the digits of the sum, and how many values are infinite or NaN."""
+    """Compute the digits of the sum, and count the values that are infinite or NaN: int64[71]."""
     cdef int64_t[::1] digits = np.zeros(N_ALL, np.int64)
     cdef int64_t i
     for i in range(values.shape[0]):
@@ -73,9 +73,9 @@ def digits_of(const double[::1] values):
 
 
 def sum_of(int64_t[::1] digits):
-    """The sum, rounded once: infinite where no double holds it, NaN where infinity is taken from infinity.
+    """The sum, rounded once: infinite if no double can hold it, NaN for a NaN or infinities of both signs.
 
-    The digits of up to 2^30 sums may have been added up.
+    The digits may be those of up to 2^30 sums, added up.
     """
     if digits[NOWHERE] or (digits[RISING] and digits[FALLING]):
         return math.nan

@@ -1,12 +1,12 @@
-# The rows of a query in the order of their scores, and what a measure makes of them: read into ranking.pyx,
-# which evaluates one ranking of each query, and combining.pyx, which follows how it changes.
+# Sort the rows of a query by score, and evaluate a measure on them. This file is included by ranking.pyx,
+# which evaluates one ranking of each query, and by combining.pyx, which follows how the ranking changes.
 #
-# A measure is a sum over *ties*, runs of rows whose order is open, divided by what does not depend on the
-# ranking. The part of a tie is the expectation over all its orders, and knows of the rows above only what
-# `Above` holds; a tie of one row is the plain textbook formula. Where the order of equal scores is settled
-# beforehand (`ties` other than AVERAGE), every tie has one row.
+# A measure is a sum over *ties*, runs of rows whose order is open, divided by a number that does not depend
+# on the ranking. The part of a tie is the expectation over all its orders. Of the rows above, it uses only
+# what `Above` holds. For a tie of one row it is the plain textbook formula. If the order of equal scores is
+# settled beforehand (`ties` other than AVERAGE), every tie has one row.
 
-cpdef enum Formula:  # those up to R look at the rows above the cutoff only
+cpdef enum Formula:  # those up to R use only the rows above the cutoff
     DCG
     NDCG
     ERR
@@ -20,9 +20,9 @@ cpdef enum Formula:  # those up to R look at the rows above the cutoff only
 
 cpdef enum Ties:
     AVERAGE  # the expectation over all orders of the rows of a tie
-    WORST    # the order with the lowest value: smallest gain first
+    WORST    # the order with the lowest value: the smallest gain first
     INPUT    # the order of the input
-    REVERSE  # the order of the input, last row first
+    REVERSE  # the reverse order of the input
 
 cdef struct Row:
     double score
@@ -36,11 +36,11 @@ cdef struct Task:
     const double *discounts  # DCG and NDCG only: one per rank up to the cutoff
 
 cdef struct Above:
-    double found    # the sum of the gains; not for DCG and NDCG
-    double survive  # ERR only: the chance that a user gets past them
+    double found    # the sum of the gains; not set for DCG and NDCG
+    double survive  # ERR only: the probability that a user gets past these rows
 
 cdef enum:
-    SHORT = 64  # cutoffs up to which the best are kept in a list instead of sorting everything
+    SHORT = 64  # up to this cutoff, the best rows are kept in a list instead of sorting all
 
 
 # ---- sorting -----------------------------------------------------------------------------------------------
@@ -50,9 +50,9 @@ cdef inline bint before(const Row *a, const Row *b, bint by_gain) noexcept nogil
 
 
 cdef void sort_rows(Row *rows, Row *buffer, Py_ssize_t n, bint by_gain) noexcept nogil:
-    """Highest score first; equal scores keep their order, or go smallest gain first (``by_gain``).
+    """Sort the highest score first; equal scores keep their order, or go smallest gain first (``by_gain``).
 
-    A bottom-up merge sort over runs of 16 rows put in order by insertion.
+    This is a bottom-up merge sort over runs of 16 rows, which are sorted by insertion.
     """
     cdef Py_ssize_t start, stop, middle, i, j, k, width = 16
     cdef Row row
@@ -90,7 +90,7 @@ cdef void sort_rows(Row *rows, Row *buffer, Py_ssize_t n, bint by_gain) noexcept
 
 
 cdef inline Py_ssize_t keep(double value, double *best, Py_ssize_t held, Py_ssize_t top) noexcept nogil:
-    """Put a value into the descending list of the ``top`` largest; returns how many it now holds."""
+    """Put a value into the descending list of the ``top`` largest. Return how many the list now holds."""
     cdef Py_ssize_t j
     if held < top:
         held += 1
@@ -105,7 +105,7 @@ cdef inline Py_ssize_t keep(double value, double *best, Py_ssize_t held, Py_ssiz
 
 
 cdef int64_t sort_counting(double *values, double *buffer, Py_ssize_t n) noexcept nogil:
-    """Sort ascending; returns the number of pairs that stood the other way round (strictly)."""
+    """Sort ascending. Return the number of pairs that stood in strictly descending order before."""
     cdef Py_ssize_t start, stop, middle, i, j, k, width = 1
     cdef int64_t count = 0
     cdef double *source = values
@@ -165,13 +165,13 @@ cdef inline double dcg(const Row *rows, Py_ssize_t start, Py_ssize_t stop, const
 
 cdef double err(const Row *rows, Py_ssize_t start, Py_ssize_t stop, const Task *task,
                 Above *above, double *passing) noexcept nogil:
-    """Sum over ranks of P(the user stops here) / rank; a gain is the chance that its row stops the user.
+    """Sum over ranks of P(the user stops here) / rank; a gain is the probability that a row stops the user.
 
-    In a tie of m rows with passing probabilities q, the chance to get past the first k in random order is
-    E_k = e_k(q) / C(m, k), the normalised elementary symmetric polynomial. It starts at one for the rows
+    In a tie of m rows with passing probabilities q, the probability to get past the first k in random order
+    is E_k = e_k(q) / C(m, k), the normalised elementary symmetric polynomial. It starts at one for the rows
     with q = 1, and adding a row to m - 1 others gives E_k = (1 - k/m) E_k + k/m q E_(k-1). By Maclaurin's
-    inequality E_k <= mean(q)^k, so ranks behind k = 46 / mean(1 - q) hold less than e^-46 = 1e-20 and are
-    left out.
+    inequality E_k <= mean(q)^k, so ranks behind k = 46 / mean(1 - q) contribute less than e^-46 = 1e-20 and
+    are left out.
     """
     cdef Py_ssize_t i, k, m = 0, size = stop - start, last
     cdef double total = 0.0, stopping = sum_gains(rows, start, stop), share
@@ -199,7 +199,7 @@ cdef double err(const Row *rows, Py_ssize_t start, Py_ssize_t stop, const Task *
 
 cdef inline double ap(const Row *rows, Py_ssize_t start, Py_ssize_t stop, const Task *task,
                       Above *above) noexcept nogil:
-    """In a tie each row is relevant with probability r/m, and then the others are with (r-1)/(m-1)."""
+    """In a tie each row is relevant with probability r/m, and the others, given that, with (r-1)/(m-1)."""
     cdef Py_ssize_t i
     cdef double total = 0.0, hits = sum_gains(rows, start, stop), size = <double>(stop - start), others
     if hits > 0.0:
@@ -212,7 +212,7 @@ cdef inline double ap(const Row *rows, Py_ssize_t start, Py_ssize_t stop, const 
 
 cdef inline double rr(const Row *rows, Py_ssize_t start, Py_ssize_t stop, const Task *task,
                       Above *above) noexcept nogil:
-    """In the first tie with relevant rows: rank by rank the probability that the first of them is here."""
+    """In the first tie with relevant rows, go through the ranks: the first of these rows may be at each."""
     cdef Py_ssize_t i
     cdef double total = 0.0, none_yet = 1.0, hits, hit
     if above.found > 0.0:
@@ -235,7 +235,7 @@ cdef inline double hits_at(const Row *rows, Py_ssize_t start, Py_ssize_t stop,
 
 cdef double pauc(const Row *rows, Py_ssize_t start, Py_ssize_t stop, const Task *task,
                  Above *above) noexcept nogil:
-    """Over irrelevant rows low+1 ... at, the number of relevant rows above.
+    """Sum over the irrelevant rows low+1 ... at the number of relevant rows above.
 
     In a tie of r relevant and m irrelevant rows, r j/(m+1) relevant rows stand above the j-th irrelevant one.
     """
@@ -249,7 +249,7 @@ cdef double pauc(const Row *rows, Py_ssize_t start, Py_ssize_t stop, const Task 
 
 cdef inline double part(const Row *rows, Py_ssize_t start, Py_ssize_t stop, const Task *task,
                         Above *above, double *passing) noexcept nogil:
-    """The part of a tie, which then is among the rows above; not of measures of pairs."""
+    """The part of a tie, which is then added to the rows above; not for measures of pairs."""
     if task.formula == PAUC:
         return pauc(rows, start, stop, task, above)
     if start >= task.at:
@@ -285,7 +285,7 @@ cdef double ideal_dcg(const Row *rows, Py_ssize_t n, const Task *task,
 
 
 cdef double divisor(const Row *rows, Py_ssize_t n, const Task *task, double *one, double *two) noexcept nogil:
-    """What the sum of all parts is divided by; NaN where the measure says nothing about the ranking."""
+    """What the sum of all parts is divided by; NaN if the measure is not defined for the query."""
     cdef double total = sum_gains(rows, 0, n), by = 1.0
     if task.formula == PAUC:
         by = <double>(task.at - task.low) * total if task.at > task.low else 0.0
@@ -316,10 +316,10 @@ cdef inline int64_t n_pairs(int64_t n) noexcept nogil:
 
 cdef inline double of_pairs(int formula, int64_t twice_right, int64_t different,
                             int64_t apart) noexcept nogil:
-    """Pairs in the right order among those with different labels, or Kendall's tau-b, from whole numbers.
+    """The share of pairs in the right order among those of different labels, or Kendall's tau-b, from counts.
 
-    ``twice_right`` counts a pair of different labels twice where it is in the right order, and once where
-    its scores are equal; ``apart`` counts pairs of different scores.
+    ``twice_right`` counts a pair of different labels twice if it is in the right order, and once if its
+    scores are equal; ``apart`` counts pairs of different scores.
     """
     if different == 0:
         return NAN

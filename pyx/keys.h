@@ -1,10 +1,10 @@
-/* Floating point numbers as unsigned keys in the same order, and rulers to find about where a key is.
+/* Floating-point numbers as unsigned keys in the same order, and rulers that tell roughly where a key is.
  *
  *             | low ... high of the negative | zero | low ... high of the positive |
  *   marks       0     1     2    ...           zero   zero + 1   ...     n_marks - 1
  *
- * Each side of a ruler is divided evenly, 2^shift keys to a mark. Keys go with the logarithm of a number:
- * a mark spans about the same ratio everywhere, which suits counts and heavy tails like scores. */
+ * Each side of a ruler is divided evenly, with 2^shift keys per mark. Keys grow with the logarithm of a number, so a
+ * mark spans about the same ratio everywhere. This suits counts and heavy tails as well as scores. */
 #ifndef RANKTREES_KEYS_H
 #define RANKTREES_KEYS_H
 
@@ -14,28 +14,28 @@
 #include "simd.h"
 
 enum {
-    BLOCK = 1024, /* so many rows at a time are laid out feature by feature, and share what finds their codes */
+    BLOCK = 1024, /* rows that are laid out feature by feature at a time, so that they share the finder of a feature */
     MOST_EDGES = 255,
     CODING_BITS = 11
 };
 
-/* At most so many marks has a ruler whose sides have 2^bits each. */
+/* The most marks of a ruler, each of whose sides has at most 2^bits. */
 #define MOST_MARKS(bits) ((2 << (bits)) + 1)
 
-/* The keys low..high; none if low > high. */
+/* The keys low ... high; none if low > high. */
 typedef struct {
     uint64_t low, high;
     int32_t shift;
 } key_side;
 
-/* Of the negative numbers, and of the others; `zero` is the mark between them. */
+/* The sides of the negative and of the positive numbers; `zero` is the mark between them. */
 typedef struct {
     key_side sides[2];
     int32_t zero;
 } key_ruler;
 
-/* Divide each side into at most 2^bits marks, and leave one between them for zero; returns how many marks
- * there are. A side without keys has one mark, where any key may be looked for. */
+/* Divide each side into at most 2^bits marks, with one for zero between them. Return the number of marks. A side
+ * without keys has one mark, at which any key may be looked up. */
 static inline int32_t divide_ruler(key_ruler *ruler, int bits) {
     int32_t lasts[2];
     for (int s = 0; s < 2; s++) {
@@ -51,8 +51,8 @@ static inline int32_t divide_ruler(key_ruler *ruler, int bits) {
     return ruler->zero + 1 + lasts[1] + 1;
 }
 
-/* How many of any number of edges are below each of some numbers; none are below NaN. All are searched for in
- * step, so that none waits for another's memory. */
+/* Count the edges, of which there may be any number, below each of some numbers; none are below NaN. All numbers
+ * take each step of the search together, so that their reads of memory overlap. */
 EACH_WIDTH(void, count_edges_below,
            (int64_t n, const double *RESTRICT numbers, const double *RESTRICT edges, int64_t n_edges,
             uint32_t *RESTRICT found),
@@ -65,7 +65,7 @@ EACH_WIDTH(void, count_edges_below,
     }
 }
 
-/* EACH_WIDTH for a name that is itself a macro. */
+/* EACH_WIDTH, for a name that is itself a macro. */
 #define EACH_WIDTH_OF_TYPE(returns, name, parameters, arguments) \
     EACH_WIDTH(returns, name, parameters, arguments)
 

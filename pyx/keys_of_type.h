@@ -1,8 +1,8 @@
-/* The part of keys.h that is written once for float and once for double: for REAL and its KEY. */
+/* The part of keys.h that is compiled once for float and once for double: for REAL and its KEY. */
 
 #define SIGN ((KEY)1 << (8 * sizeof(KEY) - 1))
 
-/* -0.0 has the key of 0.0; a NaN's is above that of infinity or below that of -infinity. */
+/* -0.0 has the key of 0.0. The key of a NaN is above that of infinity or below that of -infinity. */
 INLINE KEY OF(key_of_bits)(KEY bits) { return bits & SIGN ? (KEY)0 - bits : bits | SIGN; }
 
 INLINE KEY OF(key_of)(REAL x) {
@@ -18,15 +18,15 @@ INLINE REAL OF(number_of)(KEY key) {
     return x;
 }
 
-/* How many marks of a side are passed on the way to a key: none before it, all behind it. */
+/* How many marks of a side are passed on the way to a key: none for a key before the side, all for one behind it. */
 INLINE KEY OF(marks_passed)(const key_side side, KEY key) {
     const KEY low = (KEY)side.low, high = (KEY)side.high;
     const KEY at_least = key < low ? low : key, held = at_least > high ? high : at_least;
     return (held - low) >> side.shift;
 }
 
-/* The mark of a key, which is that of an end of its side where it is off the ruler. The two sides tell it without
- * a choice between them; zero's own mark is the second step from one to the other. */
+/* The mark of a key. A key off the ruler has the mark at the end of its side. The marks passed on both sides are
+ * added, which saves a branch; one of the two further steps from the negative to the positive side is for zero. */
 INLINE KEY OF(mark_on)(const key_side below, const key_side above, KEY key) {
     return OF(marks_passed)(below, key) + OF(marks_passed)(above, key) + (key < SIGN ? 0 : 2);
 }
@@ -35,7 +35,7 @@ INLINE int32_t OF(mark_of)(const key_ruler *ruler, KEY key) {
     return (int32_t)OF(mark_on)(ruler->sides[0], ruler->sides[1], key);
 }
 
-/* Turn the bits of numbers (no NaN) into their keys, and let the ruler reach over them. */
+/* Turn the bits of numbers (no NaN) into their keys, and make the ruler span them. */
 EACH_WIDTH_OF_TYPE(void, OF(make_keys), (int64_t n, KEY *keys, key_ruler *ruler), (n, keys, ruler)) {
     KEY least = (KEY)-1, most_negative = 0, least_positive = (KEY)-1, most = 0;
     for (int64_t i = 0; i < n; i++) {
@@ -76,7 +76,7 @@ EACH_WIDTH_OF_TYPE(void, OF(find_marks),
         marks[i] = (uint32_t)OF(mark_on)(below, above, keys[i]);
 }
 
-/* Turn the bits of numbers (no NaN) into their keys, and find the marks of those. */
+/* Turn the bits of numbers (no NaN) into their keys, and find the marks of these keys. */
 EACH_WIDTH_OF_TYPE(void, OF(make_and_mark_keys),
                    (int64_t n, KEY *RESTRICT keys, const key_ruler *ruler, uint32_t *RESTRICT marks),
                    (n, keys, ruler, marks)) {
@@ -87,12 +87,12 @@ EACH_WIDTH_OF_TYPE(void, OF(make_and_mark_keys),
     }
 }
 
-/* What finds the place of a number among the edges of a feature. codes_at[m] is how many edges there are
- * below the mark m, so that only the edges at the mark, `depth` at most, are left to search. */
+/* Finds the place of a number among the edges of a feature. codes_at[m] is the number of edges below the mark m, so
+ * that only the edges at the mark, at most `depth`, remain to be searched. */
 typedef struct {
     key_ruler ruler;
     int32_t n_marks, depth;
-    KEY edges[MOST_EDGES + MOST_EDGES / 2 + 1]; /* padded with a key that is below none */
+    KEY edges[MOST_EDGES + MOST_EDGES / 2 + 1]; /* padded with a key that is below no other */
     uint8_t codes_at[MOST_MARKS(CODING_BITS) + 1]; /* the last one is for NaN */
 } OF(finder);
 
@@ -113,7 +113,7 @@ static void OF(make_finder)(const REAL *edges, int64_t n, uint8_t missing, int b
     finder->codes_at[finder->n_marks] = missing;
 }
 
-/* Pass those of the next `depth` edges that are below; the edges rise. */
+/* Add to each code the number of the next `depth` edges, which are ascending, that are below the key. */
 INLINE void OF(pass_edges)(int depth, int64_t n, const KEY *RESTRICT keys, const uint32_t *RESTRICT marks,
                            const OF(finder) *finder, uint8_t *RESTRICT codes) {
     for (int64_t i = 0; i < n; i++) {
@@ -124,8 +124,8 @@ INLINE void OF(pass_edges)(int depth, int64_t n, const KEY *RESTRICT keys, const
     }
 }
 
-/* Codes of at most BLOCK numbers: how many edges are below each, or what is said for NaN. All numbers are
- * searched for in step: no step waits for the one before and none is a branch. */
+/* Encode at most BLOCK numbers: the number of edges below each, or the code of NaN. All numbers take each step of the
+ * search together, so no step waits for the one before, and none is a branch. */
 EACH_WIDTH_OF_TYPE(void, OF(encode),
                    (int64_t n, const REAL *RESTRICT numbers, const OF(finder) *finder,
                     uint8_t *RESTRICT codes),

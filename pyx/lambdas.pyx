@@ -1,17 +1,17 @@
 """Pairs within each query: the gradients of the objectives that compare rows two by two.
 
-    rows of a query   sorted by falling score, ties by position; or by score and noise, in several orders
+    rows of a query   sorted by falling score, ties by position; or by score plus noise, in several orders
     pair (i, j)       i is ranked above j and is one of the ``truncation`` best; their grades differ
     rho               1 / (1 + e^(sigma (s_better - s_worse))): the probability that the model has them wrong
-    lambda            sigma * weight * rho, pushes the better row up and the worse one down
-    weight            1 (RankNet), or what swapping the two would change in the measure (LambdaMART)
+    lambda            sigma * weight * rho; pushes the better row up and the worse row down
+    weight            1 (RankNet), or the delta: the change of the measure if the two swap (LambdaMART)
 
-What a measure loses by a swap is the difference of the grades times that of what the two ranks are worth. For
-NDCG, P, R and AUC a rank is worth the same in every ranking. For ERR, AP, RR and PAUC that follows from the
-rows above it (`fill_worth`). A query is never shared between threads and its pairs are added in one fixed
-order (see pairs.h). A query whose rows all have the same score has no order yet: every order is taken as
-likely as any other, exactly where ranks are worth the same in each, else in the mean of a few orders drawn at
-random.
+The delta is the difference of the two grades times the difference of the worths of the two ranks. For NDCG,
+P, R and AUC a rank is worth the same in every ranking. For ERR, AP, RR and PAUC its worth depends on the rows
+above it (`fill_worth`). A query is never shared between threads, and its pairs are added in one fixed order
+(see pairs.h). If all rows of a query have the same score, the query has no order yet, and every order counts
+as equally likely. The expectation over the orders is exact if the worths of the ranks are the same in all of
+them. Otherwise it is estimated by the mean of a few orders drawn at random.
 """
 import numpy as np
 
@@ -50,17 +50,17 @@ cdef extern from "pairs.h" nogil:
         int kind, float difference, float swap, float turned, float apart, float share, float given
     ) noexcept
 
-cpdef enum Pairs:  # what a pair weighs and costs
+cpdef enum Pairs:  # the weight of a pair (and, for SQUARED_HINGE, another cost)
     RANKNET = PLAIN            # 1
-    SWAPS = SWAPPED            # of grades, times that of fixed worths of ranks
-    SWAPS_AND_GAPS = MIXED     # the same, and what two ranks are worth that are so far apart
-    ERR = 16                   # of grades, times that of worths by the rows above (`fill_worth`)
+    SWAPS = SWAPPED            # the difference of the grades, times that of fixed worths of the ranks
+    SWAPS_AND_GAPS = MIXED     # the same, with a term added that depends on how far apart the ranks are
+    ERR = 16                   # the difference of the grades, times that of worths as in `fill_worth`
     AP
     RR
     PAUC
     SQUARED_HINGE = HINGE      # 1
 
-cpdef enum Norm:  # what multiplies a query's gradients and hessians; S is the sum of its rows' |lambdas|
+cpdef enum Norm:  # the factor of a query's gradients and hessians; S is the sum of |lambda| over its rows
     NONE  # 1
     LOG   # log2(1 + S) / S
     UNIT  # 1 / S
@@ -77,9 +77,9 @@ cdef struct Ranked:
 
 
 cdef inline void sort_run(const double* scores, int64_t start, int64_t n, Ranked* out) noexcept nogil:
-    """Sort scores[start:start + n] by counting, then by insertion what counting could not tell apart."""
+    """Sort scores[start:start + n] by counting, then by insertion those that counting did not tell apart."""
     cdef int16_t ranks[RUN]
-    cdef int16_t places[RUN]  # of each rank, the next free one
+    cdef int16_t places[RUN]  # the next free place for each rank
     cdef int64_t i, k
     cdef double score
     cdef Ranked row
@@ -105,7 +105,8 @@ cdef inline void sort_run(const double* scores, int64_t start, int64_t n, Ranked
 cdef inline void merge(const Ranked* rows, Ranked* out, int64_t middle, int64_t n) noexcept nogil:
     """Merge rows[:middle] and rows[middle:n], whose lengths differ by one at most, from both ends at once.
 
-    Neither end can run out of rows in as many steps as the shorter part is long: no branch to guess.
+    There are as many steps as the shorter part has rows, so neither end can run out of rows, and no step
+    needs a branch.
     """
     cdef int64_t i = 0, j = middle, k = 0, i_end = middle - 1, j_end = n - 1, k_end = n - 1, first, _step
     for _step in range(min(middle, n - middle)):
@@ -124,7 +125,7 @@ cdef inline void merge(const Ranked* rows, Ranked* out, int64_t middle, int64_t 
 
 
 cdef Ranked* sort(const double* scores, int64_t n, Ranked* rows, Ranked* spare) noexcept nogil:
-    """Sort by falling score, equal scores as they come; the result is in ``rows`` or in ``spare``."""
+    """Sort by falling score; equal scores keep their order. The result is in ``rows`` or in ``spare``."""
     cdef int64_t n_runs = 1, r, start, middle, stop
     while n_runs * RUN < n:
         n_runs *= 2
@@ -143,20 +144,20 @@ cdef Ranked* sort(const double* scores, int64_t n, Ranked* rows, Ranked* spare) 
 
 
 cpdef int64_t whole_chunks(int64_t n) noexcept nogil:
-    """``n`` rows and the empty ones behind them (see pairs.h)."""
+    """The number of rows with the empty rows that complete the last chunk (see pairs.h)."""
     return (n + LANES - 1) // LANES * LANES
 
 
 cdef struct Room:
-    double* numbers  # N_COLUMNS of them, so many long
-    float* singles   # and N_SINGLE
+    double* numbers  # N_COLUMNS columns, each `width` long
+    float* singles   # N_SINGLE columns, likewise
     int64_t width
     Ranked* rows
     Ranked* spare
 
 
 cdef class Scratch:
-    """Room for each thread to work in, on queries of so many rows or fewer."""
+    """Memory for each thread to work in, on queries of at most ``longest`` rows."""
 
     cdef double[:, ::1] numbers, records
     cdef float[:, ::1] singles
@@ -166,7 +167,7 @@ cdef class Scratch:
         self.width, self.longest = whole_chunks(longest), longest
         self.numbers = room_for_each(n_threads, N_COLUMNS * self.width, np.float64, AHEAD)
         self.singles = room_for_each(n_threads, N_SINGLE * self.width, np.float32, AHEAD)
-        self.records = room_for_each(n_threads, 4 * longest, np.float64, AHEAD)  # of two numbers, twice
+        self.records = room_for_each(n_threads, 4 * longest, np.float64, AHEAD)  # 2 x 2 numbers a row
 
     cdef Room of_thread(self, int thread) noexcept nogil:
         cdef Room room
@@ -178,7 +179,7 @@ cdef class Scratch:
 
 
 cdef inline Ranked* sort_query(const double* scores, int64_t n, const Room* room) noexcept nogil:
-    """The rows of one query, ranked."""
+    """Rank the rows of one query."""
     return sort(scores, n, room.rows, room.spare)
 
 
@@ -201,7 +202,7 @@ cdef inline double unit_of(const double* numbers, int64_t n) noexcept nogil:
 
 
 def unit(const double[::1] numbers):
-    """A power of two, over which none of these numbers >= 0 is above 1 and none loses a bit."""
+    """A power of two: divided by it, none of these numbers >= 0 is above 1, and none loses a bit."""
     return unit_of(&numbers[0], numbers.shape[0]) if numbers.shape[0] else 1.0
 
 
@@ -220,12 +221,12 @@ cdef inline void look_up(const double* line, const uint8_t* labels, int64_t n, d
 def ideals(
     const double[::1] gains,       # IN
     const int64_t[::1] offsets,    # IN   query q is the rows offsets[q]:offsets[q + 1]
-    const double[::1] discounts,   # IN   one per rank that counts
+    const double[::1] discounts,   # IN   one for each rank up to the cutoff
     Scratch scratch,
     double[::1] out,               # OUT  one per query
     int n_threads,
 ):
-    """The DCG of each query's best ranking."""
+    """Compute the DCG of the best ranking of each query."""
     cdef int64_t n_queries = offsets.shape[0] - 1, q, i, n
     cdef Ranked* rows
     cdef Room room
@@ -245,22 +246,22 @@ def ideals(
 
 cdef struct Task:
     int pairs
-    int64_t low, at      # of PAUC
+    int64_t low, at      # PAUC only
     int64_t truncation
-    double sigma         # of SQUARED_HINGE, the margin
+    double sigma         # for SQUARED_HINGE, the margin
     bint spread
     int norm
-    double unit          # of the weights of pairs
+    double unit          # multiplies the weight of each pair
     int64_t n_orders
-    double noise         # of the scores, for an order
+    double noise         # the scale of the noise that is added to the scores for each order
     uint64_t key
-    int64_t n_rows       # of all queries: order k draws from number k * n_rows on
+    int64_t n_rows       # of all queries: order k draws the numbers from k * n_rows on
 
 
 cdef inline double normed(int norm, double size) noexcept nogil:
     if norm == NONE or not size > 0:
         return 1.0
-    if norm == LOG and size < 1e-8:  # 1 + size would forget it
+    if norm == LOG and size < 1e-8:  # 1 + size would round the digits of size away
         return (1.0 - 0.5 * size) / LN_2
     return (portable_log2(1.0 + size) if norm == LOG else 1.0) / size
 
@@ -273,20 +274,20 @@ cdef inline int64_t next_hit(const double* grades, int64_t rank, int64_t n) noex
 
 cdef void fill_worth(
     const Task* task, int64_t n, const double* grades, const float* discounts,
-    double* worth,    # OUT  of each rank, to a better row that leaves it for one below
-    double* risen,    # OUT  of each rank, to a better row that comes from below
-    double* shares,   # OUT  of ERR and a rank that counts: what multiplies pairs whose upper row is there
+    double* worth,    # OUT  one per rank: for a better row that falls from it
+    double* risen,    # OUT  one per rank: for a better row that rises to it
+    double* shares,   # OUT  ERR only, one per rank up to the truncation: a factor for pairs with i there
 ) noexcept nogil:
-    """What the ranks are worth in this ranking, so that the change by a swap of i and j > i is a product.
+    """Compute the worths of the ranks in this ranking, so that the delta of rows i and j > i is a product.
 
-    ERR: with ``reach[r]`` the chance that nobody above rank r stops the user, and ``w`` the discounts,
+    ERR: with ``reach[r]`` the probability that no row above rank r stops the user, and ``w`` the discounts,
 
-        change = (p_i - p_j) / (1 - p_i) * sum over r in i ... j - 1 of reach[r + 1] * (w[r] - w[r + 1])
+        delta = (p_i - p_j) / (1 - p_i) * sum over r in i ... j - 1 of reach[r + 1] * (w[r] - w[r + 1])
 
-    AP: with ``found`` relevant rows above a rank and ``total`` the sum of their discounts, a relevant row
-    that rises from j to i gains ``(found[i] + 1) w[i] - total[i]`` less the same at j; one that falls loses
-    ``found[i] w[i] - total[i]`` less the same at j. RR: only the first two relevant rows matter. PAUC: as AP,
-    in numbers of irrelevant rows.
+    AP: let ``found[r]`` be the number of relevant rows above rank r and ``total[r]`` the sum of their
+    discounts. A relevant row that rises from j to i gains ``(found[i] + 1) w[i] - total[i]``, less the same
+    at j. One that falls from i to j loses ``found[i] w[i] - total[i]``, less the same at j. RR: only the
+    first two relevant rows matter. PAUC: as AP, in numbers of irrelevant rows.
     """
     cdef int64_t r, first, second, hit, misses = 0, high = 0
     cdef double found = 0.0, total = 0.0, ahead = 0.0, below = 0.0
@@ -298,14 +299,14 @@ cdef void fill_worth(
         total = 1.0
         for r in range(n):
             total *= 1.0 - grades[r]
-            risen[r] = total  # here, the chance to pass rank r
+            risen[r] = total  # for ERR, the probability that the user passes rank r
         total = 0.0
         for r in range(n - 1, 0, -1):
             worth[r] = total
             total += risen[r - 1] * (discounts[r - 1] - discounts[r])
         worth[0] = total
     elif task.pairs == AP:
-        for r in range(n):  # a branch would often be guessed wrongly
+        for r in range(n):  # without a branch, which would often be mispredicted
             worth[r] = found * discounts[r] - total
             risen[r] = (found + 1.0) * discounts[r] - total
             hit = grades[r] > 0
@@ -333,9 +334,10 @@ cdef void fill_worth(
 cdef inline int64_t ranks_that_count(
     int kind, int64_t n, const float* worth, const float* risen
 ) noexcept nogil:
-    """How many upper rows have pairs that weigh something: behind them all ranks are worth the same.
+    """The number of upper rows whose pairs can have a weight: behind these, all ranks have the same worth.
 
-    Up to whole blocks of rows (see pairs.h), so that the others' pairs are added as they were.
+    It is rounded up to whole blocks of rows (see pairs.h), so that leaving out the rest does not change how
+    the pairs are added.
     """
     cdef int64_t r = n
     if kind != SWAPPED and kind != SHARED and kind != TURNED:
@@ -345,11 +347,11 @@ cdef inline int64_t ranks_that_count(
     return (r + BLOCK - 1) // BLOCK * BLOCK
 
 
-cdef struct Clicks:  # of all rows, as they came
-    const double* clicked        # what multiplies a pair whose better row this is
-    const double* unclicked      # and whose worse
-    double* clicked_costs        # OUT  what the pairs cost whose better row this is, without its own factor
-    double* unclicked_costs      # OUT  and whose worse
+cdef struct Clicks:  # one number for each row, in the order of the input
+    const double* clicked        # the factor of a pair in which this is the better row
+    const double* unclicked      # the factor of a pair in which this is the worse row
+    double* clicked_costs        # OUT  the cost of the pairs with this as the better row, its factor left out
+    double* unclicked_costs      # OUT  the cost of those with this as the worse row, likewise
 
 
 cdef double add_click_pairs(
@@ -357,9 +359,9 @@ cdef double add_click_pairs(
     const Clicks* clicks, int64_t start, const double* scores, const float* grades, float* gradients,
     float* hessians,
 ) noexcept nogil:
-    """As add_pairs of a measure, each pair times the factors of its two rows; and what the pairs cost.
+    """As add_pairs for a measure, with each pair times the factors of its two rows; also add up the costs.
 
-    Few rows are clicked, so that most pairs are none.
+    Few rows are clicked, so most pairs of rows have equal grades and are skipped.
     """
     cdef int64_t i, j, better, worse, clicked, unclicked
     cdef double size = 0.0, difference, weight, gap, x, small, wrong, bend, cost
@@ -399,7 +401,7 @@ cdef void query_gradients(
     const Task* task,
     int64_t n,
     int64_t start,
-    int64_t first_row,     # its number among all rows
+    int64_t first_row,     # the number of the query's first row among all rows
     const double* query_grades,
     double grade_unit,
     const double* query_weights,
@@ -412,7 +414,7 @@ cdef void query_gradients(
     double* out_gradients,
     double* out_hessians,
 ) noexcept nogil:
-    """The sums over the pairs of one query; the mean of several orders, where they are drawn."""
+    """Sum over the pairs of one query. If orders are drawn, take the mean of the sums over these orders."""
     cdef double* scores = room.numbers
     cdef double* grades = scores + room.width
     cdef double* keys = grades + room.width
@@ -488,7 +490,7 @@ cdef void query_gradients(
             weight = norm if of_rows == NULL else norm * of_rows[position]
             gradient = gradients[i]
             hessian = hessians[i]
-            if k > 0:  # what the orders before have added up to
+            if k > 0:  # add the sums of the orders before
                 gradient += out_gradients[position]
                 hessian += out_hessians[position]
             out_gradients[position] = weight * (slope * gradient)
@@ -501,7 +503,7 @@ cdef void query_gradients(
 
 
 cdef double mean_swap(int64_t n, const float* worth, const float* apart, int64_t top) noexcept nogil:
-    """What swapping two rows of a random order is worth on average; without worths, 1 where it counts."""
+    """The mean of |worth_i - worth_j| (1 without worths) + apart over pairs of ranks; 0 where i >= top."""
     cdef double below = 0.0, gaps = 0.0, swaps = 0.0
     cdef int64_t rank, other
     cdef bint falls = True
@@ -510,7 +512,7 @@ cdef double mean_swap(int64_t n, const float* worth, const float* apart, int64_t
     for rank in range(n - 1, -1, -1):
         if rank < top and worth == NULL:
             swaps += n - 1 - rank
-        elif rank < top and falls:  # no need to look at every two ranks
+        elif rank < top and falls:  # no need to go through all pairs of ranks
             swaps += (n - 1 - rank) * worth[rank] - below + gaps
         elif rank < top:
             swaps += gaps
@@ -533,10 +535,10 @@ cdef void undecided_gradients(
     double* out_gradients,
     double* out_hessians,
 ) noexcept nogil:
-    """The expectation over all orders of the sums over the pairs of a query whose scores are all equal.
+    """The expected sums over the pairs of a query whose scores are all equal, over all orders of its rows.
 
-    Then rho is 1/2 for every pair, and a row's sums follow from how many rows have higher and lower grades,
-    and what those grades sum to.
+    As rho is 1/2 for every pair, the sums of a row follow from the number of rows with higher and with lower
+    grades, and from the sums of these grades.
     """
     cdef double share = task.unit * mean_swap(n, worth, apart, min(task.truncation, n - 1))
     cdef double slope = task.sigma if task.pairs == SQUARED_HINGE else 0.5 * task.sigma
@@ -570,35 +572,35 @@ cdef void undecided_gradients(
 
 
 def gradients(
-    int pairs,                     # IN   of `Pairs`
-    const double[::1] grades,      # IN   >= 0; only pairs of different ones count; over the measure's divisor
-    const uint8_t[::1] labels,     # IN   where grades are None: labels,
-    const double[:, ::1] table,    # IN   and the grade of each, in each query
+    int pairs,                     # IN   one of `Pairs`
+    const double[::1] grades,      # IN   >= 0, over the measure's divisor; pairs of equal grades do not count
+    const uint8_t[::1] labels,     # IN   if grades are None: the labels,
+    const double[:, ::1] table,    # IN   and the grade of each label, in each query
     const double[::1] weights,     # IN   or None
     const int64_t[::1] offsets,    # IN   query q is the rows offsets[q]:offsets[q + 1]
     Deal deal,                     # of the queries
     const double[::1] scores,      # IN
-    const float[::1] worth,        # IN   one per rank, in whole_chunks; None: every pair weighs 1
-    const float[::1] apart,        # IN   of SWAPS_AND_GAPS, from a distance of -2 LANES on; else None
-    double unit,                   # IN   what multiplies the weight of each pair
-    int64_t low,                   # IN   of PAUC: the irrelevant rows to pass over,
-    int64_t at,                    # IN   and those until it ends, 0 for all
+    const float[::1] worth,        # IN   one per rank, in whole_chunks; None: every pair has weight 1
+    const float[::1] apart,        # IN   SWAPS_AND_GAPS only: by distance, from -2 LANES on; else None
+    double unit,                   # IN   a factor of the weight of each pair
+    int64_t low,                   # IN   PAUC only: the number of irrelevant rows to pass over,
+    int64_t at,                    # IN   and the number at which the area ends, 0 for all
     int64_t truncation,
-    double sigma,                  # IN   of SQUARED_HINGE, the margin
+    double sigma,                  # IN   for SQUARED_HINGE, the margin
     bint spread,                   # IN   divide a pair's weight by 0.01 + its difference of scores
-    int norm,                      # IN   of `Norm`
-    int64_t n_orders,              # IN   orders by scores with noise to take the mean of, where noise > 0
+    int norm,                      # IN   one of `Norm`
+    int64_t n_orders,              # IN   the number of orders by noisy scores to average over, if noise > 0
     double noise,                  # IN   scale of the logistic noise
-    uint64_t seed,                 # IN   of the noise; and its stream
+    uint64_t seed,                 # IN   the seed of the noise, and its stream
     uint64_t stream,
     const int64_t[::1] first_rows,  # IN   the number of each query's first row among all, or None: its offset
-    int64_t n_rows,                # IN   of all
-    const double[::1] clicked,     # IN   what multiplies a pair by its better row, or None
-    const double[::1] unclicked,   # IN   and by its worse
+    int64_t n_rows,                # IN   of all queries
+    const double[::1] clicked,     # IN   a factor for each pair, by its better row, or None
+    const double[::1] unclicked,   # IN   another, by its worse row
     Scratch scratch,
     double[::1] out_gradients,     # OUT
     double[::1] out_hessians,      # OUT
-    double[:, ::1] out_costs,      # OUT  with those: of each row, clicked and unclicked (see `Clicks`)
+    double[:, ::1] out_costs,      # OUT  if clicked is given: two costs of each row (see `Clicks`)
     int n_threads,
 ):
     """Each row's gradient and hessian: sums of lambda and of sigma^2 weight rho (1 - rho) over its pairs."""
@@ -679,7 +681,7 @@ def noisy(
     uint64_t first,
     double[::1] out,           # OUT
 ):
-    """out = the scores with logistic noise of that scale; row i draws the number ``first + i``."""
+    """Add logistic noise of the scale ``noise`` to the scores; row i draws the number ``first + i``."""
     if scores.shape[0]:
         perturb(scores.shape[0], &scores[0], noise, portable_key(seed, stream), first, &out[0])
 
@@ -688,8 +690,8 @@ def given_gradients(
     const double[::1] grades,      # IN   of one query
     const double[::1] weights,     # IN   or None
     const double[::1] scores,      # IN
-    const float[:, ::1] deltas,    # IN   what each pair weighs; its lines are in whole_chunks
-    double unit,                   # IN   what multiplies that
+    const float[:, ::1] deltas,    # IN   the weight of each pair; the lines are in whole_chunks
+    double unit,                   # IN   a factor of the weights
     double sigma,
     bint spread,
     int norm,
@@ -697,7 +699,7 @@ def given_gradients(
     double[::1] out_gradients,     # OUT
     double[::1] out_hessians,      # OUT
 ):
-    """The same of one query whose pairs' weights are given."""
+    """As `gradients`, for one query and given weights of its pairs."""
     cdef int64_t n = scores.shape[0], end = whole_chunks(n), i
     cdef double size, factor, weight
     cdef Room room = scratch.of_thread(0)
@@ -733,13 +735,13 @@ def pair_losses(
     const int64_t[::1] offsets,    # IN   query q is the rows offsets[q]:offsets[q + 1]
     const double[::1] scores,      # IN
     int64_t truncation,
-    double sigma,                  # IN   of SQUARED_HINGE, the margin
+    double sigma,                  # IN   for SQUARED_HINGE, the margin
     Scratch scratch,
-    double[::1] costs,             # OUT  one per query: the sum of its pairs' costs (see pairs.h)
-    double[::1] counts,            # OUT  one per query: the number of its pairs; in both, by weight
+    double[::1] costs,             # OUT  one per query: the weighted sum of its pairs' costs (see pairs.h)
+    double[::1] counts,            # OUT  one per query: the sum of the weights of its pairs
     int n_threads,
 ):
-    """What pairs cost that all count the same; a pair weighs the mean of its two rows."""
+    """Sum the costs of pairs that no measure weighs. A pair has the mean of the weights of its two rows."""
     cdef int64_t n_queries = offsets.shape[0] - 1, q, start, i, j, a, b, n
     cdef bint weighted = weights is not None
     cdef double cost, count, weight, gap, small

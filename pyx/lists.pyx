@@ -1,4 +1,4 @@
-"""Whole queries at once: the gradients and losses of objectives that look at all rows of a query together.
+"""Gradients and losses of listwise objectives, which compare all rows of a query at once.
 
 A query is never shared between threads, and its sums are added in one fixed order (see softmax.h).
 """
@@ -22,12 +22,12 @@ cdef extern from "softmax.h" nogil:
 
 
 def softmax_gradients(
-    const double[::1] masses,    # IN   >= 0: what each row's share of its query is proportional to
+    const double[::1] masses,    # IN   >= 0; the share of a row in its query is proportional to its mass
     const double[::1] weights,   # IN   or None
     const int64_t[::1] offsets,  # IN   query q is the rows offsets[q]:offsets[q + 1]
     Deal deal,                   # of the queries
     const double[::1] scores,    # IN
-    bint drawn,                  # IN   whether a uniform draw is taken from each mass
+    bint drawn,                  # IN   whether a uniform draw is subtracted from each mass
     uint64_t seed,
     uint64_t stream,
     const int64_t[::1] first_rows,  # IN   the number of each query's first row among all, or None: its offset
@@ -35,7 +35,7 @@ def softmax_gradients(
     double[::1] hessians,        # OUT
     int n_threads,
 ):
-    """Cross entropy of the shares that the labels give the rows, and of those that the scores give them."""
+    """Derive the cross entropy between the shares that labels and scores give the rows of each query."""
     cdef int64_t q, start
     cdef uint64_t key = portable_key(seed, stream)
     cdef const double* row_weights = &weights[0] if weights is not None else NULL
@@ -59,7 +59,7 @@ def softmax_losses(
     const int64_t[::1] offsets,  # IN
     const double[::1] scores,    # IN
     double[::1] losses,          # OUT  one per query, times the query's weight
-    double[::1] counts,          # OUT  one per query: its weight, 0 where no row has a mass
+    double[::1] counts,          # OUT  one per query: its weight, or 0 if no row has a mass
     int n_threads,
 ):
     """log(sum of w e^score) - sum of share * score."""
@@ -103,7 +103,7 @@ def centred_gradients(
     double[::1] hessians,        # OUT
     int n_threads,
 ):
-    """Squared error, less the part of it that is the same for all rows of a query."""
+    """Derive the squared error without the part that is the same for all rows of a query."""
     cdef int64_t q, start
     cdef const double* row_weights = &weights[0] if weights is not None else NULL
     deal.begin()

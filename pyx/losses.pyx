@@ -1,8 +1,8 @@
-"""Pointwise losses: a row's score against its own label, and the quantiles of a leaf's rows.
+"""Pointwise losses, which compare the score of a row with its own label, and the quantiles of a leaf's rows.
 
-Each loss has two kernels of one shape. ``*_gradients`` writes the first and second derivative by the
-score, times the row's weight; ``*_losses`` writes the loss itself, times the weight, one per row, so that
-the caller can sum them exactly. ``weights`` may be None.
+Each loss has two kernels. ``*_gradients`` writes the first and second derivatives with respect to the score,
+times the weight of the row. ``*_losses`` writes the loss itself, times the weight, one number per row, so
+that the caller can sum these exactly. ``weights`` may be None.
 """
 import numpy as np
 
@@ -13,7 +13,7 @@ from libc.stdlib cimport qsort
 
 from records cimport portable_exp, portable_log, portable_softplus
 
-ctypedef fused label_t:  # doubles, in as few bytes as hold them
+ctypedef fused label_t:  # the smallest of these types that holds all labels exactly
     uint8_t
     float
     double
@@ -29,7 +29,7 @@ cdef inline double softplus(double x) noexcept nogil:
 
 
 def natural_log(double x):
-    """log(x) of a positive number, the same bits on every machine."""
+    """log(x) of a positive number, with the same bits on every machine."""
     return portable_log(x)
 
 
@@ -54,7 +54,7 @@ def squared_gradients(
     const double[::1] weights,   # IN   or None
     const double[::1] scores,    # IN
     double[::1] gradients,       # OUT
-    double[::1] hessians,        # OUT  or one, that of all rows
+    double[::1] hessians,        # OUT  one per row, or a single one for all rows
     int n_threads,
 ):
     """loss = (score - label)^2 / 2."""
@@ -91,10 +91,10 @@ def sloped_gradients(
     const label_t[::1] labels,   # IN
     const double[::1] weights,   # IN   or None
     const double[::1] scores,    # IN
-    double below,                # slope where the score is below the label, a negative number
-    double above,                # slope where the score is above the label
+    double below,                # slope for scores below the label, a negative number
+    double above,                # slope for scores above the label
     double[::1] gradients,       # OUT
-    double[::1] hessians,        # OUT  or one, that of all rows
+    double[::1] hessians,        # OUT  one per row, or a single one for all rows
     int n_threads,
 ):
     """loss = slope * (score - label): two straight lines that meet at the label."""
@@ -182,7 +182,7 @@ def logistic_gradients(
         one = weight * positive * labels[i]
         zero = weight * negative * (1.0 - labels[i])
         probability = sigmoid(scores[i])
-        rest = sigmoid(-scores[i])  # 1 - probability without losing its digits
+        rest = sigmoid(-scores[i])  # 1 - probability, without cancellation
         gradients[i] = zero * probability - one * rest
         hessians[i] = (one + zero) * (probability * rest)
 
@@ -216,7 +216,7 @@ cdef struct Weighted:
 
 
 cdef int compare(const void* a, const void* b) noexcept nogil:
-    """By value, then by weight: rows that still compare equal are the same, so any order will do."""
+    """Compare by value, then by weight. Rows that are still equal are identical: any order will do."""
     cdef const Weighted* x = <const Weighted*>a
     cdef const Weighted* y = <const Weighted*>b
     if x.value != y.value:
@@ -241,7 +241,7 @@ cdef double weighted_quantile(Weighted* rows, int64_t n, double quantile) noexce
 
 
 cdef double plain_quantile(double* values, int64_t n, double quantile) noexcept nogil:
-    """The same where every weight is one: Hoare's selection instead of a sort."""
+    """The same for weights that are all one, by Hoare's selection instead of a sort."""
     cdef double target = quantile * n, pivot, swap, next_value
     cdef int64_t k = <int64_t>target, low = 0, high = n - 1, i, j
     cdef bint between = k == target and 0 < k < n
@@ -283,19 +283,19 @@ cdef double plain_quantile(double* values, int64_t n, double quantile) noexcept 
 def leaf_quantiles(
     const double[::1] residuals,   # IN   one per row
     const double[::1] weights,     # IN   one per row, or None
-    const uint32_t[::1] order,     # IN   a leaf's rows are order[start:stop]
+    const uint32_t[::1] order,     # IN   the rows of a leaf are order[start:stop]
     const int64_t[::1] starts,     # IN
     const int64_t[::1] stops,      # IN
     double quantile,
     double[::1] values,            # OUT  one per leaf; 0 for a leaf without weight
     int n_threads,
 ):
-    """The quantile of each leaf's residuals, whatever the order of its rows.
+    """The quantile of the residuals of each leaf. It does not depend on the order of the rows.
 
-    It is the smallest residual at which the cumulative weight exceeds ``quantile`` of the leaf's weight;
-    where that share is hit exactly, the middle between the residual that hits it and the next (so quantile
-    1/2 is the median).
-    A row of weight 2 counts as two rows, a row of weight 0 as none. Leaves must not overlap.
+    It is the smallest residual at which the cumulative weight exceeds ``quantile`` of the leaf's weight. If a
+    residual reaches that share exactly, it is the middle between this residual and the next (so the quantile
+    1/2 is the median). A row of weight 2 counts as two rows, a row of weight 0 as none. Leaves must not
+    overlap.
     """
     cdef int64_t n_leaves = starts.shape[0], leaf, i, n
     cdef bint weighted = weights is not None

@@ -1,18 +1,19 @@
-"""A meeting of ranks: each says where it is and, with it, what it has to say if that is short enough.
+"""A meeting of ranks: each says where it is and, in the same message, what it has to say, if that is short.
 
     rank 0   | n_bytes | state | number | call | size | step | message ... |
     rank 1   | n_bytes | state | number | call | size | step | message ... |
                          '---- the same on all, or an error on all --'
 
-Some twenty of them make a tree, and after each pass over the rows all code must be fetched anew: here it is
-little.
+A tree takes some twenty meetings. After each pass over the rows, the code for them is no longer in the cache
+and must be fetched anew, so there is little of it.
 
-Ranks of one machine say it on a board, memory that all of them see, and say more there:
+Ranks on one machine use a board, memory that all of them share, on which there is room to say more:
 
-    numbers   | rank 0 | rank 1 | ...     of the last meeting at which a rank has said something
+    numbers   | rank 0 | rank 1 | ...     the last meeting at which each rank has said something
     halves    | rank 0 | rank 1 | ...  | rank 0 | rank 1 | ...
 
-Meetings take the halves in turn: who is at the next one has read what was said two meetings before.
+Meetings use the halves in turn: when all ranks have come to one meeting, all have read what was said at the
+meeting before, so the next meeting can use that half again.
 """
 import numpy as np
 
@@ -28,10 +29,10 @@ cdef extern from "board.h" nogil:
 
 cdef enum:
     STEP = 88  # bytes
-    LINE = 64  # bytes, of the cache
+    LINE = 64  # bytes of a cache line
 
 cdef struct Header:
-    int64_t n_bytes   # of the message, which is not there if it is too long
+    int64_t n_bytes   # of the message, which is left out if it is too long
     int64_t state
     int64_t number    # of the meeting
     int64_t call
@@ -40,12 +41,12 @@ cdef struct Header:
 
 
 cdef int64_t whole_lines(int64_t n_bytes) noexcept:
-    """So many bytes or more, which are whole lines of the cache."""
+    """Round a number of bytes up to whole cache lines."""
     return (n_bytes + LINE - 1) // LINE * LINE
 
 
 def bytes_of_board(n_ranks, n_bytes):
-    """Of memory for meetings at which each of so many ranks says so much."""
+    """The bytes of a board for meetings at which each of ``n_ranks`` ranks says ``n_bytes`` bytes."""
     return n_ranks * (LINE + 2 * whole_lines(n_bytes))
 
 
@@ -56,20 +57,21 @@ cdef class Meeting:
     ----------
     n_ranks : int
     n_bytes : int
-        What each says, a message included that may be so long: a multiple of 8.
+        The number of bytes that each rank says, including a message as long as there is room for. A multiple
+        of 8.
     rank : int, default=0
-        This one's place on the board.
+        The place of this rank on the board.
     board : ndarray of uint8, shape (bytes_of_board(n_ranks, n_bytes),), default=None
-        Of zeros at first, and begins a line of the cache. None where ranks send each other what they say.
+        Zeros at first, beginning at a cache line. If None, ranks send each other what they say.
 
     Attributes
     ----------
     own : ndarray of uint8
-        What this rank says: to be sent to the others where there is no board.
+        What this rank says. Without a board, it must be sent to the other ranks.
     all : ndarray of uint8, shape (n_ranks, len(own))
-        What all have said: to be received there.
+        Without a board, where what all ranks have said must be received.
     room : int
-        Bytes of a message.
+        The most bytes of a message.
     """
 
     cdef readonly object own, all
@@ -96,12 +98,12 @@ cdef class Meeting:
         self.header = <Header*>start_of(self.own)
 
     def at(self, bytes step):
-        """Where training is; of a long one the first bytes."""
+        """Set the step at which training is. Only its first bytes are kept if it is long."""
         memset(self.header.step, 0, STEP)
         memcpy(self.header.step, <const char*>step, min(len(step), <Py_ssize_t>STEP))
 
     def say(self, int64_t state, int64_t call, int64_t size, message):
-        """This rank is at the next meeting, in this state, for this call. A message is bytes or an array."""
+        """Say that this rank is at the next meeting, its state, its call, and a message (bytes or array)."""
         cdef Py_buffer buffer
         cdef uint8_t* said = <uint8_t*>self.header
         PyObject_GetBuffer(message, &buffer, PyBUF_SIMPLE)
@@ -122,7 +124,7 @@ cdef class Meeting:
         return <int64_t*>(self.numbers + rank * LINE)
 
     def all_arrived(self):
-        """On a board: whether all have said something at this meeting."""
+        """Whether all ranks have said something at this meeting; only with a board."""
         cdef int64_t rank
         for rank in range(self.n_ranks):
             if published(self.number_of(rank)) < self.header.number:
@@ -136,7 +138,7 @@ cdef class Meeting:
         return <const uint8_t*>self.header_of(rank) + sizeof(Header)
 
     def agree(self):
-        """Whether all are at the same place, whatever they have to say."""
+        """Whether all ranks are at the same place, whatever their messages are."""
         cdef int64_t rank, skipped = sizeof(int64_t)
         for rank in range(self.n_ranks):
             if memcmp(
@@ -147,7 +149,7 @@ cdef class Meeting:
         return True
 
     def stack(self, array):
-        """The arrays of all ranks, which are of one shape and type and were their messages."""
+        """Stack the arrays of all ranks, which were their messages and have the same shape and type."""
         cdef int64_t n_bytes = array.nbytes, rank
         stacked = np.empty((self.n_ranks, *array.shape), array.dtype)
         cdef uint8_t* to = <uint8_t*>start_of(stacked)
@@ -156,10 +158,10 @@ cdef class Meeting:
         return stacked
 
     def add_up(self, array, int64_t first=0):
-        """Becomes the sum of the arrays of int64 that were the messages of all ranks, from ``first`` on."""
+        """Write to ``array`` the sum of the int64 arrays in the messages of all ranks, from ``first`` on."""
         cdef Py_buffer buffer
         PyObject_GetBuffer(array, &buffer, PyBUF_WRITABLE)
-        cdef uint64_t* total = <uint64_t*>buffer.buf  # sums in words may fill the bit of the sign
+        cdef uint64_t* total = <uint64_t*>buffer.buf  # unsigned, as sums in words may fill the sign bit
         cdef const uint64_t* theirs
         cdef int64_t n = buffer.len // sizeof(int64_t), rank, i
         memset(total, 0, buffer.len)
@@ -170,15 +172,15 @@ cdef class Meeting:
         PyBuffer_Release(&buffer)
 
     def n_bytes(self):
-        """int64[n_ranks], of their messages."""
+        """The lengths of the messages of all ranks: int64[n_ranks]."""
         return np.array([self.header_of(rank).n_bytes for rank in range(self.n_ranks)])
 
     def states(self):
-        """int64[n_ranks]."""
+        """The states of all ranks: int64[n_ranks]."""
         return np.array([self.header_of(rank).state for rank in range(self.n_ranks)])
 
     def places(self):
-        """[(number, call, size, step), ...] of all ranks."""
+        """The places of all ranks: [(number, call, size, step), ...]."""
         cdef const Header* header
         places = []
         for rank in range(self.n_ranks):
@@ -188,7 +190,7 @@ cdef class Meeting:
         return places
 
     def messages(self, n_bytes):
-        """[bytes, ...] of all ranks, of which none is too long: so much of each."""
+        """The messages of all ranks, [bytes, ...], cut to ``n_bytes`` of each. None may be too long."""
         cdef int64_t rank, n
         messages = []
         for rank in range(self.n_ranks):

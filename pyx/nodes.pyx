@@ -1,4 +1,4 @@
-"""Nodes as they lie in a model: how deep they are, what nobody reads of them, and what may be wrong."""
+"""The nodes of a model: find their depths, clear the fields that are not read, and look for faults."""
 from libc.math cimport isfinite, isnan
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memset
@@ -9,9 +9,9 @@ from records cimport Node
 def node_depths(
     const Node[::1] nodes,                   # IN
     const int64_t[::1] tree_offsets,         # IN n_trees + 1
-    int32_t[::1] depths,                     # OUT of every node; a root's is 0
+    int32_t[::1] depths,                     # OUT the depth of every node; 0 for a root
 ):
-    """How far below its root every node lies."""
+    """Find the depth of every node in its tree."""
     cdef:
         Py_ssize_t t
         int64_t i, start
@@ -26,7 +26,7 @@ def node_depths(
 
 
 def tidy(Node[::1] nodes):
-    """Give the fields that nobody reads their one value."""
+    """Set each field that is not read to a fixed value."""
     cdef int64_t i
     cdef Node* node
     with nogil:
@@ -43,7 +43,7 @@ def tidy(Node[::1] nodes):
             memset(node.unused, 0, sizeof(node.unused))
 
 
-# What can be wrong with a node: in this order it is looked for.
+# What can be wrong with a node, in the order in which it is checked.
 FAULTS = (
     "feature must be -1 (a leaf) or below {n_features}",
     "a child must come after its parent, in the same tree",
@@ -92,10 +92,10 @@ def find_fault(
     const Node[::1] nodes,                   # IN
     const int64_t[::1] tree_offsets,         # IN  n_trees + 1, rising from 0 to the number of nodes
     int64_t n_bitsets,
-    const uint8_t[::1] has_categories,       # IN  of each feature
-    uint8_t[::1] n_parents,                  # scratch, zeros: of each node
+    const uint8_t[::1] has_categories,       # IN  whether each feature has categories
+    uint8_t[::1] n_parents,                  # scratch, zeros: one per node
 ):
-    """The first tree with a fault, the node and which of `FAULTS` it is; None if they are trees."""
+    """The first tree with a fault, the node and the index in `FAULTS`; None if the nodes form valid trees."""
     cdef Py_ssize_t t
     cdef int64_t i, start, size
     cdef int fault

@@ -1,16 +1,16 @@
-/* The rows of one query ranked by score, and the sums over their pairs.
+/* Rank the rows of one query by score, and sum over their pairs.
  *
  *   rank          0     1     2    ...   n - 1 | empty rows up to a whole chunk
  *   row i         |----> all rows j below it, for i < top
  *
- * Every pair adds the same number to row j and, with the other sign, to row i. What falls to row i is
- * collected in sixteen lanes (row j in lane j mod 16), which are added up in one order at the end: the compiler
- * may use registers of any width, and the bits stay the same. A pair with an empty row adds exactly 0: such a
- * row has the exponential 0 and a grade below all others.
+ * Every pair adds the same number to row j and, with the opposite sign, to row i. The terms of row i are
+ * collected in sixteen lanes (row j in lane j mod 16), which are added up in one fixed order at the end. The
+ * compiler may therefore use registers of any width without a change to the bits of the result. A pair with an
+ * empty row adds exactly 0, because such a row has the exponential 0 and a grade below all others.
  *
- * Pairs are in single precision, twice as many to a register: what is added up of hundreds of them is as good
- * as a single number of theirs. Scores are doubles until their differences are taken, from the middle of the
- * query or from row i. */
+ * Pairs are computed in single precision, as twice as many fit in a register, and a sum of hundreds of pairs is
+ * as accurate as each of them. Scores stay doubles until the differences from the middle of the query, or from
+ * row i, are taken. */
 #ifndef RANKTREES_PAIRS_H
 #define RANKTREES_PAIRS_H
 
@@ -25,20 +25,20 @@
 #define LANES 16
 #define BLOCK 3      /* rows whose pairs are added together */
 #define EMPTY_GRADE -1
-#define RUN 256      /* rows that are ranked by counting; sorted runs are merged */
-#define RUN_CHUNK 64 /* of a run: rows that are counted for together */
+#define RUN 256      /* rows that are ranked by counting; sorted runs are then merged */
+#define RUN_CHUNK 64 /* rows of a run whose ranks are counted together */
 
-/* Doubles as integers of the same order, and back. */
+/* The bits of a double as an integer, in the same order as the doubles, and back. */
 INLINE int64_t in_order(int64_t bits) { return bits ^ (int64_t)((uint64_t)(bits >> 63) >> 1); }
 
-/* ranks = for each of up to RUN rows, how many have a higher score, in 15 bits; rows that are equal in these
- * share a rank. Every two rows are compared, and of short numbers a register holds many. */
+/* ranks = for each of up to RUN rows, the number of rows with a higher score, in 15 bits; rows that are equal in
+ * these bits share a rank. All pairs of rows are compared, many at once, as a register holds many short numbers. */
 EACH_WIDTH(void, count_above, (int64_t n, const double *RESTRICT scores, int16_t *RESTRICT ranks),
            (n, scores, ranks)) {
     int64_t low = INT64_MAX, high = INT64_MIN;
     int32_t wide[RUN];
     int16_t keys[RUN];
-    for (int64_t i = 0; i < n; i++) { /* of integers, unlike doubles, a compiler compares many at once */
+    for (int64_t i = 0; i < n; i++) { /* compilers vectorise the minimum of integers, but not that of doubles */
         const int64_t ordered = in_order((int64_t)portable_to_bits(scores[i]));
         low = ordered < low ? ordered : low;
         high = ordered > high ? ordered : high;
@@ -48,7 +48,7 @@ EACH_WIDTH(void, count_above, (int64_t n, const double *RESTRICT scores, int16_t
     const double scale = steps < 1e300 ? steps : 0.0;
     for (int64_t i = 0; i < n; i++) {
         const double key = (scores[i] - lowest) * scale;
-        wide[i] = (int32_t)(key > 0.0 ? key : 0.0); /* 0 for NaN: not above any row */
+        wide[i] = (int32_t)(key > 0.0 ? key : 0.0); /* 0 for NaN, which is above no row */
     }
     for (int64_t i = 0; i < n; i++)
         keys[i] = (int16_t)wide[i];
@@ -69,7 +69,7 @@ INLINE float sum_lanes(const float *lanes) {
     return (sums[0] + sums[2]) + (sums[1] + sums[3]);
 }
 
-/* out = scores + scale * log(u / (1 - u)): logistic noise by (key, number), row i having the number first + i. */
+/* out = scores + scale * log(u / (1 - u)), with u drawn by (key, number); row i has the number first + i. */
 EACH_WIDTH(void, perturb, (int64_t n, const double *RESTRICT scores, double scale, uint64_t key, uint64_t first,
                            double *RESTRICT out),
            (n, scores, scale, key, first, out)) {
@@ -84,8 +84,9 @@ INLINE float within(float x, float limit) {
     return x < -limit ? -limit : x;
 }
 
-/* score - middle and e^(sigma (score - middle)), from e^-87 to e^43, in the rows i ... n - 1; the exponentials
- * of the rest of their chunks are 0. Above e^43, of rows in any order, a product with a gap could overflow. */
+/* Fill in score - middle and e^(sigma (score - middle)), clipped to e^-87 and e^43, for the rows i ... n - 1; the
+ * other rows of their chunks get the exponential 0. Above e^43 a product with a gap could overflow, if the rows
+ * stand in another order than that of their scores. */
 INLINE void fill_distances(int64_t i, int64_t n, double sigma, double middle, const double *RESTRICT scores,
                            float *RESTRICT distances, float *RESTRICT exponentials) {
     const int64_t start = i / LANES * LANES, end = (n + LANES - 1) / LANES * LANES;
@@ -103,28 +104,28 @@ INLINE void fill_distances(int64_t i, int64_t n, double sigma, double middle, co
         exponentials[j] = 0.0f;
 }
 
-/* What a pair weighs, row i above row j. The grades differ: else it weighs nothing.
+/* The weight of a pair, row i above row j. It is 0 if the grades are equal.
  *   PLAIN     1
- *   SWAPPED   |grade_i - grade_j| * |worth_i - worth_j|, of what ranks are worth
+ *   SWAPPED   |grade_i - grade_j| * |worth_i - worth_j|, where worth is that of a rank
  *   MIXED     |grade_i - grade_j| * (|worth_i - worth_j| + apart of the distance j - i)
  *   SHARED    |grade_i - grade_j| * |worth_i - worth_j| * share_i
- *   TURNED    |grade_i - grade_j| * |worth_i - worth_j|, of what ranks are worth to the better row: it leaves
- *             rank i (worth) or rises to it (risen)
+ *   TURNED    |grade_i - grade_j| * |worth_i - worth_j|, where worth is that of a rank to the better row, which
+ *             falls from rank i (worth) or rises to it (risen)
  *   GIVEN     deltas[i][j]
- *   HINGE     1; its cost is max(0, sigma - (score_better - score_worse))^2 / 2, of all others
+ *   HINGE     1; the cost is max(0, sigma - (score_better - score_worse))^2 / 2, that of all other kinds is
  *             log(1 + e^(-sigma (score_better - score_worse)))
- * With spread, that over a gap of 0.01 + |score_i - score_j|. With sized, the |lambda| are added up. */
+ * With spread, the weight is divided by a gap of 0.01 + |score_i - score_j|. With sized, |lambda| is summed. */
 enum { PLAIN, SWAPPED, MIXED, SHARED, TURNED, GIVEN, HINGE };
 
-/* What the pairs of a query read; those arrays are there that their kind needs. */
+/* The input for the weights of a query's pairs. Only the arrays that their kind needs are set. */
 typedef struct {
-    const float *worth, *risen, *shares; /* of each rank, in whole chunks */
+    const float *worth, *risen, *shares; /* one per rank, in whole chunks */
     const float *apart;                  /* apart[d], for d >= -2 * LANES */
-    const float *deltas;                 /* a matrix of lines of whole chunks */
+    const float *deltas;                 /* a matrix whose lines are whole chunks */
     int shuffled; /* whether the rows stand in another order than that of their scores */
 } Weighing;
 
-/* The same, with the sign of the difference. */
+/* The weight of a pair, with the sign of grade_i - grade_j. */
 INLINE float weight_of_pair(int kind, float difference, float swap, float turned, float apart, float share,
                             float given) {
     const float sign = (difference > 0 ? 1.0f : 0.0f) - (difference < 0 ? 1.0f : 0.0f);
@@ -136,7 +137,7 @@ INLINE float weight_of_pair(int kind, float difference, float swap, float turned
                             : sign;
 }
 
-/* out = number / each of these, with one division: that takes longest of all. */
+/* out[r] = number / by[r], with one division in all, as divisions are the slowest operation here. */
 INLINE void divide(int rows, float number, const float *by, float *out) {
     float products[BLOCK];
     for (int r = 0; r < rows; r++)
@@ -149,22 +150,22 @@ INLINE void divide(int rows, float number, const float *by, float *out) {
     out[0] = rest;
 }
 
-/* The lambda of a pair and its curvature; fall and rise are the probabilities that the lower row belongs above
- * the upper one, and that it does not, over the gap. */
+/* The lambda of a pair and its curvature. fall is the probability that the lower row belongs above the upper one,
+ * and rise that it does not, both divided by the gap. */
 INLINE float lambda_of_pair(float weight, float fall, float rise, float gap, float *curvature) {
     const float falling = weight * fall, rising = weight * rise;
     *curvature = fabsf(rising * fall) * gap;
     return weight > 0 ? falling : rising;
 }
 
-/* The same where the upper row has the higher score: fall is at most 1/2, its counterpart as exact. */
+/* The same if the upper row has the higher score. Then fall is at most 1/2, and 1 - fall loses no accuracy. */
 INLINE float lambda_of_ranked_pair(float weight, float fall, float *curvature) {
     const float falling = weight * fall, rising = weight - falling;
     *curvature = fabsf(rising * fall);
     return falling < rising ? falling : rising;
 }
 
-/* The same of the squared hinge; drop is how far row i scores above row j. */
+/* The same for the squared hinge; drop is the score of row i less that of row j. */
 INLINE float hinge_of_pair(float sign, float margin, float drop, float *curvature) {
     const float lack = margin - sign * drop, missing = lack > 0 ? lack : 0.0f;
     *curvature = lack > 0 ? fabsf(sign) : 0.0f;
@@ -176,13 +177,13 @@ INLINE float hinge_of_pair(float sign, float margin, float drop, float *curvatur
 static const float IS_BELOW[4 * LANES] = {[2 * LANES + 1] = 1, ONES, ONES, ONES, ONES, ONES, ONES};
 #undef ONES
 
-/* Some rows and what falls to them. */
+/* Some rows, and the sums over their pairs. */
 typedef struct {
     float gradients[BLOCK][LANES], hessians[BLOCK][LANES];
     float grades[BLOCK], distances[BLOCK], exponentials[BLOCK], worth[BLOCK], risen[BLOCK], shares[BLOCK];
 } Block;
 
-/* Add the pairs of rows i, i + 1 ... with those of a chunk; where crossed, they may lie in it themselves. */
+/* Add the pairs of the rows i, i + 1, ... with the rows of a chunk. If crossed, these rows may lie in it themselves. */
 INLINE void add_chunk(int kind, int ranked, int spread, int sized, int rows, int crossed, int64_t i,
                       int64_t chunk, int64_t width, float margin, const Weighing *by,
                       const float *RESTRICT distances, const float *RESTRICT grades,
@@ -232,8 +233,8 @@ INLINE void add_chunk(int kind, int ranked, int spread, int sized, int rows, int
     }
 }
 
-/* Add the pairs of some rows from row i on with all rows below. They share the loads and stores of those, and
- * a division. */
+/* Add the pairs of some rows, from row i on, with all rows below them. The loads and stores of the rows below, and a
+ * division, are shared by these pairs. */
 INLINE void add_rows(int kind, int ranked, int spread, int sized, int rows, int64_t i, int64_t n, float margin,
                      const Weighing *by, const float *distances, const float *grades,
                      const float *exponentials, float *RESTRICT gradients, float *RESTRICT hessians,
@@ -276,7 +277,7 @@ INLINE double pairs_of_query(int kind, int ranked, int spread, int sized, int64_
 #define ADD_ROWS(rows)                                                                                       \
     add_rows(kind, ranked, spread, sized, rows, i, n, (float)sigma, by, distances, grades, exponentials,      \
              gradients, hessians, size)
-    /* Exponentials from e^-20 to e^20, and gaps, of which no product of as many as a block overflows. */
+    /* Exponentials from e^-20 to e^20, and gaps that are small enough: no product over a block overflows. */
     if ((kind == HINGE || sigma * (high - low) < 40.0) && high - low < 1e3) {
         fill_distances(0, n, sigma, 0.5 * high + 0.5 * low, scores, distances, exponentials);
         for (; i + BLOCK <= top; i += BLOCK)
@@ -284,7 +285,7 @@ INLINE double pairs_of_query(int kind, int ranked, int spread, int sized, int64_
         for (; i < top; i++)
             ADD_ROWS(1);
     }
-    for (; i < top; i++) { /* no middle suits all rows: each gets its own */
+    for (; i < top; i++) { /* no middle suits all rows, so each has its own */
         fill_distances(i, n, sigma, scores[i], scores, distances, exponentials);
         ADD_ROWS(1);
     }
@@ -301,7 +302,7 @@ INLINE double pairs_of_query(int kind, int ranked, int spread, int sized, int64_
         return pairs_of_query(kind, ranked, spread, sized, n, top, sigma, by, scores, grades, distances,     \
                               exponentials, gradients, hessians);                                            \
     }
-/* Measured pairs: of ranked rows; of rows in any order, with their size; and spread. */
+/* The pairs of a measure: for ranked rows; for rows in any order, with the sum of |lambda|; and spread. */
 #define MEASURED_PAIRS(name, kind)                                                                           \
     PAIRS(name, kind, 1, 0, 0)                                                                               \
     PAIRS(sized_##name, kind, 0, 0, 1)                                                                       \
@@ -314,8 +315,8 @@ MEASURED_PAIRS(shared_pairs, SHARED)
 MEASURED_PAIRS(turned_pairs, TURNED)
 MEASURED_PAIRS(given_pairs, GIVEN)
 
-/* Add every pair whose upper row is one of the first top to its rows' gradients and hessians. Returns the sum
- * of the |lambda|, or 0 where they are not asked for. */
+/* Add every pair whose upper row is one of the first `top` rows to the gradients and hessians of its rows. Return
+ * the sum of |lambda|, or 0 if it is not asked for. */
 static inline double add_pairs(int kind, int spread, int sized, int64_t n, int64_t top, double sigma,
                                const Weighing *by, const double *scores, const float *grades,
                                float *distances, float *exponentials, float *gradients, float *hessians) {

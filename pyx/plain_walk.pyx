@@ -1,6 +1,6 @@
-"""Walk the trees as plainly as can be: from rows of values, dense or sparse, to leaves.
+"""Walk the trees as plainly as possible: from rows of values, dense or sparse, to leaves.
 
-Scores come from scorer.pyx, which has to agree.
+Scores are computed by scorer.pyx, which must agree with this walk.
 """
 from cython cimport floating
 from cython.parallel cimport prange, threadid
@@ -92,10 +92,10 @@ def walk_rows(
     const uint32_t[:, ::1] bitsets,          # IN
     const double[::1] category_values,       # IN all features' categories, one after another
     const int64_t[::1] category_offsets,     # IN n_features + 1
-    int32_t[:, ::1] leaves,                  # OUT leaf of every row in every tree
+    int32_t[:, ::1] leaves,                  # OUT the leaf of every row in every tree
     int n_threads,
 ):
-    """Drop rows of values down the trees."""
+    """Find the leaf that each row reaches in each tree."""
     cdef:
         Model model = Model(
             &nodes[0], &tree_offsets[0], tree_offsets.shape[0] - 1,
@@ -127,7 +127,7 @@ cdef inline bint scatter(
     int64_t n_features,
     bint clear,
 ) noexcept nogil:
-    # Adds a sparse row into a dense one, or clears it away again; 1 where it points outside.
+    # Add a sparse row to a dense one, or clear it again. Return whether an index of the row is out of bounds.
     cdef:
         int64_t i, column
         bint outside = False
@@ -185,7 +185,7 @@ def walk_csr(
     int32_t[:, ::1] leaves,                  # OUT as in walk_rows
     int n_threads,
 ):
-    """The same for sparse rows, where an absent value is 0; True if the matrix points outside itself."""
+    """Walk sparse rows, in which an absent value is 0. Return whether an index is out of bounds."""
     cdef:
         Model model = Model(
             &nodes[0], &tree_offsets[0], tree_offsets.shape[0] - 1,

@@ -1,8 +1,8 @@
-/* exp, log and hashing from IEEE additions, multiplications and divisions alone.
+/* exp, log and hashing, from nothing but IEEE additions, multiplications and divisions.
  *
- * The C library picks its own code by processor, so its last bit is not the same everywhere, and
- * then neither would be the trees. These are the same bits on every machine (built with
- * -ffp-contract=off), within 1 ulp of the true value, branch-free where it matters. */
+ * The C library chooses its code by processor, so the last bit of its results differs between machines, and the
+ * trees would differ too. These functions give the same bits on every machine (built with -ffp-contract=off), within
+ * 1 ulp of the true value, and are free of branches where it matters. */
 #ifndef RANKTREES_PORTABLE_H
 #define RANKTREES_PORTABLE_H
 
@@ -23,8 +23,8 @@ INLINE uint64_t portable_to_bits(double x) {
     return bits;
 }
 
-/* (double)x. On x86 only the widest registers have that for 64 bits; for others it is put together from the upper half
- * h and the lower half l: h 2^32 + 2^84 + 2^63 and l + 2^52 are exact, so that only the last addition rounds. */
+/* (double)x. On x86 only the widest registers convert 64 bits. For the others, the result is composed of the upper
+ * half h and the lower half l: h 2^32 + 2^84 + 2^63 and l + 2^52 are exact, so only the last addition rounds. */
 INLINE double portable_double(int width, int64_t x) {
     const uint64_t bits = (uint64_t)x;
     const double high = portable_from_bits(bits >> 32 ^ 0x4530000080000000ULL);
@@ -32,7 +32,7 @@ INLINE double portable_double(int width, int64_t x) {
     return !HAS_SIMD || width == AVX512 ? (double)x : (high - 0x1.00000801p84) + low;
 }
 
-/* The same where 0 <= x < 2^52. */
+/* The same, for 0 <= x < 2^52. */
 INLINE double portable_small_double(int width, int64_t x) {
     const double shifted = portable_from_bits((uint64_t)x | 0x4330000000000000ULL);
     return !HAS_SIMD || width == AVX512 ? (double)x : shifted - 0x1p52;
@@ -61,7 +61,7 @@ INLINE double portable_exp_unclipped(double x) {
     return p * portable_from_bits((exponent + 1023) << 52);
 }
 
-/* e^x; beyond |x| = 700 the argument is clipped (e^700 = 1e304). */
+/* e^x, with x clipped to |x| <= 700 (e^700 = 1e304). */
 INLINE double portable_exp(double x) {
     x = x > 700.0 ? 700.0 : x;
     x = x < -700.0 ? -700.0 : x;
@@ -118,11 +118,11 @@ INLINE double portable_log2(double x) {
 
 INLINE double portable_log(double x) { return LN_2 * portable_log2(x); }
 
-/* log(1 + e^x) for any x, of which e^-|x| is known. */
+/* log(1 + e^x) for any x, given small = e^-|x|. */
 INLINE double portable_softplus(double x, double small) { return (x > 0 ? x : 0.0) + portable_log(1.0 + small); }
 
-/* A counter-based random number: the same for the same (seed, stream, counter), whoever asks and
- * in whatever order. Two rounds of the splitmix64 finaliser (Steele, Lea, Flood, OOPSLA 2014). */
+/* A counter-based random number: it depends on (seed, stream, counter) only, not on which thread draws it or in which
+ * order. Two rounds of the splitmix64 finaliser (Steele, Lea, Flood, OOPSLA 2014). */
 INLINE uint64_t portable_mix(uint64_t z) {
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
@@ -141,10 +141,10 @@ INLINE uint64_t portable_random(uint64_t seed, uint64_t stream, uint64_t counter
     return portable_draw(portable_key(seed, stream), counter);
 }
 
-/* The upper 53 bits as a number in [0, 1). */
+/* A number in [0, 1), from the upper 53 bits. */
 INLINE double portable_uniform(uint64_t random) { return (double)(random >> 11) * 0x1p-53; }
 
-/* Shuffle some of n items: the places from first to last - 1 get a sample of what is there and behind them. */
+/* Shuffle some of n items: the places first to last - 1 get a sample of the items from `first` on. */
 static inline void portable_shuffle(int32_t *items, int64_t first, int64_t last, int64_t n, uint64_t key,
                                     uint64_t counter) {
     for (int64_t j = first; j < (last < n - 1 ? last : n - 1); j++) {

@@ -1,12 +1,12 @@
-"""Pairs of rows of which it was said which is better: the gradients of each row, and what the pairs cost.
+"""Preferences between pairs of rows: the gradient and hessian of each row, and the costs of the pairs.
 
     entries of row i   starts[i] ... starts[i + 1], one for each row that it was compared with
-    others[k]          that row
-    forth[k]           the weight of what says that i is better
-    back[k]            the weight of what says that the other is better
+    others[k]          that other row
+    forth[k]           the weight of the statements that i is better
+    back[k]            the weight of the statements that the other row is better
 
-Each pair is an entry of both its rows. A row adds up its own entries as they stand and writes to itself
-only, so that sums have one order, whichever thread makes them.
+Each pair is an entry of both its rows. The sums of a row run over its own entries, in their order, and only
+the row's own results are written. The order of addition is therefore the same with any number of threads.
 """
 from cython.parallel cimport prange
 from libc.math cimport fabs
@@ -14,7 +14,7 @@ from libc.stdint cimport int64_t
 
 from records cimport portable_exp, portable_softplus
 
-cpdef enum Cost:      # of a pair whose better row scores higher by gap
+cpdef enum Cost:      # the cost of a pair whose better row scores higher by `gap`
     CROSS_ENTROPY     # log(1 + e^(-steepness gap))
     SQUARED_HINGE     # max(0, steepness - gap)^2 / 2
 
@@ -29,7 +29,7 @@ cdef inline double cost_of(int cost, double steepness, double gap) noexcept nogi
 
 
 cdef inline double pull_of(int cost, double steepness, double gap, double* bend) noexcept nogil:
-    """Minus the first derivative by the gap, and the second."""
+    """Minus the first derivative of the cost with respect to the gap; the second goes to ``bend``."""
     cdef double x, small, wrong
     if cost == SQUARED_HINGE:
         x = steepness - gap
@@ -54,7 +54,7 @@ def gradients(
     double[::1] out_hessians,      # OUT
     int n_threads,
 ):
-    """Each row's gradient and hessian: the sums over its entries."""
+    """Compute the gradient and hessian of each row: the sums over its entries."""
     cdef int64_t i, k
     cdef double gap, gradient, hessian, bend
     for i in prange(
@@ -85,7 +85,7 @@ def costs(
     double[::1] out,               # OUT  one per row
     int n_threads,
 ):
-    """What the pairs of each row with rows after it cost."""
+    """Sum the costs of the pairs of each row with the rows after it."""
     cdef int64_t i, k
     cdef double gap, sum
     for i in prange(

@@ -1,6 +1,6 @@
 """Sort the rows of each query by score and evaluate a measure on the ranking: one value per query.
 
-The measures themselves are in formulas.pxi: what each makes of a tie, a run of rows whose order is open.
+The measures themselves are in formulas.pxi. Each is a sum over ties, runs of rows whose order is open.
 """
 from cython.parallel cimport prange, threadid
 from libc.math cimport NAN, floor, ldexp, sqrt
@@ -39,7 +39,7 @@ def log2_discounts(double[::1] out):  # OUT
 def query_sums(const double[::1] values,     # IN
                const int64_t[::1] offsets,   # IN
                double[::1] out):             # OUT
-    """The sum of each query's values, added in row order."""
+    """Sum the values of each query, in the order of the rows."""
     cdef Py_ssize_t q, i
     cdef double total
     with nogil:
@@ -53,9 +53,9 @@ def query_sums(const double[::1] values,     # IN
 # ---- ranking ---------------------------------------------------------------------------------------------
 
 cdef Py_ssize_t lift_top(Row *rows, Py_ssize_t n, Py_ssize_t top, double *best) noexcept nogil:
-    """Move the rows that can be above the cutoff to the front, in their order; returns their number.
+    """Move the rows that can be above the cutoff to the front, in their order. Return their number.
 
-    They are those that score at least as much as the ``top``-th best, so no tie is torn apart.
+    These are the rows that score at least as high as the ``top``-th best, so no tie is torn apart.
     """
     cdef Py_ssize_t i, held = 0
     cdef Row row
@@ -73,7 +73,7 @@ cdef Py_ssize_t lift_top(Row *rows, Py_ssize_t n, Py_ssize_t top, double *best) 
 
 def places(const double[::1] scores,     # IN
            const int64_t[::1] offsets,   # IN
-           int64_t[::1] out,             # OUT  the place of each row in its query, from 0 on
+           int64_t[::1] out,             # OUT  the place of each row in its query, counted from 0
            int n_threads):
     """Rank the rows of each query: highest score first, equal scores in the order of the rows."""
     cdef Py_ssize_t q, longest = 1, n_queries = offsets.shape[0] - 1
@@ -100,7 +100,7 @@ cdef void places_of_query(const double *scores, int64_t *out, Py_ssize_t n, Row 
         out[<Py_ssize_t>rows[i].gain] = i
 
 
-# ---- ranked rows -> value, NaN for a query that has none ---------------------------------------------------
+# ---- ranked rows -> value, or NaN for a query without one --------------------------------------------------
 
 cdef double pairs(const Row *rows, Py_ssize_t n, const Task *task,
                   double *labels, double *buffer) noexcept nogil:
@@ -156,14 +156,14 @@ cdef double evaluate_query(const double *gains, const double *scores, Py_ssize_t
         by[0] = divisor(rows, n, &own, one, two)
         if by[0] != by[0]:
             return NAN
-    if own.formula < PAUC and own.at <= SHORT and own.at < n:  # below the cutoff the order does not matter
+    if own.formula < PAUC and own.at <= SHORT and own.at < n:  # the order below the cutoff does not matter
         n_sorted = lift_top(rows, n, own.at, one)
     sort_rows(rows, rows + n, n_sorted, ties == AVERAGE or ties == WORST)
     return pairs(rows, n, &own, one, two) if of_all_pairs else value(rows, n, &own, by[0], one)
 
 
 def evaluate(int formula,
-             const double[::1] gains,      # IN   gain, relevance (0 or 1), stopping probability or label
+             const double[::1] gains,      # IN   gains, relevances (0 or 1), stopping probabilities or labels
              const double[::1] scores,     # IN
              const int64_t[::1] offsets,   # IN
              const double[::1] discounts,  # IN   one per rank up to the cutoff; DCG and NDCG only
@@ -171,10 +171,10 @@ def evaluate(int formula,
              int64_t low,
              int64_t at,
              bint known,
-             double[::1] divisors,         # IN where they are known, else OUT, one per query; not for pairs
-             double[::1] out,              # OUT  one value per query; NaN where the measure is not defined
+             double[::1] divisors,         # IN   if known, else OUT; one per query; not used for pairs
+             double[::1] out,              # OUT  one value per query; NaN if the measure is not defined
              int n_threads):
-    """Evaluate one measure on every query; its divisors do not change with the scores."""
+    """Evaluate one measure on every query. Its divisors do not depend on the scores, and may be known."""
     cdef Py_ssize_t q, longest = 1, n_queries = out.shape[0]
     cdef double[:, ::1] scratch
     cdef Task task

@@ -1,4 +1,4 @@
-"""Sums of values resampled many times. Values are integers, so that every sum is exact."""
+"""Sums of values that are resampled many times. Values are integers, so that every sum is exact."""
 from cython.parallel cimport prange
 from libc.stdint cimport int64_t, uint64_t
 
@@ -11,7 +11,7 @@ def drawn_sums(
     int64_t[::1] sums,                  # OUT  one per resample
     int n_threads,
 ):
-    """sums[r]: of as many values as there are, drawn with replacement; draw i by (seed, stream, r n + i)."""
+    """Sum n values drawn with replacement from n, for each r; draw i is by (seed, stream, r n + i)."""
     cdef int64_t n = values.shape[0], r, i, sum
     for r in prange(
         sums.shape[0], nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="static"
@@ -25,11 +25,11 @@ def drawn_sums(
 def flipped_sums(
     uint64_t seed, uint64_t stream,
     const int64_t[::1] values,          # IN
-    bint every,                         # whether resample r flips those whose bit in r is set
+    bint every,                         # whether resample r flips the values whose bits are set in r
     int64_t[::1] sums,                  # OUT  one per resample
     int n_threads,
 ):
-    """sums[r]: of all values, each with a sign that is drawn; 64 signs a word, by (seed, stream, word)."""
+    """Sum all values with signs that are drawn, for each r: 64 signs per word, by (seed, stream, word)."""
     cdef int64_t n = values.shape[0], n_words = (n + 63) // 64, r, i, sum
     cdef uint64_t flips
     for r in prange(

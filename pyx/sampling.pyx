@@ -1,4 +1,4 @@
-"""Random draws that depend on nothing but (seed, stream, counter)."""
+"""Random draws that depend only on (seed, stream, counter)."""
 import numpy as np
 
 from cython.parallel cimport prange
@@ -30,7 +30,7 @@ cdef enum:
 
 
 def uniforms(uint64_t seed, uint64_t stream, double[::1] out, const int64_t[::1] numbers=None):
-    """out[i] uniform in [0, 1), by (seed, stream, numbers[i]); without numbers by (seed, stream, i)."""
+    """Draw out[i] from [0, 1) by (seed, stream, numbers[i]), or without numbers by (seed, stream, i)."""
     cdef const int64_t* own = &numbers[0] if numbers is not None and numbers.shape[0] else NULL
     if out.shape[0]:
         draw_uniforms(portable_key(seed, stream), 0, own, out.shape[0], &out[0])
@@ -38,14 +38,14 @@ def uniforms(uint64_t seed, uint64_t stream, double[::1] out, const int64_t[::1]
 
 def draw_below(
     uint64_t seed, uint64_t stream, double share,
-    const int64_t[::1] numbers,         # IN   of the rows, or None: 0, 1 ...
-    const uint8_t[::1] among,           # IN   which of them may be drawn, or None: all
+    const int64_t[::1] numbers,         # IN   the numbers of the rows, or None: 0, 1, ...
+    const uint8_t[::1] among,           # IN   which rows may be drawn, or None: all
     uint64_t[::1] marks,                # OUT  a bit for each row
-    uint32_t[::1] drawn,                # OUT  those whose uniform number is below the share, rising,
-    uint32_t[::1] left_out,             # OUT  and the others; both have room for all
+    uint32_t[::1] drawn,                # OUT  the rows whose uniform number is below the share, ascending,
+    uint32_t[::1] left_out,             # OUT  and the other rows; both have room for all
     int n_threads=1,
 ):
-    """How many are drawn."""
+    """Draw the rows whose uniform number is below a share. Return how many there are."""
     cdef int64_t n = drawn.shape[0], limit = <int64_t>ceil(min(share, 1.0) * 2.0**53)
     cdef int64_t n_stretches = min(n_threads, MOST_STRETCHES), s, n_before = 0
     cdef int64_t[MOST_STRETCHES + 1] first, n_drawn
@@ -77,7 +77,7 @@ def draw_below(
 
 
 def draws(uint64_t seed, uint64_t stream, uint32_t[::1] times, int64_t n_draws):
-    """Draw with replacement: times[i] += 1 for each of ``n_draws`` draws that falls on i."""
+    """Draw ``n_draws`` times with replacement, and add 1 to times[i] whenever i is drawn."""
     cdef int64_t i, n = times.shape[0]
     with nogil:
         for i in range(n_draws):
@@ -87,11 +87,11 @@ def draws(uint64_t seed, uint64_t stream, uint32_t[::1] times, int64_t n_draws):
 def draw_features(
     uint64_t seed, uint64_t stream,
     const int32_t[::1] ids,             # IN   the leaves that draw
-    const int32_t[::1] usable,          # IN   rising
-    int64_t first,                      # IN   how many each has drawn before
-    int32_t[:, ::1] drawn,              # OUT  a line per leaf: the next ones, rising
+    const int32_t[::1] usable,          # IN   the candidates, ascending
+    int64_t first,                      # IN   how many features each leaf has drawn before
+    int32_t[:, ::1] drawn,              # OUT  a row per leaf: the features drawn next, ascending
 ):
-    """What `features_of_leaves` shuffles to places ``first`` and on, for leaves of the same candidates."""
+    """Draw what `features_of_leaves` shuffles to the places from ``first`` on, if leaves share candidates."""
     cdef int64_t i, n = drawn.shape[1], width = usable.shape[0], n_words = (usable[width - 1] >> 6) + 1
     cdef int32_t[::1] line = np.empty(width, np.int32)
     cdef uint64_t[::1] marks = np.zeros(n_words, np.uint64)
@@ -107,7 +107,7 @@ def draw_features(
 def features_of_leaves(
     uint64_t seed, uint64_t stream,
     const int32_t[::1] ids,             # IN   the leaves that draw
-    int32_t[:, ::1] features,           # IN and OUT  candidates, a line per leaf, ending at -1; shuffled
+    int32_t[:, ::1] features,           # IN and OUT  the candidates, a row per leaf, ended by -1; shuffled
 ):
     """Shuffle each leaf's candidates, by (seed, stream, leaf), so that its first k are a sample of k."""
     cdef int64_t i, n, width = features.shape[1]

@@ -1,4 +1,4 @@
-"""Score with a compiled ensemble: values to codes, codes to leaves, block by block.
+"""Score with a compiled ensemble, block by block: values become codes, and codes lead to leaves.
 
     X        128 rows at a time
       | encode     per feature: how many of its cuts are below each value
@@ -6,9 +6,9 @@
     codes    [block][plane][row], a byte each
       | units, or walks      per tree: the leaf of each row
       v
-    sums     += the leaves' values, tree after tree
+    sums     += the values of the leaves, tree after tree
 
-See units.h and walking.h.
+units.h and walking.h describe the two ways from codes to leaves.
 """
 import numpy as np
 
@@ -65,11 +65,11 @@ ctypedef fused integer:
     int64_t
 
 cdef enum:
-    GROUP_COLUMNS = 16         # columns laid out together: one cache line of float32
-    TREES_TOGETHER = 64        # at most
-    NODES_TOGETHER = 1024      # at most: enough for units not to wait for one another, and to have company
-    BLOCKS_TOGETHER = 8        # their codes stay in the second cache ...
-    UNITS_PASSED = 1 << 12     # ... while so many units pass over them
+    GROUP_COLUMNS = 16         # columns that are laid out together: one cache line of float32
+    TREES_TOGETHER = 64        # in a group, at most
+    NODES_TOGETHER = 1024      # in a group, at most: units do not wait for one another, and shapes recur
+    BLOCKS_TOGETHER = 8        # the codes of this many blocks stay in the L2 cache ...
+    UNITS_PASSED = 1 << 12     # ... while this many units pass over them
     MOST_CATEGORIES = 256
     MISSING = 255
     MARK_BITS = 8
@@ -80,7 +80,7 @@ MISSING_CODE = MISSING
 SET_CODE = CODE_OF_SET
 WALKS_TOGETHER = WALKS
 MOST_PLANES_IN_UNITS = 1 << 16
-MOST_PLANES_IN_WALKS = 1 << 24  # a node keeps the number beside a code
+MOST_PLANES_IN_WALKS = 1 << 24  # a node keeps the number of its plane beside a code of 8 bits
 MOST_LEAVES_IN_UNITS = MOST_LEAVES
 N_ANSWERS = MOST_CATEGORIES + 1
 WORDS_OF_UNIT = sizeof(unit) // sizeof(uint64_t)
@@ -97,7 +97,7 @@ def measure_trees(
     const int64_t[::1] tree_offsets,     # IN
     Plan[::1] plans,                     # OUT depth, n_leaves, root
 ):
-    """How deep and how large each tree is."""
+    """Find the depth and the number of leaves of each tree."""
     cdef Py_ssize_t t
     cdef int64_t i, begin, size
     cdef int32_t[::1] depth = np.zeros(nodes.shape[0], np.int32)
@@ -118,12 +118,12 @@ def measure_trees(
 def lay_out_walks(
     const Node[::1] nodes,               # IN
     const int64_t[::1] tree_offsets,     # IN
-    const uint32_t[::1] planes,          # IN  of each inner node
+    const uint32_t[::1] planes,          # IN  the plane of each inner node
     const uint8_t[::1] codes,            # IN
     uint64_t[::1] walk_nodes,            # OUT layer by layer
-    double[::1] values,                  # OUT of the leaves among them
+    double[::1] values,                  # OUT the values of the leaves among them
 ):
-    """Write each tree layer by layer: siblings side by side, what most rows see together."""
+    """Write each tree layer by layer, so that siblings and the nodes that most rows visit lie together."""
     cdef Py_ssize_t t
     cdef int64_t i, k, begin, end
     cdef walk_node *to = <walk_node *> &walk_nodes[0]
@@ -147,7 +147,10 @@ def lay_out_walks(
 
 
 def group_trees(Plan[::1] plans, const uint8_t[::1] in_units, Group[::1] groups):
-    """Which trees are done together, and where their tables are: (groups, inner nodes in units, values)."""
+    """Group trees that are scored together, and place their tables.
+
+    Returns the number of groups, that of inner nodes in units, and that of doubles in tables.
+    """
     cdef Py_ssize_t t, n = 0
     cdef int64_t together = 0, n_nodes = 0, n_values = 0
     cdef Group *group = NULL
@@ -172,8 +175,8 @@ def group_trees(Plan[::1] plans, const uint8_t[::1] in_units, Group[::1] groups)
     return n, n_nodes, n_values
 
 
-# The fewest units that a subtree takes, if so many of its nodes belong to the unit above, and so many
-# subtrees hang below those. [0][0] is that of a leaf, [0][1] of a subtree that hangs there itself.
+# fewest[q][s] is the fewest units that a subtree takes if q of its nodes belong to the unit above and s
+# subtrees hang below those. [0][0] is for a leaf, [0][1] for a subtree that hangs below the unit itself.
 cdef struct Cut:
     int16_t fewest[MOST_QUESTIONS + 1][MOST_BELOW + 1]
     int32_t n_leaves
@@ -181,28 +184,28 @@ cdef struct Cut:
 
 cdef struct Draft:
     unit made
-    int64_t top                        # the node where it begins
+    int64_t top                        # the node where the unit begins
     int32_t first_leaf                 # the number of the first leaf below it
-    int32_t high, low                  # drafts, or -1
-    int32_t height                     # one more than that of the higher one below
+    int32_t high, low                  # drafts of the subtrees below, or -1
+    int32_t height                     # one more than that of the higher of these two; 0 without them
     int32_t slot
 
 
 def write_units(
     const Node[::1] nodes,               # IN
     const int64_t[::1] tree_offsets,     # IN
-    const uint32_t[::1] planes,          # IN  of each inner node
+    const uint32_t[::1] planes,          # IN  the plane of each inner node
     const uint8_t[::1] codes,            # IN
-    int most_questions,                  # of a unit
+    int most_questions,                  # that a unit may have
     Group[::1] groups,                   # IN and OUT first_unit, n_units
     Plan[::1] plans,                     # IN and OUT result
     uint64_t[:, ::1] units,              # OUT
     double[::1] tables,                  # OUT
 ):
-    """Cut trees into as few units as can be, and write those of a group from the lowest up.
+    """Cut trees into as few units as possible, and write the units of a group from the lowest height up.
 
-    Units of one height wait for none of it. Returns how many units there are, how many a group has at most,
-    and how long the bench must be.
+    Units of the same height do not depend on each other. Returns the number of units, the most units that a
+    group has, and the length that the bench must have.
     """
     cdef Py_ssize_t g
     cdef int64_t t, n, begin, first, stop, n_units = 0, most = 1, size = 1, bench_size = 1
@@ -276,7 +279,7 @@ cdef int64_t draft_tree(
     const Node *nodes, const uint32_t *planes, const uint8_t *codes, const Cut *cuts, uint8_t tree,
     const Plan *plan, double *table, Draft *drafts, int64_t n,
 ) noexcept nogil:
-    # Drafts from the root down, after n others; returns how many there are then.
+    # Write the drafts of a tree, from the root down, after n others. Return how many there are then.
     cdef int64_t at = n
     if nodes[0].feature < 0:
         set_value(table, 1, 0, nodes[0].value)
@@ -291,14 +294,15 @@ cdef int64_t draft_tree(
     return n
 
 
-# A node of a unit, and its share: how many of the questions and of the subtrees below are from it down.
+# A node of a unit, with the number of the unit's questions that are asked at this node or below it, and the
+# number of the subtrees below the unit that hang below this node.
 cdef struct Part:
     int64_t node
     int n_questions, n_below
 
 
 cdef Part first_part(const Cut *cuts, int64_t node) noexcept nogil:
-    # The unit that begins at a node.
+    # The part of the first node of a unit: all of the unit.
     cdef int q, s
     for q in range(1, MOST_QUESTIONS + 1):
         for s in range(MOST_BELOW + 1):
@@ -308,7 +312,7 @@ cdef Part first_part(const Cut *cuts, int64_t node) noexcept nogil:
 
 
 cdef Part left_part(const Cut *cuts, Part part, int64_t left, int64_t right) noexcept nogil:
-    # What the left child gets of the share; the right one gets the rest.
+    # The part of the left child. The right child has the rest.
     cdef int q, s, rest = part.n_questions - 1
     for q in range(rest + 1):
         for s in range(part.n_below + 1):
@@ -324,13 +328,13 @@ cdef int64_t draft_unit(
     const Node *nodes, const uint32_t *planes, const uint8_t *codes, const Cut *cuts, int n_leaves,
     double *table, Draft *drafts, int64_t at, int64_t n,
 ) noexcept nogil:
-    # Write what it asks and finds; drafts of what is below follow the n that there are.
+    # Write the questions and the table of a unit. Drafts of the subtrees below it go behind the n that exist.
     cdef Draft *draft = &drafts[at]
     cdef Part parts[MOST_QUESTIONS]
-    cdef Part children[2]                              # on the right, on the left: by the answer
+    cdef Part children[2]                              # the right and the left one: the index is the answer
     cdef int64_t child[MOST_QUESTIONS][2]
     cdef int next_part[MOST_QUESTIONS][2]              # which of the parts the child is, or -1
-    cdef uint8_t found[MOST_QUESTIONS][2]              # if it is none
+    cdef uint8_t found[MOST_QUESTIONS][2]              # the entry of the table if the child is no part
     cdef int64_t below[MOST_BELOW]
     cdef int n_parts = 1, n_below = 0, p = 0, side, answers
     cdef int32_t leaf = draft.first_leaf
@@ -386,7 +390,8 @@ cdef int64_t draft_unit(
 cdef int64_t write_group(
     Draft *drafts, int64_t n, unit *to, int32_t *begins, int32_t *order, int32_t *free_slots
 ) noexcept nogil:
-    # By height, then shape, so that units of one shape follow each other; returns how long the bench must be.
+    # Write units by height, then by shape, so that those of one shape are consecutive. Return the length that
+    # the bench must have.
     cdef int64_t i, k, n_keys, n_free = 0, n_slots = 1
     cdef int32_t place, count
     cdef Draft *draft
@@ -436,7 +441,7 @@ cdef int64_t write_group(
 
 
 def with_planes(const uint64_t[:, ::1] units, const uint32_t[::1] planes):
-    """The same units that ask ``planes[p]`` where they ask ``p``."""
+    """A copy of the units in which each plane ``p`` is replaced by ``planes[p]``."""
     cdef Py_ssize_t i
     cdef int q
     cdef uint64_t[:, ::1] found = np.array(units)
@@ -451,11 +456,11 @@ def with_planes(const uint64_t[:, ::1] units, const uint32_t[::1] planes):
 # --------------------------------------------------------------------------------------------------- encoding
 
 def make_coders(
-    const floating[::1] cuts,            # IN  of all planes, rounded down to this type
+    const floating[::1] cuts,            # IN  the cuts of all planes, rounded down to this type
     const int64_t[::1] offsets,          # IN  where those of a plane begin
     uint64_t[:, ::1] coders,            # OUT
 ):
-    """Prepare to find values among the cuts of planes."""
+    """Prepare the search for values among the cuts of planes."""
     cdef Py_ssize_t i
     for i in range(coders.shape[0]):
         make_coder(&cuts[offsets[i]], offsets[i + 1] - offsets[i], MISSING, MARK_BITS, &coders[i, 0])
@@ -473,7 +478,7 @@ cdef struct Questions:
 
 
 cdef inline int category_of(const double *categories, int64_t n, double x) noexcept nogil:
-    # Its index, or MOST_CATEGORIES if it is none.
+    # The index of the category x, or MOST_CATEGORIES if x is no category.
     cdef int64_t low = 0, high = n, middle
     while low < high:
         middle = low + (high - low) // 2
@@ -487,7 +492,7 @@ cdef inline int category_of(const double *categories, int64_t n, double x) noexc
 cdef bint encode_column(
     const Questions *asked, const Column *column, const floating *values, Py_ssize_t n_rows, uint8_t *codes
 ) noexcept nogil:
-    # True where it matters that values are missing: two planes differ by it.
+    # Write the planes of a column. Return whether a value is missing that two planes treat differently.
     cdef Py_ssize_t i
     cdef int32_t p
     cdef uint8_t missing = 0
@@ -545,7 +550,8 @@ cdef inline bint scatter(
     const floating *values, const integer *columns, int64_t start, int64_t stop, int64_t n_values,
     const int32_t *column_of_feature, int64_t n_features, double *to, bint clear,
 ) noexcept nogil:
-    # Adds a sparse row to its places in the columns of a block, or clears them; True if it points outside.
+    # Add a sparse row to its places in the columns of a block, or clear these places. Return whether an index
+    # of the row is out of bounds.
     cdef int64_t i, feature
     cdef int32_t column
     cdef bint outside = False
@@ -602,7 +608,7 @@ cdef struct Machine:
 cdef void walk_rows(
     const Machine *machine, const Plan *plan, const uint8_t *codes, Py_ssize_t n_rows, double *sums
 ) noexcept nogil:
-    # Many rows down one tree.
+    # Walk many rows down one tree.
     cdef uint32_t at[WALKS]
     cdef uint32_t row[WALKS]
     cdef Py_ssize_t b, i, w
@@ -620,7 +626,7 @@ cdef void walk_trees(
     const Machine *machine, int64_t first_tree, int64_t stop_tree, const uint8_t *codes, Py_ssize_t i,
     double *sums,
 ) noexcept nogil:
-    # One row down many trees.
+    # Walk one row down many trees.
     cdef uint32_t at[WALKS]
     cdef uint32_t row[WALKS]
     cdef int64_t b, t, w, n
@@ -657,7 +663,7 @@ cdef void score_group(
             )
 
 
-# Groups whose units begin at the same place.
+# Consecutive groups whose units are in the same array.
 cdef struct Run:
     const Group *groups
     Py_ssize_t n_groups
@@ -668,7 +674,7 @@ cdef int plan_runs(
     const Machine *machine, Py_ssize_t n_groups, int64_t first_tree, int64_t stop_tree,
     Group *cut, unit *cut_units, Py_ssize_t most_units, Run *runs,
 ) noexcept nogil:
-    # The groups of some trees; of the first and of the last one perhaps only some units.
+    # Find the groups of some trees. Of the first and the last group only some units may be needed.
     cdef Py_ssize_t g = group_of(machine, n_groups, first_tree), begin = g
     cdef Py_ssize_t last = group_of(machine, n_groups, stop_tree - 1)
     cdef int n_runs = 0, n_cut = 0
@@ -722,7 +728,7 @@ cdef void score_blocks(
     const uint8_t *codes, Py_ssize_t n_planes, const int64_t *rows, Py_ssize_t first, Py_ssize_t stop,
     double *sums, uint8_t *scratch, Py_ssize_t bench_bytes, Py_ssize_t sums_bytes,
 ) noexcept nogil:
-    # The rows first:stop, or rows[first:stop], by as many groups at a time as stay in the cache.
+    # Score the rows first:stop, or rows[first:stop], with as many groups at a time as stay in the cache.
     cdef uint8_t *bench = scratch
     cdef double *own_sums = <double *> (scratch + bench_bytes)
     cdef const uint8_t *own_codes = codes + first * n_planes
@@ -795,7 +801,7 @@ cdef void take_rows(
 
 
 cdef class Program:
-    """An ensemble as the kernels score it. It is checked by whoever makes it: nothing is here."""
+    """An ensemble in the form that the kernels score. Nothing is checked here: the caller has checked it."""
 
     cdef const Column[::1] columns
     cdef const Plane[::1] planes
@@ -831,11 +837,11 @@ cdef class Program:
     def encode_dense(
         self,
         const floating[:, :] X,              # IN  any strides
-        const uint64_t[:, ::1] coders,      # IN  of the type of X
-        uint8_t[:, :, ::1] codes,            # OUT n_blocks x n_planes x BLOCK_ROWS; past the last row not set
+        const uint64_t[:, ::1] coders,      # IN  for the type of X
+        uint8_t[:, :, ::1] codes,            # OUT n_blocks x n_planes x BLOCK_ROWS; not set past the last row
         int n_threads,
     ):
-        """Encode the values that the trees ask for."""
+        """Encode the values of the features that the trees use."""
         cdef Questions asked = self.questions(coders)
         cdef Py_ssize_t block, start, n_rows = X.shape[0]
         for block in prange(
@@ -853,12 +859,12 @@ cdef class Program:
         const floating[::1] data,            # IN
         const integer[::1] indices,          # IN
         const integer[::1] row_offsets,      # IN  n_rows + 1
-        const uint64_t[:, ::1] coders,      # IN  of float64
+        const uint64_t[:, ::1] coders,      # IN  for float64
         double[:, :, ::1] dense,             # scratch, zeros: n_threads x n_columns x BLOCK_ROWS
         uint8_t[:, :, ::1] codes,            # OUT as in encode_dense
         int n_threads,
     ):
-        """The same for rows of a CSR matrix, where an absent value is 0; True if it points outside itself."""
+        """Encode rows of a CSR matrix; an absent value is 0. Return whether an index is out of bounds."""
         cdef Questions asked = self.questions(coders)
         cdef Py_ssize_t block, start, n_rows = row_offsets.shape[0] - 1
         cdef int64_t n_values = min(data.shape[0], indices.shape[0])
@@ -882,10 +888,10 @@ cdef class Program:
         double[::1] sums,                    # IN and OUT
         int64_t first_tree,
         int64_t stop_tree,
-        const int64_t[::1] rows,             # IN, or None: all of sums
+        const int64_t[::1] rows,             # IN, or None: all rows
         int n_threads,
     ):
-        """sums[row] += the values of the leaves of the row, tree after tree."""
+        """Add to sums[row] the values of the leaves that the row reaches, tree after tree."""
         cdef category_sets sets
         cdef Machine machine = Machine(
             [<const unit *> &self.units[0, 0, 0], <const unit *> &self.units[1, 0, 0]], &self.groups[0],

@@ -1,11 +1,11 @@
-/* One binary for every x86-64: the same C compiled for narrow and for wide registers, and the widest that
- * the processor has is called. Every operation is rounded on its own (-ffp-contract=off), so all of them give
- * the same bits. RANKTREES_SIMD=portable, avx2 or avx512 holds the width down, to test that.
+/* One binary for every x86-64: the same C is compiled for narrow and for wide registers, and the widest version that
+ * the processor supports is called. Every operation is rounded on its own (-ffp-contract=off), so all versions give
+ * the same bits. To test that, RANKTREES_SIMD=portable, avx2 or avx512 limits the width.
  *
  *   EACH_WIDTH(double, sum, (int n, const double *values), (n, values)) { ... }
  *
- * defines sum() three times and a sum() that picks one. What it calls must be INLINE. ``width``, PORTABLE, AVX2 or
- * AVX512, is known in it when it is compiled. */
+ * defines three versions of sum(), and a sum() that chooses one. What the body calls must be INLINE. In the body,
+ * ``width`` is PORTABLE, AVX2 or AVX512, as a constant at compile time. */
 #ifndef RANKTREES_SIMD_H
 #define RANKTREES_SIMD_H
 
@@ -17,13 +17,13 @@
 #endif
 
 #define INLINE static inline __attribute__((always_inline))
-#define APART __attribute__((noinline)) static /* from loops that need all registers for themselves */
+#define APART __attribute__((noinline)) static /* keeps a function out of loops that need all registers */
 #define RESTRICT __restrict__
 #define prefetch_line(address) __builtin_prefetch(address)
 
 enum { PORTABLE, AVX2, AVX512 };
 
-#define LISTED(...) __VA_ARGS__ /* what is in parentheses */
+#define LISTED(...) __VA_ARGS__ /* strips the parentheses off a list */
 
 #ifdef __x86_64__
 #define HAS_SIMD 1
@@ -39,7 +39,7 @@ static inline int simd_of_processor(void) {
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2") ? AVX2 : PORTABLE;
 }
 
-/* Threads that come here together compute the same number. */
+/* Threads that call this at the same time compute the same number. */
 static inline int simd_level(void) {
     static int found = -1;
     int known = __atomic_load_n(&found, __ATOMIC_RELAXED);

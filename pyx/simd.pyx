@@ -1,4 +1,4 @@
-"""Which registers the kernels use; see simd.h."""
+"""The width of the registers that the kernels use; see simd.h."""
 
 cdef extern from "simd.h":
     int simd_of_processor()
@@ -8,10 +8,10 @@ LEVELS = ("portable", "avx2", "avx512")
 
 
 def of_processor():
-    """The widest that this processor has, one of ``LEVELS``."""
+    """The widest level that this processor supports, one of ``LEVELS``."""
     return LEVELS[simd_of_processor()]
 
 
 def level():
-    """The one in use: that of the processor, or what RANKTREES_SIMD holds it down to."""
+    """The level in use: that of the processor, unless RANKTREES_SIMD limits it."""
     return LEVELS[simd_level()]

@@ -1,7 +1,7 @@
-/* The probabilities that the scores of a query give its rows, against those that its labels give.
+/* Compare the probabilities that the scores of a query give its rows with those that its labels give them.
  *
- * Sums are collected in eight lanes (row i in lane i mod 8) and added up in one order at the end: the compiler
- * may use registers of any width, and the bits stay the same. */
+ * Sums are collected in eight lanes (row i in lane i mod 8) and added up in one fixed order at the end. The
+ * compiler may therefore use registers of any width without a change to the bits of the result. */
 #ifndef RANKTREES_SOFTMAX_H
 #define RANKTREES_SOFTMAX_H
 
@@ -28,7 +28,7 @@ INLINE double softmax_sum(int64_t n, const double *RESTRICT values) {
     return softmax_lanes(lanes);
 }
 
-/* out = masses, less a uniform draw each where drawn, times the weights where there are any. */
+/* out = masses, minus a uniform draw for each if `drawn`, times the weights if there are any. */
 INLINE void fill_targets(int64_t n, const double *RESTRICT masses, const double *RESTRICT weights, int drawn,
                          uint64_t key, uint64_t first, double *RESTRICT out) {
     if (drawn)
@@ -42,7 +42,7 @@ INLINE void fill_targets(int64_t n, const double *RESTRICT masses, const double 
             out[i] *= weights[i];
 }
 
-/* The highest score of the rows that count, -infinity where none does. */
+/* The highest score among the rows with a weight above 0; -infinity if there are none. */
 INLINE double highest_of_weight(int64_t n, const double *RESTRICT weights, const double *RESTRICT scores) {
     double high[SOFTMAX_LANES];
     for (int lane = 0; lane < SOFTMAX_LANES; lane++)
@@ -64,8 +64,8 @@ INLINE double highest_of_weight(int64_t n, const double *RESTRICT weights, const
     return high[0];
 }
 
-/* The gradients of one query: weight * (p - q), with p_i = w_i e^score_i / sum and q_i = w_i mass_i / sum, w the
- * weights of the rows and weight their mean; the hessians are weight * p (1 - p). */
+/* The gradients of one query are weight * (p - q), the hessians weight * p (1 - p). Here w are the weights of the
+ * rows, weight is their mean, p_i = w_i e^score_i / sum, and q_i = w_i mass_i / sum. */
 EACH_WIDTH(void, softmax_of_query,
            (int64_t n, const double *RESTRICT masses, const double *RESTRICT weights,
             const double *RESTRICT scores, int drawn, uint64_t key, uint64_t first,
@@ -95,7 +95,7 @@ EACH_WIDTH(void, softmax_of_query,
     }
 }
 
-/* Squared error about the query's mean: weights * (residual - their weighted mean). */
+/* Squared error about the mean of the query. The gradients are weights * (residual - weighted mean of residuals). */
 EACH_WIDTH(void, centred_of_query,
            (int64_t n, const double *RESTRICT labels, const double *RESTRICT weights,
             const double *RESTRICT scores, double *RESTRICT gradients, double *RESTRICT hessians),

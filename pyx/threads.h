@@ -1,16 +1,16 @@
-/* How threads of one parallel region wait for each other, and share a count. */
+/* How the threads of a parallel region wait for each other and share a counter. */
 #ifndef RANKTREES_THREADS_H
 #define RANKTREES_THREADS_H
 #include <stdint.h>
 
-/* Between two loops, where the second reads what the first wrote: Cython's loops end without waiting. */
+/* Put this between two loops if the second reads what the first wrote: Cython's loops end without waiting. */
 static inline void wait_for_all(void) {
 #ifdef _OPENMP
 #pragma omp barrier
 #endif
 }
 
-/* Its value before, which no other thread gets. */
+/* Increment a counter, and return its value before that. No other thread gets the same value. */
 static inline int64_t count_up(int64_t *number) {
     int64_t before;
 #ifdef _OPENMP
@@ -20,7 +20,7 @@ static inline int64_t count_up(int64_t *number) {
     return before;
 }
 
-/* Its value, while others may count it up. */
+/* The value of a counter that other threads may increment at the same time. */
 static inline int64_t seen(const int64_t *number) {
     int64_t value;
 #ifdef _OPENMP

@@ -1,4 +1,4 @@
-"""Threads of OpenMP: how many it would start here, how they compute, and room of their own to work in."""
+"""OpenMP threads: how many there would be, how they compute, and memory for each of them to work in."""
 import math
 
 import numpy as np
@@ -28,24 +28,25 @@ cdef extern from "floats.h" nogil:
 cdef enum:
     LINE_BYTES = 64
 
-LINE = LINE_BYTES  # what processors fetch from memory at once
-LINES = 2 * LINE   # of which they fetch two together
-AHEAD = 1 << 16  # bytes: they fetch up to 40 KB beyond what they go through in order
+LINE = LINE_BYTES  # a cache line: what processors fetch from memory at once
+LINES = 2 * LINE   # processors fetch two lines together
+AHEAD = 1 << 16  # bytes: in sequential reads, processors prefetch up to 40 KB ahead
 
 
 def max_threads():
-    """The size of the team that a parallel region would get; 1 in a build without OpenMP.
+    """The number of threads that a parallel region would get; 1 in a build without OpenMP.
 
-    OMP_NUM_THREADS and threadpoolctl say how many that may be.
+    OMP_NUM_THREADS and threadpoolctl set this number.
     """
     return openmp_threads()
 
 
 cdef class StandardFloats:
-    """Within a ``with`` statement threads compute by IEEE 754, whatever a library has told the processor.
+    """Within a ``with`` statement, threads compute by IEEE 754, whatever mode a library has set.
 
-    Those compiled with ``-ffast-math`` make it take the least numbers for zeros, as ``set_flush_denormal`` of
-    PyTorch does: of the thread that loads or calls them, and of those that it starts from then on.
+    Libraries compiled with ``-ffast-math`` make the processor treat subnormal numbers as zeros, and so does
+    ``set_flush_denormal`` of PyTorch. This holds for the thread that loads or calls them, and for the threads
+    that it starts from then on.
 
     Parameters
     ----------
@@ -75,7 +76,7 @@ cdef class StandardFloats:
 
 
 def aligned(Py_ssize_t n_bytes):
-    """uint8[n_bytes], not set, beginning at a line of the cache."""
+    """Allocate uint8[n_bytes], not initialised, that begins at a cache line."""
     memory = np.empty(n_bytes + LINE_BYTES, np.uint8)
     cdef uint8_t[::1] view = memory
     cdef Py_ssize_t first = LINE_BYTES - <Py_ssize_t>(<size_t>&view[0] % LINE_BYTES)
@@ -83,11 +84,12 @@ def aligned(Py_ssize_t n_bytes):
 
 
 def room_for_each(n_threads, n, dtype, apart=LINES):
-    """Zeros, shape (n_threads, n or more): a row for each thread to write to, which begins where a line does.
+    """Allocate zeros of shape (n_threads, n or more): a row for each thread to write to.
 
-    Rows are so many bytes apart, and from what lies before them: threads that write to one line of the cache
-    wait for each other, if to other places of it. So do those that go through much memory in order with
-    whoever writes to less than `AHEAD` beyond. What lies between is never touched.
+    Each row begins at a cache line. There are at least ``apart`` bytes between the rows, and before the first
+    one. Threads that write to the same cache line wait for each other, even if they write to different places
+    in it. A thread that goes through much memory in order likewise waits for a thread that writes less than
+    `AHEAD` beyond. The bytes between the rows are never touched.
     """
     dtype = np.dtype(dtype)
     whole = math.lcm(LINES, dtype.itemsize)

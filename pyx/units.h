@@ -1,28 +1,27 @@
-/* Trees as units over blocks of rows: up to four questions at a time, for all rows of a block at once.
+/* Trees as units over blocks of rows: a unit answers up to four questions, for all rows of a block at once.
  *
- *   planes   for every question asked of rows a byte per row; the answer is whether it is <= a code
+ *   planes   one byte per row; a question compares a plane with a code, and the answer is whether the byte is <= it
  *
  *            plane 0   | row 0 | row 1 | ... | row 127 |
  *            plane 1   | row 0 | row 1 | ... | row 127 |     ...
  *
- *   unit     up to four inner nodes that hang together. What hangs below them is leaves, and at most two
- *            subtrees, low and high, in units of their own. It tells in which leaf below it each row ends.
+ *   unit     up to four connected inner nodes. Below them hang leaves and at most two subtrees, low and high,
+ *            which have units of their own. A unit finds, for each row, the leaf below it where the row ends.
  *
  *                  0                 answers   a bit for each question, 1 for the left side
- *                /   \               table     for each of their 16 combinations the number of the leaf;
+ *                /   \               table     for each of the 16 combinations, the number of the leaf;
  *              1      high                     0 for low, 255 for high
  *            /   \
  *        leaf     2                  found  =  max(low, min(high, table[answers]))
  *               /   \
- *             low    leaf            as leaves are numbered: those of low, its own, those of high
+ *             low    leaf            because leaves are numbered: those of low, its own, those of high
  *
- *   bench    vectors of the same shape as planes: zeros, then slots for what units found
+ *   bench    vectors of the same shape as planes: zeros, then slots for the results of units
  *
  *            | 0 0 0 ... 0 | slot 1 | slot 2 | ...
  *
- * The root's vector holds the leaf of each row. No branch, no gather: the time does not depend on the values,
- * and it does not matter to a unit how its nodes hang together. Units of one shape that follow each other are
- * done in a loop. */
+ * The vector of the root holds the leaf of each row. There are no branches and no gathers: the time depends neither
+ * on the values nor on how the nodes of a unit are connected. Consecutive units of one shape run in one loop. */
 #ifndef RANKTREES_UNITS_H
 #define RANKTREES_UNITS_H
 
@@ -38,17 +37,17 @@ enum {
     BLOCK_ROWS = 128,
     MOST_LEAVES = 256, /* of a tree in units */
     MOST_QUESTIONS = 4,
-    MOST_BELOW = 2, /* subtrees of a unit */
+    MOST_BELOW = 2, /* subtrees below a unit */
     MOST_SHAPES = (MOST_QUESTIONS + 1) * (MOST_BELOW + 1),
-    TO_LOW = 0, /* instead of the number of a leaf */
+    TO_LOW = 0, /* stands in a table for the subtree low, instead of the number of a leaf */
     TO_HIGH = 255,
-    UNITS_AHEAD = 16, /* are fetched into the first cache */
+    UNITS_AHEAD = 16, /* how many units ahead to prefetch into the L1 cache */
 };
 
-/* How many questions it asks, and how many subtrees are below. */
+/* The shape of a unit: how many questions it asks, and how many subtrees are below it. */
 #define SHAPE(n_questions, n_below) ((n_questions) * (MOST_BELOW + 1) + (n_below))
 
-/* ``tree`` tells the units of several trees apart that are done together. */
+/* ``tree`` distinguishes the units of trees that are scored together. */
 typedef struct {
     uint64_t planes; /* 16 bits for each question */
     uint64_t slots;  /* | low : 16 | high : 16 | to : 16 | */
@@ -73,10 +72,10 @@ INLINE void set_slots(unit *u, uint64_t to, uint64_t high, uint64_t low) {
 #define EACH_ON_ITS_OWN _Pragma("GCC ivdep")
 #endif
 
-/* A plane of a block, a vector of the bench. */
+/* Where a plane of a block, or a vector of the bench, begins. */
 #define ROWS_OF(start, number) ((start) + BLOCK_ROWS * (size_t)(number))
 
-/* What units are made of, for each kind of register. */
+/* The operations that units need, for each kind of register. */
 #define OF(name) name##_row
 #define TARGET
 #define REGISTER uint8_t
@@ -97,7 +96,7 @@ INLINE table_row_t table_row(const uint8_t *from) {
     memcpy(&table, from, sizeof table);
     return table;
 }
-/* One answer is looked up by arithmetic, which compilers turn into registers of rows. */
+/* A single answer is looked up by arithmetic, which compilers vectorise over rows. */
 INLINE uint8_t look_up_row(int n_questions, table_row_t table, uint8_t answers) {
     const uint8_t *found = table.found;
     return n_questions == 1 ? (uint8_t)(found[0] ^ ((found[0] ^ found[1]) & -answers)) : found[answers];
@@ -167,9 +166,9 @@ EACH_WIDTH(void, add_found, (int n_rows, const uint8_t *found, const double *val
 }
 
 #if HAS_SIMD
-/* The same, 32 rows at a time. A table holds the values of 32, 64, 128 or 256 leaves in four layers of 16 bits:
+/* The same for 32 rows at a time. A table holds the values of 32, 64, 128 or 256 leaves in four layers of 16 bits:
  *
- *   | bits 0-15 of value 0 ... 31 | of value 32 ... 63 | ... | bits 16-31 of value 0 ... 31 | ... */
+ *   | bits 0-15 of values 0 ... 31 | of values 32 ... 63 | ... | bits 16-31 of values 0 ... 31 | ... */
 FOR_AVX512 INLINE __m512i entries_of_64(const __m512i *layer, __m512i number) {
     return _mm512_permutex2var_epi16(layer[0], number, layer[1]);
 }
@@ -189,7 +188,7 @@ enum { PARTS = BLOCK_ROWS / 32 };
 FOR_AVX512 INLINE void add_entries(int size, int n_parts, const uint8_t *found, const double *table,
                                    double *sums) {
     __m512i number[PARTS], words[PARTS][4], layer[MOST_LEAVES / 32];
-    /* Interleaving the layers leaves pairs of rows in the order of this transposition, which undoes it. */
+    /* Interleaving the layers below transposes the pairs of rows. To transpose them here as well undoes that. */
     const __m256i pairs = _mm256_set_epi16(15, 11, 7, 3, 14, 10, 6, 2, 13, 9, 5, 1, 12, 8, 4, 0);
     for (int p = 0; p < n_parts; p++)
         number[p] = _mm512_cvtepu8_epi16(
@@ -236,7 +235,7 @@ FOR_AVX512 static void add_from_table(int n_rows, int size, const uint8_t *found
 }
 #endif
 
-/* How many doubles the values of a tree take up. */
+/* The number of doubles that the values of a tree take up. */
 static inline int64_t table_size(int n_leaves) {
     if (simd_level() != AVX512 || n_leaves > MOST_LEAVES)
         return n_leaves;

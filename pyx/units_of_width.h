@@ -1,4 +1,4 @@
-/* The part of units.h that is written once for each kind of REGISTER. */
+/* The part of units.h that is compiled once for each kind of REGISTER. */
 
 enum { OF(rows) = sizeof(REGISTER) };
 

@@ -1,11 +1,11 @@
-/* Trees too large for units, and blocks of few rows: sixteen walks at a time from root to leaf.
+/* Make sixteen walks at a time from root to leaf: for trees too large for units, and for blocks of few rows.
  *
- *   node     the left child is ``child``, the right one comes after it; a leaf is its own left child
+ *   node     the left child is ``child``, the right child follows it; a leaf is its own left child
  *
- *            | child : 32 | plane : 24 | code : 8 |                  goes right where plane > code
- *            | child : 32 | set : 24 | 254 : 8 |                     goes left where the set has the category
+ *            | child : 32 | plane : 24 | code : 8 |                  a row goes right if plane > code
+ *            | child : 32 | set : 24 | 254 : 8 |                     a row goes left if the set has its category
  *
- * No walk waits for another, and no step is a branch; a walk that has arrived stays where it is. */
+ * No walk waits for another, and no step is a branch. A walk that has arrived at a leaf stays there. */
 #ifndef RANKTREES_WALKING_H
 #define RANKTREES_WALKING_H
 
@@ -15,7 +15,7 @@
 
 enum { WALKS = 16, WALKED_BLINDLY = 8, CODE_OF_SET = 254 };
 
-/* Sets of categories: the plane of the categories, and eight words of bits for each. */
+/* Sets of categories: for each set, the plane that holds the categories, and eight words of bits. */
 typedef struct {
     const uint32_t *plane, *bits;
 } category_sets;
@@ -58,7 +58,8 @@ INLINE void walk_some(int with_sets, const walk_node *nodes, const category_sets
     memcpy(at, here, sizeof here);
 }
 
-/* From nodes[at[w]] walks the row row[w] of a block, at most ``depth`` steps. No sets are NULL. */
+/* Walk the row row[w] of a block from nodes[at[w]], at most ``depth`` steps, for each w. ``sets`` is NULL if there are
+ * none. */
 EACH_WIDTH(void, walk,
            (const walk_node *nodes, const category_sets *sets, int64_t depth, const uint8_t *planes,
             const uint32_t *row, uint32_t *at),

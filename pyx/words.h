@@ -1,12 +1,12 @@
-/* Sums over rows as words that ranks add up: those of few bits travel side by side, some of them in slices.
+/* Pack sums over rows into words, which ranks add up. Sums of few bits lie side by side, some of them in slices.
  *
- *   cell    | gradient | hessian : bits |                 the sum of some rows, as in rounding.h
- *   sum     | gradient | hessian : low |                  the same where no rank's, nor that of all, needs more
- *   word    | slice of a sum | ... | sum n + i : width | sum i : width |      as many of n words as fit
- *   slice   | 0 : spare | some bits of one of the last sums |                 in what that leaves of the word
+ *   cell    | gradient | hessian : bits |                 the sum over some rows, as in rounding.h
+ *   sum     | gradient | hessian : low |                  the same in bits that suffice for each rank and for all
+ *   word    | slice of a sum | ... | sum n + i : width | sum i : width |      word i of n; as many sums as fit
+ *   slice   | 0 : spare | some bits of one of the last sums |                 in the bits that are left of a word
  *
- * Words are added as numbers. What a negative sum takes from those above it is theirs again when words are
- * read, from the lowest sum. Slices are not negative; the spare bits keep what those of all ranks carry. */
+ * Words are added as numbers. A negative sum borrows from the sums above it in the word. This is undone when the
+ * word is read, from the lowest sum up. Slices are not negative; their spare bits take the carries of all ranks. */
 #ifndef RANKTREES_WORDS_H
 #define RANKTREES_WORDS_H
 
@@ -18,12 +18,12 @@ enum { WORD = 64 };
 
 typedef struct {
     int sign;     /* whether sums may be negative */
-    int bits;     /* of the hessian in a cell */
-    int low;      /* in a sum */
-    int width;    /* of a sum */
-    int whole;    /* sums in a word */
-    int slice;    /* bits */
-    int n_slices; /* of a sum that is cut, 0 if none is */
+    int bits;     /* bits of the hessian in a cell */
+    int low;      /* bits of the hessian in a sum */
+    int width;    /* bits of a sum */
+    int whole;    /* whole sums in a word */
+    int slice;    /* bits of a slice */
+    int n_slices; /* slices of a sum that is cut; 0 if no sum is cut */
 } sum_field;
 
 INLINE sum_field field_of(int sign, int bits, int low, int width, int spare) {
@@ -123,7 +123,7 @@ INLINE void find_largest(int stride, int64_t n, const int64_t *RESTRICT cells, i
     largest[1] = below;
 }
 
-/* Cells that are a stride of one or two numbers apart. The sizes of the largest numbers in them, above and below. */
+/* Find the largest magnitudes of the upper and of the lower numbers in cells that are one or two numbers apart. */
 EACH_WIDTH(void, largest_of_cells,
            (int stride, int64_t n, const int64_t *RESTRICT cells, int bits, int64_t *largest),
            (stride, n, cells, bits, largest)) {
@@ -142,7 +142,8 @@ EACH_WIDTH(void, cells_to_words,
         put_side_by_side(2, n, cells, field, words);
 }
 
-/* There is as much room for what is left of words. They may lie where another rank reads, and who writes there waits. */
+/* ``rest`` has room for what is left of the words. The words themselves are only read: other ranks may read them too,
+ * and writes to them would be slow. */
 EACH_WIDTH(void, words_to_cells,
            (int stride, int64_t n, const int64_t *RESTRICT words, sum_field field, int64_t *RESTRICT rest,
             int64_t *RESTRICT cells),

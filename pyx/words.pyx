@@ -1,10 +1,11 @@
-"""Sums over the rows of leaves to words, which ranks add up, and back; see words.h.
+"""Pack sums over the rows of leaves into words, which ranks add up, and unpack them; see words.h.
 
     lines    [ | cells of leaf 3 | . | cells of leaf 7 | ]     lines places[i]
     words    [ leaf 3 | leaf 7 ][ leaf 3 | leaf 7 ]            a part for each rank, or one for all
 
-Before, ranks say how large the largest numbers of each line are. So they know how many bits the sums need.
-Where all know a line of more rows, it tells about how many, and a word more whether that was enough.
+Before that, ranks tell each other the largest numbers of each line, so that all know how many bits the sums
+need. If all ranks already know a line that covers these rows and more, the number of bits is estimated from
+that line instead, and one more word tells whether it was enough.
 """
 import numpy as np
 
@@ -22,7 +23,7 @@ cdef extern from "words.h" nogil:
 
 cdef enum:
     HALF = 32  # bits of a hessian beside a count
-    MOST_REPEATED = 2  # sums of a tree: then ranks say first, in the rest of it, how large their numbers are
+    MOST_REPEATED = 2  # repeated sums of a tree; after these, its sizes are always exchanged first
 
 
 cdef inline int bit_length(uint64_t number) noexcept nogil:
@@ -34,9 +35,9 @@ cdef inline int bit_length(uint64_t number) noexcept nogil:
 
 
 cpdef int32_t[::1] bins_in_use(const int32_t[:, ::1] features, int64_t n_leaves):
-    """The places of the features of some leaves that are not -1: one line for each leaf, or one for all.
+    """The places of the features that are not -1, for some leaves: one line per leaf, or one for all.
 
-    That of feature j of leaf i is i times the width of a line, plus j.
+    The place of feature j of leaf i is i times the width of a line, plus j.
     """
     cdef int64_t width = features.shape[1], i, j, n = 0
     cdef int32_t[::1] places = np.empty(n_leaves * width, np.int32)
@@ -49,7 +50,7 @@ cpdef int32_t[::1] bins_in_use(const int32_t[:, ::1] features, int64_t n_leaves)
 
 
 cdef class Words:
-    """Lines of leaves as words and back.
+    """Pack lines of leaves into words, and unpack them.
 
     Parameters
     ----------
@@ -62,17 +63,17 @@ cdef class Words:
         self.rest, self.all_cells = np.empty(0, np.int64), np.zeros(2, np.int64)
         self.expected = np.empty((0, 1, 2), np.int64)
         self.size, self.spare = communicator.size, bit_length(communicator.size - 1)
-        # bits by which a rank's numbers may exceed its share of those known: twice, and sqrt(size) times, as
-        # what is chance adds up to the root only
+        # Bits by which the numbers of a rank may exceed its share of the known ones: a factor of 2, and one
+        # of sqrt(size), because the sum of random parts grows only with the square root of their number.
         self.more = 1 + (self.spare + 1) // 2
 
     def begin(self, int bits):
-        """A new tree. How many bits the hessian of a cell has that is one number."""
+        """Begin a new tree. In cells of one number, the hessian has ``bits`` bits."""
         self.bits, self.n_repeated = bits, 0
-        self.n_sums = 1  # that follow when all have heard how large the numbers are
+        self.n_sums = 1  # how many sums follow once all ranks know how large the numbers are
 
     cpdef void add_up(self, int64_t[:, ::1] lines, const int32_t[::1] places, int lanes):
-        """Some lines become the sums of those of all ranks."""
+        """Replace some lines by their sums over all ranks."""
         self.all_cells[1] = lines.shape[1] // lanes
         sums, _ = self.pack(lines, places, lanes, self.all_cells)
         self.unpack(self.communicator.allreduce(sums, met=True), 0, self.all_cells[1])
@@ -81,12 +82,12 @@ cdef class Words:
         self, int64_t[:, ::1] lines, const int32_t[::1] places, const int64_t[:, ::1] known,
         const int64_t[:, ::1] within, int64_t width, const int64_t[::1] gradients,
     ):
-        """`add_up` of lines of one number per cell, where all know cells of these and more rows.
+        """`add_up` for lines of one number per cell, if all ranks know cells that cover these rows and more.
 
-        With ``k, first = within[i]`` those of the i-th line are ``known[k, first : first + width]``. Hessians
-        are at most as large as there, and gradients hardly larger than there or than ``gradients[i]``. So
-        ranks need not meet before. Where a rank's are larger after all, it says so with the sums, and they
-        are added up once more.
+        With ``k, first = within[i]``, the known cells of line i are ``known[k, first : first + width]``.
+        Hessians are at most as large as in these cells, and gradients hardly larger than there or than
+        ``gradients[i]``. Therefore ranks need not exchange sizes before. If the numbers of a rank are larger
+        after all, it says so together with the sums, and these are added up once more.
         """
         cdef int64_t n_cells = lines.shape[1]
         cdef int64_t[::1] words
@@ -109,23 +110,23 @@ cdef class Words:
     cpdef tuple pack(
         self, int64_t[:, ::1] lines, const int32_t[::1] places, int lanes, const int64_t[::1] ends
     ):
-        """Some lines as words, in parts that lie between two ``ends``: cells of all features.
+        """Pack some lines into words, in parts that lie between two ``ends``: cells of all features.
 
-        Ranks hear how large sums are, and must add the words up next.
+        The ranks exchange how large their numbers are, and must add the words up next.
 
         Returns
         -------
         words : ndarray of int64
-            Part by part, and line by line in each.
+            The words, part by part, and line by line in each part.
         n_words : list of int
-            Of each part.
+            The number of words of each part.
         """
         self.lines, self.places, self.lanes = lines, places, lanes
         self.hear_largest()
         return self.packed(ends, 0)
 
     cdef tuple packed(self, const int64_t[::1] ends, int64_t n_more):
-        """`pack` once it is known how large sums are; so many more words come last."""
+        """`pack`, once it is known how large the sums are; ``n_more`` more words come last."""
         cdef int64_t part, i, n = 0, first, n_cells
         cdef int lane
         cdef Field field
@@ -145,7 +146,7 @@ cdef class Words:
         return words.base, n_words
 
     cdef void hear_largest(self):
-        """No sum of all ranks is larger than the largest numbers of each together."""
+        """Bound the sums over all ranks: none is larger than the largest numbers of the ranks together."""
         cdef int64_t[:, :, ::1] largest = np.empty((self.places.shape[0], self.lanes, 2), np.int64)
         cdef int64_t[:, :, :, ::1] told
         cdef int64_t n_cells = self.lines.shape[1] // self.lanes, i, rank
@@ -168,7 +169,7 @@ cdef class Words:
         self, const int64_t[:, ::1] known, const int64_t[:, ::1] within, int64_t width,
         const int64_t[::1] gradients,
     ):
-        """Guess how large sums are by what all ranks know; whether this rank's numbers are within that."""
+        """Estimate the sums from what all ranks know. Return whether the numbers of this rank fit."""
         cdef int64_t[:, :, ::1] largest = self.expected
         cdef int64_t[2] own
         cdef int64_t i
@@ -184,17 +185,17 @@ cdef class Words:
         return fits
 
     cdef int bits_below(self, int lane) noexcept nogil:
-        """A cell is gradient and hessian, or the one and count and hessian."""
+        """The bits of the lower number. A cell is gradient|hessian, or gradient and then count|hessian."""
         return self.bits if self.lanes == 1 else HALF * lane
 
     cdef Field field(self, int64_t i, int lane) noexcept nogil:
-        """How the sums of a line lie in words."""
+        """The layout of the sums of a line in words."""
         cdef int high = bit_length(self.largest[i, lane, 0]), low = bit_length(self.largest[i, lane, 1])
         cdef bint sign = high > 0 and not lane
         return field_of(sign, self.bits_below(lane), low, min(max(sign + high + low, 1), WORD), self.spare)
 
     cdef int64_t n_words(self, int64_t n_cells) noexcept:
-        """How many words so many cells of each line take."""
+        """The number of words that ``n_cells`` cells of each line take."""
         cdef int64_t i, n = 0
         cdef int lane
         cdef Field field
@@ -205,7 +206,7 @@ cdef class Words:
         return n
 
     cpdef void unpack(self, const int64_t[::1] words, int64_t first, int64_t last):
-        """Put one part of what was packed last back to its lines: the cells first to last - 1 of each."""
+        """Write one part of what was packed last back to its lines: the cells first to last - 1 of each."""
         cdef int64_t i, n = 0
         cdef int lane
         cdef Field field

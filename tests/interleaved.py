@@ -1,4 +1,4 @@
-"""Rows of a few queries, in no order, that folds and clones of estimators are tested on."""
+"""Rows of a few queries in no order, to test folds and clones of estimators on."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Ranks as threads of this process: what training together does, without MPI."""
+"""Ranks as threads of this process, to test training together without MPI."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor

@@ -1,4 +1,4 @@
-"""A fit on batches is the fit on their rows."""
+"""A fit on batches equals the fit on their rows."""
 
 import gc
 import os

@@ -1,4 +1,4 @@
-"""The best rows of each query, by any scores."""
+"""The best rows of each query, by the scores of any model."""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,4 @@
-"""A fit that was interrupted and goes on has the bytes of one that was not."""
+"""A fit that is interrupted and resumed gives the same bytes as one that is not."""
 
 import hashlib
 import os

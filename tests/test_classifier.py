@@ -1,4 +1,4 @@
-"""The classifier is the logistic regressor with names for 0 and 1."""
+"""The classifier is the logistic regressor with names for the classes 0 and 1."""
 
 import pickle
 

@@ -1,4 +1,4 @@
-"""Clicks at known positions: unbiased LambdaMART against brute force, and what it finds in simulations."""
+"""Clicks at known positions: unbiased LambdaMART against brute force, and its results in simulations."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Clones of any estimator get queries and weights as they take them, and speak of rows they have not seen."""
+"""Clones of any estimator get the queries and weights that they accept, and predict rows new to them."""
 
 import catboost
 import lightgbm

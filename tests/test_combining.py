@@ -1,4 +1,4 @@
-"""The exact combination of two rankers, beside every weight tried by fractions."""
+"""The exact combination of two rankers, against all weights tried with fractions."""
 
 import itertools
 import os

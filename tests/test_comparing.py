@@ -1,4 +1,4 @@
-"""Comparisons of rankers against scipy, against slow twins, and against laws."""
+"""Comparisons of rankers: against SciPy, against slow twins, and by their laws."""
 
 import itertools
 import math

@@ -1,4 +1,4 @@
-"""What features cost: laws of the prices, beside a plain sum of what the trees ask for."""
+"""The costs of features: the laws of prices, and a plain sum over the features that the trees use."""
 
 import pickle
 import sys

@@ -1,4 +1,4 @@
-"""Curves over trees: what `score` says of the first trees, and what the fit has followed."""
+"""Curves over trees: the results of `score` for the first trees, and what a fit has recorded."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Objectives and measures of one's own, and the check of gradients."""
+"""Custom objectives and measures, and the check of gradients."""
 
 import pickle
 

@@ -1,4 +1,4 @@
-"""What joblib deals to Dask's workers is what it is here; and rows on all of them."""
+"""joblib gives the same results on Dask's workers as here; and fits on rows that all workers have."""
 
 import socket
 import threading

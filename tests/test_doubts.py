@@ -1,4 +1,4 @@
-"""Fits that do what was asked, and hardly what was meant, say so."""
+"""A fit that does what was asked, but hardly what was meant, warns."""
 
 import warnings
 

@@ -1,4 +1,4 @@
-"""What all three estimators promise, checked on each of them."""
+"""Properties that all three estimators share, checked on each of them."""
 
 import copy
 import itertools

@@ -1,4 +1,4 @@
-"""Preferences between rows: the sums over pairs, what fits them, and what is refused."""
+"""Preferences between rows: the sums over pairs, fits to them, and arguments that are refused."""
 
 import itertools
 import math

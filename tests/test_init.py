@@ -1,4 +1,4 @@
-"""Where boosting starts: from a forest, another model, or scores by models that have not seen the row."""
+"""Boosting that starts from a forest, another model, or the scores of models that have not seen the row."""
 
 import pickle
 import warnings

@@ -1,4 +1,4 @@
-"""Trees as a table, and what features add to scores."""
+"""Trees as a table, and the contributions of features to scores."""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,4 @@
-"""LETOR files: dump and load are inverse; whatever is malformed is refused with the file and the line."""
+"""LETOR files: dump and load are inverse, and errors in a file are reported with its name and the line."""
 
 import bz2
 import gzip

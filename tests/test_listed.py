@@ -1,4 +1,4 @@
-"""Parameters that list values: what has keys goes by them, and what has no order is refused."""
+"""Parameters that list values: keys are respected if there are any, and unordered values are refused."""
 
 import numpy as np
 import pandas as pd

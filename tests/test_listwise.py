@@ -1,4 +1,4 @@
-"""Objectives of whole queries: against their formulas, as derivatives of their losses, and by their laws."""
+"""Listwise objectives: against their formulas, as derivatives of their losses, and by their laws."""
 
 from itertools import pairwise
 

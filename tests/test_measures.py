@@ -1,4 +1,4 @@
-"""Measures against textbook sums over every order of ties, against other programs, and against laws."""
+"""Measures: against textbook sums over all orders of ties, against other programs, and by their laws."""
 
 import copy
 import itertools

@@ -1,4 +1,4 @@
-"""What ranks say when they meet: whether they are at the same place, and their short messages."""
+"""Meetings of ranks: whether all are at the same place, and their short messages."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Splitters keep queries whole, and scorers never take a test fold for one query."""
+"""Splitters keep queries whole, and scorers never treat a test fold as one query."""
 
 import pickle
 

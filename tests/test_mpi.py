@@ -1,4 +1,4 @@
-"""Ranks as processes: what they say to each other, what drivers have them do, and how they fail."""
+"""Ranks as processes: what they exchange, what drivers let them do, and how they fail."""
 
 import contextlib
 import os

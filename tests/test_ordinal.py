@@ -1,4 +1,4 @@
-"""Ordinal classification: probabilities of grades, and scores of them, over any estimator."""
+"""Ordinal classification: the probabilities of grades, and scores from them, with any estimator."""
 
 import pickle
 import warnings

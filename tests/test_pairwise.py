@@ -1,4 +1,4 @@
-"""Objectives of pairs, by any measure and in any order: against brute force, and by their laws."""
+"""Pairwise objectives, for any measure and in any order: against brute force, and by their laws."""
 
 import itertools
 import math

@@ -1,4 +1,4 @@
-"""New values for the leaves: what training would have given them, and what stays as it was."""
+"""New values for the leaves: those that training would have given them, and what remains unchanged."""
 
 import numpy as np
 import pandas as pd

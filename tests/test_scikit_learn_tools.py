@@ -1,7 +1,7 @@
 """scikit-learn's tools around the estimators: the right score, or an error that says what to do.
 
-With routing off the query ids ride in the index of y; with routing on they are passed as groups= or qid=.
-Tools that turn y into an array lose the index: then a warning or an error must say so.
+Without metadata routing, the query ids are in the index of y. With it, they are passed as groups= or qid=.
+Tools that turn y into an array lose the index. In that case a warning or an error must say so.
 """
 
 import warnings

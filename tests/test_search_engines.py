@@ -1,4 +1,4 @@
-"""What search engines read, scored as their sources say (`reference.engines`)."""
+"""The files that search engines read, scored as their sources do (`reference.engines`)."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The bytes of a model do not depend on the registers of the processor."""
+"""The bytes of a model do not depend on the width of the processor's registers."""
 
 import os
 import subprocess

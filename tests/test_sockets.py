@@ -1,4 +1,4 @@
-"""How ranks that speak through sockets find each other, whoever else calls."""
+"""Ranks that communicate through sockets find each other, whoever else calls."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""Ranks that train together: the model has the same bytes as that of one process with all rows."""
+"""Ranks that train together make a model with the same bytes as that of one process with all rows."""
 
 import copy
 import warnings

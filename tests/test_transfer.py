@@ -1,4 +1,4 @@
-"""Features from a model, and rows from another set: who has seen what, and whose queries are whose."""
+"""Features from a model, and rows from another set: which model has seen which rows, and whose queries."""
 
 import builtins
 import warnings

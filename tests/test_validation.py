@@ -1,4 +1,4 @@
-"""What a user may pass, what is refused and in which words, and what arrives below."""
+"""What users may pass, what is refused and with which message, and what the code below receives."""
 
 import pickle
 import warnings

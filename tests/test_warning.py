@@ -1,4 +1,4 @@
-"""Warnings point at the line of the user."""
+"""Warnings point to the line of the user's code."""
 
 import warnings
 

@@ -1,4 +1,4 @@
-"""Programs run once for each width of registers that this processor has."""
+"""Run programs once for each width of registers that this processor has."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Files that are whole at any moment."""
+"""Read files, and replace them such that a file is complete at any moment."""
 
 import contextlib
 import os
@@ -7,19 +7,20 @@ from pathlib import Path
 
 
 def require_path(path, argument, expected):
-    """Refuse what is no path.
+    """Raise if an object is not a path.
 
     Parameters
     ----------
     path : object
     argument : str
-        What messages call it.
+        What error messages call it.
     expected : str
         What it should be the path of.
 
     Raises
     ------
     TypeError
+        If it is not a path.
 
     Examples
     --------
@@ -33,17 +34,18 @@ def require_path(path, argument, expected):
 
 
 def require_place(path, argument):
-    """Refuse a path where no file can be: that of a folder, or in a folder that does not exist.
+    """Raise if no file can be at a path: if it is a folder, or in a folder that does not exist.
 
     Parameters
     ----------
     path : path-like
     argument : str
-        What messages call it.
+        What error messages call it.
 
     Raises
     ------
     FileNotFoundError, IsADirectoryError
+        If the folder does not exist, or the path is that of a folder.
 
     Examples
     --------
@@ -66,25 +68,25 @@ def require_place(path, argument):
 
 
 def read_file(path, read):
-    """Read a file as something, and say which file it is where it is another thing.
+    """Read a file with a function, and name the file in the error that the function may raise.
 
     Parameters
     ----------
     path : path-like
     read : callable
-        Makes something of bytes, or raises a ValueError.
+        Makes an object from bytes, or raises a ValueError.
 
     Returns
     -------
     object
-        What ``read`` made.
+        What ``read`` returns.
 
     Raises
     ------
     TypeError
-        If it is no path.
+        If ``path`` is not a path.
     ValueError
-        Of ``read``, after the path.
+        The error of ``read``, with the path before its message.
 
     Examples
     --------
@@ -103,7 +105,7 @@ def read_file(path, read):
 
 
 def replace_file(path, data):
-    """Write a file; whoever looks sees the old one or the new one, never half of one, even if this is killed.
+    """Write a file such that any reader sees the old or the new one, never a part, even if this is killed.
 
     Parameters
     ----------
@@ -113,9 +115,9 @@ def replace_file(path, data):
     Raises
     ------
     TypeError
-        If it is no path.
+        If ``path`` is not a path.
     FileNotFoundError, IsADirectoryError
-        If the folder does not exist, or the path is that of one.
+        If the folder does not exist, or the path is that of a folder.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Threads: how many the kernels may use, here and now."""
+"""The number of threads that the kernels may use."""
 
 import functools
 import os
@@ -11,8 +11,8 @@ from ranktrees._core import simd
 from ranktrees._core.threads import max_threads
 from ranktrees.warning import warn
 
-# A thread is worth having for about this many values, some microseconds of work: while a tree grows its
-# threads are awake.
+# A thread pays for about this many values, some microseconds of work: while a tree grows, its threads are
+# awake.
 VALUES_PER_THREAD = 1 << 12
 
 _asked = os.environ.get("RANKTREES_SIMD")
@@ -22,9 +22,9 @@ if _asked is not None and _asked not in simd.LEVELS[: simd.LEVELS.index(simd.of_
         f"{simd.of_processor()}, which this processor has; unset it to use that."
     )
 
-_part = Fraction(1)  # of the processors, what other ranks leave to this process
+_part = Fraction(1)  # the part of the processors that other ranks leave to this process
 
-# OpenMP's threads do not survive a fork, and a child that asks for them waits for ever.
+# OpenMP's threads do not survive a fork, and a child process that asks for them waits for ever.
 _state = {"threads_started": False, "forked_from_threads": False}
 
 
@@ -42,23 +42,26 @@ def _counted(affinity, limit):
 
 
 def _n_processors():
-    """Those this process may use. joblib reads the limits of a container from files, so it is asked once."""
+    """Return the number of processors that this process may use.
+
+    joblib reads the limits of a container from files, so it is asked only once.
+    """
     affinity = frozenset(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
     return max(1, int(_counted(affinity, os.environ.get("LOKY_MAX_CPU_COUNT")) * _part))
 
 
 def processors_for(affinity, affinities):
-    """The part of its processors that a process has for itself, where others may run on them, too.
+    """Return the part of its processors that a process has for itself if others may run on them as well.
 
-    A processor is divided among all processes that may run on it. So a process bound to processors of its own
-    has all of them, and of ``n`` that may run anywhere each has one in ``n``.
+    A processor is divided among all processes that may run on it. So a process that is bound to processors of
+    its own has all of them, and each of ``n`` processes that may run anywhere has one in ``n``.
 
     Parameters
     ----------
     affinity : set of int
         The processors that the process may run on.
     affinities : list of sets of int
-        Those of all processes of the machine that take part, this one included.
+        Those of all processes of the machine that take part, including this one.
 
     Returns
     -------
@@ -78,7 +81,7 @@ def processors_for(affinity, affinities):
 
 
 def leave_processors(part):
-    """Let ``n_jobs=None`` mean only this part of the processors from now on: other ranks need the rest.
+    """Let ``n_jobs=None`` mean only this part of the processors from now on, as other ranks need the rest.
 
     Parameters
     ----------
@@ -90,23 +93,24 @@ def leave_processors(part):
 
 
 def effective_n_threads(n_jobs, n_values=None):
-    """The number of threads a kernel should start.
+    """Return the number of threads that a kernel should start.
 
     Parameters
     ----------
     n_jobs : int or None
-        A positive number asks for that many threads (at most four per processor are started);
-        ``-1`` and ``None`` ask for all that this process may use, as limited by its processor
-        affinity, ``OMP_NUM_THREADS`` (which joblib sets in its workers) and threadpoolctl;
-        ``-2`` for all but one, and so on.
+        A positive number asks for that many threads (at most four per processor are started). ``-1`` and
+        ``None`` ask for all that this process may use, as limited by its processor affinity,
+        ``OMP_NUM_THREADS`` (which joblib sets in its workers) and threadpoolctl. ``-2`` asks for all but one,
+        and so on.
     n_values : int, default=None
-        How much there is to do, see `threads_for`: where that is little, processors are not even counted,
-        which takes longer than scoring a few rows. None is much.
+        How much there is to do, see `threads_for`. If that is little, processors are not even counted, as
+        this takes longer than scoring a few rows. None stands for much.
 
     Returns
     -------
     n_threads : int
-        At least 1. In a process forked after its parent started threads it is 1, with one warning.
+        At least 1. In a process that was forked after its parent had started threads, it is 1, and there is
+        one warning.
 
     Raises
     ------
@@ -146,13 +150,13 @@ def effective_n_threads(n_jobs, n_values=None):
 
 
 def threads_for(n_threads, n_values):
-    """As many of ``n_threads`` as the work is worth: a small one does not pay for waking them.
+    """Return as many of ``n_threads`` as pay for the work: for little work, waking threads takes longer.
 
     Parameters
     ----------
     n_threads : int
     n_values : int
-        How many simple steps there are to do, of about a nanosecond each.
+        The number of simple steps to do, of about a nanosecond each.
 
     Returns
     -------

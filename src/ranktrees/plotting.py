@@ -1,10 +1,10 @@
-"""Where curves are drawn: matplotlib, which only plots need."""
+"""Axes to draw curves on. matplotlib is needed for plots only."""
 
 __all__ = ["axes_or_new"]
 
 
 def axes_or_new(ax=None):
-    """The axes that were given, or those of a new figure.
+    """Return the axes that were given, or those of a new figure.
 
     Parameters
     ----------
@@ -17,7 +17,7 @@ def axes_or_new(ax=None):
     Raises
     ------
     ImportError
-        If they have to be made, and matplotlib is not installed.
+        If new axes are needed and matplotlib is not installed.
 
     Examples
     --------

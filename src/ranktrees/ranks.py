@@ -1,9 +1,10 @@
-"""An estimator on ranks: what they must agree on, and a driver that has ranks fit it.
+"""Fit an estimator on ranks: what the ranks must agree on, and how a driver lets them fit.
 
     rows of one program - driver: deal whole queries -> rank 0 ... n: fit -> what the first one learned
     rows of each rank   - fit, with the ranks that are active here
 
-A rank of a driver does what a rank does whose program all ranks run: it calls ``fit`` with rows of its own.
+A rank of a driver does the same as a rank in a program that all ranks run: it calls ``fit`` with its own
+rows.
 """
 
 import copy
@@ -29,16 +30,16 @@ from ranktrees.validation import (
     unchanged_on_failure,
 )
 
-# Parameters that ranks which train together may differ in; random_state is compared where it is a number.
+# Parameters that may differ between ranks that train together; random_state is compared if it is a number.
 OF_A_RANK = ("n_jobs", "verbose", "random_state")
 
-# Fitted attributes that tell of a rank's own rows.
+# Fitted attributes about the rank's own rows.
 OF_ITS_ROWS = ("oob_prediction_",)
 
 
 @contextmanager
 def trained_together(estimator):
-    """The ranks that train together: what fails on one fails on all, and they agree on the model."""
+    """Train with the active ranks: what fails on one fails on all, and in the end their models must agree."""
     communicator = active()
     communicator.at("the checks")
     floats = StandardFloats(effective_n_threads(estimator.n_jobs))
@@ -51,7 +52,7 @@ def trained_together(estimator):
 
 
 def refuse_other_estimators(estimator, communicator):
-    """Raise, on all ranks, where they do not fit the same; ask before checking rows, which goes by it."""
+    """Raise, on all ranks, if they do not fit the same estimator. Call this before rows are checked by it."""
     if communicator.alone:
         return
     own = {name: value for name, value in estimator.get_params(deep=False).items() if name not in OF_A_RANK}
@@ -66,7 +67,7 @@ def refuse_other_estimators(estimator, communicator):
 
 
 def refuse_disagreement(estimator, data):
-    """Raise, on all ranks, where they do not mean the same by their rows."""
+    """Raise, on all ranks, if they do not mean the same by their rows."""
     share = data.share
     if share.communicator.alone:
         return
@@ -88,7 +89,7 @@ def refuse_disagreement(estimator, data):
 
 
 def fit_on_ranks(estimator, driver, X, y, sample_weight, validation=None, **ids):
-    """Have the ranks of a driver fit an estimator, each with some queries, and take what they know.
+    """Let the ranks of a driver fit an estimator, each with some queries, and take over what they learn.
 
     Parameters
     ----------
@@ -125,12 +126,12 @@ def fit_on_ranks(estimator, driver, X, y, sample_weight, validation=None, **ids)
             scores[rows] = state["oob_prediction_"]
         learned["oob_prediction_"] = scores
     for name in [name for name in vars(estimator) if name.endswith("_") and name not in learned]:
-        delattr(estimator, name)  # an earlier fit had it
+        delattr(estimator, name)  # left over from an earlier fit
     vars(estimator).update(learned)
 
 
 def _shards(dealt, data, X, y, sample_weight, names):
-    """What ``fit`` is to be passed on each rank, under these names; as ids, the numbers of queries."""
+    """Return the arguments of ``fit`` for each rank, under these names, with query numbers as ids."""
     query_numbers = data.as_given(data.query_of_row) if data.qid_given else None
     rows = indexable(X)[0] if hasattr(X, "shape") else data.X  # an empty list has no number of features
     columns = {"X": rows, "y": y, "sample_weight": sample_weight, "qid": query_numbers}
@@ -139,7 +140,7 @@ def _shards(dealt, data, X, y, sample_weight, names):
 
 
 def _fit_shard(communicator, shard, estimator):
-    """What a rank of a driver does; returns the fitted attributes, by all but the first what is their own."""
+    """Fit on a rank of a driver. Return the fitted attributes; from all ranks but the first, only its own."""
     with training_with(communicator), warnings.catch_warnings():
         warnings.simplefilter("ignore", MissingQueryWarning)  # the driver has warned
         estimator.fit(**shard)
@@ -148,7 +149,7 @@ def _fit_shard(communicator, shard, estimator):
 
 
 def refuse_feedback(feedback):
-    """Raise where a ranker is to learn from more than labels."""
+    """Raise if a ranker is to learn from more than labels."""
     for name in ("pairs", "position"):
         if getattr(feedback, name) is not None:
             raise ValueError(

@@ -1,11 +1,11 @@
-"""An ensemble compiled for scoring: values become codes once, then a tree costs a compare per inner node.
+"""An ensemble compiled for scoring: values become codes once, then a tree costs a comparison per inner node.
 
     cuts of a feature in all trees      -8.5      0      2.5      7
     code: how many are below x        0   |   1   |   2   |   3   |   4         x <= 2.5  is  code <= 2
 
-Comparing codes is comparing values, so scores are those of the plain walk in `ranktrees.scoring`, bit for
-bit. How codes are compared is told in ``pyx/units.h`` (up to four inner nodes at a time, for all rows of a
-block) and ``pyx/walking.h`` (from root to leaf, sixteen walks at a time).
+Comparing codes is equivalent to comparing values, so scores are those of the plain walk in
+`ranktrees.scoring`, bit for bit. How codes are compared is described in ``pyx/units.h`` (up to four inner
+nodes at a time, for all rows of a block) and ``pyx/walking.h`` (from root to leaf, sixteen walks at a time).
 """
 
 from numbers import Integral
@@ -29,21 +29,21 @@ DAMAGED = "X is a damaged sparse matrix: its indptr or indices point outside it"
 ROWS_PER_BLOCK = _kernels.ROWS_PER_BLOCK
 CUTS_PER_PLANE = _kernels.MISSING_CODE - 1
 
-# How many inner nodes a unit may have: where bytes are not looked up in registers, more do not pay.
+# How many inner nodes a unit may have. If bytes cannot be looked up in registers, more than one does not pay.
 MOST_QUESTIONS = {"avx512": 4, "avx2": 4, "portable": 1}
 
-# Nanoseconds, as measured: for an inner node over a whole block; for one over a block of few rows, so that it
-# breaks even with walks about where it should; for a walk and each of its steps; for a row's answer to a
-# categorical split.
+# Nanoseconds, as measured. NODE: for an inner node over a whole block, and over a block of few rows, such
+# that units break even with walks about where they should. WALK: for a walk, and for each of its steps.
+# ANSWER: for the answer of a row to a categorical split.
 NODE = {"avx512": (1.15, 0.6), "avx2": (2.3, 0.65), "portable": (5.9, 1.4)}
 WALK = 4.0, 0.45
 ANSWER = 0.4
 
 
 class Scorer:
-    """What `ranktrees.scoring` scores with; ``Ensemble.scorer`` makes it at first use and keeps it.
+    """What `ranktrees.scoring` scores with. ``Ensemble.scorer`` makes it at first use and keeps it.
 
-    Encoding rows and adding trees are apart, so that rows are encoded once however often trees are added.
+    Encoding rows and adding trees are separate, so that rows are encoded once, however often trees are added.
 
     Parameters
     ----------
@@ -87,13 +87,15 @@ class Scorer:
         Returns
         -------
         codes : ndarray of uint8, shape (n_blocks, n_planes + 1, 128)
-            Row ``i`` is ``codes[i // 128, :, i % 128]``: a byte for each plane. What is behind the last row
-            is not set. The last plane begins with whether missing values in the block make a difference.
+            Row ``i`` is ``codes[i // 128, :, i % 128]``: a byte for each plane. Bytes behind the last row are
+            not set. The first byte of the last plane says whether missing values in the block make a
+            difference.
 
         Raises
         ------
         ValueError
-            If there are not as many features as the trees know, or a sparse matrix points outside itself.
+            If X does not have as many features as the ensemble, or if the indices of a sparse matrix are out
+            of bounds.
         """
         if np.ndim(X) != 2 or X.shape[1] != self.n_features:
             raise ValueError(f"X has shape {np.shape(X)}, expected (n_rows, {self.n_features})")
@@ -123,17 +125,18 @@ class Scorer:
         codes : ndarray of uint8
             What `encode` returned.
         sums : ndarray of float64, shape (n_rows,)
-            Raised in place.
+            The sums, which are changed in place.
         first_tree, stop_tree : int
-            The trees ``first_tree``, ..., ``stop_tree - 1``. Added in several calls they give the same bits.
+            The trees ``first_tree``, ..., ``stop_tree - 1``. If they are added in several calls, the sums
+            have the same bits.
         rows : ndarray of int, default=None
-            Rows to which alone the trees are added, none of them twice; None is all.
+            The rows to add the trees to, each at most once. If None, all rows.
         n_threads : int, default=1
 
         Raises
         ------
         ValueError
-            If there are no such trees or rows, or the codes are those of another scorer.
+            If there are no such trees or rows, or if the codes are those of another scorer.
         """
         n_threads = checked_threads(n_threads)
         if not 0 <= first_tree <= stop_tree <= self.n_trees:
@@ -158,7 +161,7 @@ class Scorer:
         self._program.add(codes, sums, first_tree, stop_tree, rows, n_threads)
 
     def _coders_for(self, dtype):
-        """What finds values of a type among the cuts; those of float32 are told apart by float32 cuts."""
+        """Return what finds values of a type among the cuts; for float32 values, these are float32, too."""
         if dtype not in self._coders:
             cuts = np.concatenate([np.zeros(0), *self._cuts])
             offsets = np.cumsum([0, *map(len, self._cuts)])
@@ -175,7 +178,7 @@ def _marked(rows, n):
 
 
 def checked_threads(n_threads):
-    """As many of the threads asked for as may be started; raises unless it is a number of threads."""
+    """Return how many of the requested threads may be started, or raise if the number is not valid."""
     if not isinstance(n_threads, Integral) or n_threads < 1:
         raise ValueError(
             f"n_threads must be at least 1, got {n_threads!r}; expected a whole number: for all processors "
@@ -185,7 +188,7 @@ def checked_threads(n_threads):
 
 
 def parts_of_csr(X):
-    """The values, columns and row offsets of a CSR matrix as the kernels read them."""
+    """Return the values, columns and row offsets of a CSR matrix, in the types that the kernels read."""
     if X.indptr[0] != 0:
         raise ValueError(DAMAGED)
     values = np.ascontiguousarray(as_float(X.data, lambda _: "the data of X"))
@@ -194,14 +197,14 @@ def parts_of_csr(X):
 
 
 class _Questions:
-    """What an ensemble asks of rows: columns, their planes of codes, the plane and code of each inner node.
+    """What an ensemble asks of rows: columns, their planes of codes, and each inner node's plane and code.
 
-    A plane holds at most 254 cuts, for 255 codes and one of missing values; the further cuts of a feature
-    have further planes. Where missing values go left in some nodes and right in others, there are two, of
-    which rows without missing values need one: the others come last in a block, out of the way.
+    A plane has at most 254 cuts, for 255 codes and one for missing values. More cuts of a feature have
+    further planes. If missing values go left in some nodes and right in others, there are two planes, of
+    which rows without missing values need only one. The others come last in a block, out of the way.
 
     Walks look a category up in the set of its node. In units, a categorical split has a plane of answers: 0
-    goes left, 1 goes right; equal ones share it.
+    goes left, 1 goes right. Splits with equal answers share a plane.
     """
 
     def __init__(self, ensemble, in_units):
@@ -227,7 +230,7 @@ class _Questions:
         self._find_places()
 
     def _find_places(self):
-        """From here on a plane is known by its place."""
+        """Give each plane its place in a block, by which it is known from here on."""
         self.planes = np.array([(*plane, 0) for plane in self.planes], PLANE)
         again = (self.planes["cuts"] < 0) & (self.planes["answers"] < 0)
         place = np.zeros(len(again) + 1, np.uint32)
@@ -256,7 +259,7 @@ class _Questions:
         self.plane_of_node[own], self.code_of_node[own] = plane_of_question[question], code
 
     def _ask_categories(self, ensemble, own, n_categories, in_units):
-        fits = n_categories < _kernels.N_ANSWERS - 1  # into a byte, with one code for those not listed
+        fits = n_categories < _kernels.N_ANSWERS - 1  # in a byte, with one code for categories not listed
         if fits:
             sets = ensemble.nodes["categories"][own]
             self.set_planes[sets] = len(self.planes)
@@ -275,7 +278,7 @@ class _Questions:
         self.answers += list(answers)
 
     def of_walks(self, ensemble):
-        """The plane or the set of each inner node, and its code."""
+        """Return the plane or the set of each inner node, and its code."""
         planes, codes = self.plane_of_node.copy(), self.code_of_node.copy()
         nodes, sizes = ensemble.nodes, np.diff(ensemble.category_table[1])
         by_set = (nodes["categories"] >= 0) & (sizes[nodes["feature"]] < _kernels.N_ANSWERS - 1)
@@ -284,7 +287,7 @@ class _Questions:
 
 
 def _in_units(ensemble, plans):
-    """Per tree whether all inner nodes for all rows cost less than a walk for each."""
+    """Per tree, whether all inner nodes for all rows of a block cost less than a walk for each row."""
     node, _ = NODE[simd.level()]
     n_categorical = np.diff(
         np.cumsum(ensemble.nodes["categories"] >= 0)[ensemble.tree_offsets[1:] - 1], prepend=0
@@ -298,7 +301,10 @@ def _walk(plans):
 
 
 def _program(ensemble, questions, plans, in_units):
-    """What the kernels run. Blocks of so few rows that it costs less are walked, sixteen trees at a time."""
+    """Make what the kernels run.
+
+    A block with so few rows that this costs less is walked, sixteen trees at a time.
+    """
     nodes, tree_offsets = ensemble.nodes, ensemble.tree_offsets
     asked = questions.plane_of_node, questions.code_of_node
     planes, columns = questions.planes, np.array(questions.columns, COLUMN)

@@ -1,10 +1,10 @@
-"""Which rows of all are this rank's: what a rank must know of the others' rows to draw as one process would.
+"""Which of all rows are on this rank, and what it must know of the others to draw as a single process would.
 
-    all    | q3 . . . | q7 . . | q8 . . . . | q9 . |      queries by id, rows numbered 0, 1, ... through
-    rank 0 | q8 . . . . | q9 . |                          numbers of its rows: 7 8 9 10 11, 12 13
+    all    | q3 . . . | q7 . . | q8 . . . . | q9 . |      queries by id, all rows numbered 0, 1, ...
+    rank 0 | q8 . . . . | q9 . |                          the numbers of its rows: 7 8 9 10 11, 12 13
     rank 1 | q3 . . . | q7 . . |                          0 1 2 3, 4 5 6
 
-Draws are made by these numbers, so that it does not matter how queries are dealt to ranks.
+Draws are made by these numbers, so it does not matter how queries are dealt to ranks.
 """
 
 from collections.abc import Sequence
@@ -29,22 +29,22 @@ COMPARED = 100  # rows
 
 @dataclass(frozen=True, eq=False)
 class Share:
-    """The part that a rank has of all queries.
+    """The part of all queries that a rank has.
 
     Attributes
     ----------
     communicator : Communicator
-        The other ranks.
+        Connects this rank with the others.
     n_rows, n_queries : int or None
-        Of all ranks.
+        The numbers over all ranks.
     query_numbers : ndarray of int64, shape (n_queries of this rank,), or None
-        The numbers of its queries among all; None where all are its own.
+        The number of each of this rank's queries among all. None if all queries are on this rank.
     first_rows : ndarray of int64 of the same shape, or None
-        The number of the first row of each.
+        The number of the first row of each of these queries.
     row_numbers : ndarray of int64, shape (n_rows of this rank,), or None
         The number of each row.
     named : bool
-        Whether ranks with rows know what their queries are called.
+        Whether the ranks that have rows know the ids of their queries.
     """
 
     communicator: Communicator
@@ -57,28 +57,28 @@ class Share:
 
     @classmethod
     def alone(cls, offsets):
-        """All queries are here."""
+        """Return the share of a process that has all queries."""
         return cls(ALONE, int(offsets[-1]), len(offsets) - 1)
 
     @classmethod
     def among(cls, communicator, offsets, ids, name="qid"):
-        """What this rank's queries are among those of all ranks.
+        """Number this rank's queries among those of all ranks.
 
         Parameters
         ----------
         communicator : Communicator
         offsets : ndarray of int64, shape (n_queries + 1,)
-            Of this rank's queries.
+            The offsets of this rank's queries.
         ids : sequence of length n_queries, or None
-            What they are called, in that order. None: they are not among those of other ranks, and come after
-            those of the ranks before.
+            The ids of these queries, in that order. If None, they are not among those of other ranks, and
+            come after those of the ranks before.
         name : str
-            What messages call the ids.
+            What error messages call the ids.
 
         Raises
         ------
         ValueError
-            If a query is on two ranks, some ranks pass ids and others do not, or ids cannot be sorted.
+            If a query is on two ranks, if some ranks pass ids and others do not, or if ids cannot be sorted.
         """
         sizes = np.diff(offsets)
         if communicator.alone:
@@ -109,11 +109,11 @@ class Share:
 
     @property
     def others(self):
-        """What objectives are told: nothing, where all rows are here."""
+        """The arguments for objectives: none if all rows are here."""
         return () if self.communicator.alone else (self,)
 
     def some_of_all(self, labels):
-        """Labels of all ranks: each once, or, where a rank has very many, its lowest and highest."""
+        """Return the distinct labels of all ranks; of a rank with very many, its lowest and highest label."""
         if self.communicator.alone:
             return labels
         own = np.unique(labels)
@@ -121,7 +121,7 @@ class Share:
         return np.concatenate(self.communicator.allgather(own))
 
     def refuse_copies(self, X, labels):
-        """Raise where every rank has the same rows; with query ids that is known already."""
+        """Raise if every rank has the same rows. With query ids this has been checked already."""
         if self.named:
             return
         first = first_rows(X, COMPARED) if len(labels) else np.empty((0, X.shape[1]))
@@ -130,7 +130,7 @@ class Share:
             raise ValueError(SAME_ROWS)
 
     def kept(self, offsets, units, units_of_all, *, by_query):
-        """The same of some of the queries (or rows) only, numbered anew: ``units`` are this rank's."""
+        """Return the share of some of the queries (or rows), numbered anew; ``units`` are this rank's."""
         if self.communicator.alone:
             return self.alone(offsets)
         if not by_query:
@@ -148,32 +148,32 @@ class Share:
 
 
 def deal(data, size):
-    """The rows of each rank, as given: whole queries, about as many rows to each.
+    """Deal the rows, as given, to ranks: whole queries, and about the same number of rows to each rank.
 
     Parameters
     ----------
     data : FitData
     size : int
-        How many ranks.
+        The number of ranks.
 
     Returns
     -------
     rows : list of ndarrays of intp
     """
     ends = data.offsets if data.qid_given else np.arange(data.n_rows + 1)
-    middles = (ends[:-1] + ends[1:]) / 2  # a query belongs where its middle row does
+    middles = (ends[:-1] + ends[1:]) / 2  # a query goes to the rank of its middle row
     first = np.searchsorted(middles, data.n_rows * np.arange(size + 1) / size)
     order = np.arange(data.n_rows) if data.order is None else data.order
     return [order[start:stop] for start, stop in pairwise(ends[first])]
 
 
 def gathered(data, codes):
-    """The labels, weights, queries and codes of all ranks, in their common order, on each of them.
+    """Gather the labels, weights, queries and codes of all ranks, in their common order, on each rank.
 
     Parameters
     ----------
     data : FitData
-        Of this rank.
+        The data of this rank.
     codes : ndarray of uint8 or uint32, shape (n_rows, n_features), feature by feature
 
     Returns
@@ -203,12 +203,12 @@ def gathered(data, codes):
     return whole, every
 
 
-# Not known how many, and all here.
+# All rows are here; their number is not known.
 ALL = Share(ALONE)
 
 
 def _places(ids_of_ranks: Sequence[list], name):
-    """The place of each id among all, sorted; ids in the order of ranks."""
+    """Return the place of each id among all sorted ids, in the order of the ranks."""
     if len(ids_of_ranks) > 1 and ids_of_ranks[0] and all(ids == ids_of_ranks[0] for ids in ids_of_ranks):
         raise ValueError(SAME_ROWS)
     rank_of: dict[Any, int] = {}

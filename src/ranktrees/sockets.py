@@ -1,11 +1,12 @@
-"""Ranks that speak through sockets: a star, for clusters that have no MPI.
+"""Ranks that communicate through sockets, as a star: for clusters that have no MPI.
 
     rank 1 ---.
-    rank 2 ---+--- rank 0, which puts together what all send, and sends each what it asked for
+    rank 2 ---+--- rank 0, which combines what all ranks send, and sends each the result it asked for
     rank 3 ---'
 
-What passes through rank 0 grows with the number of ranks, so this is for few of them. That all are at the
-same call is seen there. Where ranks of MPI have a driver, they call it as these call rank 0 (`callers`).
+What passes through rank 0 grows with the number of ranks, so this is meant for few ranks. Rank 0 also checks
+that all are at the same call. Ranks of MPI call their driver, if they have one, as these call rank 0
+(`callers`).
 """
 
 import contextlib
@@ -28,18 +29,18 @@ PUT_TOGETHER = {"sum": np.add.reduce, "max": np.maximum.reduce, "min": np.minimu
 
 @contextlib.contextmanager
 def callers(server, key):
-    """Those that call and have the key. Each is heard by itself: nobody waits for one that says nothing.
+    """Accept callers that have the key, each in a thread, so that nobody waits for one that says nothing.
 
     Parameters
     ----------
     server : socket.socket
-        What they call at.
+        The socket to listen at.
     key : bytes
 
     Yields
     ------
     come : queue.SimpleQueue of (multiprocessing.connection.Connection, object)
-        The connection, and what they say first.
+        The connection of each caller, and the first object that it sends.
     """
     come, done, lines = queue.SimpleQueue(), threading.Event(), []
 
@@ -50,13 +51,13 @@ def callers(server, key):
                 threading.Thread(target=hear, args=lines[-1:], daemon=True).start()
 
     def hear(line):
-        with line, contextlib.suppress(AuthenticationError, EOFError, OSError):  # no rank of ours
+        with line, contextlib.suppress(AuthenticationError, EOFError, OSError):  # not one of our ranks
             line.setblocking(True)
             caller = Connection(line.dup().detach())
             deliver_challenge(caller, key)
             answer_challenge(caller, key)
             said = caller.recv()
-            line.close()  # from now on nobody hangs up here
+            line.close()  # from now on this connection is not ended here
             come.put((caller, said))
 
     thread = threading.Thread(target=accept, daemon=True)
@@ -65,23 +66,23 @@ def callers(server, key):
         yield come
     finally:
         done.set()
-        socket.create_connection(server.getsockname()[:2]).close()  # wakes it: closing the server does not
+        socket.create_connection(server.getsockname()[:2]).close()  # wakes it, as closing the server does not
         thread.join()
         for line in lines:
             hang_up(line)
 
 
 def call(address, key, greeting, last):
-    """Call who listens at an address and has the key, as `callers` hears it.
+    """Call a process that listens with `callers` at an address and has the key.
 
     Parameters
     ----------
     address : (str, int)
     key : bytes
     greeting : object
-        What to say first.
+        The first object to send.
     last : float
-        Until when to wait, by ``time.monotonic()``.
+        The time of ``time.monotonic()`` until which to wait.
 
     Returns
     -------
@@ -90,7 +91,7 @@ def call(address, key, greeting, last):
     Raises
     ------
     AuthenticationError, EOFError, OSError
-        If nobody answers until then, or somebody else.
+        If there is no answer until then, or one from another program.
     """
     with socket.create_connection(address, max(0.0, last - time.monotonic())) as line:
         line.settimeout(None)
@@ -111,7 +112,7 @@ def call(address, key, greeting, last):
 
 
 def limit_waits(connection, seconds):
-    """Reading or writing that gets nowhere for so many seconds is an error from now on.
+    """Make it an error, from now on, if reading or writing makes no progress for that many seconds.
 
     Parameters
     ----------
@@ -121,7 +122,7 @@ def limit_waits(connection, seconds):
     Returns
     -------
     line : socket.socket
-        Of the same connection.
+        A socket of the same connection.
     """
     line = socket.socket(fileno=os.dup(connection.fileno()))
     limit = struct.pack("ll", math.ceil(seconds), 0)
@@ -131,31 +132,31 @@ def limit_waits(connection, seconds):
 
 
 def hang_up(line):
-    """End a connection: who waits at either end goes on."""
-    with contextlib.suppress(OSError):  # it has ended before
+    """End a connection, so that a process which waits at either end goes on."""
+    with contextlib.suppress(OSError):  # it has already ended
         line.shutdown(socket.SHUT_RDWR)
 
 
 class SocketCommunicator(Communicator):
-    """One rank of several that speak through sockets.
+    """One of several ranks that communicate through sockets.
 
     Parameters
     ----------
     rank, size : int
     key : bytes
-        Only those that know it are let in.
+        A secret that callers must know.
     address : (str, int)
         Where rank 0 listens.
     server : socket.socket, default=None
-        What it listens at; of rank 0 only.
+        The socket at which rank 0 listens; for rank 0 only.
     timeout : float, default=300.0
         How many seconds a rank waits for the others.
 
     Raises
     ------
     RankError
-        On all ranks, by any call: where one of them has failed, is gone or does not come, or where they are
-        not at the same call, of the same step and size.
+        On all ranks, by any call: if one of them has failed, is gone or does not come, or if they are not at
+        the same call, with the same step and size.
     """
 
     def __init__(self, rank, size, key, address, server=None, timeout=300.0):
@@ -177,7 +178,7 @@ class SocketCommunicator(Communicator):
             raise
 
     def close(self):
-        """Hang up."""
+        """Close all connections."""
         for connection in self._connections():
             connection.close()
         for line in self._lines.values():
@@ -188,7 +189,7 @@ class SocketCommunicator(Communicator):
 
     @property
     def _patience(self):
-        """How long rank 0 is waited for: it knows more of what is missing."""
+        """How long to wait. Ranks wait longer for rank 0, which knows more about what is missing."""
         return 1.5 * self.timeout + 2 if self.rank else self.timeout
 
     def _let_in(self, server, key, last):
@@ -233,7 +234,7 @@ class SocketCommunicator(Communicator):
         return self._exchange("alltoall", 0, values, lambda rows: list(map(list, zip(*rows, strict=True))))
 
     def _exchange(self, call, size, value, put_together, failure=None):
-        """What this rank gets for its value, once all are at this call."""
+        """Return what this rank gets for its value, once all ranks are at this call."""
         self._number += 1
         message = failure, (self._number, call, size, self.step), value
         if self.rank == 0:
@@ -245,20 +246,20 @@ class SocketCommunicator(Communicator):
         return values
 
     def _ask(self, message):
-        """Rank 0's answer."""
+        """Send a message to rank 0 and return its answer."""
         try:
             self._hub.send(message)
             if self._hub.poll(self._patience):
                 return self._hub.recv()
-        except BlockingIOError:  # half of it is on its way, and no more
+        except BlockingIOError:  # only a part of the message has come
             pass
         except (EOFError, OSError):
             return f"rank 0 is gone at {self.step!r}", None
-        hang_up(self._lines[self._hub])  # what may come yet is no answer to the next
+        hang_up(self._lines[self._hub])  # what still comes must not be taken for the next answer
         return self._absence([0]), None
 
     def _meet(self, message, put_together):
-        """Rank 0: hear all, and answer them."""
+        """Receive the messages of all ranks, and answer them; on rank 0."""
         messages, error = {0: message}, None
         ranks = {connection: rank for rank, connection in self._others.items()}
         last = time.monotonic() + self.timeout
@@ -270,7 +271,7 @@ class SocketCommunicator(Communicator):
                 try:
                     messages[ranks[connection]] = connection.recv()
                 except BlockingIOError:
-                    hang_up(self._lines[connection])  # what may come yet is no message
+                    hang_up(self._lines[connection])  # what still comes is not a whole message
                     error = self._absence([ranks[connection]])
                 except (EOFError, OSError):
                     error = f"rank {ranks[connection]} is gone at {self.step!r}"
@@ -284,6 +285,6 @@ class SocketCommunicator(Communicator):
         for rank, connection in self._others.items():
             try:
                 connection.send((error, answers[rank]))
-            except OSError:  # it is gone, or does not listen, which the next exchange tells
+            except OSError:  # it is gone or does not read; the next exchange reports that
                 hang_up(self._lines[connection])
         return error, answers[0]

@@ -1,4 +1,4 @@
-"""Parameters as text, to compare them between processes: of ranks, or of a fit and the one that goes on."""
+"""Write parameters as text to compare them between processes: between ranks, or when a fit is resumed."""
 
 import re
 from collections.abc import Mapping
@@ -6,14 +6,14 @@ from collections.abc import Set as AnySet
 
 __all__ = ["readable", "spelt"]
 
-LONGEST = 200  # characters that are worth reading in a message
+LONGEST = 200  # the most characters that are worth reading in a message
 
 
 def spelt(value):
-    """A parameter as text: the same in every process for equal values, and for others another one.
+    """Write a parameter as text: the same in every process for equal values, and another for other values.
 
-    Arrays are spelt out like lists, estimators by their parameters, and functions by their names. What else
-    there is prints as it is, but for addresses.
+    Arrays are spelt like lists, estimators by their parameters, and functions by their names. Everything else
+    is spelt by its ``repr``, without addresses.
 
     Parameters
     ----------
@@ -46,5 +46,5 @@ def spelt(value):
 
 
 def readable(*texts):
-    """Whether a message can quote them all."""
+    """Whether all texts are short enough to be quoted in a message."""
     return max(map(len, texts)) <= LONGEST

@@ -1,4 +1,4 @@
-"""Rows on disk: what fit reads of rows that do not fit in memory, columns or parts of them at a time."""
+"""Rows on disk: ``fit`` reads rows that do not fit in memory by columns, or by parts, at a time."""
 
 import os
 import tempfile
@@ -12,25 +12,25 @@ __all__ = ["Spool", "by_parts", "first_rows"]
 
 
 class Spool:
-    """Rows in a temporary file, part by part as they came; the file is gone when this object is.
+    """Rows in a temporary file, part by part in the order of arrival. The file is deleted with this object.
 
         file  | part 0:  column 0 . . . | column 1 . . . | ... | part 1:  column 0 . . . | ... | ...
 
     Parameters
     ----------
     folder : path-like or None, default=None
-        Where the file is made; None: in `tempfile.gettempdir`.
+        The folder in which the file is made. If None, that of `tempfile.gettempdir`.
 
     Attributes
     ----------
     shape : (int, int)
-        Rows and features.
+        The number of rows and that of features.
     dtype : dtype
-        Float64 if a part is.
+        float64 if any part is float64, else float32.
     ndim : int
-        2, as of other rows.
+        2, as for other rows.
     head : ndarray or data frame of shape (0, n_features), or None
-        What the columns are called.
+        Holds the names of the columns.
 
     Examples
     --------
@@ -50,8 +50,8 @@ class Spool:
     def __init__(self, folder=None):
         self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115
         weakref.finalize(self, self._file.close)
-        self._dtypes, self._begins = [], []  # of each part; the latter in bytes
-        self.bounds = [0]  # of the parts, in rows
+        self._dtypes, self._begins = [], []  # one per part; the latter in bytes
+        self.bounds = [0]  # where the parts begin and end, in rows
         self.n_features = 0
         self.head = None
 
@@ -64,7 +64,7 @@ class Spool:
         return np.result_type(np.float32, *self._dtypes)
 
     def append(self, rows):
-        """Write some rows of the same features: an array or a sparse matrix, of float32 or float64."""
+        """Write more rows of the same features: an array or a sparse matrix, of float32 or float64."""
         columns = np.ascontiguousarray((rows.toarray() if sparse.issparse(rows) else rows).T)
         self._dtypes.append(columns.dtype)
         self._begins.append(self._file.seek(0, os.SEEK_END))
@@ -83,19 +83,19 @@ class Spool:
             yield columns.T
 
     def places(self, order=None):
-        """Where the rows of each part go, if row i is row ``order[i]``.
+        """Yield where the rows of each part go, if row i is row ``order[i]``.
 
         Parameters
         ----------
         order : ndarray of shape (n_rows,), intp, default=None
-            None: as they came.
+            If None, the order of arrival.
 
         Yields
         ------
         places : slice or ndarray of int
-            Of the rows of ``order`` those that are in the part.
+            The places in ``order`` of those rows that are in the part.
         own : ndarray of intp, or None
-            Which of the part's rows they are; None: all, as they came.
+            The positions of these rows in the part. None: all rows of the part, in their order.
         """
         if order is None:
             yield from ((slice(*bounds), None) for bounds in pairwise(self.bounds))
@@ -108,14 +108,15 @@ class Spool:
 
 
 def by_parts(function, X, beside=None):
-    """What a function says of rows, one number each: part by part where they are on disk.
+    """Apply a function that returns one number per row; part by part if the rows are on disk.
 
     Parameters
     ----------
     function : callable
-        Takes rows, and what is ``beside`` them.
+        Takes rows and the entries of ``beside`` for them.
     X : Spool, or whatever the function takes
     beside : ndarray of shape (n_rows,), default=None
+        A second argument with one entry per row.
 
     Returns
     -------
@@ -143,7 +144,7 @@ def by_parts(function, X, beside=None):
 
 
 def first_rows(X, n):
-    """The first ``n`` rows, or as many as there are; of those on disk no part more is read than it takes.
+    """Return the first ``n`` rows, or all if there are fewer. From disk, no more parts are read than needed.
 
     Parameters
     ----------

@@ -1,1 +1,1 @@
-"""Slow, obvious NumPy twins of the compiled kernels: the specification they are tested against."""
+"""Slow, obvious NumPy twins of the compiled kernels: the specification that these are tested against."""

@@ -1,4 +1,4 @@
-"""Cuts and codes, slowly: one column at a time, in fractions."""
+"""Cuts and codes, computed slowly: one column at a time, with fractions."""
 
 import math
 from fractions import Fraction
@@ -8,7 +8,7 @@ import numpy as np
 
 
 def integer_weights(weights):
-    """Weights as integers below 2^30 by one power-of-two scale; above 0 stays above 0."""
+    """Turn weights into integers below 2^30 by one power-of-two scale. A weight above 0 stays above 0."""
     largest = max(weights, default=0.0)
     if largest == 0:
         return [0] * len(weights)
@@ -17,7 +17,7 @@ def integer_weights(weights):
 
 
 def masses(column, weights=None):
-    """The mass of every distinct value, ascending by value; neither NaN nor values without mass."""
+    """The mass of every distinct value, ascending by value, without NaN and values without mass."""
     weights = [1] * len(column) if weights is None else integer_weights(weights)
     found = {}
     for value, weight in zip(np.asarray(column, dtype=float).tolist(), weights, strict=True):
@@ -44,7 +44,7 @@ def cut_between(a, b):
 
 
 def shared_bins(mass, max_bins):
-    """The bins, as lists of places in mass."""
+    """The bins, as lists of indices into mass."""
     parts = parts_between(heavy_places(mass, max_bins), len(mass))
     while len(parts) > max_bins:
         p = min(range(len(parts) - 1), key=lambda p: (sum(mass[i] for i in parts[p] + parts[p + 1]), p))
@@ -58,7 +58,7 @@ def shared_bins(mass, max_bins):
 
 
 def heavy_places(mass, max_bins):
-    """From the heaviest down: those that weigh at least a fair share of what is left."""
+    """The places, from the heaviest down, that weigh at least a fair share of what is left."""
     heavy, rest = [], sum(mass)
     for i in sorted(range(len(mass)), key=lambda i: (-mass[i], i)):
         if mass[i] < Fraction(rest, max_bins - len(heavy)):
@@ -69,7 +69,7 @@ def heavy_places(mass, max_bins):
 
 
 def parts_between(heavy, n):
-    """Each heavy place alone, and the runs between them."""
+    """The parts: each heavy place alone, and the runs between these."""
     parts, start = [], 0
     for i in [*heavy, n]:
         parts += [list(range(start, i)), [i]]
@@ -78,7 +78,7 @@ def parts_between(heavy, n):
 
 
 def split_part(part, mass, n_bins):
-    """End a bin where its mass comes nearest to the fair share of what is left, the earlier if two are."""
+    """End each bin where its mass comes nearest to the fair share of what is left, at the earlier of two."""
     if n_bins == 1:
         return [part]
     share = Fraction(sum(mass[i] for i in part), n_bins)
@@ -88,7 +88,7 @@ def split_part(part, mass, n_bins):
 
 
 def codes(column, column_cuts):
-    """The number of cuts below each value; one past the bins where there is no value."""
+    """The number of cuts below each value; for a missing value, one more than the last bin."""
     column = np.asarray(column, dtype=float)
     found = [sum(cut < value for cut in column_cuts) for value in column]
     codes = np.where(np.isnan(column), len(column_cuts) + 1, found)
@@ -96,7 +96,7 @@ def codes(column, column_cuts):
 
 
 def category_codes(column, categories):
-    """The place of each value among the categories; one past them where it is none of them."""
+    """The index of each value among the categories; one past the last for values that are none of them."""
     places = {value: place for place, value in enumerate(categories)}
     missing = max(len(categories), 1)
     return np.array([places.get(float(value), missing) for value in column], dtype=np.uint8)

@@ -1,4 +1,4 @@
-"""Twin of the sweep over weights: exact scores by fractions, and all weights where two rows may cross."""
+"""Twin of the sweep over weights: exact scores by fractions, at all weights where two rows may cross."""
 
 import itertools
 import math
@@ -8,7 +8,7 @@ import numpy as np
 
 
 def ranks_at(a, b, qid, weight, form):
-    """Whole numbers in the order of the exact scores at a weight; equal ones are ties."""
+    """Whole numbers in the order of the exact scores at a weight. Equal numbers are ties."""
     weight = Fraction(float(weight))
     own = 1 - weight if form == "convex" else 1
     scores = [own * Fraction(float(x)) + weight * Fraction(float(z)) for x, z in zip(a, b, strict=True)]
@@ -17,7 +17,7 @@ def ranks_at(a, b, qid, weight, form):
 
 
 def values_of(measure, y, rankings, qid, sample_weight=None):
-    """The mean of a measure over queries, for each ranking."""
+    """The mean of a measure over the queries, for each ranking."""
     n = len(rankings)
     starts = np.flatnonzero(np.diff(qid, prepend=-1))
     offsets = np.append((np.arange(n)[:, None] * len(y) + starts).ravel(), n * len(y))
@@ -29,7 +29,7 @@ def values_of(measure, y, rankings, qid, sample_weight=None):
 
 
 def weights_to_try(a, b, qid, form, low, high):
-    """The ends, each crossing with the floats beside it, and the middle between any two neighbours."""
+    """The ends, each crossing with the two floats next to it, and the middle between any two neighbours."""
     tried = {low, high}
     for i, j in itertools.combinations(range(len(a)), 2):
         lead = Fraction(float(a[i])) - Fraction(float(a[j]))

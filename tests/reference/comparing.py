@@ -1,4 +1,4 @@
-"""Twins of the paired tests: every choice of signs, and resamples one by one."""
+"""Twins of the paired tests: all choices of signs, and resamples one by one."""
 
 import itertools
 from fractions import Fraction

@@ -1,4 +1,4 @@
-"""Early exit and ranking, row by row: lists and sorts, nothing else."""
+"""Early exit and ranking row by row, with nothing but lists and sorts."""
 
 from fractions import Fraction
 
@@ -8,9 +8,9 @@ def best_first(rows, scores):
 
 
 def trees_of_rows(after, qid, points, *, drop=None, threshold=None, keep_at_least=0):
-    """How many trees each row sees, where ``after[t][row]`` is its score after t trees.
+    """How many trees each row passes; ``after[t][row]`` is its score after t trees.
 
-    ``drop`` or ``threshold`` has a number for each point.
+    ``drop`` or ``threshold`` has one number for each point.
     """
     n_trees = len(after) - 1
     trees = [n_trees] * len(qid)
@@ -33,7 +33,7 @@ def trees_of_rows(after, qid, points, *, drop=None, threshold=None, keep_at_leas
 
 
 def rank(qid, scores, trees, k):
-    """(query, row, rank, score) of the best k of each query."""
+    """(query, row, rank, score) of the best k rows of each query."""
     table = []
     for query in dict.fromkeys(qid):
         rows = [row for row in range(len(qid)) if qid[row] == query]

@@ -1,4 +1,4 @@
-"""How search engines score a row, as their sources say, in single precision and without missing values."""
+"""Score rows as the sources of search engines do, in single precision."""
 
 import json
 from xml.etree import ElementTree
@@ -7,7 +7,7 @@ import numpy as np
 
 
 def _scores(trees, score, X):
-    """The sum over trees, in their order, each number rounded."""
+    """The sum over the trees in their order, with each number rounded."""
     scores = np.zeros(len(X), np.float32)
     with np.errstate(over="ignore"):  # 1e39 is infinite
         for i, row in enumerate(X.astype(np.float32)):
@@ -17,7 +17,7 @@ def _scores(trees, score, X):
 
 
 def elasticsearch(text, names, X):
-    """The plugins' ``model/xgboost+json``; also where a value is missing, as XGBoost and Vespa say."""
+    """``model/xgboost+json`` of the plugins; for missing values, as XGBoost and Vespa do."""
 
     def score(node, row):
         while "leaf" not in node:
@@ -32,7 +32,7 @@ def elasticsearch(text, names, X):
 
 
 def solr(text, X):
-    """``MultipleAdditiveTreesModel``, without values and with them."""
+    """``MultipleAdditiveTreesModel``, with and without missing values."""
     model = json.loads(text)
     names, params = [each["name"] for each in model["features"]], model["params"]
 

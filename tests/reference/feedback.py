@@ -1,4 +1,4 @@
-"""Preferences one judgement at a time, and clicks one pair at a time."""
+"""Learn from preferences one judgement at a time, and from clicks one pair at a time."""
 
 import math
 from itertools import pairwise
@@ -7,7 +7,7 @@ import numpy as np
 
 
 def cross_entropy(gap, sigma=1.0):
-    """What a pair costs whose better row scores higher by gap."""
+    """The cost of a pair whose better row scores higher by gap."""
     return math.log1p(math.exp(-sigma * gap))
 
 
@@ -24,7 +24,7 @@ def mean_cost(cost, pairs, weights, targets, scores):
 
 
 def preference_gradients(sigma, pairs, weights, targets, scores):
-    """Of the cross entropy: arrays of shape (2, n_rows)."""
+    """The gradients and hessians of the cross entropy: an array of shape (2, n_rows)."""
     out = np.zeros((2, len(scores)))
     for (i, j), weight, target in zip(pairs, weights, targets, strict=True):
         p = 1 / (1 + math.exp(-sigma * (scores[i] - scores[j])))
@@ -35,7 +35,7 @@ def preference_gradients(sigma, pairs, weights, targets, scores):
 
 
 def click_gradients(measure, top, sigma, labels, weights, offsets, scores, positions, clicked, unclicked):
-    """Gradients and hessians of unbiased LambdaMART, and what each position's pairs cost; scores differ.
+    """Gradients and hessians of unbiased LambdaMART, and the cost of each position's pairs; no equal scores.
 
     clicked and unclicked are t+ and t- of the positions 1, 2, ...
     """

@@ -1,4 +1,4 @@
-"""Trees, slowly: integers of Python, masks over rows, one candidate at a time."""
+"""Grow trees slowly: with Python's integers, masks over rows, and one candidate at a time."""
 
 import math
 from bisect import bisect_right
@@ -19,7 +19,7 @@ from reference.sampling import random
 SMOOTHING = 10.0
 NOISE = 2.0**-40
 CELLS = 15  # of values, in a coarse search
-LEAST_CELLS = 4  # for values that differ from those that most rows have
+LEAST_CELLS = 4  # for values other than those that most rows have
 SHORTLIST = 4
 WORTH_A_LOOK = 0.8
 
@@ -28,7 +28,7 @@ WORTH_A_LOOK = 0.8
 
 
 def places(values, room):
-    """How many binary places all values keep, so that their sizes add up to less than 2^room."""
+    """How many binary places all values keep, such that their magnitudes add up to less than 2^room."""
     n, exponent = len(values), math.frexp(max(map(abs, values)))[1]
     at_first = min(30 - exponent, 1000)
     more = Fraction(2**room - 1 - n, sum(map(abs, in_steps(values, at_first))) + n)
@@ -38,7 +38,7 @@ def places(values, room):
 
 
 def in_steps(values, n_places):
-    """The nearest integers to value * 2^n_places, halves to the even one."""
+    """The nearest integers to value * 2^n_places, with halves rounded to even."""
     return [round(Fraction(value) * Fraction(2) ** n_places) for value in values]
 
 
@@ -68,14 +68,14 @@ class Rounded:
 
     @property
     def sums(self):
-        """int64[n_rows]: gradient and hessian in one."""
+        """Gradient and hessian in one number: int64[n_rows]."""
         return packed(self.bins, self.bits)
 
 
 class RoundedSample(Rounded):
-    """Of the rows that are drawn, each by its own draw; the others become nothing."""
+    """The same for the rows that are drawn, each by its own draw. The others become 0."""
 
-    STEPS = 8  # of what is just so large that it is in every sample
+    STEPS = 8  # of a value that is just large enough to be in every sample
 
     def __init__(self, gradients, hessians, sampling, seed, number):
         super().__init__(gradients, hessians, sampled=True)
@@ -105,17 +105,17 @@ class RoundedSample(Rounded):
 
 
 def shift_of(draw):
-    """Between -1/2 and 1/2."""
+    """A number between -1/2 and 1/2."""
     return (draw - ((draw >> 31) << 32) + 0.5) * 2.0**-32
 
 
 def packed(bins, bits):
-    """Gradient << bits | hessian."""
+    """gradient << bits | hessian."""
     return (bins["gradient"] << bits) + bins["hessian"]
 
 
 def histogram(codes, bins, rows, n_bins):
-    """One BIN per code of every feature, missing codes included."""
+    """One BIN per code of every feature, including the missing codes."""
     cells = []
     for f, n in enumerate(n_bins):
         for code in range(n + 1):
@@ -136,7 +136,7 @@ def newton_score(gradient, hessian):
 
 @dataclass
 class Rules:
-    """What holds for every split of a tree."""
+    """The rules for every split of a tree."""
 
     gradient_unit: float = 1.0
     hessian_unit: float = 1.0
@@ -180,9 +180,9 @@ class Rules:
 
 @dataclass
 class Split:
-    """The codes of the leaf's rows that go left, and where rows without a value go.
+    """The codes of those rows of the leaf that go left, and where rows without a value go.
 
-    ``then`` is what the split gains that goes with it, and ``order`` whether left is below right.
+    ``then`` is the gain of the split that goes with it, and ``order`` says whether left is below right.
     """
 
     gain: float
@@ -212,7 +212,7 @@ class Leaf:
 
     @property
     def promise(self):
-        """What the queue goes by."""
+        """The gain by which the queue is ordered."""
         return math.inf if self.only >= 0 else self.split.gain + self.split.then
 
 
@@ -225,7 +225,7 @@ def plus(one, other):
 
 
 def children_score(leaf, left, sign, rules):
-    """What the two children score together, or None where they may not be."""
+    """The score of the two children together, or None if they are not allowed."""
     right = minus(leaf.total, left)
     if not (rules.large_enough(left, leaf) and rules.large_enough(right, leaf)):
         return None
@@ -240,12 +240,12 @@ def children_score(leaf, left, sign, rules):
 
 
 def own_score(leaf, rules):
-    """What the undivided leaf scores."""
+    """The score of the undivided leaf."""
     return rules.score(leaf.total) if rules.monotone is None else rules.score_at(leaf.total, leaf.value)
 
 
 def candidates(codes, bins, leaf, feature, n_bins, categorical, missing, sign):
-    """Yield (left codes, order), in the order in which equal ones are preferred."""
+    """Yield (left codes, order), in the order of preference among equal splits."""
     here = codes[leaf.rows, feature]
     codes_here = sorted(set(here.tolist()) - {n_bins})
     has_missing = (here == n_bins).any()
@@ -272,12 +272,12 @@ def candidates(codes, bins, leaf, feature, n_bins, categorical, missing, sign):
 
 
 def side_of_none(left, leaf, missing):
-    """Where rows without a value go, of which the leaf has none."""
+    """Whether rows without a value go left, if the leaf has none."""
     return {"left": True, "right": False}.get(missing, 2 * left[2] > leaf.total[2])
 
 
 def best_three_way_split(codes, bins, leaf, feature, mapper, rules, may_follow):
-    """(What two or three children score, the split of the rows with a value from the others)."""
+    """(The score of two or three children, the split of the rows with a value from the others)."""
     has_value = codes[leaf.rows, feature] != mapper.n_bins[feature]
     left = total(bins, leaf.rows[has_value])
     score = children_score(leaf, left, 0, rules)
@@ -345,7 +345,7 @@ def coarse_cells(counts, n_rows, most):
 
 
 def cells_of(codes, mapper):
-    """For each feature, the cell of each code; -1 of rows without a value."""
+    """For each feature, the cell of each code; -1 for rows without a value."""
     cells = []
     for feature, n_bins in enumerate(mapper.n_bins.tolist()):
         counts = np.bincount(codes[:, feature], minlength=n_bins)[:n_bins]
@@ -354,7 +354,7 @@ def cells_of(codes, mapper):
 
 
 def best_of_cells(bins, leaf, cells, sign, rules, same):
-    """The children's score at the best cut between cells; a child's size is guessed from its hessian."""
+    """The children's score at the best cut between cells. A child's size is estimated from its hessian."""
     sides = {"left": [1], "right": [0]}.get(rules.missing, [0, 1])
     least = rules.hessian_of_rows(leaf, 1.0 if same else 0.5)
     missing = total(bins, leaf.rows[cells < 0])
@@ -375,7 +375,7 @@ def best_of_cells(bins, leaf, cells, sign, rules, same):
 
 
 def shortlist(codes, bins, leaf, features, cells, rules, same):
-    """(gain, shortlist) of a leaf by its cells, or None."""
+    """(gain, shortlist) of a leaf, judged by its cells, or None."""
     own, prices = own_score(leaf, rules), rules.prices_of(len(cells)).tolist()
     scores = []
     for feature in features:
@@ -420,14 +420,14 @@ def divide(codes, leaf, mapper, rules):
 
 
 def allowed(leaf, features, interactions):
-    """The features that lie in a set with all those above."""
+    """The features that are in one set with all features used above the leaf."""
     if interactions is None:
         return features
     return [f for f in features if any({f, *leaf.used} <= set(members) for members in interactions)]
 
 
 def exact_sum(values):
-    """Each value as an integer on the scale of the largest, added up."""
+    """The sum of the values, each rounded to an integer on the scale of the largest."""
     largest = max(abs(values), default=0.0)
     if largest == 0.0:
         return 0.0
@@ -439,7 +439,7 @@ def exact_sum(values):
 
 
 def is_pure(leaf, rounded):
-    """Whether all rows want the same value, but for what computing it rounds; rows of no weight want none."""
+    """Whether all rows want the same value, up to rounding. Rows without weight want none."""
     gradients, hessians = rounded.gradients[leaf.rows], rounded.hessians[leaf.rows]
     some = (gradients != 0) | (hessians != 0)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -450,7 +450,7 @@ def is_pure(leaf, rounded):
 
 
 def settled_value(leaf, rounded, rules):
-    """What a leaf adds, from the gradients of its rows rather than from their bins."""
+    """The value of a leaf, from the gradients of its rows rather than from their bins."""
     gradient = exact_sum(rounded.gradients[leaf.rows])
     hessian = exact_sum(rounded.hessians[leaf.rows]) + rules.l2
     value = -gradient / hessian if hessian > 0 else 0.0
@@ -474,12 +474,12 @@ def grow(
     groups=None,
     find=best_split,
 ):
-    """The leaves (inner ones too) in the order in which they are founded.
+    """Grow a tree. Return its nodes in the order in which they are made.
 
-    A coarse search promises a gain by cells; the split itself is found when a leaf's turn has come, and where
-    there is none after all it stays a leaf. ``rates`` of features are prices per unit of the tree's hessian.
-    They are changed: to 0 once a feature of the same group is used; all leaves are searched again then.
-    ``find`` takes the place of `best_split`.
+    A coarse search promises a gain by cells. The split itself is found when it is the leaf's turn. If there
+    is none after all, it stays a leaf. ``rates`` of features are prices per unit of the tree's hessian. They
+    are changed: once a feature is used, those of its group become 0, and all leaves are searched again.
+    ``find`` replaces `best_split`.
     """
     features = range(len(mapper.n_bins)) if features is None else features
     bins, same = rounded.bins, rounded.same
@@ -542,7 +542,7 @@ def grow(
 
 
 def draws_of(constraints, key):
-    """Which features a leaf looks at, and which others as long as it finds no split."""
+    """The features that a leaf considers first, and then others as long as it finds no split."""
 
     def draws(i):
         leaves, ids = np.zeros(i + 1, LEAF), np.array([i], np.int32)
@@ -554,13 +554,13 @@ def draws_of(constraints, key):
 
 
 def rows_of(grown, leaf):
-    """A node's rows, in the order in which they lie, and those set apart."""
+    """The rows of a node, in the order in which they lie, and then those set apart."""
     ends = (leaf["start"], leaf["stop"]), (leaf["quiet_start"], leaf["quiet_stop"])
     return np.concatenate([grown.order[start:stop] for start, stop in ends])
 
 
 def agrees(grown, nodes, codes, mapper):
-    """Assert that a grown tree is the tree of ``grow``, to the last bit."""
+    """Assert that a grown tree equals the tree of ``grow``, to the last bit."""
     leaves = grown.leaves
     assert len(leaves) == len(nodes)
     for leaf, node in zip(leaves, nodes, strict=True):
@@ -571,7 +571,7 @@ def agrees(grown, nodes, codes, mapper):
         if not node.children:
             assert leaf["left"] == leaf["right"] == -1
             assert sorted(inside.tolist()) == node.rows.tolist()
-            for first, last in (("start", "stop"), ("quiet_start", "quiet_stop")):  # each parted stably
+            for first, last in (("start", "stop"), ("quiet_start", "quiet_stop")):  # both are parted stably
                 assert (np.diff(grown.order[leaf[first] : leaf[last]].astype(int)) > 0).all()
             continue
         assert (leaf["left"], leaf["right"]) == node.children
@@ -610,7 +610,7 @@ def walk(grown, missing_codes, line):
 
 
 def mapper_of(n_bins, categorical=()):
-    """A mapper whose codes are the values 0, 1, ... themselves."""
+    """A mapper whose codes are the values themselves: 0, 1, ..."""
     return BinMapper(
         [np.arange(n - 1) + 0.5 for n in n_bins],
         [np.arange(n, dtype=float) if f in categorical else None for f, n in enumerate(n_bins)],
@@ -618,7 +618,7 @@ def mapper_of(n_bins, categorical=()):
 
 
 def readable(codes, dtype=None):
-    """Codes as kernels want them: feature by feature, with more bytes to read behind the last."""
+    """Codes as the kernels need them: feature by feature, with spare bytes to read behind the last."""
     base = np.full(codes.size + 64, 255, codes.dtype if dtype is None else dtype)
     own = base[: codes.size].reshape(codes.shape[::-1]).T
     own[:] = codes
@@ -626,7 +626,7 @@ def readable(codes, dtype=None):
 
 
 def random_codes(rng, n_rows, n_bins, missing=0.1):
-    """Codes with rows without a value, features of very uneven bins among them."""
+    """Codes with missing values, and with some features whose bins are very uneven."""
     codes = np.empty((n_rows, len(n_bins)), np.uint8 if max(n_bins) <= 255 else np.uint32)
     for f, n in enumerate(n_bins):
         codes[:, f] = np.minimum(
@@ -651,7 +651,7 @@ def grower_of(
     max_bins=255,
     **rules,
 ):
-    """A TreeGrower, and nothing that its caller need know; for an exact search codes are long anyway."""
+    """A TreeGrower with defaults for everything. For an exact search, codes are always long."""
     features = range(codes.shape[1]) if features is None else features
     constraints = Constraints(
         np.array(list(features), np.int32),
@@ -668,7 +668,7 @@ def grower_of(
 
 
 def grown_on(codes, mapper, gradients, hessians=None, *, rows=None, seed=0, tree=0, **rules):
-    """(Grown, Rounded) of one tree."""
+    """Grow one tree: (Grown, Rounded)."""
     gradients = np.asarray(gradients, float)
     hessians = np.ones(len(codes)) if hessians is None else np.asarray(hessians, float)
     rows = None if rows is None else np.array(rows, np.uint32)
@@ -679,7 +679,7 @@ def grown_on(codes, mapper, gradients, hessians=None, *, rows=None, seed=0, tree
 
 
 def tree_bytes(grown, mapper):
-    """What must not depend on how the tree was grown."""
+    """The bytes that must not depend on how the tree was grown."""
     nodes, bit_sets = grown.tree(grown.values, mapper)
     leaves = grown.leaves[grown.is_leaf]
     rows = [np.sort(rows_of(grown, leaf)).tobytes() for leaf in leaves]

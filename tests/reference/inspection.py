@@ -1,4 +1,4 @@
-"""Shapley values as they are defined: a sum over all sets of features."""
+"""Shapley values by their definition: a sum over all sets of features."""
 
 from itertools import combinations
 from math import factorial
@@ -9,7 +9,7 @@ from reference.scoring import goes_left
 
 
 def expected(ensemble, t, row, known, i=0):
-    """What tree t says of a row on average, where some features are known."""
+    """The expected output of tree t for a row of which some features are known."""
     nodes = ensemble.nodes[ensemble.tree_offsets[t] : ensemble.tree_offsets[t + 1]]
     node = nodes[i]
     if node["feature"] < 0:

@@ -48,7 +48,7 @@ def bend(loss, score, label, step=1e-4):
 
 
 def quantile(values, counts, share):
-    """The quantile of values of which each occurs ``counts`` times: numpy's "averaged_inverted_cdf"."""
+    """The quantile of values that occur ``counts`` times each: NumPy's "averaged_inverted_cdf"."""
     repeated = np.repeat(values, counts)
     return float(np.quantile(repeated, share, method="averaged_inverted_cdf")) if len(repeated) else 0.0
 
@@ -57,12 +57,12 @@ def quantile(values, counts, share):
 
 
 def rank_rows(scores):
-    """Positions from the best score to the worst, ties in the order of the rows."""
+    """The rows from the best score to the worst, with ties in the order of the rows."""
     return sorted(range(len(scores)), key=lambda i: (-scores[i], i))
 
 
 def pairs(labels, scores, truncation_level=None):
-    """All (rank_i, rank_j, row_i, row_j) that count: i above j, i within the level, labels that differ."""
+    """All (rank_i, rank_j, row_i, row_j) that count: i is above j and within the level, and labels differ."""
     order = rank_rows(scores)
     for a in range(len(order)):
         for b in range(a + 1, len(order)):
@@ -90,7 +90,7 @@ def query_lambdas(
     score_gap_norm=False,
     query_norm="none",
 ):
-    """Gradients and hessians of one query. Without gains and discounts every pair weighs 1: RankNet."""
+    """Gradients and hessians of one query. Without gains and discounts, every pair has weight 1: RankNet."""
     n = len(labels)
     gradients, hessians, size = np.zeros(n), np.zeros(n), 0.0
     at = n if at is None else at
@@ -107,7 +107,7 @@ def query_lambdas(
         return abs(discount[0] - discount[1])
 
     found, undecided = list(pairs(labels, scores, truncation_level)), n > 1 and max(scores) == min(scores)
-    if undecided:  # every order is as likely as any other
+    if undecided:  # every order is equally likely
         top = n if truncation_level is None else truncation_level
         places = [(a, b) for a in range(n) for b in range(a + 1, n)]
         mean_worth = sum(worth(a, b) for a, b in places if a < top) / len(places)
@@ -131,7 +131,7 @@ def query_lambdas(
 
 
 def pair_loss(labels, weights, offsets, scores, sigma=1.0, truncation_level=None):
-    """RankNet's mean cost of a pair, a pair weighing the mean of its rows."""
+    """RankNet's mean cost of a pair; the weight of a pair is the mean of its rows' weights."""
     cost = count = 0.0
     for start, stop in pairwise(offsets):
         y, s, w = labels[start:stop], scores[start:stop], weights[start:stop]

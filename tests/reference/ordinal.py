@@ -6,7 +6,7 @@ import numpy as np
 
 
 def pool(values):
-    """Pool neighbours that fall until none does (Ayer et al., 1955): each block holds its mean."""
+    """Pool neighbours that fall until none do (Ayer et al., 1955). The value of each block is its mean."""
     blocks = []
     for value in values:
         blocks.append([value])

@@ -1,4 +1,4 @@
-"""Twins of the ranking kernels: textbook sums over rows in rank order, and every order of tied rows tried."""
+"""Twins of the ranking kernels: textbook sums over rows in rank order, for every order of tied rows."""
 
 import itertools
 import math
@@ -50,7 +50,7 @@ def r(labels, at, rel=1):
 
 def pauc(labels, at, rel=1):
     hits = [label >= rel for label in labels]
-    above = [sum(hits[:rank]) for rank, hit in enumerate(hits) if not hit]  # for each irrelevant row
+    above = [sum(hits[:rank]) for rank, hit in enumerate(hits) if not hit]  # one number per irrelevant row
     low, high = at or (0, len(above))
     return np.mean(above[low:high]) / sum(hits) if any(hits) and above[low:high] else math.nan
 
@@ -65,7 +65,7 @@ def pair_accuracy(labels, at):
 
 
 def orders(scores):
-    """Every order of the rows by descending score."""
+    """All orders of the rows by descending score."""
     rows = sorted(range(len(scores)), key=lambda row: -scores[row])
     ties = (list(tie) for _, tie in itertools.groupby(rows, key=lambda row: scores[row]))
     for order in itertools.product(*(itertools.permutations(tie) for tie in ties)):
@@ -86,13 +86,13 @@ def evaluate(formula, labels, scores, ties, at=None, **parameters):
 
 
 def ideal_dcg(gains, discounts):
-    """The DCG of the gains in descending order, for as many ranks as there are discounts."""
+    """The DCG of the gains in descending order, over as many ranks as there are discounts."""
     best = np.sort(gains)[::-1][: len(discounts)]
     return float(best @ discounts[: len(best)])
 
 
 def err_of_tie(stopping):
-    """ERR of one tie by recursion over the set of rows still to come: exact, and exponential."""
+    """ERR of one tie, by recursion over the set of rows still to come: exact, in exponential time."""
     if not stopping:
         return 0.0
 

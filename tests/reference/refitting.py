@@ -1,4 +1,4 @@
-"""A twin of refitting: row by row down each tree, sums in Python."""
+"""A twin of refitting: each row walks down each tree, and sums are made in Python."""
 
 import math
 
@@ -15,7 +15,7 @@ def leaf_of(nodes, x):
 
 
 def refit(ensemble, X, gradients_at, decay, learning_rate, l2):
-    """The values of the nodes of each tree; ``gradients_at(scores)`` gives gradients and hessians."""
+    """The values of the nodes of each tree; ``gradients_at(scores)`` returns gradients and hessians."""
     scores, values = np.full(len(X), ensemble.base), []
     for t in range(len(ensemble)):
         nodes = ensemble[t].nodes

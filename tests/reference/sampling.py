@@ -1,4 +1,4 @@
-"""The counter-based generator, in integers of Python."""
+"""The counter-based random generator, in Python's integers."""
 
 MASK = 2**64 - 1
 

@@ -1,4 +1,4 @@
-"""Walks as plain as they can be, and random trees to walk."""
+"""Walks that are as plain as possible, and random trees to walk."""
 
 import numpy as np
 
@@ -43,7 +43,7 @@ def predict(ensemble, X, start=None):
 
 
 def stump(cut=0.5, missing_left=1, values=(1.0, 2.0)):
-    """One split of feature 0."""
+    """A tree with one split, by feature 0."""
     nodes = np.zeros(3, NODE)
     nodes["feature"], nodes["left"], nodes["right"] = [0, -1, -1], [1, -1, -1], [2, -1, -1]
     nodes["categories"] = -1
@@ -54,7 +54,7 @@ def stump(cut=0.5, missing_left=1, values=(1.0, 2.0)):
 
 
 def random_links(rng, n_leaves):
-    """The children of a tree whose leaves were split in random order, -1 for leaves."""
+    """The children of each node of a tree whose leaves were split in random order; -1 for leaves."""
     left, right, at_the_end = [-1], [-1], [0]
     for _ in range(n_leaves - 1):
         i = at_the_end.pop(rng.integers(len(at_the_end)))
@@ -89,7 +89,7 @@ HOSTILE = np.array([0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, 5e-324, 1e-310, 1e308
 
 
 def random_ensemble(rng, n_trees=5, max_leaves=16, n_features=4, cuts=HOSTILE, categorical=True, **others):
-    """Random trees; every third feature, beginning with the second, is categorical."""
+    """Random trees. Every third feature is categorical, beginning with the second."""
     categories = [
         np.unique(rng.integers(-50, 400, rng.integers(1, 120))) if categorical and f % 3 == 1 else None
         for f in range(n_features)
@@ -100,18 +100,18 @@ def random_ensemble(rng, n_trees=5, max_leaves=16, n_features=4, cuts=HOSTILE, c
 
 
 def with_whole_categories(ensemble):
-    """The same trees over categories 0, 1, ..., as other libraries know them."""
+    """The same trees over the categories 0, 1, ..., as in other libraries."""
     categories = [None if each is None else np.arange(len(each)) for each in ensemble.categories]
     return ensemble._replace(categories=categories)
 
 
 def nameless(ensemble):
-    """The same trees, over columns of which nothing is known."""
+    """The same trees, over columns about which nothing is known."""
     return ensemble._with_columns(None, {})
 
 
 def random_rows(rng, ensemble, n_rows, dtype=np.float64):
-    """Rows that often hit a cut or a category exactly, or are missing."""
+    """Rows with values that often equal a cut or a category exactly, or are missing."""
     X = rng.normal(size=(n_rows, ensemble.n_features))
     pools = [ensemble.nodes["cut"][ensemble.nodes["feature"] == f] for f in range(ensemble.n_features)]
     for f, pool in enumerate(pools):
@@ -124,7 +124,7 @@ def random_rows(rng, ensemble, n_rows, dtype=np.float64):
 
 
 def rows_for_others(rng, ensemble, n_rows, dtype=np.float64):
-    """Rows as other libraries take them: finite, nothing between zero and 1e-35, whole categories."""
+    """Rows that other libraries accept: finite, nothing between zero and 1e-35, whole categories."""
     X = random_rows(rng, ensemble, n_rows, dtype)
     X[np.isinf(X)] = 7
     X[abs(X) < 1e-35] = 0
@@ -136,7 +136,7 @@ def rows_for_others(rng, ensemble, n_rows, dtype=np.float64):
 
 
 def random_growing_tree(rng, n_leaves, n_bins):
-    """A tree as it is while it grows, over codes up to n_bins (the missing code) per feature."""
+    """A tree in its form while it grows, over codes up to n_bins (the missing code) per feature."""
     left, right = random_links(rng, n_leaves)
     n = len(left)
     leaves = np.zeros(n, LEAF)
@@ -150,7 +150,7 @@ def random_growing_tree(rng, n_leaves, n_bins):
 
 
 def is_a_tree(nodes, n_features, n_bitsets, has_categories):
-    """Whether a walk stays inside, ends, and finds numbers, and every node is reached in one way."""
+    """Whether walks stay inside, end and find numbers, and every node is reached in exactly one way."""
     parents = [0] * len(nodes)
     for i, node in enumerate(nodes):
         if not -1 <= node["feature"] < n_features:

@@ -1,4 +1,4 @@
-"""Streaming histograms, slowly: lists that are sorted again after each row."""
+"""Streaming histograms, made slowly: lists that are sorted again after each row."""
 
 import math
 from itertools import pairwise
@@ -11,13 +11,13 @@ from reference import growing as slow
 
 
 def joined(one, other):
-    """One centroid of two neighbours."""
+    """Join two neighbours to one centroid."""
     mean = one[0] + (other[0] - one[0]) * (other[1] / (one[1] + other[1]))
     return (min(mean, other[0]), *(a + b for a, b in zip(one[1:], other[1:], strict=True)))
 
 
 def reduced(centroids, max_bins):
-    """The nearest neighbours are joined until there are few enough; equal values always are."""
+    """Join the nearest neighbours until there are few enough centroids. Equal values are always joined."""
     centroids = sorted(centroids, key=lambda centroid: centroid[0])
     while True:
         gaps = [other[0] - one[0] for one, other in pairwise(centroids)]
@@ -28,7 +28,7 @@ def reduced(centroids, max_bins):
 
 
 def updated(centroids, rows, max_bins):
-    """With rows added, one after another."""
+    """Add rows to the centroids, one after another."""
     for row in rows:
         same = [i for i, centroid in enumerate(centroids) if centroid[0] == row[0]]
         if same:
@@ -40,7 +40,7 @@ def updated(centroids, rows, max_bins):
 
 
 def merged(histograms, max_bins):
-    """Two at a time, from the left."""
+    """Merge histograms, two at a time, from the left."""
     merged = []
     for centroids in histograms:
         merged = reduced([*merged, *centroids], max_bins)
@@ -49,13 +49,13 @@ def merged(histograms, max_bins):
 
 def totals(centroids):
     sums = (0, 0, 0)
-    for _, *masses in centroids:  # one after another: sum() corrects what is rounded, from Python 3.12 on
+    for _, *masses in centroids:  # one by one: from Python 3.12 on, sum() corrects rounding errors
         sums = tuple(total + mass for total, mass in zip(sums, masses, strict=True))
     return sums
 
 
 def up_to(centroids, i, share):
-    """The sums up to a share of the way from centroid i to the next."""
+    """The sums up to a share of the way from centroid i to the next one."""
     before = totals(centroids[:i])
     if share == 0:
         return tuple(b + 0.5 * here for b, here in zip(before, centroids[i][1:], strict=True))
@@ -74,7 +74,7 @@ def sum_up_to(centroids, value):
 
 
 def place_of_mass(centroids, aim):
-    """(i, share): where the mass is as much."""
+    """(i, share): where the mass reaches aim."""
     halves = [up_to(centroids, i, 0)[0] for i in range(len(centroids))]
     i = max((i for i, half in enumerate(halves) if half <= aim), default=0)
     more, here = aim - halves[i], centroids[i][1]
@@ -95,7 +95,7 @@ def uniform(centroids, n_parts):
 
 
 def candidates(centroids, max_bins):
-    """(value, sums up to it) of every cut; the last is behind all."""
+    """(value, sums up to it) of every cut. The last one is behind all rows."""
     last = (centroids[-1][0], totals(centroids))
     if len(centroids) < max_bins:
         return [(centroid[0], totals(centroids[: i + 1])) for i, centroid in enumerate(centroids)]
@@ -106,13 +106,13 @@ def candidates(centroids, max_bins):
 
 
 def finder(values, max_bins, shards):
-    """What finds a split as `reference.growing.best_split` does.
+    """Make a function that finds a split, with the arguments of `reference.growing.best_split`.
 
-    ``values`` are those of the codes of each feature, ``shards`` where the rows of each shard end.
+    ``values`` are the values of the codes of each feature, and ``shards`` where the rows of each shard end.
     """
 
     def offer(codes, bins, leaf, feature, n_bins, rules):
-        """(score, code, missing_left) of the best cut by the histogram."""
+        """(score, code, missing_left) of the best cut, judged by the histogram."""
         here = codes[leaf.rows, feature]
         histograms, start = [], 0
         for stop in shards:

@@ -1,10 +1,10 @@
-"""Sums over ranks as words, slowly: integers of Python."""
+"""Pack sums over ranks into words slowly, with Python's integers."""
 
 from itertools import pairwise
 
 
 def largest(lines, lanes, bits):
-    """Of each number of a line's cells, the sizes of the largest above and below."""
+    """The largest magnitudes of the upper and of the lower half, for each number of a line's cells."""
     found = []
     for line in lines:
         for lane, below in enumerate([bits] if lanes == 1 else [0, 32]):
@@ -16,14 +16,14 @@ def largest(lines, lanes, bits):
 
 
 def fields(above, below, lane, lanes, bits):
-    """(bits of a hessian in a cell, in a word, bits of a sum in a word)."""
+    """(bits of a hessian in a cell, its bits in a word, bits of a sum in a word)."""
     sign = int(above > 0 and lane == 0)
     width = sign + above.bit_length() + below.bit_length()
     return bits if lanes == 1 else 32 * lane, below.bit_length(), min(max(width, 1), 64)
 
 
 def shares(n_cells, width, n_ranks):
-    """(words, sums side by side in one, bits of a slice in one, slices of a sum or 0)."""
+    """(number of words, sums side by side in each, bits of a slice in each, slices of a sum or 0)."""
     side_by_side, free = divmod(64, width)
     slice_bits = free - (n_ranks - 1).bit_length()
     n_slices = -(-width // slice_bits) if slice_bits > 0 else 0
@@ -34,7 +34,7 @@ def shares(n_cells, width, n_ranks):
 
 
 def words(cells, n_ranks, bits, low, width):
-    """Python's integers, of which the sum of several ranks is made modulo 2^64."""
+    """The words as Python's integers, which are added up over ranks modulo 2^64."""
     n, side_by_side, slice_bits, n_slices = shares(len(cells), width, n_ranks)
     if n == len(cells):
         return [int(cell) for cell in cells]
@@ -54,7 +54,7 @@ def as_int64(number):
 
 
 def pack(lines, sizes, lanes, ends, n_ranks, bits):
-    """(words of all parts, how many each part has); ``sizes`` are the sums of `largest` over ranks."""
+    """(words of all parts, number of words per part); ``sizes`` are the sums of `largest` over ranks."""
     found, n_words = [], []
     for first, last in pairwise(ends):
         part = []

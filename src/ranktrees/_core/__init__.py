@@ -1,10 +1,10 @@
-"""Where the compiled kernels land (their sources are in ``pyx/``)."""
+"""The compiled kernels (their sources are in ``pyx/``)."""
 
 import os
 
-# A thread of GNU's OpenMP that waits for others looks for them 300,000 times, for some milliseconds, before
-# it sleeps. Where other programs run, too, those who are waited for lack this time. How often it is to look
-# OpenMP reads when it is loaded, with the first kernel.
+# A thread of GNU's OpenMP that waits for others spins 300,000 times, for some milliseconds, before it sleeps.
+# If other programs run as well, this takes time from the threads that are waited for. OpenMP reads the number
+# of spins when it is loaded, with the first kernel.
 SPINS = "1000"
 
 if os.environ.keys().isdisjoint(("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")):

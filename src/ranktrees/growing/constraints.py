@@ -1,4 +1,4 @@
-"""What a split may not do: which features a leaf may use, which way predictions must run, where NaN goes."""
+"""Restrict splits: the features that a leaf may use, the direction of predictions, and where NaN goes."""
 
 from collections.abc import Mapping
 from itertools import combinations
@@ -18,17 +18,17 @@ class Constraints:
     Parameters
     ----------
     usable : ndarray of int32
-        The features that are not constant, rising.
+        The features that are not constant, in ascending order.
     n_features : int
     monotone : ndarray of int8, shape (n_features,), or None
-        1: predictions rise with the feature, -1: they fall, 0: free.
+        1: predictions rise with the feature, -1: they fall with it, 0: no constraint.
     interactions : list of sets of int, or None
-        A branch uses features of one set only.
+        If given, each branch uses features of a single set.
     missing : {"learned", "left", "right", "three_way"}
         Where a split may send rows without a value; see `ranktrees.HistGBRTRegressor`.
     max_features : int or None
-        How many features each split looks at. Where none of them parts the rows, it looks at as
-        many more, as scikit-learn's forests do.
+        The number of features that each split considers. If none of them can part the rows, the split
+        considers as many more, as in scikit-learn's forests.
     """
 
     def __init__(
@@ -43,28 +43,28 @@ class Constraints:
 
     @property
     def draws_features(self):
-        """Whether leaves differ in the features they may use: no line of all bins is worth keeping then."""
+        """Whether leaves differ in the features they may use, so that lines of all bins do not pay."""
         return self.max_features is not None or self.groups is not None
 
     @property
     def n_drawn(self):
-        """How many features each split looks at."""
+        """The number of features that each split considers."""
         return self.max_features or len(self.usable)
 
     def _bit_sets(self, interactions):
-        """uint64[n_features, words]: the groups that each feature belongs to."""
+        """The groups that each feature belongs to, as bits: uint64[n_features, words]."""
         groups = np.zeros((self.n_features, -(-len(interactions) // 64)), np.uint64)
         for number, members in enumerate(interactions):
             groups[list(members), number // 64] |= np.uint64(1 << (number % 64))
         return groups
 
     def plant(self):
-        """A new tree: its root may use every group."""
+        """Begin a new tree, whose root may use every group."""
         if self.groups is not None:
             self.open_groups = np.full((64, self.groups.shape[1]), ~np.uint64(0))
 
     def inherit(self, leaves, parents, children):
-        """A child may use the groups of its parent that hold the parent's feature."""
+        """Let children use those groups of their parent that contain the feature of its split."""
         if self.groups is None:
             return
         if children[-1] >= len(self.open_groups):
@@ -75,10 +75,10 @@ class Constraints:
         self.open_groups[children] = np.repeat(left_open, 2, axis=0)
 
     def candidates(self, leaves, ids, key):
-        """Yield (leaves, their features), until every leaf has a split or has tried all its features.
+        """Yield (leaves, their features) until every leaf has a split or has tried all its features.
 
-        The features are int32 lines, rising, ended by -1 where a line is shorter than the others;
-        a single line serves all leaves.
+        The features of a leaf are a row of int32 in ascending order. A row that is shorter than the others is
+        filled up with -1. A single row is valid for all leaves.
         """
         if not len(ids) or not len(self.usable):
             return
@@ -109,7 +109,7 @@ class Constraints:
                 return
 
     def _drawn(self, leaves, ids, key):
-        """The same, where each leaf draws from all features."""
+        """Yield the same as `candidates`, with each leaf drawing from all features."""
         for first in range(0, len(self.usable), self.max_features):
             n_drawn = min(self.max_features, len(self.usable) - first)
             drawn = np.empty((len(ids), n_drawn), np.int32)
@@ -121,7 +121,10 @@ class Constraints:
 
 
 def usable_features(mapper, codes, communicator=ALONE):
-    """The features that part the rows of all ranks, rising: of two values, or of one that some rows lack."""
+    """Find the features that can part the rows of all ranks, ascending: those with more than one value.
+
+    A missing value counts as one of them.
+    """
     one_value = np.flatnonzero(mapper.n_bins == 1)
     lacking = codes[:, one_value] == mapper.missing_codes[one_value]
     some = communicator.allreduce(np.array([lacking.any(axis=0), ~lacking.all(axis=0)], np.int64))
@@ -130,7 +133,7 @@ def usable_features(mapper, codes, communicator=ALONE):
 
 
 def number_of_features(max_features, n_usable):
-    """How many features a split looks at, from a number, a share, "sqrt", "log2", or None for all."""
+    """Return how many features a split considers: from a number, a share, "sqrt", "log2", or None for all."""
     if max_features is None:
         return n_usable
     if max_features == "sqrt":
@@ -143,7 +146,7 @@ def number_of_features(max_features, n_usable):
 
 
 def categorical_mask(categorical_features, estimator):
-    """bool[n_features] or None, from a mask, indices, names or "from_dtype"."""
+    """Return bool[n_features] or None, given a mask, indices, names or "from_dtype"."""
     n_features = estimator.n_features_in_
     by_dtype = estimator._category_levels
     mask = np.zeros(n_features, bool)
@@ -197,7 +200,7 @@ def _refuse_unnamed(by_dtype, chosen, estimator):
 
 
 def monotone_signs(monotonic_cst, estimator, is_categorical):
-    """int8[n_features] or None, from one sign per feature or a mapping from names or indices."""
+    """Return int8[n_features] or None, given one sign per feature or a mapping from names or indices."""
     if monotonic_cst is None:
         return None
     n_features = estimator.n_features_in_
@@ -229,7 +232,7 @@ def _sign(sign):
 
 
 def interaction_sets(interaction_cst, n_features, names=()):
-    """List of sets of features, or None; features that no set names form one more."""
+    """Return a list of sets of features, or None. Features that are in no set form one more set."""
     if interaction_cst is None:
         return None
     if interaction_cst == "no_interactions":

@@ -1,15 +1,16 @@
-"""Grow one tree: one loop, two queues.
+"""Grow one tree, with one loop and a choice of two queues.
 
     pop leaves > settle their splits > partition > lines of cells > search > push leaves
 
-A leaf enters the queue with its best split known, if it has one, and promises what that gains: else 0, and
-it stays a leaf. If it turns out, when its rows are parted, that a child gets too few, it is searched again.
-The queue is the policy: a whole layer at a time, or the best leaves. Where two splits were judged together,
-the first promises what both gain, and the child that the second is for promises infinity: its turn is next.
-Where a split makes features cheaper that others could use, all leaves are searched again: splits are always
-the best at the prices of the moment.
+A leaf enters the queue when its best split is known, and its promise is the gain of that split. Without a
+split, the promise is 0, and the leaf stays one. If parting the rows of a leaf shows that a child would get
+too few of them, the leaf is searched again. The queue decides the order: a whole layer at a time, or the best
+leaves first. If two splits were judged together, the promise for the first is the gain of both, and the child
+that the second belongs to has the promise infinity, so that it is next. If a split makes features cheaper
+that other leaves could use, all leaves are searched again. Splits are therefore always the best at current
+prices.
 
-Where nothing but its rows says how to split a leaf, all of this is one compiled call: ``pyx/growing.pyx``.
+If the split of a leaf depends on nothing but its rows, all of this is one compiled call: ``pyx/growing.pyx``.
 """
 
 from functools import partial
@@ -27,32 +28,32 @@ from ranktrees.growing.searching import Sizes
 from ranktrees.sampling import FEATURES, ROUNDING, stream
 from ranktrees.sharing import ALL
 
-ONE_BY_ONE = 16  # leaves: trees of no more are grown a split at a time
+ONE_BY_ONE = 16  # trees of at most this many leaves are grown one split at a time
 
 
 class TreeGrower:
-    """Grows trees on the same codes; the buffers are made once.
+    """Grows trees on the same codes, with buffers that are allocated once.
 
     Parameters
     ----------
     codes : ndarray of uint8 or uint32, shape (n_rows, n_features)
     mapper : BinMapper
-        What made the codes.
+        The mapper that made the codes.
     constraints : Constraints
-        Which features a leaf may use, and the monotone signs.
+        The features that a leaf may use, and the monotone signs.
     prices : Prices
-        What features cost; those that a tree has used are free in the next ones.
+        What features cost. Those that a tree has used are free in later trees.
     make_search : callable
-        What finds the best splits; see `ranktrees.growing.split_search.searches`.
+        Makes the search for splits; see `ranktrees.growing.split_search.searches`.
     max_leaf_nodes, max_depth : int or None
     min_samples_leaf : int
     l2_regularization, min_gain, min_hessian : float
         ``min_hessian`` is the least sum of hessians in a leaf.
     gradient_sampling : float or None
-        Of which rows splits are searched; see `RoundedRows.round`.
+        Determines the rows on which splits are searched; see `RoundedRows.round`.
     n_threads : int
     share : Share
-        What part of all rows these are.
+        The part of all rows that these rows are.
     """
 
     def __init__(
@@ -115,7 +116,7 @@ class TreeGrower:
         self.growth = self._in_one_call() if self.search.in_one_call else None
 
     def _in_one_call(self):
-        """What grows a tree in one call, where nothing but rows, lines and draws has a say."""
+        """Make what grows a tree in one call, if splits depend only on rows, lines and draws."""
         search, constraints = self.search, self.constraints
         return search.make_growth(
             self.parter,
@@ -142,16 +143,16 @@ class TreeGrower:
         Parameters
         ----------
         gradients, hessians : ndarray of float64, shape (n_rows,)
-            There may be one hessian only, that of all rows.
+            A single hessian is that of all rows.
         drawn : ndarray of uint32, default=None
-            The rows to grow from, rising; None is all.
+            The rows to grow from, in ascending order. If None, all rows.
         seed, tree : int
-            Key of the random draws: the fit's seed, the tree's number.
+            The key of the random draws: the seed of the fit and the number of the tree.
 
         Returns
         -------
         grown : Grown
-            Views that the next tree overwrites.
+            Views of buffers that the next tree overwrites.
         """
         rows, n_rows = self.rows, len(gradients) if drawn is None else len(drawn)
         key = seed, stream(tree, ROUNDING)
@@ -188,7 +189,7 @@ class TreeGrower:
         return self.n_leaves_allowed <= ONE_BY_ONE or not self.prices.all_free
 
     def _grow_leaves(self):
-        """Grow from the root as the queue hands out leaves; the number of nodes."""
+        """Grow from the root as the queue hands out leaves. Return the number of nodes."""
         search, queue = self.search, self.queue
         queue.begin(self._one_by_one)
         n_nodes, n_leaves = 1, 1
@@ -200,7 +201,7 @@ class TreeGrower:
             parents = search.settle(parents)
             while len(refused := self._split(parents, n_nodes)):
                 search.search_again(refused)
-                if search.is_sure:  # they promise less now, and others may come first
+                if search.is_sure:  # their promises are lower now, and other leaves may come first
                     queue.push(parents)
                     parents = queue.pop(self.n_leaves_allowed - n_leaves)
                 else:
@@ -229,14 +230,15 @@ class TreeGrower:
             self._look_at(np.concatenate([self.leaves, np.empty(n_nodes, LEAF)]))
 
     def _may_split(self, n_nodes):
-        """Of the first nodes, the leaves that are large enough."""
+        """Among the first ``n_nodes`` nodes, find the leaves that are large enough to be split."""
         is_leaf = self.leaves["left"][:n_nodes] < 0
         return np.flatnonzero(is_leaf & (self.may_split[:n_nodes] > 0)).astype(np.int32)
 
     def _split(self, parents, n_nodes):
-        """Split leaves, whose children are the next nodes.
+        """Split leaves. Their children become the next nodes.
 
-        Those are returned of which a child would get too few rows; then all may be split once more.
+        If a child of any leaf would get too few rows, those leaves are returned, and all leaves may be split
+        once more.
         """
         self._make_room(n_nodes + 2 * len(parents))
         return self.parter.split(parents, n_nodes, self.n_threads, parallel.VALUES_PER_THREAD)

@@ -1,4 +1,4 @@
-"""A tree as it was grown: what its leaves are worth, and what rows get from it."""
+"""A tree as it was grown: the values of its leaves, and what they add to the scores of rows."""
 
 import numpy as np
 
@@ -11,16 +11,16 @@ NO_BIT_SETS = np.empty((0, 8), np.uint32)
 
 
 class Grown:
-    """Records of a tree's nodes, and the training rows, parted.
+    """The records of a tree's nodes, and the training rows in their parting.
 
     Parameters
     ----------
     leaves : ndarray of LEAF
     order : ndarray of uint32
-        A node's rows are order[start:stop] and, set apart, order[quiet_start:quiet_stop]; in leaves
-        they rise.
+        The rows of a node are order[start:stop] and, if quiet rows are set apart,
+        order[quiet_start:quiet_stop]. In a leaf, both are in ascending order.
     n_threads : int, default=1
-        No value depends on it.
+        No result depends on it.
     """
 
     def __init__(self, leaves, order, n_threads=1):
@@ -31,12 +31,12 @@ class Grown:
 
     @property
     def is_leaf(self):
-        """bool[n_nodes]."""
+        """Whether each node is a leaf: bool[n_nodes]."""
         return self.leaves["left"] < 0
 
     @property
     def values(self):
-        """float64[n_nodes], the best value of each node (a Newton step); a copy."""
+        """A copy of the best value of each node (a Newton step): float64[n_nodes]."""
         return self.leaves["value"].copy()
 
     def set_values(self, gradients, hessians, l2, same=None, communicator=ALONE):
@@ -45,10 +45,10 @@ class Grown:
         Parameters
         ----------
         gradients, hessians : ndarray of float64, shape (n_rows,)
-            Of the rows of this rank.
+            Those of the rows of this rank.
         l2 : float
         same : float, default=None
-            The hessian of every row, if that is the same; then ``hessians`` are not read.
+            The hessian of every row, if all are the same. Then ``hessians`` is not read.
         communicator : Communicator
             The ranks that have rows of the leaves.
         """
@@ -70,20 +70,20 @@ class Grown:
         leaf_rows.set_values_by_steps(leaves, largest, steps, hessian, l2)
 
     def add(self, values, scores):
-        """scores[row] += value of the row's leaf, for the rows the tree was grown from."""
+        """Add to scores[row] the value of the row's leaf, for the rows that the tree was grown from."""
         n_threads = threads_for(self.n_threads, 2 * len(self.order))
         begins = self._begins_of_stretches(len(scores))
         leaf_rows.add_values(self.leaves, values, self.order, begins, scores, n_threads)
 
     def _begins_of_stretches(self, n_rows):
-        """Where in the order each stretch of all rows begins in each leaf."""
+        """Find where, in the order of each leaf, each stretch of all rows begins."""
         if self._begins is None:
             n_threads = threads_for(self.n_threads, 4 * len(self.order))
             self._begins = leaf_rows.begins_of_stretches(self.leaves, self.order, n_rows, n_threads)
         return self._begins
 
     def leaf_by_leaf(self):
-        """The rows of each leaf: those of the i-th are rows[starts[i]:stops[i]].
+        """List the rows of each leaf: those of leaf i are rows[starts[i]:stops[i]].
 
         Returns
         -------
@@ -100,18 +100,18 @@ class Grown:
         return rows, starts, stops
 
     def follow(self, values, mapper, codes, rows, scores):
-        """scores[row] += value of the leaf that the row falls into, for rows the tree was not grown from.
+        """Add to scores[row] the value of the leaf that the row reaches.
 
-        ``rows`` are in another order afterwards.
+        This is for rows that the tree was not grown from. ``rows`` is reordered.
         """
         if len(rows):
             n_threads = threads_for(self.n_threads, 32 * len(rows))
             partition.follow(self.leaves, values, codes, mapper.offsets, rows, scores, n_threads)
 
     def tree(self, values, mapper, nodes=None):
-        """The finished tree: (NODE records, uint32 bit sets of its categorical splits).
+        """Return the finished tree: (NODE records, uint32 bit sets of its categorical splits).
 
-        The records are written to ``nodes``, if these are given.
+        The records are written to ``nodes``, if that is given.
         """
         nodes = np.empty(len(self.leaves), NODE) if nodes is None else nodes
         codes = np.empty(len(self.leaves), np.int64)
@@ -122,7 +122,7 @@ class Grown:
         return nodes, self.leaves["split"]["categories"][nodes["categories"] >= 0]
 
     def seen_by(self, mapper, nodes):
-        """The same tree for rows with the codes of another mapper, by the cuts of the finished one."""
+        """Return the same tree for rows with the codes of another mapper, by the cuts in the finished one."""
         leaves, inner = self.leaves.copy(), ~self.is_leaf
         leaves["split"]["code"][inner] = mapper.codes_of(nodes["feature"][inner], nodes["cut"][inner])
         return Grown(leaves, self.order, self.n_threads)

@@ -1,11 +1,13 @@
-"""Grow a tree over ranks, each of which has some of the rows: what they tell each other on the way.
+"""Grow a tree over ranks, each of which has some of the rows: what the ranks exchange.
 
-FullOverRanks           each gets the sums of all rows in its part of the features, and tells its best splits
-CoarseOverRanks         all get the sums of all cells, and then of all bins of the few best features
-StreamingOverRanks      each has histograms of its own rows, which one of them merges in the order of ranks
-ParterOverRanks         how many rows go left, and whether those of a side all want the same
+FullOverRanks           each rank gets the sums over all rows for its part of the features, and tells the
+                        others the best splits that it finds
+CoarseOverRanks         all ranks get the sums of all cells, and then of all bins of the few best features
+StreamingOverRanks      each rank makes histograms of its own rows, and one rank merges them in the order of
+                        the ranks
+ParterOverRanks         how many rows go left, and whether all rows of a side want the same value
 
-What follows from sums over all rows is the same on all ranks.
+Everything that is derived from sums over all rows is the same on all ranks.
 """
 
 from contextlib import contextmanager
@@ -28,18 +30,18 @@ from ranktrees.growing.searching import (
 )
 from ranktrees.parallel import threads_for
 
-# So many streaming histograms are built before they are exchanged: of 255 centroids, 133 MB.
+# How many streaming histograms are built before they are exchanged: with 255 centroids each, 133 MB.
 MERGED_TOGETHER = 1 << 14
 
 
 def search_over_ranks(kind, communicator):
-    """What a kind of search is over ranks; it takes the same."""
+    """Return the counterpart over ranks of a kind of search. It takes the same arguments."""
     kinds = {FullSearch: FullOverRanks, CoarseToFine: CoarseOverRanks, StreamingSearch: StreamingOverRanks}
     return partial(kinds[kind], communicator) if kind in kinds else kind
 
 
 class StreamingOverRanks(StreamingSearch):
-    """Every leaf is searched by streaming histograms, merged in the order of ranks."""
+    """Search every leaf by streaming histograms that are merged in the order of ranks."""
 
     def __init__(self, communicator, *args):
         self.communicator = communicator
@@ -51,7 +53,7 @@ class StreamingOverRanks(StreamingSearch):
                 self.find_together(*batch)
 
     def find_together(self, ids, features):
-        """Search leaves by histograms of all ranks, each of which looks at some leaves and features."""
+        """Search leaves by the histograms of all ranks, each of which handles some leaves and features."""
         n_threads = threads_for(self.n_threads, self.n_rows(ids) * features.shape[1])
         offers = self.offers(ids, features, n_threads)
         while len(ids):
@@ -64,7 +66,7 @@ class StreamingOverRanks(StreamingSearch):
             ids, offers = ids[again], offers[again]
 
     def offers(self, ids, features, n_threads):
-        """OFFER records, shape (n_ids, n_candidates): the best cut of each feature.
+        """Find the best cut of each feature, as OFFER records of shape (n_ids, n_candidates).
 
         rank 0   histograms of leaf 0, leaf 1   --.--> merges those of leaf 0   --.--> all offers
                                                    X                               X
@@ -94,7 +96,7 @@ class StreamingOverRanks(StreamingSearch):
 
 
 def in_batches(ids, features, most):
-    """Leaves and their features, as `Constraints.candidates`, which have no more features together."""
+    """Yield leaves and their features, as `Constraints.candidates`, at most ``most`` features at a time."""
     step = max(1, most // features.shape[1])
     for first in range(0, len(ids), step):
         batch = slice(first, first + step)
@@ -102,15 +104,15 @@ def in_batches(ids, features, most):
 
 
 def limits_of(sizes):
-    """Where stretches begin that lie behind each other row by row, and where the last of each row ends."""
+    """Return where consecutive stretches of these sizes begin, row by row, and where each row ends."""
     ends = np.cumsum(sizes).reshape(sizes.shape)
     return np.column_stack([ends[:, :1] - sizes[:, :1], ends])
 
 
 class LinesOverRanks(SearchOfLines):
-    """What the searches share that keep lines: a rank's, built from its own rows, become those of all."""
+    """Base of the searches that keep lines. Each rank builds lines from its rows, which are then summed."""
 
-    few_rows = 0  # it may be that only this rank has few
+    few_rows = 0  # a leaf with few rows here may have many on other ranks
 
     def __init__(self, communicator, *args):
         self.communicator = communicator
@@ -129,7 +131,7 @@ class LinesOverRanks(SearchOfLines):
         return self.builder.sorted_out(children)
 
     def find_in_all_rows(self, ids, features):
-        """Search leaves by bins that all ranks fill with all their rows, for some leaves at a time."""
+        """Search leaves by bins that all ranks fill with all their rows, some leaves at a time."""
         for some, own in in_batches(ids, features, LINES_BYTES // (BYTE * BIN.itemsize)):
             cells = self.finder.fill(some, own)
             bins = cells.view(np.int64).reshape(-1, 2 * cells.shape[2])
@@ -138,7 +140,7 @@ class LinesOverRanks(SearchOfLines):
 
 
 class CoarseOverRanks(LinesOverRanks, CoarseToFine):
-    """Cells pick the features, bins the split, of all ranks."""
+    """Choose features by cells, and the split by bins, both summed over all ranks."""
 
     def put_together(self, ids):
         self.words.add_up(self.lines, self.builder.lines_of(ids), 1)
@@ -155,9 +157,9 @@ class CoarseOverRanks(LinesOverRanks, CoarseToFine):
 
 
 class FullOverRanks(LinesOverRanks, FullSearch):
-    """Every bin is a candidate, of the features that are this rank's part.
+    """Search every bin of the features that are the part of this rank.
 
-    Features are dealt to ranks so that each has about as many cells.
+    Features are dealt to ranks so that each rank has about the same number of cells.
     """
 
     in_one_call = False
@@ -176,7 +178,7 @@ class FullOverRanks(LinesOverRanks, FullSearch):
         self.add_up_own(self.lines, self.builder.lines_of(ids), self.lanes)
 
     def add_up_own(self, lines, places, lanes):
-        """Some lines become the sums of all ranks, in the part that this rank looks at."""
+        """Replace some lines by their sums over all ranks, in the part of this rank."""
         sums, n_words = self.words.pack(lines, places, lanes, self.first_cells)
         sums = self.communicator.reduce_scatter(sums, n_words, met=True)
         self.words.unpack(sums, self.own_cells.start, self.own_cells.stop)
@@ -189,12 +191,12 @@ class FullOverRanks(LinesOverRanks, FullSearch):
                 self.verify(some, features)
 
     def own(self, features):
-        """The features that this rank looks at, and -1 for others."""
+        """Replace the features that are not in the part of this rank by -1."""
         own = self.own_features
         return np.where((own.start <= features) & (features < own.stop), features, -1)
 
     def choose_among(self, ids, found):
-        """The best split of each leaf among those that ranks have found, features rising."""
+        """Choose the best split of each leaf among those that the ranks have found, by ascending feature."""
         rows = [
             np.frombuffer(theirs, np.uint8).reshape(len(ids), -1)
             for theirs in self.communicator.allgather(found.tobytes())
@@ -202,7 +204,7 @@ class FullOverRanks(LinesOverRanks, FullSearch):
         self.finder.choose_among(ids, np.concatenate(rows, axis=1).view(found.dtype))
 
     def verify(self, ids, features):
-        """Search leaves again where splits found loosely make a child of too few rows of all ranks."""
+        """Search leaves again whose splits, found loosely, make a child of too few rows of all ranks."""
         left = self.finder.count_left_of(ids, threads_for(self.n_threads, self.n_rows(ids)))
         left = self.communicator.allreduce(left)
         least = np.minimum(left, self.leaves["total"]["count"][ids] - left)
@@ -221,7 +223,7 @@ class FullOverRanks(LinesOverRanks, FullSearch):
             self.find_in_all_rows(some, features)
 
     def find_counting(self, ids, features):
-        """Search leaves that have lines, by these and the numbers of rows in their cells."""
+        """Search leaves that have lines, by their lines and by the numbers of rows in the cells."""
         if not len(ids):
             return
         leaves, bits = self.leaves[ids], self.rows.bits
@@ -237,7 +239,7 @@ class FullOverRanks(LinesOverRanks, FullSearch):
         self.choose_among(ids, found)
 
     def counts_of(self, leaves):
-        """int64[n_leaves, n_cells]: how many rows are in each cell that this rank looks at: lines of ones."""
+        """Count the rows in each cell of this rank's part, with lines of ones: int64[n_leaves, n_cells]."""
         ends = ("start", "stop"), ("quiet_start", "quiet_stop")
         rows = [self.order[leaf[start] : leaf[stop]] for leaf in leaves for start, stop in ends]
         stops = np.cumsum([len(stretch) for stretch in rows])[1::2]
@@ -255,7 +257,7 @@ class FullOverRanks(LinesOverRanks, FullSearch):
 
     @contextmanager
     def counting(self, leaves, lines):
-        """The finder looks at bins that tell the number of rows."""
+        """Let the finder read bins that hold the number of rows."""
         self.finder.begin(*self.rules, False, self.rows.sampled)
         self.finder.look_at(leaves, lines, 2)
         yield
@@ -263,7 +265,7 @@ class FullOverRanks(LinesOverRanks, FullSearch):
         self.finder.look_at(self.leaves, self.lines, self.lanes)
 
     def candidates(self, ids):
-        """Leaves and their features, as `Constraints.candidates`; for some there is only one."""
+        """Yield leaves and their features, as `Constraints.candidates`; some leaves may have only one."""
         for some, features in self.constraints.candidates(self.leaves, ids, self.key):
             only = self.leaves["only"][some]
             if (only >= 0).any():
@@ -274,12 +276,12 @@ class FullOverRanks(LinesOverRanks, FullSearch):
 
 
 def numbered(ids):
-    """int32[n_ids]: 0, 1, ..."""
+    """Return 0, 1, ... as int32[n_ids]."""
     return np.arange(len(ids), dtype=np.int32)
 
 
 class ParterOverRanks(partition.Parter):
-    """Splits leaves: each rank parts its own rows, and all know how many there are."""
+    """Splits leaves: each rank parts its own rows, and all ranks learn how many there are on each side."""
 
     def __init__(self, communicator, *args):
         self.communicator = communicator

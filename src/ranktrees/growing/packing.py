@@ -1,11 +1,11 @@
-"""Cells of several features in one byte: what histograms are built from.
+"""Pack the cells of several features into one byte: histograms are built from these bytes.
 
-    code of f0    cell  0 0 1 1 1 2 ...              a cell is one bin, or some neighbouring ones
+    code of f0    cell  0 0 1 1 1 2 ...              a cell is one bin, or several neighbouring bins
     code of f1    cell  0 1 2 2 2 2 ...
     byte          cell of f0 + cells of f0 * (cell of f1 + ... )
 
-One addition per byte serves all the features that share it; their own sums are the margins. Features of few
-cells share a byte with many others: a binary one costs an eighth of a byte.
+One addition per byte serves all features that share the byte, and their own sums are the margins. Features
+with few cells share a byte with many others: a binary feature costs an eighth of a byte.
 """
 
 import math
@@ -18,65 +18,67 @@ from ranktrees._core.threads import LINE, aligned
 from ranktrees.communicator import ALONE
 from ranktrees.parallel import threads_for
 
-# Places in a line for a feature of a coarse search, one of them for rows without a value: pGBRT found that
-# accuracy needs no more than about so many.
+# Places in a line for each feature of a coarse search, one of them for rows without a value: pGBRT found that
+# about this many are enough for accuracy.
 COARSE_CELLS = 16
 
-LEAST_ROUNDED = 12  # of them: two such features leave no room in a byte for a third
+LEAST_ROUNDED = 12  # cells: two such features leave no room in a byte for a third
 
 BYTE = 256
-SPARE = 8  # bytes that kernels may read behind the last
+SPARE = 8  # bytes behind the last row that kernels may read
 
-# Bytes used for one that is not, so that rows do not lie across lines of the cache. Of long rows no more are
-# unused than of two lines: rows that are read in order take as much longer.
+# Rows are padded, so that they do not lie across cache lines, if at least this many bytes are used for each
+# that is not. In long rows, no more bytes are unused than that allows in two cache lines: reading rows in
+# order takes the longer the more are unused.
 LEAST_USED = 8
 
 
 class Packing:
-    """How cells lie in bytes, and the bytes of all rows.
+    """The layout of cells in bytes, and the bytes of all rows.
 
     Parameters
     ----------
     codes : ndarray of uint8, shape (n_rows, n_features), feature by feature
     features : ndarray of int
-        Which features to pack.
+        The features to pack.
     cells_of : list of ndarray of int
-        The cell of each code of each of them, rising; the last code, of rows without a value, has a cell of
-        its own, or -1 where no row lacks a value.
+        For each of these features, the cell of each code, in ascending order. The last code, of rows without
+        a value, has a cell of its own, or -1 if no row lacks a value.
     offsets : ndarray of int64, shape (n_features,)
-        Where a feature's cells begin in a line.
+        Where the cells of a feature begin in a line.
     last_cells : ndarray of int64, shape (n_features,)
         Where in a line the cell of rows without a value is.
     n_cells : int
-        Of a line.
+        The number of cells in a line.
     n_threads : int, default=1
-        To pack with.
+        The number of threads to pack with.
     rounded : bool, default=False
-        Whether features of nearly 16 cells count as having that many, where no row lacks a value: there is
-        room in the line, two of them fill a byte as they are, and margins of a known number of cells are
-        found faster.
+        Whether features with nearly 16 cells count as having 16, if no row lacks a value. The line has room
+        for that, two such features fill a byte in any case, and margins of a known number of cells are found
+        faster.
 
     Attributes
     ----------
     bytes : ndarray of uint8, shape (n_rows, n_bytes)
-        Eight more may be read behind the last.
+        The bytes of all rows. Eight more bytes behind the last may be read.
     digits : ndarray of DIGIT
-        Every feature's place, byte by byte.
+        The place of each feature, byte by byte.
     first_digit : ndarray of int64, shape (n_bytes + 1,)
+        Where the digits of each byte begin.
     n_bytes : int
-        Of a row.
+        The number of bytes of a row.
     places : ndarray of int64, shape (n_features,)
-        Where a feature's cells begin in a line.
+        Where the cells of a feature begin in a line.
     byte_of : ndarray of int32, shape (n_features,)
-        Where in a row's bytes a feature of ``features`` is.
+        The byte of a row that holds a feature of ``features``.
     cell_of : ndarray of uint8, shape (n_features, 256)
-        Its cell by the value of that byte; in a `full_packing` the cell is the code.
+        The cell of a feature for each value of that byte. In a `full_packing` the cell is the code.
     room : ndarray of uint8, shape (n_rows * step + 8,)
-        Where ``rows`` lie.
+        The memory that holds ``rows``.
     rows : ndarray of uint8, shape (n_rows, step)
-        The bytes, and zeros behind those of each row: see `step_of`.
+        The bytes, with zeros behind those of each row; see `step_of`.
     shape : tuple of int
-        Of ``rows``.
+        The shape of ``rows``.
     """
 
     def __init__(self, codes, features, cells_of, offsets, last_cells, n_cells, n_threads=1, rounded=False):
@@ -112,7 +114,7 @@ class Packing:
 
     @property
     def rows(self):
-        """A view: what goes to other processes is all the room, with the spare bytes."""
+        """A view of ``room``. Other processes get all of ``room``, with the spare bytes."""
         return self.room[:-SPARE].reshape(self.shape)
 
     @property
@@ -121,12 +123,12 @@ class Packing:
 
 
 class LongCodes:
-    """Codes of four bytes, row by row: for a search that reads those of all features of few rows.
+    """Codes of four bytes, row by row, for a search that reads the codes of all features of a few rows.
 
     Attributes
     ----------
     bytes, byte_of, cell_of
-        As a `Packing` has them; there is nothing to look up.
+        As in a `Packing`. ``cell_of`` is not used, as the codes themselves are stored.
     """
 
     def __init__(self, codes):
@@ -137,9 +139,10 @@ class LongCodes:
 
 
 def step_of(n_bytes):
-    """From one row of bytes to the next, in bytes: those of small leaves come from memory one by one.
+    """Return the step from one row to the next, in bytes.
 
-    Rows that nearly fill a line of the cache, or a half, a quarter ... of one, or several, get it whole.
+    The rows of small leaves are read from memory one by one. Therefore rows that nearly fill a cache line, or
+    a half, a quarter, ... of one, or several lines, are padded to fill these.
 
     Examples
     --------
@@ -152,7 +155,7 @@ def step_of(n_bytes):
 
 
 def share_bytes(radices):
-    """Which features share a byte: the largest first, each where least room is left that is enough.
+    """Choose which features share a byte: the largest first, each in the byte with the least sufficient room.
 
     Parameters
     ----------
@@ -170,7 +173,7 @@ def share_bytes(radices):
     >>> share_bytes(np.array([2, 16, 200, 16, 2, 2]))
     [[2], [1, 3], [0, 4, 5]]
     """
-    shared, with_room = [], [[] for _ in range(BYTE + 1)]  # bytes by how many cells they have room for
+    shared, with_room = [], [[] for _ in range(BYTE + 1)]  # the bytes that have room for each number of cells
     for k in np.argsort(-radices, kind="stable").tolist():
         radix = int(radices[k])
         room = next((room for room in range(radix, BYTE + 1) if with_room[room]), None)
@@ -185,14 +188,14 @@ def share_bytes(radices):
 
 
 def counts_of(codes, n_threads=1, communicator=ALONE):
-    """int64[n_features, 256]: how many rows of all ranks have each code."""
+    """Count the rows of all ranks that have each code: int64[n_features, 256]."""
     counts = np.zeros((codes.shape[1], BYTE), np.int64)
     packing.count_codes(codes, counts, threads_for(n_threads, codes.size))
     return communicator.allreduce(counts)
 
 
 def full_packing(codes, mapper, features, n_threads=1, communicator=ALONE):
-    """Every bin is a cell: lines are laid out by ``mapper.offsets``."""
+    """Pack every bin as a cell. Lines are laid out by ``mapper.offsets``."""
     counts = counts_of(codes, n_threads, communicator)
     cells_of = []
     for feature in features:
@@ -205,10 +208,10 @@ def full_packing(codes, mapper, features, n_threads=1, communicator=ALONE):
 
 
 def coarse_packing(codes, mapper, features, n_threads=1, communicator=ALONE):
-    """At most 15 cells per feature, each of about a fifteenth of the rows, or one heavier bin.
+    """Pack at most 15 cells per feature, each with about a fifteenth of the rows, or one heavier bin.
 
     A line has 16 places for each feature of ``features``, in their order. Rows without a value have the last
-    one. The rows are those of all ranks, so that they all have the same cells.
+    place. The rows of all ranks are counted, so that all ranks have the same cells.
     """
     counts = counts_of(codes, n_threads, communicator)
     cells_of = []
@@ -227,19 +230,20 @@ def coarse_packing(codes, mapper, features, n_threads=1, communicator=ALONE):
 
 
 def coarse_cells(counts, n_rows, most):
-    """The cell of each bin: neighbours share one while it holds at most a share of the rows.
+    """Assign a cell to each bin: neighbours share one as long as it holds at most a share of the rows.
 
-    The share is ``n_rows / most``, but at most a quarter of the rows in bins lighter than that: what differs
-    from a value that most rows have is seen in four cells at least. It is more where there would be more than
-    ``most`` cells. A heavier bin is alone.
+    The share is ``n_rows / most``, but at most a quarter of the rows in bins lighter than that. So if most
+    rows have the same value, the other values are in at least four cells. The share is larger if there would
+    be more than ``most`` cells otherwise. A heavier bin has a cell of its own.
 
     Parameters
     ----------
     counts : ndarray of int64, shape (n_bins,)
-        Rows per bin.
+        The number of rows in each bin.
     n_rows : int
-        Of them and of rows without a value.
+        The number of these rows and of those without a value.
     most : int
+        The largest number of cells.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Gradients to integers, once a round: every sum of them is exact, hence the same in any order."""
+"""Turn gradients into integers, once per round. Every sum of integers is exact, in any order."""
 
 import math
 
@@ -13,50 +13,53 @@ DIVERGED = (
     "y and sample_weight to a smaller range, or, in boosting, lower learning_rate."
 )
 
-EXACT = 53  # bits: of more, a double does not hold a sum
+EXACT = 53  # bits: a double does not hold a sum of more bits exactly
 MOST_STEPS = 2**63 - 1
 
-# The largest hessian counts as at least so many mean ones: where all are the same, few are drawn for theirs.
+# For sampling, the largest hessian counts as at least this many mean hessians. If all hessians are the same,
+# few rows are therefore drawn for their hessian.
 MEAN_HESSIANS = 8
 
 
 def refuse_infinite(*numbers):
-    """Raise a ValueError that says that the scores have diverged, unless all numbers are finite."""
+    """Raise a ValueError which says that the scores have diverged, unless all numbers are finite."""
     if not all(np.isfinite(each).all() for each in numbers):
         raise ValueError(DIVERGED)
 
 
 class RoundedRows:
-    """The gradients of one round as integers, and what one integer step is worth.
+    """The gradients of one round as integers, and the size of one integer step.
 
-    ``sums[i]`` holds the gradient and the hessian of ``order[i]`` in one integer, so that one
-    addition adds both, in any order: over threads, over shards, and for ``parent - child``. Where all
-    hessians are the same, a row's is one step, and the gradients keep all bits that the number of rows
-    leaves. Otherwise both halves have 32: a mean gradient of 200,000 rows has thousands of steps, one of
-    10 million rows a hundred. That is enough to find splits by. The values of the leaves are computed from
+    ``sums[i]`` holds the gradient and the hessian of ``order[i]`` in one integer, so that one addition adds
+    both, in any order: over threads, over shards, and for ``parent - child``. If all hessians are the same,
+    the hessian of a row is one step, and the gradients have all bits that the number of rows leaves.
+    Otherwise both halves have 32 bits: with 200,000 rows, a mean gradient has thousands of steps, with 10
+    million rows, a hundred. That is enough to search for splits. The values of the leaves are computed from
     the gradients themselves.
 
     Attributes
     ----------
     order : ndarray of uint32, shape (n_rows,)
-        The rows of the tree; of fewer rows, the first of them. They rise, but for quiet ones set apart, which
-        come last and rise, too.
+        The rows of the tree. If there are fewer than n_rows, only the first entries are used. The rows are in
+        ascending order. Quiet rows that are set apart come last, also in ascending order.
     sums : ndarray of int64, shape (n_rows,)
-        In this order. Of quiet rows set apart there are none: that memory is never touched.
+        The sums in this order. Quiet rows that are set apart have none: that memory is never touched.
     n_loud : int
-        The number of this rank's rows but for quiet ones set apart.
+        The number of this rank's rows, without quiet rows that are set apart.
     bits : int
-        Of the hessian, the lower part.
+        The number of bits of the hessian, the lower part.
     same : bool
-        Whether all hessians are the same, and kept; then the hessian of a sum is its number of rows.
+        Whether all hessians are the same, and all rows are kept. Then the hessian of a sum is its number of
+        rows.
     sampled : bool
-        Whether all hessians are the same, and rows are sampled; then the hessian of a sum estimates that.
+        Whether all hessians are the same, and rows are sampled. Then the hessian of a sum estimates its
+        number of rows.
     gradient_unit, hessian_unit : float
-        What one step is worth.
+        The size of one step.
     largest_hessian : float
-        Of all rows of all ranks.
+        The largest hessian over all rows of all ranks.
     total : tuple of two int
-        The sums over the tree's rows, of all ranks.
+        The sums over the rows of the tree, of all ranks.
     count : int
         The number of these rows.
     """
@@ -76,32 +79,33 @@ class RoundedRows:
         Parameters
         ----------
         gradients, hessians : ndarray of float64, shape (n_rows,)
-            There may be one hessian only, that of all rows.
+            A single hessian is that of all rows.
         n_threads : int
         drawn : ndarray of uint32, default=None
-            The rows of the tree, rising; None is all.
+            The rows of the tree, in ascending order. If None, all rows.
         sampling : float, default=None
-            Keep a sample of the rows. Each that is drawn stands for others like it: its gradient and hessian
-            are divided by its odds, which are those of its gradient to a ``sampling``-th of the largest, or
-            of its hessian to a ``sampling``-th of the largest or of 8 mean ones, what is more. Nothing is
-            left of the other rows.
+            If given, keep a sample of the rows. A row that is drawn stands for others like it: its gradient
+            and hessian are divided by its probability. This is the larger of two ratios, at most 1: that of
+            its gradient to a ``sampling``-th of the largest gradient, and that of its hessian to a
+            ``sampling``-th of the largest hessian or of 8 mean ones, whichever is more. Of the other rows
+            nothing is left.
         key : (int, int), default=(0, 0)
-            Of these draws: the fit's seed, and a stream of the round.
+            The key of these draws: the seed of the fit, and a stream of the round.
         apart : bool, default=False
-            Whether quiet rows, of which nothing is left, are set apart: they tell nothing of where to split.
-            Where they are few it does not pay, and all stay together.
+            Whether quiet rows, of which nothing is left, are set apart, as they do not say where to split. If
+            they are few, this does not pay, and all rows stay together.
 
         Raises
         ------
         ValueError
-            If they are not finite.
+            If the gradients or hessians are not finite.
         """
         n_rows = self.n_rows_of_all
         n_threads = threads_for(n_threads, len(gradients))
         seen = self._look_over(gradients, hessians, n_threads)
         largest_gradient, largest_hessian, same, gradient_steps, hessian_steps = seen
         self.largest_hessian = largest_hessian
-        odds = min(1.0, sampling or 1.0)  # of the largest, which may stand for more
+        odds = min(1.0, sampling or 1.0)  # the probability of the largest, which may stand for others, too
         if not (
             math.isfinite(largest_gradient / odds) and math.isfinite(MEAN_HESSIANS * largest_hessian / odds)
         ):
@@ -151,13 +155,13 @@ class RoundedRows:
         return self
 
     def _look_over(self, gradients, hessians, n_threads):
-        """What `rounding.look_over` says of the rows of all ranks, on the scales of the last round.
+        """Run `rounding.look_over` over the rows of all ranks, on the scales of the last round.
 
-        They are seldom others in this one.
+        The scales of this round are seldom different.
         """
         own = rounding.look_over(gradients, self._first_scales[0], hessians, self._first_scales[1], n_threads)
         gradient, hessian, same, gradient_steps, hessian_steps = own
-        if len(hessians) != len(gradients):  # there are more where the last round's scale is too fine for it
+        if len(hessians) != len(gradients):  # above MOST_STEPS if the scale of the last round is too fine
             hessian_steps = min(hessian_steps * len(gradients), MOST_STEPS)
         if self.share.communicator.alone:
             return gradient, hessian, same, gradient_steps, hessian_steps

@@ -1,14 +1,14 @@
 """Find the best split of each leaf: over all bins, in coarse cells first, or from the rows themselves.
 
-FullSearch     lines of all bins; the larger child's is its parent's less the smaller one's
-CoarseToFine   lines of 16 cells a feature, by which the few best features of a leaf are picked; their
-               best split over all bins is found, from the leaf's rows, when the leaf is split
-DirectSearch   no lines: for leaves that differ in the features they may use, and for features of more than
-               255 bins, in which most leaves touch few bins
+FullSearch     lines of all bins; the line of the larger child is that of its parent less that of the smaller
+CoarseToFine   lines of 16 cells per feature, by which the few best features of a leaf are chosen; the best
+               split over all bins of these is found from the rows of the leaf, when the leaf is split
+DirectSearch   no lines: for leaves that differ in the features they may use, and for features with more than
+               255 bins, of which most leaves touch few
 StreamingSearch  no lines: each leaf makes streaming histograms of its rows
 
-All of them look at codes. A search is exact where the mapper has made a bin of each distinct value. They see
-all rows; where ranks have some each, `ranktrees.growing.over_ranks` derives from them.
+All of them read codes. A search is exact if the mapper has made a bin of each distinct value. These searches
+have all rows. For ranks that have some of the rows each, `ranktrees.growing.over_ranks` derives from them.
 """
 
 import math
@@ -20,29 +20,30 @@ from ranktrees import parallel
 from ranktrees._core import growing, histogram, splitting, streaming
 from ranktrees.parallel import threads_for
 
-# Two children of fewer rows are searched from these: they touch fewer cells than a line of all bins has.
+# Two children with fewer rows are searched from these rows, which touch fewer cells than a line of all bins
+# has.
 FEW_ROWS = 128
 
-# Lines are kept for this many bytes; a leaf that finds no room is searched from its rows.
+# Lines are kept in this many bytes; a leaf that finds no room is searched from its rows.
 LINES_BYTES = 1 << 28
 
-# The rows of a streaming search are dealt to so many workers, in stretches: each makes histograms of its own,
-# which are merged. What one worker alone finds differs from what several find together.
+# The rows of a streaming search are dealt to this many workers, in stretches. Each worker makes histograms of
+# its own, which are merged. What a single worker finds differs from what several workers find together.
 SHARDS = 1
 
 
 class Sizes(NamedTuple):
-    """How large trees may become, and what looks for their splits.
+    """How large trees may become, and the threads that search for their splits.
 
     Attributes
     ----------
     n_threads : int
     n_rows : int
-        Of all ranks, where they search together.
+        The number of rows, of all ranks if these search together.
     n_leaves : int or None
-        The most a tree has, if that is known.
+        The most leaves of a tree, if that is known.
     n_together : int
-        The most that are split together then.
+        The most leaves that are then split together.
     """
 
     n_threads: int
@@ -52,27 +53,27 @@ class Sizes(NamedTuple):
 
 
 class Search:
-    """What all searches share: the leaves they look at, and the rules of a tree.
+    """Base class of the searches: the leaves that they search, and the rules of a tree.
 
     Parameters
     ----------
     codes : ndarray of uint8 or uint32, shape (n_rows, n_features), feature by feature
     mapper : BinMapper
     packing : Packing, LongCodes or None
-        Of the cells that lines have; where these are all bins, the codes row by row.
+        The cells that lines have. If these are all bins, it also holds the codes row by row.
     constraints : Constraints
     prices : Prices
     order : ndarray of uint32, shape (n_rows,)
         The rows of the tree, leaf by leaf.
     sums : ndarray of int64, shape (n_rows,)
-        Their gradients, side by side with them.
+        The gradients and hessians of these rows, in the same order.
     sizes : Sizes
     """
 
-    is_sure = True  # leaves promise what they gain
-    in_one_call = False  # trees can be grown so; see `ranktrees._core.growing`
+    is_sure = True  # the promise of a leaf is its gain
+    in_one_call = False  # whether trees can be grown in one call; see `ranktrees._core.growing`
     has_lines = False
-    is_coarse = False  # cells of the packing are several bins
+    is_coarse = False  # whether a cell of the packing is several bins
 
     def __init__(self, codes, mapper, packing, constraints, prices, order, sums, sizes):
         self.codes = codes
@@ -81,14 +82,15 @@ class Search:
         self.plain = constraints.missing == "learned" and prices.all_free
         self.finder = self.make_finder(mapper, packing, prices, order, sums)
         self.lines, self.lanes = np.empty((0, 0), np.int64), 1
-        # Quiet rows, of which nothing is left, are set apart and only counted; but the mean of a category
-        # tells of them, and of two splits that are judged together the second could turn out too small.
+        # Quiet rows, of which nothing is left, are set apart and only counted. There are two exceptions: the
+        # mean of a category depends on them, and if two splits are judged together, a child of the second
+        # could turn out too small.
         self.sets_apart = (
             constraints.missing != "three_way" and not mapper.is_categorical[constraints.usable].any()
         )
 
     def make_finder(self, mapper, packing, prices, order, sums):
-        """What finds splits."""
+        """Make the finder of splits."""
         return splitting.Finder(
             self.codes,
             order,
@@ -105,18 +107,18 @@ class Search:
         )
 
     def make_growth(self, *args):
-        """What grows a tree in one call."""
+        """Make what grows a tree in one call."""
         return growing.Growth(*args)
 
     def look_at(self, leaves):
-        """The leaves have moved."""
+        """Use these leaves from now on: they have moved in memory."""
         self.leaves, self.may_split = leaves, leaves["may_split"]
         self.starts, self.stops = leaves["start"], leaves["stop"]
         self.split_features = leaves["split"]["feature"]
         self.finder.look_at(leaves, self.lines, self.lanes)
 
     def begin(self, rows, rules, key, some_apart):
-        """A new tree.
+        """Begin a new tree.
 
         Parameters
         ----------
@@ -124,15 +126,16 @@ class Search:
         rules : tuple
             (l2, min_gain, min_samples_leaf, min_hessian).
         key : (int, int)
-            Of the random draws of features: the fit's seed, and a stream of the tree.
+            The key of the random draws of features: the seed of the fit, and a stream of the tree.
         some_apart : bool
             Whether quiet rows were set apart.
         """
         self.rows, self.key = rows, key
         l2, min_gain, min_samples_leaf, min_hessian = rules
         self.min_samples_leaf = min_samples_leaf
-        # One number per cell tells gradient and hessian, and rows are counted later: lines gain by it anyway,
-        # and where a child needs a single row it has enough. Bins of a shortlist never tell it.
+        # With one number per cell, for gradient and hessian, rows are counted later. This pays for lines in
+        # any case; and if a child needs a single row only, it has enough. Bins of a shortlist never hold the
+        # count.
         self.counts_later = not self.is_sure or (
             self.sets_apart and (some_apart or self.has_lines or min_samples_leaf == 1)
         )
@@ -153,27 +156,27 @@ class Search:
         self.find_directly(root)
 
     def children(self, parents, children):
-        """Search the children of leaves that were split, those that may split themselves."""
+        """Search those children of leaves that were split which may be split themselves."""
         self.find_directly(children[self.may_split[children] > 0])
 
     def again(self, ids):
-        """Search leaves that wait: features have become cheaper."""
+        """Search waiting leaves again, because features have become cheaper."""
         self.find_directly(ids)
 
     def settle(self, ids):
-        """The leaves about to be split, less those that turn out to have no split."""
+        """Return the leaves that are about to be split, without those that turn out to have no split."""
         return ids
 
     def search_again(self, ids):
-        """Search leaves whose split turns out to make a child of too few rows."""
+        """Search leaves again whose split turns out to make a child of too few rows."""
         usable = self.constraints.usable[None, :]
         self.finder.search_again(ids, usable, self.n_threads, parallel.VALUES_PER_THREAD)
 
     def forget(self, ids):
-        """These leaves will not be split."""
+        """Drop what is kept for these leaves: they will not be split."""
 
     def n_rows(self, ids):
-        """How many rows leaves have together, without the quiet ones."""
+        """Return how many rows the leaves have together, without quiet rows that are set apart."""
         return sum(int(self.stops[i] - self.starts[i]) for i in ids)
 
     def find_directly(self, ids):
@@ -186,12 +189,12 @@ class Search:
 
     @property
     def counts_at_once(self):
-        """Whether rows are counted at once: without a split a leaf draws features that may promise more."""
+        """Whether rows are counted at once: without a split, a leaf draws features that may gain more."""
         return self.counts_later and not self.rows.same and self.constraints.draws_features
 
 
 class DirectSearch(Search):
-    """Every leaf is searched from its rows."""
+    """Search every leaf from its rows."""
 
     @property
     def in_one_call(self):
@@ -199,7 +202,7 @@ class DirectSearch(Search):
 
 
 class StreamingSearch(Search):
-    """Every leaf is searched by streaming histograms of its rows, of ``max_bins`` centroids each."""
+    """Search every leaf by streaming histograms of its rows, with ``max_bins`` centroids each."""
 
     def __init__(self, codes, mapper, max_bins, *rest):
         self.max_bins = max_bins
@@ -222,10 +225,10 @@ class StreamingSearch(Search):
 
 
 class SearchOfLines(Search):
-    """What the searches share that keep a line of cells for each leaf."""
+    """Base class of the searches that keep a line of cells for each leaf."""
 
     has_lines = True
-    few_rows = 0  # leaves of fewer rows have no line
+    few_rows = 0  # leaves with fewer rows have no line
 
     @property
     def in_one_call(self):
@@ -237,12 +240,12 @@ class SearchOfLines(Search):
         self.builder = self.builder_of(order, sums)
         self.most_lines = sizes.n_rows // max(1, self.few_rows) + 1
         if sizes.n_leaves is not None:
-            # where splits are sure, no more leaves are kept than are still to be split, and those being built
+            # If splits are sure, the only leaves kept are those still to be split and those being built.
             n_kept = sizes.n_leaves // 2 + 1 + sizes.n_together if self.is_sure else sizes.n_leaves
             self.most_lines = min(self.most_lines, n_kept)
 
     def builder_of(self, order, sums):
-        """What adds up sums of rows, in this order, to lines."""
+        """Make the builder that adds up sums of rows, in this order, to lines."""
         packing = self.packing
         return histogram.Builder(
             packing.bytes, packing.digits, packing.first_digit, packing.n_cells, order, sums, self.n_threads
@@ -263,7 +266,7 @@ class SearchOfLines(Search):
         self.builder.begin()
 
     def lanes_for(self, rows):
-        """Numbers per cell."""
+        """Return how many numbers a cell has."""
         return 1
 
     def root(self, root):
@@ -282,16 +285,16 @@ class SearchOfLines(Search):
         self.builder.forget(children, False)
 
     def take_over(self, parents, children):
-        """Lines for the children that may split: (those that have one, those that find none)."""
+        """Build lines for the children that may be split. Return (those with a line, those without one)."""
         return self.builder.take_over(parents, children, *self.ways_to_build())
 
     def ways_to_build(self):
-        """What the builder is told, but for the leaves."""
+        """Return the arguments of the builder, except the leaves."""
         rows = self.rows
         return self.few_rows, rows.bits, rows.same, self.n_threads, parallel.VALUES_PER_THREAD
 
     def put_together(self, ids):
-        """Lines have been built from rows: those of all ranks, where there are others."""
+        """Sum lines that have been built from rows over all ranks, if there are others."""
 
     def again(self, ids):
         has_line = self.leaves["line"][ids] >= 0
@@ -303,7 +306,7 @@ class SearchOfLines(Search):
 
 
 class FullSearch(SearchOfLines):
-    """Every bin is a candidate."""
+    """Search every bin."""
 
     few_rows = FEW_ROWS
 
@@ -322,18 +325,18 @@ class FullSearch(SearchOfLines):
 
 
 class CoarseToFine(SearchOfLines):
-    """Cells pick the features, bins the split."""
+    """Choose features by cells, and the split by bins."""
 
     is_sure = False
     is_coarse = True
 
     def find(self, ids):
-        """Pick the features of leaves that have lines."""
+        """Choose the features of leaves that have lines."""
         for some, features in self.constraints.candidates(self.leaves, ids, self.key):
             self.finder.shortlist(some, features, self.n_threads, parallel.VALUES_PER_THREAD)
 
     def find_directly(self, ids):
-        """Pick the features of leaves that find no line to keep."""
+        """Choose the features of leaves for which no line is kept, each with a line that is lent to it."""
         for k in range(len(ids)):
             n_threads = threads_for(self.n_threads, self.n_rows(ids[k : k + 1]) * self.packing.n_bytes)
             self.builder.lend(ids[k : k + 1], self.rows.bits, self.rows.same, n_threads)
@@ -347,7 +350,7 @@ class CoarseToFine(SearchOfLines):
         return self.with_split(ids)
 
     def with_split(self, ids):
-        """Those of some leaves that have a split."""
+        """Return those of some leaves that have a split."""
         split = self.split_features[ids] >= 0
         self.forget(ids[~split])
         return ids[split]

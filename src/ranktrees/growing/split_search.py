@@ -1,4 +1,4 @@
-"""Which search finds the splits: what ``split_search`` asks for, where features and ranks allow it."""
+"""Choose the search for splits: the one that ``split_search`` asks for, if features and ranks allow it."""
 
 from functools import partial
 
@@ -8,8 +8,9 @@ from ranktrees.growing.over_ranks import search_over_ranks
 from ranktrees.growing.packing import LongCodes, coarse_packing, full_packing
 from ranktrees.growing.searching import CoarseToFine, DirectSearch, FullSearch, StreamingSearch
 
-# "auto" looks coarsely first where there are at least so many features, and splits choose among at least that
-# share of them: for fewer, the leaves' rows are looked at sooner than cells of all features are added up.
+# "auto" searches coarsely first if there are at least this many features, and each split considers at least
+# this share of them. For fewer features, going through the rows of a leaf is faster than adding up the cells
+# of all.
 MANY_FEATURES = 64
 LEAST_SHARE = 1 / 8
 
@@ -17,35 +18,36 @@ LEAST_SHARE = 1 / 8
 def searches(
     split_search, codes, mapper, constraints, n_threads, ranks=ALONE, max_bins=MOST_BINS, deep=False
 ):
-    """A function that makes searches over the same codes; what they share is made once.
+    """Return a function that makes searches over the same codes. What they share is made once.
 
     Parameters
     ----------
     split_search : {"auto", "full", "coarse_to_fine", "exact", "streaming"}
-        "exact" is "full" where each distinct value has a bin. So it must be for "streaming", and the mapper
-        have the ``values`` of codes.
+        "exact" is "full" with a bin for each distinct value. "streaming" also needs a bin for each distinct
+        value, and a mapper that has the ``values`` of the codes.
     codes : ndarray of uint8 or uint32, shape (n_rows, n_features), feature by feature
     mapper : BinMapper
     constraints : Constraints
     n_threads : int
     ranks : Communicator
-        Those that search together.
+        The ranks that search together.
     max_bins : int, default=255
         The most centroids of a streaming histogram.
     deep : bool, default=False
-        Whether trees have leaves without limit, so that most are small: these pay for long codes row by row.
+        Whether trees may have any number of leaves, so that most leaves are small. For small leaves, long
+        codes row by row pay.
 
     Returns
     -------
     make_search : callable
-        Takes constraints, prices, order, sums and Sizes, as a `Search` does.
+        Takes constraints, prices, order, sums and Sizes, as `Search` does.
 
     Raises
     ------
     ValueError
-        If a coarse or a streaming search is asked for, and a feature is categorical or two splits are to be
-        judged together; or a streaming one, and scores are to rise or fall with a feature; or if ranks train
-        together, and a feature of an exact search has more than 255 bins.
+        If a coarse or streaming search is asked for, and a feature is categorical or two splits are to be
+        judged together. If a streaming search is asked for, and scores are to rise or fall with a feature. If
+        ranks train together, and a feature of an exact search has more than 255 bins.
     """
     three_way = constraints.missing == "three_way"
     categorical = mapper.is_categorical[constraints.usable].any()
