@@ -1,4 +1,4 @@
-"""Asking a fitted model, whoever made it, what it says of rows."""
+"""Get scores for rows from a fitted model of any library."""
 
 import numpy as np
 from sklearn.base import is_classifier
@@ -8,11 +8,11 @@ from ranktrees.validation.values import as_seen, is_number
 
 
 def score_method(model):
-    """The name of the method whose numbers rank rows, of a fitted model, whoever made it.
+    """Return the name of the method whose numbers rank rows, for a fitted model of any library.
 
-    It is ``predict``; but of a classifier of two classes ``decision_function``, where it has one, or else
-    ``predict_proba``, of which the second column ranks. Where there are more classes, ``predict`` gives the
-    class, which must be a number.
+    It is ``predict``, except for a classifier of two classes. For this it is ``decision_function``, if there
+    is one, or else ``predict_proba``, whose second column ranks. If there are more classes, ``predict``
+    returns the class, which must be a number.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ def score_method(model):
     Raises
     ------
     ValueError
-        If it would be predict, which gives classes, and these are no numbers.
+        If the method would be ``predict``, and the classes that it returns are not numbers.
 
     Examples
     --------
@@ -50,23 +50,23 @@ def score_method(model):
 
 
 def asked_of_folds(model):
-    """How `scores_by` asks models of folds what it asks that of all rows: its keywords, by the latter."""
+    """Return the keywords by which `scores_by` treats models of folds like this model of all rows."""
     return {"method": score_method(model), "classes": getattr(model, "classes_", None)}
 
 
 def scores_by(model, X, method=None, classes=None):
-    """What a fitted model, whoever made it, says of some rows.
+    """Return the scores that a fitted model of any library gives to some rows.
 
     Parameters
     ----------
     model : object
     X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
     method : str, default=None
-        By which method; None is `score_method`. A model of a fold, which may lack a class, is asked as that
-        of all rows is.
+        The method to call. If None, it is that of `score_method`. A model of a fold, which may lack a class,
+        is called by the method of the model of all rows.
     classes : array-like, default=None
-        Those of all rows, where the model is of a fold; None are its own. The probability of one that it has
-        not seen is 0.
+        The classes of all rows, if the model is of a fold. If None, they are the model's own. The probability
+        of a class that the model has not seen is 0.
 
     Returns
     -------
@@ -75,7 +75,8 @@ def scores_by(model, X, method=None, classes=None):
     Raises
     ------
     ValueError
-        If it is not one finite number per row, or odds of classes that the model has not seen.
+        If the result is not one finite number per row, or if it is odds, and the model has not seen both
+        classes.
     """
     method = score_method(model) if method is None else method
     name = type(model).__name__
@@ -93,7 +94,7 @@ def scores_by(model, X, method=None, classes=None):
 
 
 def probabilities_by(model, X, classes):
-    """float64[n_rows, n_classes]: what a model says of classes; 0 of those that its fold lacks."""
+    """Return a model's probabilities, 0 for classes that its fold lacks: float64[n_rows, n_classes]."""
     said = np.asarray(model.predict_proba(X))
     if said.shape[1] != len(model.classes_):
         raise ValueError(
@@ -107,7 +108,7 @@ def probabilities_by(model, X, classes):
 
 
 def staged_scores_by(model, X):
-    """The same after each tree, of a model that has `score_method` in stages."""
+    """Yield the same after each tree, for a model that has `score_method` in stages."""
     method = f"staged_{score_method(model)}"
     for said in getattr(model, method)(X):
         yield _numbers(said, type(model).__name__, method, _num_samples(X))

@@ -1,10 +1,10 @@
-"""Cuts from quantiles, and values turned into codes of one byte.
+"""Find the cuts of features at quantiles, and turn values into codes of one byte.
 
-Every feature is cut into at most 255 bins once, before the first tree; from then on training sees codes only.
-A cut is the upper edge of its bin, so ``x <= cuts[c]`` and ``code <= c`` say the same, for any row.
+Each feature is cut into at most 255 bins once, before the first tree. From then on training sees codes only.
+A cut is the upper edge of its bin, so ``x <= cuts[c]`` and ``code <= c`` mean the same, for any row.
 
-For an exact search each distinct value is a bin of its own. Then a code is the rank of a value, and all codes
-have four bytes ("long" codes) where a feature has more than 255 values.
+For an exact search each distinct value has a bin of its own. Then a code is the rank of a value. If a feature
+has more than 255 values, all codes have four bytes ("long" codes).
 """
 
 from functools import partial
@@ -20,52 +20,52 @@ from ranktrees.spool import Spool
 
 __all__ = ["BinMapper"]
 
-# Ctrl-C is answered between two calls of a kernel, so a call handles about so many values.
+# The number of values per call of a kernel, since Ctrl-C takes effect only between two calls.
 _VALUES_TO_ENCODE = 1 << 25
 
-# What finds values among the edges of so many features stays in the second cache.
+# The tables that find values among the edges of this many features stay in the second-level cache.
 _FEATURES_TO_ENCODE = 256
 
-# Kernels that read codes some at a time may read on after the last.
+# Kernels that read several codes at a time may read beyond the last one.
 _SPARE_BYTES = 64
 
 
 def no_codes(n_rows, n_features, dtype):
-    """Room for codes, feature by feature."""
+    """Allocate an array for codes, feature by feature."""
     base = np.empty(n_rows * n_features + _SPARE_BYTES, dtype)
     return base[:-_SPARE_BYTES].reshape(n_features, n_rows).T
 
 
 class BinMapper:
-    """The cuts of every feature, and how they turn values into codes.
+    """The cuts of every feature, which turn values into codes.
 
-    Use `fit` to find the cuts in data. The constructor takes them as they are, for example from a file.
+    `fit` finds the cuts in data. The constructor takes given ones, for example from a file.
 
     Parameters
     ----------
     cuts : sequence of F arrays of float64
         The cuts of each feature, strictly increasing. Empty for a categorical feature.
     categories : sequence of F arrays of float64 or None, default=None
-        The sorted values of each categorical feature, at most 255; None for the other features.
+        The sorted values of each categorical feature, at most 255. None for the other features.
 
     Attributes
     ----------
     cuts : tuple of F arrays of float64
-        Upper edges of the bins, ``n_bins[f] - 1`` of them for a feature that is not categorical.
+        The upper edges of the bins, ``n_bins[f] - 1`` of them for a feature that is not categorical.
     categories : tuple of F arrays of float64 or None
-        The category of each code, None for a feature that is not categorical.
+        The category of each code. None for a feature that is not categorical.
     is_categorical : ndarray of shape (F,), uint8
-        1 where a feature is categorical.
+        1 if a feature is categorical.
     n_bins : ndarray of shape (F,), int32
-        Bins for values, at least 1.
+        The number of bins for values, at least 1.
     missing_codes : ndarray of shape (F,), int32
-        The code of a row without a value: the one after the bins for values.
+        The code of a row without a value, which is the one after the bins for values.
     offsets : ndarray of shape (F + 1,), int64
-        Where the cells of each feature begin when a leaf lays out all its bins, missing ones included, in one
-        row: ``offsets[f + 1] - offsets[f] == n_bins[f] + 1``.
+        Where the bins of each feature begin if those of all features, the bins of missing values included,
+        are laid out in one line: ``offsets[f + 1] - offsets[f] == n_bins[f] + 1``.
     values : ndarray of float64, shape (n_cells,), or None
-        The value of each code, as such a row of cells, where each has one and it was asked for; see
-        `ranktrees.streaming.values_of_codes`.
+        The value of each code, laid out in the same way, if each code has a single value and the values were
+        asked for; see `ranktrees.streaming.values_of_codes`.
 
     Examples
     --------
@@ -118,7 +118,7 @@ class BinMapper:
 
     @property
     def n_features(self):
-        """Number of features F."""
+        """The number of features F."""
         return len(self.n_bins)
 
     @classmethod
@@ -137,25 +137,27 @@ class BinMapper:
     ):
         r"""Find the cuts of every feature.
 
-        Cuts are exact quantiles of the rows, or of those that were `drawn`. A feature with at most
-        `max_bins` distinct values among them gets a bin for each. Otherwise it gets `max_bins` bins of about
-        equal mass (rows, or their weights). A value at least as heavy as a fair share of what the heavier
-        ones leave has a bin of its own. The runs of lighter values between those share the other bins, one
-        at a time to the run whose bins are the fullest, and inside a run a bin ends where its mass comes
-        nearest to a fair share of what is left. If heavy values and runs outnumber the bins, neighbours are
-        joined first, the lightest pair before others.
+        Cuts are exact quantiles of the rows, or of those that are `drawn`. If a feature has at most
+        `max_bins` distinct values among these rows, each value gets a bin. Otherwise there are `max_bins`
+        bins of about equal mass, which is the number of rows or the sum of their weights. A value has a bin
+        of its own if it is at least as heavy as a fair share of what the heavier values leave. The runs of
+        lighter values between those share the other bins. These are given, one at a time, to the run whose
+        bins are the fullest. Inside a run, a bin ends where its mass comes nearest to a fair share of what is
+        left. If heavy values and runs outnumber the bins, neighbours are joined first, beginning with the
+        lightest pair.
 
-        A cut is the middle of the two values it separates (computed in double precision), or the lower one
-        where they are neighbours or infinite. -0.0 is 0.0, infinities are ordinary values, NaN is missing and
-        has no influence.
+        A cut is the middle of the two values that it separates, computed in double precision, or the lower
+        one if they are neighbouring floats or one is infinite. -0.0 is 0.0, infinities are ordinary values,
+        and NaN is a missing value, which has no influence.
 
-        The cuts depend neither on the order of the rows nor on `n_threads`: weights become integers once, by
-        a power-of-two scale from the largest, and integer sums are exact. Rows of weight zero do not count.
+        The cuts depend neither on the order of the rows nor on `n_threads`: weights are turned into integers
+        once, scaled by a power of two that depends on the largest weight, and integer sums are exact. Rows of
+        weight zero do not count.
 
-        Nor do they depend on which rank has which rows: every rank gets the cuts of the rows of all. A rank
-        sends each column once (twice, if the rows drawn do not tell its cuts), as its distinct values with
-        their masses, to the one that cuts it. On P ranks,
-        with s bytes a value and :math:`d_f` distinct values other than zero in feature f, these are
+        The cuts do not depend on which rank has which rows either: every rank gets the cuts of the rows of
+        all ranks. A rank sends each column once, as its distinct values with their masses, to the rank that
+        cuts it. If the rows drawn do not determine the cuts of a column, it is sent twice. On P ranks, with s
+        bytes a value and :math:`d_f` distinct values other than zero in feature f, a rank sends
 
         .. math:: \frac{P - 1}{P} \sum_f (16 + (s + 4)\, d_f)
 
@@ -164,40 +166,42 @@ class BinMapper:
         Parameters
         ----------
         X : ndarray of shape (n, F), canonical scipy.sparse CSR or Spool, float32 or float64
-            The rows. A dense X may have any strides; entries absent from a sparse X are 0.0. X is never
-            copied, only gathered some columns at a time.
+            The rows. A dense X may have any strides. Entries that are absent from a sparse X are 0.0. X is
+            never copied as a whole; some columns at a time are gathered.
         max_bins : int or None, default=255
-            Most bins for values per feature, 2 to 255; None gives each distinct value its own. One more is
-            always there for missing values.
+            The maximum number of bins for values per feature, 2 to 255. If None, each distinct value gets a
+            bin. Missing values always have one more bin.
         weights : ndarray of shape (n_rows,), default=None
-            Finite weights >= 0. None is all ones, and so is any other constant above 0.
+            Finite weights >= 0. If None, all weights are 1, and so they are if all are the same number above
+            0.
         order : ndarray of shape (n_rows,), intp, default=None
-            Row i is ``X[order[i]]``; `weights` are in that order. None is the order of X.
+            Row i is ``X[order[i]]``, and `weights` are in that order. If None, rows are in the order of X.
         drawn : ndarray of shape (n_drawn,), intp, default=None
-            Which of those rows are looked at, on all ranks or on none; None is all. All rows still tell the
-            categories, and the cuts of a feature that has one value in the rows drawn, or none.
+            The rows from which cuts are found, either on all ranks or on none. If None, all rows. Categories
+            are found in all rows in any case, and so are the cuts of a feature that has at most one value in
+            the rows drawn.
         categorical : ndarray of shape (F,), bool, default=None
             Which features are categorical. Their values are listed rather than cut.
         n_threads : int, default=1
-            Number of threads.
+            The number of threads.
         communicator : Communicator, default=ALONE
-            The ranks whose rows these are together. Each passes its own `X`, `weights` and `order`: dense or
-            sparse, of no rows too, float32 or float64 (values are compared as they are, in double precision).
-            Where some pass weights, the rows of others weigh 1.
+            The ranks that have the rows together. Each passes its own `X`, `weights` and `order`. X may be
+            dense or sparse, may have no rows, and may be float32 or float64 (values are compared as they are,
+            in double precision). If some ranks pass weights, the rows of the others weigh 1.
         names : sequence of str, default=()
-            What messages call the features; without names they are counted.
+            The names of the features, for messages. Without names they are counted.
 
         Returns
         -------
         BinMapper
-            The cuts.
+            The mapper with these cuts.
 
         Raises
         ------
         ValueError
-            If a categorical feature has more than 255 distinct values or an infinite one, or an argument is
-            out of its range.
-            What all ranks say together, such as the former, is refused on each.
+            If a categorical feature has more than 255 distinct values or an infinite one, or if an argument
+            is out of its range. An error that only shows in the rows of all ranks together, such as the
+            former, is raised on each rank.
 
         Examples
         --------
@@ -264,43 +268,43 @@ class BinMapper:
         return cls(cuts, categories)
 
     def set_cuts(self, nodes, codes):
-        """Set the cuts of some nodes: rows with ``x <= cut`` have that code or a lower one.
+        """Set the cuts of some nodes. Rows with ``x <= cut`` have the given code or a lower one.
 
         Parameters
         ----------
         nodes : ndarray of NODE
         codes : ndarray of int64, shape (n_nodes,)
-            Below the ``n_bins`` of the node's feature, whose cut is infinite above the last; -1 where a node
-            has no cut.
+            Below the ``n_bins`` of the feature of the node. Above the last cut, the cut is infinite. -1 for a
+            node that has no cut.
         """
         _kernels.set_cuts(nodes, codes, self._edges, self._edge_offsets)
 
     def for_others(self, X, order, n_threads):
-        """A mapper that tells other rows apart where splits do, and their codes: this one does."""
+        """Return a mapper that parts other rows as splits do, and their codes. It is this one."""
         return self, self.encode(X, order, n_threads)
 
     def encode(self, X, order=None, n_threads=1):
         """Turn values into codes.
 
-        The code of x is the number of cuts below x, so ``code <= c`` exactly if ``x <= cuts[c]``, in double
-        precision whatever the type of X. The code of a category is its place among `categories`. Missing
-        values and categories not seen by `fit` get `missing_codes`.
+        The code of x is the number of cuts below x. So ``code <= c`` exactly if ``x <= cuts[c]``, in double
+        precision for any type of X. The code of a category is its place among `categories`. Missing values,
+        and categories that `fit` has not seen, get `missing_codes`.
 
         Parameters
         ----------
         X : ndarray of shape (n, F), canonical scipy.sparse CSR or Spool, float32 or float64
             The rows, as for `fit`.
         order : ndarray of shape (n_rows,), intp, default=None
-            Row i of the codes is ``X[order[i]]``. None is the order of X.
+            Row i of the codes is ``X[order[i]]``. If None, rows are in the order of X.
         n_threads : int, default=1
-            Number of threads.
+            The number of threads.
 
         Returns
         -------
         ndarray of shape (n_rows, F), uint8 or uint32
-            The codes, each at most ``n_bins[f]``, in Fortran order: those of one feature lie side by side.
-            They are uint32 if a feature has more than 255 bins. At least 64 more bytes after the last code
-            may be read (their values mean nothing).
+            The codes, each at most ``n_bins[f]``, in Fortran order, so that those of one feature are next to
+            each other. They are uint32 if a feature has more than 255 bins. At least 64 bytes after the last
+            code may be read as well; their values mean nothing.
 
         Raises
         ------
@@ -400,7 +404,7 @@ class BinMapper:
 
 
 def _check_order(order, X):
-    """The order as an intp array of rows of X; also refuse an X that the kernels cannot read."""
+    """Return the order as an intp array of rows of X. Refuse an X that the kernels cannot read."""
     if sparse.issparse(X) and X.format != "csr":
         raise TypeError(f"X is a sparse {X.format} matrix; expected csr, as X.tocsr() gives it.")
     if X.ndim != 2 or X.dtype not in (np.float32, np.float64):
@@ -411,7 +415,7 @@ def _check_order(order, X):
 
 
 def _check_rows(rows, n_rows, name):
-    """The rows as an intp array; of 0 to n_rows - 1."""
+    """Return the rows as an intp array, with numbers from 0 to n_rows - 1."""
     rows = np.ascontiguousarray(rows, dtype=np.intp)
     if len(rows) and (rows.min() < 0 or rows.max() >= n_rows):
         raise ValueError(f"{name} has rows {rows.min()} to {rows.max()}, but X has rows 0 to {n_rows - 1}.")
@@ -419,7 +423,7 @@ def _check_rows(rows, n_rows, name):
 
 
 def _check_weights(weights, n_rows):
-    """The weights as float64, finite and >= 0."""
+    """Return the weights as float64, finite and >= 0."""
     weights = np.asarray(weights, dtype=np.float64)
     if weights.shape != (n_rows,):
         raise ValueError(f"weights has shape {weights.shape}, but there are {n_rows} rows.")

@@ -1,7 +1,7 @@
 """The boosting loop: from a constant, from a forest, or from any fitted model.
 
-Friedman, *Greedy function approximation: a gradient boosting machine*, 2001; with rows drawn anew
-for each tree, *Stochastic gradient boosting*, 2002.
+Friedman, *Greedy function approximation: a gradient boosting machine*, 2001; with rows drawn anew for each
+tree, *Stochastic gradient boosting*, 2002.
 """
 
 from functools import cached_property
@@ -17,10 +17,11 @@ from ranktrees.parallel import threads_for
 
 
 class Followed:
-    """Rows whose score is followed while trees are added: labels, weights, queries, current scores.
+    """Rows whose score is followed while trees are added, with labels, weights, queries and current scores.
 
-    Rows that are not trained on have ``codes``, and the ``mapper`` that these are of. ``link`` makes
-    predictions of scores, which the measure is of; compiled ones ask for the order only, which both have.
+    Rows that are not trained on have ``codes`` and the ``mapper`` that made these. ``link`` turns scores into
+    predictions, on which the measure is computed. Compiled measures need only the order of the rows, which
+    both have in common.
     """
 
     def __init__(self, measure, bound, data, scores, n_threads=1, codes=None, mapper=None, link=None):
@@ -34,17 +35,17 @@ class Followed:
 
     @cached_property
     def bound_measure(self):
-        """The measure, joined with these rows."""
+        """The measure, bound to these rows."""
         data = self.data
         rows = data.labels, data.offsets, data.weights
         return self.measure.bind(*rows, self.n_threads, data.share.communicator)
 
     def score(self):
-        """The measure of the current scores, or minus the loss; higher is better."""
+        """Return the measure of the current scores, or minus the loss. Higher is better."""
         return self.score_of(self.scores)
 
     def score_of(self, scores):
-        """The same of any scores of these rows."""
+        """Return the same for any scores of these rows."""
         if self.measure is None:
             return -self.bound.loss(scores)
         return self.bound_measure.signed_mean(scores if self.link is None else self.link(scores))
@@ -66,31 +67,31 @@ def boost(
     callbacks=(),
     ensemble_of,
 ):
-    """Add one tree per round, each grown on the gradients at the scores so far.
+    """Add one tree per round, each grown on the gradients at the current scores.
 
     Parameters
     ----------
     make_grower : callable
         Makes the TreeGrower.
     bound : bound objective
-        Gives ``gradients(scores, gradients, hessians, iteration)``.
+        Has ``gradients(scores, gradients, hessians, iteration)``.
     train : Followed
-        Its ``scores`` are where boosting starts; they are raised in place.
+        Boosting starts from its ``scores``, and updates them in place.
     learning_rate : float
     rounds : range
-        The numbers of the trees to add, from 0 on for a new model.
+        The numbers of the trees to add, from 0 for a new model.
     sampler : RowSampler
     seed : int
     step : callable or None
-        Given the scores of the training rows and what the new tree says of them: its weight, instead of
-        ``learning_rate``.
+        Computes the weight of a new tree, which replaces ``learning_rate``, from the scores of the training
+        rows and the values that the tree adds to them.
     leaf_quantile : float or None
         For losses whose best leaf value is a quantile of the residuals rather than a Newton step.
     validation : Followed or None
     follow_train : bool
-        Whether the score on the training rows is wanted in each Progress.
+        Whether each Progress has the score on the training rows.
     callbacks : sequence of callables
-        Each sees every Progress; any may ask to stop by returning True.
+        Each is called with every Progress. Any may ask to stop by returning True.
     ensemble_of : callable
         Makes an Ensemble of the new trees, `Trees`.
 
@@ -101,7 +102,7 @@ def boost(
     """
     scores = train.scores
     gradients, hessians = np.empty(len(scores)), np.empty(1 if bound.one_hessian else len(scores))
-    grower = make_grower()  # after these: its smaller buffers would break up the room that others left
+    grower = make_grower()  # after these, since its smaller buffers would fragment the free memory
     n_threads, mapper = grower.n_threads, grower.mapper
     held_out = np.arange(0 if validation is None else len(validation.scores), dtype=np.uint32)
     trees, train_scores, validation_scores = Trees(len(rounds)), [], []
@@ -119,7 +120,7 @@ def boost(
             grown.follow(values, mapper, grower.codes, left_out, said)
             learning_rate = step(scores, said)
         leaf_rows.scale(values, learning_rate)
-        refuse_infinite(values)  # of the last tree no gradients would tell
+        refuse_infinite(values)  # after the last tree, no gradients would show it
         grown.add(values, scores)
         grown.follow(values, mapper, grower.codes, left_out, scores)
         nodes, bitsets = grown.tree(values, mapper, trees.room(len(values)))
@@ -147,7 +148,7 @@ def boost(
 
 
 def quantile_values(grown, train, quantile, n_threads):
-    """float64[n_nodes]: in each leaf the quantile of what is still to be explained."""
+    """Return the quantile of the residuals in each leaf: float64[n_nodes]."""
     values = grown.values
     leaves = grown.leaves[grown.is_leaf]
     quantiles = np.empty(len(leaves))
@@ -161,7 +162,7 @@ def quantile_values(grown, train, quantile, n_threads):
 
 
 def _rows_of_all(communicator, residuals, weights, order, starts, stops):
-    """What all ranks have in each leaf: a quantile needs every row."""
+    """Collect the rows of all ranks in each leaf, since a quantile needs every row."""
     order = np.concatenate([order[rows] for rows in map(slice, starts.tolist(), stops.tolist())])
     leaf_of = np.repeat(np.arange(len(starts)), stops - starts)
     own = residuals[order], None if weights is None else weights[order], leaf_of

@@ -1,14 +1,15 @@
-r"""Checkpoints: where a fit stands, in a file, so that one that was interrupted goes on from there.
+r"""Checkpoints: the state of a fit in a file, so that an interrupted fit can continue from there.
 
     file | magic | number of bytes | number of bytes of the text | text | model | SHA-256 of all before |
          | 8     | uint64          | uint64                      | JSON | native | 32                   |
 
-The text holds the seed, the scores that were followed, what the objective has learned beside trees, and what
-is trained from what: a fit goes on only where all of it is the same. The model is in the native format
-(`ranktrees.formats.native`). Reading executes nothing.
+The text contains the seed, the scores that were followed, what the objective has learned besides trees, and a
+description of everything that decides which trees grow. A fit continues only if this description is the same.
+The model is in the native format (`ranktrees.formats.native`). Reading a checkpoint executes nothing.
 
-A fit that goes on computes its scores from the trees, in their order, as one that was never interrupted adds
-them up. So the model has the same bytes, whoever goes on: with other threads, or on another number of ranks.
+A fit that continues computes its scores from the trees, in their order, as a fit without interruption adds
+them up. So the model has the same bytes, even if the fit continues with other threads, or on another number
+of ranks.
 """
 
 import hashlib
@@ -33,26 +34,26 @@ HEAD = struct.Struct("<8sQQ")
 DIGEST_SIZE = 32
 DIGEST = "SHA-256: "
 
-# Parameters that change no tree, and those of which the scores that boosting starts from tell.
+# Parameters that change no tree, and parameters that only show in the scores from which boosting starts.
 SILENT = ("n_jobs", "verbose", "checkpoint", "checkpoint_every", "max_iter", "n_estimators")
 IN_THE_START = ("init", "init_cv", "warm_start")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Checkpoint:
-    """Where a fit stands.
+    """The state of a fit.
 
     Attributes
     ----------
     ensemble : Ensemble
-        The model so far, with what it started from.
+        The model so far, including what it started from.
     seed : int
     trained : dict of str
-        What is trained from what, see `what_is_trained`.
+        Everything that decides which trees grow, see `what_is_trained`.
     train_scores, validation_scores : sequence of float
-        What was followed after each tree; empty where nothing was.
+        The scores that were followed, after each tree. Empty if none were.
     learned : sequence of sequences of float
-        What the objective has learned beside trees.
+        What the objective has learned besides trees.
 
     Examples
     --------
@@ -72,7 +73,7 @@ class Checkpoint:
     learned: Sequence[Sequence[float]] = ()
 
     def to_bytes(self):
-        """Write it."""
+        """Return the checkpoint as bytes."""
         text = {name: value for name, value in vars(self).items() if name != "ensemble"}
         for name in ("train_scores", "validation_scores"):
             text[name] = list(map(float, text[name]))
@@ -84,12 +85,12 @@ class Checkpoint:
 
     @classmethod
     def from_bytes(cls, data):
-        """Read what `to_bytes` wrote.
+        """Read what `to_bytes` returned.
 
         Raises
         ------
         ValueError
-            If it is anything else: cut off, damaged, or another file.
+            If the bytes are anything else: cut off, damaged, or another file.
         """
         if data[: len(MAGIC)] != MAGIC:
             raise ValueError("it is no checkpoint")
@@ -110,28 +111,28 @@ class Checkpoint:
 
 
 class CheckpointFile:
-    """Where the checkpoints of a fit are kept: rank 0 reads and writes, and all know what was there.
+    """The file with the checkpoints of a fit. Rank 0 reads and writes it, and all ranks know its content.
 
     Parameters
     ----------
     path : path-like or None
-        None: nowhere.
+        If None, there are no checkpoints.
     every : int
-        How many trees lie between two checkpoints.
+        The number of trees between two checkpoints.
     communicator : Communicator
         The ranks that train together.
 
     Attributes
     ----------
     found : Checkpoint or None
-        What was there, the same on all ranks.
+        The checkpoint that was in the file, the same on all ranks.
 
     Raises
     ------
     ValueError
-        If the file is no checkpoint, or damaged.
+        If the file is not a checkpoint, or is damaged.
     FileNotFoundError, IsADirectoryError
-        If its folder does not exist, or the path is that of one.
+        If its folder does not exist, or if the path is that of a folder.
     """
 
     def __init__(self, path, every, communicator):
@@ -157,14 +158,14 @@ class CheckpointFile:
         return path.read_bytes() if path.exists() else None
 
     def going_on(self, start, what_is_trained):
-        """Where the fit stands: what was found, or else its start.
+        """Return the state of the fit: the checkpoint that was found, or else the start.
 
         Parameters
         ----------
         start : Checkpoint
-            Without ``trained``.
+            The start, without ``trained``.
         what_is_trained : callable
-            ``what_is_trained()`` is that; called where there are checkpoints only.
+            A function without arguments that returns ``trained``. It is called only if there are checkpoints.
 
         Returns
         -------
@@ -173,7 +174,7 @@ class CheckpointFile:
         Raises
         ------
         ValueError
-            If what was found is of another fit; the message names what differs.
+            If the checkpoint is that of another fit. The message says what differs.
         """
         if self.path is None:
             return start
@@ -191,7 +192,7 @@ class CheckpointFile:
         return self.found
 
     def refuse_fewer_trees(self, n_trees, limit, name):
-        """Raise if more trees were found than are asked for."""
+        """Raise if the checkpoint has more trees than are asked for."""
         if n_trees > limit:
             raise ValueError(
                 f"{name}={limit} is less than the {n_trees} trees in checkpoint={os.fspath(self.path)!r}; "
@@ -199,15 +200,15 @@ class CheckpointFile:
             )
 
     def followed_by(self, callbacks, so_far, learned=tuple):
-        """The callbacks, and what writes a checkpoint after them, on one rank.
+        """Return the callbacks, and on one rank another one after them, which writes checkpoints.
 
         Parameters
         ----------
         callbacks : list of callables
         so_far : Checkpoint
-            Where the fit stands.
+            The state of the fit.
         learned : callable
-            ``learned()`` is what the objective has learned.
+            A function that returns what the objective has learned.
 
         Returns
         -------
@@ -226,7 +227,7 @@ class CheckpointFile:
 
 
 def remove_checkpoint(path, communicator):
-    """The fit has ended well."""
+    """Remove the file, since the fit has succeeded."""
     if path is not None and communicator.rank == 0:
         Path(path).unlink(missing_ok=True)
 
@@ -235,17 +236,18 @@ def remove_checkpoint(path, communicator):
 
 
 def what_is_trained(estimator, mapper, start, rows):
-    """All that decides which trees grow: by the names that messages call it by, as text.
+    """Describe as text everything that decides which trees grow, by the names used in messages.
 
     Parameters
     ----------
     estimator : estimator
     mapper : BinMapper
     start : Ensemble
-        The model that trees are added to.
+        The model to which trees are added.
     rows : dict from str to (FitData, codes, scores)
-        Rows by what they are for, and what they start from. Of these there are digests, sums over rows that
-        depend on the numbers of rows among those of all ranks, and not on how they are dealt.
+        Rows by their purpose, with their starting scores. The description has digests of them. These are sums
+        over rows that depend on the number of each row among those of all ranks, but not on how rows are
+        dealt.
 
     Returns
     -------
@@ -293,7 +295,7 @@ def _said_of(data, codes, scores):
 
 
 def _sums(columns, numbers):
-    """int64[n_columns]: of each column the sum, modulo 2^64, of each row's number and value, mixed."""
+    """Return per column the sum of the rows' numbers and values, mixed, modulo 2^64: int64[n_columns]."""
     keys = _mixed(numbers.astype(np.uint64))
     sums = np.empty(len(columns), np.uint64)
     for k, values in enumerate(columns):
@@ -304,7 +306,7 @@ def _sums(columns, numbers):
 
 
 def _mixed(x):
-    """Each of uint64[n] by the finaliser of SplitMix64 (Steele, Lea and Flood, 2014)."""
+    """Mix each of uint64[n] by the finaliser of SplitMix64 (Steele, Lea and Flood, 2014)."""
     x = x + np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

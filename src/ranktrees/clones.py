@@ -1,4 +1,4 @@
-"""Clones of any estimator, fitted with queries and weights as it takes them, and asked about other rows."""
+"""Fit clones of any estimator, with queries and weights in the form it takes, and predict other rows."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from ranktrees.validation import carry_queries, hand_queries, query_offsets, wan
 
 
 def folds_of_rows(cv, X, y, queries, stratify, name="cv"):
-    """Folds that each row is in one of, of whole queries where there are queries.
+    """Return folds such that each row is tested in one of them. If there are queries, they are kept whole.
 
     Parameters
     ----------
     cv : int, splitter, iterable or None
-        An int says how many folds; None is 5.
+        An int is the number of folds. If None, there are 5.
     X, y : array-like of shape (n_rows, ...)
     queries : ndarray of shape (n_rows,) or None
         The query of each row.
     stratify : bool
         Whether folds of rows have the same share of each class of ``y``.
     name : str, default="cv"
-        What error messages call ``cv``.
+        The name of ``cv`` in error messages.
 
     Returns
     -------
@@ -65,7 +65,7 @@ def folds_of_rows(cv, X, y, queries, stratify, name="cv"):
 
 
 def fitted_clone(estimator, X, y, sample_weight, queries, **params):
-    """A clone of any estimator, fitted to rows with their weights and query ids, where there are any.
+    """Return a clone of any estimator, fitted to rows with their weights and query ids, if there are any.
 
     Parameters
     ----------
@@ -73,11 +73,12 @@ def fitted_clone(estimator, X, y, sample_weight, queries, **params):
     X, y : array-like of shape (n_rows, ...)
     sample_weight : array-like of shape (n_rows,) or None
     queries : ndarray of shape (n_rows,) or None
-        The query of each row; see `ranktrees.validation.hand_queries`. A ranker of another library, also as
-        the last step of a pipeline, gets the rows sorted by query, and with them ``group_id`` or ``qid``, or
-        in ``group`` how many each has; one of XGBoost's, which weighs queries, the mean weight of each.
+        The query of each row; see `ranktrees.validation.hand_queries`. A ranker of another library, even as
+        the last step of a pipeline, gets the rows sorted by query, and with them the ids as ``group_id`` or
+        ``qid``, or the number of rows of each query as ``group``. A ranker of XGBoost, which weights queries,
+        gets the mean weight of each.
     **params : dict
-        For its ``fit``.
+        Further arguments of its ``fit``.
 
     Returns
     -------
@@ -86,8 +87,8 @@ def fitted_clone(estimator, X, y, sample_weight, queries, **params):
     Raises
     ------
     ValueError
-        If there are weights, and its ``fit`` takes none; if there are queries, and it hands none on to a
-        ranker of another library inside it.
+        If there are weights, and its ``fit`` takes none; or if there are queries, and it does not pass them
+        on to a ranker of another library inside it.
 
     Examples
     --------
@@ -120,7 +121,7 @@ def fitted_clone(estimator, X, y, sample_weight, queries, **params):
 
 
 def _last_step(model):
-    """The last step of a pipeline, of pipelines inside one another too, by its name; of others themselves."""
+    """Return the last step of a pipeline, even of nested ones, with its path; of other models themselves."""
     path = ""
     while isinstance(model, Pipeline):
         name, model = model.steps[-1]
@@ -129,19 +130,19 @@ def _last_step(model):
 
 
 def _ids_for_steps(pipeline, y, queries, path, ranker, own):
-    """Labels and ids for a pipeline, whose last step is a ranker that takes its ``own``."""
+    """Return labels and ids for a pipeline whose last step is a ranker that takes its ``own`` ids."""
     if not sklearn.get_config()["enable_metadata_routing"]:
         return carry_queries(y, queries), {f"{path}{name}": values for name, values in own.items()}
     if not hasattr(ranker, "set_fit_request"):
         raise _queries_out_of_reach(pipeline, ranker)
-    names = {name: f"{name}_of_last_step" for name in own}  # steps before may know the same name
+    names = {name: f"{name}_of_last_step" for name in own}  # earlier steps may use this name
     ranker.set_fit_request(**names)
     y, ids = hand_queries(pipeline, "fit", y, queries)
     return y, ids | {names[name]: values for name, values in own.items()}
 
 
 def _require_queries_in_reach(model):
-    """Refuse what has a ranker of another library inside that gets no queries there."""
+    """Refuse a model that contains a ranker of another library which does not get the queries."""
     inside = estimators_inside(model)
     while inside:
         one = inside.pop()
@@ -160,7 +161,7 @@ def _queries_out_of_reach(model, ranker):
 
 
 def estimators_inside(model):
-    """The estimators that others hand rows and labels to: searches, means, subsets of features."""
+    """Return the estimators to which a search, a mean or a subset of features passes rows and labels."""
     if isinstance(model, Pipeline):
         inside = [model.steps[-1][1]]
     elif isinstance(model, FrozenEstimator):
@@ -173,10 +174,10 @@ def estimators_inside(model):
 
 
 def require_weights_taken(estimator, name="sample_weight"):
-    """Refuse weights, which the argument `name` brings, for an estimator that takes none in its ``fit``.
+    """Refuse weights, passed as the argument `name`, for an estimator whose ``fit`` takes none.
 
-    So far as signatures tell. Those that pass on what they are given are asked for the estimators inside, but
-    a pipeline passes weights on by metadata routing only.
+    This is judged by signatures. For an estimator that passes on its arguments, those inside are checked, but
+    a pipeline passes weights on only by metadata routing.
     """
     parameters = signature(estimator.fit).parameters
     if "sample_weight" in parameters:
@@ -194,7 +195,7 @@ def require_weights_taken(estimator, name="sample_weight"):
 
 
 def weights_not_taken(estimator, name="sample_weight"):
-    """The error that says so, of weights that the argument `name` brings."""
+    """Return the error that says so, for weights passed as the argument `name`."""
     return ValueError(
         f"{name} is given, but the fit of {type(estimator).__name__} takes no weights; expected an estimator "
         "that does: pass another one, or leave the weights out. A step of a pipeline gets them by metadata "
@@ -203,25 +204,25 @@ def weights_not_taken(estimator, name="sample_weight"):
 
 
 def said_out_of_fold(estimators, X, y, sample_weight, queries, folds, n_jobs=1):
-    """What is said of each row by a model that has not seen it: a clone fitted to the other folds.
+    """Predict each row by a model that has not seen it: a clone fitted to the other folds.
 
     Parameters
     ----------
     estimators : list of (estimator, callable)
-        ``say(model, rows)`` is what a fitted clone says, an array of shape (n_rows, ...).
+        ``say(model, rows)`` returns the predictions of a fitted clone, an array of shape (n_rows, ...).
     X, y : array-like of shape (n_rows, ...)
     sample_weight : array-like of shape (n_rows,) or None
     queries : ndarray of shape (n_rows,) or None
         The query of each row; see `fitted_clone`.
     folds : list of (train, test)
-        As of `folds_of_rows`.
+        As returned by `folds_of_rows`.
     n_jobs : int or None, default=1
-        Clones fitted at the same time, by joblib: of all estimators and folds.
+        The number of clones, of all estimators and folds, that joblib fits at the same time.
 
     Returns
     -------
     list of ndarray of shape (n_rows, ...)
-        One for each estimator.
+        One array for each estimator.
 
     Examples
     --------

@@ -1,19 +1,19 @@
 r"""What features cost, and their prices while trees grow.
 
-A feature that no tree has used so far has a price: of the splits of a leaf the one is best that makes
+A feature that no tree has used so far has a price. The best split of a leaf is the one that maximises
 
 .. math:: \frac{1}{\sum_i h_i} \Big(\frac{G_l^2}{H_l + \lambda_2} + \frac{G_r^2}{H_r + \lambda_2}
           - \frac{G^2}{H + \lambda_2}\Big) - \lambda\, c_f\, [f \text{ is new}]
 
-largest, and there is none where that is not above 0. :math:`G` and :math:`H` are sums of gradients and
-hessians, :math:`\sum_i h_i` is that of all rows of the tree, :math:`\lambda_2` is ``l2_regularization``,
-:math:`\lambda` is ``cost_weight`` and :math:`c_f` the cost of the feature. Neither term grows with the
-number of rows, or with their weights. With the squared error the first is by how much the split lowers the
-mean squared error of the tree, in the unit of scikit-learn's ``min_impurity_decrease``; for other losses it
-is the same of Newton's steps :math:`-g_i / h_i`, in squared units of the score.
+If the maximum is not above 0, the leaf is not split. :math:`G` and :math:`H` are sums of gradients and
+hessians, :math:`\sum_i h_i` is the sum over all rows of the tree, :math:`\lambda_2` is ``l2_regularization``,
+:math:`\lambda` is ``cost_weight`` and :math:`c_f` the cost of the feature. Neither term grows with the number
+of rows, or with their weights. With the squared error, the first term is the decrease of the mean squared
+error of the tree by the split, in the unit of scikit-learn's ``min_impurity_decrease``. For other losses it
+is the same decrease with the Newton steps :math:`-g_i / h_i` as targets, in squared units of the score.
 
-A feature is new until a split uses it or another one of its group, in an earlier tree or in this one: what a
-request has paid for once is there.
+A feature is new until a split, in an earlier tree or in this one, uses it or another feature of its group:
+what a request has paid for once is available.
 
 Mohan, *An empirical analysis on pointwise machine learning techniques using regression trees for web-search
 ranking*, 2010, chapter 6; with boosting also Xu, Weinberger, Chapelle, *The greedy miser: learning under
@@ -36,14 +36,14 @@ __all__ = ["FeatureCosts", "Prices"]
 
 @dataclass(frozen=True, eq=False)
 class FeatureCosts:
-    """What each feature costs, and which are paid for together.
+    """The cost of each feature, and the groups of features that are paid for together.
 
     Attributes
     ----------
     costs : ndarray of float64, shape (n_features,)
-        At least 0, the same within a group.
+        At least 0, and the same within a group.
     groups : ndarray of int64, shape (n_features,)
-        The lowest feature of the group that each belongs to: itself, where it is alone.
+        The lowest feature of the group that each feature belongs to. A feature without a group is its own.
     """
 
     costs: np.ndarray
@@ -51,22 +51,22 @@ class FeatureCosts:
 
     @classmethod
     def of(cls, feature_costs, feature_groups, n_features, names=()):
-        """Check what users pass.
+        """Check the costs and groups that a user passes.
 
         Parameters
         ----------
         feature_costs : array-like of shape (n_features,), or mapping of names or indices to costs
             A mapping may leave out features that cost nothing.
         feature_groups : sequence of sets of names or indices, or None
-            Features in no set are alone.
+            A feature that is in no set is a group of its own.
         n_features : int
         names : sequence of str
 
         Raises
         ------
         ValueError, TypeError
-            If a cost is not a finite number of at least 0, or there are too few or too many; if a feature is
-            unknown, or named twice; if features of a group differ in cost.
+            If a cost is not a finite number of at least 0; if there are too few or too many costs; if a
+            feature is unknown or named twice; or if the features of a group differ in cost.
         """
         called = names or range(n_features)
         given = by_feature(feature_costs, names, n_features, "feature_costs")
@@ -104,11 +104,11 @@ class FeatureCosts:
         return cls(costs, groups)
 
     def known(self, used):
-        """Which features are there once some are: bool[n_features], from bool[n_features]."""
+        """Return which features are available once some are used: bool[n_features], from bool[n_features]."""
         return np.isin(self.groups, self.groups[used])
 
     def after_trees(self, ensemble):
-        """What the features of the first 0, 1, ... trees cost, each group once: float64[n_trees + 1]."""
+        """Return the cost of the features of the first 0, 1, ... trees: float64[n_trees + 1]."""
         splits = ensemble.nodes["feature"] >= 0
         tree = np.repeat(np.arange(len(ensemble)), np.diff(ensemble.tree_offsets))[splits]
         groups, first = np.unique(self.groups[ensemble.nodes["feature"][splits]], return_index=True)
@@ -126,7 +126,7 @@ def _cost(cost, feature):
 
 
 def used_features(nodes, n_features):
-    """bool[n_features]: those that the splits among some NODE records ask for."""
+    """Return which features are used by the splits among some NODE records: bool[n_features]."""
     used = np.zeros(n_features, bool)
     used[nodes["feature"][nodes["feature"] >= 0]] = True
     return used
@@ -136,11 +136,11 @@ def used_features(nodes, n_features):
 
 
 class Prices:
-    """What a split must gain on top because its feature is new.
+    """The extra gain that a split needs if its feature is new.
 
     ::
 
-        plant    prices = cost_weight * cost * sum of hessians, of features that no tree has used so far
+        plant    prices = cost_weight * cost * sum of hessians, for features that no tree has used so far
         pay      a split is made: its feature, and others of its group, are free from now on
 
     Parameters
@@ -149,12 +149,12 @@ class Prices:
     weight : float
         Lambda: how much lower the mean squared error must be for each unit of cost.
     used : ndarray of bool, shape (n_features,)
-        Features that are needed anyway.
+        Features that are used in any case.
 
     Attributes
     ----------
     of_features : ndarray of float64, shape (n_features,)
-        What kernels read, on the scale of their gains.
+        The prices that the kernels read, on the scale of their gains.
     """
 
     def __init__(self, costs, weight, used):
@@ -171,36 +171,36 @@ class Prices:
 
     @classmethod
     def none(cls, n_features):
-        """All features are free."""
+        """Return prices by which all features are free."""
         return cls(FeatureCosts(np.zeros(n_features), np.arange(n_features)), 0.0, np.zeros(n_features, bool))
 
     def copy(self):
-        """Prices that go on from here on their own."""
+        """Return a copy that changes independently."""
         twin = copy.copy(self)
         twin.rates, twin.of_features = self.rates.copy(), self.of_features.copy()
         return twin
 
     def set_to(self, others):
-        """Take the prices of others, of the same features."""
+        """Take over the prices of another object, for the same features."""
         self.rates[:], self.of_features[:] = others.rates, others.of_features
         self.all_free = others.all_free
 
     def use(self, used):
-        """Features are used, bool[n_features]: they and their groups are free."""
+        """Make the features that are used, bool[n_features], and their groups free."""
         known = self.costs.known(used)
         self.rates[known] = self.of_features[known] = 0.0
         self.all_free = not self.rates.any()
 
     def plant(self, hessian):
-        """A new tree, of rows whose hessians have this sum."""
+        """Begin a new tree, of rows whose hessians have this sum."""
         if not self.all_free:
             with np.errstate(over="ignore"):
                 np.multiply(self.rates, hessian, out=self.of_features)
 
     def pay(self, leaves, parents):
-        """These leaves are about to be split; returns whether features become free by it.
+        """Pay for the features of leaves that are about to be split. Return whether any become free by it.
 
-        The gain of a split was found less its price; from now on it is what the loss falls.
+        So far the gain of each split was reduced by its price. From now on it is the plain gain.
         """
         if self.all_free:
             return False

@@ -1,4 +1,4 @@
-"""What a cut is: between two values, and when values are narrower than it."""
+"""Compute cuts between two values, and round them for narrower values."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ __all__ = ["cuts_between", "round_down"]
 
 
 def cuts_between(lower, upper):
-    """The middle of each two values, or the lower one where they are neighbours or one is infinite.
+    """Return the middle of two values, or the lower one if they are neighbours or one is infinite.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ def cuts_between(lower, upper):
 
 
 def round_down(cuts):
-    """The largest float32 not above each cut: a float32 value is below one where it is below the other.
+    """Return the largest float32 that is not above each cut: float32 values fall on the same side of both.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
-"""Where the bins of each feature end: at quantiles of its values, or at each; of categories, all there are.
+"""Find where bins end: at quantiles of a feature's values, or at each value; for categories, list them all.
 
-Where rows are dealt to ranks, each column is put together again by one of them, from what each has of it:
+If rows are dealt to ranks, each column is put together again on one rank, from the parts that all ranks have:
 
     rank 0   columns 0 1 2 3 ..   distinct values, masses --.--> 0 cuts columns 0 2 .. --.--> all cuts
                                                             X                            X
@@ -20,7 +20,7 @@ _NO_LIMIT = 1 << 30
 _WEIGHT_BITS = 30
 _EXACT_BITS = 53
 
-# Ctrl-C is answered between two calls of a kernel, so a call handles about so many values.
+# The number of values per call of a kernel, since Ctrl-C takes effect only between two calls.
 _VALUES_TO_CUT = 1 << 22
 _FEWEST_COLUMNS = 8
 _BYTES_TOGETHER = 96  # of each row of a dense X, nearly always in two cache lines; at most a fifth of the row
@@ -28,7 +28,7 @@ _MOST_COLUMNS = 4096
 
 
 def find_edges(X, categorical, max_bins, n_threads, communicator, order, weights, wanted):
-    """Of each feature that is wanted how many edges it has, and the edges, by the rows of all ranks."""
+    """Return the number of edges, and the edges, of each wanted feature, by the rows of all ranks."""
     rows = (_SparseRows if sparse.issparse(X) else _DenseRows)(X, order)
     blocks, weights = _agree(rows, weights, wanted, n_threads, communicator)
     found = {}
@@ -42,9 +42,10 @@ def find_edges(X, categorical, max_bins, n_threads, communicator, order, weights
 
 
 class _Columns:
-    """Some columns, gathered: the values of column j are values[starts[j] : starts[j] + sizes[j]].
+    """Columns that were gathered: the values of column j are values[starts[j] : starts[j] + sizes[j]].
 
-    Only those that are neither missing nor zero. A value may come several times, with a weight each.
+    Values that are missing or zero are left out. The same value may occur several times, each time with a
+    weight.
     """
 
     def __init__(self, dtype, most_values, weighted, n_threads):
@@ -60,14 +61,14 @@ class _Columns:
         self.begin(len(most_values))
 
     def begin(self, n_columns):
-        """So many columns, of which nothing is known yet."""
+        """Begin with this many columns, of which nothing is known yet."""
         self.starts = self.places[:n_columns]
         self.sizes, self.zero_mass = np.zeros((2, n_columns), dtype=np.int64)
 
     def find_edges(self, is_categorical, max_bins, n_threads):
-        """For each column how many cuts (or categories) it has, and the first of them; the values are lost.
+        """Return how many cuts (or categories) each column has, and the first of them. The values are lost.
 
-        All of them, but of categories 255 at most.
+        All cuts are returned, but at most 255 categories.
         """
         room = len(self.spare[0]) if max_bins is None else 0
         edges = np.empty((len(self.sizes), max(MOST_BINS, room)))
@@ -91,9 +92,9 @@ class _Columns:
         return [(n, own[:n].copy()) for n, own in zip(n_edges.tolist(), edges, strict=True)]
 
     def distinct(self, n_threads):
-        """Make each value of a column come once, and return what they weigh, side by side with them.
+        """Make each value of a column occur once, and return the masses of the values in the same places.
 
-        More than 32 bits of weight are told by more entries.
+        A mass of more than 32 bits is spread over several entries.
         """
         masses = np.empty(len(self.values), dtype=np.uint32) if self.weights is None else self.weights
         _kernels.join_equal(
@@ -110,7 +111,7 @@ class _Columns:
 
     @classmethod
     def joined(cls, parts, n_threads):
-        """The columns of all ranks, of what each has said of them."""
+        """Join the parts that all ranks have of the same columns."""
         sizes = np.array([sizes for sizes, _, _, _ in parts])
         dtype = np.result_type(*(values for _, _, values, _ in parts))
         columns = cls(dtype, sizes.sum(axis=0), True, n_threads)
@@ -126,7 +127,7 @@ class _Columns:
 
 
 def _agree(rows, weights, wanted, n_threads, communicator):
-    """On which columns are taken at a time, and on the scale of weights: (blocks, weights)."""
+    """Let ranks agree on the columns to take at a time, and on the scale of weights: (blocks, weights)."""
     least_room = rows.n * max(rows.fewest_columns(weights is not None), n_threads)
     largest_weight = None if weights is None else float(weights.max(initial=0.0))
     said = communicator.allgather((len(wanted), rows.n, least_room, largest_weight))
@@ -147,9 +148,9 @@ def _agree(rows, weights, wanted, n_threads, communicator):
 
 
 def _blocks(most_values, room, wanted):
-    """(first, last) of each block: together they hold all wanted columns, as many at a time as have room.
+    """Return (first, last) of blocks of columns that together hold all wanted ones, as large as possible.
 
-    What lies between two wanted columns is gathered with them, if it is not much.
+    Columns between two wanted ones are gathered as well if they are few.
     """
     ends = np.cumsum(most_values)
     columns = np.flatnonzero(wanted)
@@ -169,12 +170,12 @@ def _blocks(most_values, room, wanted):
 
 
 def _dealt_to(rank, size, first, last):
-    """Which columns, counted from the first, a rank cuts: column f is that of rank f % size."""
+    """Return which columns, counted from the first, a rank cuts: column f belongs to rank f % size."""
     return np.arange((rank - first) % size, last - first, size)
 
 
 def _deal(columns, first, n_threads, communicator):
-    """Of some columns, from ``first`` on, those that this rank cuts, with the values of all ranks."""
+    """Return those of some columns, from ``first`` on, that this rank cuts, with the values of all ranks."""
     if communicator.alone:
         return columns
     masses = columns.distinct(n_threads)
@@ -192,7 +193,7 @@ def _deal(columns, first, n_threads, communicator):
 
 
 class _DenseRows:
-    """How the columns of a dense X, or of one on disk, are gathered, in arrays that are used again."""
+    """Gathers the columns of a dense X, or of one on disk, in arrays that are used again."""
 
     def __init__(self, X, order):
         self.X = X
@@ -201,14 +202,14 @@ class _DenseRows:
         self.places = list(X.places(order)) if self.on_disk else [(slice(None), order)]
 
     def fewest_columns(self, weighted):
-        """How many columns are taken at a time, at least."""
+        """Return the minimum number of columns to take at a time."""
         if self.on_disk:
             return 1
         most = min(_BYTES_TOGETHER // (self.X.dtype.itemsize + 4 * weighted), self.X.shape[1] // 5)
         return max(_FEWEST_COLUMNS, most - most % _FEWEST_COLUMNS)
 
     def most_values(self):
-        """How many values each column may have."""
+        """Return the maximum number of values in each column."""
         return np.full(self.X.shape[1], self.n, dtype=np.int64)
 
     def columns(self, blocks, weights, n_threads):
@@ -237,7 +238,7 @@ class _DenseRows:
 
 
 class _SparseRows:
-    """How the columns of a sparse X are gathered, reading each row from where the last ones ended."""
+    """Gathers the columns of a sparse X, reading each row on from where the previous columns ended."""
 
     def __init__(self, X, order):
         self.X = X
@@ -250,11 +251,11 @@ class _SparseRows:
             )
 
     def fewest_columns(self, weighted):
-        """How many columns are taken at a time, at least."""
+        """Return the minimum number of columns to take at a time."""
         return _FEWEST_COLUMNS
 
     def most_values(self):
-        """How many values each column may have."""
+        """Return the maximum number of values in each column."""
         return self.counts.copy()
 
     def columns(self, blocks, weights, n_threads):
@@ -280,7 +281,7 @@ class _SparseRows:
 
 
 def row_limits(X, order):
-    """Where each row of a CSR matrix begins and ends, in writable arrays."""
+    """Return where each row of a CSR matrix begins and ends, in writable arrays."""
     if not X.has_canonical_format:
         raise ValueError("X is sparse but not canonical; call X.sum_duplicates() first.")
     rows = slice(None) if order is None else order
@@ -288,7 +289,7 @@ def row_limits(X, order):
 
 
 def _integer_weights(weights, largest, n_rows):
-    """The weights as uint32 by one power-of-two scale, so that sums are exact; above 0 stays above 0."""
+    """Return weights as uint32, on one power-of-two scale so that sums are exact; above 0 stays above 0."""
     _, exponent = np.frexp(largest)
     bits = min(_WEIGHT_BITS, _EXACT_BITS - n_rows.bit_length())
     scaled = np.rint(np.ldexp(weights, bits - exponent))

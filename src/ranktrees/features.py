@@ -1,4 +1,4 @@
-"""Which features are meant, by their numbers or their names."""
+"""Find the features that are meant by numbers or names."""
 
 from collections.abc import Mapping
 from difflib import get_close_matches
@@ -8,18 +8,18 @@ from ranktrees.listed import by_key
 
 
 def names_of(estimator):
-    """The names of the features that the estimator was fitted on, if they had any."""
+    """Return the names of the features that the estimator was fitted to, if they had names."""
     return list(getattr(estimator, "feature_names_in_", ()))
 
 
 def keys_of(estimator):
-    """What a parameter may call the features that the estimator was fitted on, beside their numbers."""
+    """Return the names by which a parameter may refer to features, besides their numbers."""
     others = getattr(estimator, "_other_names", None) or []
     return names_of(estimator) or (others if others != list(range(len(others))) else [])
 
 
 def index_of(key, names, n_features, argument):
-    """The number of a feature, from that or from its name."""
+    """Return the number of a feature, given its number or its name."""
     if isinstance(key, Integral) and not isinstance(key, bool):
         _refuse_numbers_as_names(key, names, argument)
         if not 0 <= key < n_features:
@@ -38,7 +38,7 @@ def index_of(key, names, n_features, argument):
 
 
 def by_feature(values, names, n_features, argument):
-    """The values of a mapping, or of a Series, as a dict by numbers of features; others as they are."""
+    """Return the values of a mapping or a Series as a dict by feature number; others as they are."""
     keyed = by_key(values, argument)
     if not isinstance(keyed, Mapping):
         refuse_counted(values, names, argument)
@@ -49,7 +49,7 @@ def by_feature(values, names, n_features, argument):
 
 
 def refuse_counted(values, names, argument):
-    """Refuse a value for each feature in a Series that counts from 0, where columns are called by numbers."""
+    """Refuse a Series of one value per feature, indexed from 0, if columns are called by numbers."""
     if hasattr(values, "to_dict"):
         _refuse_numbers_as_names(0, names, argument)
 
@@ -64,7 +64,7 @@ def _refuse_numbers_as_names(key, names, argument):
 
 
 def refuse_repeated(entries, argument):
-    """Refuse two keys for one feature, among pairs of a feature and its key."""
+    """Refuse two keys for one feature, given pairs of a feature and its key."""
     seen = {}
     for feature, key in entries:
         if feature in seen:

@@ -1,7 +1,7 @@
-"""What a ranker learns from beside labels: which of two rows is better, and where clicked rows were shown.
+"""What a ranker learns from besides labels: preferences between rows, and positions at which rows were shown.
 
-Pairs are given as rows of ``X``, positions row by row. Both are checked here, once their queries are known,
-and brought into internal order (see `ranktrees.validation`).
+Pairs are given as numbers of rows of ``X``, and positions as one number per row. Both are checked here, once
+the queries are known, and brought into internal order (see `ranktrees.validation`).
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ HIGHEST_POSITION = 1 << 20
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Preferences:
-    """What was said about pairs of rows: of every two rows one entry, which sums up all judgements of them.
+    """Preferences between rows. Each pair of rows has one entry, which sums up all judgements of it.
 
     A judgement of weight w that the first of two rows is better with probability P costs P times what "the
-    first is better" costs, and 1 - P times what "the second is better" costs. So two sums say all about a
-    pair, and it matters neither in which order judgements came nor which way round they were put.
+    first is better" costs, and 1 - P times what "the second is better" costs. So two sums say everything
+    about a pair. Neither the order of the judgements matters, nor which of the two rows comes first in them.
 
     Attributes
     ----------
     first, second : ndarray of shape (n_entries,), int64
-        Internal rows, ``first < second``, sorted by both.
+        Numbers of rows in internal order, ``first < second``, sorted by both.
     forth, back : ndarray of shape (n_entries,), float64
-        The sum of ``w P`` and that of ``w (1 - P)`` over the judgements that put `first` first; of those that
-        put `second` first it is the other way round.
+        The sum of ``w P`` and the sum of ``w (1 - P)`` over the judgements that put `first` first. Judgements
+        that put `second` first are added the other way round.
     """
 
     first: np.ndarray
@@ -43,7 +43,7 @@ class Preferences:
 
     @classmethod
     def of(cls, pairs, weights, targets):
-        """Sum up judgements, which are checked already.
+        """Sum up judgements, which have been checked already.
 
         Parameters
         ----------
@@ -66,7 +66,7 @@ class Preferences:
         first, second = pairs.min(1), pairs.max(1)
         for_first, for_second = weights * targets, weights * (1.0 - targets)
         forth, back = np.where(turned, (for_second, for_first), (for_first, for_second))
-        order = np.lexsort((back, forth, second, first))  # equal pairs by what they add: sums have one order
+        order = np.lexsort((back, forth, second, first))  # in a pair by value: one order of sums
         first, second, forth, back = (values[order] for values in (first, second, forth, back))
         starts = np.flatnonzero(np.diff(first, prepend=-1) | np.diff(second, prepend=-1))
         return cls(
@@ -74,14 +74,14 @@ class Preferences:
         )
 
     def among(self, rows, n_rows):
-        """Those whose two rows are among these.
+        """Return the entries whose two rows are both among some rows.
 
         Parameters
         ----------
         rows : ndarray of int64
-            Internal rows, rising; row ``rows[i]`` becomes row i.
+            Numbers of rows in internal order, ascending. Row ``rows[i]`` becomes row i.
         n_rows : int
-            How many there were.
+            The number of rows before.
 
         Returns
         -------
@@ -99,7 +99,7 @@ class Preferences:
         return math.fsum(self.forth.tolist()) + math.fsum(self.back.tolist())
 
     def by_row(self, n_rows):
-        """Each entry from the side of both its rows, row by row (see pyx/preferences.pyx).
+        """Return each entry twice, from the side of either row, row by row (see pyx/preferences.pyx).
 
         Parameters
         ----------
@@ -110,9 +110,9 @@ class Preferences:
         starts : ndarray of shape (n_rows + 1,), int64
             The entries of row i are ``starts[i]:starts[i + 1]``.
         others : ndarray of shape (2 * n_entries,), int64
-            The other row, rising within a row.
+            The other row of each entry, ascending within a row.
         forth, back : ndarray of shape (2 * n_entries,), float64
-            What says that the row is the better one, and what says that the other is.
+            The sum that says that the row is the better one, and the sum that says that the other one is.
         """
         rows = np.concatenate([self.first, self.second])
         others = np.concatenate([self.second, self.first])
@@ -122,7 +122,7 @@ class Preferences:
         return starts, others[order], forth[order], back[order]
 
     def agreement(self, scores):
-        """The share of the judgements, by weight, that scores agree with; see `preference_accuracy_score`."""
+        """Return the share of judgements with which scores agree; see `preference_accuracy_score`."""
         above = np.sign(scores[self.first] - scores[self.second])
         right = self.forth * (0.5 + 0.5 * above) + self.back * (0.5 - 0.5 * above)
         return math.fsum(right.tolist()) / self.weight
@@ -130,7 +130,7 @@ class Preferences:
 
 @dataclass(frozen=True, eq=False)
 class Feedback:
-    """What fit or score was given beside labels, as it was passed; ``suffix`` ends the arguments' names."""
+    """What fit or score was given besides labels, as it was passed. ``suffix`` ends the arguments' names."""
 
     pairs: Any = None
     pair_weight: Any = None
@@ -153,7 +153,7 @@ class Feedback:
         return [name + self.suffix for name in names if getattr(self, name) is not None]
 
     def joined(self, data):
-        """The data, and with them what was given; pairs and positions are checked.
+        """Check pairs and positions, and return the data with these added.
 
         Parameters
         ----------
@@ -166,7 +166,7 @@ class Feedback:
         Raises
         ------
         ValueError, TypeError
-            For everything that cannot be meant; the message names the argument.
+            If an argument is invalid. The message names it.
         """
         if self.pairs is not None:
             data = replace(data, preferences=self._preferences(data))
@@ -223,7 +223,7 @@ NOTHING = Feedback()
 
 
 def checked_pairs(pairs, pair_weight, pair_target, n_rows, suffix=""):
-    """Check pairs of rows and what goes with them.
+    """Check pairs of rows, their weights and their targets.
 
     Parameters
     ----------
@@ -231,7 +231,7 @@ def checked_pairs(pairs, pair_weight, pair_target, n_rows, suffix=""):
     pair_weight, pair_target : array-like of shape (n_pairs,), or None
     n_rows : int
     suffix : str, default=""
-        What the arguments' names end with.
+        The end of the arguments' names.
 
     Returns
     -------
@@ -241,7 +241,7 @@ def checked_pairs(pairs, pair_weight, pair_target, n_rows, suffix=""):
     Raises
     ------
     ValueError
-        If anything is out of its range; the message names the argument.
+        If anything is out of its range. The message names the argument.
     """
     name, expected = f"pairs{suffix}", "expected two rows of X in each line, the better one first"
     try:
@@ -301,29 +301,30 @@ def _of_pairs(values, n_pairs, name, what, high):
 
 
 def pairs_among(pairs, rows) -> tuple[np.ndarray, np.ndarray]:
-    """The pairs whose two rows are among some rows, counted as those are.
+    """Return the pairs whose two rows are both among some rows, by their numbers among those.
 
-    Pairs count the rows of the ``X`` that they are passed with. Where rows are chosen, by a splitter or by
-    hand, pairs have to follow, and scikit-learn's tools, which slice one value per row, cannot do it.
+    Pairs refer to rows by their numbers in the ``X`` that they are passed with. If some of the rows are
+    chosen, by a splitter or by hand, the pairs have to be adapted. scikit-learn's tools cannot do that, since
+    they slice arrays with one value per row.
 
     Parameters
     ----------
     pairs : array-like of shape (n_pairs, 2), int
-        Rows of the whole ``X``.
+        Pairs of numbers of rows of the whole ``X``.
     rows : array-like of int, or of bool of shape (n_rows,)
         The rows that are chosen, none of them twice: ``X[rows]`` is what is left.
 
     Returns
     -------
     among : ndarray of shape (n_kept, 2), int64
-        Pairs of rows of ``X[rows]``.
+        Pairs of numbers of rows of ``X[rows]``.
     kept : ndarray of shape (n_kept,), intp
-        Which pairs these are: of ``pair_weight`` take ``pair_weight[kept]``.
+        Which of the pairs these are. The weights that belong to them are ``pair_weight[kept]``.
 
     Raises
     ------
     ValueError
-        If ``pairs`` has another shape, a row is chosen twice, or one is below 0.
+        If ``pairs`` has another shape, if a row is chosen twice, or if a number is below 0.
 
     Examples
     --------
@@ -363,7 +364,7 @@ def pairs_among(pairs, rows) -> tuple[np.ndarray, np.ndarray]:
 
 
 def preference_accuracy_score(y_score, pairs, *, pair_weight=None, pair_target=None) -> float:
-    r"""The share of judgements about pairs of rows that scores agree with.
+    r"""Return the share of judgements about pairs of rows with which scores agree.
 
     .. math:: \frac{\sum_k w_k \left(P_k\, [s_{i_k} > s_{j_k}] + (1 - P_k)\, [s_{i_k} < s_{j_k}]
               + \tfrac12 [s_{i_k} = s_{j_k}]\right)}{\sum_k w_k}
@@ -371,24 +372,24 @@ def preference_accuracy_score(y_score, pairs, *, pair_weight=None, pair_target=N
     Parameters
     ----------
     y_score : array-like of shape (n_rows,)
-        The score of each row; higher ranks first.
+        The score of each row. Rows with higher scores rank first.
     pairs : array-like of shape (n_pairs, 2), int
-        Rows, the first preferred to the second.
+        Pairs of numbers of rows, the first preferred to the second.
     pair_weight : array-like of shape (n_pairs,), default=None
-        Weights :math:`w_k \ge 0` of the pairs; None is 1 for each.
+        Weights :math:`w_k \ge 0` of the pairs. If None, it is 1 for each.
     pair_target : array-like of shape (n_pairs,), default=None
-        Probabilities :math:`P_k` that the first is better; None is 1 for each.
+        The probabilities :math:`P_k` that the first row is better. If None, it is 1 for each.
 
     Returns
     -------
     float
-        From 0 to 1, higher is better. Where judgements contradict each other, or are less than certain, no
-        scores reach 1.
+        A number from 0 to 1; higher is better. If judgements contradict each other, or are less than certain,
+        no scores reach 1.
 
     Raises
     ------
     ValueError
-        As `LambdaMARTRanker.fit` of its pairs.
+        For the same reasons as in `LambdaMARTRanker.fit`, as far as pairs are concerned.
 
     Examples
     --------

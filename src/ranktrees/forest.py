@@ -1,7 +1,7 @@
-"""The forest loop: trees grown apart on bootstrap samples, then averaged.
+"""The forest loop: trees that are grown independently on bootstrap samples, and then averaged.
 
-Breiman, *Random forests*, 2001; for ranking: Mohan, *An empirical analysis on pointwise machine
-learning techniques using regression trees for web-search ranking*, 2010, chapter 2.
+Breiman, *Random forests*, 2001; for ranking: Mohan, *An empirical analysis on pointwise machine learning
+techniques using regression trees for web-search ranking*, 2010, chapter 2.
 """
 
 import itertools
@@ -36,30 +36,31 @@ def grow_forest(
 ):
     """Grow trees in parallel, each on its own bootstrap sample.
 
-    A tree is the first step of boosting from ``base`` on the squared error: its leaves hold the mean
-    of ``label - base``.
+    A tree is the first step of boosting from ``base`` with the squared error: its leaves hold the mean of
+    ``label - base``.
 
     Parameters
     ----------
     make_grower : callable
-        Makes a TreeGrower with prices of its own; trees that grow at the same time share no buffers.
+        Makes a TreeGrower with prices of its own. Trees that grow at the same time share no buffers.
     data : FitData
     base : float
     trees : range
         The numbers of the trees to grow.
     bootstrap : Bootstrap
     prices : Prices
-        Of features. They stay as they are for ``stage_size`` trees; then all that these have used is free.
+        The prices of features. They stay the same for ``stage_size`` trees. Then all features that these have
+        used are free.
     stage_size : int
     used_in_stage : ndarray of bool, shape (n_features,)
-        The features of earlier trees of the stage that the first tree belongs to.
+        The features used by earlier trees of the stage to which the first tree belongs.
     seed, n_jobs : int
     communicator : Communicator
-        Ranks among which trees are dealt; all have all rows.
+        The ranks to which trees are dealt. All of them have all rows.
     out_of_bag : bool
-        Whether to sum up what the trees say of the rows they were not grown from.
+        Whether to add up the values that trees give to rows they were not grown from.
     callbacks : sequence of callables
-        Each sees a Progress per tree; any may ask to stop by returning True.
+        Each is called with a Progress per tree. Any may ask to stop by returning True.
     ensemble_of : callable
         Makes an Ensemble of the new trees, `Trees`.
 
@@ -67,12 +68,12 @@ def grow_forest(
     -------
     grown : Trees
     sums : ndarray of float64, shape (n_rows,)
-        Out-of-bag values, summed in the order of the trees.
+        Out-of-bag values, added in the order of the trees.
     counts : ndarray of int64, shape (n_rows,)
-        How many trees had the row out of bag.
+        The number of trees for which the row is out of bag.
     """
-    stopping = []  # holds something when no more trees are wanted
-    idle = []  # growers: as many are made as trees grow at the same time
+    stopping = []  # not empty once no more trees are wanted
+    idle = []  # growers; as many are made as trees grow at the same time
     grown, sums, counts = Trees(len(trees)), np.zeros(data.n_rows), np.zeros(data.n_rows, np.int64)
     used = used_in_stage.copy()
     for _, stage in itertools.groupby(trees, lambda tree: tree // stage_size):
@@ -104,16 +105,16 @@ def grow_forest(
 
 
 def _tasks(n_jobs):
-    """What yields trees as they come: threads, or the active joblib backend; not one that cannot yield."""
+    """Return what yields trees as they are finished: threads, or the active joblib backend if it can."""
     backend, _ = get_active_backend(prefer="threads")
     required = {} if backend.supports_return_generator else {"require": "sharedmem"}
     return joblib.Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator", **required)
 
 
 def _dealt(communicator, n_jobs, grow, trees):
-    """What ``grow`` yields for each tree, in their order: each rank grows some, and all get all.
+    """Yield what ``grow`` yields for each tree, in their order. Each rank grows some, and all ranks get all.
 
-    Between two exchanges a rank grows as many as threads of the rank that has most.
+    Between two exchanges, a rank grows as many trees as the rank with most threads has threads.
     """
     if communicator.alone:
         results = grow(trees)
@@ -122,7 +123,7 @@ def _dealt(communicator, n_jobs, grow, trees):
                 yield result
         finally:
             with warnings.catch_warnings():
-                # joblib warns of trees that it had begun, if the fit is interrupted
+                # if the fit is interrupted, joblib warns of trees that it has begun
                 warnings.simplefilter("ignore", UserWarning)
                 results.close()
         return

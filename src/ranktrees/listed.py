@@ -1,4 +1,4 @@
-"""Parameters that list values: by keys, or one after the other."""
+"""Parameters that list values, by key or one after the other."""
 
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AnySet
@@ -7,13 +7,15 @@ __all__ = ["are_in_order", "by_key", "in_order"]
 
 
 def by_key(values, argument):
-    """The values of a pandas Series by its index, as a dict, unless that counts from 0; others as they are.
+    """Return the values of a pandas Series by its index, as a dict. Return other values as they are.
+
+    If the index counts from 0, the values of the Series are returned as a list.
 
     Parameters
     ----------
     values : object
     argument : str
-        How messages call it.
+        The name of the argument, for messages.
 
     Returns
     -------
@@ -22,7 +24,7 @@ def by_key(values, argument):
     Raises
     ------
     ValueError
-        If a key is there twice.
+        If a key occurs twice.
 
     Examples
     --------
@@ -43,13 +45,13 @@ def by_key(values, argument):
 
 
 def in_order(values, argument, first=0):
-    """Values one after the other; those of a mapping, or of a Series, by its keys.
+    """Return values one after the other; those of a mapping or a Series in the order of their keys.
 
     Parameters
     ----------
     values : iterable
     argument : str
-        How messages call it.
+        The name of the argument, for messages.
     first : int, default=0
         The first key.
 
@@ -60,9 +62,9 @@ def in_order(values, argument, first=0):
     Raises
     ------
     ValueError
-        If keys are not ``first``, ``first + 1``, ...
+        If the keys are not ``first``, ``first + 1``, ...
     TypeError
-        If the values have no order, as those of a set.
+        If the values have no order, like those of a set.
 
     Examples
     --------
@@ -85,5 +87,8 @@ def in_order(values, argument, first=0):
 
 
 def are_in_order(values):
-    """Whether they are several values in an order that is meant: not letters, and not those of a set."""
+    """Whether these are several values in an order that is intended.
+
+    Strings, sets and mappings are not.
+    """
     return isinstance(values, Iterable) and not isinstance(values, str | bytes | set | frozenset | Mapping)

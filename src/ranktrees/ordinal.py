@@ -1,15 +1,15 @@
-"""Ordinal classification: a model for each event "the grade is at most c", and scores of their probabilities.
+"""Ordinal classification: a model for each event "the grade is at most c", and scores from probabilities.
 
 ::
 
-    models            P(y <= 0)  P(y <= 1)  P(y <= 2)            any that give a probability
+    models            P(y <= 0)  P(y <= 1)  P(y <= 2)            any models of probabilities
       | clip to [0, 1], nearest rising sequence
       v
     cumulative   0 <=    q_0   <=   q_1   <=   q_2   <= 1
       | differences
       v
-    classes           p_0 | p_1 | p_2 | p_3                      they sum to 1
-      | sum of p_c v_c                                           v: the values of the grades, by ``scoring``
+    classes           p_0 | p_1 | p_2 | p_3                      their sum is 1
+      | sum of p_c v_c                                           v: the values of the grades, from ``scoring``
       v
     score
 """
@@ -22,18 +22,19 @@ __all__ = ["class_probabilities", "least_squares_values", "nearest_rising"]
 
 
 def class_probabilities(cumulative):
-    """The probabilities of the grades, from what models say of the events "at most this grade".
+    """Return the probabilities of the grades, given what models predict for "at most this grade".
 
     Parameters
     ----------
     cumulative : ndarray of shape (n_rows, n_grades - 1)
-        For each grade but the highest, how likely a row has at most that grade. What is below 0 or above 1 is
-        clipped; rows that fall somewhere are replaced by the nearest that does not (`nearest_rising`).
+        For each grade but the highest, the probability that a row has at most that grade. Values below 0 or
+        above 1 are clipped. Rows whose values fall somewhere are replaced by the nearest that never fall
+        (`nearest_rising`).
 
     Returns
     -------
     ndarray of float64, shape (n_rows, n_grades)
-        At least 0; a row sums to 1.
+        At least 0. The sum of each row is 1.
 
     Examples
     --------
@@ -49,14 +50,14 @@ def class_probabilities(cumulative):
 
 
 def nearest_rising(values):
-    r"""The sequence nearest to each row, by squared distance, that never falls.
+    r"""Return the sequence nearest to each row, by squared distance, that never falls.
 
-    Isotonic regression, in closed form:
+    This is isotonic regression in closed form:
 
     .. math:: r_j = \max_{i \le j}\; \min_{k \ge j}\; \frac{v_i + \ldots + v_k}{k - i + 1}.
 
-    Its sum is that of the row. So where grades are equally far apart, the expected relevance stays what the
-    models have made of it; a running maximum, say, would lower it.
+    The sum of the sequence is that of the row. So if grades are equally far apart, the expected relevance
+    remains the one that the models give. A running maximum, for example, would lower it.
 
     Parameters
     ----------
@@ -84,14 +85,14 @@ def nearest_rising(values):
 
 
 def least_squares_values(probabilities, labels, grades, weights=None):
-    r"""The values of the grades that bring the expected value of a row closest to its label.
+    r"""Return the values of the grades that bring the expected value of a row closest to its label.
 
-    They make small
+    They minimise
 
     .. math:: \sum_i w_i \Big(\sum_c P_i(c)\, v_c - y_i\Big)^2 + \bar w \sum_c (v_c - c)^2,
 
-    as if there were one more row of each grade, certain of it, with the mean of the weights above 0: so a
-    grade that no model ever expects has its own value.
+    as if there were one more row of each grade, whose grade is certain, with the mean of the weights above 0.
+    So a grade that no model ever expects has itself as its value.
 
     Parameters
     ----------
@@ -128,7 +129,7 @@ def least_squares_values(probabilities, labels, grades, weights=None):
 
 
 def _solve(equations):
-    """Gauss and Jordan's elimination, whose rounding depends on nothing but the numbers."""
+    """Solve equations by Gauss-Jordan elimination, whose rounding depends on nothing but the numbers."""
     for pivot in range(len(equations)):
         equations[pivot] /= equations[pivot, pivot]
         others = np.arange(len(equations)) != pivot

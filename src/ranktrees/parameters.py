@@ -1,4 +1,4 @@
-"""The parameters of an estimator are its fields, each written once; names that others use are translated."""
+"""Let an estimator's fields be its parameters, each defined once, and translate names of other libraries."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
@@ -14,7 +14,7 @@ Returned = TypeVar("Returned")
 
 _N_TREES = ("max_iter", "n_estimators", "num_boost_round", "num_iterations", "num_trees", "iterations")
 
-# What LightGBM, XGBoost and CatBoost call what a parameter says; the guide has the same, with values.
+# The names that LightGBM, XGBoost and CatBoost give to a parameter. The guide lists them too, with values.
 THEIRS = {
     "max_iter": _N_TREES,
     "n_estimators": _N_TREES,
@@ -47,7 +47,7 @@ THEIRS = {
     "n_jobs": ("num_threads", "nthread", "thread_count"),
 }
 
-# What they have and nothing here is like, or nothing of the estimator that is asked, and what comes nearest.
+# Their parameters without an equivalent here, or in some estimator, by what comes nearest.
 ABSENT = {
     "min_samples_leaf counts rows": ("min_child_weight", "min_sum_hessian_in_leaf"),
     "max_features draws features for each split": (
@@ -68,7 +68,7 @@ ABSENT = {
     ),
 }
 
-# What they call losses.
+# The names that they give to losses.
 LOSSES = {
     'LambdaMARTRanker(loss="lambdamart")': ("lambdarank", "rank:ndcg", "LambdaMart"),
     'LambdaMARTRanker(loss="lambdamart", measure="map")': ("rank:map",),
@@ -83,7 +83,7 @@ LOSSES = {
     "HistGBRTClassifier()": ("binary", "binary:logistic", "Logloss", "log_loss"),
 }
 
-# What they call what a method is given, or have done by one.
+# The names that they give to arguments of methods, or to what methods do.
 THEIRS_OF_METHODS = {
     "qid=": ("group_id", "query_id"),
     "sample_weight=": ("weight", "group_weight"),
@@ -100,7 +100,7 @@ THEIRS_OF_METHODS = {
     "model.ensemble_.leaves(X)": ("pred_leaf",),
 }
 
-# What they call what an estimator has, or is asked to do.
+# The names that they give to attributes and methods of estimators.
 THEIRS_OF_ATTRIBUTES = {
     "best_iteration_": ("best_iteration", "best_ntree_limit", "get_best_iteration"),
     "n_iter_": ("n_estimators_", "tree_count_", "num_trees", "num_boosted_rounds"),
@@ -123,18 +123,18 @@ THEIRS_OF_ATTRIBUTES = {
 
 @dataclass_transform(eq_default=False, kw_only_default=True, field_specifiers=(field,))
 def with_parameters(cls):
-    """Let the fields of a class be the parameters of its ``__init__``, as scikit-learn wants them.
+    """Make the fields of a class the parameters of its ``__init__``, in scikit-learn's manner.
 
     Parameters
     ----------
     cls : type
-        Its annotated attributes, and those of its bases that have some, become keywords.
+        A class whose annotated attributes, and those of its bases, become keywords.
 
     Returns
     -------
     type
-        The same class. A keyword that it does not know is a TypeError that says which one may be meant, and a
-        ValueError where ``set_params`` is given it, as scikit-learn has it.
+        The same class. A keyword that it does not know is a TypeError, which suggests the one that may be
+        meant. In ``set_params`` it is a ValueError, as in scikit-learn.
 
     Examples
     --------
@@ -178,17 +178,18 @@ def _answering(set_params):
 
 
 def with_keywords(method: Callable[Given, Returned]) -> Callable[Given, Returned]:
-    """Let a method say what is meant by a keyword that it does not know.
+    """Let a method suggest what may be meant by a keyword that it does not know.
 
     Parameters
     ----------
     method : callable
-        Of an estimator.
+        A method of an estimator.
 
     Returns
     -------
     callable
-        The same method. A keyword that it does not know is a TypeError that says which one may be meant.
+        The same method. A keyword that it does not know is a TypeError, which suggests the one that may be
+        meant.
 
     Examples
     --------
@@ -212,7 +213,7 @@ def with_keywords(method: Callable[Given, Returned]) -> Callable[Given, Returned
 
 
 def look_up(estimator, name):
-    """An attribute that an estimator may lack: an AttributeError says which one may be meant.
+    """Look up an attribute. If there is none, the AttributeError suggests the one that may be meant.
 
     Parameters
     ----------
@@ -226,7 +227,7 @@ def look_up(estimator, name):
     Raises
     ------
     AttributeError
-        With what it is called here, if LightGBM, XGBoost or CatBoost call it so, else as Python has it.
+        With the name it has here, if LightGBM, XGBoost or CatBoost use this one; otherwise Python's own.
 
     Examples
     --------
@@ -247,7 +248,7 @@ def look_up(estimator, name):
 
 
 def refuse_foreign_loss(loss):
-    """Raise a ValueError that says what another library's loss is called here."""
+    """Raise a ValueError that translates the name of another library's loss."""
     ours = next((ours for ours, theirs in LOSSES.items() if isinstance(loss, str) and loss in theirs), None)
     if ours is not None:
         raise ValueError(f"loss={loss!r}; expected a loss by its name here: that is {ours}.")
@@ -258,7 +259,7 @@ def _unexpected(estimator, name, known):
 
 
 def _expected(name, known):
-    """Which parameter may be meant."""
+    """Return which parameter may be meant."""
     if ours := _ours(name, known):
         return f"expected {ours}, which is what it is called here"
     if nearest := [nearest for nearest, theirs in ABSENT.items() if name in theirs]:

@@ -1,6 +1,6 @@
-"""Who is drawn: rows, queries and features for each tree, rows to cut by, and what is held out.
+"""Random draws: rows, queries and features for each tree, rows to find cuts by, and validation rows.
 
-Every draw is a function of (seed, stream, number of the row or query): it does not matter who draws, in what
+Every draw is a function of (seed, stream, number of the row or query). It does not matter who draws, in what
 order, or how the rows are dealt to threads.
 """
 
@@ -12,29 +12,28 @@ from ranktrees._core import sampling
 from ranktrees.parallel import threads_for
 from ranktrees.sharing import ALL
 
-# What the random numbers of one round are for; see ``stream``.
+# The purposes of the random numbers of a round; see ``stream``.
 ROWS, QUERIES, FEATURES, HELD_OUT, ROUNDING, N_STREAMS = range(6)
 
-# Of no round, as features are cut once, and of no seed.
+# It depends on no round, since features are cut once, and on no seed.
 STREAM_OF_CUTS = (1 << 63) - 1
 
 
 def stream(iteration, purpose):
-    """The number of a stream that no other round and no other purpose draws from."""
+    """Return the number of the stream that is used in this round for this purpose only."""
     return iteration * N_STREAMS + purpose
 
 
 def stream_of_objective(iteration):
-    """The number of a stream that only the objective draws from, in that round."""
+    """Return the number of the stream that only the objective draws from in this round."""
     return (1 << 63) + iteration
 
 
 class RowSampler:
-    """The rows that each tree is grown from: a share of the queries, then a share of their rows.
+    """Draws the rows that each tree is grown from: a share of the queries, then a share of their rows.
 
-    Every row (or query) is drawn on its own with probability ``subsample`` (``query_subsample``),
-    by (seed, round, number of the row among those of all ranks), so that the draw does not depend on who
-    draws.
+    Every row (or query) is drawn independently with probability ``subsample`` (``query_subsample``), by
+    (seed, round, number of the row among those of all ranks). So it does not matter who draws.
     """
 
     def __init__(self, offsets, *, subsample=1.0, query_subsample=1.0, seed=0, share=ALL, n_threads=1):
@@ -46,11 +45,11 @@ class RowSampler:
         self.seed = seed
         self.takes_all = subsample >= 1.0 and query_subsample >= 1.0
         n_rows = 0 if self.takes_all else offsets[-1]
-        # once: the system takes its time over new memory
+        # allocated once, since new memory takes time
         self._lists, self._marks = np.empty((2, n_rows), np.uint32), _marks_for(n_rows)
 
     def draw(self, iteration):
-        """The rows drawn for a round, None if all are, and the rows left out; both rising, uint32.
+        """Return the rows drawn for a round, None if all are, and the rows left out; both ascending, uint32.
 
         The next draw overwrites them.
         """
@@ -89,15 +88,15 @@ class RowSampler:
 
 
 def rows_to_cut(share, n_rows, n_drawn, weights=None, n_threads=1):
-    """Which rows of this rank features are cut by: about so many of all ranks' rows, by their numbers alone.
+    """Draw the rows of this rank by which features are cut: about ``n_drawn`` of the rows of all ranks.
 
     Parameters
     ----------
     share : Share
     n_rows : int
-        Of this rank.
+        The number of rows of this rank.
     n_drawn : int or None
-        None is all.
+        The number of rows to draw on all ranks together. If None, all rows.
     weights : ndarray of shape (n_rows,), default=None
         Rows of weight zero are not drawn.
     n_threads : int, default=1
@@ -105,7 +104,7 @@ def rows_to_cut(share, n_rows, n_drawn, weights=None, n_threads=1):
     Returns
     -------
     ndarray of intp, rising, or None
-        None where all ranks take all of their rows.
+        None if all ranks take all of their rows.
 
     Examples
     --------
@@ -128,21 +127,21 @@ def rows_to_cut(share, n_rows, n_drawn, weights=None, n_threads=1):
 
 
 def _marks_for(n):
-    """Words of 64 bits in which each of n has one."""
+    """Allocate words of 64 bits, with one bit for each of n."""
     return np.empty(-(-n // 64), np.uint64)
 
 
 class Bootstrap:
-    """How many times each row is drawn for a tree, by (seed, tree, draw).
+    """Draws how many times each row is used by a tree, by (seed, tree, draw).
 
     Parameters
     ----------
     offsets : ndarray of int64
-        The queries.
+        The offsets of the queries.
     unit : {"row", "query"} or None
-        Draw rows, or whole queries, with replacement; None takes every row once.
+        Whether rows or whole queries are drawn with replacement. If None, every row is taken once.
     n_draws : int or None
-        Draws for each tree; None is as many as there are units.
+        The number of draws for each tree. If None, as many as there are units.
     seed : int
     """
 
@@ -153,7 +152,7 @@ class Bootstrap:
         self.seed = seed
 
     def times(self, tree):
-        """uint32[n_rows]."""
+        """Return how many times each row is drawn for a tree: uint32[n_rows]."""
         n_rows = int(self.offsets[-1])
         if self.unit is None:
             return np.ones(n_rows, np.uint32)
@@ -167,26 +166,26 @@ class Bootstrap:
 
 
 def hold_out(data, fraction, seed, instead="pass X_val, y_val and qid_val, or set early_stopping=False"):
-    """Set a share of the queries apart, whole; of the rows where the data have no queries.
+    """Set a share of the queries apart, whole; or of the rows, if the data have no queries.
 
     Parameters
     ----------
     data : FitData
     fraction : float
-        Of the queries, or rows; at least one is held out, and one is left.
+        The share of the queries (or rows). At least one is held out, and at least one is left.
     seed : int
     instead : str
-        What to do where nothing can be held out, for the error message.
+        What to do if nothing can be held out, for the error message.
 
     Returns
     -------
     train, held_out : FitData
-        Over the same ``X``, with fewer rows in ``order``; messages tell their labels apart.
+        Data over the same ``X``, with fewer rows in ``order``. Messages tell their labels apart.
 
     Raises
     ------
     ValueError
-        If there is only one query (or row), or all that have a positive weight are on one side.
+        If there is only one query (or row), or if all rows with a positive weight are on one side.
     """
     share = data.share
     by_query = data.qid_given or data.preferences is not None

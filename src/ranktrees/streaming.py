@@ -1,13 +1,13 @@
 r"""Streaming histograms: a few centroids that stand for all rows seen so far, and can be merged.
 
 A histogram is a list of at most :math:`b` centroids :math:`(p_i, m_i, G_i, H_i)`: a value, the number of rows
-that it stands for (their mass), and the sums of their gradients and hessians. It takes one row after
-another, and never more memory. Histograms of different rows can be merged, so that workers who have some of
-the rows each need not tell more of a feature than :math:`b` centroids.
+for which it stands (their mass), and the sums of their gradients and hessians. It takes one row after
+another, and never needs more memory. Histograms of different rows can be merged. So workers that have some of
+the rows each need to send no more than :math:`b` centroids per feature.
 
-``split_search="streaming"`` finds splits by them: see the guide, "Streaming histograms".
+``split_search="streaming"`` finds splits by such histograms: see the guide, "Streaming histograms".
 
-Ben-Haim and Yom-Tov, *A streaming parallel decision tree algorithm*, JMLR 11, 2010, have :math:`(p_i, m_i)`;
+Ben-Haim and Yom-Tov, *A streaming parallel decision tree algorithm*, JMLR 11, 2010, have :math:`(p_i, m_i)`.
 Tyree, Weinberger, Agrawal and Paykin, *Parallel boosted regression trees for web search ranking*, WWW 2011,
 section 4, add the sums of labels.
 """
@@ -30,24 +30,24 @@ __all__ = ["StreamingHistogram", "merge_histograms"]
 
 
 def merge_histograms(histograms, max_bins):
-    """The histogram of the rows of several: the first two merged, then the third with these, and so on.
+    """Merge several histograms: the first two, then the third with the result, and so on.
 
     Parameters
     ----------
     histograms : sequence of ndarray of CENTROID records
-        Of each, the centroids by rising value. The result depends on which comes first.
+        The centroids of each histogram, by ascending value. The result depends on which comes first.
     max_bins : int
-        The most centroids that are left, 2 to 255; none of the histograms has more.
+        The maximum number of centroids that are left, 2 to 255. None of the histograms may have more.
 
     Returns
     -------
     centroids : ndarray of CENTROID records
-        At most ``max_bins``. Their mass, gradients and hessians sum to those of all.
+        At most ``max_bins`` centroids. Their masses, gradients and hessians add up to those of all.
 
     Raises
     ------
     ValueError
-        If ``max_bins`` is out of its range, or a histogram has more centroids.
+        If ``max_bins`` is out of its range, or if a histogram has more centroids.
 
     Examples
     --------
@@ -77,12 +77,13 @@ class StreamingHistogram:
     Parameters
     ----------
     max_bins : int, default=25
-        The most centroids, 2 to 255.
+        The maximum number of centroids, 2 to 255.
 
     Attributes
     ----------
     centroids : ndarray of records
-        By rising ``value``, with ``mass``, ``gradient`` and ``hessian`` of the rows that each stands for.
+        By ascending ``value``, with the ``mass``, ``gradient`` and ``hessian`` of the rows that each stands
+        for.
 
     References
     ----------
@@ -92,8 +93,8 @@ class StreamingHistogram:
 
     Examples
     --------
-    The example of Ben-Haim and Yom-Tov, their appendix A: seven numbers in five centroids, then three more.
-    (They round on the way, and arrive at 15.21 and 28.98.)
+    This is the example in appendix A of Ben-Haim and Yom-Tov: seven numbers in five centroids, then three
+    more. (They round intermediate results, and arrive at 15.21 and 28.98.)
 
     >>> from ranktrees.streaming import StreamingHistogram
     >>> histogram = StreamingHistogram(5).update([23, 19, 10, 16, 36, 2, 9])
@@ -120,8 +121,8 @@ class StreamingHistogram:
     def update(self, values, gradients=0.0, hessians=0.0, masses=1.0):
         r"""Add rows in their order.
 
-        Each becomes a centroid of its own, or part of one of the same value; if there are too many, the two
-        nearest neighbours, the lower ones of equally near, become one at
+        Each row becomes a centroid of its own, or part of one that has the same value. If there are now too
+        many centroids, the two nearest neighbours, or the lowest of several equally near pairs, become one at
 
         .. math:: p = \frac{m_i\, p_i + m_{i+1}\, p_{i+1}}{m_i + m_{i+1}},
 
@@ -130,9 +131,9 @@ class StreamingHistogram:
         Parameters
         ----------
         values : array-like of shape (n_rows,)
-            Finite, and their differences too.
+            Finite values, whose differences must be finite, too.
         gradients, hessians, masses : float or array-like of shape (n_rows,)
-            Masses are above 0.
+            Masses must be above 0.
 
         Returns
         -------
@@ -141,7 +142,7 @@ class StreamingHistogram:
         Raises
         ------
         ValueError
-            If shapes differ, a mass is not above 0, or values are not finite or too far apart.
+            If the shapes differ, if a mass is not above 0, or if values are not finite or too far apart.
         """
         values = np.ascontiguousarray(values, np.float64)
         sums = np.empty((*values.shape, 3))
@@ -161,32 +162,34 @@ class StreamingHistogram:
         return self
 
     def merge(self, other):
-        """The histogram of the rows of both: all centroids; the nearest two become one until they are few.
+        """Return the histogram of the rows of both.
+
+        It begins with all centroids of both. The two nearest become one until they are few enough.
 
         Parameters
         ----------
         other : StreamingHistogram
-            Of at most as many centroids.
+            A histogram of at most as many centroids.
 
         Returns
         -------
         merged : StreamingHistogram
-            A new one.
+            A new histogram.
         """
         merged = type(self)(self.max_bins)
         merged.centroids = merge_histograms([self.centroids, other.centroids], self.max_bins)
         return merged
 
     def sum(self, values):
-        r"""What the rows up to some values have together, as far as the histogram tells.
+        r"""Estimate the sums over all rows up to some values.
 
-        Between two centroids, :math:`x = p_i + t\,(p_{i+1} - p_i)`, the mass is a trapezoid,
+        Between two centroids, at :math:`x = p_i + t\,(p_{i+1} - p_i)`, the mass is a trapezoid,
 
         .. math:: \sum_{j<i} m_j + \frac{m_i}{2} + t\,m_i + \frac{t^2}{2} (m_{i+1} - m_i),
 
-        and so are the gradients and hessians. Below the first centroid there is nothing, from the last on
-        there is all. A histogram of fewer than ``max_bins`` centroids knows each value: then running sums of
-        ``centroids`` are exact, and half of one is counted here all the same.
+        and so are the gradients and hessians. Below the first centroid the sums are 0, and from the last one
+        on they include all rows. A histogram of fewer than ``max_bins`` centroids knows each value. Running
+        sums of ``centroids`` are then exact, but this method still counts half of a centroid.
 
         Parameters
         ----------
@@ -202,7 +205,7 @@ class StreamingHistogram:
         return tuple(sums.T)
 
     def uniform(self, n_parts):
-        """The values that part the mass into equal parts, by the inverse of `sum`.
+        """Return the values that divide the mass into equal parts, by the inverse of `sum`.
 
         Parameters
         ----------
@@ -211,8 +214,8 @@ class StreamingHistogram:
         Returns
         -------
         values : ndarray of float64, shape (n_parts - 1,)
-            Never below the first centroid, nor above the last: where half of one is more than a part, it
-            comes several times.
+            Never below the first centroid nor above the last. If half of one of these is more than a part, it
+            occurs several times.
 
         Raises
         ------
@@ -227,7 +230,7 @@ class StreamingHistogram:
 
 
 def mapper_of_values(X, order, weights, categorical, n_threads, communicator=ALONE, names=()):
-    """A code for each distinct value of a feature.
+    """Give each distinct value of a feature a code.
 
     Parameters
     ----------
@@ -237,7 +240,7 @@ def mapper_of_values(X, order, weights, categorical, n_threads, communicator=ALO
     Returns
     -------
     mapper : BinMapper
-        Its ``values`` are those of the codes. Where there are other ranks, a `RankMapper`.
+        Its ``values`` are the values of the codes. If there are other ranks, it is a `RankMapper`.
     codes : ndarray of uint8 or uint32, shape (n_rows, n_features)
 
     Raises
@@ -270,26 +273,26 @@ def _own_values(X, order, weights, categorical, n_threads, names=()):
 
 
 class RankMapper(BinMapper):
-    """A code for each value of a rank's rows, and for the lowest and the highest of all ranks.
+    """Gives a code to each value of a rank's rows, and to the lowest and the highest value of all ranks.
 
-        rank 0   | 1.0 | 2.5 |     | 4.0 |     |     | 9.0 |      codes 0 1 2 3, 9.0 is of rank 1
-        rank 1   | 1.0 |     | 3.5 |     | 6.0 | 8.0 | 9.0 |      codes 0 1 2 3 4, 1.0 is of rank 0
+        rank 0   | 1.0 | 2.5 |     | 4.0 |     |     | 9.0 |      codes 0 1 2 3; 9.0 is a value of rank 1
+        rank 1   | 1.0 |     | 3.5 |     | 6.0 | 8.0 | 9.0 |      codes 0 1 2 3 4; 1.0 is a value of rank 0
                                    ^
                                    a cut at 3.7 becomes one half-way between 3.5 and 4.0
 
-    Ranks have different codes, and know a cut by its value. As no cut is below the lowest value, each rank
-    has the code of the highest one up to it.
+    Ranks have different codes, and identify a cut by its value. Each rank translates the cut into the code of
+    its highest value up to the cut. There always is one, since no cut is below the lowest value of all ranks.
 
     Attributes
     ----------
     communicator : Communicator
     ends : ndarray of float64, shape (2, n_features)
-        Minus the lowest value of all ranks, and the highest; -inf where there is none.
+        Minus the lowest value of all ranks, and the highest value. -inf if there are no values.
     """
 
     @classmethod
     def among(cls, communicator, mapper):
-        """That of a rank, from the mapper of its own values."""
+        """Return the mapper of a rank, from the mapper of its own values."""
         ends = np.full((2, mapper.n_features), -np.inf)
         for feature, values in enumerate(known_values(mapper)):
             if len(values):
@@ -312,54 +315,54 @@ class RankMapper(BinMapper):
         return told
 
     def set_cuts(self, nodes, codes):
-        """Set the cuts of some nodes, half-way between two values of all ranks; all ranks call this."""
+        """Set the cuts of some nodes, half-way between two values of all ranks. All ranks call this."""
         some = np.flatnonzero(codes >= 0)
         nodes["cut"][some] = self.cut_values(nodes["feature"][some], codes[some])
 
     def cut_values(self, features, codes):
-        """The cut above each code."""
+        """Return the cut above each code."""
         places = self.offsets[features] + codes
         around = np.array([self.values[places], -self.values[places + 1]])
         lower, upper = self.communicator.allreduce(np.nan_to_num(around, nan=-np.inf), "max")
         return np.where(np.isinf(upper), np.inf, cuts_between(lower, -upper))
 
     def codes_of(self, features, cuts):
-        """The code of the highest value up to each cut."""
+        """Return the code of the highest value up to each cut."""
         lines = [self.values[self.offsets[feature] : self.offsets[feature + 1]] for feature in features]
         return [
             np.searchsorted(values, cut, side="right") - 1 for values, cut in zip(lines, cuts, strict=True)
         ]
 
     def for_others(self, X, order, n_threads):
-        """A mapper of other rows of this rank, which knows their values, and their codes."""
+        """Return a mapper of other rows of this rank, which knows their values, and their codes."""
         mapper, _ = _own_values(X, order, None, None, n_threads)
         mapper = self._with_ends(self.communicator, mapper, self.ends)
         return mapper, mapper.encode(X, order, n_threads)
 
 
 def known_values(mapper):
-    """The values of each feature of a mapper that knows them."""
+    """Return the values of each feature of a mapper that knows them."""
     values = [mapper.values[first : last - 1] for first, last in pairwise(mapper.offsets.tolist())]
     return [own[~np.isnan(own)] for own in values]
 
 
 def values_of_codes(X, order, weights, codes, mapper):
-    """The value of each code, where each distinct value of a feature has one.
+    """Return the value of each code, if each distinct value of a feature has a code.
 
     Parameters
     ----------
     X, order, weights
         As for `BinMapper.fit`, which made the mapper with ``max_bins=None``.
     codes : ndarray of uint8 or uint32, shape (n_rows, n_features)
-        Of these rows.
+        The codes of these rows.
     mapper : BinMapper
 
     Returns
     -------
     values : ndarray of float64, shape (n_cells,)
-        As a line of all bins: those of feature f begin at ``mapper.offsets[f]``, and NaN ends them.
+        Laid out as a line of all bins: those of feature f begin at ``mapper.offsets[f]``, and NaN ends them.
     """
-    rows = np.arange(len(codes)) if weights is None else np.flatnonzero(weights)  # others have no bins
+    rows = np.arange(len(codes)) if weights is None else np.flatnonzero(weights)  # weight 0 makes no bin
     places = rows if order is None else order[rows]
     if isinstance(X, Spool):
         parts = zip(X.parts(), X.places(places), strict=True)
@@ -370,12 +373,12 @@ def values_of_codes(X, order, weights, codes, mapper):
         for feature in range(mapper.n_features):
             column = part[:, [feature]].toarray()[:, 0] if sparse.issparse(X) else part[:, feature]
             line = values[mapper.offsets[feature] : mapper.offsets[feature + 1]]
-            line[codes[rows[some], feature]] = column[own] + 0.0  # of -0.0 and 0.0, which have the same code
+            line[codes[rows[some], feature]] = column[own] + 0.0  # -0.0 becomes 0.0, which has the same code
     return values
 
 
 def check_spread(name, values):
-    """Refuse values that have no mean."""
+    """Refuse values that have no finite mean."""
     with np.errstate(over="ignore", invalid="ignore"):
         spread = np.ptp(values) if len(values) else 0.0
     if not np.isfinite(spread):

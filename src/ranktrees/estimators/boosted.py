@@ -1,4 +1,4 @@
-"""Estimators that boost: what they share, and how they are fitted from any start."""
+"""What the estimators that boost have in common, and how they are fitted from any start."""
 
 from contextlib import contextmanager
 from dataclasses import fields, replace
@@ -72,7 +72,7 @@ BOOSTING_CONSTRAINTS = {
 
 @with_parameters
 class BoostedTrees(TreeEnsembleEstimator):
-    """Boosting: what the regressor, the classifier and the ranker share."""
+    """The base class of the regressor, the classifier and the ranker, which all boost."""
 
     learning_rate: float = 0.05
     max_iter: int = 200
@@ -116,34 +116,36 @@ class BoostedTrees(TreeEnsembleEstimator):
         Parameters
         ----------
         X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features), or Batches
-            NaN is a missing value. Float32 and float64 are read as they are, without a copy.
-            :class:`~ranktrees.datasets.Batches` bring labels, weights and queries: leave those out.
+            The rows. NaN is a missing value. Values of float32 and float64 are read as they are, without a
+            copy. :class:`~ranktrees.datasets.Batches` contain labels, weights and query ids, so leave those
+            arguments out.
         y : array-like of shape (n_rows,)
-            Labels: finite, any number of grades; a classifier's are two classes of any kind. A pandas Series
-            whose index has a level named "qid" brings the query ids along, also through scikit-learn's
-            splitters.
+            The labels: finite numbers, with any number of grades; for a classifier, two classes of any kind.
+            A pandas Series whose index has a level named "qid" supplies the query ids as well, even through
+            scikit-learn's splitters.
         sample_weight : array-like of shape (n_rows,), default=None
-            Row weights >= 0; a query's weight is given to each of its rows. They multiply.
+            Row weights >= 0. To weight a query, give its weight to each of its rows. If both rows and queries
+            have weights, multiply the two.
         qid : array-like of shape (n_rows,), default=None
-            The query of each row: any hashable values, in any order.
+            The query id of each row: any hashable values, in any order.
         groups : array-like of shape (n_rows,), default=None
             The same under the name that scikit-learn's splitters know.
         group : array-like of shape (n_queries,), default=None
-            Query sizes in row order, as LightGBM takes them.
+            The sizes of the queries in the order of the rows, as LightGBM takes them.
         X_val, y_val, sample_weight_val, qid_val : default=None
-            Rows to stop early on.
+            The validation rows for early stopping.
         eval_set, eval_group, eval_qid : default=None
-            The same as LightGBM and XGBoost take them: lists of one entry.
+            The same in the form in which LightGBM and XGBoost take it: lists with one entry.
 
         Returns
         -------
         self : estimator
-            Fitted. A fit that fails leaves it as it was.
+            The fitted estimator. If a fit fails, the estimator stays as it was.
 
         Raises
         ------
         ValueError, TypeError
-            For every argument that cannot be meant; the message names it.
+            If an argument is invalid. The message names it.
         """
         queries = {"qid": qid, "groups": groups, "group": group}
         validation = ValidationRows(X_val, y_val, sample_weight_val, qid_val, eval_set, eval_group, eval_qid)
@@ -281,11 +283,11 @@ class BoostedTrees(TreeEnsembleEstimator):
         return float(self.max_features)  # a share, though it may be spelt 1
 
     def _stops(self, has_validation):
-        """Whether the fit may stop early, by rows that it does not learn from."""
+        """Whether the fit may stop early, according to rows that it does not learn from."""
         return has_validation if self.early_stopping == "auto" else self.early_stopping
 
     def _so_far(self, file, seed, start, bound, rows, others):
-        """Checkpoint: where the fit stands, at one that was found, or else at its start."""
+        """Return the state of the fit: that of a checkpoint, if one was found, or else the start."""
         n_threads = effective_n_threads(self.n_jobs)
 
         def trained():
@@ -302,7 +304,7 @@ class BoostedTrees(TreeEnsembleEstimator):
         return file.going_on(begun, trained)
 
     def _require_some_query(self, validation):
-        """Raise where labels tell that no query has a value of the measure to stop by."""
+        """Raise if, according to the labels, no query has a value of the measure to stop by."""
         if isinstance(validation.measure, Ranked) and np.isnan(validation.score()):
             raise self._not_defined("whatever the scores")
 
@@ -319,7 +321,7 @@ class BoostedTrees(TreeEnsembleEstimator):
         )
 
     def _keep_scores(self, so_far, train_scores, validation_scores, train, validation):
-        """Take what was followed, as fitted attributes."""
+        """Set the scores that were followed as fitted attributes."""
         train_scores = [*so_far.train_scores, *train_scores]
         if len(train_scores) < self.n_iter_:  # not followed from the first tree on
             train_scores = []
@@ -329,7 +331,7 @@ class BoostedTrees(TreeEnsembleEstimator):
         self._followed = {name: spelt(rows.measure) for name, rows in sets.items()}
 
     def _check_labels_to_follow(self, objective, data, held_out):
-        """Raise if what is followed, a measure or the loss, cannot read the labels of its rows."""
+        """Raise if the measure or the loss to follow does not accept the labels of its rows."""
         if (measure := self._measure_to_follow(data)) is not None:
             measure.check_labels(data.share.some_of_all(data.labels))
         if held_out is None:
@@ -339,11 +341,11 @@ class BoostedTrees(TreeEnsembleEstimator):
         elif data.preferences is None and held_out.preferences is None:
             labels = [rows.share.some_of_all(rows.labels) for rows in (data, held_out)]
             with _followed_by_the_loss(held_out):
-                # of both: what the loss needs to begin with, such as a positive label, training rows have
+                # of both: training rows have what the loss needs in any case, such as a positive label
                 objective.check_labels(np.concatenate(labels))
 
     def _rows_to_follow(self, objective, rows, scores, n_threads):
-        """The validation rows as they are followed."""
+        """Return the validation rows in the form in which they are followed."""
         measure = self._measure_to_follow(rows.data)
         bound = None
         if measure is None:
@@ -353,7 +355,7 @@ class BoostedTrees(TreeEnsembleEstimator):
         return Followed(measure, bound, rows.data, scores, n_threads, *seen)
 
     def _start(self, X, data, bound):
-        """What boosting starts from: `init`, or with ``warm_start`` the model that is there."""
+        """Return what boosting starts from: `init` or, with ``warm_start``, the existing model."""
         if self._earlier() is not None:
             if not is_same_link(self._link, link_of(bound.objective)):
                 raise ValueError(
@@ -399,7 +401,7 @@ class BoostedTrees(TreeEnsembleEstimator):
         return Start(ensemble, init, len(ensemble), scores)
 
     def _require_init_of_before(self):
-        """Raise if `init` is plainly another than that which the trees that are there started from."""
+        """Raise if `init` is plainly not the one that the existing trees started from."""
         if isinstance(self.init, Real):
             same = self.init_ is None and self.ensemble_.base == self.init
         else:
@@ -418,7 +420,7 @@ class BoostedTrees(TreeEnsembleEstimator):
             )
 
     def _require_rows_of_before(self, data):
-        """Raise if boosting began at scores of single rows, and these are others."""
+        """Raise if boosting began at scores of individual rows, and these rows are others."""
         scores = self.init_scores_
         if scores is None:
             return
@@ -431,7 +433,7 @@ class BoostedTrees(TreeEnsembleEstimator):
             )
 
     def _fitted_init(self, X, data):
-        """(fitted init, what each training row starts from; None if that is what the former says of it)"""
+        """Return the fitted init, and what each training row starts from (None: the init's predictions)."""
         name, cv = type(self.init).__name__, self.init_cv
         if is_fitted(self.init):
             if cv is not None:
@@ -454,7 +456,7 @@ class BoostedTrees(TreeEnsembleEstimator):
         rows = indexable(X)[0]
         rows = rows if data.order is None else _safe_indexing(rows, data.order)
         own = own_model(self.init)
-        asks = data.qid_given or (own is not None and own._wants_queries)  # of our own rows it need not warn
+        asks = data.qid_given or (own is not None and own._wants_queries)  # so that ours does not warn
         queries = data.query_of_row if asks else None
         if not data.share.communicator.alone and (cv is not None or own is None):
             raise ValueError(
@@ -471,7 +473,7 @@ class BoostedTrees(TreeEnsembleEstimator):
         return init, self._out_of_fold(rows, data, queries, asked_of_folds(init))
 
     def _require_classes(self, classes):
-        """Raise if `init` tells other classes apart than y has: its odds may be of the opposite one."""
+        """Raise if `init` was fitted to other classes than those of y: its odds may be reversed."""
         theirs = getattr(self.init, "classes_", None)
         if classes is not None and theirs is not None and not np.array_equal(theirs, classes):
             raise ValueError(
@@ -527,7 +529,7 @@ class BoostedTrees(TreeEnsembleEstimator):
         Parameters
         ----------
         deep : bool, default=True
-            Whether to list those of ``init``, too, as ``init__<name>``, unless it is fitted.
+            Whether to include the parameters of ``init``, as ``init__<name>``, unless it is fitted.
 
         Returns
         -------
@@ -541,7 +543,7 @@ class BoostedTrees(TreeEnsembleEstimator):
         Parameters
         ----------
         **params : dict
-            By name; those of an ``init`` that is not fitted as ``init__<name>``.
+            The parameters by name. Those of an ``init`` that is not fitted are called ``init__<name>``.
 
         Returns
         -------
@@ -550,8 +552,8 @@ class BoostedTrees(TreeEnsembleEstimator):
         Raises
         ------
         ValueError
-            If one of the parameters of ``init`` is to be changed, and it has none, or is fitted, so that this
-            would have no effect.
+            If a parameter of ``init`` is to be changed, and ``init`` has no parameters, or is fitted, so that
+            the change would have no effect.
         """
         if inner := [name for name in params if name.startswith("init__")]:
             init, setting = params.get("init", self.init), f"{inner[0]}={params[inner[0]]!r}"
@@ -572,13 +574,13 @@ class BoostedTrees(TreeEnsembleEstimator):
         return "loss" if self.scoring is None else self.scoring
 
     def _follows_queries(self, validation):
-        """Whether the fit stops by a measure of rankings, so that rows without query ids are a slip."""
+        """Whether the fit stops by a ranking measure, so that missing query ids are probably a mistake."""
         if is_classifier(self) or self._scoring() == "loss":
             return False
         return self._stops(validation.given) and as_measure(self._scoring()).by_order
 
     def _measure_to_follow(self, data):
-        """The measure that these rows are followed by; None: the loss."""
+        """Return the measure by which these rows are followed, or None for the loss."""
         if self._scoring() == "loss":
             return None
         measure = as_measure(self._scoring())
@@ -590,13 +592,13 @@ class BoostedTrees(TreeEnsembleEstimator):
         return measure
 
     def _link_by(self, objective):
-        """What makes predictions of scores, by this loss; None where they are the same."""
+        """Return the function that turns scores into predictions for this loss; None if they are equal."""
 
     def _resume(self, bound):
-        """Give the objective back what `_keep_of` took from it."""
+        """Give back to the objective what `_keep_of` took from it."""
 
     def _leaf_values_by(self, data, n_threads):
-        """How the values of a tree's leaves follow from the gradients."""
+        """Return the settings by which the values of leaves follow from the gradients."""
         return {
             "learning_rate": self.learning_rate,
             "l2_regularization": self.l2_regularization,
@@ -607,7 +609,7 @@ class BoostedTrees(TreeEnsembleEstimator):
         self.train_score_, self.validation_score_ = np.empty(0), np.empty(0)
 
     def _step(self, data, n_threads):
-        """What finds the weight of a new tree; None: it is ``learning_rate``."""
+        """Return the function that finds the weight of a new tree; None if it is ``learning_rate``."""
 
     def _starting_scores(self, X):
         return scores_of_foreign(self.init_, X)
@@ -623,13 +625,13 @@ def _refuse_class(init):
 
 
 def _is_kept(init):
-    """Whether an `init` is used as it is, also by clones."""
+    """Whether an `init` is used as it is, by clones as well."""
     return not isinstance(init, type) and is_fitted(init)
 
 
 @contextmanager
 def _followed_by_the_loss(data):
-    """Say of which rows the labels are, where the loss refuses them."""
+    """If the loss refuses labels, say in the message which rows they belong to."""
     try:
         yield
     except ValueError as error:
@@ -637,7 +639,7 @@ def _followed_by_the_loss(data):
 
 
 def loss_of(estimator, parameters, losses, **others):
-    """The objective, with those of the parameters that it has; the rest must be at their defaults."""
+    """Return the objective, with those parameters that it has. All others must be at their defaults."""
     loss = estimator.loss
     known = _parameters_of(loss)
     defaults = {parameter.name: parameter.default for parameter in fields(estimator)}

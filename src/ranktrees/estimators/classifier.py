@@ -13,39 +13,42 @@ from ranktrees.parameters import with_keywords, with_parameters
 
 @with_parameters
 class HistGBRTClassifier(BoostedTrees, ClassifierMixin, BaseEstimator):
-    r"""Gradient boosted trees on histograms that tell two classes apart.
+    r"""Gradient boosted trees on histograms for classification into two classes.
 
-    The score :math:`s` of a row is the log odds of the second class, :math:`P = 1/(1+e^{-s})`. With
-    :math:`y` 1 for the second class and 0 for the first, the trees make small the cross entropy
+    The score :math:`s` of a row is the log odds of the second class, whose probability is
+    :math:`P = 1/(1+e^{-s})`. With :math:`y` 1 for the second class and 0 for the first, the trees minimise
+    the cross entropy
 
     .. math:: -a\, y \log P - b\, (1 - y) \log (1 - P)
 
-    with :math:`a = b = 1`, or weights that make both classes count the same. They are the trees of
-    `HistGBRTRegressor` with ``loss="logistic"``, fitted to 0 and 1. For more classes that have an order use
-    `OrdinalRanker`; for more without one, scikit-learn's ``OneVsRestClassifier``.
+    with :math:`a = b = 1`, or with weights that make both classes count the same. The trees are those of
+    `HistGBRTRegressor` with ``loss="logistic"``, fitted to 0 and 1. For more than two classes, use
+    `OrdinalRanker` if they have an order, or scikit-learn's ``OneVsRestClassifier`` if they have none.
 
     Parameters
     ----------
     balanced : bool, default=False
-        Weigh the two classes so that both count the same, :math:`a = W / 2W_+`, :math:`b = W / 2W_-`
-        (section 6.1 of Burges' overview). Probabilities are then those of a world in which both are as
-        frequent.
+        Whether to weight the two classes so that both count the same: :math:`a = W / 2W_+`,
+        :math:`b = W / 2W_-` (section 6.1 of Burges' overview). Probabilities are then those of a population
+        in which both classes are equally frequent.
     measure : str, Measure or callable, default=None
-        What `score` returns: None is the accuracy, ``"auc"`` the mean AUC over the queries, and so on. The
-        second class has the label 1, and rows rank by `decision_function`.
+        The measure that `score` returns. If None, it is the accuracy. With ``"auc"``, it is the mean AUC over
+        the queries, and so on. The second class has the label 1, and rows are ranked by `decision_function`.
     learning_rate : float, default=0.05
-        What multiplies the values of each tree's leaves.
+        The factor by which the values of each tree's leaves are multiplied.
     max_iter : int, default=200
         The number of trees.
     max_leaf_nodes : int or None, default=31
-        Leaves per tree; trees grow best leaf first, or, where they may have more than 16, a third of those
-        still allowed at a time. None: layer by layer, without a limit.
+        The maximum number of leaves of each tree. Trees grow best leaf first. If a tree may have more than 16
+        leaves, the best leaves are split together, a third of the remaining splits at a time. If None, trees
+        grow layer by layer, without a limit.
     max_depth : int or None, default=None
-        Splits between the root and a leaf, at most; None: no limit but that of the leaves.
+        The maximum number of splits between the root and a leaf. If None, only the number of leaves limits
+        the depth.
     min_samples_leaf : int, default=20
-        Rows per leaf, at least.
+        The minimum number of rows in each leaf.
     l2_regularization : float, default=0.0
-        Added to the sum of hessians of each leaf.
+        The L2 regularisation, which is added to the sum of the hessians of each leaf.
     min_gain_to_split : float, default=0.0
         A leaf is split only if that gains more than this. The gain is the formula in `HistGBRTRegressor`,
         twice the decrease of the loss; it scales with the loss and with ``sample_weight``. It corresponds
@@ -55,116 +58,137 @@ class HistGBRTClassifier(BoostedTrees, ClassifierMixin, BaseEstimator):
         is its weight and p its predicted probability. If ``gradient_sampling`` draws rows, the sum is
         estimated from those. It corresponds to ``min_child_weight`` of LightGBM and XGBoost.
     max_features : float, default=0.5
-        The share of the features that each split looks at (kSGBRT in Mohan's survey).
+        The share of the features that each split considers, drawn at random (kSGBRT in Mohan's survey).
     max_bins : int, default=255
-        Bins per feature, at most 255; rows without a value have one more.
+        The maximum number of bins of each feature, at most 255. Missing values have an additional bin.
     subsample_for_bin : int or None, default=200_000
-        About how many rows, drawn once, tell where bins end; None: all. All rows are asked about a feature
-        that has one value among those drawn, and about categories. "exact" or "streaming" looks at all rows.
+        The approximate number of rows, drawn once, from which the cuts of the bins are found. If None, all
+        rows are used. All rows are also used for categorical features, for features that have a single value
+        among the rows drawn, and with ``split_search="exact"`` or "streaming".
     split_search : {"auto", "full", "coarse_to_fine", "exact", "streaming"}, default="auto"
-        "full" looks at every bin. "coarse_to_fine" joins them to 16 cells a feature, picks up to four
-        features that seem best, and looks at all bins of those: two to three times faster, with little or no
-        loss of accuracy (see the performance pages). "auto" does so where there are 64 features or more, none
-        of them categorical, and splits choose among an eighth of them at least. "exact" makes a bin of each
-        distinct value, so that every cut half-way between two neighbours is tried: the reference for the
-        others. It is slower, and takes 4 bytes of memory per value of ``X`` where a feature has more than 255
-        distinct ones, and 8 per distinct value. ``max_bins`` is left at 255 then. "streaming" makes
-        histograms of ``max_bins`` centroids of each leaf's rows, one row after another (pGBRT): slower than
-        "full", and there to be compared with it; see the guide, "Streaming histograms".
+        How the best split of a leaf is found:
+
+        - "full" considers every bin.
+        - "coarse_to_fine" joins the bins of each feature to 16 cells, picks up to four features that seem
+          best, and considers all bins of those. It is two to three times faster than "full", with little or
+          no loss of accuracy (see the performance pages).
+        - "auto" is "coarse_to_fine" if there are at least 64 features, none of them categorical, and each
+          split considers at least an eighth of them, unless ``handle_missing="three_way"``. Otherwise it is
+          "full".
+        - "exact" makes a bin of each distinct value, so that every cut half-way between two neighbouring
+          values is tried. It is the reference for the others. It is slower, and takes 4 bytes of memory per
+          value of ``X`` if a feature has more than 255 distinct values, and 8 bytes per distinct value.
+          ``max_bins`` must be left at 255.
+        - "streaming" makes histograms of at most ``max_bins`` centroids of the rows of each leaf, one row
+          after another (pGBRT). It is slower than "full", and is meant for comparisons with it. See the
+          guide, "Streaming histograms".
     gradient_sampling : float or None, default=1.5
-        Splits are searched on a sample of the rows, drawn anew for each tree. With k for this number, .01 or
-        more, a row of gradient g and hessian h is drawn with the odds
-        ``min(1, k * max(|g| / max |g|, h / max(max h, 8 mean h)))``, and then counts as 1 / odds rows. None
-        takes all. It regularises as drawing rows does, and is faster: see the guide, "Sampling by gradients".
-        The values of the leaves are computed from all rows.
+        If not None, the splits of each tree are searched on a sample of the rows, drawn anew for each tree.
+        Let k be this number, at least 0.01. A row of gradient g and hessian h is drawn with probability
+        ``min(1, k * max(|g| / max |g|, h / max(max h, 8 mean h)))``, and then counts as 1 / probability rows.
+        Sampling regularises as ``subsample`` does, and makes training faster. See the guide, "Sampling by
+        gradients". The values of the leaves are computed from all rows. If None, all rows are used.
     categorical_features : array-like, "from_dtype" or None, default="from_dtype"
-        A boolean mask, indices or names; "from_dtype" takes the categorical columns of a data frame.
+        The categorical features: a boolean mask, indices or names. If "from_dtype", they are the categorical
+        columns of a data frame. If None, there are none, and such columns are refused.
     monotonic_cst : array-like of int or dict, default=None
-        Per feature (or by name or index) 1: the odds rise with it, -1: they fall, 0: free.
+        The monotonic constraint of each feature on the probability of the second class: 1 for an increase, -1
+        for a decrease, and 0 for no constraint. A dict maps names or indices of features to constraints.
     interaction_cst : {"pairwise", "no_interactions"} or sequence of sets of names or indices, default=None
-        Which features may meet on a branch.
+        The features that may be used together on a branch: any two with "pairwise", a single one with
+        "no_interactions", or those of one of the given sets.
     handle_missing : {"learned", "left", "right", "three_way"}, default="learned"
-        Where rows without a value go: to the side that is better, learned by each split; always to the left
-        of a cut, or always to the right; or apart from the others, which are parted by their best cut at
-        once. See the guide, "Treatments of missing values".
+        The side of a split to which rows without a value go. With "learned", each split learns the better
+        side. With "left" or "right", it is always the left or the right side of a cut. With "three_way",
+        these rows are parted from all others, which are split by their best cut at the same time. See the
+        guide, "Treatments of missing values".
     feature_costs : array-like of shape (n_features,) or mapping, default=None
-        What each feature costs: one number of at least 0 each, or a dict from names or indices, without those
-        that cost nothing. Splits then maximise ``gain / H - cost_weight * cost``, with H the sum of hessians
-        of all rows of the tree, where a feature that some split has used before costs 0: see the guide,
-        "Features that cost".
+        The cost of each feature: one number of at least 0 per feature, or a dict from names or indices to
+        costs, which may leave out features that cost nothing. Splits then maximise
+        ``gain / H - cost_weight * cost``, where H is the sum of the hessians of all rows of the tree, and the
+        cost of a feature that a split has already used is 0. See the guide, "Features that cost".
     cost_weight : float, default=1.0
-        How much a unit of cost must be worth, lambda in Mohan's survey: with the squared error, by how much
-        it must lower the mean squared error of a tree. 0 trains as without costs.
+        How much a unit of cost must be worth (lambda in Mohan's survey). With the squared error, it is the
+        decrease of a tree's mean squared error that a unit of cost must bring. With 0, training is the same
+        as without costs.
     feature_groups : sequence of sets of names or indices, default=None
-        Features of the same cost that are paid for together: when one is used, all of its set are free.
+        Sets of features that have the same cost and are paid for together: when one of them is used, all
+        features of its set are free.
     warm_start : bool, default=False
-        Whether `fit` goes on from the trees that are there.
+        Whether `fit` adds trees to those of the previous fit, rather than starting anew.
     checkpoint : path-like, default=None
-        Where `fit` writes what it needs to go on from, should it be interrupted; called again with the same
-        path it does, to the same model. A fit that ends well removes the file. See the guide,
-        "Checkpoints".
+        The file to which `fit` writes its state, so that it can be continued after an interruption. If `fit`
+        is called again with the same path, it continues from there, and gives the same model. When a fit
+        succeeds, it removes the file. See the guide, "Checkpoints".
     checkpoint_every : int, default=10
-        How many trees lie between two checkpoints.
+        The number of trees between two checkpoints.
     early_stopping : bool or "auto", default="auto"
-        Stop when the validation score rises no more. True holds out ``validation_fraction`` where no
-        validation rows are given; "auto" stops early exactly when they are given; False only follows them,
-        and keeps all trees.
+        Whether to stop when the validation score stops improving. If True and no validation rows are given, a
+        share ``validation_fraction`` of the training data is held out. If "auto", training stops early if,
+        and only if, validation rows are given. If False, the validation score is followed but does not stop
+        training, and all trees are kept.
     scoring : str, Measure or callable, default="loss"
-        What early stopping follows: "loss" or a measure such as "ndcg@10".
+        The score that early stopping follows: "loss", or a measure such as "ndcg@10".
     validation_fraction : float, default=0.1
-        With ``early_stopping=True``, where no validation rows are given: share of the queries to hold out,
-        whole; of the rows where there are no queries. Nothing is held out otherwise.
+        The share of the queries that is held out if ``early_stopping=True`` and no validation rows are given.
+        Queries are held out whole. If there are no queries, it is a share of the rows. Nothing is held out
+        otherwise.
     n_iter_no_change : int, default=10
-        Rounds without a better validation score before training stops.
+        The number of rounds without a better validation score after which training stops.
     tol : float, default=1e-7
-        What counts as better.
+        The amount by which a validation score has to exceed the best one to count as better.
     subsample, query_subsample : float, default=1.0
-        The share of the rows, and of the queries, that each tree is grown from.
+        The share of the rows, and the share of the queries, on which each tree is grown.
     init : float or estimator, default=None
-        What boosting starts from: None is the loss's best constant; an estimator is fitted first, to 0 and 1.
-        One that is fitted already, also a scikit-learn ``FrozenEstimator`` of one, is used as it is, and
-        stays so in clones, thus in searches and cross-validation. Where it is an estimator of trees of this
-        library, or an `Ensemble`, boosting goes on from its scores, and its trees are the first of
-        ``ensemble_``. Of any other ``decision_function``, where it has one, the probability of the second
-        class, or ``predict`` is added to what the trees say.
+        What boosting starts from. If None, it is the best constant for the loss. An estimator that is not
+        fitted is fitted first, to 0 and 1. A model that is fitted already, or a scikit-learn
+        ``FrozenEstimator`` of one, is used as it is, by clones as well, and thus in searches and
+        cross-validation. If the model is an estimator of trees of this library, or an `Ensemble`, boosting
+        starts from its scores, and its trees become the first trees of ``ensemble_``. Of any other model, the
+        ``decision_function`` is added to the values of the trees if there is one, otherwise the probability
+        of the second class or ``predict``.
     init_cv : "oob", int, splitter, iterable or None, default=None
-        What training rows start from, where ``init`` is fitted here. None: what it says of them, though it
-        has seen their labels. "oob": what the trees of a `RandomForestRanker` say of them that have not; rows
-        that all trees have seen start from the mean label, with a warning. An int or a splitter: what models
-        say that were fitted without the row's fold, folds being of whole queries, where there are queries.
-        New rows start from the whole ``init`` in any case.
+        What training rows start from if ``init`` is fitted here. If None, they start from the predictions of
+        ``init``, although it has seen their labels. If "oob", a row starts from the predictions of those
+        trees of a `RandomForestRanker` that have not seen it. Rows that all trees have seen start from the
+        mean label, with a warning. If an int or a splitter, a row starts from the prediction of a model that
+        was fitted without the row's fold. If there are queries, folds consist of whole queries. New rows
+        start from the whole ``init`` in any case.
     verbose : int or "bar", default=0
-        Print a line every ``verbose`` trees; "bar" draws a progress bar (needs tqdm).
+        If above 0, print a line every ``verbose`` trees. If "bar", draw a progress bar (needs tqdm).
     random_state : int, RandomState or None, default=None
-        Of all that is drawn: with an int a fit gives the same model each time. None draws anew.
+        The source of randomness for everything that is drawn. With an int, each fit gives the same model. If
+        None, each fit draws anew.
     n_jobs : int or None, default=None
-        Threads; None and -1 use all processors. The model does not depend on it.
+        The number of threads. None and -1 use all processors. The model does not depend on it.
 
     Attributes
     ----------
     classes_ : ndarray of shape (2,)
-        The two classes, sorted; the second is the positive one.
+        The two classes, sorted. The second is the positive one.
     ensemble_ : Ensemble
-        The trees, as arrays.
+        The trees, stored in arrays.
     init_ : estimator or None
-        What boosting started from.
+        The model that boosting started from.
     n_init_trees_ : int
-        So many of the trees, the first, are those of ``init_``. Nothing else counts them: not ``max_iter``,
-        ``n_trees``, `staged_predict`, early exits or the attributes below.
+        The number of trees that come from ``init_``. They are the first trees of ``ensemble_``. They are not
+        counted by ``max_iter``, ``n_trees``, `staged_predict`, early exits, ``n_iter_``, ``best_iteration_``
+        and the scores below.
     init_scores_ : ndarray of float64, shape (n_rows,), or None
-        With ``init_cv`` what each training row started from; NaN where rows were held out.
+        If ``init_cv`` is set, the score that each training row started from. It is NaN for rows that were
+        held out.
     n_iter_ : int
         The number of trees grown.
     best_iteration_ : int
-        The number of trees kept: after early stopping those up to the best validation score.
+        The number of trees kept. After early stopping, these are the trees up to the best validation score.
     train_score_, validation_score_ : ndarray of float64
-        The followed score after each tree; empty where not all trees were followed.
+        The score that was followed, after each tree. Empty if not all trees were followed.
     feature_importances_ : ndarray of float64, shape (n_features,)
-        The share of each feature in the gains of all splits.
+        The share of each feature in the total gain of all splits.
     n_features_in_ : int
         The number of columns of ``X``.
     feature_names_in_ : ndarray of str
-        What the columns of a data frame are called; there where all names are strings.
+        The names of the columns of a data frame. Defined only if all names are strings.
 
     References
     ----------
@@ -205,7 +229,7 @@ class HistGBRTClassifier(BoostedTrees, ClassifierMixin, BaseEstimator):
         return float(accuracy_score(labels, scores > 0, sample_weight=weights))
 
     def decision_function(self, X, *, n_trees=None, qid=None, early_exit=None, return_saved=False):
-        """The log odds of the second class.
+        """Return the log odds of the second class.
 
         Parameters
         ----------
@@ -216,21 +240,22 @@ class HistGBRTClassifier(BoostedTrees, ClassifierMixin, BaseEstimator):
         Returns
         -------
         scores : ndarray of float64, shape (n_rows,)
-            Higher ranks first; above 0 the second class is the likelier one.
+            Rows with higher scores rank first. Where a score is above 0, the second class is the likelier
+            one.
         saved : WorkSaved
-            If ``return_saved``.
+            Only if ``return_saved`` is True.
         """
         return super().predict(X, n_trees=n_trees, qid=qid, early_exit=early_exit, return_saved=return_saved)
 
     @with_keywords
     def predict_proba(self, X, *, n_trees=None):
-        """The probabilities of the two classes.
+        """Return the probabilities of the two classes.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
         n_trees : int, default=None
-            Use the first ``n_trees`` trees only; None uses all.
+            If given, only the first ``n_trees`` trees are used. If None, all trees are used.
 
         Returns
         -------
@@ -240,23 +265,23 @@ class HistGBRTClassifier(BoostedTrees, ClassifierMixin, BaseEstimator):
 
     @with_keywords
     def predict(self, X, *, n_trees=None):
-        """The likelier class of each row.
+        """Return the likelier class of each row.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
         n_trees : int, default=None
-            Use the first ``n_trees`` trees only; None uses all.
+            If given, only the first ``n_trees`` trees are used. If None, all trees are used.
 
         Returns
         -------
         ndarray of shape (n_rows,)
-            Of ``classes_``.
+            Entries of ``classes_``.
         """
         return self._likelier(self.decision_function(X, n_trees=n_trees))
 
     def staged_decision_function(self, X):
-        """The log odds of the second class, after each tree.
+        """Yield the log odds of the second class after each tree.
 
         Parameters
         ----------
@@ -269,7 +294,7 @@ class HistGBRTClassifier(BoostedTrees, ClassifierMixin, BaseEstimator):
         return super().staged_predict(X)
 
     def staged_predict_proba(self, X):
-        """The probabilities of the two classes, after each tree.
+        """Yield the probabilities of the two classes after each tree.
 
         Parameters
         ----------
@@ -282,7 +307,7 @@ class HistGBRTClassifier(BoostedTrees, ClassifierMixin, BaseEstimator):
         return map(self._probabilities, self.staged_decision_function(X))
 
     def staged_predict(self, X):
-        """The likelier class of each row, after each tree.
+        """Yield the likelier class of each row after each tree.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""What models know of their columns: names, and the levels that codes stand for."""
+"""What models know of their columns: the names, and the levels that codes stand for."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from ranktrees.features import names_of
 
 
 def over_columns_of(model, ensemble):
-    """The trees with what the model knows of its columns, as far as an ensemble can carry it.
+    """Return the trees with what the model knows of its columns, as far as an ensemble can store it.
 
     Parameters
     ----------
@@ -21,25 +21,26 @@ def over_columns_of(model, ensemble):
 
 
 def respelt(model, levels, known=None):
-    """The trees of a model over rows whose category columns are coded by other levels.
+    """Return the trees of a model, adapted to rows whose category columns are coded by other levels.
 
     Parameters
     ----------
     model : FittedTrees
     levels : dict of int to tuple
-        The levels of each category column, by which its codes 0, 1, ... are told.
+        The levels of each category column, in the order of the new codes 0, 1, ...
     known : dict of int to tuple, default=None
-        Those by which the trees tell them; None is those of the model.
+        The levels in the order of the codes that the trees know. If None, those of the model.
 
     Returns
     -------
     Ensemble
-        Levels that the model does not know are missing values to it, as they were.
+        Levels that the model does not know are missing values to it, as they were before.
 
     Raises
     ------
     ValueError
-        If the trees compare codes that are told otherwise, or a column is a category column on one side only.
+        If the trees compare codes of a column whose levels are others, or if a column is a category column on
+        one side only.
     """
     ensemble, known = model.ensemble_, getattr(model, "_category_levels", {}) if known is None else known
     nodes, spelt = ensemble.nodes, list(ensemble.categories)

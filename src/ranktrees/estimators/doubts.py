@@ -1,4 +1,4 @@
-"""Fits that do what was asked, and hardly what was meant: they go on, and say so."""
+"""Warnings about fits that do what was asked, but hardly what was meant. The fit goes on."""
 
 import numpy as np
 
@@ -7,17 +7,19 @@ from ranktrees.warning import FitWarning, warn
 
 __all__ = ["doubt_grades", "doubt_odds", "doubt_start", "doubt_trees", "doubt_weights"]
 
-HIGHEST_GRADE = 31  # LightGBM and XGBoost take none above about that
+HIGHEST_GRADE = 31  # about the highest that LightGBM and XGBoost accept
 
 SUREST = 745.0  # e^-745 is the smallest probability that a float holds
 
-LEAST = ("min_gain_to_split", "min_hessian_to_split")  # of boosting
+LEAST = ("min_gain_to_split", "min_hessian_to_split")  # parameters of boosting only
 
-LIGHT = 0.1  # a mean weight below this leaves little of what a loss says beside l2_regularization
+LIGHT = 0.1  # with a mean weight below this, l2_regularization outweighs most of the loss
 
 
 def doubt_weights(weights, l2_regularization):
-    """Warn of rows that weigh so little that the trees hardly move: l2_regularization is on their scale.
+    """Warn if rows weigh so little that the trees hardly move.
+
+    ``l2_regularization`` is added to sums of weighted hessians, so it is on their scale.
 
     Parameters
     ----------
@@ -37,7 +39,7 @@ def doubt_weights(weights, l2_regularization):
 
 
 def doubt_grades(measure, labels):
-    """Warn of labels that can hardly be grades, where a measure takes them for such.
+    """Warn of labels that can hardly be grades, if a measure takes them as such.
 
     Parameters
     ----------
@@ -54,16 +56,16 @@ def doubt_grades(measure, labels):
 
 
 def doubt_start(estimator, monotonic_cst, predicted):
-    """Warn of a start that need not rise or fall as ``monotonic_cst`` wants it of the trees.
+    """Warn of a start that may violate the ``monotonic_cst`` that the trees obey.
 
     Parameters
     ----------
     estimator : estimator
-        The one that is fitted.
+        The estimator that is being fitted.
     monotonic_cst : str
-        That of what it starts from, as text (`ranktrees.spelling.spelt`).
+        The constraints of the model that boosting starts from, as text (`ranktrees.spelling.spelt`).
     predicted : str
-        What messages say of that: what it "... predicts".
+        What messages call its predictions, as in "... predicts".
     """
     asked = estimator.monotonic_cst
     if asked is not None and spelt(asked) != monotonic_cst:
@@ -75,7 +77,7 @@ def doubt_start(estimator, monotonic_cst, predicted):
 
 
 def doubt_trees(estimator, ensemble, n_rows):
-    """Warn of trees none of which has a split: they tell no row from another.
+    """Warn of trees none of which has a split, so that they score all rows alike.
 
     Parameters
     ----------
@@ -83,7 +85,7 @@ def doubt_trees(estimator, ensemble, n_rows):
     ensemble : Ensemble
         The trees that were grown.
     n_rows : int
-        Of all ranks.
+        The number of rows of all ranks.
     """
     if not len(ensemble) or np.any(ensemble.nodes["left"] >= 0):
         return
@@ -115,15 +117,15 @@ def doubt_trees(estimator, ensemble, n_rows):
 
 
 def doubt_odds(ensemble):
-    """Warn of leaves that add so much to log odds that a probability is 0 whatever other trees say.
+    """Warn of leaves that add so much to log odds that a probability is 0 or 1, whatever other trees add.
 
-    Those hold rows of which the trees before were sure, and wrong: their hessians, which divide a step, are
-    next to 0.
+    Such a leaf holds rows for which the earlier trees were sure of the wrong class: their hessians, by which
+    a step is divided, are almost 0.
 
     Parameters
     ----------
     ensemble : Ensemble
-        The trees that were grown, by the logistic loss.
+        The trees that were grown with the logistic loss.
     """
     largest = np.abs(ensemble.nodes["value"]).max(initial=0.0)
     if largest > SUREST:

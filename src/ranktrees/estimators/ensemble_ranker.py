@@ -1,4 +1,4 @@
-"""An ensemble as an estimator, and the estimator of trees that any model is."""
+"""An ensemble as an estimator, and the conversion of any tree model to an estimator of trees."""
 
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import field
@@ -29,43 +29,44 @@ from ranktrees.validation.values import is_missing
 
 @with_parameters
 class EnsembleRanker(FittedTrees, RegressorMixin, BaseEstimator):
-    r"""An ensemble as an estimator: trees that are there already predict, rank and score.
+    r"""An ensemble as an estimator: existing trees that predict, rank and score.
 
-    It is fitted from the start. `fit` learns nothing, and clones have the same trees, so that in a search or
-    in cross-validation all folds get the same model. It can be what boosting starts from (``init``), too.
+    It is fitted from the start. `fit` learns nothing, and clones have the same trees. So in a search or in
+    cross-validation all folds get the same model. It can also be the ``init`` from which boosting starts.
 
     Parameters
     ----------
     ensemble : Ensemble
-        The trees: of another estimator, read by `Ensemble.load`, or several joined by `Ensemble.joined`.
+        The trees: those of another estimator, read by `Ensemble.load`, or several joined by
+        `Ensemble.joined`.
     feature_names : array-like of str, default=None
-        What the columns are called, in the order in which the trees know them: also where the ensemble calls
-        them otherwise, but none by the name of another one. None: as the ensemble does; if it knows no names,
-        scikit-learn warns where rows have some.
+        The names of the columns, in the order in which the trees know them. They may differ from the names
+        that the ensemble has, but no column may have the name of another one. If None, the names of the
+        ensemble are used. If it has no names either, scikit-learn warns about rows that have some.
     category_levels : dict of int or str to sequence, default=None
-        The levels of category columns of a data frame, by the number of the column, or by its name if the
-        ensemble or ``feature_names`` say it, in the order of the codes 0, 1, ... that the trees ask for,
-        where the ensemble does not have them: it carries strings, booleans and numbers, but not dates or
-        intervals. None: those of the ensemble.
+        The levels of the category columns of a data frame, by the number of the column, or by its name if the
+        ensemble or ``feature_names`` supply names. They are listed in the order of the codes 0, 1, ... on
+        which the trees split. They are needed if the ensemble does not have them: it stores strings, booleans
+        and numbers, but not dates or intervals. If None, the levels of the ensemble are used.
     measure : str, Measure, callable or None, default="ndcg@10"
-        What `score` returns; None is R².
+        The measure that `score` returns. If None, it is R².
     n_jobs : int or None, default=None
-        Threads; None and -1 use all processors. Scores do not depend on it.
+        The number of threads. None and -1 use all processors. Scores do not depend on it.
 
     Attributes
     ----------
     ensemble_ : Ensemble
         The trees.
     feature_importances_ : ndarray of float64, shape (n_features,)
-        The share of each feature in the gains of all splits.
+        The share of each feature in the total gain of all splits.
     n_features_in_ : int
         The number of columns of ``X``.
     feature_names_in_ : ndarray of str
-        If the ensemble has them, or ``feature_names`` are given.
+        The names of the columns. Defined only if the ensemble has names or ``feature_names`` are given.
 
     See Also
     --------
-    EnsembleRanker.average : the mean of several fitted models.
+    EnsembleRanker.average : The mean of several fitted models.
 
     Examples
     --------
@@ -106,40 +107,41 @@ class EnsembleRanker(FittedTrees, RegressorMixin, BaseEstimator):
 
     @classmethod
     def average(cls, models, weights=None, **parameters):
-        r"""The mean of several fitted models, as one ensemble.
+        r"""Return the mean of several fitted models, as one ensemble.
 
         .. math:: s(x) = \sum_i \frac{w_i}{\sum_j |w_j|}\; s_i(x)
 
-        with :math:`s_i` what model :math:`i` predicts. So rows are in the order of the weighted sum of the
-        scores, also where weights are negative. The model has all their trees, and scores in one go; see
-        `Ensemble.joined`.
+        Here :math:`s_i` is what model :math:`i` predicts. Rows are therefore ranked by the weighted sum of
+        the scores, even if some weights are negative. The resulting model has the trees of all models, and
+        computes its scores in one go. See `Ensemble.joined`.
 
         Parameters
         ----------
         models : sequence of estimators, BaggingRegressor or VotingRegressor
-            Fitted estimators of trees of this library, also frozen ones, or their ensembles; or one of
-            scikit-learn's meta-estimators fitted around them.
+            Fitted estimators of trees of this library, frozen ones included, or their ensembles; or one of
+            scikit-learn's meta-estimators fitted around such estimators.
         weights : array-like of shape (n_models,), default=None
-            Numbers that are not all 0; None is 1 for each. A `VotingRegressor` brings its own, and they are
-            divided by their sum, as it does.
+            The weights of the models, not all 0. If None, each weight is 1. A `VotingRegressor` has weights
+            of its own, which are divided by their sum, as it does itself.
         **parameters : dict
-            ``measure`` and ``n_jobs`` of the ranker.
+            The ``measure`` and ``n_jobs`` of the ranker.
 
         Returns
         -------
         EnsembleRanker
-            With the names and the levels of the columns that the models know.
+            It has the names and the levels of the columns that the models know.
 
         Raises
         ------
         TypeError
-            If a model is no estimator of trees of this library, or is given alone rather than in a list.
+            If a model is not an estimator of trees of this library, or is passed alone rather than in a list.
         NotFittedError
-            If one is not fitted.
+            If a model is not fitted.
         ValueError
-            If the weights are not one finite number for each, or are all 0; if the models have other columns,
-            or a mean of their predictions is no sum over trees: where boosting started from another kind of
-            model, with a Poisson or logistic loss, and where features were drawn for each model.
+            If the weights are not one finite number for each model, or are all 0; if the models have
+            different columns; or if a mean of their predictions is not a sum over trees. This is so if
+            boosting started from another kind of model, if the loss is Poisson or logistic, or if features
+            were drawn for each model.
 
         Examples
         --------
@@ -218,7 +220,7 @@ class EnsembleRanker(FittedTrees, RegressorMixin, BaseEstimator):
         return own | known
 
     def _require_level_of_each(self, categories, key, levels):
-        """Refuse fewer levels than trees know, unless they know all categories that there can be."""
+        """Refuse fewer levels than the trees know, unless they know all categories that there can be."""
         if (
             categories is None
             or len(categories) == MAX_CATEGORIES
@@ -231,7 +233,7 @@ class EnsembleRanker(FittedTrees, RegressorMixin, BaseEstimator):
         )
 
     def _column(self, key, names):
-        """The number of the column that a key of ``category_levels`` means."""
+        """Return the number of the column that a key of ``category_levels`` refers to."""
         if names is None and not isinstance(key, Integral):
             raise ValueError(
                 f"category_levels names {key!r}, but the trees do not know what their columns are called; "
@@ -243,14 +245,14 @@ class EnsembleRanker(FittedTrees, RegressorMixin, BaseEstimator):
         return True
 
     def fit(self, X, y=None, *, qid=None, groups=None):
-        """Learn nothing.
+        """Check the columns of X, and learn nothing.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
-            Their columns are compared with those of the trees.
+            The rows. Their columns are compared with those of the trees.
         y, qid, groups : array-like of shape (n_rows,), default=None
-            Not looked at.
+            Ignored.
 
         Returns
         -------
@@ -259,7 +261,7 @@ class EnsembleRanker(FittedTrees, RegressorMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If the columns are others, or ``feature_names`` or ``category_levels`` are not of the trees.
+            If the columns are others, or if ``feature_names`` or ``category_levels`` do not match the trees.
         """
         self._validate_params()
         check_columns(self, X, reset=False)
@@ -268,7 +270,7 @@ class EnsembleRanker(FittedTrees, RegressorMixin, BaseEstimator):
 
 
 def _distinct_levels(key, levels):
-    """tuple: levels of a category column; those of NumPy's types as Python's, which files have."""
+    """Return the levels of a category column, checked, as a tuple of Python values, which files have."""
     if not are_in_order(levels):
         raise ValueError(
             f"category_levels[{key!r}]={levels!r}; expected the levels of the column, in the order of their "
@@ -292,7 +294,7 @@ def _has_names(model):
 
 
 def _members(models, weights):
-    """(what they are wrapped in, if anything), fitted models, weights, and how these are summed up."""
+    """Return the wrapper of the models, if any, the fitted models, their weights, and how to sum these."""
     if isinstance(models, BaggingRegressor | VotingRegressor):
         check_is_fitted(models)
         total_of = _total_size
@@ -321,12 +323,12 @@ def _members(models, weights):
 
 
 def _total_size(weights):
-    """What scales weights and leaves their signs."""
+    """Return the number that scales weights and keeps their signs."""
     return np.abs(weights).sum()
 
 
 def _shares(weights, n_models, total_of):
-    """float64[n_models]: weights over their total."""
+    """Return the weights divided by their total: float64[n_models]."""
     try:
         weights = np.ones(n_models) if weights is None else np.asarray(weights, np.float64)
     except (TypeError, ValueError) as error:
@@ -340,7 +342,7 @@ def _shares(weights, n_models, total_of):
 
 
 def _averaged(model):
-    """A model of which means can be taken by its trees."""
+    """Return the estimator of a model, if a mean can be taken over its trees."""
     own = own_model(model)
     if own is None:
         raise TypeError(
@@ -358,7 +360,7 @@ def _averaged(model):
 
 
 def own_model(model):
-    """The estimator of trees that a model is, frozen or not; None if it is another kind of model.
+    """Return the estimator of trees that a model is, frozen or not; None for another kind of model.
 
     Parameters
     ----------
@@ -385,7 +387,7 @@ def own_model(model):
 
 
 def fitted_trees(model):
-    """The fitted estimator of trees that a model is.
+    """Return the fitted estimator of trees that a model is.
 
     Parameters
     ----------
@@ -400,7 +402,7 @@ def fitted_trees(model):
     TypeError
         If it is another kind of model.
     sklearn.exceptions.NotFittedError
-        If it is not fitted.
+        If the model is not fitted.
 
     Examples
     --------
@@ -417,13 +419,15 @@ def fitted_trees(model):
 
 
 def tags_of(model):
-    """What scikit-learn can know of a model; of one that says nothing, such as a ``predict`` alone, little.
+    """Return the tags by which scikit-learn knows a model.
+
+    There is little to know of a model without tags of its own, such as one that only has ``predict``.
 
     Parameters
     ----------
     model : object
-        Of an `Ensemble` the tags are those of its ranker. What is no model at all has tags, too: it is for
-        `fit` to refuse it.
+        For an `Ensemble`, the tags are those of its ranker. Something that is not a model gets tags as well,
+        since it is up to `fit` to refuse it.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""What an estimator of trees does once it is fitted: predict, rank, score."""
+"""What an estimator of trees can do once it is fitted: predict, rank and score."""
 
 from itertools import islice
 from numbers import Integral
@@ -24,22 +24,22 @@ from ranktrees.validation import (
     qid_of,
 )
 
-# What a method that gives scores may be passed by scikit-learn's tools.
+# What scikit-learn's tools may pass to a method that returns scores.
 SCORES_REQUEST = {"qid": True, "n_trees": True, "early_exit": True, "return_saved": True}
 
 
 class FittedTrees:
-    """What the estimators share once they have their ``ensemble_``: rows in, scores out."""
+    """The base class of estimators that have an ``ensemble_``: rows in, scores out."""
 
     __metadata_request__predict = SCORES_REQUEST
     __metadata_request__score = {"qid": True, "groups": True, "early_exit": True}  # noqa: RUF012
 
     _is_ranker = True
     _fitted_costs = None
-    _link = None  # what makes predictions of scores, by the loss of the fit; None where they are the same
-    n_init_trees_ = 0  # so many of the ensemble's trees, the first, are those that boosting started from
+    _link = None  # turns scores into predictions, by the loss of the fit; None if they are the same
+    n_init_trees_ = 0  # the number of the ensemble's first trees, from which boosting started
 
-    if not TYPE_CHECKING:  # which would believe that there is every attribute
+    if not TYPE_CHECKING:  # a type checker would believe that every attribute exists
 
         def __getattr__(self, name):
             return look_up(self, name)
@@ -53,7 +53,7 @@ class FittedTrees:
 
     def _validate_params(self):
         super()._validate_params()
-        self._measure()  # an unknown one is refused before trees are grown, rather than in score
+        self._measure()  # refuse an unknown one before trees are grown, rather than in score
 
     def _scores(self, X, rows, n_trees=None):
         ensemble = self.ensemble_
@@ -80,73 +80,74 @@ class FittedTrees:
 
     @property
     def _n_counted(self):
-        """How many trees ``n_trees`` counts."""
+        """The number of trees that ``n_trees`` counts."""
         return len(self.ensemble_) - self.n_init_trees_
 
     def _starting_scores(self, X):
-        """What the trees' values are added to, where that is not the ensemble's constant."""
+        """Return the scores to which the trees' values are added; None for the ensemble's constant."""
         return None
 
     def _foreign_init(self):
-        """The model whose predictions the trees are added to; None where the trees are all there is."""
+        """Return the model to whose predictions the trees are added; None if there are only trees."""
         return None
 
     def _finish(self, scores):
-        """Predictions of scores."""
+        """Turn scores into predictions."""
         return scores
 
     def save(self, path):
-        r"""Write the model to a file: its trees, which score as this estimator does.
+        r"""Write the trees to a file. They give the same scores as this estimator.
 
         Parameters
         ----------
         path : path-like
-            Where to; read it by ``EnsembleRanker(Ensemble.load(path))``. The file has the names of the
-            columns and the levels of category columns that are strings, booleans or numbers, but not the
-            :math:`e^s` or :math:`1/(1+e^{-s})` of a Poisson or logistic loss.
+            The file to write. Read it by ``EnsembleRanker(Ensemble.load(path))``. It contains the names of
+            the columns, and those levels of category columns that are strings, booleans or numbers, but not
+            the :math:`e^s` or :math:`1/(1+e^{-s})` of a Poisson or logistic loss.
 
         Raises
         ------
         ValueError
-            If the trees are not the whole model, since boosting started from a model that is not made of
-            trees of ranktrees.
+            If the trees are not the whole model, because boosting started from a model that does not consist
+            of trees of ranktrees.
         """
         check_is_fitted(self)
         over_columns_of(self, whole_ensemble(self)).save(path)
 
     @with_keywords
     def predict(self, X, *, n_trees=None, qid=None, early_exit=None, return_saved=False):
-        """Score rows.
+        """Return the score of each row.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
-            Float32 and float64 are scored as they are, without a copy. An index level named "qid" brings the
-            query ids along.
+            The rows. Values of float32 and float64 are read as they are, without a copy. An index level named
+            "qid" supplies the query ids as well.
         n_trees : int, default=None
-            Use the first ``n_trees`` trees only; None uses all. Those that boosting started from (``init``)
-            are always used, and not counted.
+            If given, only the first ``n_trees`` trees are used. If None, all trees are used. Those that
+            boosting started from (``init``) are always used, and are not counted.
         qid : array-like of shape (n_rows,), default=None
-            The query of each row, in any order. Only an early exit looks at it.
+            The query id of each row, in any order. Used only by an early exit.
         early_exit : EarlyExit, default=None
-            Which rows are dropped before all trees have seen them. They keep the score that they had, which
-            may be above the final score of a row that stayed: `rank` and
+            The rule by which rows are dropped before all trees have seen them. These rows keep the score that
+            they had, which may be above the final score of a row that stayed. `rank` and
             :meth:`~ranktrees.early_exit.WorkSaved.dropped_last` put them behind it.
         return_saved : bool, default=False
-            Whether to return what the early exit has saved, too.
+            Whether to return also how much work the early exit has saved.
 
         Returns
         -------
         scores : ndarray of float64, shape (n_rows,)
-            Higher ranks first. Scores of rows of different queries may be computed together: without early
-            exit a row's score depends on nothing but the row, and with it on nothing but its query.
+            Rows with higher scores rank first. Rows of different queries may be scored together. Without an
+            early exit, the score of a row depends only on the row. With one, it depends only on the rows of
+            the same query.
         saved : WorkSaved
-            If ``return_saved``.
+            Only if ``return_saved`` is True.
 
         Raises
         ------
         ValueError
-            If the early exit needs query ids and there are none; the message names what to pass.
+            If the early exit needs query ids and there are none. The message says what to pass.
         """
         check_is_fitted(self)
         most = self._n_counted
@@ -164,32 +165,33 @@ class FittedTrees:
 
     @with_keywords
     def rank(self, X, qid=None, k=10, *, early_exit=None):
-        """The best rows of each query.
+        """Return the best rows of each query.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
-            As for `predict`. An index level named "qid" brings the query ids along.
+            The rows, as for `predict`. An index level named "qid" supplies the query ids as well.
         qid : array-like of shape (n_rows,), default=None
-            The query of each row: any hashable values, in any order.
+            The query id of each row: any hashable values, in any order.
         k : int or None, default=10
-            How many rows of each query to return; all, if it has fewer. None returns all of every query.
+            The number of rows of each query to return. Of a query that has fewer rows, all are returned. If
+            None, all rows of every query are returned.
         early_exit : EarlyExit, default=None
-            As for `predict`. A row that is dropped ranks behind all that stayed in longer.
+            As for `predict`. A row that is dropped ranks behind all rows that stayed in longer.
 
         Returns
         -------
         DataFrame
-            One row for each that is returned, queries in order of first appearance, best first. ``query`` is
-            the query id, ``row`` the position in ``X``, ``rank`` counts from 1, ``score`` is that of
-            `predict`. Rows with equal scores stand in the order of ``X``.
+            One line for each row that is returned, with queries in order of first appearance and the best
+            rows first. ``query`` is the query id, ``row`` the position in ``X``, ``rank`` the rank counted
+            from 1, and ``score`` that of `predict`. Rows with equal scores are in the order of ``X``.
 
         Raises
         ------
         ImportError
             If pandas is not installed.
         ValueError
-            If there are no query ids, or ``k`` is not a whole number of at least 1.
+            If there are no query ids, or if ``k`` is not a whole number of at least 1.
 
         Examples
         --------
@@ -221,7 +223,7 @@ class FittedTrees:
         return table_of_best(scores, saved.dropped_last(scores), queries, ids, k, n_threads)
 
     def staged_predict(self, X):
-        """Score rows after each tree.
+        """Yield the scores of the rows after each tree.
 
         Parameters
         ----------
@@ -230,8 +232,8 @@ class FittedTrees:
         Yields
         ------
         scores : ndarray of float64, shape (n_rows,)
-            With the first tree, with the first two, and so on, those that boosting started from (``init``)
-            not counted.
+            The scores by the first tree, by the first two, and so on. The trees that boosting started from
+            (``init``) are not counted.
         """
         check_is_fitted(self)
         rows = check_rows(self, X, reset=False)
@@ -243,33 +245,35 @@ class FittedTrees:
 
     @with_keywords
     def score(self, X, y, sample_weight=None, *, qid=None, groups=None, early_exit=None):
-        """The mean of ``measure`` over the queries; where that is None, R² or a classifier's accuracy.
+        """Return the mean of ``measure`` over the queries.
+
+        If ``measure`` is None, return R² or, for a classifier, the accuracy.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
         y : array-like of shape (n_rows,)
-            Labels. A pandas Series whose index has a level named "qid" brings the query ids along.
+            The labels. A pandas Series whose index has a level named "qid" supplies the query ids as well.
         sample_weight : array-like of shape (n_rows,), default=None
-            A query weighs as much as its rows on average.
+            Row weights. The weight of a query is the mean of the weights of its rows.
         qid, groups : array-like of shape (n_rows,), default=None
-            The query of each row, in any order; two names for the same thing, so that scikit-learn's
-            splitters, which know ``groups``, and people, who know ``qid``, are both served. Without them all
-            rows are one query.
+            The query id of each row, in any order. ``qid`` and ``groups`` are two names for the same
+            argument, since scikit-learn's splitters know it as ``groups``. Without ids, all rows are one
+            query.
         early_exit : EarlyExit, default=None
-            As for `predict`. Measures of a ranking see rows that are dropped behind all that stayed in
-            longer; others (RMSE, R²) see the frozen scores.
+            As for `predict`. Measures of a ranking see the rows that are dropped behind all rows that stayed
+            in longer. Other measures (RMSE, R²) see the frozen scores.
 
         Returns
         -------
         score : float
-            Higher is better. NaN, with an ``UndefinedMetricWarning``, where no query counts.
+            Higher is better. NaN, with an ``UndefinedMetricWarning``, if no query counts.
 
         Raises
         ------
         ValueError
-            If the model was fitted with query ids and none are given here, or the measure does not accept the
-            labels.
+            If the model was fitted with query ids and none are given here, or if the measure does not accept
+            the labels.
         """
         check_is_fitted(self)
         measure = self._measure()
@@ -285,7 +289,7 @@ class FittedTrees:
         return self._value(measure, data, scores, "signed_mean")
 
     def _value(self, measure, data, scores, mean):
-        """What a measure, or else R² or the accuracy, says of scores in the order of the rows."""
+        """Return the measure, or else R² or the accuracy, of scores in the order of the rows."""
         scores = scores if data.order is None else scores[data.order]
         if measure is None:
             return self._score_without_queries(data.labels, scores, data.weights)
@@ -304,38 +308,38 @@ class FittedTrees:
         feature_costs=None,
         feature_groups=None,
     ):
-        """Cost against quality as trees are added.
+        """Return cost and quality as trees are added.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
         y : array-like of shape (n_rows,)
-            Labels. A pandas Series whose index has a level named "qid" brings the query ids along.
+            The labels. A pandas Series whose index has a level named "qid" supplies the query ids as well.
         sample_weight : array-like of shape (n_rows,), default=None
-            A query weighs as much as its rows on average.
+            Row weights. The weight of a query is the mean of the weights of its rows.
         qid : array-like of shape (n_rows,), default=None
-            The query of each row, in any order. Without them all rows are one query.
+            The query id of each row, in any order. Without ids, all rows are one query.
         measure : str or Measure, default=None
-            What is measured; None is what `score` returns, without a sign.
+            The measure of quality. If None, it is what `score` returns, without a sign.
         early_exit : EarlyExit, default=None
-            As for `predict`: rows that leave early do not pay for features that only later trees use. In
-            measures of a ranking they stand behind all that stayed in longer.
+            As for `predict`. Rows that leave early do not pay for features that only later trees use. In
+            measures of a ranking they are behind all rows that stayed in longer.
         feature_costs : array-like of shape (n_features,) or mapping, default=None
-            As for the estimator, whose own are taken where there are none here.
+            As for the estimator. If None, the costs of the estimator are used.
         feature_groups : sequence of sets of names or indices, default=None
-            As for the estimator; they go with ``feature_costs``.
+            As for the estimator. They belong to the ``feature_costs`` given here.
 
         Returns
         -------
         CostCurve
-            Arrays ``n_trees``, ``cost`` (the mean over the rows) and ``value``; and ``plot()``. Trees of
-            ``init`` are not counted, but their features are paid for.
+            It has arrays ``n_trees``, ``cost`` (the mean over the rows) and ``value``, and a method
+            ``plot()``. Trees of ``init`` are not counted, but their features are paid for.
 
         Raises
         ------
         ValueError
-            If there are no costs, neither here nor in `fit`; if a measure is taken of a model that was fitted
-            with query ids, and none are given here.
+            If there are no costs, neither here nor in `fit`; or if the measure is a mean over queries, and
+            the model was fitted with query ids, but none are given here.
 
         Examples
         --------
@@ -386,7 +390,7 @@ class FittedTrees:
         return float(r2_score(labels, scores, sample_weight=weights))
 
     def _is_mean_over_queries(self, measure):
-        """Whether a score by this measure, or else R² or the accuracy, changes with the queries."""
+        """Whether a score by this measure (None: R² or the accuracy) depends on the queries."""
         return self._is_ranker if measure is None else measure.by_order
 
     @property
@@ -395,31 +399,31 @@ class FittedTrees:
 
     @property
     def feature_importances_(self):
-        """Each feature's share of the total gain, float64[n_features]."""
+        """The share of each feature in the total gain, float64[n_features]."""
         check_is_fitted(self)
         try:
             return self.feature_importances("gain")
-        except ValueError as error:  # what asks an estimator for all its attributes leaves it out
+        except ValueError as error:  # tools that read all attributes leave it out
             raise AttributeError(str(error)) from error
 
     def feature_importances(self, kind="gain"):
-        """How much each feature matters to the trees, those of ``init`` included.
+        """Return how much each feature matters to the trees, those of ``init`` included.
 
         Parameters
         ----------
         kind : {"gain", "split"}, default="gain"
-            The sum of the gains of a feature's splits, or their number.
+            With "gain", the sum of the gains of a feature's splits. With "split", their number.
 
         Returns
         -------
         importances : ndarray of float64, shape (n_features,)
-            They sum to 1, or are all 0 where no tree splits.
+            They sum to 1, or are all 0 if no tree has a split.
 
         Raises
         ------
         ValueError
-            If ``kind`` is neither, or it is not known what splits have gained, as of trees of CatBoost;
-            ``feature_importances_`` is an AttributeError then.
+            If ``kind`` is neither of these, or if the gains of splits are not known, as for trees of
+            CatBoost. In that case ``feature_importances_`` is an AttributeError.
         """
         check_is_fitted(self)
         importances = self.ensemble_.feature_importances(kind)

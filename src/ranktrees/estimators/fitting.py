@@ -1,7 +1,6 @@
-"""How estimators of trees are fitted: what boosting and forests share.
+"""How estimators of trees are fitted: what boosting and forests have in common.
 
-A parameter is written once, as a field of the class that has it; classes derived from it say only what they
-change.
+Each parameter is defined once, as a field of the class that has it. Subclasses only define what they change.
 """
 
 import copy
@@ -56,11 +55,11 @@ except ImportError:  # scikit-learn before 1.9
         """Nothing to support yet."""
 
     def with_callbacks(method):
-        """The method as it is."""
+        """Return the method as it is."""
         return method
 
 
-ROWS_TO_CUT = 200_000  # more of them do not place the ends of 255 bins better
+ROWS_TO_CUT = 200_000  # more rows do not place the cuts of 255 bins better
 
 TREE_CONSTRAINTS = {
     "max_leaf_nodes": [Interval(Integral, 2, None, closed="left"), None],
@@ -86,7 +85,7 @@ TREE_CONSTRAINTS = {
 
 @with_parameters
 class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
-    """What the estimators that grow trees share."""
+    """The base class of the estimators that grow trees."""
 
     max_leaf_nodes: int | None = 31
     max_depth: int | None = None
@@ -111,7 +110,7 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
     __metadata_request__fit = {"qid": True, "groups": True}  # noqa: RUF012
 
     def _bin(self, data, n_threads):
-        """(mapper, codes) of the training rows."""
+        """Return the mapper of the training rows, and their codes."""
         exact = self.split_search == "exact"
         if exact and self.max_bins != MOST_BINS:
             raise ValueError(
@@ -144,7 +143,7 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
         return mapper, mapper.encode(data.X, data.order, n_threads)
 
     def _costs(self):
-        """FeatureCosts of what was passed, or None."""
+        """Return the costs that were passed as FeatureCosts, or None."""
         if self.feature_costs is not None:
             return FeatureCosts.of(
                 self.feature_costs, self.feature_groups, self.n_features_in_, keys_of(self)
@@ -163,13 +162,13 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
         return None
 
     def _prices(self, costs, used):
-        """What is to be paid for features, where some are in use already."""
+        """Return the prices of features, some of which are in use already."""
         if costs is None:
             return Prices.none(self.n_features_in_)
         return Prices(costs, self.cost_weight, used)
 
     def _growers(self, mapper, codes, n_threads, prices, share, **rules):
-        """A function that makes a grower of trees on these codes, at the prices of the moment."""
+        """Return a function that makes a tree grower on these codes, at the current prices."""
         usable = usable_features(mapper, codes, share.communicator)
         constraints = partial(
             Constraints,
@@ -206,7 +205,7 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
         )
 
     def _open_context(self, n_iterations, X, y):
-        """What scikit-learn's callbacks hang on; None before scikit-learn 1.9."""
+        """Return the context of scikit-learn's callbacks; None before scikit-learn 1.9."""
         if not hasattr(self, "_init_callback_context"):
             return None
         context = self._init_callback_context(max_subtasks=n_iterations)
@@ -218,7 +217,7 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
 
     @contextmanager
     def _watching(self, n_iterations, context, attributes, X, data):
-        """What shows progress: by ``verbose``, on one rank, and by scikit-learn's callbacks."""
+        """Yield the callbacks that show progress: by ``verbose``, on one rank, and scikit-learn's."""
         watchers = []
         if data.share.communicator.rank > 0:
             pass
@@ -235,7 +234,7 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
                 watcher.close()
 
     def _features_of_a_split(self):
-        """A number or a share of them, as `number_of_features` takes it."""
+        """Return a number of features, or a share of them, as `number_of_features` takes it."""
         return self.max_features
 
     def _no_trees(self, base=0.0, average=False):
@@ -243,7 +242,7 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
         return over_columns_of(self, none)
 
     def _ensemble_of(self, mapper, before):
-        """A function that makes the model of the trees so far, put after those of ``before``."""
+        """Return a function that appends the trees so far to those of ``before``, as a model."""
 
         def ensemble_of(trees):
             added = trees.ensemble(
@@ -257,7 +256,7 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
         return ensemble_of
 
     def _check(self, X, y, sample_weight, communicator, **given):
-        """What `check_fit` makes of this; trees that are there come to know the categories of all fits."""
+        """Return the data as `check_fit` does. Existing trees get to know the categories of all fits."""
         refuse_other_estimators(self, communicator)
         known = self._known_levels()
         data = check_fit(self, X, y, sample_weight, communicator=communicator, known_levels=known, **given)
@@ -267,15 +266,15 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
         return data
 
     def _known_levels(self):
-        """Those of the category columns that trees ask for which are there before the fit."""
+        """Return the levels of category columns that existing trees use."""
         return self._category_levels if self._earlier() is not None else {}
 
     def _earlier(self):
-        """The model to go on from, with ``warm_start``."""
+        """Return the model to continue from, with ``warm_start``."""
         return self.ensemble_ if self.warm_start and hasattr(self, "ensemble_") else None
 
     def _keep_of(self, bound):
-        """Take what the objective has learned beside trees, as fitted attributes."""
+        """Set what the objective has learned besides trees as fitted attributes."""
 
     def _refuse_fewer_trees(self, n_earlier, name):
         if n_earlier > getattr(self, name):
@@ -293,40 +292,40 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
         return communicator.bcast(seed)
 
     def refit_leaves(self, X, y, sample_weight=None, *, qid=None, groups=None, decay=0.9):
-        r"""A copy whose leaves say what other rows say, on the same splits.
+        r"""Return a copy whose leaves have new values, learned from other rows on the same splits.
 
         Tree by tree, each leaf that rows reach gets the value
 
         .. math:: \mathit{decay} \cdot \mathit{old} + (1 - \mathit{decay}) \cdot \mathit{new},
 
-        where *new* is what training would have given it on these rows: a step at the scores of the trees
-        before, which are refitted already (see the guide, "Adapting a model to other queries"). What boosting
-        started from, ``init``, stays as it is.
+        where *new* is the value that training would have given it on these rows: a step at the scores of the
+        trees before, which are refitted already (see the guide, "Adapting a model to other queries"). What
+        boosting started from, ``init``, stays as it is.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
         y : array-like of shape (n_rows,)
-            Labels. A pandas Series whose index has a level named "qid" brings the query ids along.
+            The labels. A pandas Series whose index has a level named "qid" supplies the query ids as well.
         sample_weight : array-like of shape (n_rows,), default=None
             Row weights >= 0.
         qid, groups : array-like of shape (n_rows,), default=None
-            The query of each row, in any order; two names for the same thing.
+            The query id of each row, in any order. ``groups`` is another name for ``qid``.
         decay : float, default=0.9
-            The share of the old values: 1 keeps them, 0 forgets them.
+            The weight of the old values. With 1 they are kept, with 0 they are forgotten.
 
         Returns
         -------
         refitted : estimator
-            A fitted estimator; this one stays as it is. What was followed in training, such as
-            ``train_score_`` and ``oob_score_``, tells of the old leaves and is not there. The model does not
-            depend on ``n_jobs``.
+            A fitted estimator. The original stays as it is. Attributes that were followed in training, such
+            as ``train_score_`` and ``oob_score_``, describe the old leaves, and the copy does not have them.
+            The model does not depend on ``n_jobs``.
 
         Raises
         ------
         ValueError
-            If ``decay`` is out of its range, with ``monotonic_cst``, which new values may violate, and as
-            `fit` and `score`.
+            If ``decay`` is out of its range; if ``monotonic_cst`` is set, since new values may violate it;
+            and for the same reasons as in `fit` and `score`.
 
         References
         ----------
@@ -395,7 +394,7 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
 
 
 def link_of(objective):
-    """What makes predictions of scores; None where they are the same."""
+    """Return the function that turns scores into predictions; None if they are the same."""
     return None if type(objective).inverse_link is Objective.inverse_link else objective.inverse_link
 
 
@@ -404,12 +403,12 @@ def is_same_link(link, other):
 
 
 def bound_to(objective, data, n_threads):
-    """The objective, joined with these rows."""
+    """Return the objective, bound to these rows."""
     n_threads = threads_for(n_threads, 16 * data.n_rows)
     rows = data.labels, data.weights, data.offsets
     return objective.bind(*rows, n_threads, *data.share.others, **data.feedback)
 
 
 def as_read(X, data):
-    """X as it came, for models of other kinds; what came in batches as it was read."""
+    """Return X as it was passed, for other kinds of models; batches as they were read."""
     return data.X if isinstance(X, Batches) else X

@@ -1,4 +1,4 @@
-"""Boosted trees for ranking: LambdaMART, and every other loss that ranks."""
+"""Boosted trees for ranking: LambdaMART, and all other losses that rank."""
 
 from collections.abc import Callable
 from dataclasses import field
@@ -22,7 +22,7 @@ from ranktrees.objectives import BY_NAME, Objective
 from ranktrees.parameters import with_keywords, with_parameters
 from ranktrees.validation import FitData, ValidationRows, check_rows, find_queries, refuse_batches
 
-# What counts rows, or goes with what does: it cannot be sliced by rows, so that nothing routes it.
+# Pairs refer to rows by number, so neither they nor what belongs to them can be sliced by rows or routed.
 _NOT_BY_ROW = dict.fromkeys(("pairs", "pair_weight", "pair_target"), UNUSED)
 _NOT_BY_ROW_VAL = dict.fromkeys((f"{name}_val" for name in _NOT_BY_ROW), UNUSED)
 
@@ -39,74 +39,79 @@ RANKING_LOSSES = (
 
 @with_parameters
 class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
-    r"""Boosted trees that raise a ranking measure: LambdaMART.
+    r"""Boosted trees that optimise a ranking measure: LambdaMART.
 
-    For every pair of rows of a query with different labels, the better one is pushed up and the worse one
+    For every pair of rows of a query with different labels, the better row is pushed up and the worse row
     down by
 
     .. math:: \lambda_{ij} = \frac{\sigma\,|\Delta_{ij}|}{1 + e^{\sigma (s_i - s_j)}},
 
-    where :math:`\Delta_{ij}` is what the measure changes when the two swap places. Each tree is fitted to the
-    sums of these forces and takes a Newton step (see `HistGBRTRegressor`). The model has the same bytes for
-    any ``n_jobs``.
+    where :math:`\Delta_{ij}` is the change of the measure when the two rows swap places. Each tree is fitted
+    to the sums of these forces and takes a Newton step (see `HistGBRTRegressor`). The model has the same
+    bytes for any ``n_jobs``.
 
-    Beside labels, it learns from preferences between rows (``loss="ranknet"`` and "gbrank") and from clicks
-    on rows that were shown at known positions ("lambdamart" and "lambdaloss"): see `fit`, and the guide,
-    "Preferences instead of labels" and "Learning from clicks".
+    Besides labels, the ranker learns from preferences between rows (``loss="ranknet"`` and "gbrank") and from
+    clicks on rows that were shown at known positions ("lambdamart" and "lambdaloss"). See `fit`, and in the
+    guide "Preferences instead of labels" and "Learning from clicks".
 
     Parameters
     ----------
     loss : str, Objective or callable, default="lambdamart"
-        One of "lambdamart", "lambdaloss", "ranknet", "gbrank", "listnet", "xendcg" and "query_rmse".
-        "lambdaloss" adds NDCG-Loss2++'s weight of near ranks. "ranknet" gives every pair the same weight;
-        "gbrank", too, with a squared hinge. "listnet" and "xendcg" are cross entropies over a query,
-        "query_rmse" is squared error about the query's mean. An `Objective` brings its own parameters, and a
-        function of (labels, scores, offsets) is one of your own: see the guide, "How to add your own".
+        The loss that is minimised. "lambdamart" optimises ``measure``. "lambdaloss" adds the weight of near
+        ranks of NDCG-Loss2++. "ranknet" gives every pair the same weight, and so does "gbrank", which has a
+        squared hinge. "listnet" and "xendcg" are cross entropies over the rows of a query. "query_rmse" is
+        the squared error about the mean of the query. An `Objective` has its own parameters. A function of
+        (labels, scores, offsets) is a loss of your own: see the guide, "How to add your own".
     measure : str, Measure or callable, default="ndcg@10"
-        What "lambdamart" raises, whichever it is; what `score` returns and early stopping follows with any
-        loss. "lambdaloss" takes NDCG and DCG, "xendcg" its gain.
+        The measure that "lambdamart" optimises, whichever it is. With every loss, it is also the measure that
+        `score` returns and that early stopping follows. "lambdaloss" accepts NDCG and DCG only. "xendcg" uses
+        the gain of the measure.
     truncation_level : int or None, default=30
-        Pairs count where the row ranked higher is among the first ``truncation_level``; None: all pairs.
-        Not looked at where ``pairs`` are given, which all count.
+        Only pairs whose higher-ranked row is among the first ``truncation_level`` rows are counted. If None,
+        all pairs are counted. If ``pairs`` are given, all of them count, and only None and the default are
+        accepted.
     gain : {"exp2", "linear"}, array-like, callable or None, default=None
-        What a label is worth; None is the measure's own, :math:`2^{label} - 1`.
+        How much a label is worth. If None, it is the measure's own gain, :math:`2^{label} - 1`.
     sigma : float, default=1.0
-        Steepness of the pairs' logistic. Without ``l2_regularization`` it changes nothing but the scale
-        of the scores.
+        The steepness of the logistic function of the pairs. Without ``l2_regularization`` it changes nothing
+        but the scale of the scores.
     score_gap_norm : bool, default=False
-        Divide each pair's delta by 0.01 plus its score gap, as LightGBM does.
+        Whether to divide the delta of each pair by 0.01 plus the gap between its scores, as LightGBM does.
     query_norm : {"none", "log", "unit"}, default="none"
-        "log" dampens queries with large gradients, as LightGBM does; "unit" gives all queries the same
-        weight.
+        How the gradients of a query are normalised. "log" dampens queries with large gradients, as LightGBM
+        does. "unit" gives all queries the same weight.
     noise : float, default=0.0
-        Rank by the scores with logistic noise of that scale (over ``sigma``), drawn anew in each round:
-        stochastic ranks, as YetiRank has them.
+        The scale (over ``sigma``) of the logistic noise that is added to the scores before rows are ranked,
+        drawn anew in each round. This makes the ranks stochastic, as in YetiRank.
     n_orders : int, default=1
-        With ``noise``: how many such orders a round takes the mean of.
+        With ``noise``, the number of random orders over which each round takes the mean.
     bias_norm : float, default=0.25
-        Where ``position`` is given, and no ``propensities``: the larger, the nearer to 1 are those that are
-        found, p of `objectives.LambdaMART`.
+        If ``position`` is given and ``propensities`` are not, the strength of the regularisation of the
+        propensities that are estimated: the larger it is, the nearer they are to 1. It is p in
+        `objectives.LambdaMART`.
     propensities : array-like of shape (n_positions,), default=None
-        Where ``position`` is given: how often each position is looked at, from the first on, if it is known;
-        only ratios matter. None: they are found beside the trees.
+        If ``position`` is given, how often each position is looked at, from the first position on. Only
+        ratios matter. If None, the propensities are estimated along with the trees.
     step : {"newton", "optimal"}, default="newton"
-        The weight of each new tree: "newton" is ``learning_rate``; "optimal" the one in ``step_interval``
-        with which the measure is highest on the training rows, see `optimal_weight`.
+        The weight of each new tree. With "newton", it is ``learning_rate``. With "optimal", it is the weight
+        in ``step_interval`` with which the measure is highest on the training rows, see `optimal_weight`.
     step_interval : pair of float, default=(0.1, 5.0)
-        With ``step="optimal"``: the lowest and the highest weight; 1 is the whole Newton step.
+        With ``step="optimal"``, the lowest and the highest weight. A weight of 1 is the whole Newton step.
     learning_rate : float, default=0.05
-        Not looked at with ``step="optimal"``.
+        The factor by which the values of each tree's leaves are multiplied. Ignored if ``step="optimal"``.
     max_iter : int, default=200
         The number of trees.
     max_leaf_nodes : int or None, default=31
-        Leaves per tree; trees grow best leaf first, or, where they may have more than 16, a third of those
-        still allowed at a time. None: layer by layer, without a limit.
+        The maximum number of leaves of each tree. Trees grow best leaf first. If a tree may have more than 16
+        leaves, the best leaves are split together, a third of the remaining splits at a time. If None, trees
+        grow layer by layer, without a limit.
     max_depth : int or None, default=None
-        Splits between the root and a leaf, at most; None: no limit but that of the leaves.
+        The maximum number of splits between the root and a leaf. If None, only the number of leaves limits
+        the depth.
     min_samples_leaf : int, default=20
-        Rows per leaf, at least.
+        The minimum number of rows in each leaf.
     l2_regularization : float, default=1.0
-        Added to the sum of hessians of each leaf.
+        The L2 regularisation, which is added to the sum of the hessians of each leaf.
     min_gain_to_split : float, default=0.0
         A leaf is split only if that gains more than this. The gain is the formula in `HistGBRTRegressor`,
         twice the decrease of the loss; it scales with the loss and with ``sample_weight``. It corresponds
@@ -116,121 +121,142 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
         pairs, and nearly 0 once all of them are in the right order. If ``gradient_sampling`` draws rows,
         the sum is estimated from those. It corresponds to ``min_child_weight`` of LightGBM and XGBoost.
     max_features : float, default=0.3
-        The share of the features that each split looks at (kSGBRT in Mohan's survey).
+        The share of the features that each split considers, drawn at random (kSGBRT in Mohan's survey).
     max_bins : int, default=255
-        Bins per feature, at most 255; rows without a value have one more.
+        The maximum number of bins of each feature, at most 255. Missing values have an additional bin.
     subsample_for_bin : int or None, default=200_000
-        About how many rows, drawn once, tell where bins end; None: all. All rows are asked about a feature
-        that has one value among those drawn, and about categories. "exact" or "streaming" looks at all rows.
+        The approximate number of rows, drawn once, from which the cuts of the bins are found. If None, all
+        rows are used. All rows are also used for categorical features, for features that have a single value
+        among the rows drawn, and with ``split_search="exact"`` or "streaming".
     split_search : {"auto", "full", "coarse_to_fine", "exact", "streaming"}, default="auto"
-        "full" looks at every bin. "coarse_to_fine" joins them to 16 cells a feature, picks up to four
-        features that seem best, and looks at all bins of those: two to three times faster, with little or no
-        loss of accuracy (see the performance pages). "auto" does so where there are 64 features or more, none
-        of them categorical, and splits choose among an eighth of them at least. "exact" makes a bin of each
-        distinct value, so that every cut half-way between two neighbours is tried: the reference for the
-        others. It is slower, and takes 4 bytes of memory per value of ``X`` where a feature has more than 255
-        distinct ones, and 8 per distinct value. ``max_bins`` is left at 255 then. "streaming" makes
-        histograms of ``max_bins`` centroids of each leaf's rows, one row after another (pGBRT): slower than
-        "full", and there to be compared with it; see the guide, "Streaming histograms".
+        How the best split of a leaf is found:
+
+        - "full" considers every bin.
+        - "coarse_to_fine" joins the bins of each feature to 16 cells, picks up to four features that seem
+          best, and considers all bins of those. It is two to three times faster than "full", with little or
+          no loss of accuracy (see the performance pages).
+        - "auto" is "coarse_to_fine" if there are at least 64 features, none of them categorical, and each
+          split considers at least an eighth of them, unless ``handle_missing="three_way"``. Otherwise it is
+          "full".
+        - "exact" makes a bin of each distinct value, so that every cut half-way between two neighbouring
+          values is tried. It is the reference for the others. It is slower, and takes 4 bytes of memory per
+          value of ``X`` if a feature has more than 255 distinct values, and 8 bytes per distinct value.
+          ``max_bins`` must be left at 255.
+        - "streaming" makes histograms of at most ``max_bins`` centroids of the rows of each leaf, one row
+          after another (pGBRT). It is slower than "full", and is meant for comparisons with it. See the
+          guide, "Streaming histograms".
     gradient_sampling : float or None, default=4.0
-        Splits are searched on a sample of the rows, drawn anew for each tree. With k for this number, .01 or
-        more, a row of gradient g and hessian h is drawn with the odds
-        ``min(1, k * max(|g| / max |g|, h / max(max h, 8 mean h)))``, and then counts as 1 / odds rows. None
-        takes all. On real sets 4 gave better rankings than that, by as much as drawing rows and features
-        does, and is faster: see the guide, "Sampling by gradients". The values of the leaves are computed
-        from all rows.
+        If not None, the splits of each tree are searched on a sample of the rows, drawn anew for each tree.
+        Let k be this number, at least 0.01. A row of gradient g and hessian h is drawn with probability
+        ``min(1, k * max(|g| / max |g|, h / max(max h, 8 mean h)))``, and then counts as 1 / probability rows.
+        On real data sets, 4 gave better rankings than all rows did, by as much as drawing rows and features
+        does, and training is faster. See the guide, "Sampling by gradients". The values of the leaves are
+        computed from all rows. If None, all rows are used.
     categorical_features : array-like, "from_dtype" or None, default="from_dtype"
-        A boolean mask, indices or names; "from_dtype" takes the categorical columns of a data frame.
+        The categorical features: a boolean mask, indices or names. If "from_dtype", they are the categorical
+        columns of a data frame. If None, there are none, and such columns are refused.
     monotonic_cst : array-like of int or dict, default=None
-        Per feature (or by name or index) 1: scores rise with it, -1: they fall, 0: free.
+        The monotonic constraint of each feature on scores: 1 for an increase, -1 for a decrease, and 0 for no
+        constraint. A dict maps names or indices of features to constraints.
     interaction_cst : {"pairwise", "no_interactions"} or sequence of sets of names or indices, default=None
-        Which features may meet on a branch.
+        The features that may be used together on a branch: any two with "pairwise", a single one with
+        "no_interactions", or those of one of the given sets.
     handle_missing : {"learned", "left", "right", "three_way"}, default="learned"
-        Where rows without a value go: to the side that is better, learned by each split; always to the left
-        of a cut, or always to the right; or apart from the others, which are parted by their best cut at
-        once. See the guide, "Treatments of missing values".
+        The side of a split to which rows without a value go. With "learned", each split learns the better
+        side. With "left" or "right", it is always the left or the right side of a cut. With "three_way",
+        these rows are parted from all others, which are split by their best cut at the same time. See the
+        guide, "Treatments of missing values".
     feature_costs : array-like of shape (n_features,) or mapping, default=None
-        What each feature costs: one number of at least 0 each, or a dict from names or indices, without those
-        that cost nothing. Splits then maximise ``gain / H - cost_weight * cost``, with H the sum of hessians
-        of all rows of the tree, where a feature that some split has used before costs 0: see the guide,
-        "Features that cost".
+        The cost of each feature: one number of at least 0 per feature, or a dict from names or indices to
+        costs, which may leave out features that cost nothing. Splits then maximise
+        ``gain / H - cost_weight * cost``, where H is the sum of the hessians of all rows of the tree, and the
+        cost of a feature that a split has already used is 0. See the guide, "Features that cost".
     cost_weight : float, default=1.0
-        How much a unit of cost must be worth, lambda in Mohan's survey: with the squared error, by how much
-        it must lower the mean squared error of a tree. 0 trains as without costs.
+        How much a unit of cost must be worth (lambda in Mohan's survey). With the squared error, it is the
+        decrease of a tree's mean squared error that a unit of cost must bring. With 0, training is the same
+        as without costs.
     feature_groups : sequence of sets of names or indices, default=None
-        Features of the same cost that are paid for together: when one is used, all of its set are free.
+        Sets of features that have the same cost and are paid for together: when one of them is used, all
+        features of its set are free.
     warm_start : bool, default=False
-        Whether `fit` goes on from the trees that are there.
+        Whether `fit` adds trees to those of the previous fit, rather than starting anew.
     checkpoint : path-like, default=None
-        Where `fit` writes what it needs to go on from, should it be interrupted; called again with the same
-        path it does, to the same model. A fit that ends well removes the file. See the guide,
-        "Checkpoints".
+        The file to which `fit` writes its state, so that it can be continued after an interruption. If `fit`
+        is called again with the same path, it continues from there, and gives the same model. When a fit
+        succeeds, it removes the file. See the guide, "Checkpoints".
     checkpoint_every : int, default=10
-        How many trees lie between two checkpoints.
+        The number of trees between two checkpoints.
     early_stopping : bool or "auto", default="auto"
-        Stop when the validation score rises no more. True holds out ``validation_fraction`` of the queries
-        where no validation rows are given; "auto" stops early exactly when they are given; False only
-        follows them, and keeps all trees.
+        Whether to stop when the validation score stops improving. If True and no validation rows are given, a
+        share ``validation_fraction`` of the queries is held out. If "auto", training stops early if, and only
+        if, validation rows are given. If False, the validation score is followed but does not stop training,
+        and all trees are kept.
     scoring : str, Measure, callable or None, default=None
-        What early stopping follows: None is ``measure``, "loss" the loss.
+        The score that early stopping follows. If None, it is ``measure``. If "loss", it is the loss.
     validation_fraction : float, default=0.1
-        With ``early_stopping=True``, where no validation rows are given: share of the queries to hold out,
-        whole. Nothing is held out otherwise.
+        The share of the queries that is held out if ``early_stopping=True`` and no validation rows are given.
+        Queries are held out whole. Nothing is held out otherwise.
     n_iter_no_change : int, default=50
-        Rounds without a better validation score before training stops.
+        The number of rounds without a better validation score after which training stops.
     tol : float, default=0.0
-        What counts as better.
+        The amount by which a validation score has to exceed the best one to count as better.
     subsample : float, default=0.7
-        The share of the rows that each tree is grown from (SGBRT in Mohan's survey).
+        The share of the rows on which each tree is grown (SGBRT in Mohan's survey).
     query_subsample : float, default=1.0
-        The share of the queries that each tree is grown from.
+        The share of the queries on which each tree is grown.
     init : float or estimator, default=None
-        What boosting starts from: None is 0; an estimator is fitted first. One that is fitted already, also a
-        scikit-learn ``FrozenEstimator`` of one, is used as it is, and stays so in clones, thus in searches
-        and cross-validation. Where it is an estimator of trees of this library, or an `Ensemble`, boosting
-        goes on from its scores, and its trees are the first of ``ensemble_``. Of any other, ``predict`` is
-        added to what the trees say; of a classifier of two classes ``decision_function``, where it has one,
-        or the probability of the second class.
+        What boosting starts from. If None, it is 0. An estimator that is not fitted is fitted first. A model
+        that is fitted already, or a scikit-learn ``FrozenEstimator`` of one, is used as it is, by clones as
+        well, and thus in searches and cross-validation. If the model is an estimator of trees of this
+        library, or an `Ensemble`, boosting starts from its scores, and its trees become the first trees of
+        ``ensemble_``. The predictions of any other model are added to the values of the trees. For a
+        classifier of two classes, the ``decision_function`` is used if there is one, otherwise the
+        probability of the second class.
     init_cv : "oob", int, splitter, iterable or None, default=None
-        What training rows start from, where ``init`` is fitted here. None: what it says of them, though it
-        has seen their labels. "oob": what the trees of a `RandomForestRanker` say of them that have not; rows
-        that all trees have seen start from the mean label, with a warning. An int or a splitter: what models
-        say that were fitted without the row's fold, folds being of whole queries, where there are queries.
-        New rows start from the whole ``init`` in any case.
+        What training rows start from if ``init`` is fitted here. If None, they start from the predictions of
+        ``init``, although it has seen their labels. If "oob", a row starts from the predictions of those
+        trees of a `RandomForestRanker` that have not seen it. Rows that all trees have seen start from the
+        mean label, with a warning. If an int or a splitter, a row starts from the prediction of a model that
+        was fitted without the row's fold. If there are queries, folds consist of whole queries. New rows
+        start from the whole ``init`` in any case.
     verbose : int or "bar", default=0
-        Print a line every ``verbose`` trees; "bar" draws a progress bar (needs tqdm).
+        If above 0, print a line every ``verbose`` trees. If "bar", draw a progress bar (needs tqdm).
     random_state : int, RandomState or None, default=None
-        Of all that is drawn: with an int a fit gives the same model each time. None draws anew.
+        The source of randomness for everything that is drawn. With an int, each fit gives the same model. If
+        None, each fit draws anew.
     n_jobs : int or None, default=None
-        Threads; None and -1 use all processors. The model does not depend on it.
+        The number of threads. None and -1 use all processors. The model does not depend on it.
 
     Attributes
     ----------
     ensemble_ : Ensemble
-        The trees, as arrays.
+        The trees, stored in arrays.
     init_ : estimator or None
-        What boosting started from.
+        The model that boosting started from.
     n_init_trees_ : int
-        So many of the trees, the first, are those of ``init_``. Nothing else counts them: not ``max_iter``,
-        ``n_trees``, `staged_predict`, early exits or the attributes below.
+        The number of trees that come from ``init_``. They are the first trees of ``ensemble_``. They are not
+        counted by ``max_iter``, ``n_trees``, `staged_predict`, early exits, ``n_iter_``, ``best_iteration_``
+        and the scores below.
     init_scores_ : ndarray of float64, shape (n_rows,), or None
-        With ``init_cv`` what each training row started from; NaN where rows were held out.
+        If ``init_cv`` is set, the score that each training row started from. It is NaN for rows that were
+        held out.
     n_iter_ : int
         The number of trees grown.
     best_iteration_ : int
-        The number of trees kept: after early stopping those up to the best validation score.
+        The number of trees kept. After early stopping, these are the trees up to the best validation score.
     train_score_, validation_score_ : ndarray of float64
-        The followed score after each tree; empty where not all trees were followed. Of rows without labels
-        it is minus the loss of their pairs.
+        The score that was followed, after each tree. Empty if not all trees were followed. For rows without
+        labels, it is minus the loss of their pairs.
     propensities_, unclicked_propensities_ : ndarray of float64, shape (n_positions,)
-        Where ``position`` was given: how much more often rows at a position are clicked, or not, than at the
-        first, whatever is shown there (t+ and t- of `objectives.LambdaMART`); NaN where no pair tells.
+        If ``position`` was given, how much more often rows at a position are clicked, or not clicked, than at
+        the first position, whatever is shown there (t+ and t- of `objectives.LambdaMART`). NaN for positions
+        on which no pair gives information.
     feature_importances_ : ndarray of float64, shape (n_features,)
-        The share of each feature in the gains of all splits.
+        The share of each feature in the total gain of all splits.
     n_features_in_ : int
         The number of columns of ``X``.
     feature_names_in_ : ndarray of str
-        What the columns of a data frame are called; there where all names are strings.
+        The names of the columns of a data frame. Defined only if all names are strings.
 
     References
     ----------
@@ -317,50 +343,54 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
-            NaN is a missing value. Float32 and float64 are read as they are, without a copy.
+        X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features), or Batches
+            The rows. NaN is a missing value. Values of float32 and float64 are read as they are, without a
+            copy. :class:`~ranktrees.datasets.Batches` contain labels, weights and query ids, so leave those
+            arguments out.
         y : array-like of shape (n_rows,), default=None
-            Labels: finite, any number of grades; clicks, where ``position`` is given. A pandas Series whose
-            index has a level named "qid" brings the query ids along, also through scikit-learn's splitters.
-            With ``pairs`` it may be None; if it is not, it serves measures, and nothing is learned from it.
+            The labels: finite numbers, with any number of grades. If ``position`` is given, clicks. A pandas
+            Series whose index has a level named "qid" supplies the query ids as well, even through
+            scikit-learn's splitters. With ``pairs`` it may be None. If it is given all the same, it is used
+            by measures, and nothing is learned from it.
         sample_weight : array-like of shape (n_rows,), default=None
-            Row weights >= 0; a query's weight is given to each of its rows. They multiply. Not with
-            ``pairs``, which have ``pair_weight``.
+            Row weights >= 0. To weight a query, give its weight to each of its rows. If both rows and queries
+            have weights, multiply the two. Not allowed with ``pairs``, which have ``pair_weight``.
         qid : array-like of shape (n_rows,), default=None
-            The query of each row: any hashable values, in any order. Rows of a query can be compared; of
-            clicks, those that were shown together.
+            The query id of each row: any hashable values, in any order. Only rows of the same query are
+            compared with each other. For clicks, a query is the rows that were shown together.
         groups : array-like of shape (n_rows,), default=None
             The same under the name that scikit-learn's splitters know.
         group : array-like of shape (n_queries,), default=None
-            Query sizes in row order, as LightGBM takes them.
+            The sizes of the queries in the order of the rows, as LightGBM takes them.
         pairs : array-like of shape (n_pairs, 2), int, default=None
-            Preferences to learn from, with the losses "ranknet" and "gbrank": in each line two rows of ``X``
-            of one query, the first preferred to the second. They may contradict each other and come in any
-            order. They count rows, so that scikit-learn's splitters cannot slice them: see
-            `feedback.pairs_among`.
+            Preferences to learn from, with the losses "ranknet" and "gbrank". Each line holds the numbers of
+            two rows of ``X`` that belong to one query, the first preferred to the second. Pairs may
+            contradict each other and come in any order. Since they refer to rows by number, scikit-learn's
+            splitters cannot slice them: see `feedback.pairs_among`.
         pair_weight : array-like of shape (n_pairs,), default=None
             Weights >= 0 of the pairs.
         pair_target : array-like of shape (n_pairs,), default=None
-            The probability of each pair that its first row is the better one: .5 says that both are as good.
-            None is 1 for each.
+            The probability that the first row of each pair is the better one. With 0.5, both rows are equally
+            good. If None, it is 1 for each pair.
         position : array-like of shape (n_rows,), int, default=None
-            The rank at which each row was shown, from 1, where ``y`` are clicks: with the losses "lambdamart"
-            and "lambdaloss" they are corrected for positions being looked at more or less often.
+            The rank at which each row was shown, from 1, if ``y`` are clicks. The losses "lambdamart" and
+            "lambdaloss" then correct the clicks for how often each position is looked at.
         X_val, y_val, sample_weight_val, qid_val, pairs_val, pair_weight_val, pair_target_val : default=None
-            Rows to stop early on, by labels or by pairs, which count the rows of ``X_val``. Without labels
-            the loss of the pairs is followed. Where clicks are learned from, ``y_val`` had better be labels.
+            The validation rows for early stopping, with labels or with pairs, which refer to the rows of
+            ``X_val`` by number. Without labels the loss of the pairs is followed. If the model learns from
+            clicks, ``y_val`` should preferably be labels.
         eval_set, eval_group, eval_qid : default=None
-            The same as LightGBM and XGBoost take them: lists of one entry.
+            The same in the form in which LightGBM and XGBoost take it: lists with one entry.
 
         Returns
         -------
         self : LambdaMARTRanker
-            Fitted. A fit that fails leaves it as it was.
+            The fitted estimator. If a fit fails, the estimator stays as it was.
 
         Raises
         ------
         ValueError, TypeError
-            For every argument that cannot be meant; the message names it.
+            If an argument is invalid. The message names it.
 
         Examples
         --------
@@ -380,7 +410,7 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
         return self._check_and_fit(X, y, sample_weight, queries, validation, feedback, feedback_val)
 
     def _refuse_feedback(self, feedback, feedback_val, sample_weight, validates):
-        """Raise where what was given beside labels does not go with the rest."""
+        """Raise if what was given besides labels does not go with the rest."""
         by_pairs, by_pairs_val = feedback.pairs is not None, feedback_val.pairs is not None
         kind = BY_NAME[self.loss] if isinstance(self.loss, str) and self.loss in BY_NAME else self.loss
         learns_from = getattr(kind, "learns_from", ())
@@ -437,35 +467,35 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
         pair_target=None,
         early_exit=None,
     ):
-        """The mean of ``measure`` over the queries; of pairs, the share that is in the right order.
+        """Return the mean of ``measure`` over the queries; for pairs, the share in the right order.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
         y : array-like of shape (n_rows,), default=None
-            Labels. A pandas Series whose index has a level named "qid" brings the query ids along.
+            The labels. A pandas Series whose index has a level named "qid" supplies the query ids as well.
         sample_weight : array-like of shape (n_rows,), default=None
-            A query weighs as much as its rows on average.
+            Row weights. The weight of a query is the mean of the weights of its rows.
         qid, groups : array-like of shape (n_rows,), default=None
-            The query of each row, in any order; two names for the same thing, so that scikit-learn's
-            splitters, which know ``groups``, and people, who know ``qid``, are both served. Without them all
-            rows are one query.
+            The query id of each row, in any order. ``qid`` and ``groups`` are two names for the same
+            argument, since scikit-learn's splitters know it as ``groups``. Without ids, all rows are one
+            query.
         pairs, pair_weight, pair_target : array-like, default=None
-            Instead of labels, as for `fit`: see `feedback.preference_accuracy_score`.
+            Pairs instead of labels, as for `fit`. See `feedback.preference_accuracy_score`.
         early_exit : EarlyExit, default=None
-            As for `predict`. Measures of a ranking see rows that are dropped behind all that stayed in
-            longer.
+            As for `predict`. Measures of a ranking see the rows that are dropped behind all rows that stayed
+            in longer.
 
         Returns
         -------
         score : float
-            Higher is better. NaN, with an ``UndefinedMetricWarning``, where no query counts.
+            Higher is better. NaN, with an ``UndefinedMetricWarning``, if no query counts.
 
         Raises
         ------
         ValueError
-            If there are both labels and pairs, or neither, or if the model was fitted with query ids and none
-            are given here with labels.
+            If both labels and pairs are given, or neither; or if labels are given without query ids, and the
+            model was fitted with query ids.
         """
         refuse_batches(X, "X")
         if pairs is None and pair_weight is None and pair_target is None:
@@ -503,39 +533,40 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
         position=None,
         decay=0.9,
     ):
-        """A copy whose leaves say what other rows say, on the same splits.
+        """Return a copy whose leaves have new values, learned from other rows on the same splits.
 
-        Like `HistGBRTRegressor.refit_leaves`, which has the formula and an example, but also by preferences
-        between rows and by clicks.
+        This is like `HistGBRTRegressor.refit_leaves`, which has the formula and an example, but it also
+        learns from preferences between rows and from clicks.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
         y : array-like of shape (n_rows,), default=None
-            Labels; clicks, where ``position`` is given. A pandas Series whose index has a level named "qid"
-            brings the query ids along. With ``pairs`` it may be None.
+            The labels; clicks, if ``position`` is given. A pandas Series whose index has a level named "qid"
+            supplies the query ids as well. With ``pairs`` it may be None.
         sample_weight : array-like of shape (n_rows,), default=None
-            Row weights >= 0. Not with ``pairs``, which have ``pair_weight``.
+            Row weights >= 0. Not allowed with ``pairs``, which have ``pair_weight``.
         qid, groups : array-like of shape (n_rows,), default=None
-            The query of each row, in any order; two names for the same thing.
+            The query id of each row, in any order. ``groups`` is another name for ``qid``.
         pairs, pair_weight, pair_target : array-like, default=None
             Preferences to learn from, as for `fit`.
         position : array-like of shape (n_rows,), int, default=None
-            The rank at which each row was shown, where ``y`` are clicks, as for `fit`: how often positions
-            are looked at is learned anew, tree by tree.
+            The rank at which each row was shown, if ``y`` are clicks, as for `fit`. How often positions are
+            looked at is learned anew, tree by tree.
         decay : float, default=0.9
-            The share of the old values: 1 keeps them, 0 forgets them.
+            The weight of the old values. With 1 they are kept, with 0 they are forgotten.
 
         Returns
         -------
         refitted : LambdaMARTRanker
-            A fitted estimator, without ``train_score_`` and ``validation_score_``; this one stays as it is.
+            A fitted estimator, without ``train_score_`` and ``validation_score_``. The original stays as it
+            is.
 
         Raises
         ------
         ValueError
-            If ``decay`` is out of its range, with ``monotonic_cst``, which new values may violate, and as
-            `fit` and `score`.
+            If ``decay`` is out of its range; if ``monotonic_cst`` is set, since new values may violate it;
+            and for the same reasons as in `fit` and `score`.
         """
         feedback = Feedback(pairs, pair_weight, pair_target, position)
         self._refuse_feedback(feedback, NOTHING, sample_weight, False)

@@ -27,96 +27,117 @@ from ranktrees.sharing import gathered
 class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
     """A random forest of regression trees, for ranking by expected label.
 
-    Each tree is grown on a bootstrap sample and looks at a random part of the features in each split; a
-    row's score is the mean over the trees of the mean label in its leaf. The model has the same bytes for
-    any ``n_jobs``.
+    Each tree is grown on a bootstrap sample, and each split considers a random part of the features. The
+    score of a row is the mean, over the trees, of the mean label in the row's leaf. The model has the same
+    bytes for any ``n_jobs``.
 
     Parameters
     ----------
     n_estimators : int, default=100
         The number of trees.
     measure : str, Measure or callable, default="ndcg@10"
-        What `score` returns.
+        The measure that `score` returns.
     max_leaf_nodes : int or None, default=None
-        None grows trees layer by layer, without a limit.
+        The maximum number of leaves of each tree. Trees grow best leaf first. If a tree may have more than 16
+        leaves, the best leaves are split together, a third of the remaining splits at a time. If None, trees
+        grow layer by layer, without a limit.
     max_depth : int or None, default=None
-        Splits between the root and a leaf, at most; None: no limit.
+        The maximum number of splits between the root and a leaf. If None, there is no limit.
     min_samples_leaf : int, default=10
-        Rows per leaf, at least; a row that is drawn twice counts once. 1 grows trees to full depth.
+        The minimum number of rows in each leaf. A row that is drawn twice counts once. With 1, trees grow to
+        full depth.
     max_features : {"sqrt", "log2"}, int, float or None, default="sqrt"
-        How many features each split looks at: a number, a share, or all (None). Where none of them parts
-        the rows it looks at more.
+        The number of features that each split considers, drawn at random: an int is their number, a float
+        their share, and None means all. "sqrt" and "log2" take the square root and the binary logarithm of
+        the number of features. If none of the features drawn can part the rows, the split considers further
+        features.
     max_bins : int, default=255
-        Bins per feature, at most 255; rows without a value have one more.
+        The maximum number of bins of each feature, at most 255. Missing values have an additional bin.
     subsample_for_bin : int or None, default=200_000
-        About how many rows, drawn once, tell where bins end; None: all. All rows are asked about a feature
-        that has one value among those drawn, and about categories. "exact" looks at all rows.
+        The approximate number of rows, drawn once, from which the cuts of the bins are found. If None, all
+        rows are used. All rows are also used for categorical features, for features that have a single value
+        among the rows drawn, and with ``split_search="exact"``.
     split_search : {"full", "exact"}, default="full"
-        "full" looks at every bin. "exact" makes a bin of each distinct value, as Breiman's forests and
-        scikit-learn's do: slower, with 4 bytes of memory per value of ``X`` where a feature has more than 255
-        distinct ones, and 8 per distinct value. ``max_bins`` is left at 255 then.
+        How the best split of a leaf is found:
+
+        - "full" considers every bin.
+        - "exact" makes a bin of each distinct value, as Breiman's forests and those of scikit-learn do. It is
+          slower, and takes 4 bytes of memory per value of ``X`` if a feature has more than 255 distinct
+          values, and 8 bytes per distinct value. ``max_bins`` must be left at 255.
     bootstrap : bool, default=True
-        Whether trees are grown on samples drawn with replacement.
+        Whether each tree is grown on a sample drawn with replacement.
     bootstrap_unit : {"row", "query"}, default="row"
-        What is drawn, with ``bootstrap``: rows, or whole queries.
+        With ``bootstrap``, whether rows or whole queries are drawn.
     max_samples : int, float or None, default=None
-        How many rows (or queries) are drawn for each tree, with ``bootstrap``: an int is their number, a
-        float in (0, 1] a share of those there are; None is as many as there are.
+        With ``bootstrap``, how many rows (or queries) are drawn for each tree: an int is their number, a
+        float in (0, 1] their share. If None, as many are drawn as there are.
     oob_score : bool, str, Measure or callable, default=False
-        Whether to score the training rows by the trees that have not seen them; True by ``measure``.
+        Whether to score the training rows by the trees that have not seen them. If True, the score is
+        ``measure``. A measure can be given instead.
     categorical_features : array-like, "from_dtype" or None, default="from_dtype"
-        A boolean mask, indices or names; "from_dtype" takes the categorical columns of a data frame.
+        The categorical features: a boolean mask, indices or names. If "from_dtype", they are the categorical
+        columns of a data frame. If None, there are none, and such columns are refused.
     monotonic_cst : array-like of int or dict, default=None
-        Per feature (or by name or index) 1: scores rise with it, -1: they fall, 0: free.
+        The monotonic constraint of each feature on scores: 1 for an increase, -1 for a decrease, and 0 for no
+        constraint. A dict maps names or indices of features to constraints.
     interaction_cst : {"pairwise", "no_interactions"} or sequence of sets of names or indices, default=None
-        Which features may meet on a branch.
+        The features that may be used together on a branch: any two with "pairwise", a single one with
+        "no_interactions", or those of one of the given sets.
     handle_missing : {"learned", "left", "right", "three_way"}, default="learned"
-        Where rows without a value go: to the side that is better, learned by each split; always to the left
-        of a cut, or always to the right; or apart from the others, which are parted by their best cut at
-        once. See the guide, "Treatments of missing values".
+        The side of a split to which rows without a value go. With "learned", each split learns the better
+        side. With "left" or "right", it is always the left or the right side of a cut. With "three_way",
+        these rows are parted from all others, which are split by their best cut at the same time. See the
+        guide, "Treatments of missing values".
     feature_costs : array-like of shape (n_features,) or mapping, default=None
-        What each feature costs: one number of at least 0 each, or a dict from names or indices, without those
-        that cost nothing. Splits then maximise ``gain / H - cost_weight * cost``, with H the sum of hessians
-        of all rows of the tree, where a feature that some split has used before costs 0: see the guide,
-        "Features that cost".
+        The cost of each feature: one number of at least 0 per feature, or a dict from names or indices to
+        costs, which may leave out features that cost nothing. Splits then maximise
+        ``gain / H - cost_weight * cost``, where H is the sum of the hessians of all rows of the tree, and the
+        cost of a feature that a split has already used is 0. See the guide, "Features that cost".
     cost_weight : float, default=1.0
-        How much a unit of cost must be worth, lambda in Mohan's survey: with the squared error, by how much
-        it must lower the mean squared error of a tree. 0 trains as without costs.
+        How much a unit of cost must be worth (lambda in Mohan's survey). With the squared error, it is the
+        decrease of a tree's mean squared error that a unit of cost must bring. With 0, training is the same
+        as without costs.
     feature_groups : sequence of sets of names or indices, default=None
-        Features of the same cost that are paid for together: when one is used, all of its set are free.
+        Sets of features that have the same cost and are paid for together: when one of them is used, all
+        features of its set are free.
     stage_size : int, default=8
-        With ``feature_costs``: so many trees are grown without knowing what the others use; only then what
-        they have used becomes free. Up to as many can be grown at the same time; the model does not depend on
-        ``n_jobs``. Without ``feature_costs`` other values are refused.
+        With ``feature_costs``, the number of trees that are grown without knowing which features the others
+        use. After each such stage, the features that its trees have used become free. Up to this many trees
+        can be grown at the same time. The model does not depend on ``n_jobs``. Without ``feature_costs``,
+        only the default is accepted.
     warm_start : bool, default=False
-        Whether `fit` adds to the trees that are there.
+        Whether `fit` adds trees to those of the previous fit, rather than starting anew.
     checkpoint : path-like, default=None
-        Where `fit` writes what it needs to go on from, should it be interrupted; called again with the same
-        path it does, to the same model. A fit that ends well removes the file. See the guide,
-        "Checkpoints".
+        The file to which `fit` writes its state, so that it can be continued after an interruption. If `fit`
+        is called again with the same path, it continues from there, and gives the same model. When a fit
+        succeeds, it removes the file. See the guide, "Checkpoints".
     checkpoint_every : int, default=10
-        How many trees lie between two checkpoints.
+        The number of trees between two checkpoints.
     verbose : int or "bar", default=0
-        Print a line when the forest has grown by another ``verbose`` trees; "bar" draws a progress bar.
+        If above 0, print a line whenever the forest has grown by ``verbose`` trees. If "bar", draw a progress
+        bar (needs tqdm).
     random_state : int, RandomState or None, default=None
-        Of all that is drawn: with an int a fit gives the same model each time. None draws anew.
+        The source of randomness for everything that is drawn. With an int, each fit gives the same model. If
+        None, each fit draws anew.
     n_jobs : int or None, default=None
-        Trees grown at the same time; None and -1 use all processors. The model does not depend on it.
+        The number of trees that are grown at the same time. None and -1 use all processors. The model does
+        not depend on it.
 
     Attributes
     ----------
     ensemble_ : Ensemble
-        The trees, as arrays.
+        The trees, stored in arrays.
     oob_score_ : float
-        The out-of-bag score; rows that every tree has seen are left out.
+        The out-of-bag score. Rows that every tree has seen are left out.
     oob_prediction_ : ndarray of float64, shape (n_rows,)
-        The out-of-bag scores of the training rows as they came; NaN where every tree has seen the row.
+        The out-of-bag scores of the training rows, in the order in which they were passed. NaN for rows that
+        every tree has seen.
     feature_importances_ : ndarray of float64, shape (n_features,)
-        The share of each feature in the gains of all splits.
+        The share of each feature in the total gain of all splits.
     n_features_in_ : int
         The number of columns of ``X``.
     feature_names_in_ : ndarray of str
-        What the columns of a data frame are called; there where all names are strings.
+        The names of the columns of a data frame. Defined only if all names are strings.
 
     References
     ----------
@@ -175,27 +196,28 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
         Parameters
         ----------
         X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features), or Batches
-            NaN is a missing value. Float32 and float64 are read as they are, without a copy.
-            :class:`~ranktrees.datasets.Batches` bring labels, weights and queries: leave those out.
+            The rows. NaN is a missing value. Values of float32 and float64 are read as they are, without a
+            copy. :class:`~ranktrees.datasets.Batches` contain labels, weights and query ids, so leave those
+            arguments out.
         y : array-like of shape (n_rows,)
-            Labels: finite, any number of grades. A pandas Series whose index has a level named "qid"
-            brings the query ids along, also through scikit-learn's splitters.
+            The labels: finite numbers, with any number of grades. A pandas Series whose index has a level
+            named "qid" supplies the query ids as well, even through scikit-learn's splitters.
         sample_weight : array-like of shape (n_rows,), default=None
             Row weights >= 0.
         qid, groups : array-like of shape (n_rows,), default=None
-            The query of each row, in any order; two names for the same thing.
+            The query id of each row, in any order. ``groups`` is another name for ``qid``.
         group : array-like of shape (n_queries,), default=None
-            Query sizes in row order, as LightGBM takes them.
+            The sizes of the queries in the order of the rows, as LightGBM takes them.
 
         Returns
         -------
         self : RandomForestRanker
-            Fitted. A fit that fails leaves it as it was.
+            The fitted estimator. If a fit fails, the estimator stays as it was.
 
         Raises
         ------
         ValueError, TypeError
-            For every argument that cannot be meant; the message names it.
+            If an argument is invalid. The message names it.
         """
         self._validate_params()
         if (driver := active_driver()) is not None:
@@ -264,7 +286,7 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
         doubt_trees(self, self.ensemble_, own.share.n_rows)
 
     def _check_samples(self, n_earlier):
-        """Refuse to say how samples are drawn where none are, and an out-of-bag score of some trees only."""
+        """Refuse settings of samples if none are drawn, and an out-of-bag score of some trees only."""
         if self.oob_score and not self.bootstrap:
             raise ValueError("oob_score needs bootstrap=True: without it no row is ever out of bag.")
         for name, default in {"bootstrap_unit": "row", "max_samples": None}.items():
@@ -305,7 +327,7 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
         return costs
 
     def _used_by(self, before, stage_size):
-        """bool[n_features]: what the trees before have used, up to the stage that goes on; and in that."""
+        """The features used in whole stages before, and in the stage begun: two bool[n_features]."""
         n_whole = len(before) - len(before) % stage_size
         stages = np.split(before.nodes, [before.tree_offsets[n_whole]])
         return [used_features(nodes, self.n_features_in_) for nodes in stages]

@@ -1,4 +1,4 @@
-"""What boosting starts from: nothing, trees of ours, or any model that predicts."""
+"""What boosting starts from: a constant, trees of this library, or any model that predicts."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -14,18 +14,18 @@ from ranktrees.estimators.ensemble_ranker import own_model
 from ranktrees.spool import by_parts
 from ranktrees.validation import FitData, check_rows
 
-# Rows on disk are read once for so many trees.
+# The number of trees for which rows on disk are read once.
 STAGES = 16
 
 
 class Rows(NamedTuple):
-    """Rows of a fit, and their codes by a mapper."""
+    """The rows of a fit, with their codes by a mapper."""
 
-    X: Any  # as it came, for models of other kinds
+    X: Any  # as it was passed, for other kinds of models
     data: FitData
     mapper: BinMapper
     codes: np.ndarray
-    seen: bool  # by the init, in its fit
+    seen: bool  # whether the init has seen them in its fit
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,11 +35,12 @@ class Start:
     Attributes
     ----------
     ensemble : Ensemble
-        The trees of the init, if it has any of ours, and those that have been added already.
+        The trees of the init, if it has trees of this library, and those that have been added already.
     init : fitted estimator or None
     n_init_trees : int
     init_scores : ndarray of float64, shape (n_rows,), or None
-        What rows that the init has seen start from, row by row of X; None is what it says of them.
+        The scores from which the rows that the init has seen start, in the order of X. None: the init's own
+        scores of them.
     """
 
     ensemble: Ensemble
@@ -49,11 +50,11 @@ class Start:
 
     @property
     def n_added(self):
-        """How many trees have been added."""
+        """The number of trees that have been added."""
         return len(self.ensemble) - self.n_init_trees
 
     def attributes(self, ensemble):
-        """The fitted attributes of a model that started here."""
+        """Return the fitted attributes of a model that started here."""
         return {
             "init_": self.init,
             "n_init_trees_": self.n_init_trees,
@@ -62,7 +63,7 @@ class Start:
         }
 
     def scores(self, rows, n_threads):
-        """float64[n_rows], in internal order: what the trees to come are added to."""
+        """Return the scores to which new trees are added: float64[n_rows], in internal order."""
         ensemble, scores, data = self.ensemble, self.init_scores, rows.data
         if rows.seen and scores is not None:
             ensemble = ensemble.after(self.n_init_trees)
@@ -72,7 +73,7 @@ class Start:
         return scores if data.order is None else scores[data.order]
 
     def stages(self, rows, n_threads):
-        """The same after each tree that has been added, of rows that the init has not seen."""
+        """Yield the same after each added tree, for rows that the init has not seen."""
         ensemble, data, first = self.ensemble, rows.data, self.n_init_trees
         scores = by_parts(
             lambda part, foreign: ensemble.first(first).predict(part, n_threads, start=foreign),
@@ -93,7 +94,7 @@ def _scores_after_each(trees, n_threads, rows, start):
 
 
 def foreign_of(init):
-    """The model not of trees of ours that boosting, or what it started from, started from; None without."""
+    """Return the model of another kind at the very start of boosting; None if there is none."""
     own = own_model(init)
     return init if own is None else own._foreign_init()
 
@@ -102,12 +103,12 @@ def scores_of_foreign(init, X):
     foreign = foreign_of(init)
     if foreign is None:
         return None
-    if not _num_samples(X):  # of a rank: models of other kinds refuse that
+    if not _num_samples(X):  # on a rank without rows, which other models would refuse
         return np.empty(0)
     return by_parts(lambda rows, _: scores_by(foreign, rows), X)
 
 
 def scores_to_start_from(model, X, asked):
-    """Those of `scores_by`; of a model of ours before they become predictions."""
+    """Return what `scores_by` does; for a model of this library, scores rather than predictions."""
     own = own_model(model)
     return scores_by(model, X, **asked) if own is None else own._scores(X, check_rows(own, X, reset=False))

@@ -1,8 +1,9 @@
-"""X, y, qid and weights -> checked arrays and query offsets: the only place that sees a qid.
+"""Turn X, y, qid and weights into checked arrays and query offsets. No other package sees a qid.
 
-Above this package a user passes whatever holds rows, labels, weights and query ids. Below it there are arrays
-only: rows as they came, labels and weights sorted by query, and the offsets at which each query starts. Every
-refusal names the argument, says what was seen and what is expected, and tells what to do.
+Above this package, a user passes whatever holds rows, labels, weights and query ids. Below it there are only
+arrays: rows as they were passed, labels and weights sorted by query, and the offsets at which each query
+starts. Every error message names the argument, says what was seen and what is expected, and suggests what to
+do.
 
     X        rows.py (frames.py, sparse.py, values.py)   --.
     y        labels.py                                     >-- data.py: FitData

@@ -1,4 +1,4 @@
-"""What is given to fit, eval_set and score -> `FitData`."""
+"""Turn what is passed to fit, eval_set and score into `FitData`."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ from ranktrees.validation.rows import (
 from ranktrees.validation.values import as_seen, narrowed
 from ranktrees.warning import warn
 
-MOST_ROWS = 2**31 - 1  # kernels number them in four bytes, and some registers take those as signed
+MOST_ROWS = 2**31 - 1  # kernels number rows in four bytes, which some registers take as signed
 
 
 class MissingQueryWarning(UserWarning):
-    """A ranker was fitted without query ids, so all rows were taken for one query.
+    """Warns that a ranker was fitted without query ids, so all rows were taken for one query.
 
     Examples
     --------
@@ -53,35 +53,35 @@ class MissingQueryWarning(UserWarning):
 class FitData:
     """Checked training (or validation, or test) data.
 
-    Labels and weights are in *internal order*: sorted by query, stably, queries in order of first appearance;
-    where ranks train together, in the order of their ids. `X` is never permuted: internal row `i` is row
-    `order[i]` of `X`. Arrays may share memory with the user's, so they are only to be read.
+    Labels and weights are in *internal order*: sorted by query, stably, with queries in order of first
+    appearance, or in the order of their ids if ranks train together. `X` is never permuted: internal row `i`
+    is row `order[i]` of `X`. Arrays may share memory with the user's, so they must only be read.
 
     Attributes
     ----------
     X : ndarray, scipy sparse CSR or Spool of shape (n_rows, n_features), float32 or float64
-        The rows as `check_rows` returns them; those of a meta-estimator as they came; those of batches on
-        disk.
+        The rows as `check_rows` returns them. For a meta-estimator, the rows as they were passed; for
+        batches, the rows on disk.
     narrow_labels : ndarray of shape (n_rows,), or None
-        The `labels` as they are kept, in as few bytes as hold them.
+        The `labels` as they are stored, in as few bytes as can hold them.
     weights : ndarray of shape (n_rows,), float64, or None
-        Finite weights >= 0, at least one of them positive, in internal order; None when none were given.
+        Finite weights >= 0, at least one of them positive, in internal order. None if none were given.
     order : ndarray of shape (n_rows,), intp, or None
-        The input row of every internal row; None when the rows are grouped already.
+        The number in `X` of every internal row. None if the rows are grouped by query already.
     offsets : ndarray of shape (n_queries + 1,), int64
         Query `q` holds the internal rows `offsets[q]` to `offsets[q + 1]`, the latter excluded.
     qid_given : bool
-        Whether the query ids came from the user; False when all rows were taken for one query.
+        Whether the user passed query ids. False if all rows were taken for one query.
     classes : ndarray of shape (2,), or None
-        What the labels of a classifier are called, sorted.
+        The names of a classifier's two classes, sorted.
     share : Share
-        What part these rows are of those of all ranks.
+        The part of the rows of all ranks that these rows are.
     preferences : Preferences, or None
-        What was said about pairs of rows.
+        The preferences between rows that were given.
     positions : ndarray of shape (n_rows,), int64, or None
         The rank at which each row was shown, from 1, in internal order.
     y_name : str
-        What error messages call the labels.
+        The name of the labels in error messages.
     """
 
     X: Any
@@ -108,15 +108,15 @@ class FitData:
 
     @property
     def labels(self) -> np.ndarray | None:
-        """Finite labels in internal order, float64; for a classifier 0 and 1, the places of `classes`.
+        """Finite labels in internal order, float64; for a classifier 0 and 1, the places in `classes`.
 
-        None where there are `preferences` only.
+        None if there are only `preferences`.
         """
         return None if self.narrow_labels is None else self.narrow_labels.astype(np.float64, copy=False)
 
     @property
     def y(self) -> np.ndarray | None:
-        """The labels in the order of the rows of `X`, classes by their names."""
+        """The labels in the order of the rows of `X`, as names of classes for a classifier."""
         if (labels := self.labels) is None:
             return None
         labels = self.as_given(labels)
@@ -131,12 +131,12 @@ class FitData:
 
     @property
     def feedback(self) -> dict[str, Any]:
-        """What there is beside labels."""
+        """What was given besides labels."""
         both = {"preferences": self.preferences, "positions": self.positions}
         return {name: values for name, values in both.items() if values is not None}
 
     def as_given(self, values: np.ndarray) -> np.ndarray:
-        """Values in internal order, brought into the order of the rows of `X`."""
+        """Bring values from internal order into the order of the rows of `X`."""
         if self.order is None:
             return values
         given = np.empty_like(values)
@@ -161,20 +161,20 @@ def check_fit(
 ) -> FitData:
     """Check everything that fit was given.
 
-    Query ids come from one of four places: `qid`, its synonym `groups`, the sizes `group`, or an index level
+    Query ids come from one of four sources: `qid`, its synonym `groups`, the sizes `group`, or an index level
     named "qid" of `y` or `X` (`qid_of`). More than one may be given as long as they agree.
 
-    Only when every check has passed are `n_features_in_`, `feature_names_in_`, `_category_levels` (columns
-    that are categorical by dtype, ``{column index: levels}``), `_qid_given` and, of a classifier, `classes_`
-    of the estimator set. With `warm_start` the columns are those of the fit before, and a classifier keeps
-    the classes it has.
+    Attributes of the estimator are set only when every check has passed: `n_features_in_`,
+    `feature_names_in_`, `_category_levels` (columns that are categorical by dtype,
+    ``{column index: levels}``), `_qid_given` and, for a classifier, `classes_`. With `warm_start` the columns
+    must be those of the fit before, and a classifier keeps its classes.
 
     Parameters
     ----------
     estimator : estimator
         The estimator that is being fitted.
     X : array-like, sparse or data frame of shape (n_rows, n_features), or Batches
-        The rows, see `check_rows`. Batches bring all the others, and are read to disk.
+        The rows, see `check_rows`. Batches contain all the others, and are read to disk.
     y : array-like of shape (n_rows,)
         Finite labels.
     sample_weight : array-like of shape (n_rows,), default=None
@@ -184,15 +184,17 @@ def check_fit(
     group : array-like of shape (n_queries,), default=None
         Query sizes, see `sizes_to_qid`.
     ranker : bool, default=True
-        Whether missing query ids deserve a `MissingQueryWarning`.
+        Whether to raise a `MissingQueryWarning` if there are no query ids.
     read_rows : bool, default=True
-        False for a meta-estimator, which leaves the rows to the estimator inside.
+        False for a meta-estimator, which leaves the reading of rows to the estimator inside.
     communicator : Communicator, default=None
-        The ranks that train together; None is a rank alone. Each passes whole queries of its own, or no rows.
+        The ranks that train together. If None, a single one. Each rank passes whole queries of its own, or no
+        rows.
     feedback : Feedback, default=NOTHING
-        What was given beside labels. With pairs, `y` may be None, and nothing is said of missing query ids.
+        What was given besides labels. With pairs, `y` may be None, and there is no warning about missing
+        query ids.
     known_levels : dict of int to tuple, default=None
-        Levels of category columns that are to be known beside those of the rows of all ranks.
+        Levels of category columns that are to be known besides those that occur in the rows of all ranks.
 
     Returns
     -------
@@ -202,7 +204,7 @@ def check_fit(
     Raises
     ------
     ValueError, TypeError
-        For every input that cannot be meant; the message names the argument.
+        If an argument is invalid. The message names it.
 
     Examples
     --------
@@ -273,7 +275,7 @@ _ONE_QUERY = "a qid of all zeros says that one query is meant"
 
 
 def _where_ids_may_be(X, sample_weight, method="fit") -> str:
-    """What a method without query ids was given that looks as if it were them."""
+    """Return a hint if a method without query ids was given something that looks like them."""
     hint = ""
     if sample_weight is not None:
         hint += (
@@ -287,9 +289,9 @@ def _where_ids_may_be(X, sample_weight, method="fit") -> str:
 
 
 class ValidationRows(NamedTuple):
-    """What `fit` is given to validate on, in our spelling or in LightGBM's and XGBoost's.
+    """The validation rows that `fit` is given, in the spelling of this library or of LightGBM and XGBoost.
 
-    An index level named "qid" of `y_val` or `X_val` gives the query ids, too.
+    An index level named "qid" of `y_val` or `X_val` supplies the query ids as well.
     """
 
     X_val: Any = None
@@ -297,47 +299,47 @@ class ValidationRows(NamedTuple):
     sample_weight_val: Any = None
     qid_val: Any = None
     eval_set: Any = None  # one pair (X, y), in a list or on its own
-    eval_group: Any = None  # a list of one array: how many rows each query has
+    eval_group: Any = None  # a list of one array: the number of rows of each query
     eval_qid: Any = None  # a list of one array: the query of each row
 
     @property
     def given(self) -> bool:
-        """Whether there is anything."""
+        """Whether any argument was given."""
         return any(argument is not None for argument in self)
 
     @property
     def pair(self):
-        """Rows and labels, in either spelling."""
+        """Rows and labels, from either spelling."""
         return (self.X_val, self.y_val) if self.eval_set is None else _only_pair(self.eval_set)
 
 
 def check_validation(
     estimator, validation: ValidationRows, train: FitData, feedback: Feedback = NOTHING
 ) -> FitData | None:
-    """Check the validation data of fit, in our spelling or in LightGBM's.
+    """Check the validation data of fit, in either spelling.
 
-    Call it after `check_fit`, whose columns the validation rows must have.
+    Call this after `check_fit`, since the validation rows must have the same columns.
 
     Parameters
     ----------
     estimator : estimator
         The estimator that is being fitted.
     validation : ValidationRows
-        Whoever had query ids for training needs some here, too.
+        If there were query ids for training, the validation rows need ids, too.
     train : FitData
-        What `check_fit` returned.
+        The data that `check_fit` returned.
     feedback : Feedback, default=NOTHING
-        What was given beside labels. With pairs, `y_val` may be None.
+        What was given besides labels. With pairs, `y_val` may be None.
 
     Returns
     -------
     data : FitData or None
-        None when no validation data were given.
+        None if no validation data were given.
 
     Raises
     ------
     ValueError, TypeError
-        For every input that cannot be meant; the message names the argument.
+        If an argument is invalid. The message names it.
 
     Examples
     --------
@@ -427,7 +429,7 @@ def check_score(
     method: str = "score",
     feedback: Feedback = NOTHING,
 ) -> FitData:
-    """Check everything that score, or another method that compares with labels, was given.
+    """Check everything that score, or another method that compares scores with labels, was given.
 
     Parameters
     ----------
@@ -438,22 +440,23 @@ def check_score(
     ranker : bool, default=True
         Whether the score is a mean over queries, so that query ids are needed if fit had some.
     read_rows : bool, default=True
-        False for a meta-estimator, which leaves the rows to the estimator inside.
+        False for a meta-estimator, which leaves the reading of rows to the estimator inside.
     method : str, default="score"
-        What error messages call it.
+        The name of the method in error messages.
     feedback : Feedback, default=NOTHING
-        What was given beside labels. With pairs, `y` may be None.
+        What was given besides labels. With pairs, `y` may be None.
 
     Returns
     -------
     data : FitData
-        `data.X` holds the rows in the order they came, ready for prediction; labels, weights and offsets are
-        in internal order, so scores must be taken as ``scores[data.order]`` unless `data.order` is None.
+        `data.X` holds the rows in the order in which they were passed, ready for prediction. Labels, weights
+        and offsets are in internal order, so scores must be taken as ``scores[data.order]`` unless
+        `data.order` is None.
 
     Raises
     ------
     ValueError, TypeError
-        As in `check_fit`, and when a ranker was fitted with query ids but is scored without.
+        As in `check_fit`, and if a ranker was fitted with query ids but is scored without.
 
     Examples
     --------
@@ -492,9 +495,10 @@ def _join(
     communicator: Communicator | None = None,
     feedback: Feedback = NOTHING,
 ) -> FitData:
-    """Labels, weights and queries of the `rows` read from `X`; `classes` are those of a fitted classifier.
+    """Join the `rows` read from `X` with labels, weights and queries; `classes` are a fitted classifier's.
 
-    With a communicator they are numbered among those of all ranks: where there are others, by their ids.
+    With a communicator, queries and rows are numbered among those of all ranks; if there are other ranks, in
+    the order of the query ids.
     """
     X_name, y_name, weight_name = names
     doubt_order({X_name: X, weight_name: sample_weight, f"position{feedback.suffix}": feedback.position})
@@ -522,7 +526,7 @@ def _join(
     share = ALL
     if communicator is not None:
         (name, source), *_ = [*sources_of(ids, holders).items(), ("qid", None)]
-        called = by_id and source is not None and name not in sizes  # sizes do not tell what they are called
+        called = by_id and source is not None and name not in sizes  # sizes have no ids
         own_ids = ids_of_queries(source, order, offsets) if called else None
         share = Share.among(communicator, offsets, own_ids, name)
     weights = check_weights(sample_weight, n_rows, len(offsets) - 1, weight_name)
@@ -550,7 +554,7 @@ def _join(
 
 
 def _lacks_rows(X, name: str, communicator) -> bool:
-    """Whether a rank has none, where others may have some."""
+    """Whether this rank has no rows, while others may have some."""
     shape = getattr(X, "shape", None) or (len(X) if isinstance(X, list | tuple) else None,)
     if communicator.alone or shape[0] != 0:
         return False
@@ -563,12 +567,12 @@ def _lacks_rows(X, name: str, communicator) -> bool:
 
 
 def _no_rows(X, of_all=dict):
-    """(rows, category levels) of a rank that has none."""
+    """Return rows and category levels of a rank that has no rows."""
     return np.empty((0, X.shape[1])), of_all(category_columns(X))
 
 
 def _without_rows(rows, classes, communicator, of_classes: bool) -> FitData:
-    """What a rank has that has no rows; it makes the same calls as those that do."""
+    """Return the data of a rank without rows. It makes the same collective calls as ranks with rows."""
     if of_classes and classes is None:
         classes = _classes_of_all(np.empty(0), communicator, "y")
     offsets = np.zeros(1, np.int64)
@@ -577,15 +581,15 @@ def _without_rows(rows, classes, communicator, of_classes: bool) -> FitData:
 
 
 def _no_weights(communicator):
-    """The weights of no rows, where other ranks pass some; None where none does."""
+    """Return the weights of a rank without rows, if other ranks pass some; None if no rank does."""
     return np.empty(0) if any(communicator.allgather(False)) else None
 
 
 def _classes_of_all(own: np.ndarray, communicator, name: str) -> np.ndarray:
-    """The two classes that the labels of all ranks are of."""
+    """Return the two classes to which the labels of all ranks belong."""
     of_ranks = [theirs for theirs in communicator.allgather(own) if len(theirs)]
     words = {isinstance(theirs[0], str) for theirs in of_ranks}
-    if len(words) > 1:  # numbers would become words
+    if len(words) > 1:  # numbers would become strings
         seen = " and ".join(sorted(as_seen(theirs[0]) for theirs in of_ranks))
         raise ValueError(f"{name} holds {seen} on different ranks; expected classes of one kind on all.")
     classes = names_in(np.concatenate(of_ranks or [own]), name)
@@ -594,7 +598,7 @@ def _classes_of_all(own: np.ndarray, communicator, name: str) -> np.ndarray:
 
 
 def _only_pair(eval_set):
-    """The (X, y) pair of `eval_set`, in a list or on its own."""
+    """Return the (X, y) pair of `eval_set`, which may be in a list or on its own."""
     pairs = eval_set if isinstance(eval_set, list) else [eval_set]
     if len(pairs) > 1:
         raise ValueError(

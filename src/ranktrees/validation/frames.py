@@ -1,4 +1,4 @@
-"""Data frames: their columns, of numbers, of categories, and where nothing is there."""
+"""Read data frames: columns of numbers or categories, and their missing values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ranktrees.warning import FitWarning, warn
 
 
 def is_one_array(X) -> bool:
-    """Whether it is a pandas frame of one float dtype, whose columns take longer to look at than to score."""
+    """Whether this is a pandas frame of one float dtype, whose columns take longer to read than to score."""
     return (
         hasattr(X, "iloc")
         and hasattr(X, "columns")
@@ -23,7 +23,7 @@ def is_one_array(X) -> bool:
 
 
 def frame_columns(X) -> list[tuple[Any, Any]] | None:
-    """The (name, column) pairs of a pandas, polars or Arrow frame; None for anything else."""
+    """Return the (name, column) pairs of a pandas, polars or Arrow frame; None for anything else."""
     if hasattr(X, "iloc") and hasattr(X, "columns"):
         return list(X.items())
     if hasattr(X, "get_columns"):
@@ -34,9 +34,10 @@ def frame_columns(X) -> list[tuple[Any, Any]] | None:
 
 
 def doubt_order(named: dict[str, Any]) -> None:
-    """Warn where pandas indexes are the same in another order: rows go together by position.
+    """Warn if pandas indexes are the same but in another order, since rows are matched by position.
 
-    The frame's, or the first one, is what the others, by the names of the arguments, are compared with.
+    The index of the frame, or else of the first argument, is compared with those of the others. `named` has
+    the arguments by name.
     """
     indexed = {name: values for name, values in named.items() if hasattr(values, "iloc")}
     if len(indexed) < 2:
@@ -109,7 +110,7 @@ def _read_categories(values: list, levels: tuple, named: str) -> np.ndarray:
 
 
 def kind_of(level) -> str:
-    """What levels have to have in common for one to be an unseen one of the others.
+    """Return the kind of a level. Only a value of the same kind can be an unseen level of a column.
 
     Parameters
     ----------
@@ -129,7 +130,7 @@ def kind_of(level) -> str:
     kinds: dict[str, Any] = {
         "number": (Number, np.bool_),
         "str": str,
-        "datetime": datetime,  # which is a date, too, but equals none
+        "datetime": datetime,  # before date: it is one, but equals none
         "date": date,
         "timedelta": timedelta,
     }
@@ -142,7 +143,7 @@ def _without_missing(column) -> np.ndarray:
 
 
 def missing_mask(column) -> np.ndarray | None:
-    """Where a column of a data frame library (or a masked array) has nulls; None if it cannot have any."""
+    """Return where a data frame's column (or a masked array) has nulls; None if it cannot have any."""
     if isinstance(column, np.ma.MaskedArray):
         return np.ma.getmaskarray(column)
     if isinstance(getattr(column, "dtype", None), np.dtype) and column.dtype != object:
@@ -162,21 +163,21 @@ def is_category(column) -> bool:
 
 
 def _values(column) -> list:
-    if hasattr(column, "to_pylist"):  # np.asarray gives the nulls of an Arrow dictionary some level
+    if hasattr(column, "to_pylist"):  # np.asarray turns the nulls of an Arrow dictionary into levels
         return column.to_pylist()
-    if type(column.dtype).__name__ == "CategoricalDtype":  # whose whole numbers would be floats beside a NaN
+    if type(column.dtype).__name__ == "CategoricalDtype":  # beside a NaN, integers would be floats
         levels = [*column.cat.categories.tolist(), None]
         return [levels[code] for code in column.cat.codes.tolist()]
     return np.asarray(column, dtype=object).tolist()
 
 
 def levels_of(column) -> tuple:
-    """The distinct values of a column without the missing ones, sorted."""
+    """Return the distinct values of a column without the missing ones, sorted."""
     return sorted_levels(value for value in set(_values(column)) if not is_missing(value))
 
 
 def sorted_levels(values) -> tuple:
-    """The distinct values in their order, which for mixed types is by the name of the type first.
+    """Return the distinct values, sorted; if types are mixed, by the name of the type first.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Rows that come batch by batch: each is checked as it comes, and written to disk."""
+"""Read rows batch by batch. Each batch is checked and then written to disk."""
 
 from __future__ import annotations
 
@@ -19,21 +19,24 @@ _KINDS_OF_COLUMNS = {"number", "str", "bytes", "date", "datetime", "timedelta"}
 
 
 def read_batches(estimator, batches: Batches, others: dict, name: str, reset: bool, communicator):
-    """Batches, checked one by one, as (rows on disk, labels, weights, query ids), which may be numbers.
+    """Read batches and check them one by one.
+
+    Returns (rows on disk, labels, weights, query ids). If there is a single rank, the query ids are replaced
+    by numbers.
 
     Parameters
     ----------
     estimator : estimator
-        It stays as it is.
+        It is not changed.
     batches : Batches
     others : dict
-        Other arguments, by their names: with batches none of them may be given.
+        The other arguments by name. With batches, none of them may be given.
     name : str
-        What error messages call the batches.
+        The name of the batches in error messages.
     reset : bool
-        Whether the columns are those of the first batch, or those of fit.
+        If True, the columns are those of the first batch; otherwise those of fit.
     communicator : Communicator
-        Ranks tell each other the ids that were given; one alone needs no more than numbers.
+        If there are several ranks, they exchange the ids that were given. A single one needs only numbers.
     """
     for argument, value in others.items():
         if value is not None:
@@ -79,14 +82,14 @@ def read_batches(estimator, batches: Batches, others: dict, name: str, reset: bo
 
 
 class _QueryNumbers:
-    """One number for each query of all batches."""
+    """Numbers the queries of all batches."""
 
     def __init__(self):
         self.number_of: dict[Hashable, int] = {}
         self.first_of_kind: dict[str, str] = {}
 
     def of(self, batch, n_rows: int, of_batch: str) -> np.ndarray | None:
-        """The numbers of the queries of a batch's rows; None if it brings no ids."""
+        """Return the number of the query of each row of a batch; None if it has no ids."""
         ids = {f"qid{of_batch}": batch.qid}
         holders = {f"y{of_batch}": batch.y, f"X{of_batch}": batch.X}
         if find_queries(n_rows, ids, holders) is None:
@@ -99,7 +102,7 @@ class _QueryNumbers:
         return np.repeat(numbers, lengths)
 
     def _require_one_kind(self, values: list, of_batch: str) -> None:
-        """Refuse numbers in one batch and texts in another: a reader may guess the type batch by batch."""
+        """Refuse numbers in one batch and strings in another: a reader may guess types batch by batch."""
         kinds = {kind_of(value) for value in {type(value): value for value in values}.values()}
         if len(kinds) > 1 or not kinds <= _KINDS_OF_COLUMNS:
             return
@@ -114,12 +117,12 @@ class _QueryNumbers:
         self.first_of_kind.setdefault(kind, seen)
 
     def ids(self) -> np.ndarray:
-        """The id of each query, by its number."""
+        """Return the id of each query, by its number."""
         return np.fromiter(self.number_of, object, len(self.number_of))
 
 
 def _require_some_rows(X, name: str) -> None:
-    """Refuse a batch of no rows; what is no matrix is refused where columns are looked at."""
+    """Refuse a batch without rows. What is not a matrix is refused when columns are checked."""
     shape = getattr(X, "shape", None) or (len(X) if isinstance(X, list | tuple) else None,)
     if shape[0] == 0:
         raise ValueError(
@@ -129,7 +132,7 @@ def _require_some_rows(X, name: str) -> None:
 
 
 def _joined(parts: list, what: str) -> np.ndarray | None:
-    """What all batches have of labels, weights or queries; None where they have none."""
+    """Join the labels, weights or queries of all batches; None if no batch has any."""
     lacking = [part is None for part in parts]
     if all(lacking):
         return None

@@ -1,4 +1,4 @@
-"""Labels and weights -> one finite number per row, or per query."""
+"""Turn labels and weights into one finite number per row, or per query."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ def check_labels(y, n_rows: int, name: str, rows_name: str, estimator) -> np.nda
 
 
 def _class_names(y, name: str) -> np.ndarray:
-    """The labels of a classifier as they are, of whatever shape."""
+    """Return the labels of a classifier as they are, of whatever shape."""
     missing = missing_mask(y)
     names = column_array(y, name)
-    if names.dtype.kind in "US" and not hasattr(y, "dtype"):  # NumPy makes texts of numbers beside texts
+    if names.dtype.kind in "US" and not hasattr(y, "dtype"):  # NumPy turns mixed values into strings
         others = [value for value in np.array(y, object).flat if not isinstance(value, str | bytes)]
         if others:
             raise ValueError(
@@ -60,7 +60,7 @@ def _class_names(y, name: str) -> np.ndarray:
 
 
 def names_in(labels: np.ndarray, name: str) -> np.ndarray:
-    """The different ones among the labels of a classifier, sorted."""
+    """Return the distinct labels of a classifier, sorted."""
     if labels.dtype.kind == "f" and (labels != np.floor(labels)).any():
         raise ValueError(
             f"Unknown label type: {name} holds the fraction {labels[labels != np.floor(labels)][0]:g}; "
@@ -92,7 +92,7 @@ def require_two(classes: np.ndarray, name: str) -> None:
 
 
 def class_numbers(labels: np.ndarray, classes: np.ndarray, name: str) -> np.ndarray:
-    """The place of each label among the classes."""
+    """Return the place of each label among the classes."""
     seen, place = np.unique(labels, return_inverse=True)
     known, given = _comparable(classes, seen)
     number_of = {value: float(number) for number, value in enumerate(known)}
@@ -106,7 +106,7 @@ def class_numbers(labels: np.ndarray, classes: np.ndarray, name: str) -> np.ndar
 
 
 def _comparable(classes: np.ndarray, seen: np.ndarray) -> tuple[list, list]:
-    """The values of both; of dates and durations in one unit, as one library counts days, another seconds."""
+    """Return the values of both; dates and durations in one unit, since libraries use different ones."""
     if classes.dtype.kind == seen.dtype.kind and seen.dtype.kind in "mM":
         unit = np.promote_types(classes.dtype, seen.dtype)
         classes, seen = classes.astype(unit), seen.astype(unit)
@@ -144,9 +144,9 @@ def require_finite_sum(weights, name: str) -> None:
     Parameters
     ----------
     weights : array-like of float64
-        Weights, or their sum.
+        The weights, or their sum.
     name : str
-        What the message calls them.
+        The name of the weights in the message.
 
     Raises
     ------
@@ -161,7 +161,7 @@ def require_finite_sum(weights, name: str) -> None:
 
 
 def _numbers(values, name: str, kind: str) -> np.ndarray:
-    """Labels or weights as float64, of whatever shape."""
+    """Return labels or weights as float64, of whatever shape."""
     missing = missing_mask(values)
     if missing is not None and missing.any():
         raise _not_finite(

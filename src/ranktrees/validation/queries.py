@@ -1,4 +1,4 @@
-"""Query ids -> a row order and offsets: the only place that sees a qid."""
+"""Turn query ids into a row order and offsets. No other module sees a qid."""
 
 from __future__ import annotations
 
@@ -24,31 +24,31 @@ def query_offsets(
     Parameters
     ----------
     qid : array-like of shape (n_rows,)
-        One id per row, of any hashable kind, in any order. Ids are compared exactly: integers of 64 bits are
-        never rounded, floats are ids as they are. NumPy arrays, pandas, polars and Arrow columns and
-        sequences are taken; a pandas MultiIndex has tuples as ids.
+        One id per row, of any hashable kind, in any order. Ids are compared exactly: 64-bit integers are
+        never rounded, and floats are taken as they are. NumPy arrays, pandas, polars and Arrow columns and
+        sequences are accepted. The ids of a pandas MultiIndex are tuples.
     n_rows : int
-        The number of rows the ids belong to.
+        The number of rows to which the ids belong.
     name : str, default="qid"
-        What error messages call the ids.
+        The name of the ids in error messages.
     by_id : bool, default=False
-        Whether queries are put in the order of their ids: then what follows does not depend on the order in
-        which they came. Ids that cannot be compared stay in order of first appearance.
+        Whether to put queries in the order of their ids, so that the result does not depend on the order in
+        which they were passed. Ids that cannot be compared remain in order of first appearance.
 
     Returns
     -------
     order : ndarray of shape (n_rows,), intp, or None
-        The rows sorted by query: stable, queries in order of first appearance or of their ids. None if they
-        are so already.
+        The rows sorted by query, stably, with queries in order of first appearance or of their ids. None if
+        they are in this order already.
     offsets : ndarray of shape (n_queries + 1,), int64
         Query `q` holds the rows `order[offsets[q]:offsets[q + 1]]`.
 
     Raises
     ------
     ValueError
-        If an id is missing (NaN, None, NaT, NA), if the ids are not one-dimensional, not hashable or empty,
-        if there are not `n_rows` of them, or if they are floats so large that integers may have been rounded
-        to the same: 2**24 in float32, 2**53 in float64.
+        If an id is missing (NaN, None, NaT, NA); if the ids are not one-dimensional, not hashable or empty;
+        if there are not `n_rows` of them; or if they are floats so large that different integers may have
+        been rounded to the same float: 2**24 in float32, 2**53 in float64.
 
     Examples
     --------
@@ -72,7 +72,7 @@ def query_offsets(
 
 
 def ids_in(qid, n_rows: int, name: str) -> np.ndarray:
-    """`qid` as one dimension of `n_rows` ids, none missing; objects unless NumPy holds them exactly."""
+    """Return `qid` as a vector of `n_rows` ids, none missing; as objects unless NumPy holds them exactly."""
     expected = f"expected one query id per row, {n_rows} in all"
     is_column = hasattr(qid, "__array__") or (isinstance(qid, Sequence) and not isinstance(qid, (str, bytes)))
     if not is_column:
@@ -85,7 +85,7 @@ def ids_in(qid, n_rows: int, name: str) -> np.ndarray:
         missing = missing_mask(qid)
         if missing is not None and missing.ndim == 1 and missing.any():
             raise _missing_id(name, int(missing.argmax()))
-        ids = np.asarray(qid)  # of a MultiIndex tuples
+        ids = np.asarray(qid)  # tuples for a MultiIndex
     if ids.ndim != 1:
         raise ValueError(
             f"{name} has shape {ids.shape}; {expected}, in one dimension: pass the one column that holds the "
@@ -132,7 +132,7 @@ def _hint_sizes(ids: np.ndarray, n_rows: int, name: str) -> str:
 
 
 def runs_in(ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The id and the length of every block of equal neighbours (of every row, for objects)."""
+    """Return the id and the length of every block of equal neighbours (of every row, for objects)."""
     if ids.dtype == object:
         return ids, np.ones(len(ids), np.int64)
     starts = np.concatenate([[0], np.flatnonzero(ids[1:] != ids[:-1]) + 1])
@@ -140,8 +140,8 @@ def runs_in(ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _codes_of(ids: np.ndarray, name: str, by_id: bool) -> np.ndarray:
-    """Number the distinct ids 0, 1, ... in order of first appearance, or in their own."""
-    if ids.dtype.kind not in "SUO":  # words are hashed faster than sorted
+    """Number the distinct ids 0, 1, ... in order of first appearance, or in the order of the ids."""
+    if ids.dtype.kind not in "SUO":  # strings are hashed faster than sorted
         _, first, inverse = np.unique(ids, return_index=True, return_inverse=True)
         if by_id:
             return inverse
@@ -183,12 +183,12 @@ def sizes_to_qid(group, n_rows: int, name: str = "group") -> np.ndarray:
     Parameters
     ----------
     group : array-like of shape (n_queries,)
-        The number of rows of every query, for rows that are grouped: positive whole numbers that sum to
-        `n_rows`.
+        The number of rows of every query, for rows that are grouped by query: positive whole numbers whose
+        sum is `n_rows`.
     n_rows : int
         The number of rows.
     name : str, default="group"
-        What error messages call the sizes.
+        The name of the sizes in error messages.
 
     Returns
     -------
@@ -198,7 +198,7 @@ def sizes_to_qid(group, n_rows: int, name: str = "group") -> np.ndarray:
     Raises
     ------
     ValueError
-        If a size is not a positive whole number or if they do not sum to `n_rows`.
+        If a size is not a positive whole number, or if their sum is not `n_rows`.
 
     Examples
     --------
@@ -214,7 +214,7 @@ def sizes_to_qid(group, n_rows: int, name: str = "group") -> np.ndarray:
     if sizes.ndim != 1 or len(sizes) == 0:
         raise ValueError(f"{name} has shape {sizes.shape}; {expected}")
     if sizes.dtype.kind == "O" and all(isinstance(size, numbers.Integral) for size in sizes):
-        # what int64 cannot hold is cut to a size that is refused just the same
+        # a size that int64 cannot hold is clipped to one that is refused as well
         sizes = np.array([min(max(int(size), -1), n_rows + 1) for size in sizes])
     if sizes.dtype.kind not in "iuf":
         raise ValueError(f"{name} holds {as_seen(sizes[0])}; {expected}")
@@ -235,15 +235,15 @@ def sizes_to_qid(group, n_rows: int, name: str = "group") -> np.ndarray:
 
 
 def qid_of(y_or_X):
-    """The query ids that ride in the index of a pandas object.
+    """Return the query ids in the index of a pandas object.
 
-    A `y` Series or an `X` frame whose index has a level named "qid" carries its query ids through everything
-    that slices rows: scikit-learn's cross-validation, pipelines, permutation importance.
+    If the index of a `y` Series or an `X` frame has a level named "qid", the object carries its query ids
+    through everything that slices rows: scikit-learn's cross-validation, pipelines, permutation importance.
 
     Parameters
     ----------
     y_or_X : object
-        Anything; only a pandas Series or DataFrame can carry ids.
+        Any object, but only a pandas Series or DataFrame can carry ids.
 
     Returns
     -------
@@ -278,18 +278,18 @@ def qid_of(y_or_X):
 def find_queries(
     n_rows: int, ids: dict, holders: dict, *, by_id: bool = False
 ) -> tuple[np.ndarray | None, np.ndarray] | None:
-    """Order and offsets from every source of query ids that was given; the sources must agree.
+    """Return order and offsets from every source of query ids that was given. The sources must agree.
 
     Parameters
     ----------
     n_rows : int
         The number of rows.
     ids : dict of str to array-like or None
-        Query ids under the names messages call them by; None stands for ids that were not given.
+        Query ids by the names that messages use. None stands for ids that were not given.
     holders : dict of str to object
-        Labels and rows, under their names, whose index may have a level named "qid" (`qid_of`).
+        Labels and rows by name, whose index may have a level named "qid" (`qid_of`).
     by_id : bool, default=False
-        As in `query_offsets`, by the first source.
+        As in `query_offsets`. The ids are those of the first source.
 
     Returns
     -------
@@ -298,7 +298,7 @@ def find_queries(
     Raises
     ------
     ValueError
-        If two sources disagree about which rows belong together, or if one is no list of ids.
+        If two sources disagree about which rows belong together, or if a source is not a list of ids.
 
     Examples
     --------
@@ -324,7 +324,7 @@ def find_queries(
 
 
 def sources_of(ids: dict, holders: dict) -> dict:
-    """Query ids that were given, under the names that messages call them by."""
+    """Return the query ids that were given, by the names that messages use."""
     sources = {name: values for name, values in ids.items() if values is not None}
     for name, holder in holders.items():
         if (values := qid_of(holder)) is not None:
@@ -333,7 +333,7 @@ def sources_of(ids: dict, holders: dict) -> dict:
 
 
 def ids_of_queries(qid, order: np.ndarray | None, offsets: np.ndarray) -> list:
-    """The id of each query, as it was given.
+    """Return the id of each query, as it was given.
 
     Parameters
     ----------
@@ -352,14 +352,14 @@ def ids_of_queries(qid, order: np.ndarray | None, offsets: np.ndarray) -> list:
     ['b', 'a']
     """
     ids = qid if isinstance(qid, Sequence) else np.asarray(qid)
-    if isinstance(ids, np.ndarray) and ids.dtype == np.float16:  # of which pandas makes no index
+    if isinstance(ids, np.ndarray) and ids.dtype == np.float16:  # pandas has no index of this type
         ids = ids.astype(np.float32)
     first_rows = offsets[:-1] if order is None else order[offsets[:-1]]
     return [ids[row] for row in first_rows]
 
 
 def query_of_rows(order: np.ndarray | None, offsets: np.ndarray) -> np.ndarray:
-    """The number of the query of every row.
+    """Return the number of the query of every row.
 
     Parameters
     ----------
@@ -385,7 +385,7 @@ def query_of_rows(order: np.ndarray | None, offsets: np.ndarray) -> np.ndarray:
 
 
 def find_query_of_rows(n_rows: int, ids: dict, holders: dict, group=None) -> np.ndarray | None:
-    """The number of the query of each row; None where there are neither ids nor sizes, ``group``."""
+    """Return the number of the query of each row; None if there are neither ids nor sizes, ``group``."""
     if group is not None:
         ids = ids | {"group": sizes_to_qid(group, n_rows)}
     queries = find_queries(n_rows, ids, holders)
@@ -393,29 +393,29 @@ def find_query_of_rows(n_rows: int, ids: dict, holders: dict, group=None) -> np.
 
 
 def hand_queries(estimator, method: str, y, queries: np.ndarray | None) -> tuple[Any, dict]:
-    """Labels and query ids in the form in which a method of any estimator takes them.
+    """Return labels and query ids in the form in which a method of any estimator takes them.
 
-    With scikit-learn's metadata routing enabled, ids go to who asks for them, under the names asked for.
-    Without it they go as ``qid=`` to a method with such a parameter. Others, such as a `Pipeline`, find them
-    in the index of `y`, in a level named "qid", if pandas is there.
+    If scikit-learn's metadata routing is enabled, the ids are passed to those that request them, by the names
+    requested. Otherwise, they are passed as ``qid=`` to a method with this parameter. Other estimators, such
+    as a `Pipeline`, find them in the index of `y`, in a level named "qid", if pandas is installed.
 
     Parameters
     ----------
     estimator : estimator
-        Who takes them.
+        The estimator that takes them.
     method : str
         The name of one of its methods, such as "fit".
     y : array-like of shape (n_rows,)
         Labels.
     queries : ndarray of shape (n_rows,) or None
-        The query of each row; None where there are no queries.
+        The query of each row. None if there are no queries.
 
     Returns
     -------
     y : array-like of shape (n_rows,)
-        To be passed as labels.
+        The labels to pass.
     ids : dict
-        To be passed by name.
+        The arguments to pass by name.
 
     Examples
     --------
@@ -443,10 +443,10 @@ def hand_queries(estimator, method: str, y, queries: np.ndarray | None) -> tuple
 
 
 def wants_queries_together(estimator) -> bool:
-    """Whether an estimator is a ranker as those of other libraries are, by what its ``fit`` takes.
+    """Whether an estimator is a ranker like those of other libraries, by the parameters of its ``fit``.
 
-    Their ``group`` or ``group_id`` goes with rows that are sorted by query, and so does a ``qid`` beside it.
-    Estimators of this library, which have ``groups``, too, take rows in any order.
+    Such a ranker has ``group`` or ``group_id``, which belong to rows that are sorted by query, and so does a
+    ``qid`` besides. Estimators of this library, which also have ``groups``, take rows in any order.
 
     Parameters
     ----------
@@ -469,7 +469,7 @@ def wants_queries_together(estimator) -> bool:
 
 
 def carry_queries(y, queries: np.ndarray):
-    """Labels that carry the query of each row in their index, in a level named "qid", if pandas is there.
+    """Return labels whose index has a level named "qid" with the query of each row, if pandas is installed.
 
     Parameters
     ----------
@@ -490,7 +490,7 @@ def carry_queries(y, queries: np.ndarray):
     try:
         import pandas as pd
     except ImportError:
-        return y  # who looks for ids and finds none says so
+        return y  # an estimator that needs ids and finds none says so
     return pd.Series(np.asarray(y), index=pd.Index(queries, name="qid"))
 
 

@@ -1,4 +1,4 @@
-"""X -> rows: an array or a sparse matrix of finite or missing numbers; and what its columns are called."""
+"""Turn X into rows: an array or a sparse matrix of numbers, which may be missing; and check its columns."""
 
 from __future__ import annotations
 
@@ -24,40 +24,41 @@ from ranktrees.validation.values import SKLEARN_VERSION, as_float, as_seen
 
 
 def check_rows(estimator, X, *, reset: bool, name: str = "X"):
-    """Check the rows and bring them into one of the few forms the kernels read.
+    """Check the rows and bring them into one of the few forms that the kernels read.
 
-    Float32 and float64 values stay as they are. Integers, booleans and half floats become float32 where that
-    is exact and float64 otherwise. NaN, masked entries and the nulls of data frames are missing values;
-    infinities are ordinary large values. Category columns of data frames become the codes 0, 1, ... of the
-    levels seen in fit, in sorted order; a level that was not seen is a missing value, if it is of their kind.
+    Float32 and float64 values stay as they are. Integers, booleans and half floats become float32 if that is
+    exact, and float64 otherwise. NaN, masked entries and the nulls of data frames are missing values.
+    Infinities are ordinary large values. Category columns of data frames become the codes 0, 1, ... of the
+    levels seen in fit, in sorted order. A level that was not seen is a missing value, if it is of the same
+    kind as the others.
 
     Parameters
     ----------
     estimator : estimator
         Its `n_features_in_`, `feature_names_in_` and `_category_levels` (``{column index: levels}``) are set
-        when `reset`, and compared otherwise.
+        if `reset` is True, and compared otherwise.
     X : array-like, scipy sparse or data frame of shape (n_rows, n_features)
-        The rows, which are never changed. Frames of pandas, polars and Arrow are taken.
+        The rows, which are never changed. Frames of pandas, polars and Arrow are accepted.
     reset : bool
         True in fit, False in predict and score.
     name : str, default="X"
-        What error messages call the rows.
+        The name of the rows in error messages.
 
     Returns
     -------
     X : ndarray or scipy sparse CSR of shape (n_rows, n_features), float32 or float64, native byte order
-        The very same memory for float32 and float64 arrays of any layout (C, Fortran, strided, read-only,
-        memory mapped) and for canonical CSR; otherwise a new array. CSR has sorted indices without
-        duplicates.
+        The same memory for float32 and float64 arrays of any layout (C, Fortran, strided, read-only, memory
+        mapped) and for canonical CSR; otherwise a new array. CSR has sorted indices without duplicates.
 
     Raises
     ------
     TypeError
-        For `numpy.matrix` and for objects that are no numbers.
+        For `numpy.matrix` and for objects that are not numbers.
     ValueError
-        For rows that are not two-dimensional, empty, complex, dates or words, for integers that float64
-        cannot hold, for sparse structure that points outside the matrix, for duplicate column names, and,
-        unless `reset`, for columns other than those of fit and for categories of another kind.
+        For rows that are not two-dimensional, or are empty, complex, dates or strings; for integers that
+        float64 cannot hold; for a sparse structure that points outside the matrix; for duplicate column
+        names; and, unless `reset` is True, for columns other than those of fit and for categories of another
+        kind.
 
     Examples
     --------
@@ -89,19 +90,19 @@ def check_columns(estimator, X, *, reset: bool, name: str = "X") -> None:
     Parameters
     ----------
     estimator : estimator
-        Its `n_features_in_` and `feature_names_in_` are set when `reset`, and compared otherwise.
+        Its `n_features_in_` and `feature_names_in_` are set if `reset` is True, and compared otherwise.
     X : array-like, scipy sparse or data frame of shape (n_rows, n_features)
         The rows.
     reset : bool
         True in fit.
     name : str, default="X"
-        What error messages call the rows.
+        The name of the rows in error messages.
 
     Raises
     ------
     ValueError
-        For rows that are not two-dimensional or empty, and, unless `reset`, for columns other than those of
-        fit.
+        For rows that are not two-dimensional, or are empty, and, unless `reset` is True, for columns other
+        than those of fit.
 
     Examples
     --------
@@ -115,7 +116,7 @@ def check_columns(estimator, X, *, reset: bool, name: str = "X") -> None:
     _require_two_dimensions(X, estimator, name)
     if not reset and type(X) is np.ndarray and not hasattr(estimator, "feature_names_in_"):
         expected = X.shape[1:] == (estimator.n_features_in_,)
-        if expected:  # scikit-learn would say so, too, but takes longer than scoring a row does
+        if expected:  # scikit-learn's check would take longer than scoring a row
             return
     try:
         look_at_columns(estimator, X, reset=reset)
@@ -126,17 +127,17 @@ def check_columns(estimator, X, *, reset: bool, name: str = "X") -> None:
 
 
 def category_columns(X) -> dict[int, tuple]:
-    """The columns that are categorical by their dtype, and their levels.
+    """Return the columns that are categorical by their dtype, with their levels.
 
     Parameters
     ----------
     X : object
-        Anything; only data frames (pandas, polars, Arrow) have category columns.
+        Any object, but only data frames (pandas, polars, Arrow) have category columns.
 
     Returns
     -------
     levels : dict of int to tuple
-        For every category column its index and the levels that occur in it, sorted.
+        The levels that occur in each category column, sorted, by the index of the column.
 
     Examples
     --------
@@ -151,7 +152,7 @@ def category_columns(X) -> dict[int, tuple]:
 
 
 def joined_levels(some: Iterable[dict[int, tuple]]) -> dict[int, tuple]:
-    """The levels of each category column that occur anywhere.
+    """Return the levels of each category column that occur anywhere.
 
     Parameters
     ----------
@@ -175,7 +176,7 @@ def joined_levels(some: Iterable[dict[int, tuple]]) -> dict[int, tuple]:
 
 
 def set_columns(estimator, X, rows, levels: dict[int, tuple], goes_on: bool = False) -> None:
-    """Let the estimator know its columns; one that `goes_on` from a former fit has the same as before."""
+    """Set the estimator's columns. If it `goes_on` from an earlier fit, they must be the same as before."""
     try:
         look_at_columns(estimator, X, reset=not goes_on)
     except ValueError as error:
@@ -190,22 +191,24 @@ def set_columns(estimator, X, rows, levels: dict[int, tuple], goes_on: bool = Fa
 
 
 def look_at_columns(estimator, X, *, reset: bool) -> None:
-    """Compare number and names of the columns alone, as `check_columns` does: a rank may have no rows.
+    """Compare the number and the names of columns, as `check_columns` does.
+
+    No rows are needed, since a rank may have none.
 
     Parameters
     ----------
     estimator : estimator
-        Its `n_features_in_` and `feature_names_in_` are set when `reset`, and compared otherwise. So are
-        names that are no strings, of which scikit-learn takes no notice.
+        Its `n_features_in_` and `feature_names_in_` are set if `reset` is True, and compared otherwise. So
+        are names that are not strings, which scikit-learn ignores.
     X : array-like, scipy sparse, data frame or Spool of shape (n_rows, n_features)
-        What is known to be rows.
+        An object that is known to have rows.
     reset : bool
         True in fit.
 
     Raises
     ------
     ValueError
-        Unless `reset`, for columns other than those of fit.
+        Unless `reset` is True, for columns other than those of fit.
 
     Examples
     --------
@@ -225,7 +228,7 @@ def look_at_columns(estimator, X, *, reset: bool) -> None:
 
 
 def _look_at_other_names(estimator, X, reset: bool) -> None:
-    """What scikit-learn does for names of columns that are strings, for numbers and all else."""
+    """Do what scikit-learn does for column names that are strings, for numbers and all other names."""
     names = list(X.columns) if hasattr(X, "iloc") and hasattr(X, "columns") else []
     others = None if any(isinstance(name, str) for name in names) else names
     if reset:
@@ -241,14 +244,14 @@ def _look_at_other_names(estimator, X, reset: bool) -> None:
 
 
 def _named(X):
-    """What shows the column names of `X` to scikit-learn, which before 1.9 cannot read those of polars 2."""
+    """Return what shows column names to scikit-learn, which before 1.9 cannot read those of polars 2."""
     if SKLEARN_VERSION < (1, 9) and hasattr(X, "get_columns") and not hasattr(X, "__dataframe__"):
         return _Named(X)
     return X
 
 
 class _Named:
-    """The dataframe interchange protocol, as far as scikit-learn follows it."""
+    """The dataframe interchange protocol, as far as scikit-learn uses it."""
 
     def __init__(self, X):
         self.shape = X.shape
@@ -261,10 +264,10 @@ class _Named:
 def rows_of(
     X, levels: dict[int, tuple] | None, estimator, name: str, of_all: Callable = dict
 ) -> tuple[Any, dict[int, tuple]]:
-    """The rows as the kernels read them and the category levels.
+    """Return the rows as the kernels read them, and the category levels.
 
-    `levels` None says that this is a fit: they are then what `of_all` makes of those of `X`, and every rank
-    asks, whatever holds its rows.
+    If `levels` is None, this is a fit. The levels are then the result of `of_all` for those of `X`. Every
+    rank calls it, whatever type its rows have.
     """
     if not isinstance(X, Spool):
         _require_two_dimensions(X, estimator, name)
@@ -293,7 +296,7 @@ def rows_of(
 
 
 def _require_two_dimensions(X, estimator, name: str) -> None:
-    """Refuse what is no matrix of at least one row and one column; lists are looked at once converted."""
+    """Refuse anything but a matrix with rows and columns. Nested lists are checked once converted."""
     require_rows(X, name)
     shape = getattr(X, "shape", None)
     if isinstance(X, (list, tuple)) and (len(X) == 0 or np.isscalar(X[0])):
@@ -303,7 +306,7 @@ def _require_two_dimensions(X, estimator, name: str) -> None:
 
 
 def require_rows(X, name: str) -> None:
-    """Refuse what no rows can be made of."""
+    """Refuse anything that cannot be turned into rows."""
     refuse_batches(X, name)
     if isinstance(X, np.matrix):
         raise TypeError(
@@ -372,7 +375,7 @@ def _require_distinct(names: list, name: str) -> None:
 
 
 def read_array(X, name: str) -> np.ndarray:
-    """Rows in an array, as floats; what is not two-dimensional as it came, for the caller to refuse."""
+    """Return the rows of an array as floats. If it is not two-dimensional, the caller must refuse it."""
     masked = np.ma.getmaskarray(X) if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X) else None
     try:
         values = np.asarray(X)

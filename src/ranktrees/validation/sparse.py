@@ -1,4 +1,4 @@
-"""Sparse matrices: rows of them that are in order."""
+"""Read sparse matrices, and check that they are consistent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether an estimator is fitted, and that it stays as it was where a fit fails."""
+"""Tell whether an estimator is fitted, and restore it if a fit fails."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from sklearn.utils.validation import check_is_fitted
 
 @contextmanager
 def unchanged_on_failure(estimator) -> Iterator[None]:
-    """Give an estimator back its attributes if what is done inside fails.
+    """Restore the attributes of an estimator if the code inside fails.
 
     A refit that is refused, interrupted or out of memory then leaves the model that was there before.
 
     Parameters
     ----------
     estimator : object
-        Anything with a ``__dict__``. Attributes that are changed in place, rather than set anew, are not
+        Any object with a ``__dict__``. Attributes that are changed in place, rather than set anew, are not
         restored.
 
     Examples
@@ -46,9 +46,10 @@ def unchanged_on_failure(estimator) -> Iterator[None]:
 
 
 def is_fitted(estimator) -> bool:
-    """Whether an estimator can predict as it is; what has no `fit` can.
+    """Whether an estimator can predict as it is. An object without `fit` always can.
 
-    What has `fit` and is no estimator of scikit-learn does not tell: it is taken for not fitted.
+    If an object has `fit` but is not an estimator of scikit-learn, this cannot be known, and it counts as not
+    fitted.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Numbers of any kind -> floats that are the same numbers; what a message says was seen."""
+"""Turn numbers of any kind into equal floats, and show values in messages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LARGEST_EXACT_FLOAT64 = 2**53
 
 
 def is_missing(value) -> bool:
-    """Whether a value is None, NaN, NaT or NA: those that do not equal themselves."""
+    """Whether a value is None, or NaN, NaT or NA, which do not equal themselves."""
     try:
         return value is None or not bool(value == value)
     except TypeError:  # pandas.NA has no truth value
@@ -22,7 +22,7 @@ def is_missing(value) -> bool:
 
 
 def as_float(values: np.ndarray, named, masked: np.ndarray | None = None) -> np.ndarray:
-    """Numbers as float32 or float64, not copied if they are; `named(j)` is how a message calls column `j`."""
+    """Return numbers as float32 or float64, uncopied if they are; `named(j)` is column `j` in messages."""
     dtype = values.dtype
     if dtype.kind == "f" or (dtype.kind == "V" and np.can_cast(dtype, np.float64)):  # V: such as bfloat16
         target = np.dtype(np.float32 if dtype.itemsize <= 4 else np.float64)
@@ -45,7 +45,7 @@ def as_float(values: np.ndarray, named, masked: np.ndarray | None = None) -> np.
 
 
 def narrowed(values: np.ndarray) -> np.ndarray:
-    """The same numbers in as few bytes as hold them: grades take one."""
+    """Return the same numbers in as few bytes as can hold them. Grades take one byte."""
     with np.errstate(all="ignore"):
         for dtype in (np.uint8, np.float32):
             if np.array_equal(narrow := values.astype(dtype), values):
@@ -106,7 +106,7 @@ def _objects_as_float(values: np.ndarray, named) -> np.ndarray:
         for value in columns[:, j]:
             if isinstance(value, (str, bytes)):
                 raise _words(named(j), value)
-            if isinstance(value, (np.datetime64, np.timedelta64)):  # which float() counts in units of its own
+            if isinstance(value, (np.datetime64, np.timedelta64)):  # float() would use their own unit
                 raise _dates(named(j), repr(value))
         try:
             column = [None if _is_na(value) else value for value in columns[:, j]]
@@ -127,7 +127,7 @@ def _objects_as_float(values: np.ndarray, named) -> np.ndarray:
 
 
 def _is_na(value) -> bool:
-    """Whether it is pandas.NA, without importing pandas."""
+    """Whether this is pandas.NA, without importing pandas."""
     return type(value).__name__ == "NAType"
 
 
@@ -142,7 +142,7 @@ def is_number(value) -> bool:
 
 
 def as_seen(value) -> str:
-    """How a message shows a value: short."""
+    """Return how a message shows a value, in short."""
     if isinstance(value, (str, bytes, numbers.Number, date, timedelta, np.generic, np.dtype, type(None))):
         return repr(value.item() if isinstance(value, np.generic) else value)[:60]
     shape = getattr(value, "shape", None)
