@@ -116,7 +116,7 @@ def test_parquet_files_have_the_same_columns(tmp_path):
     for name, columns in (("1", ["a"]), ("2", ["a", "b"])):
         pd.DataFrame(1.0, range(3), [*columns, "label", "qid"]).to_parquet(tmp_path / name)
     paths = [tmp_path / "1", tmp_path / "2"]
-    with pytest.raises(ValueError, match=r"2 has \['b'\], which .*1 has not"):
+    with pytest.raises(ValueError, match=r"2 has the columns \['b'\], which .*1 lacks"):
         list(Batches.from_parquet(paths, label="label", qid="qid"))
     assert len(list(Batches.from_parquet(paths, label="label", qid="qid", features=["a"]))) == 2
 
@@ -395,10 +395,12 @@ def test_letor_queries_are_of_one_kind(tmp_path):
     texts.write_text("1 qid:a 1:1\n0 qid:8 1:2\n")
     seen = [batch.qid.tolist() for batch in Batches.from_letor([texts, integers], batch_rows=1)]
     assert seen == [["a", "8"], ["07", "8"]]
-    with pytest.raises(ValueError, match="qid 'a' is a text, but those of the batches before are integers"):
+    with pytest.raises(
+        ValueError, match="qid 'a' is a string, but the ids in earlier batches are 64-bit integers"
+    ):
         list(Batches.from_letor([integers, texts], batch_rows=1))
     texts.write_text(f"1 qid:1 1:1\n0 qid:{2**63} 1:2\n")
-    with pytest.raises(ValueError, match=f"qid '{2**63}' is a text, but .* are integers of 64 bits"):
+    with pytest.raises(ValueError, match=f"qid '{2**63}' is a string, but .* are 64-bit integers"):
         list(Batches.from_letor([integers, texts], batch_rows=1))
     assert [batch.qid.tolist() for batch in Batches.from_letor(texts)] == [["1", str(2**63)]]
     integers.write_text("1 qid:7 1:1\nnan qid:8 1:2\n")
@@ -423,7 +425,10 @@ def test_parquet_files_are_read_some_rows_at_a_time(ranking, tmp_path):
     assert fitted.feature_names_in_.tolist() == list("abcdef")
     some = ranker().fit(Batches.from_parquet(paths, label="label", qid="query", features=["c", "a"]))
     assert some.ensemble_ == ranker().fit(frame[["c", "a"]], y, qid=qid).ensemble_
-    with pytest.raises(ValueError, match=r"1.parquet has no column 'grade'; it has \['label', 'a'"):
+    with pytest.raises(
+        ValueError,
+        match=r"1.parquet has no column 'grade'; expected one of those that it has, \['label', 'a'",
+    ):
         next(iter(Batches.from_parquet(paths, label="grade")))
 
 
@@ -516,8 +521,11 @@ def test_files_without_rows_are_passed_over_among_others_and_named_where_there_a
     dump_letor(full[0], X, y, qid)
     sources = {
         Batches.from_letor: ({"absent": np.nan}, "0.txt and 1 more hold no rows; expected lines such as"),
-        Batches.from_parquet: ({"label": "y", "qid": "qid"}, "paths holds 2 without any rows; expected rows"),
-        Batches.from_numpy: ({}, "shards holds 2 without any rows; expected rows in one at least"),
+        Batches.from_parquet: (
+            {"label": "y", "qid": "qid"},
+            "none of the 2 paths has any rows; expected rows",
+        ),
+        Batches.from_numpy: ({}, "none of the 2 shards has any rows; expected rows in at least one"),
     }
     expected = ranker().fit(X, y, qid=qid).ensemble_
     for some, none, (read, (options, message)) in zip(full, empty, sources.items(), strict=True):
@@ -527,7 +535,7 @@ def test_files_without_rows_are_passed_over_among_others_and_named_where_there_a
         with pytest.raises(ValueError, match=message):
             ranker().fit(read([none, none], **options))
     (tmp_path / "bare.txt").write_text("1 qid:1\n0 qid:1\n")
-    with pytest.raises(ValueError, match=r"bare.txt holds no feature:value pair; give n_features if"):
+    with pytest.raises(ValueError, match=r"bare.txt holds no feature:value pair; pass n_features if"):
         ranker().fit(Batches.from_letor(tmp_path / "bare.txt"))
     with open(full[0], "rb") as file, pytest.raises(TypeError, match=r"paths is an open file, .*; exp"):
         Batches.from_letor(file)

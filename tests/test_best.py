@@ -44,7 +44,7 @@ def test_ids_come_along():
         (np.ma.array([1.0, 2.0], mask=[0, 1]), {"qid": [0, 0]}, "not all are finite"),
         (["a", "b"], {"qid": [0, 0]}, "scores must be numbers, one per row: could not convert string"),
         ([1.0], {}, "best_rows needs qid="),
-        ([1.0], {"qid": [0], "k": 0}, "k=0: expected"),
+        ([1.0], {"qid": [0], "k": 0}, "k=0; expected the number"),
         ([1.0], {"qid": [0, 1]}, "qid"),
     ],
 )

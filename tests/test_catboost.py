@@ -50,7 +50,10 @@ def test_a_ranker_and_a_classifier_of_catboost():
 
 def test_importances_need_gains():
     ranker = EnsembleRanker(load_catboost(catboost.CatBoostRegressor(**QUIET).fit(X, Y)))
-    message = r"splits of some all have a gain of 0; .* CatBoost's .*: feature_importances\('split'\) counts"
+    message = (
+        r"all splits of some trees have a gain of 0; .* CatBoost's .*: "
+        r"use feature_importances\('split'\), which counts"
+    )
     with pytest.raises(ValueError, match=message):
         ranker.feature_importances()
     with pytest.raises(AttributeError, match=message):
@@ -99,7 +102,8 @@ def test_names_and_constant_columns_come_along():
 def test_the_binary_format_is_named(tmp_path):
     catboost.CatBoostRegressor(**QUIET).fit(X, Y).save_model(str(tmp_path / "model.cbm"))
     with pytest.raises(
-        ValueError, match=r"model.cbm: .* in its binary format, expected JSON: .*=.json.\), or"
+        ValueError,
+        match=r"model.cbm: .* in its binary format, expected JSON: .*, and pass it as it is or .*=.json.\)",
     ):
         load_catboost(tmp_path / "model.cbm")
 
@@ -110,7 +114,9 @@ def test_models_that_are_no_such_sum_are_refused(tmp_path):
         load_catboost(several)
     rows = pd.DataFrame({"site": np.where(X[:, 0] > 0, "uk", "fr"), "clicks": X[:, 1]})
     categorical = catboost.CatBoostRegressor(**QUIET, cat_features=["site"]).fit(rows, X[:, 0] > 0)
-    with pytest.raises(ValueError, match=r"tree \d: a split of the type 'OneHotFeature', expected numbers"):
+    with pytest.raises(
+        ValueError, match=r"tree \d: a split of the type 'OneHotFeature', expected splits of numbers"
+    ):
         load_catboost(categorical)
     with pytest.raises(TypeError, match="model is a Ridge; expected the path of a model in JSON"):
         load_catboost(Ridge())

@@ -31,7 +31,7 @@ from ranktrees import (
     pick_early_exit,
     query_scorer,
 )
-from ranktrees.asking import scores_by
+from ranktrees.predictions import scores_by
 
 SMALL = {"max_iter": 8, "max_leaf_nodes": 8, "random_state": 0, "n_jobs": 1}
 

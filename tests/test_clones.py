@@ -20,8 +20,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 
 from ranktrees import BlendRanker, LambdaMARTRanker, ModelFeatures, OrdinalRanker, QueryKFold, WithSourceRows
-from ranktrees.asking import scores_by
-from ranktrees.clones import fitted_clone, folds_of_rows, said_out_of_fold
+from ranktrees.clones import fitted_clone, folds_of_rows, predict_out_of_fold
+from ranktrees.predictions import scores_by
 from ranktrees.validation import find_query_of_rows
 
 
@@ -33,7 +33,7 @@ def test_out_of_fold_each_row_is_told_by_the_model_of_the_other_folds(kind, n_jo
     queries = np.unique(qid, return_inverse=True)[1]
     folds = folds_of_rows(QueryKFold(3, shuffle=True, random_state=0), X, y, queries, stratify=False)[::-1]
     says = [(LinearRegression(), scores_by), (LinearRegression(fit_intercept=False), twice)]
-    told, told_twice = said_out_of_fold(says, kind(X), y, weights, queries, folds, n_jobs)
+    told, told_twice = predict_out_of_fold(says, kind(X), y, weights, queries, folds, n_jobs)
     for train, test in folds:
         one, other = (clone(model).fit(X[train], y[train], weights[train]) for model, _ in says)
         assert_allclose(told[test], one.predict(X[test]))

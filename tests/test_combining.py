@@ -258,7 +258,7 @@ def test_what_is_wrong_is_named():
         ({"interval": (0, 2)}, "interval"),
         ({"interval": 3}, "interval"),
         ({"form": "additive", "interval": (0, np.inf)}, "interval"),
-        ({"measure": "rmse"}, "how far scores are apart"),
+        ({"measure": "rmse"}, "the distances between scores"),
         ({"measure": "ndkg"}, "unknown measure"),
         ({"sample_weight": [0, 0]}, "positive weight"),
         ({"sample_weight": [1e308, 1e308], "qid": [0, 1]}, "sample_weight adds up to more than a float"),
@@ -277,7 +277,7 @@ def test_what_is_wrong_is_named():
         def of_query(self, labels, scores):
             return np.nan if scores[0] < scores[1] else 1.0
 
-    with pytest.raises(ValueError, match="is not defined at weight"):
+    with pytest.raises(ValueError, match="is not defined for a query at weight"):
         optimal_weight(b, a, y, measure=Fickle())
 
 
@@ -469,7 +469,7 @@ def test_what_is_wrong_with_a_blend_is_named(rows):
         ({"estimators": [("a", 3)]}, ValueError, "predict"),
         ({"estimators": [("a", Ridge())], "cv": "prefit"}, NotFittedError, "prefit"),
         ({"interval": (2, 1)}, ValueError, "interval"),
-        ({"measure": "rmse"}, ValueError, "far scores are apart"),
+        ({"measure": "rmse"}, ValueError, "distances between scores"),
         ({"n_repeats": 0}, ValueError, "n_repeats"),
         ({"form": "geometric"}, ValueError, "form"),
     ]:

@@ -128,7 +128,7 @@ def go_wrong(ranks, _, rank, how):
         (2, "error", "boom"),
         (0, "step", "rank 0 is at 'tree 4' .*, rank 1 is at 'tree 3'"),
         (2, "step", "rank 0 is at 'tree 3' .*, rank 2 is at 'tree 4'"),
-        (1, "late", "rank 1 did not come to 'tree 3' within 1 s"),
+        (1, "late", "rank 1 did not reach 'tree 3' within 1 s"),
     ],
 )
 def test_a_fault_is_an_error_on_all_and_the_next_fit_goes_well(backend, rank, how, said):

@@ -40,21 +40,25 @@ def dump(*args, **options):
 
 @pytest.mark.parametrize("qid", ["01", "+1", "-0"])
 def test_queries_that_would_be_read_as_others_are_not_written(tmp_path, qid):
-    with pytest.raises(ValueError, match=r"which is read back as \d; expected texts that are no integers"):
+    with pytest.raises(
+        ValueError, match=r"which would be read back as \d; expected strings that do not spell integers"
+    ):
         dump_letor(tmp_path / "rows.txt", np.eye(2), [1, 0], [qid, "a"])
     dump_letor(tmp_path / "rows.txt", np.eye(2), [1, 0], [f"q{qid}", "1"])
     assert load_letor(tmp_path / "rows.txt").qid.tolist() == [f"q{qid}", "1"]
 
 
 def test_files_that_are_not_what_they_are_called(tmp_path):
-    with pytest.raises(ValueError, match=r"ends in '.zst'; expected text, or one that ends in .gz"):
+    with pytest.raises(
+        ValueError, match=r"ends in '.zst'; expected a text file, or one whose name ends in .gz"
+    ):
         dump_letor(tmp_path / "rows.txt.zst", np.eye(2), [1, 0], [1, 1])
     (tmp_path / "rows.txt.gz").write_text("2 qid:1 1:1\n")
-    with pytest.raises(ValueError, match=r"rows.txt.gz is cut off, or not what its suffix says"):
+    with pytest.raises(ValueError, match=r"rows.txt.gz is truncated, or not in the format of its suffix"):
         load_letor(tmp_path / "rows.txt.gz")
     dump_letor(tmp_path / "rows.txt.xz", np.eye(2), [1, 0], [1, 1])
     (tmp_path / "cut.txt.xz").write_bytes((tmp_path / "rows.txt.xz").read_bytes()[:-5])
-    with pytest.raises(ValueError, match=r"cut.txt.xz is cut off"):
+    with pytest.raises(ValueError, match=r"cut.txt.xz is truncated"):
         load_letor(tmp_path / "cut.txt.xz")
 
 
@@ -197,7 +201,7 @@ MALFORMED = [
     ("", "'qid:9999", "1 qid:" + "9" * 5000 + " 1:2"),
     (
         "",
-        "expected qid:<query>, an integer or a text without ':', of at most 1000 bytes",
+        "expected qid:<query>, an integer or a string without ':', of at most 1000 bytes",
         f"1 qid:{'a' * 1001}",
     ),
     ("", "zero byte", "1 qid:1 1:\0002"),
@@ -254,13 +258,13 @@ def test_a_mistyped_feature_makes_no_array_of_so_many_columns(tmp_path, monkeypa
     fold.mkdir()
     for part, content in {"train": SMALL, "vali": SMALL + line, "test": SMALL}.items():
         (fold / f"{part}.txt").write_bytes(content)
-    feature = "feature 1000000000, with which [0-9]* rows are a dense array of .* GiB for [0-9]* values"
+    feature = "feature 1000000000, which makes [0-9]* rows a dense array of .* GiB for [0-9]* values"
     with pytest.raises(ValueError, match=f"rows.txt, line 16: {feature}.* n_features=1000.* sparse=True"):
         load_letor(path)
     with pytest.raises(ValueError, match=f"vali.txt, line 6: {feature}"):
         load_letor_folds(tmp_path)
     batches = Batches.from_letor([good, path])
-    with pytest.raises(ValueError, match=f"rows.txt, line 16: {feature}.* if it is meant.$"):
+    with pytest.raises(ValueError, match=f"rows.txt, line 16: {feature}.* if it is intended.$"):
         next(iter(batches))
     assert load_letor(path, sparse=True).data.shape == (13, 10**9)
     assert next(load_letor_folds(tmp_path, sparse=True)).test.data.shape == (3, 10**9)
@@ -272,7 +276,7 @@ def test_wide_and_empty_is_dense_where_it_is_small_or_meant(monkeypatch, n_featu
     assert load(content).data.shape == (9, 1000)
     monkeypatch.setattr(letor, "_LARGE_BYTES", 1000)
     if n_features is None:
-        with pytest.raises(ValueError, match="line 1: feature 1000, with which 9 rows"):
+        with pytest.raises(ValueError, match="line 1: feature 1000, which makes 9 rows"):
             load(content)
     else:
         assert load(content, n_features=n_features).data.shape == (9, 1000)
@@ -285,7 +289,7 @@ def test_wide_and_empty_is_dense_where_it_is_small_or_meant(monkeypatch, n_featu
     [
         (b"", {}, "holds no rows"),
         (b"\n# nothing\n", {}, "holds no rows"),
-        (b"1 qid:1\n", {}, "holds no feature:value pair; give n_features"),
+        (b"1 qid:1\n", {}, "holds no feature:value pair; pass n_features"),
         (SMALL, {"absent": np.nan, "sparse": True}, "use sparse=False"),
         (SMALL, {"absent": 1.0}, "absent=1.0; expected 0.0 or nan"),
         (SMALL, {"dtype": np.int32}, "expected np.float32 or np.float64"),
@@ -395,10 +399,10 @@ def test_dump_takes_the_path_first(given, tmp_path):
         ({"y": [1, np.nan]}, "y contains NaN"),
         ({"qid": [1]}, r"qid has shape \(1,\); expected \(2,\)"),
         ({"qid": [1, 2.5]}, "qid holds 1.0; expected integers"),
-        ({"qid": ["a", "b c"]}, "qid holds 'b c'; expected integers, or texts"),
+        ({"qid": ["a", "b c"]}, "qid holds 'b c'; expected integers, or strings"),
         ({"qid": ["a", "b:c"]}, "qid holds 'b:c'"),
         ({"qid": ["a", ""]}, "qid holds ''"),
-        ({"qid": ["a", "é" * 501]}, "qid holds 'é*'; .* texts of at most 1000 bytes"),
+        ({"qid": ["a", "é" * 501]}, "qid holds 'é*'; .* strings of at most 1000 bytes"),
         ({"qid": [True, False]}, "qid holds True"),
         ({"ids": ["a"]}, r"ids has shape \(1,\)"),
         ({"ids": ["a", "b\nc"]}, "expected single lines"),

@@ -276,12 +276,12 @@ def test_what_is_no_model_of_trees_is_refused(tmp_path):
     LambdaMARTRanker(max_iter=2).fit(X, Y, qid=QID).save(tmp_path / "model.rkt")
     with pytest.raises(
         ValueError,
-        match=r"model.rkt: not a text model of LightGBM; it is a model of ranktrees: Ensemble.load reads it",
+        match=r"model.rkt: not a text model of LightGBM; it is a model of ranktrees: use Ensemble.load",
     ):
         load_lightgbm(tmp_path / "model.rkt")
     (tmp_path / "model.pkl").write_bytes(b"\x80\x04\x95")
     with pytest.raises(
-        ValueError, match=r"model.pkl: not a text model of LightGBM: it is no text .*save_model"
+        ValueError, match=r"model.pkl: not a text model of LightGBM: it is not text .*save_model"
     ):
         load_lightgbm(tmp_path / "model.pkl")
 
@@ -291,7 +291,7 @@ def test_what_is_no_model_of_trees_is_refused(tmp_path):
     [
         ({"objective": "multiclass", "num_class": 3}, {}, "a model of several classes"),
         ({"linear_tree": True}, {}, "tree 0: leaves are linear"),
-        ({"zero_as_missing": True}, {}, "tree .: zeros go to another side"),
+        ({"zero_as_missing": True}, {}, "tree .: zeros do not go to the side"),
     ],
 )
 def test_models_that_are_no_such_sum_are_refused(params, settings, message):
@@ -354,7 +354,7 @@ def test_a_text_that_was_changed_is_a_model_or_a_value_error(place, junk, n_remo
     [
         ("tree\n", "forest\n", "its first line is not 'tree'"),
         ("version=v4", "version=v9", "version v9, expected v3 or v4"),
-        ("feature_names=Column_0 ", "feature_names=", "feature_names has 5 names of 6 features"),
+        ("feature_names=Column_0 ", "feature_names=", "feature_names has 5 names for 6 features"),
         ("\nleaf_value=", "\nleaf_worth=", "tree 0: there is no line 'leaf_value='"),
         ("\nleaf_value=", "\nleaf_value=0.5 ", "tree 0: line 'leaf_value=' has 9 numbers, expected 8"),
         ("\nsplit_feature=", "\nsplit_feature=x", "tree 0: line 'split_feature=': invalid literal"),
@@ -365,9 +365,13 @@ def test_a_text_that_was_changed_is_a_model_or_a_value_error(place, junk, n_remo
             "num_leaves=99999999",
             "tree 0: line 'leaf_value=' has 8 numbers, expected 99999999",
         ),
-        ("\nTree=1\n", "\nTrie=1\n", r"the trees \['0'\]... \(1\), expected 0 to 1"),
-        ("\nTree=1\n", "\nTree=3\n", r"the trees \['0', '3'\]"),
-        ("pandas_categorical:null", "pandas_categorical:5", "pandas_categorical has other values than lists"),
+        ("\nTree=1\n", "\nTrie=1\n", r"the trees have the numbers \['0'\]... \(1\), expected 0 to 1"),
+        ("\nTree=1\n", "\nTree=3\n", r"the trees have the numbers \['0', '3'\]"),
+        (
+            "pandas_categorical:null",
+            "pandas_categorical:5",
+            "pandas_categorical has entries that are not lists",
+        ),
         ("pandas_categorical:null", "pandas_categorical:[", "pandas_categorical: "),
     ],
 )

@@ -145,7 +145,7 @@ def test_random_losses_follow_random_state():
         ({"loss": QueryRMSE(), "sigma": 2.0}, r"sigma=2.0 is no parameter of loss=QueryRMSE\(\)"),
         ({"loss": "lambdaloss", "measure": "map"}, "lambdaloss is a bound on NDCG and DCG"),
         ({"gain": "linear", "measure": "map"}, "gain='linear' .* measure='map' never asks"),
-        ({"measure": "rmse"}, "lambdamart raises measures of the order of rows"),
+        ({"measure": "rmse"}, "lambdamart optimises measures of the order of rows"),
         ({"measure": "p"}, "the same for every order of the rows: give it a cutoff"),
         ({"n_orders": 2}, "n_orders=2, but noise=0"),
         ({"loss": "lambda"}, "loss"),

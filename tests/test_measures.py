@@ -194,10 +194,10 @@ def test_as_measure_lists_what_there_is(typed):
         ),
         (lambda: NDCG(gian="linear"), TypeError, "NDCG has no parameter 'gian': it has gain, discount, ties"),
         (lambda: RMSE @ 3, TypeError, "RMSE has no cutoff"),
-        (lambda: NDCG @ 0, ValueError, "whole number of ranks, 1 to 2147483647, got 0"),
-        (lambda: NDCG @ 2.5, ValueError, "whole number of ranks, 1 to 2147483647, got 2.5"),
-        (lambda: NDCG @ True, ValueError, "whole number of ranks, 1 to 2147483647, got True"),
-        (lambda: NDCG @ 2**70, ValueError, f"whole number of ranks, 1 to 2147483647, got {2**70}"),
+        (lambda: NDCG @ 0, ValueError, "whole number of ranks from 1 to 2147483647, got 0"),
+        (lambda: NDCG @ 2.5, ValueError, "whole number of ranks from 1 to 2147483647, got 2.5"),
+        (lambda: NDCG @ True, ValueError, "whole number of ranks from 1 to 2147483647, got True"),
+        (lambda: NDCG @ 2**70, ValueError, f"whole number of ranks from 1 to 2147483647, got {2**70}"),
         (lambda: PAUC @ 5, ValueError, r"PAUC @ \[a, b\] with 0 <= a < b <= 2147483647, got 5"),
         (lambda: PAUC @ [0, 2**70], ValueError, r"PAUC @ \[a, b\] with .*, got \[0, "),
         (lambda: PAUC @ [5, 5], ValueError, r"got \[5, 5\]"),
@@ -210,12 +210,16 @@ def test_as_measure_lists_what_there_is(typed):
         (lambda: NDCG(gain=[0, -1]), ValueError, "gain must be one of"),
         (lambda: NDCG(gain=3), ValueError, "gain must be one of"),
         (lambda: NDCG(discount="log"), ValueError, "discount must be one of 'log2', 'letor', a sequence"),
-        (lambda: NDCG(discount=[0.5, 1]), ValueError, "not rise with the rank, but that of rank 2 is 1 and"),
+        (
+            lambda: NDCG(discount=[0.5, 1]),
+            ValueError,
+            "not increase with the rank, but that of rank 2 is 1 and",
+        ),
         (lambda: NDCG(ties="best"), ValueError, "ties must be one of 'average', 'worst', 'input', 'reverse'"),
         (
             lambda: NDCG(empty_query="one"),
             ValueError,
-            "empty_query must be 'skip' or the value of such a query",
+            "empty_query must be 'skip' or the value of a query on which",
         ),
         (lambda: AP(rel=None), ValueError, "rel must be the lowest relevant label"),
         (lambda: ERR(max_grade=0), ValueError, "max_grade must be the highest possible label"),
@@ -252,10 +256,10 @@ def test_gains():
         ([0, 2000], "exp2", "too large for a float at label 2000"),
         ([0, 3], [0, 1, 2], "the gain table has 3 entries, for labels 0 to 2, but there is a label 3"),
         ([0, 0.5], [0, 1], "label 0.5 is not whole"),
-        ([0, -1], "exp2", "finite and >= 0, but there is a label -1"),
-        ([0, -1], [0, 1, 3], "finite and >= 0, but there is a label -1"),
-        ([0, np.nan], "linear", "finite and >= 0, but there is a label nan"),
-        ([0, np.inf], np.sqrt, "finite and >= 0, but there is a label inf"),
+        ([0, -1], "exp2", "finite and >= 0 have gains, but there is a label -1"),
+        ([0, -1], [0, 1, 3], "finite and >= 0 have gains, but there is a label -1"),
+        ([0, np.nan], "linear", "finite and >= 0 have gains, but there is a label nan"),
+        ([0, np.inf], np.sqrt, "finite and >= 0 have gains, but there is a label inf"),
         ([0, 1], lambda labels: labels - 1, "negative or not finite"),
         ([0, 1], lambda labels: labels[:1], r"shape \(1,\) for labels of shape \(2,\)"),
     ],
@@ -805,18 +809,22 @@ def test_infinite_scores_have_their_rank():
         (([0, 1, 2], [1, 2]), {}, "y_score has 2 rows, but y_true has 3"),
         (([[0], [1]], [1, 2]), {}, r"y_true must have one dimension, got shape \(2, 1\)"),
         ((["a", "b"], [1, 2]), {}, "y_true must be numbers, one per row"),
-        ((["1", "0"], [1, 2]), {}, "y_true must be numbers, one per row: texts are none"),
+        ((["1", "0"], [1, 2]), {}, "y_true must be numbers, one per row: strings are not numbers"),
         (([1, 0], np.array([1, np.timedelta64(2, "s")], object)), {}, "y_score must .* dates and durations"),
-        (([1, 0], np.array([2, "1"], object)), {}, "y_score must be numbers, one per row: texts are none"),
+        (
+            ([1, 0], np.array([2, "1"], object)),
+            {},
+            "y_score must be numbers, one per row: strings are not numbers",
+        ),
         (([10**400, 0], [1, 2]), {}, "y_true must be numbers, one per row"),
-        (([1, 0], [1 + 1j, 2]), {}, "y_score must be numbers, one per row: complex ones"),
+        (([1, 0], [1 + 1j, 2]), {}, "y_score must be numbers, one per row: complex numbers"),
         (
             ([1, 0], np.array(["2026-01-01", "NaT"], "M8[D]")),
             {},
             "y_score must be .*: dates and durations are",
         ),
-        (([1, 0], np.array([1, 2], "m8[s]")), {}, "y_score must be .*: dates and durations are none"),
-        (([1, 0], [2**53, 2**53 + 1]), {}, r"y_score must be .*: integers above 2\*\*53 that differ would"),
+        (([1, 0], np.array([1, 2], "m8[s]")), {}, "y_score must be .*: dates and durations are not numbers"),
+        (([1, 0], [2**53, 2**53 + 1]), {}, r"y_score must be .*: different integers above 2\*\*53 would"),
         ((np.ma.array([0, 1], mask=[0, 1]), [1, 2]), {}, "y_true must not be NaN or infinite, got nan"),
         (([0, 1], [1, 2]), {"sample_weight": [1]}, "sample_weight has 1 rows, but y_true has 2"),
         (([0, 1], [1, 2]), {"sample_weight": [1, -1]}, "sample_weight must be >= 0, got -1"),
@@ -834,7 +842,7 @@ def test_large_integers_that_stay_apart_are_scores():
 
 
 def test_calls_that_make_no_sense():
-    with pytest.raises(TypeError, match=r"as scoring= of scikit-learn, .* pass query_scorer of it"):
+    with pytest.raises(TypeError, match=r"for scoring= of scikit-learn, .* pass query_scorer\(measure\)"):
         NDCG(object(), [[1.0]], [0])
     with pytest.raises(TypeError, match="needs both labels and scores"):
         NDCG([0, 1])
@@ -904,7 +912,7 @@ def test_a_parameter_of_ones_own_is_a_value():
 
     assert repr(At(places=(1, 2))) == "TopLabel(places=[1, 2])"
     for places in ([1, 2], np.array([1, 2])):
-        with pytest.raises(TypeError, match=r"its parameter places=.* cannot be hashed; .* tuple"):
+        with pytest.raises(TypeError, match=r"the parameter places=.* of TopLabel cannot; .* tuple"):
             At(places=places)
 
 

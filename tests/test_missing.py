@@ -306,7 +306,7 @@ def test_treatments_do_not_show_threads(rows, model, handle_missing):
 
 def test_one_split_at_a_time_is_not_three_ways(rows):
     X, y, qid = rows
-    with pytest.raises(ValueError, match='"coarse_to_fine" judges one split at a time'):
+    with pytest.raises(ValueError, match='"coarse_to_fine" evaluates one split at a time'):
         three_way(RANKER, split_search="coarse_to_fine").fit(X, y, qid=qid)
     many = np.tile(X, 11)
     chosen, full = three_way(RANKER, max_iter=2), three_way(RANKER, max_iter=2, split_search="full")

@@ -173,7 +173,11 @@ def test_shuffling_follows_the_random_state():
 @pytest.mark.parametrize(
     ("splitter", "qid", "parts"),
     [
-        (QueryKFold(), None, ["QueryKFold found no query ids", "groups=", "level named 'qid', which models"]),
+        (
+            QueryKFold(),
+            None,
+            ["QueryKFold found no query ids", "groups=", "level named 'qid', which also reaches"],
+        ),
         (QueryShuffleSplit(), None, ["QueryShuffleSplit found no query ids"]),
         (QueryKFold(3), [1, 1, 2, 2], ["n_splits=3", "number of queries, 2"]),
         (QueryKFold(1), [1, 1, 2, 2], ["'n_splits' parameter of QueryKFold", r"int in the range \[2"]),
@@ -295,7 +299,9 @@ def test_thresholds_are_measured_by_classes_that_are_grades(routing):
         if routing:
             assert clone(tuned).fit(X, good.to_numpy(), groups=qid).best_threshold_ == found
         for classes, seen in (((1, 2), "2"), (("bad", "good"), "'bad'")):
-            with pytest.raises(ValueError, match=f"y holds the class {seen}, and thresholds are measured by"):
+            with pytest.raises(
+                ValueError, match=f"y holds the class {seen}, but a threshold is measured by the classes"
+            ):
                 clone(tuned).fit(X, good.map(dict(zip((False, True), classes, strict=True))))
 
 

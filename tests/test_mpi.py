@@ -574,7 +574,7 @@ def test_a_rank_that_dies_or_is_stuck_is_an_error_and_the_next_fit_has_new_ranks
     with nothing_left(), joblib.parallel_config("mpi", n_ranks=2, timeout=1):
         with pytest.raises(RankError, match=r"rank 1 has died"):
             active_driver().run_rows(kill_one, [None] * 2, signal.SIGKILL, 1)
-        with pytest.raises(RankError, match="rank 1 did not come to 'tree 7' within 1 s"):
+        with pytest.raises(RankError, match="rank 1 did not reach 'tree 7' within 1 s"):
             active_driver().run_rows(kill_one, [None] * 2, signal.SIGSTOP, 1)
         assert active_driver().run_rows(lambda ranks, _: ranks.allgather(0), [None] * 2) == [[0, 0]] * 2
         active_driver().gang.close()
@@ -612,7 +612,7 @@ def test_a_task_that_is_stuck_is_an_error():
     with (
         nothing_left(),
         joblib.parallel_config("mpi", n_ranks=2, timeout=1),
-        pytest.raises(RankError, match=r"rank [01] has not been heard of for 3.5 s"),
+        pytest.raises(RankError, match=r"rank [01] has not answered for 3.5 s"),
     ):
         joblib.Parallel()(joblib.delayed(signal.raise_signal)(signal.SIGSTOP) for _ in range(2))
 
@@ -686,7 +686,7 @@ def test_one_program_on_all_ranks(tmp_path):
             marks=pytest.mark.mpi_slow,
         ),
         pytest.param("os.kill(os.getpid(), signal.SIGKILL)", "Killed", marks=pytest.mark.mpi_slow),
-        ("os.kill(os.getpid(), signal.SIGSTOP)", "rank 1 did not come to 'tree 2' within 1 s"),
+        ("os.kill(os.getpid(), signal.SIGSTOP)", "rank 1 did not reach 'tree 2' within 1 s"),
     ],
 )
 def test_one_rank_ends_and_so_do_all(tmp_path, fault, said):
@@ -716,7 +716,7 @@ def failed_where_others_wait(done, step, by_messages):
     assert done.returncode != 0
     told = f"rank 1 failed at {step}: MemoryError: no room"
     if by_messages:
-        return f"{told}, where others may wait for its sum" in done.stderr
+        return f"{told}, while other ranks may be waiting for its sum" in done.stderr
     return f"RankError: {told}\n" in done.stderr and "raise MemoryError" in done.stderr
 
 

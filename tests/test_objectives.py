@@ -134,7 +134,11 @@ def test_unknown_names_list_what_exists():
         ("lambdamart", {"sigma": math.nan}, "sigma must be"),
         ("lambdamart", {"truncation_level": 0}, "truncation_level must be a whole number >= 1"),
         ("lambdamart", {"truncation_level": 2.5}, "truncation_level must be a whole number >= 1"),
-        ("lambdamart", {"measure": "rmse"}, "measure=RMSE: lambdamart raises measures of the order of rows"),
+        (
+            "lambdamart",
+            {"measure": "rmse"},
+            "measure=RMSE: lambdamart optimises measures of the order of rows",
+        ),
         ("lambdamart", {"measure": "p"}, "measure=P is the same for every order.*P @ 10"),
         ("lambdamart", {"noise": -1.0}, "noise must be a number between 0 and inf"),
         ("lambdamart", {"n_orders": 0, "noise": 1.0}, "n_orders must be a whole number >= 1"),

@@ -375,7 +375,9 @@ def test_least_squares_on_training_and_on_held_out_queries(rows):
         assert np.isfinite(without.fit(X, y).values_).all()
     with pytest.raises(ValueError, match="one only; set validation_fraction=None"):
         without.fit(X, y, qid=np.zeros(len(y)))
-    with pytest.raises(ValueError, match=r"validation_fraction=0.5 holds out .*'expected_gain' finds none"):
+    with pytest.raises(
+        ValueError, match=r"validation_fraction=0.5 holds out .*'expected_gain' does not find any"
+    ):
         OrdinalRanker(Ridge(), "expected_gain", validation_fraction=0.5).fit(X, y, qid=qid)
 
 
@@ -505,16 +507,20 @@ def test_estimators_that_give_no_probabilities_are_refused(rows):
             OrdinalRanker(around).fit(X, y, qid=qid)
     there_already = EnsembleRanker(ranker.fit(X, y, qid=qid).ensemble_)
     for estimator in (there_already, BlendRanker([("a", LinearRegression()), ("b", there_already)])):
-        with pytest.raises(ValueError, match=r"EnsembleRanker, whose trees .* learn no event; expected"):
+        with pytest.raises(
+            ValueError, match=r"EnsembleRanker, whose trees .* do not learn an event; expected"
+        ):
             OrdinalRanker(estimator).fit(X, y, qid=qid)
     for theirs in (lightgbm.LGBMRanker(), xgboost.XGBRanker(), catboost.CatBoostRanker(verbose=False)):
-        with pytest.raises(ValueError, match=f"estimator is a {type(theirs).__name__}, whose scores say in"):
+        with pytest.raises(
+            ValueError, match=f"estimator is a {type(theirs).__name__}, whose scores order the rows"
+        ):
             OrdinalRanker(theirs).fit(X, y, qid=qid)
         with pytest.raises(ValueError, match=f"a WithSourceRows around a {type(theirs).__name__}, whose"):
             OrdinalRanker(WithSourceRows(theirs)).fit(X, y, qid=qid)
     frozen = FrozenEstimator(Ridge().fit(X, y))
     for estimator in (FrozenEstimator(LogisticRegression().fit(X, y)), frozen, make_pipeline(frozen)):
-        with pytest.raises(ValueError, match="FrozenEstimator, which stays as it is and learns no event"):
+        with pytest.raises(ValueError, match="FrozenEstimator, which stays as it is and does not learn"):
             OrdinalRanker(estimator).fit(X, y, qid=qid)
     learned_from = make_pipeline(ModelFeatures(ranker, cv=2), LinearRegression())
     ids = pd.Series(y, index=pd.Index(qid, name="qid"))

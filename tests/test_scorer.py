@@ -143,7 +143,7 @@ def test_more_sets_of_categories_than_a_node_can_tell_apart(monkeypatch):
     X = np.random.default_rng(0).integers(0, 9, (200, 2)).astype(float)
     model = HistGBRTRegressor(max_iter=5, categorical_features=[0, 1], min_samples_leaf=1).fit(X, X[:, 0] % 3)
     monkeypatch.setattr(scorers._kernels, "MOST_PLANES_IN_WALKS", 4)
-    with pytest.raises(ValueError, match=r"the trees ask for \d+ sets of categories; at most 4 can be"):
+    with pytest.raises(ValueError, match=r"the trees split by \d+ sets of categories; expected at most 4:"):
         model.predict(X)
 
 
@@ -216,7 +216,7 @@ def test_there_must_be_such_trees_and_rows(arguments, message):
     codes = ensemble.scorer.encode(np.zeros((10, 5)))
     with pytest.raises(ValueError, match=message):
         ensemble.scorer.add(codes, np.zeros(10), *arguments)
-    with pytest.raises(ValueError, match="codes has 1 blocks of rows, which are not those of 129 sums"):
+    with pytest.raises(ValueError, match="codes has 1 blocks of rows, which do not match 129 sums"):
         ensemble.scorer.add(codes, np.zeros(129), 0, 1)
 
 

@@ -74,13 +74,13 @@ def two_ranks(server):
 
 def test_rank_0_that_does_not_listen_is_not_waited_for_for_ever(two_ranks):
     """What is to be sent is more than is on its way at any time."""
-    with pytest.raises(RankError, match="rank 0 did not come to 'start' within 1 s"):
+    with pytest.raises(RankError, match="rank 0 did not reach 'start' within 1 s"):
         two_ranks[1].allreduce(np.zeros(10_000_000, np.int64))
 
 
 def test_a_rank_that_stops_within_its_message_is_not_waited_for_for_ever(two_ranks):
     os.write(two_ranks[1]._hub.fileno(), struct.pack("!i", 1_000) + b"some of it")
-    with pytest.raises(RankError, match="rank 1 did not come to 'start' within 1 s"):
+    with pytest.raises(RankError, match="rank 1 did not reach 'start' within 1 s"):
         two_ranks[0].allgather(0)
 
 
@@ -89,7 +89,7 @@ def test_strangers_are_no_ranks(server, stranger):
     with socket.create_connection(server.getsockname()) as line:
         line.settimeout(30)
         stranger(line)
-        with pytest.raises(RankError, match=r"rank 1 did not come to 'start' within 0.2 s"):
+        with pytest.raises(RankError, match=r"rank 1 did not reach 'start' within 0.2 s"):
             rank_of_two(0, server, 0.2)
         with contextlib.suppress(OSError):
             while line.recv(1 << 10):  # until it is hung up on
@@ -99,8 +99,8 @@ def test_strangers_are_no_ranks(server, stranger):
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        (says_nothing, r"rank 0 did not come to 'start' within 0.2 s"),
-        (says_half_a_message, r"rank 0 did not come to 'start' within 0.2 s"),
+        (says_nothing, r"rank 0 did not reach 'start' within 0.2 s"),
+        (says_half_a_message, r"rank 0 did not reach 'start' within 0.2 s"),
         (hangs_up, r"rank 1 cannot reach rank 0 at 127.0.0.1:\d+: (EOFError|ConnectionReset)"),
     ],
 )
@@ -142,7 +142,7 @@ def test_ranks_that_are_in_hear_that_another_is_missing(server):
     n_threads = threading.active_count()
     with ThreadPoolExecutor(2) as pool:
         hub, other = (pool.submit(come, rank) for rank in range(2))
-        with pytest.raises(RankError, match="rank 2 did not come to 'start'"):
+        with pytest.raises(RankError, match="rank 2 did not reach 'start'"):
             hub.result(timeout=10)
         with pytest.raises(RankError, match="rank 0 is gone"):
             other.result(timeout=10)

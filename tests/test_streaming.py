@@ -313,7 +313,10 @@ def test_what_cannot_be_streamed_is_refused():
     X[:, 0] = X[:, 0].round()
     for rules, message in (
         ({"categorical_features": [0]}, "means of values, but categories have none"),
-        ({"handle_missing": "three_way"}, 'handle_missing="three_way" two together; use split_search="auto"'),
+        (
+            {"handle_missing": "three_way"},
+            'handle_missing="three_way" needs two together; use split_search="auto"',
+        ),
         ({"monotonic_cst": [1, 0, 0, 0, 0, 0]}, "which may violate monotonic_cst"),
     ):
         with pytest.raises(ValueError, match=message):

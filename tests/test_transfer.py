@@ -164,10 +164,10 @@ def test_whether_a_model_is_fitted_is_said(rows):
     X, y, qid = rows
     model = clone(RANKER).fit(X, y, qid=qid)
     for fit in (ModelFeatures(model).fit, ModelFeatures(model).fit_transform):
-        with pytest.raises(ValueError, match="is fitted already, and cv=5 would fit it anew"):
+        with pytest.raises(ValueError, match="is already fitted, but cv=5 would fit it again"):
             fit(X, y, qid=qid)
     for fit in (ModelFeatures(RANKER, cv="prefit").fit, ModelFeatures(RANKER, cv="prefit").fit_transform):
-        with pytest.raises(NotFittedError, match="and it is not: fit it"):
+        with pytest.raises(NotFittedError, match="but LambdaMARTRanker is not: fit it"):
             fit(X, y, qid=qid)
 
 
@@ -582,7 +582,7 @@ def test_names_of_queries_do_not_matter(rows, source):
 def test_a_frozen_estimator_is_refused(rows):
     X, y, qid = rows
     model = WithSourceRows(FrozenEstimator(clone(RANKER).fit(X, y, qid=qid)))
-    with pytest.raises(ValueError, match="is frozen and learns of no rows"):
+    with pytest.raises(ValueError, match="is frozen and does not learn from"):
         model.fit(X, y, qid=qid)
     assert not hasattr(model, "estimator_")
 
@@ -890,14 +890,14 @@ def test_what_has_no_score_says_so(rows):
     assert not hasattr(model, "score")
     with pytest.raises(AttributeError) as caught:
         model.score(X, y, qid=qid)
-    assert "LGBMRanker has no score; expected an estimator that has" in str(caught.value.__cause__)
+    assert "LGBMRanker has no score method; expected an estimator that has one" in str(caught.value.__cause__)
 
 
 @pytest.mark.parametrize(
     ("changed", "given", "message"),
     [
-        ({"qid_source": None}, {}, "The rows of X_source have no query ids but those of the target set do"),
-        ({}, {"qid": None}, "The rows of X have no query ids but those of the source set do"),
+        ({"qid_source": None}, {}, "The rows of X_source have no query ids, but those of the target set do"),
+        ({}, {"qid": None}, "The rows of X have no query ids, but those of the source set do"),
         ({"y_source": None}, {}, "y_source is None"),
         ({"y_source": np.zeros(7)}, {}, "y_source has length 7 but X_source has 300 rows"),
         ({"y_source": np.zeros((300, 2))}, {}, "y_source should be a 1d array"),

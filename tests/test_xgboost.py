@@ -206,7 +206,7 @@ def test_models_without_levels_are_of_the_version_before_them(tmp_path):
 @pytest.mark.parametrize("levels", [["é", "b"], [True, False], [0.5, 2.0], [2**63, 1], ["b", 1]])
 def test_a_warning_where_xgboost_cannot_have_levels(levels, tmp_path):
     ensemble = reference_model()._with_columns(list("abcd"), {1: levels, 3: ["uk", "fr"]})
-    with pytest.warns(UserWarning, match="the levels of column 'b' are not written: .* pass it those"):
+    with pytest.warns(UserWarning, match="the levels of column 'b' are not written: .* pass it the codes"):
         dump_xgboost(ensemble, tmp_path / "model.json")
     assert dict(load_xgboost(tmp_path / "model.json").category_levels) == {3: ("uk", "fr")}
 
@@ -235,17 +235,20 @@ def test_levels_that_are_not_written_are_passed_by_the_name_of_the_column():
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ([{"offsets": [], "values": []}] * 5, "cats has 5 columns of 6 features"),
+        ([{"offsets": [], "values": []}] * 5, "cats has 5 columns for 6 features"),
         (
             [{"offsets": [0, 2], "values": [117]}] * 6,
-            "cats of feature 0: offsets has other values than whole",
+            "cats of feature 0: offsets has entries that are not whole",
         ),
         ([{"offsets": [1, 1], "values": [117]}] * 6, "cats of feature 0: offsets do not rise from 0 to 1"),
-        ([{"offsets": [0, 1], "values": [200]}] * 6, "cats of feature 0: values has other values than whole"),
+        (
+            [{"offsets": [0, 1], "values": [200]}] * 6,
+            "cats of feature 0: values has entries that are not whole",
+        ),
         ([{"offsets": [0, 0, 0], "values": []}] * 6, r"category_levels\[0\] has '' twice"),
         (
             [{"type": 15, "values": [0.5]}] * 6,
-            "cats of feature 0: values has other values than whole numbers",
+            "cats of feature 0: values has entries that are not whole numbers",
         ),
         ([{"type": 15}] * 6, "damaged .KeyError: 'values'"),
         ([3] * 6, "damaged .TypeError"),
@@ -362,7 +365,8 @@ def reference_model():
         ({"booster": "gblinear"}, "a model of the booster 'gblinear', expected trees"),
         (
             {"objective": "survival:cox"},
-            "the objective 'survival:cox': it is not known what scores start from, .*: train it by one",
+            "the objective 'survival:cox': it is not known from what value its scores start, .*: "
+            "train it with one",
         ),
         ({"objective": "binary:logitraw"}, "the objective 'binary:logitraw': it is not known"),
     ],
@@ -385,7 +389,7 @@ def test_a_model_without_trees_is_refused():
 
 def test_an_estimator_that_takes_other_values_for_missing_is_refused():
     model = xgboost.XGBRegressor(n_estimators=2, missing=0.0, n_jobs=1).fit(X, Y)
-    with pytest.raises(ValueError, match=r"a model of missing=0.0, expected NaN"):
+    with pytest.raises(ValueError, match=r"a model with missing=0.0, expected NaN"):
         load_xgboost(model)
 
 
@@ -395,7 +399,9 @@ WRITTEN = train(n=2).save_raw("json").decode()
 def test_trees_that_are_not_there_are_missed():
     model = json.loads(WRITTEN)
     model["learner"]["gradient_booster"]["model"]["trees"].pop()
-    with pytest.raises(ValueError, match=r"not a model of XGBoost in JSON \(ValueError: 1 trees of 2"):
+    with pytest.raises(
+        ValueError, match=r"not a model of XGBoost in JSON \(ValueError: 1 trees, expected num_trees=2"
+    ):
         _ensemble_of(json.dumps(model))
 
 
@@ -443,7 +449,7 @@ def test_what_is_no_model_is_refused(tmp_path):
     LambdaMARTRanker(max_iter=2).fit(X, Y, qid=QID).save(tmp_path / "model.rkt")
     with pytest.raises(
         ValueError,
-        match=r"model.rkt: not a model of XGBoost in JSON; it is a model of ranktrees: Ensemble.load",
+        match=r"model.rkt: not a model of XGBoost in JSON; it is a model of ranktrees: use Ensemble.load",
     ):
         load_xgboost(tmp_path / "model.rkt")
     (tmp_path / "model.json").write_text("{")
@@ -457,18 +463,22 @@ def test_what_is_no_model_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("left_children", [1, 0, -1], "children are not those of a tree"),
-        ("left_children", [5, -1, -1], "left_children has other values than whole numbers from -1 to 2"),
+        ("left_children", [1, 0, -1], "children do not form a tree"),
+        ("left_children", [5, -1, -1], "left_children has entries that are not whole numbers from -1 to 2"),
         (
             "left_children",
             [2**70, -1, -1],
-            "tree 0: left_children has other values than whole numbers from -1 to 2",
+            "tree 0: left_children has entries that are not whole numbers from -1 to 2",
         ),
-        ("left_children", [1.5, -1, -1], "tree 0: left_children has other values"),
-        ("split_indices", [9, 0, 0], "tree 0: split_indices has other values than whole numbers from 0 to 5"),
+        ("left_children", [1.5, -1, -1], "tree 0: left_children has entries that are not"),
+        (
+            "split_indices",
+            [9, 0, 0],
+            "tree 0: split_indices has entries that are not whole numbers from 0 to 5",
+        ),
         ("split_conditions", ["x", 0, 0], "tree 0: damaged .split_conditions: could not convert"),
         ("split_conditions", [0.5, 0], r"tree 0: split_conditions has the shape \(2,\)"),
-        ("split_type", [2, 0, 0], "tree 0: split_type has other values"),
+        ("split_type", [2, 0, 0], "tree 0: split_type has entries that are not"),
         ("default_left", None, r"tree 0: default_left has the shape \(\)"),
         ("base_weights", [float("inf"), 0, 0], "tree 0, node 0: value"),
     ],
@@ -494,8 +504,8 @@ def test_models_of_before_there_were_categories_are_read():
     ("name", "value", "message"),
     [
         ("categories", None, "damaged .TypeError"),
-        ("categories_sizes", [-1], "tree 0: categories_sizes has other values than whole numbers from 0"),
-        ("categories_sizes", [99], "tree 0: categories_sizes has other values"),
+        ("categories_sizes", [-1], "tree 0: categories_sizes has entries that are not whole numbers from 0"),
+        ("categories_sizes", [99], "tree 0: categories_sizes has entries that are not"),
         (
             "categories_segments",
             [1],
@@ -517,5 +527,5 @@ def test_categories_from_256_on_are_refused():
     rng = np.random.default_rng(0)
     rows = rng.integers(0, 400, (4000, 1)).astype(np.float32)
     booster = train({"max_cat_to_onehot": 1}, rows, np.sin(rows[:, 0] * 7), kinds=["c"])
-    with pytest.raises(ValueError, match="categories has other values than whole numbers from 0 to 255"):
+    with pytest.raises(ValueError, match="categories has entries that are not whole numbers from 0 to 255"):
         load_xgboost(booster)

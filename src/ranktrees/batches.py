@@ -227,13 +227,14 @@ class Batches:
                         columns = [name for name in there if name not in others]
                     elif features is None and (more := [n for n in there if n not in (*columns, *others)]):
                         raise ValueError(
-                            f"{path} has {more[:10]}, which {paths[0]} has not; expected the same columns in "
-                            "all files: say by features= which to take."
+                            f"{path} has the columns {more[:10]}, which {paths[0]} lacks; expected the same "
+                            "columns in all files: choose them by features=."
                         )
                     for name in (*columns, *named.values()):
                         if name not in there:
                             raise ValueError(
-                                f"{path} has no column {name!r}; it has {there[:10]}: name those that it has."
+                                f"{path} has no column {name!r}; expected one of those that it has, "
+                                f"{there[:10]}: correct the name."
                             )
                     for part in file.iter_batches(batch_rows, columns=[*columns, *named.values()]):
                         table = pyarrow.Table.from_batches([part])
@@ -306,7 +307,7 @@ class Batches:
                 if "X" not in arrays or len(set(lengths.values())) > 1:
                     raise ValueError(
                         f"shard {number} holds {lengths}; expected X, y and perhaps qid and sample_weight, "
-                        "of as many rows each."
+                        "with the same number of rows in each."
                     )
                 for first in range(0, lengths["X"], batch_rows):
                     yield {name: array[first : first + batch_rows] for name, array in arrays.items()}
@@ -321,15 +322,15 @@ def _paths(paths, name="paths"):
         raise TypeError(f"{name} is an open file, {paths!r}; expected paths: files are read at each fit.")
     paths = [paths] if isinstance(paths, (str, PathLike)) else list(paths)
     if not paths:
-        raise ValueError(f"{name} is empty; expected at least one: look at the pattern that found none.")
+        raise ValueError(f"{name} is empty; expected at least one: check the pattern that was to find them.")
     return paths
 
 
 def _require_some(n_rows, sources, name):
     if not n_rows:
         raise ValueError(
-            f"{name} holds {len(sources)} without any rows; expected rows in one at least: look at what "
-            "wrote them."
+            f"none of the {len(sources)} {name} has any rows; expected rows in at least one: check the "
+            "program that wrote them."
         )
 
 
@@ -347,7 +348,7 @@ def _arrays_of_file(path, name):
         if unknown := [array for array in file if array not in Batch._fields]:
             raise ValueError(
                 f"{name}, {path}, has {', '.join(map(repr, unknown))}; expected arrays called "
-                f"{', '.join(Batch._fields)}: name them so, or leave the others out."
+                f"{', '.join(Batch._fields)}: rename them, or leave the others out."
             )
         return {array: file[array] for array in file}
 

@@ -60,8 +60,8 @@ def best_rows(scores, qid=None, k=10):
     queries = find_queries(len(values), {"qid": qid}, {"scores": scores})
     if queries is None:
         raise ValueError(
-            "best_rows needs qid=: the best rows of each query are asked for. Pass qid= (one id per row); a "
-            "qid of all zeros says that one query is meant."
+            "best_rows needs qid=: it returns the best rows of each query. Pass qid= (one id per row); if "
+            "all rows belong to one query, pass zeros."
         )
     return table_of_best(values, values, queries, qid_of(scores) if qid is None else qid, k)
 
@@ -74,7 +74,9 @@ def require_how_many(k):
     k : int or None
     """
     if k is not None and not (isinstance(k, Integral) and not isinstance(k, bool) and k >= 1):
-        raise ValueError(f"k={k!r}: expected how many rows of each query to return, at least 1, or None.")
+        raise ValueError(
+            f"k={k!r}; expected the number of rows to return for each query, at least 1, or None."
+        )
 
 
 def table_of_best(scores, ranked_by, queries, qid, k, n_threads=1):
@@ -100,7 +102,7 @@ def table_of_best(scores, ranked_by, queries, qid, k, n_threads=1):
     try:
         import pandas as pd
     except ImportError as error:
-        raise ImportError("the best rows are a pandas DataFrame: pip install pandas") from error
+        raise ImportError("the best rows are returned as a pandas DataFrame: pip install pandas") from error
     order, offsets = queries
     order = np.arange(len(scores)) if order is None else order
     place = places(ranked_by[order], offsets, n_threads)

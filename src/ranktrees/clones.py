@@ -203,13 +203,13 @@ def weights_not_taken(estimator, name="sample_weight"):
     )
 
 
-def said_out_of_fold(estimators, X, y, sample_weight, queries, folds, n_jobs=1):
+def predict_out_of_fold(estimators, X, y, sample_weight, queries, folds, n_jobs=1):
     """Predict each row by a model that has not seen it: a clone fitted to the other folds.
 
     Parameters
     ----------
     estimators : list of (estimator, callable)
-        ``say(model, rows)`` returns the predictions of a fitted clone, an array of shape (n_rows, ...).
+        ``predict(model, rows)`` returns the predictions of a fitted clone, an array of shape (n_rows, ...).
     X, y : array-like of shape (n_rows, ...)
     sample_weight : array-like of shape (n_rows,) or None
     queries : ndarray of shape (n_rows,) or None
@@ -229,21 +229,21 @@ def said_out_of_fold(estimators, X, y, sample_weight, queries, folds, n_jobs=1):
     >>> from sklearn.dummy import DummyRegressor
     >>> means = [(DummyRegressor(), lambda model, rows: model.predict(rows))]
     >>> folds = [([0, 1], [2, 3]), ([2, 3], [0, 1])]
-    >>> said_out_of_fold(means, np.zeros((4, 1)), np.array([0.0, 1.0, 2.0, 3.0]), None, None, folds)
+    >>> predict_out_of_fold(means, np.zeros((4, 1)), np.array([0.0, 1.0, 2.0, 3.0]), None, None, folds)
     [array([2.5, 2.5, 0.5, 0.5])]
     """
     rows = X, y, sample_weight, queries
-    said = iter(
+    predicted = iter(
         Parallel(n_jobs=n_jobs)(
-            delayed(_said_of_fold)(estimator, say, rows, *fold)
-            for estimator, say in estimators
+            delayed(_predict_fold)(estimator, predict, rows, *fold)
+            for estimator, predict in estimators
             for fold in folds
         )
     )
     places = np.argsort(np.concatenate([test for _, test in folds]))
-    return [np.concatenate([next(said) for _ in folds])[places] for _ in estimators]
+    return [np.concatenate([next(predicted) for _ in folds])[places] for _ in estimators]
 
 
-def _said_of_fold(estimator, say, rows, train, test):
+def _predict_fold(estimator, predict, rows, train, test):
     model = fitted_clone(estimator, *(None if of is None else _safe_indexing(of, train) for of in rows))
-    return say(model, _safe_indexing(rows[0], test))
+    return predict(model, _safe_indexing(rows[0], test))

@@ -122,7 +122,7 @@ class WeightCurve:
         weight = np.asarray(weight, np.float64)
         low, high = self.weights[[0, -1]]
         if not ((weight >= low) & (weight <= high)).all():
-            raise ValueError(f"weight must be from {low:g} to {high:g}, where the curve was followed")
+            raise ValueError(f"weight must be from {low:g} to {high:g}, the interval of the curve")
         behind = np.searchsorted(self.weights, weight, side="right")
         at = self.weights[behind - 1] == weight
         values = np.append(self.values, np.nan)
@@ -243,7 +243,7 @@ def optimal_weight(
     """
     measure = as_measure(measure)
     interval = checked_interval(form, interval)
-    validation.doubt_order(
+    validation.warn_of_order(
         {"y": y, "scores_a": scores_a, "scores_b": scores_b, "qid": qid, "sample_weight": sample_weight}
     )
     a, b = column("scores_a", scores_a), column("scores_b", scores_b)
@@ -292,8 +292,8 @@ def shares_of_queries(measure, labels, scores, offsets, row_weights, n_threads):
     """float64[n_queries]: the share of each query in the mean; refuses a measure that has no curve."""
     if not measure.by_order:
         raise ValueError(
-            f"measure is {measure!r}, which depends on how far scores are apart; expected a measure of their "
-            "order, such as 'ndcg@10'"
+            f"measure is {measure!r}, which depends on the distances between scores; expected a measure of "
+            "their order, such as 'ndcg@10'"
         )
     weights = np.ones(len(offsets) - 1) if row_weights is None else query_weights(row_weights, offsets)
     weights[np.isnan(measure.per_query(labels, scores, offsets, n_threads=n_threads))] = 0.0
@@ -398,8 +398,8 @@ def refine_weights(
     """
     if not isinstance(ensemble, Ensemble):
         raise TypeError(
-            f"ensemble is a {type(ensemble).__name__}; expected an Ensemble: of a fitted estimator of trees "
-            "pass its ensemble_."
+            f"ensemble is a {type(ensemble).__name__}; expected an Ensemble: for a fitted estimator of "
+            "trees, pass its ensemble_."
         )
     if not isinstance(n_repeats, Integral) or n_repeats < 1:
         raise ValueError(f"n_repeats must be a whole number >= 1, got {n_repeats!r}")
@@ -407,7 +407,7 @@ def refine_weights(
     interval = checked_interval("additive", interval, weights=WEIGHTS_OF_TREES)
     ensemble = Ensemble.joined([ensemble])
     leaves = ensemble.leaves(X, n_threads)
-    validation.doubt_order({"X": X, "y": y, "qid": qid, "sample_weight": sample_weight})
+    validation.warn_of_order({"X": X, "y": y, "qid": qid, "sample_weight": sample_weight})
     qid = validation.find_query_of_rows(len(leaves), {"qid": qid}, {"y": y, "X": X})
     labels, order, offsets, weights = checked_rows(y, {"X": leaves}, qid, sample_weight)
     leaves = np.asfortranarray(arranged(order, leaves))
@@ -554,8 +554,8 @@ class _Calls:
         value = float(self.measure.per_query(self.labels[rows], places.astype(np.float64), offsets)[0])
         if math.isnan(value):
             raise ValueError(
-                f"measure {self.measure!r} is not defined at weight {weight:g} for a query for which it is "
-                "at another; expected NaN to depend on labels only"
+                f"measure {self.measure!r} is not defined for a query at weight {weight:g}, but is at "
+                "another weight; expected NaN to depend on the labels only"
             )
         return value
 

@@ -166,7 +166,7 @@ class Communicator:
         if array.dtype != np.int64 or sum(counts) != array.size:
             raise TypeError(
                 f"cannot scatter sums of {array.size} {array.dtype} in parts of {list(counts)}; expected "
-                "int64, and parts that are the whole."
+                "int64, and parts that add up to the whole."
             )
         if self.alone:
             return array
@@ -271,7 +271,7 @@ class Communicator:
     def _announced(self, met):
         """Note that the next call is an announced sum, or one before which all ranks meet."""
         if met and not self._n_to_come:
-            raise RuntimeError("a sum comes that was not announced: this is a mistake in ranktrees.")
+            raise RuntimeError("a sum was started without having been announced: this is a bug in ranktrees.")
         self._n_to_come = self._n_to_come - 1 if met else 0
 
     def _count(self, n_bytes, n_messages=1):
@@ -322,8 +322,8 @@ def disagreement(places):
         for (number, call, size, step), rank in sorted(firsts.items(), key=lambda item: item[1])
     )
     return (
-        f"the ranks are not at the same point: {told}. "
-        "All must call fit in the same order, with the same parameters."
+        f"the ranks are not at the same point: {told}. All ranks must call fit in the same order, with the "
+        "same parameters."
     )
 
 

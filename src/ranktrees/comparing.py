@@ -143,14 +143,14 @@ def _refuse_namesakes(measures):
     for name, times in Counter(map(repr, dict.fromkeys(measures))).items():
         if times > 1:
             raise ValueError(
-                f"measures has {times} that print as {name}, and columns are called by that; expected one "
-                "name for each: give functions names of their own."
+                f"measures has {times} that print as {name}, which is to name one column; expected a "
+                "different name for each: give the functions different names."
             )
 
 
 def _values_of_queries(y_true, scores, qid, measures):
     """The values of the queries, as they first appear, for each (name, measure); their order and offsets."""
-    validation.doubt_order({"y_true": y_true, "qid": qid, **scores})
+    validation.warn_of_order({"y_true": y_true, "qid": qid, **scores})
     scores = {name: column(name, values, finite=False) for name, values in scores.items()}
     labels, order, offsets, _ = checked_rows(y_true, scores, qid, None)
     values = {}
@@ -425,12 +425,13 @@ def compare_values(
     a, b = _query_values("values_a", values_a), _query_values("values_b", values_b)
     if len(a) != len(b):
         raise ValueError(
-            f"values_a has {len(a)} queries and values_b {len(b)}: a paired comparison needs the same"
+            f"values_a has {len(a)} queries and values_b {len(b)}: a paired comparison needs the same "
+            "queries in both"
         )
     if hasattr(values_a, "iloc") and hasattr(values_b, "iloc") and not values_a.index.equals(values_b.index):
         raise ValueError(
-            "the indexes of values_a and values_b differ, by which they are not of the same queries in the "
-            "same order: pass values_b.loc[values_a.index], or arrays where position tells."
+            "the indexes of values_a and values_b differ; expected the same queries in the same order: pass "
+            "values_b.loc[values_a.index], or arrays, which are matched by position."
         )
     resampled = {"n_resamples": n_resamples, "random_state": random_state}
     return _compare(a, b, None, greater_is_better, test=test, confidence=confidence, **resampled)
@@ -444,7 +445,9 @@ def _compare(values_a, values_b, measure, greater_is_better, *, test, confidence
     with np.errstate(over="ignore"):
         differences = values_a - values_b
     if np.isinf(differences).any():
-        raise ValueError("the values differ by more than a float holds; expected values on a smaller scale")
+        raise ValueError(
+            "the values differ by more than a float can hold; expected values on a smaller scale"
+        )
     counts = ~np.isnan(differences)
     n_queries = int(np.count_nonzero(counts))
     if n_queries < 2:

@@ -79,7 +79,8 @@ class FeatureCosts:
             if given.shape != (n_features,):
                 raise ValueError(
                     f"feature_costs has shape {given.shape}, but X has {n_features} features; pass one cost "
-                    "for each, or a dict from names or indices, without those that cost nothing."
+                    "for each, or a dict from names or indices to costs, which may omit features that cost "
+                    "nothing."
                 )
             costs[:] = [_cost(*each) for each in zip(given.tolist(), called, strict=True)]
         groups = np.arange(n_features)

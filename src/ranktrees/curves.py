@@ -12,10 +12,10 @@ from numbers import Integral
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ranktrees.asking import score_method, staged_scores_by
 from ranktrees.measures import Measure, as_measure
 from ranktrees.parallel import effective_n_threads
 from ranktrees.plotting import axes_or_new
+from ranktrees.predictions import score_method, staged_scores_by
 from ranktrees.spelling import spelt
 from ranktrees.validation import check_score
 from ranktrees.validation.values import as_seen
@@ -150,8 +150,8 @@ class ScoreCurves:
             wanted = ", ".join(str(one) for one in (name, measure) if one is not None)
             there_are = "; ".join(f"{name}, {measure}" for name, measure in self.values)
             raise KeyError(
-                f"there is no curve of {wanted}; expected one of those there are ({there_are}): for others "
-                "pass score_curves sets and measures."
+                f"there is no curve of {wanted}; expected one of: {there_are}. For others, pass sets and "
+                "measures to score_curves."
             )
         return keys
 
@@ -207,8 +207,8 @@ def score_curves(model, sets=None, measures="ndcg@10", *, every=1):
     check_is_fitted(model)
     if not hasattr(model, f"staged_{score_method(model)}"):
         raise TypeError(
-            f"model is a {type(model).__name__}; expected a fitted estimator with staged_predict: of a "
-            "pipeline pass the last step, and rows that the steps before it have transformed."
+            f"model is a {type(model).__name__}; expected a fitted estimator with staged_predict: for a "
+            "pipeline, pass the last step, and rows transformed by the steps before it."
         )
     if not (isinstance(every, Integral) and every >= 1):
         raise ValueError(f"every={every!r}; expected a whole number of at least 1.")
@@ -216,7 +216,8 @@ def score_curves(model, sets=None, measures="ndcg@10", *, every=1):
         return _followed(model, every)
     if not (isinstance(sets, Mapping) and sets):
         raise ValueError(
-            f'sets is a {type(sets).__name__}; expected a dict such as {{"test": (X, y, qid)}}, not empty.'
+            f'sets is a {type(sets).__name__}; expected a dict that is not empty, such as {{"test": (X, y, '
+            "qid)}."
         )
     given = [measures] if isinstance(measures, str | Measure) or callable(measures) else list(measures)
     if not given:
@@ -238,7 +239,7 @@ def score_curves(model, sets=None, measures="ndcg@10", *, every=1):
             n_trees.append(n)
             of_set.append([bound_measure.mean(scores[grouped]) for bound_measure in bound_measures])
         if not n_trees:
-            raise ValueError("model has no trees; expected some to measure after: fit it with more.")
+            raise ValueError("model has no trees; expected at least one: fit it with more.")
         for measure, of_measure in zip(measures, np.array(of_set).T, strict=True):
             if np.isnan(of_measure).any():
                 raise ValueError(
@@ -268,8 +269,8 @@ def _measure_called(text, model):
         return as_measure(text)
     except ValueError as error:
         raise ValueError(
-            f"sets is None, and the model has followed {text} while it was fitted, but scoring is another "
-            "one now: set it back, or pass rows to measure on."
+            f"sets is None, but scoring has changed since the model was fitted, when it was {text}: set it "
+            "back, or pass rows to measure on."
         ) from error
 
 
@@ -281,8 +282,8 @@ def _followed(model, every):
     scores = {name: of_rounds for name, of_rounds in scores.items() if len(of_rounds)}
     if not scores:
         raise ValueError(
-            "sets is None, but the model has followed nothing: fit it with validation rows or "
-            'early_stopping=True, or pass rows to measure on, such as sets={"test": (X, y, qid)}.'
+            "sets is None, but the model recorded no scores while it was fitted: fit it with validation "
+            'rows or early_stopping=True, or pass rows to measure on, such as sets={"test": (X, y, qid)}.'
         )
     n_trees = np.array([n for n, _ in _every(every, range(model.n_iter_))])
     values = {}

@@ -201,10 +201,12 @@ def exit_points(at):
         points = tuple(_whole("at", point, 1) for point in at)
     except TypeError as error:
         raise ValueError(
-            f"at={at!r}; expected numbers of trees, such as [10, 50]: for equal distances pass every."
+            f"at={at!r}; expected numbers of trees, such as [10, 50]: for equal steps, pass every."
         ) from error
     if not points or any(later <= sooner for sooner, later in pairwise(points)):
-        raise ValueError(f"at={at!r}; expected one or more numbers of trees, each above the one before.")
+        raise ValueError(
+            f"at={at!r}; expected one or more numbers of trees, each larger than the one before."
+        )
     return points
 
 
@@ -221,7 +223,7 @@ def _per_point(name, value, at, expected, is_meant):
     several = isinstance(value, list | tuple | np.ndarray) and np.ndim(value) == 1
     numbers = tuple(value) if several else (value,)
     if several and (at is None or len(numbers) != len(at)):
-        seen = "there is no at" if at is None else f"at has {len(at)}"
+        seen = "at is None" if at is None else f"at has {len(at)}"
         raise ValueError(
             f"{name} has {len(numbers)} entries, but {seen}; expected a number, or one for each point of at."
         )
@@ -285,8 +287,8 @@ class WorkSaved:
         """
         if np.shape(scores) != self.trees.shape:
             raise ValueError(
-                f"scores has shape {np.shape(scores)}, expected {self.trees.shape}: pass what predict "
-                "returned with this."
+                f"scores has shape {np.shape(scores)}, expected {self.trees.shape}: pass the scores that "
+                "predict returned along with this WorkSaved."
             )
         return rows_dropped_last(np.asarray(scores, np.float64), self.trees)
 
@@ -364,7 +366,7 @@ def drop_rows(early_exit, n_init_trees, n_trees, n_rows, queries, scores_after, 
         raise ValueError(
             f"early_exit={early_exit} drops rows query by query, but there are no query ids: pass qid= (one "
             "id per row), or rows whose index has a level named 'qid'. Only a threshold without "
-            "keep_at_least needs none."
+            "keep_at_least works without query ids."
         )
     order, offsets = (None, np.array([0, n_rows])) if queries is None else queries
     rows = np.arange(n_rows) if order is None else order

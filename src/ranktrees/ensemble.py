@@ -457,10 +457,11 @@ class Ensemble:
     def __getitem__(self, t) -> Tree:
         if isinstance(t, slice):
             raise TypeError(
-                "an ensemble has a tree at each number; some of its trees are first(n), or after(n)"
+                "an ensemble is indexed by the number of a tree, not by a slice; use first(n) or after(n) "
+                "for several trees"
             )
         if not -self.n_trees <= t < self.n_trees:
-            raise IndexError(f"tree {t} of an ensemble of {self.n_trees} trees")
+            raise IndexError(f"there is no tree {t} in an ensemble of {self.n_trees} trees")
         t %= self.n_trees
         return Tree(self.nodes[self.tree_offsets[t] : self.tree_offsets[t + 1]], self.bitsets)
 
@@ -749,8 +750,8 @@ class Ensemble:
             gains = np.add.reduceat(self.nodes["gain"], self.tree_offsets[:-1])
             if ((gains == 0) & (np.diff(self.tree_offsets) > 1)).any():
                 raise ValueError(
-                    "the trees split, and the splits of some all have a gain of 0; expected what each has "
-                    "gained, which CatBoost's files do not say: feature_importances('split') counts splits."
+                    "all splits of some trees have a gain of 0; expected the gain of each split, which "
+                    "CatBoost's files do not contain: use feature_importances('split'), which counts splits."
                 )
         sums = np.zeros(self.n_features)
         np.add.at(sums, splits["feature"], splits["gain"] if kind == "gain" else 1.0)
@@ -827,8 +828,8 @@ class Ensemble:
         ensemble = Ensemble(**native.loads(data))
         if ensemble.to_bytes() != bytes(data):
             raise ValueError(
-                "not written by ranktrees: a field that has no meaning here is not zero, or the columns are "
-                "spelt in another way"
+                "not written by ranktrees: a field that is not used here is not zero, or the columns are "
+                "encoded differently"
             )
         return ensemble
 
@@ -879,8 +880,8 @@ class Ensemble:
 def _require_ensemble(value, seen):
     if not isinstance(value, Ensemble):
         raise TypeError(
-            f"{seen} a {type(value).__name__}; expected an Ensemble: of a fitted estimator of trees pass its "
-            "ensemble_."
+            f"{seen} a {type(value).__name__}; expected an Ensemble: for a fitted estimator of trees, pass "
+            "its ensemble_."
         )
 
 
@@ -922,8 +923,8 @@ def _called_by_any(ensembles):
         for feature, own in one.category_levels.items():
             if levels.setdefault(feature, own) != own:
                 raise ValueError(
-                    f"ensembles know the levels {levels[feature]} and {own} of feature {feature}; expected "
-                    "the same: EnsembleRanker.average joins models of different levels."
+                    f"ensembles have the levels {levels[feature]} and {own} of feature {feature}; expected "
+                    "the same: EnsembleRanker.average joins models with different levels."
                 )
     return names, levels
 
@@ -996,8 +997,8 @@ def checked_renames(names, own, n_features):
     known = set(own)
     if moved := [name for name, before in zip(names, own, strict=True) if name != before and name in known]:
         raise ValueError(
-            f"feature_names={list(names)}, but the trees know their columns as {list(own)}, and {moved[0]!r} "
-            "is another one of them; expected names in the order of theirs, or None, which takes theirs."
+            f"feature_names={list(names)}, but the columns of the trees are called {list(own)}, in which "
+            f"{moved[0]!r} has another place; expected names in that order, or None to keep them."
         )
     return names
 

@@ -160,8 +160,8 @@ def contributions(model, X) -> tuple[np.ndarray, np.ndarray]:
     for number, tree in enumerate(ensemble):
         if not (tree.nodes["count"] > 0).all():
             raise ValueError(
-                f"tree {number} has nodes with a count of 0; expected the training rows of each: what "
-                "is not known of a row goes both ways by them."
+                f"tree {number} has nodes with a count of 0; expected the number of training rows in each: "
+                "these weigh the two sides of a split on a feature whose value is unknown."
             )
         start += scale * _add_tree(ensemble, tree.nodes, rows, scale, parts)
     return np.ascontiguousarray(parts.T), start

@@ -25,8 +25,8 @@ from sklearn.utils._param_validation import (
 )
 from sklearn.utils.validation import _num_samples
 
-from ranktrees.asking import score_method
 from ranktrees.measures import as_measure
+from ranktrees.predictions import score_method
 from ranktrees.validation import class_numbers, find_queries, find_query_of_rows, qid_of, query_of_rows
 from ranktrees.validation.values import as_seen
 
@@ -117,8 +117,8 @@ class QueryKFold(BaseCrossValidator):
         query_of_row, sizes = _queries(self, X, y, groups, qid)
         if self.n_splits > len(sizes):
             raise ValueError(
-                f"n_splits={self.n_splits} is larger than the number of queries, {len(sizes)}; expected a "
-                "fold for whole queries: pass fewer splits."
+                f"n_splits={self.n_splits} is larger than the number of queries, {len(sizes)}; expected at "
+                "least one query in each fold: pass fewer splits."
             )
         if self.shuffle:
             queries = check_random_state(self.random_state).permutation(len(sizes))
@@ -236,8 +236,8 @@ class QueryShuffleSplit(BaseCrossValidator):
         except ValueError as error:
             raise ValueError(
                 f"test_size={self.test_size!r} and train_size={self.train_size!r} of {len(sizes)} queries; "
-                "expected at least one to train and one to test on, and no more in all than there are: pass "
-                "other sizes."
+                "expected at least one to train and one to test on, and no more in total than there are: "
+                "pass other sizes."
             ) from error
 
     def get_n_splits(self, X=None, y=None, groups=None, *, qid=None) -> int:
@@ -429,8 +429,9 @@ def _require_zero_and_one(labels):
     others = [label for label in np.unique(labels) if label not in (0, 1)]
     if others:
         raise ValueError(
-            f"y holds the class {as_seen(others[0])}, and thresholds are measured by the classes that rows "
-            "are given; expected 0 and 1, or False and True: pass y as a condition, such as y >= 2."
+            f"y holds the class {as_seen(others[0])}, but a threshold is measured by the classes that it "
+            "assigns to the rows; expected 0 and 1, or False and True: pass y as a condition, such as y >= "
+            "2."
         )
 
 
@@ -447,8 +448,8 @@ def _queries(splitter, X, y, groups, qid) -> tuple[np.ndarray, np.ndarray]:
     if queries is None:
         raise ValueError(
             _no_ids(type(splitter).__name__, "groups=")
-            + " Tools that make an array of y, such as StackingRegressor, lose the index: pass them the "
-            f"folds, cv=list({type(splitter).__name__}(...).split(X, y))."
+            + " Tools that convert y to an array, such as StackingRegressor, lose the index: pass them "
+            f"the folds, cv=list({type(splitter).__name__}(...).split(X, y))."
         )
     return query_of_rows(*queries), np.diff(queries[1])
 
@@ -456,5 +457,5 @@ def _queries(splitter, X, y, groups, qid) -> tuple[np.ndarray, np.ndarray]:
 def _no_ids(who: str, argument: str) -> str:
     return (
         f"{who} found no query ids; expected one id per row: pass {argument}, or a pandas y (or X) whose "
-        "index has a level named 'qid', which models that are fitted to folds see, too."
+        "index has a level named 'qid', which also reaches the models that are fitted to folds."
     )

@@ -11,11 +11,11 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ranktrees.asking import scores_by, staged_scores_by
 from ranktrees.comparing import mean_interval
 from ranktrees.early_exit import EarlyExit, drop_rows, exit_points
 from ranktrees.measures import as_measure
 from ranktrees.parallel import effective_n_threads
+from ranktrees.predictions import scores_by, staged_scores_by
 from ranktrees.validation import check_score
 
 __all__ = ["Candidate", "PickedEarlyExit", "pick_early_exit"]
@@ -156,8 +156,8 @@ def pick_early_exit(
     """
     if not hasattr(ranker, "n_init_trees_"):
         raise TypeError(
-            f"ranker is a {type(ranker).__name__}; expected a fitted estimator of ranktrees: of a pipeline "
-            "pass the last step, and rows that the steps before it have transformed."
+            f"ranker is a {type(ranker).__name__}; expected a fitted estimator of ranktrees: for a "
+            "pipeline, pass the last step, and rows transformed by the steps before it."
         )
     check_is_fitted(ranker)
     measure = as_measure(measure)
@@ -176,7 +176,7 @@ def pick_early_exit(
     data = check_score(ranker, X, y, qid=qid, method="pick_early_exit")
     if not data.qid_given:
         raise ValueError(
-            "pick_early_exit needs qid=: what is tolerated is a mean loss of queries. Pass qid= (one id per "
+            "pick_early_exit needs qid=: the tolerated loss is a mean over queries. Pass qid= (one id per "
             "row), or a y whose index has a level named 'qid'."
         )
     measure.check_labels(data.labels)

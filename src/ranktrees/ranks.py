@@ -80,11 +80,11 @@ def refuse_disagreement(estimator, data):
     )
     share.refuse_copies(data.X, data.labels)
     if not share.n_rows:
-        raise ValueError("X has no rows on any rank; expected some.")
+        raise ValueError("X has no rows on any rank; expected at least one.")
     if estimator._wants_queries and not share.named:
         raise ValueError(
             f"{type(estimator).__name__} needs qid= to train on several ranks: without it all rows are one "
-            "query, which cannot be dealt to them. Pass the query ids of each rank's rows."
+            "query, which cannot be divided among ranks. Pass the query ids of each rank's rows."
         )
 
 

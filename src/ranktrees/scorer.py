@@ -145,19 +145,19 @@ class Scorer:
                 f"{self.n_trees}, the number of trees"
             )
         if len(codes) != -(-len(sums) // ROWS_PER_BLOCK):
-            raise ValueError(
-                f"codes has {len(codes)} blocks of rows, which are not those of {len(sums)} sums"
-            )
+            raise ValueError(f"codes has {len(codes)} blocks of rows, which do not match {len(sums)} sums")
         if codes.shape[1:] != (self._n_planes + 1, ROWS_PER_BLOCK):
             raise ValueError(
                 f"codes has shape {codes.shape}, expected (n_blocks, {self._n_planes + 1}, "
-                f"{ROWS_PER_BLOCK}): what encode of this scorer returned"
+                f"{ROWS_PER_BLOCK}): pass what encode of this scorer returned"
             )
         rows = None if rows is None else np.ascontiguousarray(rows, np.int64)
         if rows is not None and len(rows) and not 0 <= rows.min() <= rows.max() < len(sums):
             raise ValueError(f"rows must be from 0 to {len(sums) - 1}, got {rows.min()} to {rows.max()}")
         if rows is not None and np.count_nonzero(_marked(rows, len(sums))) < len(rows):
-            raise ValueError("rows has a row twice; expected each once: its sum would be raised once only")
+            raise ValueError(
+                "rows has a row twice; expected each once: the trees would be added to its sum only once"
+            )
         self._program.add(codes, sums, first_tree, stop_tree, rows, n_threads)
 
     def _coders_for(self, dtype):
@@ -181,8 +181,8 @@ def checked_threads(n_threads):
     """Return how many of the requested threads may be started, or raise if the number is not valid."""
     if not isinstance(n_threads, Integral) or n_threads < 1:
         raise ValueError(
-            f"n_threads must be at least 1, got {n_threads!r}; expected a whole number: for all processors "
-            "score by EnsembleRanker(ensemble, n_jobs=None)."
+            f"n_threads must be at least 1, got {n_threads!r}; expected a whole number: to use all "
+            "processors, score by EnsembleRanker(ensemble, n_jobs=None)."
         )
     return effective_n_threads(n_threads)
 
@@ -322,8 +322,8 @@ def _program(ensemble, questions, plans, in_units):
     walked = questions.of_walks(ensemble)
     if walked[0].max(initial=0) >= _kernels.MOST_PLANES_IN_WALKS:
         raise ValueError(
-            f"the trees ask for {walked[0].max() + 1} sets of categories; at most "
-            f"{_kernels.MOST_PLANES_IN_WALKS} can be told apart: train fewer trees or smaller ones."
+            f"the trees split by {walked[0].max() + 1} sets of categories; expected at most "
+            f"{_kernels.MOST_PLANES_IN_WALKS}: train fewer or smaller trees."
         )
     _kernels.lay_out_walks(nodes, tree_offsets, *walked, walk_nodes, values)
     _, node = NODE[simd.level()]

@@ -212,7 +212,7 @@ class SocketCommunicator(Communicator):
             raise RankError(f"rank {self.rank} cannot reach rank 0 at {host}:{port}: {error!r}") from error
 
     def _absence(self, ranks):
-        return f"rank {', '.join(map(str, ranks))} did not come to {self.step!r} within {self.timeout:g} s"
+        return f"rank {', '.join(map(str, ranks))} did not reach {self.step!r} within {self.timeout:g} s"
 
     def _fail(self, text):
         self._exchange("fail", 0, None, None, text)

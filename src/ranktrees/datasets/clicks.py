@@ -84,7 +84,7 @@ def make_clicks(
     if propensities is None:
         propensities = 1.0 / np.arange(1, n_shown + 1)
     propensities = in_order(propensities, "propensities", first=1)
-    propensities = _column(propensities, "propensities", f"the {n_shown} probabilities of being looked at")
+    propensities = _column(propensities, "propensities", f"the {n_shown} probabilities of being examined")
     if propensities.shape != (n_shown,) or not ((propensities >= 0) & (propensities <= 1)).all():
         raise ValueError(
             f"propensities={propensities!r}; expected {n_shown} probabilities, one for each position shown."

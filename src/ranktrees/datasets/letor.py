@@ -350,8 +350,8 @@ def _open(path, mode):
     path = Path(path)
     if path.suffix in _NOT_OPENED:
         raise ValueError(
-            f"{path} ends in {path.suffix!r}; expected text, or one that ends in {', '.join(_OPENERS)}: "
-            "compress it by one of these, or not at all."
+            f"{path} ends in {path.suffix!r}; expected a text file, or one whose name ends in "
+            f"{', '.join(_OPENERS)}: compress it in one of these formats, or not at all."
         )
     return _OPENERS.get(path.suffix, open)(path, mode)
 
@@ -365,8 +365,8 @@ def _reading(path):
         if getattr(error, "errno", None) is not None:  # a file that is not there, for instance
             raise
         raise ValueError(
-            f"{_name(path)} is cut off, or not what its suffix says ({error}); expected a whole file: fetch "
-            "it again, or call it otherwise."
+            f"{_name(path)} is truncated, or not in the format of its suffix ({error}); expected a complete "
+            "file: download it again, or rename it."
         ) from error
 
 
@@ -418,10 +418,10 @@ class _Seen:
             return
         other = "" if otherwise is None else f", or {otherwise}"
         raise ValueError(
-            f"{self.where}: feature {self.largest}, with which {self.n_rows} rows are a dense array of "
+            f"{self.where}: feature {self.largest}, which makes {self.n_rows} rows a dense array of "
             f"{n_cells * dtype.itemsize / 2**30:.3g} GiB for {self.n_values} values; expected an array that "
-            f"is smaller or fuller: mend the line if it is mistyped, or pass n_features={self.largest} if it "
-            f"is meant{other}."
+            f"is smaller or fuller: correct the line if it is mistyped, or pass n_features={self.largest} "
+            f"if it is intended{other}."
         )
 
 
@@ -447,7 +447,7 @@ def _no_rows(paths):
 
 
 def _no_features(paths):
-    return ValueError(f"{_names(paths)} no feature:value pair; give n_features if that is meant.")
+    return ValueError(f"{_names(paths)} no feature:value pair; pass n_features if that is intended.")
 
 
 def _names(paths):
@@ -467,7 +467,7 @@ def _check_options(n_features, dtype, sparse, absent):
         raise ValueError(f"absent={absent!r}; expected 0.0 or nan.")
     if sparse and absent != 0:
         raise ValueError(
-            "absent=nan and sparse=True: what a CSR matrix does not store is 0; use sparse=False."
+            "absent=nan and sparse=True: values that a CSR matrix does not store are 0; use sparse=False."
         )
     return np.dtype(dtype)
 
@@ -490,8 +490,8 @@ def letor_batches(paths, batch_rows, n_features, dtype, absent):
         if kind == "i" and qid.dtype.kind == "U":
             text = next(text for text in texts.tolist() if _as_int64(text) is None)
             raise ValueError(
-                f"qid {_quote(text)} is a text, but those of the batches before are integers of 64 bits; "
-                "expected one kind: give all queries names that are texts, or all integers of 64 bits."
+                f"qid {_quote(text)} is a string, but the ids in earlier batches are 64-bit integers; "
+                "expected one kind: name all queries by strings, or all by 64-bit integers."
             )
         kind = qid.dtype.kind
         dense = deque(_dense(X, absent) for X in parts)
@@ -577,7 +577,7 @@ def _find_problem(line, n_features, dtype):
         return f"no qid: the label is followed by {seen}; expected qid:<query>."
     if not _QID.fullmatch(tokens[1][4:]):
         return (
-            f"{_quote(tokens[1])}; expected qid:<query>, an integer or a text without ':', of at most "
+            f"{_quote(tokens[1])}; expected qid:<query>, an integer or a string without ':', of at most "
             f"{_LONGEST} bytes."
         )
     previous = 0
@@ -591,8 +591,9 @@ def _find_problem(line, n_features, dtype):
         index = int(feature)
         if index < 1:
             return (
-                f"feature {index} in {_quote(pair)}; expected at least 1: features are counted from 1. Others"
-                " are read by sklearn.datasets.load_svmlight_file(path, zero_based=True, query_id=True)."
+                f"feature {index} in {_quote(pair)}; expected at least 1: features are counted from 1. "
+                "Files that count from 0 are read by sklearn.datasets.load_svmlight_file(path, "
+                "zero_based=True, query_id=True)."
             )
         if index > _LARGEST_INDEX:
             return f"feature {_quote(feature)} in {_quote(pair)}; expected at most {_LARGEST_INDEX}."
@@ -720,13 +721,13 @@ def _check_qids(qid):
             texts.append(text)
         else:
             raise ValueError(
-                f"qid holds {query!r}; expected integers, or texts of at most {_LONGEST} bytes without white "
-                "space, ':', '#'."
+                f"qid holds {query!r}; expected integers, or strings of at most {_LONGEST} bytes without "
+                "white space, ':' or '#'."
             )
         if (integer := _as_int64(texts[-1])) is not None and b"%d" % integer != texts[-1]:
             raise ValueError(
-                f"qid holds {query!r}, which is read back as {integer}; expected texts that are no integers, "
-                "or are written as such: put a letter before each."
+                f"qid holds {query!r}, which would be read back as {integer}; expected strings that do not "
+                "spell integers, or spell them as str does: put a letter before each."
             )
     return texts
 
@@ -736,6 +737,8 @@ def _check_ids(ids):
     for document in ids.tolist():
         text = str(document).encode("utf-8", "surrogateescape")
         if text != text.strip() or b"\n" in text:
-            raise ValueError(f"ids holds {document!r}; expected single lines without space around them.")
+            raise ValueError(
+                f"ids holds {document!r}; expected single lines without white space around them."
+            )
         endings.append(b" # " + text if text else b"")
     return endings

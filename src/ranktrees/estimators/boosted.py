@@ -12,17 +12,22 @@ from sklearn.utils import indexable
 from sklearn.utils._indexing import _safe_indexing
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
-from ranktrees.asking import asked_of_folds
 from ranktrees.boosting import Followed, boost
 from ranktrees.callbacks import EarlyStopping
 from ranktrees.checkpoints import Checkpoint, CheckpointFile, what_is_trained
-from ranktrees.clones import fitted_clone, folds_of_rows, said_out_of_fold
+from ranktrees.clones import fitted_clone, folds_of_rows, predict_out_of_fold
 from ranktrees.communicator import active_driver
 from ranktrees.costs import used_features
 from ranktrees.ensemble import Ensemble
-from ranktrees.estimators.columns import over_columns_of, respelt
-from ranktrees.estimators.doubts import doubt_grades, doubt_odds, doubt_start, doubt_trees, doubt_weights
+from ranktrees.estimators.columns import recoded, with_columns_of
 from ranktrees.estimators.ensemble_ranker import own_model
+from ranktrees.estimators.fit_warnings import (
+    warn_of_grades,
+    warn_of_odds,
+    warn_of_start,
+    warn_of_trees,
+    warn_of_weights,
+)
 from ranktrees.estimators.fitting import (
     TREE_CONSTRAINTS,
     TreeEnsembleEstimator,
@@ -40,11 +45,12 @@ from ranktrees.measures.named import AnyMeasure
 from ranktrees.objectives import BY_NAME, Logistic, as_objective
 from ranktrees.parallel import effective_n_threads
 from ranktrees.parameters import refuse_foreign_loss, with_keywords, with_parameters
+from ranktrees.predictions import scored_like
 from ranktrees.ranks import fit_on_ranks, refuse_feedback, trained_together
 from ranktrees.sampling import RowSampler, hold_out
 from ranktrees.spelling import readable, spelt
 from ranktrees.spool import Spool
-from ranktrees.validation import ValidationRows, check_validation, is_fitted, look_at_columns
+from ranktrees.validation import ValidationRows, check_validation, compare_columns, is_fitted
 from ranktrees.warning import warn
 
 BOOSTING_CONSTRAINTS = {
@@ -194,8 +200,8 @@ class BoostedTrees(TreeEnsembleEstimator):
                 f"query_subsample={self.query_subsample:g} draws whole queries, but without query ids all "
                 "rows are one; expected ids, or 1: pass qid=, or draw rows by subsample."
             )
-        doubt_weights(data.weights, self.l2_regularization)
-        doubt_grades(self._measure(), data.labels)
+        warn_of_weights(data.weights, self.l2_regularization)
+        warn_of_grades(self._measure(), data.labels)
         stops = self._stops(held_out is not None)
         if stops or held_out is not None:
             self._check_labels_to_follow(objective, data, held_out)
@@ -275,9 +281,9 @@ class BoostedTrees(TreeEnsembleEstimator):
         n_kept = start.n_init_trees + self.best_iteration_
         vars(self).update(attributes(ensemble_of(trees).first(n_kept)))
         grown = self.ensemble_.after(start.n_init_trees)
-        doubt_trees(self, grown, data.share.n_rows)
+        warn_of_trees(self, grown, data.share.n_rows)
         if isinstance(objective, Logistic):
-            doubt_odds(grown)
+            warn_of_odds(grown)
 
     def _features_of_a_split(self):
         return float(self.max_features)  # a share, though it may be spelt 1
@@ -366,7 +372,7 @@ class BoostedTrees(TreeEnsembleEstimator):
             self._resume(bound)
             self._require_init_of_before()
             self._require_rows_of_before(data)
-            doubt_start(self, self._started_by["monotonic_cst"], "earlier trees predict")
+            warn_of_start(self, self._started_by["monotonic_cst"], "earlier trees predict")
             return Start(self.ensemble_, self.init_, self.n_init_trees_, self.init_scores_)
         if self.init is None or isinstance(self.init, Real):
             if self.init_cv is not None:
@@ -378,10 +384,10 @@ class BoostedTrees(TreeEnsembleEstimator):
         ensemble, own = self._no_trees(), own_model(init)
         said = spelt(self.init)
         predicted = f"{'init=' + said if readable(said) else 'init'} predicts"
-        doubt_start(self, spelt(getattr(own, "monotonic_cst", None)), predicted)
+        warn_of_start(self, spelt(getattr(own, "monotonic_cst", None)), predicted)
         if own is not None:
             try:
-                look_at_columns(own, X, reset=False)
+                compare_columns(own, X, reset=False)
             except ValueError as error:
                 raise ValueError(
                     f"init={own!r} was fitted to other columns than X has; expected the same, in the same "
@@ -392,8 +398,8 @@ class BoostedTrees(TreeEnsembleEstimator):
                     f"init={own!r} has scores on another scale than its predictions; expected an init with "
                     f"the loss of this {type(self).__name__}, or one whose predictions are its scores."
                 )
-            ensemble = Ensemble.joined([respelt(own, self._category_levels)])
-            ensemble = over_columns_of(self, ensemble)
+            ensemble = Ensemble.joined([recoded(own, self._category_levels)])
+            ensemble = with_columns_of(self, ensemble)
         if scores is not None:
             of_rows = np.full(data.X.shape[0], np.nan)
             of_rows[slice(None) if data.order is None else data.order] = scores
@@ -470,7 +476,7 @@ class BoostedTrees(TreeEnsembleEstimator):
         init = fitted_clone(self.init, rows, data.labels, data.weights, queries)
         if cv is None:
             return init, None
-        return init, self._out_of_fold(rows, data, queries, asked_of_folds(init))
+        return init, self._out_of_fold(rows, data, queries, scored_like(init))
 
     def _require_classes(self, classes):
         """Raise if `init` was fitted to other classes than those of y: its odds may be reversed."""
@@ -481,14 +487,14 @@ class BoostedTrees(TreeEnsembleEstimator):
                 "expected the same, for scores to start from are odds of the second one: fit it to these."
             )
 
-    def _out_of_fold(self, rows, data, queries, asked):
+    def _out_of_fold(self, rows, data, queries, like):
         as_they_came = np.arange(data.n_rows) if data.order is None else np.argsort(data.order)
         of_rows = rows, data.labels, data.weights, queries, data.query_of_row if data.qid_given else None
         *given, folds_by = (None if of is None else _safe_indexing(of, as_they_came) for of in of_rows)
         folds = folds_of_rows(self.init_cv, *given[:2], folds_by, is_classifier(self), "init_cv")
-        say = partial(scores_to_start_from, asked=asked)
+        predict = partial(scores_to_start_from, like=like)
         scores = np.empty(data.n_rows)
-        [scores[as_they_came]] = said_out_of_fold([(self.init, say)], *given, folds)
+        [scores[as_they_came]] = predict_out_of_fold([(self.init, predict)], *given, folds)
         return scores
 
     def _fitted_forest(self, rows, data, queries):

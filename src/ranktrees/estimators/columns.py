@@ -5,7 +5,7 @@ import numpy as np
 from ranktrees.features import names_of
 
 
-def over_columns_of(model, ensemble):
+def with_columns_of(model, ensemble):
     """Return the trees with what the model knows of its columns, as far as an ensemble can store it.
 
     Parameters
@@ -20,7 +20,7 @@ def over_columns_of(model, ensemble):
     return ensemble._with_columns(names_of(model) or None, model._category_levels)
 
 
-def respelt(model, levels, known=None):
+def recoded(model, levels, known=None):
     """Return the trees of a model, adapted to rows whose category columns are coded by other levels.
 
     Parameters

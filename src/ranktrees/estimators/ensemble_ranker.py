@@ -13,7 +13,7 @@ from sklearn.utils import Tags, TargetTags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from ranktrees.ensemble import MAX_CATEGORIES, Ensemble, checked_renames, require_distinct
-from ranktrees.estimators.columns import respelt
+from ranktrees.estimators.columns import recoded
 from ranktrees.estimators.fitted import FittedTrees, whole_ensemble
 from ranktrees.features import index_of, refuse_repeated
 from ranktrees.listed import are_in_order
@@ -165,7 +165,7 @@ class EnsembleRanker(FittedTrees, RegressorMixin, BaseEstimator):
                 )
         levels = joined_levels(getattr(each, "_category_levels", {}) for each in own)
         shares = _shares(weights, len(own), total_of)
-        ensemble = Ensemble.joined([respelt(each, levels) for each in own], shares)
+        ensemble = Ensemble.joined([recoded(each, levels) for each in own], shares)
         ensemble = ensemble._with_columns(names, levels)
         return cls(ensemble, feature_names=names, category_levels=levels or None, **parameters)
 

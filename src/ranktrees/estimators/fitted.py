@@ -12,7 +12,7 @@ from ranktrees.cost_curve import cost_curve_of
 from ranktrees.costs import FeatureCosts
 from ranktrees.early_exit import check_early_exit
 from ranktrees.early_exit import predict as predict_with_exits
-from ranktrees.estimators.columns import over_columns_of
+from ranktrees.estimators.columns import with_columns_of
 from ranktrees.features import keys_of
 from ranktrees.measures import as_measure
 from ranktrees.parallel import effective_n_threads
@@ -112,7 +112,7 @@ class FittedTrees:
             of trees of ranktrees.
         """
         check_is_fitted(self)
-        over_columns_of(self, whole_ensemble(self)).save(path)
+        with_columns_of(self, whole_ensemble(self)).save(path)
 
     @with_keywords
     def predict(self, X, *, n_trees=None, qid=None, early_exit=None, return_saved=False):

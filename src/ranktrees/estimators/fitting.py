@@ -24,7 +24,7 @@ from ranktrees.callbacks import Bar, Lines, ScikitLearnCallbacks
 from ranktrees.costs import FeatureCosts, Prices
 from ranktrees.edges import MOST_BINS
 from ranktrees.ensemble import Ensemble
-from ranktrees.estimators.columns import over_columns_of, respelt
+from ranktrees.estimators.columns import recoded, with_columns_of
 from ranktrees.estimators.fitted import FittedTrees
 from ranktrees.features import keys_of, names_of
 from ranktrees.feedback import NOTHING
@@ -239,7 +239,7 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
 
     def _no_trees(self, base=0.0, average=False):
         none = Ensemble.from_trees([], n_features=self.n_features_in_, base=base, average=average)
-        return over_columns_of(self, none)
+        return with_columns_of(self, none)
 
     def _ensemble_of(self, mapper, before):
         """Return a function that appends the trees so far to those of ``before``, as a model."""
@@ -262,7 +262,7 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
         data = check_fit(self, X, y, sample_weight, communicator=communicator, known_levels=known, **given)
         refuse_disagreement(self, data)
         if self._earlier() is not None and self._category_levels != known:
-            self.ensemble_ = respelt(self, self._category_levels, known)
+            self.ensemble_ = recoded(self, self._category_levels, known)
         return data
 
     def _known_levels(self):

@@ -10,7 +10,7 @@ from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from ranktrees.checkpoints import Checkpoint, CheckpointFile, what_is_trained
 from ranktrees.communicator import active_driver
 from ranktrees.costs import used_features
-from ranktrees.estimators.doubts import doubt_trees
+from ranktrees.estimators.fit_warnings import warn_of_trees
 from ranktrees.estimators.fitting import TREE_CONSTRAINTS, TreeEnsembleEstimator, as_read, with_callbacks
 from ranktrees.forest import grow_forest
 from ranktrees.measures import Measure, as_measure
@@ -283,7 +283,7 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
             self._score_out_of_bag(data, own, before.base, sums, counts, n_threads)
         self._seed_, self._fitted_costs = seed, costs
         vars(self).update(_forest_attributes(ensemble_of(trees)))
-        doubt_trees(self, self.ensemble_, own.share.n_rows)
+        warn_of_trees(self, self.ensemble_, own.share.n_rows)
 
     def _check_samples(self, n_earlier):
         """Refuse settings of samples if none are drawn, and an out-of-bag score of some trees only."""

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils.validation import _num_samples
 
-from ranktrees.asking import scores_by
 from ranktrees.binning import BinMapper
 from ranktrees.ensemble import Ensemble
 from ranktrees.estimators.ensemble_ranker import own_model
+from ranktrees.predictions import scores_by
 from ranktrees.spool import by_parts
 from ranktrees.validation import FitData, check_rows
 
@@ -108,7 +108,7 @@ def scores_of_foreign(init, X):
     return by_parts(lambda rows, _: scores_by(foreign, rows), X)
 
 
-def scores_to_start_from(model, X, asked):
+def scores_to_start_from(model, X, like):
     """Return what `scores_by` does; for a model of this library, scores rather than predictions."""
     own = own_model(model)
-    return scores_by(model, X, **asked) if own is None else own._scores(X, check_rows(own, X, reset=False))
+    return scores_by(model, X, **like) if own is None else own._scores(X, check_rows(own, X, reset=False))

@@ -86,8 +86,9 @@ def _ensemble_of_file(data):
     refuse_own(data, "a model of CatBoost in JSON")
     if data.startswith(CBM):
         raise ValueError(
-            "a model of CatBoost in its binary format, expected JSON: read it by CatBoost().load_model(path) "
-            'and write it by save_model(other_path, format="json"), or pass it itself'
+            "a model of CatBoost in its binary format, expected JSON: load it with "
+            "CatBoost().load_model(path), and pass it as it is or save it with save_model(other_path, "
+            'format="json")'
         )
     return _ensemble_of(data)
 
@@ -164,8 +165,8 @@ def _ask(nodes, which, split, numbers):
     """Make nodes split as CatBoost does: values that are not above the border go left."""
     if split["split_type"] != "FloatFeature":
         raise ValueError(
-            f"a split of the type {split['split_type']!r}, expected numbers: CatBoost splits categories, "
-            "texts and embeddings by statistics"
+            f"a split of the type {split['split_type']!r}, expected splits of numbers: CatBoost splits "
+            "categories, text and embeddings by statistics"
         )
     feature = numbers[split["float_feature_index"]]
     nodes["feature"][which] = feature["flat_feature_index"]

@@ -149,7 +149,7 @@ def _decoded(data):
         return data.decode()
     except UnicodeDecodeError as error:
         raise ValueError(
-            f"not a text model of LightGBM: it is no text ({error}); expected what save_model writes"
+            f"not a text model of LightGBM: it is not text ({error}); expected what save_model writes"
         ) from None
 
 
@@ -160,8 +160,8 @@ def _text_of(ensemble):
     names = ensemble.feature_names or [f"Column_{feature}" for feature in range(ensemble.n_features)]
     if spaced := [name for name in names if re.search(r"[\s\0]", name) or not name]:
         raise ValueError(
-            f"feature_names has {spaced[0]!r}, and LightGBM's text separates them by spaces; expected names "
-            "without white space: pass feature_names."
+            f"feature_names has {spaced[0]!r}, but LightGBM's text separates names by spaces; expected "
+            "names without white space: pass feature_names."
         )
     header = {
         "version": "v4",
@@ -258,11 +258,13 @@ def _ensemble_of(text):
     _require_scores(head)
     n_expected = len(_call("tree_sizes", head).split())
     if numbers != list(map(str, range(n_expected))):
-        raise ValueError(f"the trees {numbers[:3]}... ({len(numbers)}), expected 0 to {n_expected - 1}")
+        raise ValueError(
+            f"the trees have the numbers {numbers[:3]}... ({len(numbers)}), expected 0 to {n_expected - 1}"
+        )
     n_features = _numbers(head, "max_feature_idx", int, 1)[0] + 1
     names = _call("feature_names", head).split(" ")
     if len(names) != n_features:
-        raise ValueError(f"feature_names has {len(names)} names of {n_features} features")
+        raise ValueError(f"feature_names has {len(names)} names for {n_features} features")
     nodes, members = [], []
     for t, each in enumerate(trees):
         try:
@@ -286,7 +288,7 @@ def _require_scores(head):
     """Raise for models that are not a single sum of trees."""
     version = _call("version", head)
     if version not in ("v3", "v4"):
-        raise ValueError(f"version {version}, expected v3 or v4: save it by a LightGBM of today")
+        raise ValueError(f"version {version}, expected v3 or v4: save it with a current version of LightGBM")
     if any(_numbers(head, name, int, 1)[0] != 1 for name in ("num_class", "num_tree_per_iteration")):
         raise ValueError("a model of several classes, expected one score per row")
 
@@ -303,7 +305,7 @@ def _levels(head, rest):
     except (ValueError, RecursionError) as error:
         raise ValueError(f"pandas_categorical: {error}") from None
     if not isinstance(levels, list) or not all(isinstance(each, list) for each in levels):
-        raise ValueError("pandas_categorical has other values than lists of levels")
+        raise ValueError("pandas_categorical has entries that are not lists of levels")
     infos = head.get("feature_infos", "").split()
     codes = {feature: info for feature, info in enumerate(infos) if info[0] != "["}
     n_levels = max(map(len, levels), default=0)
@@ -363,7 +365,7 @@ def _missing_left(decisions, cuts, by_category):
     missing, default_left = decisions >> MISSING_SHIFT, (decisions & DEFAULT_LEFT) != 0
     zeros_elsewhere = ((cuts >= -ZERO) != default_left) | ((cuts >= ZERO) != default_left)
     if (zeros_elsewhere & (missing == ZERO_MISSING) & ~by_category).any():
-        raise ValueError("zeros go to another side than their cut says: train it without zero_as_missing")
+        raise ValueError("zeros do not go to the side that the cut gives: train it without zero_as_missing")
     return np.where(missing == NAN_MISSING, default_left, cuts >= 0.0)
 
 

@@ -125,12 +125,13 @@ def loads(data) -> dict:
         data = memoryview(data).cast("B")
     except TypeError:
         raise TypeError(
-            f"data is a {type(data).__name__}; expected what to_bytes gave: Ensemble.load reads a file."
+            f"data is a {type(data).__name__}; expected what to_bytes returned: to read a file, use "
+            "Ensemble.load."
         ) from None
     if data[: len(MAGIC)] != MAGIC[: len(data)] or len(data) == 0:
         raise ValueError(
             f"not a ranktrees model: it does not begin with {MAGIC!r}; load_lightgbm, load_xgboost and "
-            "load_catboost read models of these"
+            "load_catboost read models of other libraries"
         )
     if len(data) < HEAD.size + DIGEST_SIZE:
         raise ValueError(f"truncated: {len(data)} bytes cannot hold a model")

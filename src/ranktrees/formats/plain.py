@@ -5,7 +5,7 @@ import numpy as np
 from ranktrees._core.dtypes import NODE
 from ranktrees.cuts import round_down
 from ranktrees.ensemble import MAX_CATEGORIES, Ensemble, checked_renames, pack, unpack
-from ranktrees.estimators.columns import over_columns_of
+from ranktrees.estimators.columns import with_columns_of
 from ranktrees.estimators.ensemble_ranker import fitted_trees
 from ranktrees.estimators.fitted import whole_ensemble
 from ranktrees.formats.native import MAGIC
@@ -46,7 +46,7 @@ def added_up(model, feature_names=None):
     array([0.5])
     """
     own = fitted_trees(model)
-    ensemble = Ensemble.joined([over_columns_of(own, whole_ensemble(own))])
+    ensemble = Ensemble.joined([with_columns_of(own, whole_ensemble(own))])
     if feature_names is not None:
         names = checked_renames(feature_names, ensemble.feature_names, ensemble.n_features)
         ensemble = ensemble._with_columns(names, ensemble.category_levels)
@@ -106,8 +106,8 @@ def _whole_categories(ensemble, feature):
     numbers = categories.astype(np.int64)
     if (numbers != categories).any() or (categories < 0).any() or (numbers >= N_WHOLE_NUMBERS).any():
         raise ValueError(
-            f"feature {feature} has the categories {categories[:5].tolist()}...; expected whole numbers from "
-            f"0 to {N_WHOLE_NUMBERS - 1}, as which other libraries know them: number them from 0."
+            f"feature {feature} has the categories {categories[:5].tolist()}...; expected whole numbers "
+            f"from 0 to {N_WHOLE_NUMBERS - 1}, which other libraries require: number them from 0."
         )
     return numbers
 
@@ -161,14 +161,14 @@ def whole_numbers(values, name, low, high):
         return np.zeros(numbers.shape, np.int64)
     is_number = numbers.dtype.kind in "biuf"
     if not is_number or not ((numbers >= low) & (numbers <= high) & (numbers == np.floor(numbers))).all():
-        raise ValueError(f"{name} has other values than whole numbers from {low} to {high}")
+        raise ValueError(f"{name} has entries that are not whole numbers from {low} to {high}")
     return numbers.astype(np.int64)
 
 
 def refuse_own(data, expected):
     """Raise for the bytes of a model of this library where those of another library are expected."""
     if data.startswith(MAGIC):
-        raise ValueError(f"not {expected}; it is a model of ranktrees: Ensemble.load reads it")
+        raise ValueError(f"not {expected}; it is a model of ranktrees: use Ensemble.load")
 
 
 def require_cuts_only(ensemble, what):
@@ -177,8 +177,8 @@ def require_cuts_only(ensemble, what):
     if by_category.any():
         feature = ensemble.nodes["feature"][by_category][0]
         raise ValueError(
-            f"the model splits feature {feature} by categories, and {what} has cuts only; expected a model "
-            "without categorical_features: one-hot encode them, or leave them out."
+            f"the model splits feature {feature} by categories, but {what} supports cuts only; expected a "
+            "model without categorical_features: one-hot encode them, or leave them out."
         )
 
 
@@ -186,8 +186,8 @@ def require_names(ensemble, what):
     """Return the names of the features, by which a format identifies them, or raise if there are none."""
     if ensemble.feature_names is None:
         raise ValueError(
-            f"{what} tells features by name, and the model was fitted to an array; expected feature_names, "
-            f"{ensemble.n_features} strings."
+            f"{what} identifies features by name, but the model was fitted to an array; expected "
+            f"feature_names: pass {ensemble.n_features} strings."
         )
     return ensemble.feature_names
 
@@ -234,8 +234,8 @@ def shortest(values):
     if not np.isfinite(rounded).all():
         largest = values[~np.isfinite(rounded)][0]
         raise ValueError(
-            f"the model has the value {largest}, expected numbers of single precision, below 3.4e38: scale "
-            "the labels down."
+            f"the model has the value {largest}, expected numbers within single precision, below 3.4e38: "
+            "scale the labels down."
         )
     return short(rounded)
 
@@ -269,8 +269,8 @@ def nested(ensemble, leaf, split):
     """
     if ensemble.depth > MAX_DEPTH:
         raise ValueError(
-            f"the trees are {ensemble.depth} splits deep, expected at most {MAX_DEPTH}: what reads nested "
-            "trees calls itself for each; fit with max_depth."
+            f"the trees are {ensemble.depth} splits deep, expected at most {MAX_DEPTH}: nested trees are "
+            "read by recursion; fit with max_depth."
         )
     nodes, first = ensemble.nodes, first_nodes(ensemble)
     left, right = (nodes["left"] + first).tolist(), (nodes["right"] + first).tolist()

@@ -116,7 +116,9 @@ def dump_xgboost(model, path, *, feature_names=None) -> None:
     ensemble = added_up(model, feature_names)
     require_path(path, "path", "a file")
     if Path(path).suffix != ".json":
-        raise ValueError(f"path={os.fspath(path)!r}; expected the suffix '.json', which XGBoost looks at.")
+        raise ValueError(
+            f"path={os.fspath(path)!r}; expected the suffix '.json', by which XGBoost knows the format."
+        )
     written = _written(ensemble)  # XGBoost does not read escaped characters, but it reads Infinity
     replace_file(path, json.dumps(written, ensure_ascii=False).encode())
 
@@ -180,7 +182,7 @@ def load_xgboost(model) -> Ensemble:
     missing = getattr(model, "missing", None)
     if missing is not None and not np.isnan(missing):
         raise ValueError(
-            f"a model of missing={missing}, expected NaN: train it with NaN where values are missing."
+            f"a model with missing={missing}, expected NaN: train it with NaN where values are missing."
         )
     if hasattr(booster, "save_raw"):
         best, written = None if booster is model else booster.attr("best_iteration"), booster.save_raw("json")
@@ -240,8 +242,9 @@ def _written_levels(ensemble):
     if lost:
         names = ensemble.feature_names or range(ensemble.n_features)
         warn(
-            f"the levels of column {names[lost[0]]!r} are not written: XGBoost knows strings of ASCII and "
-            "whole numbers of 64 bits, and may take a frame's codes for others: pass it those of the model.",
+            f"the levels of column {names[lost[0]]!r} are not written: XGBoost supports ASCII strings and "
+            "64-bit integers as levels, and may mistake the codes of a data frame for other categories: "
+            "pass it the codes of the model.",
             UserWarning,
         )
     segments = np.cumsum([0, *map(len, orders)]).tolist()
@@ -292,7 +295,7 @@ def _ensemble_of_file(data):
     if UBJSON.match(data):
         raise _not_a_model(
             "it looks like UBJSON, which xgboost.Booster(model_file=path) reads and "
-            '.save_model("model.json") makes JSON of'
+            '.save_model("model.json") converts to JSON'
         )
     return _ensemble_of(data)
 
@@ -324,7 +327,7 @@ def _model_of(learner):
     model = (booster["gbtree"] if booster["name"] == "dart" else booster)["model"]
     trees = model.get("trees")
     if trees is not None and len(trees) != int(model["gbtree_model_param"]["num_trees"]):
-        raise ValueError(f"{len(trees)} trees of {model['gbtree_model_param']['num_trees']}")
+        raise ValueError(f"{len(trees)} trees, expected num_trees={model['gbtree_model_param']['num_trees']}")
     return booster, model
 
 
@@ -336,8 +339,8 @@ def _read(learner, model, weights):
         raise ValueError("a model of several classes or targets, expected one score per row")
     if objective not in SCORE_OF:
         raise ValueError(
-            f"the objective {objective!r}: it is not known what scores start from, expected one of "
-            f"{sorted(SCORE_OF)}: train it by one of them"
+            f"the objective {objective!r}: it is not known from what value its scores start, expected one "
+            f"of {sorted(SCORE_OF)}: train it with one of them"
         )
     try:
         base = SCORE_OF[objective](start[0])
@@ -345,8 +348,8 @@ def _read(learner, model, weights):
         raise ValueError(f"base_score={start[0]:g} of {objective!r}: {error}") from None
     if not model["trees"]:
         raise ValueError(
-            "a model without trees: versions of XGBoost differ in what its scores start from, expected at "
-            "least one: train it for a round or more"
+            "a model without trees: versions of XGBoost differ in the value from which its scores start, "
+            "expected at least one tree: train it for a round or more"
         )
     n_features = _parsed(int, param["num_feature"], "num_feature")
     if n_features > MAX_FEATURES:
@@ -390,7 +393,7 @@ def _parsed(parse, value, name):
 def _levels(columns, n_features):
     """The levels of category columns of a data frame, by feature, as far as there is no doubt about them."""
     if columns and len(columns) != n_features:
-        raise ValueError(f"cats has {len(columns)} columns of {n_features} features")
+        raise ValueError(f"cats has {len(columns)} columns for {n_features} features")
     levels = {}
     for feature, column in enumerate(columns):
         try:
@@ -484,7 +487,7 @@ def _breadth_first(nodes, left, right):
     while len(layer):
         n_reached += len(layer)
         if n_reached > len(left) or layer.min() < 0 or layer.max() >= len(left):
-            raise ValueError("children are not those of a tree")
+            raise ValueError("children do not form a tree")
         layers.append(layer)
         inner = layer[left[layer] >= 0]
         layer = np.column_stack([left[inner], right[inner]]).ravel()

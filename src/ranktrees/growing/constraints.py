@@ -214,7 +214,7 @@ def monotone_signs(monotonic_cst, estimator, is_categorical):
     if signs.shape != (n_features,):
         raise ValueError(
             f"monotonic_cst has {len(signs)} signs, but X has {n_features} features; pass one of -1, 0, 1 "
-            "for each, or a dict from names or indices."
+            "for each, or a dict from names or indices to signs."
         )
     if (orders := (signs != 0) & is_categorical.astype(bool)).any():
         names = names_of(estimator) or range(n_features)
@@ -243,8 +243,8 @@ def interaction_sets(interaction_cst, n_features, names=()):
     for members in interaction_cst:
         if isinstance(members, str) or not hasattr(members, "__iter__"):
             raise TypeError(
-                f"interaction_cst has the entry {members!r}; expected sets of features that may meet, such "
-                "as [[0, 1], [5, 7, 8]] or [['bm25', 'bm25_title']]."
+                f"interaction_cst has the entry {members!r}; expected sets of features that may interact, "
+                "such as [[0, 1], [5, 7, 8]] or [['bm25', 'bm25_title']]."
             )
         sets.append({index_of(key, names, n_features, "interaction_cst") for key in members})
     rest = set(range(n_features)).difference(*sets)

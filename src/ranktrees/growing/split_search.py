@@ -58,8 +58,8 @@ def searches(
         )
     if split_search == "coarse_to_fine" and three_way:
         raise ValueError(
-            'split_search="coarse_to_fine" judges one split at a time, but handle_missing="three_way" two '
-            'together; use split_search="auto", "full" or "exact", or another handle_missing.'
+            'split_search="coarse_to_fine" evaluates one split at a time, but handle_missing="three_way" '
+            'needs two together; use split_search="auto", "full" or "exact", or another handle_missing.'
         )
     if split_search == "streaming":
         _check_streaming(categorical, three_way, constraints.monotone is not None)
@@ -72,7 +72,7 @@ def searches(
         split_search = "coarse_to_fine" if many and not categorical and not three_way else "full"
     if not ranks.alone and codes.itemsize > 1 and split_search != "streaming":
         raise ValueError(
-            f"split_search={split_search!r} looks at every distinct value, and ranks that train together "
+            f"split_search={split_search!r} tries every distinct value, and ranks that train together "
             "cannot exchange them all. Use another split_search, or train in one process."
         )
     if not len(constraints.usable):
@@ -96,10 +96,11 @@ def _check_streaming(categorical, three_way, monotone):
     if categorical:
         reason = "takes means of values, but categories have none"
     elif three_way:
-        reason = 'judges one split at a time, but handle_missing="three_way" two together'
+        reason = 'evaluates one split at a time, but handle_missing="three_way" needs two together'
     elif monotone:
         reason = "compares splits by estimates, which may violate monotonic_cst"
     if reason:
         raise ValueError(
-            f'split_search="streaming" {reason}; use split_search="auto", "full" or "exact", or do without.'
+            f'split_search="streaming" {reason}; use split_search="auto", "full" or "exact", or leave out '
+            "what conflicts with it."
         )

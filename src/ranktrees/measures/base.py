@@ -93,8 +93,9 @@ class Measure:
             hash(value)
         except TypeError as error:
             raise TypeError(
-                f"{self.name} is a value, but its parameter {name}={value!r} cannot be hashed; expected "
-                "numbers, strings, functions or tuples of such: tuple(values) of an array or a list"
+                f"measures can be hashed, but the parameter {name}={value!r} of {self.name} cannot; "
+                "expected numbers, strings, functions or tuples of these: pass tuple(values) for an array "
+                "or a list"
             ) from error
         return value
 
@@ -130,9 +131,9 @@ class Measure:
         """
         if others:
             raise TypeError(
-                f"{self.name}(y_true, y_score) takes labels and scores, and more by name, as qid=; as "
-                "scoring= of scikit-learn, which calls it with an estimator, rows and labels, pass "
-                "query_scorer of it"
+                f"{self.name}(y_true, y_score) takes labels and scores, and everything else by name, as "
+                "qid=; for scoring= of scikit-learn, which is called with an estimator, rows and labels, "
+                "pass query_scorer(measure)"
             )
         measure = type(self)(**{**self.parameters, **parameters}) if parameters else self
         if y_true is None and y_score is None and qid is None and sample_weight is None:
@@ -150,7 +151,7 @@ class Measure:
     def warn_if_undefined(self, value):
         if math.isnan(value):
             warn(
-                f"{self} is not defined on any query of positive weight (see empty_query): it is nan",
+                f"{self} is not defined on any query of positive weight (see empty_query): its value is nan",
                 UndefinedMetricWarning,
             )
 
@@ -277,7 +278,7 @@ class Measure:
         direction = "higher" if self.greater_is_better else "lower"
         return ValueError(
             f"the measure {self} returned {reprlib.repr(value)} for a query; expected one finite number, "
-            f"{direction} is better, or NaN where the query has none"
+            f"{direction} is better, or NaN if the query has no value"
         )
 
     def mean(self, labels, scores, offsets, weights=None, n_threads=1, communicator=ALONE):
@@ -396,7 +397,9 @@ class Measure:
         """
         labels, scores = column("labels", labels), column("scores", scores, finite=False)
         if len(labels) != len(scores):
-            raise ValueError(f"scores has {len(scores)} rows, but labels has {len(labels)}: pass one query's")
+            raise ValueError(
+                f"scores has {len(scores)} rows, but labels has {len(labels)}: pass those of one query"
+            )
         self.check_labels(labels, "labels")
         order = np.argsort(-scores, kind="stable")
         ranked = np.arange(len(scores), 0.0, -1.0) if self.by_order else scores[order]

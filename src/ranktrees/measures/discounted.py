@@ -114,39 +114,48 @@ class _NDCG(_DCG):
     formula = ranking.Formula.NDCG
 
     letor = Preset(
-        "As the scripts of LETOR 3.0 and 4.0: rank 2 undiscounted, 0 for empty queries, file order.",
+        "As the scripts of LETOR 3.0 and 4.0: rank 2 undiscounted, 0 for queries without relevant rows, "
+        "equal scores in file order.",
         discount="letor",
         ties="input",
         empty_query=0,
     )
     lightgbm = Preset(
-        "As LightGBM's ``ndcg``: 2^label - 1, 1 for empty queries, file order.", ties="input", empty_query=1
+        "As LightGBM's ``ndcg``: gain 2^label - 1, 1 for queries without relevant rows, equal scores in "
+        "file order.",
+        ties="input",
+        empty_query=1,
     )
     xgboost = Preset(
-        "As XGBoost's ``ndcg``: 2^label - 1, 1 for empty queries (``ndcg-``: ``empty_query=0``), file order.",
+        "As XGBoost's ``ndcg``: gain 2^label - 1, 1 for queries without relevant rows (``ndcg-``: "
+        "``empty_query=0``), equal scores in file order.",
         ties="input",
         empty_query=1,
     )
     catboost = Preset(
-        "As CatBoost's ``NDCG`` of type Base (Exp: ``gain='exp2'``): linear, worst order, 1 if empty.",
+        "As CatBoost's ``NDCG`` of type Base (Exp: ``gain='exp2'``): linear gain, equal scores in the worst "
+        "order, 1 for queries without relevant rows.",
         gain="linear",
         ties="worst",
         empty_query=1,
     )
     sklearn = Preset(
-        "As scikit-learn's ``ndcg_score``: linear, the average over ties, 0 for empty queries.",
+        "As scikit-learn's ``ndcg_score``: linear gain, the average over ties, 0 for queries without "
+        "relevant rows.",
         gain="linear",
         ties="average",
         empty_query=0,
     )
     trec_eval = Preset(
-        "As trec_eval and ir_measures: linear, 0 for empty queries, equal scores by descending document id "
-        "(so last row first, where ids ascend with the rows).",
+        "As trec_eval and ir_measures: linear gain, 0 for queries without relevant rows, equal scores by "
+        "descending document id (so the last row comes first if ids ascend with the rows).",
         gain="linear",
         ties="reverse",
         empty_query=0,
     )
-    survey = Preset("As Mohan 2010: 2^label - 1 and 1/2 for queries without relevant rows.", empty_query=0.5)
+    survey = Preset(
+        "As Mohan 2010: gain 2^label - 1, and 1/2 for queries without relevant rows.", empty_query=0.5
+    )
 
 
 class _ERR(Ranked):

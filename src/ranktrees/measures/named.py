@@ -80,7 +80,7 @@ def as_measure(measure) -> Measure:
         if not takes(measure, 2):
             raise ValueError(
                 "a measure that is a function is called with the labels and the scores of a query, got "
-                f"{typed(measure)}{signature(measure)}; instead of a scorer pass the measure itself"
+                f"{typed(measure)}{signature(measure)}; instead of a scorer, pass the measure itself"
             )
         return OfFunction(function=measure)
     if not isinstance(measure, str):
@@ -94,8 +94,8 @@ def as_measure(measure) -> Measure:
         raise ValueError(f"{measure!r}: {error}") from error
     except (SyntaxError, LookupError) as error:
         raise ValueError(
-            f"unknown measure {measure!r}: write a name, one of {', '.join(_NAMES)}, "
-            "and behind it settings and a cutoff if you like, as in 'ndcg@10' or 'p(rel=2)@10'"
+            f"unknown measure {measure!r}: write a name, one of {', '.join(_NAMES)}, followed by settings "
+            "and a cutoff if needed, as in 'ndcg@10' or 'p(rel=2)@10'"
         ) from error
 
 

@@ -51,8 +51,8 @@ def refuse_rises(discounts):
     if len(rises):
         rank = int(rises[0]) + 1
         raise ValueError(
-            f"discount must not rise with the rank, but that of rank {rank + 1} is {discounts[rank]:g} and "
-            f"that of rank {rank} is {discounts[rank - 1]:g}"
+            f"discount must not increase with the rank, but that of rank {rank + 1} is {discounts[rank]:g} "
+            f"and that of rank {rank} is {discounts[rank - 1]:g}"
         )
 
 
@@ -69,7 +69,8 @@ def _empty_query(value):
     if isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value):
         return plain(value)
     raise ValueError(
-        f"empty_query must be 'skip' or the value of such a query, usually 0, 0.5 or 1, got {value!r}"
+        "empty_query must be 'skip' or the value of a query on which the measure is not defined, usually 0, "
+        f"0.5 or 1, got {value!r}"
     )
 
 
@@ -90,7 +91,7 @@ def _cutoff(value):
         return None
     if isinstance(value, Integral) and not isinstance(value, bool) and 1 <= value <= MOST_RANKS:
         return operator.index(value)
-    raise ValueError(f"a measure is cut off at a whole number of ranks, 1 to {MOST_RANKS}, got {value!r}")
+    raise ValueError(f"a measure is cut off at a whole number of ranks from 1 to {MOST_RANKS}, got {value!r}")
 
 
 def stretch(value):

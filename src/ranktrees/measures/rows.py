@@ -10,17 +10,19 @@ def numbers_in(name, values):
     try:
         given = np.asanyarray(values)
         if given.dtype.kind == "c":
-            raise TypeError("complex ones have no order")
+            raise TypeError("complex numbers have no order")
         if given.dtype.kind in "mM" or _has(given, np.datetime64, np.timedelta64):
             # NaT would be the lowest of them, and those of an object array have units of their own
-            raise TypeError("dates and durations are none; convert them, for instance to days since a date")
+            raise TypeError(
+                "dates and durations are not numbers; convert them, for instance to days since a date"
+            )
         numbers = given.astype(np.float64, copy=False)
         if given.dtype.kind in "SU" or _has(given, str, bytes):
-            raise TypeError("texts are none, whatever they say; convert them")  # as fit does
+            raise TypeError("strings are not numbers, even if they spell one; convert them")  # as fit does
         if isinstance(numbers, np.ma.MaskedArray):
             numbers = numbers.filled(np.nan)
         if given.dtype.kind in "iu" and _are_rounded_to_ties(given, numbers):
-            raise ValueError("integers above 2**53 that differ would be the same; subtract an offset")
+            raise ValueError("different integers above 2**53 would become equal; subtract an offset")
     except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"{name} must be numbers, one per row: {error}") from error
     return numbers
@@ -67,7 +69,7 @@ def checked_rows(y_true, n_rows_of, qid, sample_weight):
         weights = column("sample_weight", sample_weight)
         if len(weights) != n:
             raise ValueError(
-                f"sample_weight has {len(weights)} rows, but y_true has {n}: weights are of rows"
+                f"sample_weight has {len(weights)} rows, but y_true has {n}: pass one weight per row"
             )
         if (weights < 0).any():
             raise ValueError(f"sample_weight must be >= 0, got {weights.min():g}")
@@ -82,7 +84,9 @@ def arranged(order, values):
 
 def grouped(measure, y_true, y_score, qid, sample_weight):
     """Return the arguments of `Measure.mean`, from what users pass."""
-    validation.doubt_order({"y_true": y_true, "y_score": y_score, "qid": qid, "sample_weight": sample_weight})
+    validation.warn_of_order(
+        {"y_true": y_true, "y_score": y_score, "qid": qid, "sample_weight": sample_weight}
+    )
     scores = column("y_score", y_score, finite=False)
     labels, order, offsets, weights = checked_rows(y_true, {"y_score": scores}, qid, sample_weight)
     measure.check_labels(labels, "y_true")

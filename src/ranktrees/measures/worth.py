@@ -44,7 +44,7 @@ def gains(labels, gain="exp2"):
     lowest, highest = labels.min(initial=0.0), labels.max(initial=0.0)
     if not (lowest >= 0 and highest < math.inf):
         raise ValueError(
-            "labels have gains where they are finite and >= 0, but there is a label "
+            "only labels that are finite and >= 0 have gains, but there is a label "
             f"{highest if lowest >= 0 else lowest:g}: shift all labels, or drop such rows"
         )
     if isinstance(gain, str) and gain == "exp2":
@@ -57,7 +57,7 @@ def gains(labels, gain="exp2"):
             raise ValueError(f"gain returned shape {out.shape} for labels of shape {labels.shape}")
         if not (np.isfinite(out) & (out >= 0)).all():
             raise ValueError(
-                "gain returned a number that is negative or not finite: gains are finite and >= 0"
+                "gain returned a number that is negative or not finite: gains must be finite and >= 0"
             )
         return out
     table = np.asarray(CHECKS["gain"](gain))
@@ -137,7 +137,7 @@ def discounts(n, discount="log2"):
             raise ValueError(f"discount returned shape {values.shape} for {n} ranks")
         if not (np.isfinite(values) & (values >= 0)).all():
             raise ValueError(
-                "discount returned a number that is negative or not finite: discounts are finite and >= 0"
+                "discount returned a number that is negative or not finite: discounts must be finite and >= 0"
             )
         refuse_rises(values)
         out[:] = values

@@ -2,9 +2,9 @@
 
 from sklearn.utils.validation import check_is_fitted
 
-from ranktrees.asking import scores_by
 from ranktrees.best import best_rows, require_how_many
 from ranktrees.measures import as_measure
+from ranktrees.predictions import scores_by
 from ranktrees.validation import check_score, find_queries, qid_of
 
 

@@ -15,13 +15,13 @@ from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from ranktrees.asking import asked_of_folds, scores_by
-from ranktrees.clones import fitted_clone, folds_of_rows, said_out_of_fold
+from ranktrees.clones import fitted_clone, folds_of_rows, predict_out_of_fold
 from ranktrees.combining import FORMS, checked_interval, shares_of_queries, weight_curve_of
 from ranktrees.estimators.ensemble_ranker import tags_of
 from ranktrees.measures import Measure, as_measure
 from ranktrees.meta.base import ScoredByMeasure
 from ranktrees.parallel import effective_n_threads
+from ranktrees.predictions import scored_like, scores_by
 from ranktrees.validation import check_columns, check_fit, is_fitted, unchanged_on_failure
 
 __all__ = ["BlendRanker"]
@@ -247,7 +247,8 @@ class BlendRanker(ScoredByMeasure, MetaEstimatorMixin, RegressorMixin, _BaseComp
                 )
             if self._is_prefit and not is_fitted(model):
                 raise NotFittedError(
-                    f"cv='prefit' says that {name!r} is fitted, and it is not: fit it, or pass cv=5."
+                    f"cv='prefit' needs estimators that are fitted, but {name!r} is not: fit it, or pass "
+                    "cv=5."
                 )
 
     def _scores_to_weigh(self, X, y, sample_weight, queries):
@@ -262,11 +263,11 @@ class BlendRanker(ScoredByMeasure, MetaEstimatorMixin, RegressorMixin, _BaseComp
         if isinstance(self.cv, str):
             return np.column_stack([scores_by(model, X) for model in self.estimators_])
         rankers = [
-            (model, partial(scores_by, **asked_of_folds(fitted)))
+            (model, partial(scores_by, **scored_like(fitted)))
             for model, fitted in zip(models, self.estimators_, strict=True)
         ]
         folds = folds_of_rows(self.cv, X, y, queries, stratify=False)
-        return np.column_stack(said_out_of_fold(rankers, X, y, sample_weight, queries, folds, self.n_jobs))
+        return np.column_stack(predict_out_of_fold(rankers, X, y, sample_weight, queries, folds, self.n_jobs))
 
     def _find_weights(self, scores, data, measure, interval):
         n_threads = effective_n_threads(self.n_jobs)

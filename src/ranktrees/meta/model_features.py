@@ -21,10 +21,10 @@ from sklearn.utils.validation import (
     check_is_fitted,
 )
 
-from ranktrees.asking import asked_of_folds, probabilities_by, scores_by
-from ranktrees.clones import fitted_clone, folds_of_rows, said_out_of_fold
+from ranktrees.clones import fitted_clone, folds_of_rows, predict_out_of_fold
 from ranktrees.estimators.ensemble_ranker import tags_of
 from ranktrees.meta.stacking import indexed, kind_of_rows
+from ranktrees.predictions import probabilities_by, scored_like, scores_by
 from ranktrees.validation import (
     check_columns,
     find_query_of_rows,
@@ -201,7 +201,7 @@ class ModelFeatures(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
                 self.cv, X, y, queries, tags_of(self.estimator).estimator_type == "classifier"
             )
             rows = X, y, sample_weight, queries
-            [added] = said_out_of_fold([(self.estimator, self._said_by)], *rows, folds, self.n_jobs)
+            [added] = predict_out_of_fold([(self.estimator, self._said_by)], *rows, folds, self.n_jobs)
             return self._beside(X, added)
 
     def transform(self, X):
@@ -282,18 +282,18 @@ class ModelFeatures(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         wanted = self._wanted()
         if set(wanted) != {"score"} and not hasattr(self.estimator, "predict_proba"):
             raise ValueError(
-                f"add={self.add!r} needs class probabilities, and {type(self.estimator).__name__} has no "
+                f"add={self.add!r} needs class probabilities, but {type(self.estimator).__name__} has no "
                 'predict_proba; expected a classifier or an ordinal ranker: pass one, or add="score".'
             )
         name, fitted = type(self.estimator).__name__, is_fitted(self.estimator)
         if self._is_prefit and not fitted:
             raise NotFittedError(
-                f"cv='prefit' says that {name} is fitted, and it is not: fit it, or pass cv=5."
+                f"cv='prefit' needs an estimator that is fitted, but {name} is not: fit it, or pass cv=5."
             )
         if fitted and not self._is_prefit:
             raise ValueError(
-                f"{name} is fitted already, and cv={self.cv!r} would fit it anew; expected one or the other: "
-                "pass cv='prefit' to use it as it is, or clone(estimator) to have it fitted."
+                f"{name} is already fitted, but cv={self.cv!r} would fit it again; expected one or the "
+                "other: pass cv='prefit' to use it as it is, or clone(estimator) to have it fitted."
             )
         self._names(set(wanted) & {"score"})
         self.estimator_ = (
@@ -306,7 +306,7 @@ class ModelFeatures(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         said = []
         wanted = self._wanted()
         if "score" in wanted:
-            score = scores_by(model, X, **asked_of_folds(self.estimator_))
+            score = scores_by(model, X, **scored_like(self.estimator_))
         if set(wanted) != {"score"}:
             probabilities = probabilities_by(model, X, self.estimator_.classes_)
         for what in wanted:

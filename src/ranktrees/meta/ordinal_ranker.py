@@ -45,13 +45,13 @@ FORMULAS = {
 
 MOST_GRADES = 255
 
-SCORES_ONLY = "whose scores say in what order rows of a query come, not how likely an event is"
+SCORES_ONLY = "whose scores order the rows of a query, but do not estimate how likely an event is"
 
 # Estimators whose predictions are not probabilities of an event.
 NO_PROBABILITIES = {
     LambdaMARTRanker: SCORES_ONLY,
-    EnsembleRanker: "whose trees are there already and learn no event",
-    FrozenEstimator: "which stays as it is and learns no event",
+    EnsembleRanker: "whose trees are fixed and do not learn an event",
+    FrozenEstimator: "which stays as it is and does not learn an event",
 }
 
 
@@ -231,17 +231,18 @@ class OrdinalRanker(ScoredByMeasure, MetaEstimatorMixin, RegressorMixin, BaseEst
         if self.validation_fraction is not None:
             if not self._finds_values:
                 raise ValueError(
-                    f"validation_fraction={self.validation_fraction!r} holds out rows to find values by, but "
-                    f"scoring={self.scoring!r} finds none; expected None with it: set "
-                    "scoring='least_squares', or leave validation_fraction out."
+                    f"validation_fraction={self.validation_fraction!r} holds out rows on which to find "
+                    f"values, but scoring={self.scoring!r} does not find any; expected "
+                    "validation_fraction=None: set scoring='least_squares', or leave validation_fraction "
+                    "out."
                 )
             seed = check_random_state(random).randint(np.iinfo(np.int32).max)
             train, held_out = hold_out(data, self.validation_fraction, seed, "set validation_fraction=None")
         self.classes_ = np.unique(train.labels)
         if len(self.classes_) > MOST_GRADES:
             raise ValueError(
-                f"y has {len(self.classes_)} different grades, each but the highest learned by a model; "
-                f"expected at most {MOST_GRADES}: join grades, or pass y to a regressor such as "
+                f"y has {len(self.classes_)} different grades, and a model is fitted for each but the "
+                f"highest; expected at most {MOST_GRADES}: join grades, or pass y to a regressor such as "
                 "HistGBRTRegressor()."
             )
         rows, metadata = _rows_of(X, train), self._metadata_for_fit(train)
@@ -379,7 +380,7 @@ def _reader(table):
         if grade not in entries:
             raise ValueError(
                 f"scoring is a table without the grade {grade:g}; expected a value for each grade of y: a "
-                "mapping of grades to values, or a sequence that is read at whole grades from 0 on."
+                "mapping of grades to values, or a sequence with the values of the grades 0, 1, 2, ..."
             )
         return entries[grade]
 

@@ -21,18 +21,18 @@ from sklearn.utils.validation import (
     check_is_fitted,
 )
 
-from ranktrees.asking import scores_by
 from ranktrees.clones import fitted_clone, folds_of_rows, require_weights_taken
 from ranktrees.estimators import HistGBRTRegressor
 from ranktrees.estimators.ensemble_ranker import tags_of
 from ranktrees.meta.base import RanksRows
 from ranktrees.meta.stacking import indexed, require_same_columns, stacked
+from ranktrees.predictions import scores_by
 from ranktrees.validation import (
     check_columns,
-    doubt_order,
     find_query_of_rows,
     hand_queries,
     unchanged_on_failure,
+    warn_of_order,
 )
 from ranktrees.validation.labels import check_labels, check_weights
 
@@ -141,8 +141,8 @@ def select_source_rows(
     queries = find_query_of_rows(n_rows, {"qid_source": qid_source}, {"X_source": X_source})
     if unit == "query" and queries is None:
         raise ValueError(
-            "unit='query' needs qid_source=: whole queries are to be chosen. Pass one id per row of "
-            "X_source, or a pandas X_source whose index has a level named 'qid'."
+            "unit='query' needs qid_source=: it chooses whole queries. Pass one id per row of X_source, or "
+            "a pandas X_source whose index has a level named 'qid'."
         )
     if classifier is None:
         seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
@@ -314,13 +314,13 @@ class WithSourceRows(RanksRows, MetaEstimatorMixin, BaseEstimator):
         self._validate_params()
         if isinstance(self.estimator, FrozenEstimator):
             raise ValueError(
-                f"estimator={self.estimator!r} is frozen and learns of no rows, target or source; "
-                "expected one that is fitted to both: pass what it holds."
+                f"estimator={self.estimator!r} is frozen and does not learn from target or source rows; "
+                "expected an estimator that is fitted to both: pass the one that it holds."
             )
         with unchanged_on_failure(self):
             X = indexed(X)
             check_columns(self, X, reset=True)
-            doubt_order({"X": X, "sample_weight": sample_weight})
+            warn_of_order({"X": X, "sample_weight": sample_weight})
             n_rows = _num_samples(X)
             queries = find_query_of_rows(n_rows, {"qid": qid, "groups": groups}, {"y": y, "X": X}, group)
             labels = check_labels(y, n_rows, "y", "X", self)
@@ -350,8 +350,8 @@ class WithSourceRows(RanksRows, MetaEstimatorMixin, BaseEstimator):
         if (queries is None) != (queries_source is None):
             lacking, other = ("X", "source") if queries is None else ("X_source", "target")
             raise ValueError(
-                f"The rows of {lacking} have no query ids but those of the {other} set do; expected ids for "
-                "both or for none: pass qid= and qid_source=."
+                f"The rows of {lacking} have no query ids, but those of the {other} set do; expected ids "
+                "for both or for neither: pass qid= and qid_source=."
             )
         if sample_weight is None and self.source_weight != 1.0:
             require_weights_taken(self.estimator, "source_weight")
@@ -411,8 +411,9 @@ class WithSourceRows(RanksRows, MetaEstimatorMixin, BaseEstimator):
         model = getattr(self, "estimator_", self.estimator)
         if not hasattr(model, "score"):
             raise AttributeError(
-                f"{type(model).__name__} has no score; expected an estimator that has: of what it predicts "
-                "take a measure, as in NDCG(y, model.predict(X), qid=qid), or query_scorer in searches."
+                f"{type(model).__name__} has no score method; expected an estimator that has one: call a "
+                "measure on its predictions, as in NDCG(y, model.predict(X), qid=qid), or use query_scorer "
+                "in searches."
             )
         return True
 
@@ -462,7 +463,7 @@ def _target_probabilities(classifier, X_source, X_target, train, test):
     if not ((found >= 0) & (found <= 1)).all():
         raise ValueError(
             f"classifier={classifier!r} gave {found.min():g} to {found.max():g}; expected probabilities: "
-            "take a classifier with predict_proba."
+            "use a classifier with predict_proba."
         )
     return found
 

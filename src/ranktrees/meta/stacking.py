@@ -61,7 +61,7 @@ def require_same_columns(X_source, X, name):
         stacked(*(_safe_indexing(rows, np.arange(0)) for rows in (X_source, X)))
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"X_source and {name} have columns that do not go together: {error}; expected the same types in "
+            f"X_source and {name} have columns that cannot be stacked: {error}; expected the same types in "
             f"both: {_CONVERT}"
         ) from error
 

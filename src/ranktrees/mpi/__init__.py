@@ -85,14 +85,14 @@ def _backend(**settings):
     """Return the backend "mpi", which depends on how this process was started."""
     if ADDRESS in os.environ:
         raise RuntimeError(
-            'this is a task on a rank: joblib.parallel_config("mpi") belongs around joblib.Parallel, '
-            "not within."
+            'this is a task on a rank: joblib.parallel_config("mpi") belongs around joblib.Parallel, not '
+            "inside its tasks."
         )
     starts_ranks = bool(settings.keys() & {"n_ranks", "launcher"})
     if starts_ranks and announced_size() > 1:
         raise ValueError(
-            f"n_ranks and launcher say how a driver starts ranks: here {announced_size()} ranks run the "
-            "program. Leave them out, or run it without mpiexec."
+            f"n_ranks and launcher are for a driver that starts ranks, but here {announced_size()} ranks "
+            "run the program. Leave them out, or run it without mpiexec."
         )
     if announced_size() and not starts_ranks:
         from ranktrees.mpi.spmd import EveryRank

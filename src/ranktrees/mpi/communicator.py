@@ -144,7 +144,7 @@ class MPICommunicator(Communicator):
         if self._on_board:
             self._wait(self._meeting.all_arrived, for_others=True)
         elif self._n_to_come:
-            self.end(f"{message.decode(errors='replace')}, where others may wait for its sum")
+            self.end(f"{message.decode(errors='replace')}, while other ranks may be waiting for its sum")
         else:
             self.traffic["agreement bytes"] += len(self._meeting.own) * (self.size - 1)
             said = [self._meeting.own, MPI.BYTE], [self._meeting.all, MPI.BYTE]
@@ -273,11 +273,11 @@ class MPICommunicator(Communicator):
             else:
                 time.sleep(LONGEST_NAP)
         missing = sorted(set(range(self.size)) - present)
-        who = f"rank {', '.join(map(str, missing))} did not come" if missing else "some rank came too late"
+        who = f"rank {', '.join(map(str, missing))}" if missing else "some rank"
         if self.rank == min(present):
             self.end(
-                f"{who} to {self.step!r} within {self.timeout:g} s. Where ranks are only slow, "
-                'pass a longer one: joblib.parallel_config("mpi", timeout=...).'
+                f"{who} did not reach {self.step!r} within {self.timeout:g} s. If the ranks are only slow, "
+                'pass a longer timeout: joblib.parallel_config("mpi", timeout=...).'
             )
         time.sleep(5)
         MPI.Request.Waitall(requests)

@@ -142,7 +142,8 @@ class Gang:
                     self._welcome(come)
                 if n_ranks not in (None, self.size):
                     raise RuntimeError(
-                        f"the launcher has started {self.size} ranks, and n_ranks={n_ranks}: leave that out."
+                        f"the launcher has started {self.size} ranks, but n_ranks={n_ranks}: leave n_ranks "
+                        "out."
                     )
             except BaseException:
                 self._end_processes()
@@ -216,9 +217,9 @@ class Gang:
                     raise RuntimeError(
                         f"the ranks did not start: {' '.join(self._launcher.args[:-3])} has "
                         + (
-                            f"ended with {self._launcher.returncode}; see what it has printed."
+                            f"ended with {self._launcher.returncode}; see its output."
                             if self._launcher.poll() is not None
-                            else f"brought {self.size} of {size or 'the'} ranks within {START_TIMEOUT:g} s."
+                            else f"started {self.size} of {size or 'the'} ranks within {START_TIMEOUT:g} s."
                         )
                     ) from None
                 continue
@@ -291,9 +292,9 @@ class Gang:
         try:
             kind, value, text = link.ask(label, parcel)
         except TimeoutError:
-            kind, text = ENDED, f"rank {rank} has not been heard of for {link.patience:g} s"
+            kind, text = ENDED, f"rank {rank} has not answered for {link.patience:g} s"
         except (EOFError, OSError):
-            kind, text = ENDED, f"rank {rank} has died, or cannot be reached; see what it has printed"
+            kind, text = ENDED, f"rank {rank} has died, or cannot be reached; see its output"
         if kind != ENDED:
             return kind, value, text
         self.end(RankError(text))

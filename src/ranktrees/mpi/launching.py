@@ -28,7 +28,7 @@ def default_launcher(n_ranks):
     mpiexec = shutil.which("mpiexec", path=Path(sys.executable).parent) or shutil.which("mpiexec")
     if mpiexec is None:
         raise RuntimeError(
-            f"there is no mpiexec beside {sys.executable} nor in PATH: {INSTALL}, or say how ranks are "
-            'started, for instance joblib.parallel_config("mpi", launcher=["srun", "-n", "16"]).'
+            f"there is no mpiexec beside {sys.executable} or in PATH: {INSTALL}, or pass the command that "
+            'starts ranks, for instance joblib.parallel_config("mpi", launcher=["srun", "-n", "16"]).'
         )
     return [mpiexec, "-n", str(n_ranks)]

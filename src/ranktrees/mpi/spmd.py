@@ -23,9 +23,9 @@ def world():
     if announced > 1 and size != announced:
         library = MPI.Get_library_version().splitlines()[0].strip()
         raise RuntimeError(
-            f"the launcher has started {announced} ranks, but MPI knows of {size}: it belongs to another MPI "
-            f"than the library that mpi4py loads ({library}). Use the mpiexec of that, for instance the one "
-            f"in {Path(sys.executable).parent}."
+            f"the launcher has started {announced} ranks, but MPI knows of {size}: it belongs to another "
+            f"MPI than the library that mpi4py loads ({library}). Use the mpiexec of that library, for "
+            f"instance the one in {Path(sys.executable).parent}."
         )
     ranks = MPICommunicator(MPI.COMM_WORLD)
     share_machine(ranks)

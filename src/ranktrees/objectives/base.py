@@ -137,7 +137,7 @@ class Bound:
         self.share = share
         self.total_weight = self._finite(self._sum([len(self.labels)] if weights is None else self.weights))
         if not self.total_weight > 0:
-            raise ValueError("sample_weight has no positive entry: at least one row must weigh something")
+            raise ValueError("sample_weight has no positive entry: at least one row needs a positive weight")
 
     @cached_property
     def deal(self):

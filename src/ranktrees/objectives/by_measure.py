@@ -239,7 +239,7 @@ class _MeasuredBySwapping(_Measured):
 
 
 def _checked_propensities(propensities):
-    expected = "expected how often each position is looked at, from the first on: finite numbers > 0"
+    expected = "expected how often users examine each position, from the first on: finite numbers > 0"
     propensities = in_order(propensities, "propensities", first=1)
     try:
         values = np.asarray(propensities, np.float64)
@@ -397,15 +397,15 @@ class LambdaMART(OfPairs):
         if self.n_orders > 1 and not self.noise > 0:
             raise ValueError(
                 f"n_orders={self.n_orders}, but noise=0 ranks by the scores themselves, in one order: set "
-                "noise, 1.0 for example, or leave n_orders at 1"
+                "noise, for example to 1.0, or leave n_orders at 1"
             )
 
     def _check_measure(self):
         measure = self.measure
         if not measure.by_order:
             raise ValueError(
-                f"measure={measure!r}: {self.name} raises measures of the order of rows, but this one looks "
-                "at how far scores are from labels; use HistGBRTRegressor for that"
+                f"measure={measure!r}: {self.name} optimises measures of the order of rows, but this one "
+                "depends on how far scores are from labels; use HistGBRTRegressor for it"
             )
         if measure.name in ("P", "R") and measure.parameters.get("at", 1) is None:
             raise ValueError(

@@ -40,19 +40,21 @@ class _Called(Bound):
             row = int(np.argmin(hessians))
             raise ValueError(
                 f"{name} returned the hessian {hessians[row]:g} in row {row}; expected numbers >= 0: where "
-                "the loss bends down, return a bound such as 1 or its size"
+                "the loss is concave, return a bound such as 1, or the absolute value"
             )
 
     def loss(self, scores):
         if self.objective.loss is None:
             raise ValueError(
-                f"{self.objective.function_name} gives gradients, but no loss to report or to stop early by: "
-                "set scoring= to a measure such as 'ndcg@10', or pass Custom(function, loss=...) as the loss"
+                f"{self.objective.function_name} gives gradients, but no loss to report or to use for early "
+                "stopping: set scoring= to a measure such as 'ndcg@10', or pass Custom(function, loss=...) "
+                "as the loss"
             )
         if not self.share.communicator.alone:
             raise ValueError(
-                f"the loss of {self.objective.function_name} is a number for some rows, and ranks that train "
-                "together cannot put such numbers together: set scoring= to a measure such as 'ndcg@10'"
+                f"the loss of {self.objective.function_name} is one number for the rows of a rank, and "
+                "ranks that train together cannot combine such numbers: set scoring= to a measure such as "
+                "'ndcg@10'"
             )
         name, seen = _name(self.objective.loss), {}
         if _sees_weights(self.objective.loss):
@@ -60,7 +62,7 @@ class _Called(Bound):
         elif self.weights is not None:
             raise ValueError(
                 f"{name} is a loss of (labels, scores, offsets), but the rows have weights, which it does "
-                "not see: give it an argument weights, one number per row, or set scoring= to a measure "
+                "not receive: give it an argument weights, one number per row, or set scoring= to a measure "
                 "such as 'ndcg@10'"
             )
         returned = self._call(self.objective.loss, scores, **seen)
@@ -225,7 +227,7 @@ def check_gradients(
     >>> check_gradients(Custom(wrong, loss))
     Traceback (most recent call last):
         ...
-    ValueError: the gradients of wrong point the other way than the slope of the loss: change their sign
+    ValueError: the gradients of wrong have the opposite sign of the slope of the loss: change their sign
     """
     from ranktrees.objectives import as_objective
 
@@ -234,7 +236,7 @@ def check_gradients(
     random = check_random_state(random_state)
     if labels is None:
         if offsets is not None:
-            raise ValueError("offsets are those of labels=: pass both, or neither")
+            raise ValueError("offsets is given without labels: pass both, or neither")
         offsets = np.concatenate([[0], np.cumsum(random.randint(2, 9, 6))])
         labels = random.randint(0, 5, offsets[-1])
     labels = np.asarray(labels, dtype=np.float64)
@@ -256,8 +258,8 @@ def check_gradients(
         if values.shape != labels.shape or not (np.isfinite(values) & (values >= lowest)).all():
             kind = "finite numbers" if argument == "scores" else "finite numbers >= 0"
             raise ValueError(
-                f"{argument} has shape {values.shape}, or some that are not what they should be; expected "
-                f"{kind}, one for each of the {len(labels)} labels"
+                f"{argument} has shape {values.shape}, or some entries that are not valid; expected {kind}, "
+                f"one for each of the {len(labels)} labels"
             )
     objective.check_labels(labels)
     bound = objective.bind(labels, weights, offsets)
@@ -269,14 +271,14 @@ def check_gradients(
     slopes, bends = (up - down) / (2 * step), (up - 2 * here + down) / step**2
     if not slopes.any():
         raise ValueError(
-            f"the loss of {name} does not change with the scores: there is nothing to check its gradients by"
+            f"the loss of {name} does not change with the scores, so its gradients cannot be checked"
         )
     if not gradients.any():
         raise ValueError(f"the gradients of {name} are all 0, but the loss changes with the scores")
     scale = float(gradients @ slopes / (slopes @ slopes))
     if scale < 0:
         raise ValueError(
-            f"the gradients of {name} point the other way than the slope of the loss: change their sign"
+            f"the gradients of {name} have the opposite sign of the slope of the loss: change their sign"
         )
     errors = np.abs(gradients - scale * slopes) / np.abs(gradients).max()
     worst = int(np.argmax(errors))

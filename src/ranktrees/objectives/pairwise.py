@@ -141,8 +141,8 @@ class _Preferred(Bound):
         self.total_weight = said.weight
         if not self.total_weight > 0:
             raise ValueError(
-                "pairs: no pair of positive weight is left among the rows to learn from or to stop early by; "
-                "pass more pairs, or X_val and pairs_val"
+                "pairs: no pair of positive weight is left among the training rows or among those for early "
+                "stopping; pass more pairs, or X_val and pairs_val"
             )
         self.entries = said.by_row(n_rows)
 

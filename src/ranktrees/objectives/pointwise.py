@@ -187,7 +187,8 @@ class Poisson(Objective):
             )
         if not labels.any():
             raise ValueError(
-                "y is 0 throughout, but the poisson objective needs a positive label: its start is log(mean)"
+                "y is 0 throughout, but the poisson objective needs a positive label: it starts from "
+                "log(mean)"
             )
 
     def bind(self, labels, weights, offsets, n_threads=1, share=ALL):
@@ -262,7 +263,7 @@ class Logistic(Objective):
             if not (positive > 0 and negative > 0):
                 raise ValueError(
                     "y has one class only in the rows of positive sample_weight: the balanced logistic "
-                    "objective needs both; add rows of the other"
+                    "objective needs both classes; add rows of the other"
                 )
             bound._parameters = 0.5 / positive, 0.5 / negative
         return bound

@@ -18,7 +18,7 @@ from ranktrees.validation.data import (
     check_score,
     check_validation,
 )
-from ranktrees.validation.frames import doubt_order, sorted_levels
+from ranktrees.validation.frames import sorted_levels, warn_of_order
 from ranktrees.validation.labels import class_numbers, require_finite_sum
 from ranktrees.validation.queries import (
     carry_queries,
@@ -36,8 +36,8 @@ from ranktrees.validation.rows import (
     category_columns,
     check_columns,
     check_rows,
+    compare_columns,
     joined_levels,
-    look_at_columns,
     refuse_batches,
 )
 from ranktrees.validation.state import is_fitted, unchanged_on_failure
@@ -54,14 +54,13 @@ __all__ = [
     "check_score",
     "check_validation",
     "class_numbers",
-    "doubt_order",
+    "compare_columns",
     "find_queries",
     "find_query_of_rows",
     "hand_queries",
     "ids_of_queries",
     "is_fitted",
     "joined_levels",
-    "look_at_columns",
     "qid_of",
     "query_of_rows",
     "query_offsets",
@@ -71,4 +70,5 @@ __all__ = [
     "sorted_levels",
     "unchanged_on_failure",
     "wants_queries_together",
+    "warn_of_order",
 ]

@@ -13,7 +13,7 @@ from ranktrees.batches import Batches
 from ranktrees.communicator import ALONE, Communicator
 from ranktrees.feedback import NOTHING, Feedback, Preferences
 from ranktrees.sharing import ALL, Share
-from ranktrees.validation.frames import doubt_order, frame_columns
+from ranktrees.validation.frames import frame_columns, warn_of_order
 from ranktrees.validation.in_batches import read_batches
 from ranktrees.validation.labels import check_labels, check_weights, class_numbers, names_in, require_two
 from ranktrees.validation.queries import (
@@ -501,7 +501,7 @@ def _join(
     the order of the query ids.
     """
     X_name, y_name, weight_name = names
-    doubt_order({X_name: X, weight_name: sample_weight, f"position{feedback.suffix}": feedback.position})
+    warn_of_order({X_name: X, weight_name: sample_weight, f"position{feedback.suffix}": feedback.position})
     n_rows = _num_samples(rows)
     if n_rows > MOST_ROWS:
         raise ValueError(

@@ -33,7 +33,7 @@ def frame_columns(X) -> list[tuple[Any, Any]] | None:
     return None
 
 
-def doubt_order(named: dict[str, Any]) -> None:
+def warn_of_order(named: dict[str, Any]) -> None:
     """Warn if pandas indexes are the same but in another order, since rows are matched by position.
 
     The index of the frame, or else of the first argument, is compared with those of the others. `named` has

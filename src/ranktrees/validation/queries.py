@@ -11,7 +11,7 @@ import numpy as np
 import sklearn
 from sklearn.utils.metadata_routing import get_routing_for_object
 
-from ranktrees.validation.frames import doubt_order, missing_mask
+from ranktrees.validation.frames import missing_mask, warn_of_order
 from ranktrees.validation.labels import column_array
 from ranktrees.validation.values import as_seen, is_missing
 
@@ -308,7 +308,7 @@ def find_queries(
     >>> find_queries(3, {"qid": None}, {"y": [0, 1, 2]}) is None
     True
     """
-    doubt_order(holders | ids)
+    warn_of_order(holders | ids)
     sources = sources_of(ids, holders)
     if not sources:
         return None

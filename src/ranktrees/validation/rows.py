@@ -119,7 +119,7 @@ def check_columns(estimator, X, *, reset: bool, name: str = "X") -> None:
         if expected:  # scikit-learn's check would take longer than scoring a row
             return
     try:
-        look_at_columns(estimator, X, reset=reset)
+        compare_columns(estimator, X, reset=reset)
     except ValueError as error:
         if name == "X":
             raise
@@ -178,7 +178,7 @@ def joined_levels(some: Iterable[dict[int, tuple]]) -> dict[int, tuple]:
 def set_columns(estimator, X, rows, levels: dict[int, tuple], goes_on: bool = False) -> None:
     """Set the estimator's columns. If it `goes_on` from an earlier fit, they must be the same as before."""
     try:
-        look_at_columns(estimator, X, reset=not goes_on)
+        compare_columns(estimator, X, reset=not goes_on)
     except ValueError as error:
         if not goes_on:
             raise
@@ -190,7 +190,7 @@ def set_columns(estimator, X, rows, levels: dict[int, tuple], goes_on: bool = Fa
     estimator._category_levels = levels
 
 
-def look_at_columns(estimator, X, *, reset: bool) -> None:
+def compare_columns(estimator, X, *, reset: bool) -> None:
     """Compare the number and the names of columns, as `check_columns` does.
 
     No rows are needed, since a rank may have none.
@@ -214,20 +214,20 @@ def look_at_columns(estimator, X, *, reset: bool) -> None:
     --------
     >>> import pandas as pd
     >>> from sklearn.base import BaseEstimator
-    >>> from ranktrees.validation import look_at_columns
+    >>> from ranktrees.validation import compare_columns
     >>> ranker, X = BaseEstimator(), pd.DataFrame([[0.5, 1.5]], columns=[7, 5])
-    >>> look_at_columns(ranker, X, reset=True)
-    >>> look_at_columns(ranker, X[[5, 7]][:0], reset=False)
+    >>> compare_columns(ranker, X, reset=True)
+    >>> compare_columns(ranker, X[[5, 7]][:0], reset=False)
     Traceback (most recent call last):
         ...
     ValueError: The feature names should match those that were passed during fit: the columns of X are ...
     """
     X = X.head if isinstance(X, Spool) else X
     validate_data(estimator, _named(X), reset=reset, skip_check_array=True)
-    _look_at_other_names(estimator, X, reset)
+    _compare_other_names(estimator, X, reset)
 
 
-def _look_at_other_names(estimator, X, reset: bool) -> None:
+def _compare_other_names(estimator, X, reset: bool) -> None:
     """Do what scikit-learn does for column names that are strings, for numbers and all other names."""
     names = list(X.columns) if hasattr(X, "iloc") and hasattr(X, "columns") else []
     others = None if any(isinstance(name, str) for name in names) else names

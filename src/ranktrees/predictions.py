@@ -49,7 +49,7 @@ def score_method(model):
     return "predict"
 
 
-def asked_of_folds(model):
+def scored_like(model):
     """Return the keywords by which `scores_by` treats models of folds like this model of all rows."""
     return {"method": score_method(model), "classes": getattr(model, "classes_", None)}
 
@@ -87,35 +87,35 @@ def scores_by(model, X, method=None, classes=None):
             "rows of every fold: take other folds, or a classifier that has predict_proba only."
         )
     if method == "predict_proba":
-        said = probabilities_by(model, X, model.classes_ if classes is None else classes)
+        predicted = probabilities_by(model, X, model.classes_ if classes is None else classes)
     else:
-        said = getattr(model, method)(X)
-    return _numbers(said, name, method, _num_samples(X))
+        predicted = getattr(model, method)(X)
+    return _numbers(predicted, name, method, _num_samples(X))
 
 
 def probabilities_by(model, X, classes):
     """Return a model's probabilities, 0 for classes that its fold lacks: float64[n_rows, n_classes]."""
-    said = np.asarray(model.predict_proba(X))
-    if said.shape[1] != len(model.classes_):
+    predicted = np.asarray(model.predict_proba(X))
+    if predicted.shape[1] != len(model.classes_):
         raise ValueError(
-            f"{type(model).__name__}.predict_proba gave {said.shape[1]} columns, and its classes_ are "
+            f"{type(model).__name__}.predict_proba gave {predicted.shape[1]} columns, and its classes_ are "
             f"{len(model.classes_)}; expected one column for each: if a fold lacks a class, take other "
             "folds, or another classifier."
         )
-    probabilities = np.zeros((len(said), len(classes)))
-    probabilities[:, np.searchsorted(classes, model.classes_)] = said
+    probabilities = np.zeros((len(predicted), len(classes)))
+    probabilities[:, np.searchsorted(classes, model.classes_)] = predicted
     return probabilities
 
 
 def staged_scores_by(model, X):
     """Yield the same after each tree, for a model that has `score_method` in stages."""
     method = f"staged_{score_method(model)}"
-    for said in getattr(model, method)(X):
-        yield _numbers(said, type(model).__name__, method, _num_samples(X))
+    for predicted in getattr(model, method)(X):
+        yield _numbers(predicted, type(model).__name__, method, _num_samples(X))
 
 
-def _numbers(said, name, method, n_rows):
-    scores = np.asarray(said)
+def _numbers(predicted, name, method, n_rows):
+    scores = np.asarray(predicted)
     if method.endswith("predict_proba"):
         scores = scores[:, 1]
     if scores.shape != (n_rows,) or scores.dtype.kind not in "fiub" or not np.isfinite(scores).all():

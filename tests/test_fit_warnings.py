@@ -57,7 +57,7 @@ def test_rules_that_no_split_satisfies(kind):
 def test_rows_that_hardly_weigh():
     light = np.full(len(y), 1 / len(y))
     (said,) = doubts(lambda: LambdaMARTRanker(max_iter=3).fit(X, y, light, qid=qid))
-    assert said.startswith("sample_weight is 0.00333 on average, and l2_regularization=1 stands beside")
+    assert said.startswith("sample_weight is 0.00333 on average, and l2_regularization=1 is added to")
     for unambiguous in (
         lambda: LambdaMARTRanker(max_iter=3, l2_regularization=0).fit(X, y, light, qid=qid),
         lambda: LambdaMARTRanker(max_iter=3).fit(X, y, light / light.mean(), qid=qid),
@@ -81,7 +81,7 @@ def test_steps_beyond_all_odds(make):
 
 def test_counts_for_grades():
     (said,) = doubts(lambda: LambdaMARTRanker(max_iter=3).fit(X, y * 16, qid=qid))
-    assert said.startswith(f"labels reach {16 * y.max()}, and by gain='exp2'")
+    assert said.startswith(f"labels reach {16 * y.max()}, and with gain='exp2'")
     assert not doubts(lambda: LambdaMARTRanker(max_iter=3, gain="linear").fit(X, y * 16, qid=qid))
     assert not doubts(lambda: HistGBRTRegressor(max_iter=3).fit(X, y * 16))
 

@@ -5,7 +5,7 @@ import numpy as np
 from ranktrees.spelling import spelt
 from ranktrees.warning import FitWarning, warn
 
-__all__ = ["doubt_grades", "doubt_odds", "doubt_start", "doubt_trees", "doubt_weights"]
+__all__ = ["warn_of_grades", "warn_of_odds", "warn_of_start", "warn_of_trees", "warn_of_weights"]
 
 HIGHEST_GRADE = 31  # about the highest that LightGBM and XGBoost accept
 
@@ -16,7 +16,7 @@ LEAST = ("min_gain_to_split", "min_hessian_to_split")  # parameters of boosting 
 LIGHT = 0.1  # with a mean weight below this, l2_regularization outweighs most of the loss
 
 
-def doubt_weights(weights, l2_regularization):
+def warn_of_weights(weights, l2_regularization):
     """Warn if rows weigh so little that the trees hardly move.
 
     ``l2_regularization`` is added to sums of weighted hessians, so it is on their scale.
@@ -31,14 +31,14 @@ def doubt_weights(weights, l2_regularization):
     mean = weights[weights > 0].mean() if weights.any() else 1.0
     if mean < LIGHT:
         warn(
-            f"sample_weight is {mean:.3g} on average, and l2_regularization={l2_regularization:g} stands "
-            "beside sums of weights: trees hardly learn. Divide the weights by their mean, or set "
+            f"sample_weight is {mean:.3g} on average, and l2_regularization={l2_regularization:g} is "
+            "added to sums of weights: trees hardly learn. Divide the weights by their mean, or set "
             "l2_regularization=0.",
             FitWarning,
         )
 
 
-def doubt_grades(measure, labels):
+def warn_of_grades(measure, labels):
     """Warn of labels that can hardly be grades, if a measure takes them as such.
 
     Parameters
@@ -49,13 +49,13 @@ def doubt_grades(measure, labels):
     highest = labels.max(initial=0) if labels is not None and measure is not None else 0
     if highest > HIGHEST_GRADE and measure.parameters.get("gain") == "exp2":
         warn(
-            f"labels reach {highest:g}, and by gain='exp2', 2^label - 1, the highest outweighs all others; "
-            "of counts and the like pass ranks, or a measure with another gain, as NDCG(gain='linear').",
+            f"labels reach {highest:g}, and with gain='exp2' (2^label - 1) the highest outweighs all others; "
+            "for counts and the like pass ranks, or a measure with another gain: NDCG(gain='linear'), say.",
             FitWarning,
         )
 
 
-def doubt_start(estimator, monotonic_cst, predicted):
+def warn_of_start(estimator, monotonic_cst, predicted):
     """Warn of a start that may violate the ``monotonic_cst`` that the trees obey.
 
     Parameters
@@ -71,12 +71,12 @@ def doubt_start(estimator, monotonic_cst, predicted):
     if asked is not None and spelt(asked) != monotonic_cst:
         warn(
             "monotonic_cst holds for the trees that are added, but scores are the sum of these and of what "
-            f"{predicted}, which has not the same monotonic_cst: they may still rise and fall.",
+            f"{predicted}, which does not have the same monotonic_cst: scores may still rise and fall.",
             FitWarning,
         )
 
 
-def doubt_trees(estimator, ensemble, n_rows):
+def warn_of_trees(estimator, ensemble, n_rows):
     """Warn of trees none of which has a split, so that they score all rows alike.
 
     Parameters
@@ -116,7 +116,7 @@ def doubt_trees(estimator, ensemble, n_rows):
     )
 
 
-def doubt_odds(ensemble):
+def warn_of_odds(ensemble):
     """Warn of leaves that add so much to log odds that a probability is 0 or 1, whatever other trees add.
 
     Such a leaf holds rows for which the earlier trees were sure of the wrong class: their hessians, by which
@@ -131,7 +131,7 @@ def doubt_odds(ensemble):
     if largest > SUREST:
         warn(
             f"a leaf adds {largest:.3g} to the log odds of its rows, of which the trees before were sure, "
-            "and wrong: probabilities are 0 or 1 there, whatever other trees say. Lower learning_rate, or "
+            "and wrong: probabilities are 0 or 1 there, whatever other trees add. Lower learning_rate, or "
             "raise l2_regularization.",
             FitWarning,
         )
