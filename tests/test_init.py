@@ -263,9 +263,7 @@ def test_warm_start_from_a_changed_init_is_refused(before, changed, message, row
 def test_signs_that_change_with_warm_start_are_doubted(rows):
     X, y, qid = rows
     model = make(init=None, warm_start=True).fit(X, y, qid=qid)
-    with pytest.warns(
-        FitWarning, match="what earlier trees predict, which does not have the same"
-    ):
+    with pytest.warns(FitWarning, match="what earlier trees predict, which does not have the same"):
         model.set_params(monotonic_cst=[1, 0, 0, 0, 0], max_iter=8).fit(X, y, qid=qid)
     model.set_params(max_iter=9).fit(X, y, qid=qid)
 
