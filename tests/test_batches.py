@@ -342,7 +342,7 @@ def test_warm_start_goes_on_from_batches(ranking):
 
 def test_no_queries_are_warned_of(ranking):
     X, y, _ = ranking
-    with pytest.warns(MissingQueryWarning, match="so all 800 rows were taken for one query"):
+    with pytest.warns(MissingQueryWarning, match="so all 800 rows were treated as one query"):
         ranker(max_iter=1).fit(Batches(in_batches(ENDS, X, y)))
 
 
@@ -578,11 +578,11 @@ def test_queries_of_another_kind_in_another_batch_are_refused(ranking, first, se
 def test_what_batches_cannot_be_is_refused(ranking):
     X, y, qid = ranking
     batches = Batches(in_batches(ENDS, X, y, qid))
-    with pytest.raises(ValueError, match="y is given, but X is in batches, which bring their labels"):
+    with pytest.raises(ValueError, match="y is given, but X is in batches, which contain their labels"):
         ranker().fit(batches, y)
     with pytest.raises(ValueError, match="qid_val is given, but X_val is in batches"):
         ranker().fit(batches, X_val=batches, qid_val=qid)
-    with pytest.raises(ValueError, match="X is in no batches; expected at least one"):
+    with pytest.raises(ValueError, match="X has no batches; expected at least one"):
         ranker().fit(Batches(iter([])))
     with pytest.raises(TypeError, match="batch 0 is a ndarray; expected a tuple"):
         ranker().fit(Batches(X))
@@ -590,7 +590,7 @@ def test_what_batches_cannot_be_is_refused(ranking):
         ValueError, match="init is a HistGBRTRegressor that is not fitted, but X is in batches"
     ):
         ranker(init=HistGBRTRegressor()).fit(batches)
-    with pytest.raises(TypeError, match="X is in batches, which only the fit of an estimator of trees reads"):
+    with pytest.raises(TypeError, match="X is in batches, which only the fit of a tree estimator reads"):
         ranker().fit(X, y, qid=qid).predict(batches)
     with pytest.raises(TypeError, match="X is in batches"):
         OrdinalRanker(HistGBRTClassifier()).fit(batches, None)

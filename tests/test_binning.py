@@ -707,7 +707,7 @@ def test_wrong_rows_are_refused():
         BinMapper.fit(X.astype(np.int64))
     with pytest.raises(TypeError, match="csc matrix; expected csr"):
         BinMapper.fit(sparse.csc_array(X))
-    with pytest.raises(ValueError, match="X has 2 features, but the cuts are of 3"):
+    with pytest.raises(ValueError, match="X has 2 features, but the cuts are for 3"):
         BinMapper.fit(X).encode(X[:, :2])
     twice = sparse.csr_array((np.ones(2), np.zeros(2, dtype=np.int32), np.array([0, 2])), shape=(1, 2))
     with pytest.raises(ValueError, match="not canonical"):

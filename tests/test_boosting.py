@@ -270,8 +270,14 @@ def test_early_stopping_on_given_rows(ranking):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"quantile": 0.9}, "quantile=0.9 is no parameter of loss='squared_error': .* None, .* 'quantile'"),
-        ({"loss": "poisson", "balanced": True}, "balanced=True is no parameter of .* False, .* 'logistic'"),
+        (
+            {"quantile": 0.9},
+            "quantile=0.9 is not a parameter of loss='squared_error': .* None, .* 'quantile'",
+        ),
+        (
+            {"loss": "poisson", "balanced": True},
+            "balanced=True is not a parameter of .* False, .* 'logistic'",
+        ),
         ({"loss": as_objective("quantile", quantile=0.1), "quantile": 0.9}, r"loss=Quantile\(quantile=0.1\)"),
         ({"loss": "quantile"}, "quantile must be a number between 0 and 1"),
     ],
@@ -309,12 +315,12 @@ def test_labels_that_cannot_be_followed_are_refused(ranking):
             with pytest.raises(ValueError, match=message.format(name)):
                 model.set_params(max_iter=2).fit(X, y_fit, qid=qid, **given)
 
-    by_loss = "{} cannot be followed by the loss: y has the label "
+    by_loss = "{} cannot be scored by the loss: y has the label "
     refused("NDCG takes labels >= 0, but {} has label -1", LambdaMARTRanker(), y, y - 1)
     refused(by_loss + "-1, but NDCG @ 10", LambdaMARTRanker(scoring="loss"), y, y - 1)
     refused(by_loss + "4, but the logistic", HistGBRTRegressor("logistic"), y > 2, y)
     refused(by_loss + "-1, but the poisson", HistGBRTRegressor("poisson"), y, y - 1)
-    one_class = "{} cannot be followed by the loss: y has one class only"
+    one_class = "{} cannot be scored by the loss: y has one class only"
     refused(one_class, HistGBRTClassifier(balanced=True), y > 2, y > 9)
     last_query = np.where(qid == qid[-1], y > 2, 0)  # it is not held out
     refused(
@@ -465,7 +471,7 @@ def test_going_on_with_scores_on_another_scale_is_refused(losses):
     before, after = losses
     model = HistGBRTRegressor(before, max_iter=3, warm_start=True, random_state=0).fit(X, y > 1)
     digest = model.ensemble_.digest()
-    with pytest.raises(ValueError, match="warm_start goes on from scores on another scale"):
+    with pytest.raises(ValueError, match="warm_start continues from scores on a different scale"):
         model.set_params(loss=after, max_iter=4).fit(X, y > 1)
     assert model.ensemble_.digest() == digest
     assert model.set_params(loss=before).fit(X, y > 1).n_iter_ == 4

@@ -431,11 +431,11 @@ def saying(before, instead):
         (lambda data: data + b"x", "damaged: bytes are missing, or there are too many"),
         (lambda data: data[:900] + bytes([data[900] ^ 1]) + data[901:], "damaged: its checksum"),
         (lambda data: data[:12], "damaged: bytes are missing"),
-        (lambda data: b"", "it is no checkpoint"),
+        (lambda data: b"", "it is not a checkpoint"),
         (saying(b'"seed"', b'"feed"'), "damaged: its seed is missing"),
-        (saying(b'"learned": []', b'"learned": 1'), "damaged: its learned is missing, or of another kind"),
+        (saying(b'"learned": []', b'"learned": 1'), "damaged: its learned is missing, or of the wrong type"),
         (saying(b'"train_scores"', b'"train_values"'), "unexpected keyword argument"),
-        (lambda data: b"tree\nversion=v4\n" * 99, "it is no checkpoint"),
+        (lambda data: b"tree\nversion=v4\n" * 99, "it is not a checkpoint"),
     ],
 )
 def test_a_damaged_file_is_refused(rows, left, harm, message):
@@ -458,7 +458,7 @@ def test_a_place_where_no_file_can_be(rows, path):
 
 def test_out_of_bag_scores_are_refused(rows, path):
     X, y, qid = rows
-    with pytest.raises(ValueError, match="oob_score=True cannot be kept up with a checkpoint"):
+    with pytest.raises(ValueError, match="oob_score=True cannot be combined with a checkpoint"):
         forest(oob_score=True, checkpoint=path).fit(X, y, qid=qid)
 
 

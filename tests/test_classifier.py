@@ -328,7 +328,7 @@ def test_what_a_fold_of_one_class_cannot_tell_is_refused(rows):
         (
             MLPClassifier((2,), max_iter=200, tol=1, random_state=0),
             "score",
-            "gave 2 columns, and its classes_ are 1",
+            "returned 2 columns, but classes_ has 1 entries",
         ),
         (
             MLPClassifier((2,), max_iter=200, tol=1, random_state=0),
@@ -353,7 +353,7 @@ def test_wrong_labels_say_what_to_do(rows):
         (np.array(["2020-01-01", "NaT"] * 300, dtype="datetime64[D]"), "NaN .* in row 1"),
         (pd.array(["yes", None] * 300), "NaN .* in row 1"),
         ([1, "yes"] * 299 + [(1, 2), 3], "cannot be sorted|1d array|could not be turned"),
-        (["yes", 1] * (len(X) // 2), "y holds 1 beside texts"),
+        (["yes", 1] * (len(X) // 2), "y holds 1 beside strings"),
         (relevant[:-1], "y has length 599"),
         (np.column_stack([relevant, relevant]), "1d array"),
         (None, "y is None"),

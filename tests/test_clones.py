@@ -78,7 +78,7 @@ def test_rankers_of_other_libraries_get_queries_at_the_end_of_pipelines(name, ro
     with sklearn.config_context(enable_metadata_routing=routing):
         if routing and not hasattr(ranker, "set_fit_request"):
             with pytest.raises(
-                ValueError, match=f"Pipeline does not tell the {type(ranker).__name__} inside"
+                ValueError, match=f"Pipeline does not pass query ids on to the {type(ranker).__name__} inside"
             ):
                 BlendRanker([("theirs", scaled)], cv="train").fit(X, y, qid=qid)
             return
@@ -99,7 +99,9 @@ def test_rankers_of_other_libraries_that_get_no_queries_are_refused(name):
     ranker = RANKERS_OF_OTHERS[name]
     search = GridSearchCV(make_pipeline(ranker), {}, cv=2)
     for outer in (search, TransformedTargetRegressor(ranker), make_pipeline(search)):
-        message = f"{type(outer).__name__} does not tell the {type(ranker).__name__} inside which rows belong"
+        message = (
+            f"{type(outer).__name__} does not pass query ids on to the {type(ranker).__name__} inside it"
+        )
         for around in (BlendRanker([("theirs", outer)]), ModelFeatures(outer), WithSourceRows(outer)):
             with pytest.raises(ValueError, match=message):
                 around.fit(X, y, qid=qid)
@@ -169,7 +171,9 @@ def test_weights_go_through_what_hands_them_on(around):
     ordinal = OrdinalRanker(model).fit(X, y, weights, qid=qid)
     event = clone(model).fit(X, y <= ordinal.classes_[0], sample_weight=weights)
     assert_allclose(ordinal.estimators_[0].predict(X), event.predict(X))
-    message = "sample_weight is given, but the fit of {} takes no weights; expected an estimator that does"
+    message = (
+        "sample_weight is given, but the fit of {} takes no weights; expected an estimator that takes them"
+    )
     for inside in (KNeighborsRegressor(), make_pipeline(LinearRegression())):
         for outer in (BlendRanker([("one", around(inside))]), OrdinalRanker(around(inside))):
             with pytest.raises(ValueError, match=message.format(type(inside).__name__)):

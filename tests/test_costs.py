@@ -483,8 +483,11 @@ def test_estimators_refuse_costs(name):
     for parameters, message in (
         ({"feature_costs": [1.0]}, "feature_costs has shape"),
         ({"feature_costs": {"a": 1.0}}, "X has no feature names"),
-        ({"feature_groups": [[0, 1]]}, "without feature_costs all is free"),
-        ({"cost_weight": 0.01}, r"cost_weight=0.01 .* without feature_costs all is free: .* leave .* at 1.0"),
+        ({"feature_groups": [[0, 1]]}, "without feature_costs all features are free"),
+        (
+            {"cost_weight": 0.01},
+            r"cost_weight=0.01 .* without feature_costs all features are free: .* leave .* at 1.0",
+        ),
         ({"feature_costs": COSTS, "cost_weight": -1.0}, "'cost_weight' parameter"),
         ({"feature_costs": COSTS, "cost_weight": np.nan}, "'cost_weight' parameter"),
         ({"feature_costs": 3.0}, "'feature_costs' parameter"),

@@ -560,7 +560,7 @@ NAMES = {"feature_names": list("abcd")}
         (
             NAMES | {"category_levels": {1: ["u", "v"]}},
             {"category_levels": {"b": ["v", "u"]}},
-            r"category_levels\['b'\]=\('v', 'u'\), but the trees know \('u', 'v'\); expected the same",
+            r"category_levels\['b'\]=\('v', 'u'\), but the ensemble has \('u', 'v'\); expected the same",
         ),
     ],
 )

@@ -305,7 +305,7 @@ def test_agreement():
         ({"pair_weight": [1.0, np.nan]}, "pair_weight holds nan at pair 1"),
         ({"pair_weight": [np.inf, 1.0]}, "pair_weight holds inf at pair 0"),
         ({"pair_weight": [0, 0]}, "every weight is zero"),
-        ({"pair_weight": [1e308, 1e308]}, "pair_weight adds up to more than a float holds"),
+        ({"pair_weight": [1e308, 1e308]}, "pair_weight adds up to more than a float can hold"),
         ({"pair_weight": ["a", "b"]}, "pair_weight could not be turned into numbers"),
         ({"pair_target": [0.5, 1.5]}, "pair_target holds 1.5 at pair 1"),
         ({"pairs": None, "pair_weight": [1.0]}, "pair_weight is given, but no pairs"),
@@ -318,7 +318,7 @@ def test_agreement():
         ({"loss": RankNet(truncation_level=5)}, "truncation_level=5 .* leave it at None"),
         ({"scoring": "ndcg@5", "early_stopping": True}, "scoring='ndcg@5' is a measure of labels"),
         ({"step": "optimal"}, 'step="optimal" raises the measure of labels'),
-        ({"qid": None, "early_stopping": True}, "X holds one only"),
+        ({"qid": None, "early_stopping": True}, "X holds only one"),
         ({"early_stopping": True}, "no pair of positive weight is left"),
         (
             {"pairs": None, "y": np.ones(900), "pairs_val": [[0, 1]]},

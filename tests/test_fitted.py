@@ -77,7 +77,10 @@ def test_an_ensemble_predicts_ranks_and_scores_as_its_estimator(rows):
         pick_early_exit(each, X, y, qid=qid, tolerated_loss=0.1, confidence=None) for each in (ranker, fitted)
     )
     assert one.early_exit == other.early_exit
-    with pytest.raises(ValueError, match=r"score needs qid=: EnsembleRanker ranks .* a qid of all zeros"):
+    with pytest.raises(
+        ValueError,
+        match=r"score needs qid=: EnsembleRanker ranks .* if all rows belong to one query, pass zeros",
+    ):
         ranker.score(X, y)
     assert -5 < clone(ranker).set_params(measure=None).score(X, y) < 1
 
@@ -226,7 +229,9 @@ def test_what_starts_from_an_ensemble_knows_its_columns(rows):
     assert model.ensemble_.category_levels == {1: ("at", "fr", "uk")}
     expected = EnsembleRanker(start).predict(frame)
     np.testing.assert_allclose(model.predict(frame, n_trees=0), expected, rtol=1e-12)
-    with pytest.raises(ValueError, match=r"(?s)init=.* was fitted to other columns than X has.*same order"):
+    with pytest.raises(
+        ValueError, match=r"(?s)init=.* was fitted to columns other than those of X.*same order"
+    ):
         clone(model).fit(frame[["b", "level", "a"]], y, qid=qid)
 
 
@@ -361,17 +366,17 @@ def test_what_is_no_average_of_trees_is_refused(rows, models):
         (
             [models[0], Ridge().fit(X, y)],
             TypeError,
-            "models has a Ridge; expected fitted estimators of trees",
+            "models has a Ridge; expected fitted tree estimators",
         ),
         ([HistGBRTRegressor()], NotFittedError, "HistGBRTRegressor"),
-        ([HistGBRTClassifier(max_iter=2, **SMALL).fit(X, y > 1)], ValueError, "are no sums over trees"),
-        ([HistGBRTRegressor("poisson", max_iter=2).fit(X, y)], ValueError, "poisson.* no sums over trees"),
+        ([HistGBRTClassifier(max_iter=2, **SMALL).fit(X, y > 1)], ValueError, "are not sums over trees"),
+        ([HistGBRTRegressor("poisson", max_iter=2).fit(X, y)], ValueError, "poisson.* not sums over trees"),
         ([HistGBRTRegressor(init=Ridge(), max_iter=2).fit(X, y)], ValueError, "boosting started from Ridge"),
         (BaggingRegressor(Ridge()), NotFittedError, "BaggingRegressor"),
         (
             BaggingRegressor(HistGBRTRegressor(max_iter=2), n_estimators=2, max_features=0.5).fit(X, y),
             ValueError,
-            "have seen other features each",
+            "were fitted to different subsets of the features",
         ),
         (models[0], TypeError, "models is a .*; expected several fitted models: pass a list"),
         (models[0].ensemble_, TypeError, "models is a Ensemble; expected several fitted models"),
@@ -400,6 +405,6 @@ def test_a_fitted_model_predicts_by_the_loss_of_its_fit(loss, rows):
         model.fit(X, y)
     np.testing.assert_array_equal(model.predict(X), predicted)
     model.set_params(max_leaf_nodes=6)
-    with pytest.raises(ValueError, match=r"loss=SquaredError\(\) has scores on another scale"):
+    with pytest.raises(ValueError, match=r"loss=SquaredError\(\) has scores on a different scale"):
         model.refit_leaves(X, y)
     np.testing.assert_array_equal(model.fit(X, y).predict(X), clone(model).fit(X, y).predict(X))

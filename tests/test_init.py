@@ -205,7 +205,7 @@ def test_warm_start_gives_the_model_of_one_fit(cls, init_cv, rows):
         model.set_params(max_iter=6).fit(X, y, qid=qid)
     model.set_params(max_iter=8)
     if init_cv is not None:
-        with pytest.raises(ValueError, match=r"the 400 rows of the first fit started from.*same rows"):
+        with pytest.raises(ValueError, match=r"starting scores of the 400 rows of the first fit.*same rows"):
             model.fit(X[:300], y[:300], qid=qid[:300])
 
 
@@ -365,7 +365,7 @@ def test_init_cv_that_cannot_be_meant(rows):
     X, y, qid = rows
     fitted = clone(FOREST).fit(X, y, qid=qid)
     for init, init_cv, message in (
-        (None, "oob", "init_cv='oob', but init=None is no model to be fitted"),
+        (None, "oob", "init_cv='oob', but init=None is not a model to be fitted"),
         (1.5, 3, "init_cv=3, but init=1.5"),
         (fitted, "oob", r"init is a fitted RandomForestRanker.* pass clone\(init\)"),
         (FrozenEstimator(fitted), 3, "init is a fitted FrozenEstimator"),
@@ -400,7 +400,7 @@ def test_an_init_that_is_no_estimator_is_named(cls, rows):
     X, y, qid = rows
     for init in (Alone(), Alone().fit(X, y)):
         with pytest.raises(
-            TypeError, match="init is a Alone that has fit, but is no estimator of scikit-learn"
+            TypeError, match="init is a Alone that has a fit method, but is not a scikit-learn estimator"
         ):
             clone(make(cls, init)).fit(X, y, qid=qid)
     for init in ("ridge", [Ridge()], np.nan):
@@ -410,7 +410,7 @@ def test_an_init_that_is_no_estimator_is_named(cls, rows):
 
 @pytest.mark.parametrize("init", [None, 1.5, "ridge", Alone()])
 def test_parameters_of_an_init_that_has_none_are_refused(init):
-    message = r"init__alpha=2.0 is meant for a parameter of init, but init=.* has none; expected an estimator"
+    message = r"init__alpha=2.0 sets a parameter of init, but init=.* has none; expected an estimator"
     for model, params in ((make(init=init), {}), (make(init=Ridge()), {"init": init})):
         with pytest.raises(ValueError, match=message):
             model.set_params(**params, init__alpha=2.0)
@@ -422,7 +422,7 @@ def test_an_init_of_other_columns_is_named(cls, rows):
     fitted = clone(FOREST).fit(X[:, :2], y, qid=qid)
     for init in (fitted, FrozenEstimator(fitted), fitted.ensemble_):
         with pytest.raises(
-            ValueError, match=rf"(?s)^init=.* was fitted to other columns .* {X.shape[1]} features"
+            ValueError, match=rf"(?s)^init=.* was fitted to columns other than .* {X.shape[1]} features"
         ):
             make(cls, init).fit(X, y, qid=qid)
 
@@ -575,7 +575,7 @@ def test_scores_are_on_one_scale(rows):
     assert model.predict(X, n_trees=0).tobytes() == logs.predict(X).tobytes()
     assert make(LambdaMARTRanker, logs).fit(X, y, qid=qid).n_init_trees_ == 5
     with pytest.raises(
-        ValueError, match=r"(?s)init=.*poisson.* has scores on another scale than its predictions"
+        ValueError, match=r"(?s)init=.*poisson.* has scores on a different scale from its predictions"
     ):
         make(init=logs).fit(X, y)
     odds = HistGBRTClassifier(max_iter=5, **SMALL)

@@ -97,7 +97,7 @@ def test_what_trees_do_not_ask_for_adds_nothing():
 
 
 def test_models_without_contributions_are_refused():
-    with pytest.raises(TypeError, match="model is a Ridge; expected an estimator of trees"):
+    with pytest.raises(TypeError, match="model is a Ridge; expected a tree estimator"):
         contributions(Ridge(), X)
     with pytest.raises(NotFittedError):
         contributions(LambdaMARTRanker(), X)
@@ -155,7 +155,7 @@ def test_a_table_calls_features_and_categories_by_their_names():
     pd.testing.assert_frame_equal(tree_table(EnsembleRanker.average([ranker])), table)
     nameless = ranker.ensemble_._with_columns(None, {})
     with pytest.raises(
-        ValueError, match=r"category_levels\[2\] has 1 levels, but .* ask for the code 1; expe"
+        ValueError, match=r"category_levels\[2\] has 1 levels, but .* split by the code 1; expe"
     ):
         tree_table(EnsembleRanker(nameless, category_levels={2: ["fr"]}))
     with pytest.raises(TypeError, match="model is a Ridge"):

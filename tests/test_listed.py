@@ -99,7 +99,9 @@ def test_a_series_that_counts_does_not_go_with_columns_of_numbers_in_another_ord
     values = pd.Series([parameter == "categorical_features"] * len(NAMES))
     model = HistGBRTRegressor(max_iter=2, **{parameter: values})
     model.fit(X.set_axis(range(6), axis=1), y)
-    with pytest.raises(ValueError, match=rf"{parameter} has 0, .* may be the place of a column or its name"):
+    with pytest.raises(
+        ValueError, match=rf"{parameter} has 0, .* may be the position of a column or its name"
+    ):
         model.fit(X.set_axis(range(5, -1, -1), axis=1), y)
 
 

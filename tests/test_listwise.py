@@ -137,14 +137,17 @@ def test_random_losses_follow_random_state():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"loss": "listnet", "noise": 1.0}, "noise=1.0 is no parameter of loss='listnet': leave it at 0.0"),
+        (
+            {"loss": "listnet", "noise": 1.0},
+            "noise=1.0 is not a parameter of loss='listnet': leave it at 0.0",
+        ),
         (
             {"loss": "ranknet", "score_gap_norm": True},
-            "score_gap_norm=True is no parameter of loss='ranknet'",
+            "score_gap_norm=True is not a parameter of loss='ranknet'",
         ),
-        ({"loss": QueryRMSE(), "sigma": 2.0}, r"sigma=2.0 is no parameter of loss=QueryRMSE\(\)"),
+        ({"loss": QueryRMSE(), "sigma": 2.0}, r"sigma=2.0 is not a parameter of loss=QueryRMSE\(\)"),
         ({"loss": "lambdaloss", "measure": "map"}, "lambdaloss is a bound on NDCG and DCG"),
-        ({"gain": "linear", "measure": "map"}, "gain='linear' .* measure='map' never asks"),
+        ({"gain": "linear", "measure": "map"}, "gain='linear' .* measure='map' does not use it"),
         ({"measure": "rmse"}, "lambdamart optimises measures of the order of rows"),
         ({"measure": "p"}, "the same for every order of the rows: give it a cutoff"),
         ({"n_orders": 2}, "n_orders=2, but noise=0"),

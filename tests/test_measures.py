@@ -973,5 +973,5 @@ def test_means_refuse_labels_below_the_lowest(mean):
 
 @pytest.mark.parametrize("measure", [NDCG, RMSE])
 def test_weights_that_add_up_to_more_than_a_float_holds_are_refused(measure):
-    with pytest.raises(ValueError, match="sample_weight adds up to more than a float holds"):
+    with pytest.raises(ValueError, match="sample_weight adds up to more than a float can hold"):
         measure([0, 1, 2], [1, 2, 3], qid=[0, 1, 2], sample_weight=[1e308, 1e308, 1e308])

@@ -373,7 +373,7 @@ def test_least_squares_on_training_and_on_held_out_queries(rows):
     without = OrdinalRanker(Ridge(), "least_squares", validation_fraction=0.5, random_state=1)
     with pytest.warns(MissingQueryWarning):
         assert np.isfinite(without.fit(X, y).values_).all()
-    with pytest.raises(ValueError, match="one only; set validation_fraction=None"):
+    with pytest.raises(ValueError, match="only one; set validation_fraction=None"):
         without.fit(X, y, qid=np.zeros(len(y)))
     with pytest.raises(
         ValueError, match=r"validation_fraction=0.5 holds out .*'expected_gain' does not find any"

@@ -316,7 +316,7 @@ def test_bins_cannot_be_limited_where_there_are_none():
             estimator(split_search="exact", max_bins=64).fit(X, y, qid=qid)
         with pytest.raises(ValueError, match=r'subsample_for_bin=7 draws rows, but split_search="exact"'):
             estimator(split_search="exact", subsample_for_bin=7).fit(X, y, qid=qid)
-    with pytest.raises(ValueError, match=r'split_search="streaming" looks at all of them'):
+    with pytest.raises(ValueError, match=r'split_search="streaming" uses all of them'):
         HistGBRTRegressor(split_search="streaming", subsample_for_bin=7).fit(X, y)
 
 

@@ -142,7 +142,10 @@ def test_what_cannot_be_a_histogram_is_refused():
     for values in ([np.inf], [1.0, np.nan], [-1e308, 1e308]):
         with pytest.raises(ValueError, match="expected values whose differences are finite"):
             histogram.update(values)
-    with pytest.raises(ValueError, match=r"values have shape \(2,\), and what belongs to them \(3,\)"):
+    with pytest.raises(
+        ValueError,
+        match=r"values have shape \(2,\), but their masses, gradients or hessians have shape \(3,\)",
+    ):
         histogram.update([1, 2], gradients=[1, 2, 3])
     with pytest.raises(ValueError, match="masses has an entry that is not above 0"):
         histogram.update([1, 2], masses=[1, 0])
@@ -322,7 +325,7 @@ def test_what_cannot_be_streamed_is_refused():
         with pytest.raises(ValueError, match=message):
             HistGBRTRegressor(split_search="streaming", **rules).fit(X, y)
     X[3, 2] = np.inf
-    with pytest.raises(ValueError, match="feature 2 of X: streaming histograms take means"):
+    with pytest.raises(ValueError, match="feature 2 of X: streaming histograms compute means"):
         HistGBRTRegressor(split_search="streaming").fit(X, y)
     X[:, 2] = np.nan
     HistGBRTRegressor(split_search="streaming", max_iter=1).fit(X, y)

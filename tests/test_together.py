@@ -474,7 +474,7 @@ def test_boosting_goes_on_from_models_that_all_ranks_have(rows):
 def test_ranks_without_rows_are_told_of_an_init_of_other_columns(rows):
     X, y, qid, _ = rows
     forest = RandomForestRanker(2, random_state=0).fit(X[:, 1:], y, qid=qid)
-    message = rf"(?s)was fitted to other columns than X has.* {X.shape[1]} features"
+    message = rf"(?s)was fitted to columns other than those of X.* {X.shape[1]} features"
 
     def train(ranks):
         own = deal(qid, 2, "one empty")[ranks.rank]
@@ -670,7 +670,7 @@ def test_what_each_rank_would_fit_alone_is_refused(rows, parameters):
 @pytest.mark.parametrize(
     ("parameters", "more", "message"),
     [
-        ({"step": "optimal"}, {}, 'step="optimal" looks at all queries together'),
+        ({"step": "optimal"}, {}, 'step="optimal" reads all queries together'),
         ({}, {"position": 1}, "position is given, but ranks"),
         ({"loss": "ranknet"}, {"pairs": [[0, 1]]}, "pairs is given, but ranks"),
     ],

@@ -421,7 +421,7 @@ class Pairs(BaseEstimator):
         (lambda: ModelFeatures(Ridge(), add="cumulative"), "Ridge has no predict_proba"),
         (lambda: ModelFeatures(Ridge(), cv=ShuffleSplit(2, random_state=0)), "exactly one test fold"),
         (lambda: ModelFeatures(Ridge(), cv=300), "300"),
-        (lambda: ModelFeatures(Pairs()), r"Pairs.predict gave values of shape \(40, 2\)"),
+        (lambda: ModelFeatures(Pairs()), r"Pairs.predict returned values of shape \(40, 2\)"),
         (lambda: ModelFeatures("ridge"), "The 'estimator' parameter"),
     ],
 )

@@ -260,8 +260,8 @@ class BinMapper:
             if known and not np.isfinite(edges).all():
                 raise ValueError(
                     f"categorical feature {names[feature]!r} of X holds {edges[~np.isfinite(edges)][0]:g}; "
-                    "expected finite numbers: give that category one, make it NaN where it is missing, or "
-                    "leave the feature out of categorical_features."
+                    "expected finite numbers: give that category a finite number, make it NaN if it means "
+                    "missing, or leave the feature out of categorical_features."
                 )
             cuts.append(edges[:0] if known else edges)
             categories.append(edges if known else None)
@@ -321,7 +321,7 @@ class BinMapper:
         """
         order = _check_order(order, X)
         if X.shape[1] != self.n_features:
-            raise ValueError(f"X has {X.shape[1]} features, but the cuts are of {self.n_features}.")
+            raise ValueError(f"X has {X.shape[1]} features, but the cuts are for {self.n_features}.")
         n_rows = X.shape[0] if order is None else len(order)
         is_long = self.n_bins.max(initial=0) > MOST_BINS
         codes = no_codes(n_rows, self.n_features, np.uint32 if is_long else np.uint8).T

@@ -93,7 +93,7 @@ class Checkpoint:
             If the bytes are anything else: cut off, damaged, or another file.
         """
         if data[: len(MAGIC)] != MAGIC:
-            raise ValueError("it is no checkpoint")
+            raise ValueError("it is not a checkpoint")
         body, digest = data[:-DIGEST_SIZE], data[-DIGEST_SIZE:]
         if len(data) < HEAD.size + DIGEST_SIZE or HEAD.unpack_from(data)[1] != len(data):
             raise ValueError("it is damaged: bytes are missing, or there are too many")
@@ -106,7 +106,7 @@ class Checkpoint:
             raise ValueError("its text is nested too deeply") from error
         for name, kind in (("seed", int), ("trained", dict), ("learned", list)):
             if not isinstance(said, dict) or not isinstance(said.get(name), kind):
-                raise ValueError(f"it is damaged: its {name} is missing, or of another kind")
+                raise ValueError(f"it is damaged: its {name} is missing, or of the wrong type")
         return cls(ensemble=Ensemble.from_bytes(body[model:]), **said)
 
 
@@ -148,8 +148,8 @@ class CheckpointFile:
             return None if data is None else Checkpoint.from_bytes(data)
         except (ValueError, TypeError) as error:
             raise ValueError(
-                f"checkpoint={os.fspath(self.path)!r} cannot be read: {error}. Expected what a fit has "
-                "written; delete the file to train anew, or use another path."
+                f"checkpoint={os.fspath(self.path)!r} cannot be read: {error}. Expected a file that a fit "
+                "has written; delete the file to train anew, or use another path."
             ) from error
 
     def _bytes(self):
@@ -187,7 +187,7 @@ class CheckpointFile:
             differ = "; ".join(_change(name, before.get(name), trained.get(name)) for name in names)
             raise ValueError(
                 f"checkpoint={os.fspath(self.path)!r} was written by another fit: {differ}. Expected the "
-                "same, to go on from there; delete the file to train anew, or use another path."
+                "same fit, to continue from there; delete the file to train anew, or use another path."
             )
         return self.found
 
@@ -196,7 +196,7 @@ class CheckpointFile:
         if n_trees > limit:
             raise ValueError(
                 f"{name}={limit} is less than the {n_trees} trees in checkpoint={os.fspath(self.path)!r}; "
-                f"raise {name} to go on from there, or delete the file to train anew."
+                f"raise {name} to continue from there, or delete the file to train anew."
             )
 
     def followed_by(self, callbacks, so_far, learned=tuple):

@@ -154,9 +154,9 @@ def _require_queries_in_reach(model):
 
 def _queries_out_of_reach(model, ranker):
     return ValueError(
-        f"{type(model).__name__} does not tell the {type(ranker).__name__} inside which rows belong to a "
-        "query; expected this ranker itself, or as the last step of a pipeline, where scikit-learn's "
-        "metadata routing, if enabled, knows it: pass it so, or a ranker of this library."
+        f"{type(model).__name__} does not pass query ids on to the {type(ranker).__name__} inside it; "
+        "expected this ranker itself, or a pipeline whose last step it is (with set_fit_request, if "
+        "scikit-learn's metadata routing is enabled): pass one of these, or a ranker of this library."
     )
 
 
@@ -198,8 +198,8 @@ def weights_not_taken(estimator, name="sample_weight"):
     """Return the error that says so, for weights passed as the argument `name`."""
     return ValueError(
         f"{name} is given, but the fit of {type(estimator).__name__} takes no weights; expected an estimator "
-        "that does: pass another one, or leave the weights out. A step of a pipeline gets them by metadata "
-        "routing."
+        "that takes them: pass another one, or leave the weights out. A step of a pipeline gets them by "
+        "metadata routing."
     )
 
 

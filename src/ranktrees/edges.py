@@ -135,8 +135,8 @@ def _agree(rows, weights, wanted, n_threads, communicator):
     for rank, width in enumerate(widths):
         if width != widths[0]:
             raise ValueError(
-                f"X has {widths[0]} features on rank 0, but {width} on rank {rank}; expected the same ones "
-                "on all ranks."
+                f"X has {widths[0]} features on rank 0, but {width} on rank {rank}; expected the same "
+                "features on all ranks."
             )
     most_values = communicator.allreduce(rows.most_values(), "max")
     blocks = _blocks(most_values, max(_VALUES_TO_CUT, *rooms), wanted)

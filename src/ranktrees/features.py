@@ -57,9 +57,9 @@ def refuse_counted(values, names, argument):
 def _refuse_numbers_as_names(key, names, argument):
     if names and isinstance(names[0], Integral):
         raise ValueError(
-            f"{argument} has {key!r}, but the columns of X are called {names[:10]}"
-            f"{', ...' * (len(names) > 10)}: it may be the place of a column or its name; expected names "
-            "that are strings: pass X.rename(columns=str), and these names."
+            f"{argument} has {key!r}, but the columns of X are called "
+            f"{names[:10]}{', ...' * (len(names) > 10)}: it may be the position of a column or its name; "
+            "expected names that are strings: pass X.rename(columns=str), and name its columns here."
         )
 
 

@@ -187,9 +187,9 @@ class Feedback:
             k = int(np.argmax(query[:, 0] != query[:, 1]))
             raise ValueError(
                 f"pairs{self.suffix}[{k}] compares row {pairs[k, 0]} with row {pairs[k, 1]}, which belong to "
-                "different queries; expected two rows of one query: drop such pairs, or leave the query "
-                "ids out where all rows can be compared. (Pairs count rows of the X that they are passed "
-                "with: see pairs_among where that is a part of another.)"
+                "different queries; expected two rows of one query: drop such pairs, or leave the query ids "
+                "out if all rows can be compared. (Pairs count the rows of the X with which they are "
+                "passed: see pairs_among if that X is a part of another.)"
             )
         return Preferences.of(internal, weights, targets)
 
@@ -278,8 +278,8 @@ def checked_pairs(pairs, pair_weight, pair_target, n_rows, suffix=""):
         )
     if math.isinf(ALONE.exact_sum(weights)):
         raise ValueError(
-            f"pair_weight{suffix} adds up to more than a float holds; expected a finite sum: scale it to a "
-            "smaller range."
+            f"pair_weight{suffix} adds up to more than a float can hold; expected a finite sum: scale it to "
+            "a smaller range."
         )
     return pairs, weights, targets
 
@@ -341,14 +341,14 @@ def pairs_among(pairs, rows) -> tuple[np.ndarray, np.ndarray]:
     if rows.dtype == bool:
         if len(pairs) and len(rows) <= pairs.max():
             raise ValueError(
-                f"rows is a mask of {len(rows)} rows, but pairs names row {pairs.max()}; expected one of "
-                "the rows of the X that the pairs are of."
+                f"rows is a mask of {len(rows)} rows, but pairs names row {pairs.max()}; expected a mask of "
+                "all rows of the X that the pairs belong to."
             )
         rows = np.flatnonzero(rows)
     if rows.ndim != 1 or (len(rows) and rows.dtype.kind not in "iu") or len(np.unique(rows)) < len(rows):
         raise ValueError(
-            f"rows has shape {rows.shape} and dtype {rows.dtype}; expected the rows that are chosen, none of "
-            "them twice, or a mask."
+            f"rows has shape {rows.shape} and dtype {rows.dtype}; expected the chosen rows, each once, or a "
+            "mask."
         )
     rows = rows.astype(np.intp)
     for name, numbers in (("pairs", pairs), ("rows", rows)):

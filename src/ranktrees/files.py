@@ -63,7 +63,7 @@ def require_place(path, argument):
     if not folder.is_dir():
         raise FileNotFoundError(
             f"{argument}={os.fspath(path)!r}: there is no folder {os.fspath(folder)!r}; expected a path in "
-            "one that exists: make it first."
+            "one that exists: create it first."
         )
 
 

@@ -59,10 +59,10 @@ ABSENT = {
     "min_samples_leaf and max_leaf_nodes bound trees": ("min_split_gain", "min_gain_to_split", "gamma"),
     "gradients are always rounded to integers": ("use_quantized_grad",),
     "gradient_sampling draws rows by their gradients": ("top_rate", "other_rate"),
-    "feature_importances(kind) tells both kinds of a fitted model": ("importance_type",),
+    "feature_importances(kind) returns both kinds for a fitted model": ("importance_type",),
     "rows are drawn anew for each tree": ("bagging_freq", "subsample_freq"),
     "RandomForestRanker is the forest, and boosting drops no trees": ("boosting", "boosting_type", "booster"),
-    "sample_weight= of fit weighs rows, HistGBRTClassifier(balanced=True) both classes alike": (
+    "sample_weight= of fit weights rows, HistGBRTClassifier(balanced=True) weights both classes alike": (
         "class_weight",
         "scale_pos_weight",
     ),
@@ -105,7 +105,7 @@ THEIRS_OF_ATTRIBUTES = {
     "best_iteration_": ("best_iteration", "best_ntree_limit", "get_best_iteration"),
     "n_iter_": ("n_estimators_", "tree_count_", "num_trees", "num_boosted_rounds"),
     "train_score_ and validation_score_": ("evals_result_", "evals_result", "get_evals_result"),
-    "validation_score_, of which best_iteration_ is the best": (
+    "validation_score_, whose best value is that of best_iteration_": (
         "best_score_",
         "best_score",
         "get_best_score",
@@ -251,7 +251,7 @@ def refuse_foreign_loss(loss):
     """Raise a ValueError that translates the name of another library's loss."""
     ours = next((ours for ours, theirs in LOSSES.items() if isinstance(loss, str) and loss in theirs), None)
     if ours is not None:
-        raise ValueError(f"loss={loss!r}; expected a loss by its name here: that is {ours}.")
+        raise ValueError(f"loss={loss!r}; expected the name of the loss in ranktrees: use {ours}.")
 
 
 def _unexpected(estimator, name, known):
@@ -261,9 +261,9 @@ def _unexpected(estimator, name, known):
 def _expected(name, known):
     """Return which parameter may be meant."""
     if ours := _ours(name, known):
-        return f"expected {ours}, which is what it is called here"
+        return f"expected {ours}, which is its name here"
     if nearest := [nearest for nearest, theirs in ABSENT.items() if name in theirs]:
-        return f"there is no such thing here: {nearest[0]}"
+        return f"ranktrees has no such parameter: {nearest[0]}"
     if near := get_close_matches(name, known, cutoff=0.7):
         return f"expected one of its parameters; the nearest are {near}"
     return "expected one of its parameters, which get_params() lists"
@@ -276,9 +276,9 @@ def _unexpected_by(method, name, known, parameters):
     elif parameter := name if name in parameters else _ours(name, parameters):
         expected = f"{parameter} is a parameter of the estimator: set_params({parameter}=...)"
     elif near := get_close_matches(name, known, cutoff=0.7):
-        expected = f"the nearest that it knows are {near}"
+        expected = f"the nearest that it accepts are {near}"
     else:
-        expected = f"it knows {known}"
+        expected = f"it accepts {known}"
     return f"{method} got an unexpected keyword argument {name!r}; {expected}."
 
 

@@ -83,8 +83,8 @@ def scores_by(model, X, method=None, classes=None):
     if method == "decision_function" and classes is not None and len(model.classes_) < len(classes):
         raise ValueError(
             f"{name} was fitted to a fold whose rows are all of class {model.classes_[0]}, so that its "
-            f"decision_function does not tell {classes[0]} from {classes[1]}; expected both classes in the "
-            "rows of every fold: take other folds, or a classifier that has predict_proba only."
+            f"decision_function does not distinguish {classes[0]} from {classes[1]}; expected both classes "
+            "in the rows of every fold: use other folds, or a classifier that has only predict_proba."
         )
     if method == "predict_proba":
         predicted = probabilities_by(model, X, model.classes_ if classes is None else classes)
@@ -98,9 +98,9 @@ def probabilities_by(model, X, classes):
     predicted = np.asarray(model.predict_proba(X))
     if predicted.shape[1] != len(model.classes_):
         raise ValueError(
-            f"{type(model).__name__}.predict_proba gave {predicted.shape[1]} columns, and its classes_ are "
-            f"{len(model.classes_)}; expected one column for each: if a fold lacks a class, take other "
-            "folds, or another classifier."
+            f"{type(model).__name__}.predict_proba returned {predicted.shape[1]} columns, but classes_ has "
+            f"{len(model.classes_)} entries; expected one column for each class: if a fold lacks a class, "
+            "use other folds, or another classifier."
         )
     probabilities = np.zeros((len(predicted), len(classes)))
     probabilities[:, np.searchsorted(classes, model.classes_)] = predicted
@@ -120,7 +120,7 @@ def _numbers(predicted, name, method, n_rows):
         scores = scores[:, 1]
     if scores.shape != (n_rows,) or scores.dtype.kind not in "fiub" or not np.isfinite(scores).all():
         raise ValueError(
-            f"{name}.{method} gave values of shape {scores.shape} and dtype {scores.dtype}, some of them "
-            "perhaps not finite; expected one finite number per row: take a model that scores rows."
+            f"{name}.{method} returned values of shape {scores.shape} and dtype {scores.dtype}, some of them "
+            "perhaps not finite; expected one finite number per row: use a model that scores rows."
         )
     return scores.astype(np.float64)

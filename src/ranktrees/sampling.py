@@ -196,7 +196,7 @@ def hold_out(data, fraction, seed, instead="pass X_val, y_val and qid_val, or se
     numbers = share.query_numbers if by_query else share.row_numbers
     if n_units < 2:
         raise ValueError(
-            f"validation_fraction={fraction:g} holds out whole queries, but X holds one only; {instead}."
+            f"validation_fraction={fraction:g} holds out whole queries, but X holds only one; {instead}."
         )
     uniforms = np.empty(n_units)
     sampling.uniforms(seed, stream(0, HELD_OUT), uniforms)
@@ -212,7 +212,7 @@ def hold_out(data, fraction, seed, instead="pass X_val, y_val and qid_val, or se
             side = "holds out" if weighs[0] else "leaves to learn from"
             raise ValueError(
                 f"sample_weight is zero for all rows that validation_fraction={fraction:g} {side}; expected "
-                "some of positive weight on either side: change validation_fraction or random_state, or "
+                "rows of positive weight on both sides: change validation_fraction or random_state, or "
                 f"{instead}."
             )
     return train, replace(rest, y_name=f"{data.y_name} held out")

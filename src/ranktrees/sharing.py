@@ -20,7 +20,7 @@ from ranktrees.communicator import ALONE, Communicator
 from ranktrees.spool import first_rows
 
 SAME_ROWS = (
-    "every rank has passed the same rows; expected rows of its own on each. Where one program has all rows, "
+    "every rank has passed the same rows; expected rows of its own on each. If one program has all rows, "
     'run it without mpiexec, and joblib.parallel_config("mpi", n_ranks=...) deals them.'
 )
 MANY_LABELS = 4096
@@ -217,7 +217,7 @@ def _places(ids_of_ranks: Sequence[list], name):
             if one in rank_of:
                 raise ValueError(
                     f"{name}={one!r} is on rank {rank_of[one]} and on rank {rank}; expected whole queries on "
-                    "each rank, and every row on one: deal the rows by query."
+                    "each rank, and each row on one rank only: deal the rows by query."
                 )
             rank_of[one] = rank
     try:

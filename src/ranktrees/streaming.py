@@ -60,8 +60,8 @@ def merge_histograms(histograms, max_bins):
     for number, centroids in enumerate(histograms):
         if len(centroids) > max_bins:
             raise ValueError(
-                f"histograms[{number}] has {len(centroids)} centroids, but max_bins={max_bins}; expected "
-                "histograms of at most as many."
+                f"histograms[{number}] has {len(centroids)} centroids, but max_bins={max_bins}; expected at "
+                "most as many centroids in each histogram."
             )
     return reduce(lambda ours, theirs: _merged(ours, theirs, max_bins), histograms, np.empty(0, CENTROID))
 
@@ -150,8 +150,9 @@ class StreamingHistogram:
             part = np.asarray(part, np.float64)
             if values.ndim != 1 or part.shape not in ((), values.shape):
                 raise ValueError(
-                    f"values have shape {values.shape}, and what belongs to them {part.shape}; expected one "
-                    "value for each row, and a number for each or one for all."
+                    f"values have shape {values.shape}, but their masses, gradients or hessians have shape "
+                    f"{part.shape}; expected one value for each row, and one number for each value or one "
+                    "for all."
                 )
             sums[:, k] = part
         if not (sums[:, 0] > 0).all():
@@ -223,7 +224,9 @@ class StreamingHistogram:
             If the histogram is empty.
         """
         if not len(self.centroids):
-            raise ValueError("the histogram is empty, and has no values to part; call update first.")
+            raise ValueError(
+                "the histogram is empty, and has no values to divide into parts; call update first."
+            )
         values = np.empty(n_parts - 1)
         _kernels.uniform(self.centroids, values)
         return values
@@ -383,8 +386,8 @@ def check_spread(name, values):
         spread = np.ptp(values) if len(values) else 0.0
     if not np.isfinite(spread):
         raise ValueError(
-            f"{name}: streaming histograms take means of values, but some are infinite or missing, or they "
-            "lie too far apart; expected values whose differences are finite."
+            f"{name}: streaming histograms compute means of values, but some are infinite or missing, or "
+            "they lie too far apart; expected values whose differences are finite."
         )
 
 

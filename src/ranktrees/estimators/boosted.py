@@ -163,9 +163,9 @@ class BoostedTrees(TreeEnsembleEstimator):
         _refuse_class(self.init)
         if hasattr(self.init, "fit") and not hasattr(self.init, "__sklearn_tags__"):
             raise TypeError(
-                f"init is a {type(self.init).__name__} that has fit, but is no estimator of scikit-learn, "
-                "which tells whether it is fitted; expected one, or a model that only predicts: derive it "
-                "from sklearn.base.BaseEstimator."
+                f"init is a {type(self.init).__name__} that has a fit method, but is not a scikit-learn "
+                "estimator, so it is unknown whether it is fitted; expected such an estimator, or a model "
+                "that only predicts: derive it from sklearn.base.BaseEstimator."
             )
 
     def _check_and_fit(
@@ -198,7 +198,7 @@ class BoostedTrees(TreeEnsembleEstimator):
         if self.query_subsample < 1 and not data.qid_given:
             raise ValueError(
                 f"query_subsample={self.query_subsample:g} draws whole queries, but without query ids all "
-                "rows are one; expected ids, or 1: pass qid=, or draw rows by subsample."
+                "rows are one query; expected query ids, or 1: pass qid=, or draw rows with subsample."
             )
         warn_of_weights(data.weights, self.l2_regularization)
         warn_of_grades(self._measure(), data.labels)
@@ -321,9 +321,9 @@ class BoostedTrees(TreeEnsembleEstimator):
 
     def _not_defined(self, when):
         return ValueError(
-            f"the score to stop by, scoring={self._scoring()!r}, is not defined for the validation rows "
-            f"{when}; expected some query that counts. Pass other validation rows, another scoring, or a "
-            "measure that says what such queries count, as empty_query=0 does."
+            f"the score for early stopping, scoring={self._scoring()!r}, is not defined for the validation "
+            f"rows {when}; expected at least one query that counts. Pass other validation rows or labels, "
+            "another scoring, or a measure that gives such queries a value, as empty_query=0 does."
         )
 
     def _keep_scores(self, so_far, train_scores, validation_scores, train, validation):
@@ -365,9 +365,9 @@ class BoostedTrees(TreeEnsembleEstimator):
         if self._earlier() is not None:
             if not is_same_link(self._link, link_of(bound.objective)):
                 raise ValueError(
-                    f"warm_start goes on from scores on another scale than those of loss={self.loss!r}; "
-                    "expected a loss whose scores are on the same as those of the fit before: set "
-                    "warm_start=False, or pass the model as init of another estimator."
+                    "warm_start continues from scores on a different scale from those of "
+                    f"loss={self.loss!r}; expected a loss whose scores are on the scale of the previous fit: "
+                    "set warm_start=False, or pass the model as init of another estimator."
                 )
             self._resume(bound)
             self._require_init_of_before()
@@ -377,7 +377,7 @@ class BoostedTrees(TreeEnsembleEstimator):
         if self.init is None or isinstance(self.init, Real):
             if self.init_cv is not None:
                 raise ValueError(
-                    f"init_cv={self.init_cv!r}, but init={self.init!r} is no model to be fitted."
+                    f"init_cv={self.init_cv!r}, but init={self.init!r} is not a model to be fitted."
                 )
             return Start(self._no_trees(bound.start() if self.init is None else float(self.init)))
         init, scores = self._fitted_init(X, data)
@@ -390,13 +390,13 @@ class BoostedTrees(TreeEnsembleEstimator):
                 compare_columns(own, X, reset=False)
             except ValueError as error:
                 raise ValueError(
-                    f"init={own!r} was fitted to other columns than X has; expected the same, in the same "
-                    f"order: {error}"
+                    f"init={own!r} was fitted to columns other than those of X; expected the same columns, "
+                    f"in the same order: {error}"
                 ) from error
             if own._link and not is_same_link(own._link, link_of(bound.objective)) and not self._is_ranker:
                 raise ValueError(
-                    f"init={own!r} has scores on another scale than its predictions; expected an init with "
-                    f"the loss of this {type(self).__name__}, or one whose predictions are its scores."
+                    f"init={own!r} has scores on a different scale from its predictions; expected an init "
+                    f"with the loss of this {type(self).__name__}, or one whose predictions are its scores."
                 )
             ensemble = Ensemble.joined([recoded(own, self._category_levels)])
             ensemble = with_columns_of(self, ensemble)
@@ -415,12 +415,12 @@ class BoostedTrees(TreeEnsembleEstimator):
         if not same:
             started = self.ensemble_.base if self.init_ is None else self.init_
             raise ValueError(
-                f"init={self.init!r}, but with warm_start=True boosting goes on from trees that started from "
-                f"{started!r}; expected the init of that fit: set it again, or set warm_start=False."
+                f"init={self.init!r}, but with warm_start=True boosting continues from trees that started "
+                f"from {started!r}; expected the init of that fit: set it again, or set warm_start=False."
             )
         if spelt(self.init_cv) != self._started_by["init_cv"]:
             raise ValueError(
-                f"init_cv={self.init_cv!r}, but with warm_start=True boosting goes on from trees that "
+                f"init_cv={self.init_cv!r}, but with warm_start=True boosting continues from trees that "
                 f"started with init_cv={self._started_by['init_cv']}; expected the same: set it again, or "
                 "set warm_start=False."
             )
@@ -433,9 +433,9 @@ class BoostedTrees(TreeEnsembleEstimator):
         same = len(scores) == data.X.shape[0]
         if not same or np.isnan(scores if data.order is None else scores[data.order]).any():
             raise ValueError(
-                f"with warm_start and init_cv={self.init_cv!r} boosting goes on from what the "
-                f"{len(scores)} rows of the first fit started from, and X holds others; expected the "
-                "same rows, in the same order."
+                f"with warm_start and init_cv={self.init_cv!r} boosting continues from the starting scores "
+                f"of the {len(scores)} rows of the first fit, but X holds other rows; expected the same "
+                "rows, in the same order."
             )
 
     def _fitted_init(self, X, data):
@@ -444,20 +444,20 @@ class BoostedTrees(TreeEnsembleEstimator):
         if is_fitted(self.init):
             if cv is not None:
                 raise ValueError(
-                    f"init is a fitted {name}, and init_cv={cv!r} asks for scores by models that have not "
-                    "seen the row; expected one that is fitted here: pass clone(init), or init_cv=None."
+                    f"init is a fitted {name}, but init_cv={cv!r} needs models that have not seen the rows "
+                    "they score; expected an init that is fitted here: pass clone(init), or init_cv=None."
                 )
             self._require_classes(data.classes)
             return self.init, None
         if isinstance(X, Spool):
             raise ValueError(
-                f"init is a {name} that is not fitted, but X is in batches, which only estimators of trees "
-                "read; expected one that is fitted: fit it first, and pass it."
+                f"init is a {name} that is not fitted, but X is in batches, which only tree estimators of "
+                "ranktrees read; expected a fitted one: fit it first, then pass it."
             )
         if data.labels is None:
             raise ValueError(
-                f"init is a {name} that is to be fitted here, but y is None; expected labels for it, too, or "
-                "one that is fitted already."
+                f"init is a {name} that would be fitted here, but y is None; expected labels, too, or an "
+                "init that is already fitted."
             )
         rows = indexable(X)[0]
         rows = rows if data.order is None else _safe_indexing(rows, data.order)
@@ -484,7 +484,8 @@ class BoostedTrees(TreeEnsembleEstimator):
         if classes is not None and theirs is not None and not np.array_equal(theirs, classes):
             raise ValueError(
                 f"init={self.init!r} was fitted to the classes {list(theirs)}, but y has {list(classes)}; "
-                "expected the same, for scores to start from are odds of the second one: fit it to these."
+                "expected the same, because the scores to start from are odds of the second class: fit it "
+                "to these classes."
             )
 
     def _out_of_fold(self, rows, data, queries, like):
@@ -566,13 +567,13 @@ class BoostedTrees(TreeEnsembleEstimator):
             _refuse_class(init)
             if not hasattr(init, "set_params"):
                 raise ValueError(
-                    f"{setting} is meant for a parameter of init, but init={init!r} has none; expected an "
-                    "estimator: set init, too."
+                    f"{setting} sets a parameter of init, but init={init!r} has none; expected an estimator: "
+                    "set init, too."
                 )
             if _is_kept(init):
                 raise ValueError(
-                    f"{setting} has no effect: init is fitted, and stays as it is; expected one that is "
-                    "fitted here: pass clone(init)."
+                    f"{setting} has no effect: init is fitted, and will not be fitted again; expected an "
+                    "init that is fitted here: pass clone(init)."
                 )
         return super().set_params(**params)
 
@@ -592,8 +593,8 @@ class BoostedTrees(TreeEnsembleEstimator):
         measure = as_measure(self._scoring())
         if measure.by_order and not data.share.named:
             raise ValueError(
-                f"scoring={self.scoring!r} is a mean over queries, and without qid= all rows are one, which "
-                "cannot be dealt to ranks. Pass the query ids of each rank's rows."
+                f"scoring={self.scoring!r} is a mean over queries, but without qid= all rows are one query, "
+                "which cannot be dealt to ranks. Pass the query ids of each rank's rows."
             )
         return measure
 
@@ -641,7 +642,7 @@ def _followed_by_the_loss(data):
     try:
         yield
     except ValueError as error:
-        raise ValueError(f"{data.y_name} cannot be followed by the loss: {error}") from error
+        raise ValueError(f"{data.y_name} cannot be scored by the loss: {error}") from error
 
 
 def loss_of(estimator, parameters, losses, **others):
@@ -653,7 +654,7 @@ def loss_of(estimator, parameters, losses, **others):
         if name not in known and value != defaults[name]:
             having = next(other for other in losses if name in _parameters_of(other))
             raise ValueError(
-                f"{name}={value!r} is no parameter of loss={loss!r}: leave it at {defaults[name]!r}, or "
+                f"{name}={value!r} is not a parameter of loss={loss!r}: leave it at {defaults[name]!r}, or "
                 f"choose a loss that has it, such as {having!r}"
             )
     parameters = parameters | others

@@ -52,8 +52,8 @@ def recoded(model, levels, known=None):
             names = names_of(model) or range(ensemble.n_features)
             raise ValueError(
                 f"column {names[feature]!r} has the levels {levels.get(feature)}, but {type(model).__name__} "
-                f"was fitted with {known.get(feature)}, and its trees ask for codes of those; expected the "
-                "same levels, or splits by category: fit it to the same rows."
+                f"was fitted with {known.get(feature)}, and its trees split by the codes of those; expected "
+                "the same levels, or splits by category: fit it to the same rows."
             )
         places = dict(zip(levels[feature], range(len(levels[feature])), strict=True))
         codes = spelt[feature].astype(int)

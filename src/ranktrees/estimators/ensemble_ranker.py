@@ -161,7 +161,8 @@ class EnsembleRanker(FittedTrees, RegressorMixin, BaseEstimator):
         for each in own:
             if names is not None and _has_names(each) and list(each.feature_names_in_) != names:
                 raise ValueError(
-                    f"models have the columns {names} and {list(each.feature_names_in_)}; expected the same."
+                    f"models have the columns {names} and {list(each.feature_names_in_)}; expected the same "
+                    "columns in all."
                 )
         levels = joined_levels(getattr(each, "_category_levels", {}) for each in own)
         shares = _shares(weights, len(own), total_of)
@@ -173,8 +174,8 @@ class EnsembleRanker(FittedTrees, RegressorMixin, BaseEstimator):
     def ensemble_(self):
         if not isinstance(self.ensemble, Ensemble):
             raise TypeError(
-                f"ensemble is {self.ensemble!r}; expected an Ensemble: the ensemble_ of a fitted estimator, "
-                "or of a file Ensemble.load(path)."
+                f"ensemble is {self.ensemble!r}; expected an Ensemble: pass the ensemble_ of a fitted "
+                "estimator, or read one from a file with Ensemble.load(path)."
             )
         return self.ensemble
 
@@ -202,8 +203,8 @@ class EnsembleRanker(FittedTrees, RegressorMixin, BaseEstimator):
             return dict(own)
         if not isinstance(given, Mapping):
             raise ValueError(
-                f"category_levels={given!r}; expected a dict of the levels by the number or the name of "
-                "the column."
+                f"category_levels={given!r}; expected a dict from the number or the name of a column to its "
+                "levels."
             )
         known, names = {}, self._names()
         columns = [(self._column(key, names), key) for key in given]
@@ -212,8 +213,8 @@ class EnsembleRanker(FittedTrees, RegressorMixin, BaseEstimator):
             levels = _distinct_levels(key, given[key])
             if own.get(column, levels) != levels:
                 raise ValueError(
-                    f"category_levels[{key!r}]={levels}, but the trees know {own[column]}; expected the "
-                    "same, or None, which takes them from the ensemble."
+                    f"category_levels[{key!r}]={levels}, but the ensemble has {own[column]}; expected the "
+                    "same levels, or None, to use those of the ensemble."
                 )
             self._require_level_of_each(self.ensemble_.categories[column], key, levels)
             known[column] = levels
@@ -228,7 +229,7 @@ class EnsembleRanker(FittedTrees, RegressorMixin, BaseEstimator):
         ):
             return
         raise ValueError(
-            f"category_levels[{key!r}] has {len(levels)} levels, but the trees ask for the code "
+            f"category_levels[{key!r}] has {len(levels)} levels, but the trees split by the code "
             f"{categories.max():g}; expected the level of each code from 0 on."
         )
 
@@ -236,7 +237,7 @@ class EnsembleRanker(FittedTrees, RegressorMixin, BaseEstimator):
         """Return the number of the column that a key of ``category_levels`` refers to."""
         if names is None and not isinstance(key, Integral):
             raise ValueError(
-                f"category_levels names {key!r}, but the trees do not know what their columns are called; "
+                f"category_levels names {key!r}, but the trees do not know the names of their columns; "
                 "expected the number of the column, or feature_names, too."
             )
         return index_of(key, list(names or ()), self.n_features_in_, "category_levels")
@@ -308,8 +309,8 @@ def _members(models, weights):
             everything = np.arange(models.n_features_in_)
             if not all(np.array_equal(own, everything) for own in models.estimators_features_):
                 raise ValueError(
-                    "the models of the BaggingRegressor have seen other features each; expected all: set "
-                    "max_features=1.0 and bootstrap_features=False."
+                    "the models of the BaggingRegressor were fitted to different subsets of the features; "
+                    "expected all features in each: set max_features=1.0 and bootstrap_features=False."
                 )
         return [models], models.estimators_, weights, total_of
     if not isinstance(models, Iterable) or own_model(models) is not None:
@@ -336,7 +337,7 @@ def _shares(weights, n_models, total_of):
     if weights.shape != (n_models,) or not np.isfinite(weights).all() or total_of(weights) == 0:
         raise ValueError(
             f"weights={weights.tolist()}; expected a finite number for each of the {n_models} models, and a "
-            "total other than 0: a mean divides by it."
+            "total other than 0: the mean is divided by it."
         )
     return weights / total_of(weights)
 
@@ -346,15 +347,15 @@ def _averaged(model):
     own = own_model(model)
     if own is None:
         raise TypeError(
-            f"models has a {type(model).__name__}; expected fitted estimators of trees of ranktrees, a "
-            "BaggingRegressor or a VotingRegressor of such."
+            f"models has a {type(model).__name__}; expected fitted tree estimators of ranktrees, or a "
+            "BaggingRegressor or a VotingRegressor of these."
         )
     check_is_fitted(own)
     whole_ensemble(own)
     if own._link is not None:
         raise ValueError(
-            f"models has {own!r}, whose predictions are no sums over trees; expected models whose scores are "
-            "what they predict: join their scores by Ensemble.joined."
+            f"models has {own!r}, whose predictions are not sums over trees; expected models whose "
+            "predictions are their scores: join their scores with Ensemble.joined."
         )
     return own
 
@@ -412,7 +413,7 @@ def fitted_trees(model):
     own = own_model(model)
     if own is None:
         raise TypeError(
-            f"model is a {type(model).__name__}; expected an estimator of trees of ranktrees, or an Ensemble."
+            f"model is a {type(model).__name__}; expected a tree estimator of ranktrees, or an Ensemble."
         )
     check_is_fitted(own)
     return own

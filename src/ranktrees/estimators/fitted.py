@@ -214,8 +214,8 @@ class FittedTrees:
         queries = find_queries(rows.shape[0], {"qid": qid}, {"X": X})
         if queries is None:
             raise ValueError(
-                "rank needs qid=: the best rows of each query are asked for. Pass qid= (one id per row), or "
-                "rows whose index has a level named 'qid'; a qid of all zeros says that one query is meant."
+                "rank needs qid=: it returns the best rows of each query. Pass qid= (one id per row), or "
+                "rows whose index has a level named 'qid'; if all rows belong to one query, pass zeros."
             )
         scores, saved = self._scores_and_saved(X, rows, queries, early_exit)
         ids = qid_of(X) if qid is None else qid
@@ -365,9 +365,9 @@ class FittedTrees:
             raise ValueError(
                 "cost_curve needs feature_costs=: a cost for each feature, or a dict from names or indices; "
                 + (
-                    "feature_groups alone have none."
+                    "feature_groups alone have no costs."
                     if costs is not None
-                    else "the model was fitted without."
+                    else "the model was fitted without feature_costs."
                 )
             )
         n_threads = self._threads_to_score(data.X)
@@ -435,7 +435,7 @@ def whole_ensemble(model):
     if (foreign := model._foreign_init()) is not None:
         raise ValueError(
             f"{type(model).__name__} is not one ensemble: boosting started from {foreign!r}, and its trees "
-            "are added to what that predicts; expected trees only: pickle the estimator instead, or start "
-            "from an estimator of ranktrees."
+            "are added to the predictions of that model; expected trees only: pickle the estimator instead, "
+            "or start from an estimator of ranktrees."
         )
     return model.ensemble_

@@ -114,13 +114,13 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
         exact = self.split_search == "exact"
         if exact and self.max_bins != MOST_BINS:
             raise ValueError(
-                f'max_bins={self.max_bins} joins values, but split_search="exact" looks at every one; leave '
+                f'max_bins={self.max_bins} joins values, but split_search="exact" tries every value; leave '
                 f'max_bins at {MOST_BINS}, or use split_search="full".'
             )
         if self.split_search in ("exact", "streaming") and self.subsample_for_bin not in (ROWS_TO_CUT, None):
             raise ValueError(
                 f"subsample_for_bin={self.subsample_for_bin} draws rows, but "
-                f'split_search="{self.split_search}" looks at all of them; leave subsample_for_bin at '
+                f'split_search="{self.split_search}" uses all of them; leave subsample_for_bin at '
                 f"{ROWS_TO_CUT}, or None."
             )
         categorical, ranks = categorical_mask(self.categorical_features, self), data.share.communicator
@@ -150,14 +150,15 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
             )
         if self.feature_groups is not None:
             raise ValueError(
-                "feature_groups says what becomes free together, but without feature_costs all is free: pass "
-                "them, too."
+                "feature_groups lists features that become free together, but without feature_costs all "
+                "features are free: pass feature_costs, too."
             )
         default = type(self).cost_weight
         if self.cost_weight not in (default, 0):  # 0 trains as without costs
             raise ValueError(
-                f"cost_weight={self.cost_weight!r} says how much a unit of cost must be worth, but without "
-                f"feature_costs all is free: pass them, too, or leave cost_weight at {default!r}."
+                f"cost_weight={self.cost_weight!r} is what a unit of cost must be worth, but without "
+                "feature_costs all features are free: pass feature_costs, too, or leave cost_weight at "
+                f"{default!r}."
             )
         return None
 
@@ -351,8 +352,8 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
             raise ValueError(f"decay={decay!r}: expected the share of the old values, from 0 to 1.")
         if self.monotonic_cst is not None:
             raise ValueError(
-                "refit_leaves cannot keep monotonic_cst: the new values of leaves do not know of each other. "
-                "Fit a model that starts from this one instead, with init=."
+                "refit_leaves cannot keep monotonic_cst: the new value of each leaf is found without regard "
+                "to the others. Fit a model that starts from this one instead, with init=."
             )
         data = check_score(
             self,
@@ -368,8 +369,8 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
         objective = self._objective(self._seed_)
         if not is_same_link(link_of(objective), self._link):
             raise ValueError(
-                f"loss={objective!r} has scores on another scale than the loss of the fit; expected the "
-                "latter: set it again, or fit a new model."
+                f"loss={objective!r} has scores on a different scale from the loss of the fit; expected the "
+                "loss of the fit: set it again, or fit a new model."
             )
         if data.preferences is None:
             objective.check_labels(data.labels)

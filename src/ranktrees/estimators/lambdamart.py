@@ -426,21 +426,21 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
                 )
         if by_pairs and sample_weight is not None:
             raise ValueError(
-                "pairs and sample_weight are both given, but rows are not what is learned from; expected one "
-                "weight per pair: pass pair_weight."
+                "pairs and sample_weight are both given, but the model learns from pairs, not from rows; "
+                "expected one weight per pair: pass pair_weight."
             )
         named = isinstance(self.loss, str)
         level = self.truncation_level if named else getattr(self.loss, "truncation_level", None)
         default = LambdaMARTRanker.truncation_level if named else None
         if by_pairs and level not in (None, default):
             raise ValueError(
-                f"truncation_level={level!r} says which pairs of labels count, but pairs are given, which "
-                f"all count; leave it at {default!r}."
+                f"truncation_level={level!r} selects the pairs of labels that count, but pairs are given, "
+                f"all of which count; leave it at {default!r}."
             )
         propensities = getattr(self.loss, "propensities", self.propensities)
         if propensities is not None and feedback.position is None:
             raise ValueError(
-                "propensities say how often positions are looked at, but position is None; expected the rank "
+                "propensities say how often positions are examined, but position is None; expected the rank "
                 "at which each row was shown: pass position, or leave propensities out."
             )
         if by_pairs_val and not by_pairs:
@@ -449,7 +449,7 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
             )
         if by_pairs and validates and not by_pairs_val and self.scoring == "loss":
             raise ValueError(
-                'scoring="loss" follows the loss of pairs, but there are none of the validation rows; pass '
+                'scoring="loss" follows the loss of pairs, but the validation rows have none; pass '
                 "pairs_val, or choose a measure of their labels."
             )
 
@@ -501,15 +501,16 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
         if pairs is None and pair_weight is None and pair_target is None:
             if y is None:
                 raise ValueError(
-                    "score was given neither labels nor pairs; expected y, one label per row, or pairs=, two "
-                    "rows of a query each."
+                    "score was given neither labels nor pairs; expected y, one label per row, or pairs=, "
+                    "each of two rows of one query."
                 )
             return super().score(X, y, sample_weight, qid=qid, groups=groups, early_exit=early_exit)
         check_is_fitted(self)
         beside = {"y": y, "sample_weight": sample_weight, "early_exit": early_exit}
         if given := [name for name, value in beside.items() if value is not None]:
             raise ValueError(
-                f"score was given pairs and {given[0]}; expected labels or pairs: score them one by one."
+                f"score was given pairs and {given[0]}; expected labels or pairs, not both: score them one "
+                "by one."
             )
         rows = check_rows(self, X, reset=False)
         queries = find_queries(rows.shape[0], {"qid": qid, "groups": groups}, {"X": X})
@@ -579,8 +580,9 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
             return measure
         if "gain" not in measure.parameters:
             raise ValueError(
-                f"gain={self.gain!r} says what labels are worth, which measure={self.measure!r} never asks; "
-                "expected None with it: leave gain out, or choose a measure that has one, such as 'ndcg@10'."
+                f"gain={self.gain!r} says what labels are worth, but measure={self.measure!r} does not use "
+                "it; expected None with this measure: leave gain out, or choose a measure that has one, "
+                "such as 'ndcg@10'."
             )
         return measure(gain=self.gain)
 
@@ -630,9 +632,9 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
         if self.step == "newton":
             if interval != (default := type(self).step_interval):
                 raise ValueError(
-                    f"step_interval={self.step_interval!r} says which weights a tree may get, but by "
-                    f'step="newton" each gets learning_rate: set step="optimal", or leave step_interval at '
-                    f"{default}."
+                    f"step_interval={self.step_interval!r} is the range of weights that a tree may get, but "
+                    'with step="newton" each tree gets learning_rate: set step="optimal", or leave '
+                    f"step_interval at {default}."
                 )
             return None
         if data.labels is None:
@@ -642,14 +644,14 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
             )
         if not data.share.communicator.alone:
             raise ValueError(
-                'step="optimal" looks at all queries together, which ranks that train together cannot; '
+                'step="optimal" reads all queries together, which ranks that train together cannot do; '
                 'expected step="newton", or one process.'
             )
         measure = self._measure()
         if self.monotonic_cst is not None and interval[0] < 0:
             raise ValueError(
-                f"step_interval={self.step_interval!r} lets trees be subtracted, which turns monotonic_cst "
-                "round; expected weights of at least 0 with it."
+                f"step_interval={self.step_interval!r} lets trees be subtracted, which reverses "
+                "monotonic_cst; expected weights of at least 0."
             )
 
         def optimal(scores, said):

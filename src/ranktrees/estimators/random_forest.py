@@ -293,13 +293,13 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
             if not self.bootstrap and getattr(self, name) != default:
                 raise ValueError(
                     f"{name}={getattr(self, name)!r} says how samples are drawn, but bootstrap=False draws "
-                    f"none; expected {default!r} with it: set bootstrap=True, or leave {name} out."
+                    f"none; expected {default!r}: set bootstrap=True, or leave {name} out."
                 )
         if self.oob_score and n_earlier:
-            raise ValueError("oob_score cannot be kept up with warm_start: fit the whole forest at once.")
+            raise ValueError("oob_score cannot be combined with warm_start: fit the whole forest at once.")
         if self.oob_score and self.checkpoint is not None:
             raise ValueError(
-                f"oob_score={self.oob_score!r} cannot be kept up with a checkpoint; expected one of them: "
+                f"oob_score={self.oob_score!r} cannot be combined with a checkpoint; expected one of them: "
                 "leave checkpoint at None, or score the rows by cross-validation."
             )
 
@@ -313,7 +313,7 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
             units = {"row": "rows", "query": "queries"}[unit]
             raise ValueError(
                 f"max_samples={n_draws} {units} are to be drawn for each tree, but there are {n_units}; "
-                "expected no more: pass a share of them, such as 0.5."
+                "expected at most as many: pass a share of them, such as 0.5."
             )
         return Bootstrap(data.offsets, unit, n_draws, seed)
 
@@ -321,8 +321,9 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
         costs, default = super()._costs(), type(self).stage_size
         if costs is None and self.stage_size != default:
             raise ValueError(
-                f"stage_size={self.stage_size!r} says how many trees pay without knowing of each other, but "
-                f"without feature_costs all is free: pass them, too, or leave stage_size at {default!r}."
+                f"stage_size={self.stage_size!r} is the number of trees that pay independently of each "
+                "other, but without feature_costs all features are free: pass feature_costs, too, or leave "
+                f"stage_size at {default!r}."
             )
         return costs
 

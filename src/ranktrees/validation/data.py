@@ -259,19 +259,19 @@ def check_fit(
     estimator._qid_given = data.qid_given
     if ranker and not data.qid_given and data.preferences is None and data.n_rows:
         warn(
-            f"{type(estimator).__name__} was fitted without query ids, so all {data.n_rows} rows were taken "
-            f"for one query. {_PASS_IDS}; {_ONE_QUERY}." + _where_ids_may_be(X, sample_weight),
+            f"{type(estimator).__name__} was fitted without query ids, so all {data.n_rows} rows were "
+            f"treated as one query. {_PASS_IDS}; {_ONE_QUERY}." + _where_ids_may_be(X, sample_weight),
             MissingQueryWarning,
         )
     return data
 
 
 _PASS_IDS = (
-    "Pass qid= (one id per row), or a y whose index has a level named 'qid', which is the way through "
-    "scikit-learn's pipelines, searches and cross-validation: they hand no qid= on unless "
+    "Pass qid= (one id per row), or a y whose index has a level named 'qid', which passes through "
+    "scikit-learn's pipelines, searches and cross-validation: they do not pass qid= on unless "
     "sklearn.set_config(enable_metadata_routing=True)"
 )
-_ONE_QUERY = "a qid of all zeros says that one query is meant"
+_ONE_QUERY = "if all rows belong to one query, pass zeros"
 
 
 def _where_ids_may_be(X, sample_weight, method="fit") -> str:
@@ -279,8 +279,8 @@ def _where_ids_may_be(X, sample_weight, method="fit") -> str:
     hint = ""
     if sample_weight is not None:
         hint += (
-            " What comes after y is sample_weight: ids are only taken by name, as in "
-            f"{method}(X, y, qid=ids)."
+            f" The argument after y is sample_weight: ids are accepted only by name, as in {method}(X, y, "
+            "qid=ids)."
         )
     columns = [column for column, _ in frame_columns(X) or []]
     if "qid" in columns:
@@ -475,8 +475,8 @@ def check_score(
     data = _join(estimator, X, rows, y, sample_weight, ids, {}, classes=classes, feedback=feedback)
     if ranker and not data.qid_given and getattr(estimator, "_qid_given", False):
         raise ValueError(
-            f"{method} needs qid=: {type(estimator).__name__} ranks the rows of queries, and without ids all "
-            f"{data.n_rows} rows would be taken for one query. {_PASS_IDS}; {_ONE_QUERY}."
+            f"{method} needs qid=: {type(estimator).__name__} ranks the rows of queries, but without ids all "
+            f"{data.n_rows} rows would be treated as one query. {_PASS_IDS}; {_ONE_QUERY}."
             + _where_ids_may_be(X, sample_weight, method)
         )
     return data
@@ -505,7 +505,7 @@ def _join(
     n_rows = _num_samples(rows)
     if n_rows > MOST_ROWS:
         raise ValueError(
-            f"{X_name} has {n_rows} rows; expected at most {MOST_ROWS}: take them in parts, or spread them "
+            f"{X_name} has {n_rows} rows; expected at most {MOST_ROWS}: pass them in parts, or spread them "
             "over ranks."
         )
     labels = None
@@ -560,8 +560,8 @@ def _lacks_rows(X, name: str, communicator) -> bool:
         return False
     if len(shape) != 2:
         raise ValueError(
-            f"{name} is {as_seen(X)}, which does not say how many features there are; expected as many as on "
-            "the other ranks: a rank without rows passes an array of shape (0, n_features)."
+            f"{name} is {as_seen(X)}, whose number of features is unknown; expected as many as on the other "
+            "ranks: on a rank without rows, pass an array of shape (0, n_features)."
         )
     return True
 

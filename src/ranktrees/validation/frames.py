@@ -52,8 +52,8 @@ def warn_of_order(named: dict[str, Any]) -> None:
             continue
         if own.isin(index).all():
             warn(
-                f"the index of {name} is that of {first} in another order, and is not looked at: its first "
-                f"value goes with the first row of {first}. If that is not meant, pass "
+                f"the index of {name} is that of {first} in another order, and is ignored: the first value "
+                f"of {name} goes with the first row of {first}. If that is not intended, pass "
                 f"{name}.loc[{first}.index], else {name}.to_numpy().",
                 FitWarning,
             )
@@ -79,7 +79,8 @@ def _read_column(column, levels: tuple | None, named: str) -> np.ndarray:
     if is_category(column):
         raise ValueError(
             f"{named} is a category column; expected numbers, as in fit: fit with the category column, or "
-            "pass numbers; an EnsembleRanker needs levels that its ensemble does not have as category_levels."
+            "pass numbers; for an EnsembleRanker, pass the levels that its ensemble lacks as "
+            "category_levels."
         )
     missing = missing_mask(column)
     if missing is None or not missing.any():

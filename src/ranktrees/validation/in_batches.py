@@ -41,7 +41,7 @@ def read_batches(estimator, batches: Batches, others: dict, name: str, reset: bo
     for argument, value in others.items():
         if value is not None:
             raise ValueError(
-                f"{argument} is given, but {name} is in batches, which bring their labels, queries and "
+                f"{argument} is given, but {name} is in batches, which contain their labels, queries and "
                 f"weights; leave out {argument}."
             )
     columns = copy(estimator)
@@ -55,9 +55,9 @@ def read_batches(estimator, batches: Batches, others: dict, name: str, reset: bo
         if levels := category_columns(batch.X):
             names = [column for column, _ in frame_columns(batch.X) or []]
             raise ValueError(
-                f"column {names[min(levels)]!r} of {own_name} is a category column, of which batches cannot "
-                "tell all levels; expected numbers: pass codes that all batches share, and name the column "
-                "in categorical_features."
+                f"column {names[min(levels)]!r} of {own_name} is a category column, and one batch may lack "
+                "some of its levels; expected numbers: pass codes that all batches share, and name the "
+                "column in categorical_features."
             )
         part, _ = rows_of(batch.X, {}, estimator, own_name)
         n_rows = part.shape[0]
@@ -69,8 +69,8 @@ def read_batches(estimator, batches: Batches, others: dict, name: str, reset: bo
         qid.append(queries.of(batch, n_rows, of_batch))
     if not labels:
         raise ValueError(
-            f"{name} is in no batches; expected at least one: where the source is a generator, which can be "
-            "gone through only once, pass the function that makes it."
+            f"{name} has no batches; expected at least one: if the source is a generator, which can be "
+            "iterated over only once, pass the function that makes it."
         )
     numbers = _joined(qid, "qid")
     return (
@@ -110,9 +110,9 @@ class _QueryNumbers:
         seen = f"qid{of_batch} holds {as_seen(values[0])}, a {kind}"
         if others := self.first_of_kind.keys() - kinds:
             raise ValueError(
-                f"{seen}, but {self.first_of_kind[min(others)]}; expected ids of one kind in all batches, or "
-                "a query that goes on would be two: convert them, or say so to what reads them, as by "
-                "pandas.read_csv(..., dtype={'qid': str})."
+                f"{seen}, but {self.first_of_kind[min(others)]}; expected ids of one kind in all batches, "
+                "because a query that continues in the next batch would become two: convert them, or set "
+                "their type where they are read, as by pandas.read_csv(..., dtype={'qid': str})."
             )
         self.first_of_kind.setdefault(kind, seen)
 
@@ -126,8 +126,8 @@ def _require_some_rows(X, name: str) -> None:
     shape = getattr(X, "shape", None) or (len(X) if isinstance(X, list | tuple) else None,)
     if shape[0] == 0:
         raise ValueError(
-            f"{name} is empty: {as_seen(X)}; expected at least one row in each batch: leave out the batches "
-            "without, as by an `if len(y)` where they are made."
+            f"{name} is empty: {as_seen(X)}; expected at least one row in each batch: leave out empty "
+            "batches, as by an `if len(y)` where they are made."
         )
 
 

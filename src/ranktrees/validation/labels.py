@@ -49,8 +49,8 @@ def _class_names(y, name: str) -> np.ndarray:
         others = [value for value in np.array(y, object).flat if not isinstance(value, str | bytes)]
         if others:
             raise ValueError(
-                f"{name} holds {as_seen(others[0])} beside texts; expected two classes of one kind: map them "
-                "to words or numbers first."
+                f"{name} holds {as_seen(others[0])} beside strings; expected two classes of one kind: map "
+                "them to strings or numbers first."
             )
     if missing is None and names.dtype.kind in "OmM" and names.ndim:
         missing = np.array([is_missing(value) for value in names.flat])
@@ -72,7 +72,7 @@ def names_in(labels: np.ndarray, name: str) -> np.ndarray:
     except TypeError as error:
         raise ValueError(
             f"{name} holds labels that cannot be sorted ({error}); expected two classes of one kind: map "
-            "them to words or numbers first."
+            "them to strings or numbers first."
         ) from error
 
 
@@ -121,8 +121,8 @@ def check_weights(sample_weight, n_rows: int, n_queries: int, name: str) -> np.n
         hint = "drop or add the others."
         if weights.shape == (n_queries,):
             hint = (
-                f"of one weight for each of the {n_queries} queries, by their ids, it is spelt {name}="
-                "pd.Series(qid).map(weight_of_id)."
+                f"to pass one weight for each of the {n_queries} queries, by their ids, write "
+                f"{name}=pd.Series(qid).map(weight_of_id)."
             )
         raise ValueError(
             f"{name} has shape {weights.shape}; expected one weight per row, shape ({n_rows},): {hint}"
@@ -156,7 +156,8 @@ def require_finite_sum(weights, name: str) -> None:
         total = np.sum(weights)
     if np.isinf(total):
         raise ValueError(
-            f"{name} adds up to more than a float holds; expected a finite sum: scale it to a smaller range."
+            f"{name} adds up to more than a float can hold; expected a finite sum: scale it to a smaller "
+            "range."
         )
 
 
@@ -175,11 +176,11 @@ def _numbers(values, name: str, kind: str) -> np.ndarray:
     if array.dtype.kind in "USTVO" and array.size and not all(map(is_number, array.flat)):
         wrong = next(value for value in array.flat if not is_number(value))
         raise ValueError(
-            f"{name} holds {as_seen(wrong)}, which is no number; expected one for each row as {kind}: "
+            f"{name} holds {as_seen(wrong)}, which is not a number; expected one for each row as {kind}: "
             + (
                 "query ids are passed by name, as qid=."
                 if kind == "weight"
-                else "map words to numbers first, and convert digits by .astype(float)."
+                else "map strings to numbers first, and convert digits with .astype(float)."
             )
         )
     return as_float(array, lambda _: name).astype(np.float64, copy=False)

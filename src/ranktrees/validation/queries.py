@@ -104,9 +104,9 @@ def ids_in(qid, n_rows: int, name: str) -> np.ndarray:
         if (rounded := np.abs(ids) >= 2.0**bits).any():
             row = int(rounded.argmax())
             raise ValueError(
-                f"{name} holds the {ids.dtype} {ids[row]} in row {row}; from 2**{bits} on that type cannot "
-                "tell all integers apart, and queries may have become one. Pass the ids as integers or "
-                "strings, from before they became floats."
+                f"{name} holds the {ids.dtype} {ids[row]} in row {row}; from 2**{bits} on, that type cannot "
+                "tell all integers apart, and several queries may have become one. Pass the ids as integers "
+                "or strings, as they were before they became floats."
             )
     return ids if ids.dtype.kind in "biufcmMSU" else ids.astype(object)
 

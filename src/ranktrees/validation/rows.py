@@ -183,8 +183,8 @@ def set_columns(estimator, X, rows, levels: dict[int, tuple], goes_on: bool = Fa
         if not goes_on:
             raise
         raise ValueError(
-            "warm_start=True goes on from trees that know columns by their place, so that X needs those of "
-            f"the fit before, in the same order: {error}"
+            "warm_start=True continues from trees that know columns by their position, so that X needs the "
+            f"columns of the previous fit, in the same order: {error}"
         ) from error
     estimator.n_features_in_ = rows.shape[1]
     estimator._category_levels = levels
@@ -239,7 +239,7 @@ def _compare_other_names(estimator, X, reset: bool) -> None:
         raise ValueError(
             "The feature names should match those that were passed during fit: the columns of X are called "
             f"{others[:10]}{', ...' * (len(others) > 10)}, in fit {known[:10]}{', ...' * (len(known) > 10)}; "
-            "expected the same, in the same order: pass a frame of the columns of fit."
+            "expected the same, in the same order: pass a frame with the columns of fit, in their order."
         )
 
 
@@ -330,15 +330,15 @@ def require_rows(X, name: str) -> None:
 def refuse_batches(X, name: str) -> None:
     if isinstance(X, Batches):
         raise TypeError(
-            f"{name} is in batches, which only the fit of an estimator of trees reads; expected rows: go "
-            "through them, as in [model.predict(batch.X) for batch in batches]."
+            f"{name} is in batches, which only the fit of a tree estimator reads; expected rows: iterate "
+            "over the batches, as in [model.predict(batch.X) for batch in batches]."
         )
 
 
 def _not_rows(X, name: str) -> ValueError:
     return ValueError(
         f"Expected 2D array, got scalar array instead: {name} is {as_seen(X)}; expected rows and columns, in "
-        "an array, a sparse matrix or a data frame: pass the one it was made of."
+        "an array, a sparse matrix or a data frame: pass the one from which it was made."
     )
 
 

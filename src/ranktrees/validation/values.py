@@ -68,8 +68,8 @@ def _dates(column: str, seen: str) -> ValueError:
 
 def several(column: str) -> ValueError:
     return ValueError(
-        f"{column} holds several values in a row, as of an embedding; expected a number: give each of them a "
-        "column of its own."
+        f"{column} holds several values per row, such as an embedding; expected one number per row: give "
+        "each value a column of its own."
     )
 
 
