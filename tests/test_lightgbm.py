@@ -267,7 +267,7 @@ def test_categories_that_are_no_whole_numbers_are_refused(values, tmp_path):
 def test_what_is_no_model_of_trees_is_refused(tmp_path):
     with pytest.raises(NotFittedError, match="Need to call fit"):
         load_lightgbm(lightgbm.LGBMRanker())
-    with pytest.raises(TypeError, match="model is a Ridge; expected an estimator of trees"):
+    with pytest.raises(TypeError, match="model is a Ridge; expected a tree estimator"):
         written(Ridge(), tmp_path)
     with pytest.raises(ValueError, match="boosting started from Ridge"):
         written(HistGBRTRegressor(init=Ridge(), max_iter=2).fit(np.nan_to_num(X), Y), tmp_path)

@@ -350,7 +350,7 @@ def test_doubles_between_two_float32_reach_the_leaves_that_xgboost_sends_them_to
 def test_the_suffix_must_be_what_xgboost_looks_at(tmp_path):
     with pytest.raises(ValueError, match=r"model.ubj'; expected the suffix '.json'"):
         dump_xgboost(reference_model(), tmp_path / "model.ubj")
-    with pytest.raises(TypeError, match=r"model is a \w+Path; expected an estimator of trees"):
+    with pytest.raises(TypeError, match=r"model is a \w+Path; expected a tree estimator"):
         dump_xgboost(tmp_path / "model.json", reference_model())
 
 

@@ -155,8 +155,8 @@ def _require_queries_in_reach(model):
 def _queries_out_of_reach(model, ranker):
     return ValueError(
         f"{type(model).__name__} does not pass query ids on to the {type(ranker).__name__} inside it; "
-        "expected this ranker itself, or a pipeline whose last step it is (with set_fit_request, if "
-        "scikit-learn's metadata routing is enabled): pass one of these, or a ranker of this library."
+        "expected this ranker itself, or a pipeline whose last step it is (if scikit-learn's metadata "
+        "routing is enabled, it needs set_fit_request): pass one of these, or a ranker of this library."
     )
 
 
