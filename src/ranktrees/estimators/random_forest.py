@@ -82,7 +82,7 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
         constraint. A dict maps names or indices of features to constraints.
     interaction_cst : {"pairwise", "no_interactions"} or sequence of sets of names or indices, default=None
         The features that may be used together on a branch: any two with "pairwise", a single one with
-        "no_interactions", or those of one of the given sets.
+        "no_interactions", or those of one of the given sets. Features in no set form one more set.
     handle_missing : {"learned", "left", "right", "three_way"}, default="learned"
         The side of a split to which rows without a value go. With "learned", each split learns the better
         side. With "left" or "right", it is always the left or the right side of a cut. With "three_way",

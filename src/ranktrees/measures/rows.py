@@ -18,7 +18,8 @@ def numbers_in(name, values):
             )
         numbers = given.astype(np.float64, copy=False)
         if given.dtype.kind in "SU" or _has(given, str, bytes):
-            raise TypeError("strings are not numbers, even if they spell one; convert them")  # as fit does
+            # fit refuses them, too
+            raise TypeError("strings are not numbers, even if they spell one; convert them")
         if isinstance(numbers, np.ma.MaskedArray):
             numbers = numbers.filled(np.nan)
         if given.dtype.kind in "iu" and _are_rounded_to_ties(given, numbers):

@@ -17,9 +17,9 @@ def gains(labels, gain="exp2"):
         Finite labels >= 0.
     gain : {"exp2", "linear"}, sequence or callable, default="exp2"
         ``"exp2"`` is 2^label - 1, which is exact for whole labels and has the same bits on every machine for
-        others. ``"linear"`` is the label itself. A sequence is a table that is indexed by whole labels, and
-        may also be a mapping of all whole labels from 0 on. A function maps the array of labels to the array
-        of gains.
+        others. ``"linear"`` is the label itself. A sequence is a table that is indexed by whole labels. A
+        mapping of all whole labels from 0 on is such a table, too. A function maps the array of labels to the
+        array of gains.
 
     Returns
     -------

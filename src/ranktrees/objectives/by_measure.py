@@ -300,7 +300,7 @@ class LambdaMART(OfPairs):
         The measure to raise, with its cutoff, gains and so on. Its treatment of ties and empty queries plays
         no part.
     truncation_level : int or None, default=30
-        The lowest rank that the better ranked row of a pair may have. If None, all pairs count, and a round
+        The last rank that the better ranked row of a pair may have. If None, all pairs count, and a round
         takes time quadratic in the length of a query. Somewhat more than the cutoff of the measure works
         well.
     sigma : float, default=1.0

@@ -105,7 +105,8 @@ class Quantile(Objective):
     """Pinball loss, which is smallest at a quantile of the label.
 
     With ``r = label - score``, the loss is ``quantile * r`` if ``r >= 0``, else ``(quantile - 1) * r``. The
-    value of a leaf is that quantile of its residuals. `AbsoluteError` is twice the loss of quantile 1/2.
+    value of a leaf is that quantile of its residuals, found as in `AbsoluteError`, which is twice the loss of
+    quantile 1/2.
 
     Parameters
     ----------

@@ -184,7 +184,7 @@ def check_fit(
     group : array-like of shape (n_queries,), default=None
         Query sizes, see `sizes_to_qid`.
     ranker : bool, default=True
-        Whether to raise a `MissingQueryWarning` if there are no query ids.
+        Whether to issue a `MissingQueryWarning` if there are no query ids.
     read_rows : bool, default=True
         False for a meta-estimator, which leaves the reading of rows to the estimator inside.
     communicator : Communicator, default=None

@@ -296,7 +296,7 @@ def rows_of(
 
 
 def _require_two_dimensions(X, estimator, name: str) -> None:
-    """Refuse anything but a matrix with rows and columns. Nested lists are checked once converted."""
+    """Refuse all but a matrix of at least one row and one column; nested lists are checked once converted."""
     require_rows(X, name)
     shape = getattr(X, "shape", None)
     if isinstance(X, (list, tuple)) and (len(X) == 0 or np.isscalar(X[0])):
