@@ -272,7 +272,7 @@ def count_sparse(
 def gather_sparse(
     const floating[::1] data,           # IN
     const index_t[::1] indices,         # IN  ascending in a row
-    int64_t[::1] cursors,               # IN/OUT an entry of row i; those before it have lower columns
+    int64_t[::1] cursors,               # IN/OUT an entry of row i; all before it are below column `first`
     const int64_t[::1] ends,            # IN  where row i ends
     const uint32_t[::1] weights,        # IN, or None: all one
     Py_ssize_t first,

@@ -60,7 +60,7 @@ INLINE void touch_few(const few_rows *leaf, uint32_t code, int64_t sum, int64_t 
     leaf->words[code >> 12] |= (uint64_t)1 << (code >> 6 & 63);
 }
 
-/* Append the touched cells of one word to the line, in ascending order, and clear them. */
+/* Add up the touched cells of one word, in ascending order, and clear them. Those with a sum join the line. */
 INLINE void visit_few(const few_rows *leaf, int64_t word, few_cell *running, few_line *line) {
     for (uint64_t bits = leaf->touched[word]; bits; bits &= bits - 1) {
         const uint32_t code = (uint32_t)(64 * word + lowest_bit(bits));

@@ -212,7 +212,7 @@ cdef inline double ap(const Row *rows, Py_ssize_t start, Py_ssize_t stop, const 
 
 cdef inline double rr(const Row *rows, Py_ssize_t start, Py_ssize_t stop, const Task *task,
                       Above *above) noexcept nogil:
-    """In the first tie with relevant rows, go through the ranks: the first of these rows may be at each."""
+    """In the first tie with relevant rows, sum over ranks P(the first relevant row is here) / rank."""
     cdef Py_ssize_t i
     cdef double total = 0.0, none_yet = 1.0, hits, hit
     if above.found > 0.0:

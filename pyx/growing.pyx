@@ -41,7 +41,7 @@ cdef class Growth:
     usable : ndarray of int32
         The features that splits may use.
     n_drawn : int
-        The number of features that each leaf draws. If none of them gives a split, it draws as many more.
+        The number of features that each leaf draws. While none gives a split, it draws as many more again.
         Leaves that have lines of all bins use all features.
     n_leaves : int
         The maximum number of leaves of a tree.

@@ -600,7 +600,7 @@ def gradients(
     Scratch scratch,
     double[::1] out_gradients,     # OUT
     double[::1] out_hessians,      # OUT
-    double[:, ::1] out_costs,      # OUT  if clicked is given: two costs of each row (see `Clicks`)
+    double[:, ::1] out_costs,      # OUT  if clicked is given: clicked, unclicked costs of each row (`Clicks`)
     int n_threads,
 ):
     """Each row's gradient and hessian: sums of lambda and of sigma^2 weight rho (1 - rho) over its pairs."""

@@ -35,7 +35,7 @@ cdef extern from "threads.h" nogil:
 cdef enum:
     FOLLOWED = 16384  # rows that are moved down a tree together
     TOLD = 6  # the numbers that ranks exchange for a leaf that is parted
-    SHARED = 8  # threads share leaves if each gets at least values_per_thread / SHARED rows of each leaf
+    SHARED = 8  # threads share leaves if each gets on average values_per_thread / SHARED rows of a leaf
 
 
 # The values that rows want (-gradient / hessian) count as the same if they differ by no more than this share
@@ -201,7 +201,7 @@ cdef class Parter:
         return <int32_t>max(0, min(n_rows // self.min_samples_leaf - 1, self.max_depth - leaf.depth))
 
     cdef void find_ends(self, const Leaf* leaf, double* ends) noexcept nogil:
-        """Set the highest value that a leaf's rows want, and minus the lowest; stop once these differ."""
+        """Set the highest gradient / hessian of a leaf's rows, and minus the lowest, until they differ."""
         ends[0] = ends[1] = -INFINITY
         self.widen(&self.order[0], leaf.start, leaf.stop, ends)
         self.widen(&self.order[0], leaf.quiet_start, leaf.quiet_stop, ends)
@@ -322,7 +322,7 @@ cdef class Parter:
             self.judge_leaf(&self.leaves[self.leaves[ids[i]].right], ends + 2)
 
     cdef int worth(self, const int32_t[::1] ids, int n_threads, int64_t values_per_thread):
-        """The number of threads worth parting these leaves; also lay out the stretches of each leaf."""
+        """The number of threads that parting these leaves is worth; also lay out the stretches of each."""
         cdef int64_t n_ids = ids.shape[0], n_rows = 0, i
         for i in range(n_ids):
             n_rows += n_rows_of(&self.leaves[ids[i]])
@@ -435,7 +435,7 @@ cdef class Parter:
             self.found(leaf, first_child)
 
     cdef bint part_one(self, Leaf* leaf) noexcept nogil:
-        """Part a leaf's rows, and leave its children to `found`. Return False if one gets too few rows."""
+        """Part a leaf's rows, and leave its children to `found`. Return False if one would get too few."""
         cdef int64_t n_left
         cdef Stretch whole
         whole.loud = piece_of(leaf.start, leaf.stop, 0, 1, leaf.start)

@@ -492,7 +492,7 @@ cdef inline int category_of(const double *categories, int64_t n, double x) noexc
 cdef bint encode_column(
     const Questions *asked, const Column *column, const floating *values, Py_ssize_t n_rows, uint8_t *codes
 ) noexcept nogil:
-    # Write the planes of a column. Return whether a value is missing that two planes treat differently.
+    # Write the planes of a column. Return whether a missing value goes left in one: two may differ by it.
     cdef Py_ssize_t i
     cdef int32_t p
     cdef uint8_t missing = 0

@@ -2,7 +2,7 @@
 
     update     a row becomes a centroid of its own; if there are too many, the nearest two are merged
     merge      the centroids of two histograms, side by side; again the nearest two are merged
-    sum        the mass up to a value: all before the last centroid below it, half of that, and a trapezoid
+    sum        the mass up to a value: all before the last centroid below it, half of this, and a trapezoid
     uniform    the values that divide the mass equally: the formula of the trapezoid, solved for the value
 
 See Ben-Haim and Yom-Tov, 2010, and for the sums of gradients Tyree et al., 2011. Of equal gaps, the lower one

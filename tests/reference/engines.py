@@ -48,7 +48,7 @@ def solr(text, X):
 
 
 def ranklib(text, X):
-    """RankLib's ensembles."""
+    """RankLib's ensembles, for rows without missing values."""
     comments = [line for line in text.splitlines() if line.startswith("##")]
     assert comments[0] == "## LambdaMART"
     trees = ElementTree.fromstring(text.split("\n\n", 1)[1])
