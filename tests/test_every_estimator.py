@@ -202,12 +202,10 @@ def test_unknown_names_raise(cls, rows):
         cls().set_params(n_treez=5)
     with pytest.raises(ValueError, match=f"'num_boost_round' .*; expected {number_of_trees(cls)}, "):
         cls().set_params(num_boost_round=5)
-    with pytest.raises(TypeError, match="'reg_alpha'; ranktrees has no such parameter: l2_regularization is"):
+    with pytest.raises(TypeError, match="'reg_alpha'; it has no such parameter: l2_regularization is"):
         cls(reg_alpha=1.0)
     boosts = "min_gain_to_split" in cls().get_params()
-    least_gain = (
-        "expected min_gain_to_split," if boosts else "ranktrees has no such parameter: min_samples_leaf"
-    )
+    least_gain = "expected min_gain_to_split," if boosts else "it has no such parameter: min_samples_leaf"
     with pytest.raises(TypeError, match=f"'gamma'; {least_gain}"):
         cls(gamma=1.0)
     with pytest.raises(TypeError, match=rf"{cls.__name__}\.fit got .*'sample_weigth'; .* \['sample_weight'"):

@@ -19,7 +19,7 @@ class Progress:
     iteration : int
         The number of trees so far.
     n_iterations : int
-        The number of trees to grow.
+        The number of trees asked for, including those that existed before this fit.
     train_score, validation_score : float or None
         The followed scores on the training and the validation rows; higher is better. None if not followed.
     ensemble : callable

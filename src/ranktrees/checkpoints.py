@@ -200,7 +200,7 @@ class CheckpointFile:
             )
 
     def followed_by(self, callbacks, so_far, learned=tuple):
-        """Return the callbacks, and on one rank another one after them, which writes checkpoints.
+        """Return the callbacks, or on one rank a single one that calls them and then writes checkpoints.
 
         Parameters
         ----------

@@ -5,12 +5,13 @@ A feature that no tree has used so far has a price. The best split of a leaf is 
 .. math:: \frac{1}{\sum_i h_i} \Big(\frac{G_l^2}{H_l + \lambda_2} + \frac{G_r^2}{H_r + \lambda_2}
           - \frac{G^2}{H + \lambda_2}\Big) - \lambda\, c_f\, [f \text{ is new}]
 
-If the maximum is not above 0, the leaf is not split. :math:`G` and :math:`H` are sums of gradients and
-hessians, :math:`\sum_i h_i` is the sum over all rows of the tree, :math:`\lambda_2` is ``l2_regularization``,
-:math:`\lambda` is ``cost_weight`` and :math:`c_f` the cost of the feature. Neither term grows with the number
-of rows, or with their weights. With the squared error, the first term is the decrease of the mean squared
-error of the tree by the split, in the unit of scikit-learn's ``min_impurity_decrease``. For other losses it
-is the same decrease with the Newton steps :math:`-g_i / h_i` as targets, in squared units of the score.
+If the maximum is not above 0, the leaf is not split, nor is it if the gain in brackets is not above
+``min_gain_to_split``. :math:`G` and :math:`H` are sums of gradients and hessians, :math:`\sum_i h_i` is the
+sum over all rows of the tree, :math:`\lambda_2` is ``l2_regularization``, :math:`\lambda` is ``cost_weight``
+and :math:`c_f` the cost of the feature. Neither term grows with the number of rows, or with their weights.
+With the squared error, the first term is the decrease of the mean squared error of the tree by the split, in
+the unit of scikit-learn's ``min_impurity_decrease``. For other losses it is the same decrease with the Newton
+steps :math:`-g_i / h_i` as targets, in squared units of the score.
 
 A feature is new until a split, in an earlier tree or in this one, uses it or another feature of its group:
 what a request has paid for once is available.
@@ -109,7 +110,7 @@ class FeatureCosts:
         return np.isin(self.groups, self.groups[used])
 
     def after_trees(self, ensemble):
-        """Return the cost of the features of the first 0, 1, ... trees: float64[n_trees + 1]."""
+        """Return the cost of the first 0, 1, ... trees' features, each group once: float64[n_trees + 1]."""
         splits = ensemble.nodes["feature"] >= 0
         tree = np.repeat(np.arange(len(ensemble)), np.diff(ensemble.tree_offsets))[splits]
         groups, first = np.unique(self.groups[ensemble.nodes["feature"][splits]], return_index=True)

@@ -122,7 +122,7 @@ class Preferences:
         return starts, others[order], forth[order], back[order]
 
     def agreement(self, scores):
-        """Return the share of judgements with which scores agree; see `preference_accuracy_score`."""
+        """Return the weighted share of judgements that scores agree with; see `preference_accuracy_score`."""
         above = np.sign(scores[self.first] - scores[self.second])
         right = self.forth * (0.5 + 0.5 * above) + self.back * (0.5 - 0.5 * above)
         return math.fsum(right.tolist()) / self.weight

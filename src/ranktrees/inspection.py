@@ -28,9 +28,9 @@ def tree_table(model):
         splits above the node. ``left`` and ``right`` are nodes of the same tree, -1 in a leaf. ``feature`` is
         the name of a feature, or its number if there are no names. Rows go left if their value of it is at
         most ``cut``, or one of ``categories``. Rows without a value go to the side that ``missing`` names.
-        The last four are missing in a leaf. ``gain`` is the gain of the split, ``value`` is what a leaf adds
-        to the score (in a forest, to the mean), and ``count`` is the number of rows that training saw at the
-        node.
+        ``feature``, ``cut``, ``categories`` and ``missing`` are missing in a leaf. ``gain`` is the gain of
+        the split, ``value`` is what a leaf adds to the score (in a forest, to the mean), and ``count`` is the
+        number of rows that training saw at the node.
 
     Raises
     ------

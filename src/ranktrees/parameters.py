@@ -263,7 +263,7 @@ def _expected(name, known):
     if ours := _ours(name, known):
         return f"expected {ours}, which is its name here"
     if nearest := [nearest for nearest, theirs in ABSENT.items() if name in theirs]:
-        return f"ranktrees has no such parameter: {nearest[0]}"
+        return f"it has no such parameter: {nearest[0]}"
     if near := get_close_matches(name, known, cutoff=0.7):
         return f"expected one of its parameters; the nearest are {near}"
     return "expected one of its parameters, which get_params() lists"

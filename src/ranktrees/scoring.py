@@ -142,7 +142,7 @@ def leaves(ensemble, X, n_threads: int = 1) -> NDArray[np.int32]:
 
 
 def _rows(ensemble, X):
-    """Return the rows as the kernels read them: an array of float32 or float64, or a CSR matrix."""
+    """Return the rows as the kernels read them: a float32 or float64 array, or a CSR matrix of numbers."""
     if type(X) is not np.ndarray:
         require_rows(X, "X")
     _require_names(ensemble, X)

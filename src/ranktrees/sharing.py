@@ -113,7 +113,7 @@ class Share:
         return () if self.communicator.alone else (self,)
 
     def some_of_all(self, labels):
-        """Return the distinct labels of all ranks; of a rank with very many, its lowest and highest label."""
+        """Return labels of all ranks: the distinct ones of each, or its lowest and highest if very many."""
         if self.communicator.alone:
             return labels
         own = np.unique(labels)

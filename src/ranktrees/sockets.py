@@ -251,7 +251,7 @@ class SocketCommunicator(Communicator):
             self._hub.send(message)
             if self._hub.poll(self._patience):
                 return self._hub.recv()
-        except BlockingIOError:  # only a part of the message has come
+        except BlockingIOError:  # only a part of a message was sent or has come
             pass
         except (EOFError, OSError):
             return f"rank 0 is gone at {self.step!r}", None

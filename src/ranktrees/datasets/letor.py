@@ -265,7 +265,7 @@ def dump_letor(path, X, y, qid, *, ids=None, keep_zeros=None):
         Document ids, to be written after ``#``: single lines without white space around them.
     keep_zeros : bool, default=None
         Whether to write zeros. If None, they are written only if a dense `X` holds NaN, because what is left
-        out can be read back as zero or as missing but not as both. In that case False is not allowed.
+        out can be read back as zero or as missing but not as both. False is not allowed for such an `X`.
 
     Raises
     ------

@@ -27,8 +27,8 @@ class Constraints:
     missing : {"learned", "left", "right", "three_way"}
         Where a split may send rows without a value; see `ranktrees.HistGBRTRegressor`.
     max_features : int or None
-        The number of features that each split considers. If none of them can part the rows, the split
-        considers as many more, as in scikit-learn's forests.
+        The number of features that each split considers. As long as none of them gives a split, it considers
+        as many more, as in scikit-learn's forests.
     """
 
     def __init__(
