@@ -99,10 +99,10 @@ def warn_of_trees(estimator, ensemble, n_rows):
             f"no split gained what its feature costs, times cost_weight={estimator.cost_weight:g}: lower "
             "that, or look at the labels, the features and min_samples_leaf"
         )
-    elif asked := {name: least for name in LEAST if (least := getattr(estimator, name, 0))}:
+    elif rules := [f"{name}={value:g}" for name in LEAST if (value := getattr(estimator, name, 0))]:
         reason = (
-            f"no split satisfied {' and '.join(f'{name}={least:g}' for name, least in asked.items())}: lower "
-            "that; both are on the scale of the loss's derivatives and of sample_weight"
+            f"no split satisfied {' and '.join(rules)}: lower that; gains and hessians scale with the loss "
+            "and with sample_weight"
         )
     else:
         reason = (
