@@ -1,0 +1,170 @@
+"""Models have the bytes that they had when the digests below were written, on another machine.
+
+Other tests compare threads, ranks and widths of registers on one machine. These compare machines,
+compilers, and releases of Python and NumPy. If a model is meant to change, run this file as a program and
+replace the table by what it prints.
+"""
+
+import hashlib
+from functools import cache
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from ranktrees import (
+    HistGBRTClassifier,
+    HistGBRTRegressor,
+    LambdaMARTRanker,
+    OrdinalRanker,
+    RandomForestRanker,
+)
+from reference.sampling import random
+
+N_QUERIES, N_FEATURES = 40, 12
+COMMON = {"random_state": 1, "n_jobs": 2}
+
+
+@cache
+def rows():
+    """(X, y, qid) by sums and products that are exact, so that they are the same everywhere."""
+    sizes = [1 + random(0, 0, query) % 50 for query in range(N_QUERIES)]
+    n = sum(sizes)
+    drawn = [[random(1, column, row) >> 40 for column in range(N_FEATURES)] for row in range(n)]
+    X = np.array(drawn, np.float32) / np.float32(2**24)
+    X[:, 1] = np.floor(X[:, 1] * 6)  # levels of a category
+    X[:, 2] = np.floor(X[:, 2] * 40) / 4
+    X[X[:, 3] < 0.4, 3] = 0
+    X[X[:, 4] > 0.7, 4] = np.nan
+    noise = np.array([random(2, 0, row) >> 40 for row in range(n)]) / 2**24
+    worth = X[:, 0] + X[:, 3] + X[:, 2] / 10 + np.isnan(X[:, 4]) + (X[:, 1] == 4) + 2 * noise
+    return X, np.digitize(worth, [2.0, 2.75, 3.5, 4.25]), np.repeat(np.arange(N_QUERIES), sizes)
+
+
+def ranker(loss="lambdamart", **parameters):
+    return LambdaMARTRanker(loss, **{"max_iter": 5, "max_leaf_nodes": 12, **COMMON, **parameters})
+
+
+def regressor(loss="squared_error", **parameters):
+    return HistGBRTRegressor(loss, **{"max_iter": 5, "max_leaf_nodes": 12, **COMMON, **parameters})
+
+
+def forest(**parameters):
+    return RandomForestRanker(5, **COMMON, **parameters)
+
+
+MEASURES = ("ndcg", "err@10", "map", "mrr", "auc", "p@5", "pauc@[0,5]", "kendall_tau", "recall@10")
+KINDS = {
+    "lambdamart": ranker(),
+    **{f"by {measure}": ranker(measure=measure) for measure in MEASURES},
+    **{loss: ranker(loss) for loss in ("lambdaloss", "ranknet", "gbrank", "listnet", "xendcg", "query_rmse")},
+    "all pairs": ranker(truncation_level=None),
+    "noise": ranker(noise=1.0, n_orders=3),
+    "gaps of scores": ranker(score_gap_norm=True, query_norm="log"),
+    "all rows": ranker(gradient_sampling=None, subsample=1.0),
+    "some queries": ranker(query_subsample=0.5, subsample=0.6),
+    "stopped early": ranker(max_iter=40, learning_rate=0.5, early_stopping=True, n_iter_no_change=3),
+    "optimal steps": ranker(step="optimal"),
+    "least gain and hessian": ranker(min_gain_to_split=0.5, min_hessian_to_split=1.0),
+    "few bins": ranker(max_bins=7),
+    "coarse": ranker(split_search="coarse_to_fine"),
+    "coarse, all rows": ranker(split_search="coarse_to_fine", gradient_sampling=None, max_features=1.0),
+    "squared error": regressor(),
+    **{loss: regressor(loss) for loss in ("absolute_error", "poisson")},
+    "quantile": regressor("quantile", quantile=0.8),
+    "logistic": HistGBRTClassifier(max_iter=5, **COMMON),
+    **{search: regressor(split_search=search) for search in ("exact", "coarse_to_fine")},
+    "streaming": regressor(split_search="streaming", max_bins=15),
+    **{f"missing values {how}": regressor(handle_missing=how) for how in ("left", "right", "three_way")},
+    "layer by layer": regressor(max_leaf_nodes=None, max_depth=4),
+    "categories": regressor(categorical_features=[1]),
+    "categories, exact": regressor(categorical_features=[1], split_search="exact"),
+    "monotonic": regressor(monotonic_cst=[1, 0, 1] + [0] * (N_FEATURES - 3)),
+    "interactions": regressor(interaction_cst=[{0, 1, 2, 3}, set(range(4, N_FEATURES))]),
+    "costs": regressor(feature_costs=range(N_FEATURES), cost_weight=0.01),
+    "from a forest": regressor(init=forest()),
+    "forest": forest(),
+    "forest of full depth": forest(min_samples_leaf=1, max_features=None),
+    "forest, exact": forest(split_search="exact", max_samples=0.5),
+    "forest of queries": forest(bootstrap_unit="query", oob_score=True),
+    "ordinal": OrdinalRanker(regressor()),
+}
+
+
+WEIGHTED = {"ranknet", "logistic", "poisson", "forest, exact", "coarse"}
+
+
+def digest(kind):
+    """Of the trees of a kind of model, and of what they predict."""
+    X, y, qid = rows()
+    weight = 1 + np.arange(len(y)) % 3 if kind in WEIGHTED else None
+    labels = y > 1 if kind == "logistic" else y
+    model = clone(KINDS[kind]).fit(X, labels, qid=qid, sample_weight=weight)
+    seen = hashlib.sha256(model.predict(X).tobytes())
+    for each in getattr(model, "estimators_", [model]):
+        seen.update(each.ensemble_.to_bytes())
+    return seen.hexdigest()[:16]
+
+
+DIGESTS = {
+    "lambdamart": "36c6ac9cdd347bcb",
+    "by ndcg": "6a7894dc28e864ca",
+    "by err@10": "1850177055072519",
+    "by map": "ce2b589782d35f9f",
+    "by mrr": "8fab14a7ddb738eb",
+    "by auc": "128febb3d0a65277",
+    "by p@5": "7cc5dd87d23c533b",
+    "by pauc@[0,5]": "88476f741339d1d6",
+    "by kendall_tau": "aa0ae0e74dba50f5",
+    "by recall@10": "072fac83cecd0b5a",
+    "lambdaloss": "ef59165c1789ad4c",
+    "ranknet": "5807060c57762271",
+    "gbrank": "ade84c44da6d2926",
+    "listnet": "2109b7aeb28883fc",
+    "xendcg": "5879c052083312be",
+    "query_rmse": "04e397a23f27ddce",
+    "all pairs": "7d7c27e7a591eb03",
+    "noise": "7330a1a4c8d3babc",
+    "gaps of scores": "4469aa2341d517e0",
+    "all rows": "7ee49635be86ea0f",
+    "some queries": "8942534bee7b68cd",
+    "stopped early": "bb4565e999f5f171",
+    "optimal steps": "e2f649c55a82f0ea",
+    "least gain and hessian": "ec2322d7e885c7c6",
+    "few bins": "813c1a79a3e154cc",
+    "coarse": "cb618bdd85dc7e39",
+    "coarse, all rows": "2ed36a475dd01e98",
+    "squared error": "dba54b5f5ce64fc8",
+    "absolute_error": "19a2bfcd465f4d6f",
+    "poisson": "bb26500a1b7633d4",
+    "quantile": "920e14d7b561442b",
+    "logistic": "ca26df9122e4148d",
+    "exact": "8a83c9e359bc1cb8",
+    "coarse_to_fine": "2de1a9970c0669f8",
+    "streaming": "f752bc6a63221c40",
+    "missing values left": "2cbfcf72ed5bdb07",
+    "missing values right": "bd2de4eca726f1af",
+    "missing values three_way": "93ad63414e4321e5",
+    "layer by layer": "888d12307a935609",
+    "categories": "ece6b7c1cd0d16de",
+    "categories, exact": "e27d69cc90bbb61a",
+    "monotonic": "e1bf3fe8e9f0e37a",
+    "interactions": "dfcffebb7c14e122",
+    "costs": "406dcb1785032623",
+    "from a forest": "2594db577544d802",
+    "forest": "5a49387db706daef",
+    "forest of full depth": "11127750ad8ba2fa",
+    "forest, exact": "539493e9ee9437ed",
+    "forest of queries": "c538abd764bab4a4",
+    "ordinal": "1556660d2e91b534",
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_models_have_the_bytes_that_they_had(kind):
+    assert digest(kind) == DIGESTS[kind]
+
+
+if __name__ == "__main__":
+    for kind in KINDS:
+        print(f"    {kind!r}: {digest(kind)!r},".replace("'", '"'))
