@@ -68,7 +68,8 @@ def bytes_of(model):
 def told(model):
     """All that a fitted model says of its training."""
     names = ("train_score_", "validation_score_", "n_iter_", "best_iteration_", "propensities_")
-    return {name: np.array(getattr(model, name)).tolist() for name in names if hasattr(model, name)}
+    names += ("oob_score_", "oob_prediction_")
+    return {name: np.array(getattr(model, name)).tobytes() for name in names if hasattr(model, name)}
 
 
 def lambdamart(**parameters):
@@ -96,6 +97,7 @@ MODELS = {
     "absolute": lambda **kw: squared(loss="absolute_error", subsample=0.5, **kw),
     "costs": lambda **kw: squared(feature_costs=np.linspace(0.0, 0.02, 50), **kw),
     "forest": forest,
+    "forest, out of bag": lambda **kw: forest(oob_score=True, bootstrap_unit="query", **kw),
     "forest, costs": lambda **kw: forest(feature_costs=np.linspace(0.0, 0.02, 50), stage_size=3, **kw),
     "from a forest": lambda **kw: squared(init=forest(n_estimators=3), **kw),
     "from another's model": lambda **kw: squared(init=Ridge(), init_cv=3, **kw),
@@ -122,7 +124,7 @@ def test_goes_on_to_the_same_bytes(rows, path, stop_at, name):
     assert not os.listdir(path.parent)
 
 
-@pytest.mark.parametrize("name", ["lambdamart, early stopping", "absolute", "forest"])
+@pytest.mark.parametrize("name", ["lambdamart, early stopping", "absolute", "forest", "forest, out of bag"])
 def test_goes_on_with_other_ranks(rows, path, stop_at, name):
     X, y, qid = rows
     make = MODELS[name]
@@ -454,12 +456,6 @@ def test_a_place_where_no_file_can_be(rows, path):
         squared(checkpoint=path / "inside").fit(X, y, qid=qid)
     with pytest.raises(IsADirectoryError, match=r"checkpoint=.* is a folder; expected the path of a file"):
         squared(checkpoint=path.parent).fit(X, y, qid=qid)
-
-
-def test_out_of_bag_scores_are_refused(rows, path):
-    X, y, qid = rows
-    with pytest.raises(ValueError, match="oob_score=True cannot be combined with a checkpoint"):
-        forest(oob_score=True, checkpoint=path).fit(X, y, qid=qid)
 
 
 @pytest.mark.parametrize("parameters", [{"checkpoint": 3}, {"checkpoint_every": 0}])

@@ -1,15 +1,18 @@
+import copy
+import math
 import time
 import warnings
 
 import joblib
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from ranktrees import RandomForestRanker, as_measure, make_ranking
 from ranktrees.communicator import ALONE
 from ranktrees.costs import Prices
 from ranktrees.ensemble import Ensemble
-from ranktrees.forest import _dealt, grow_forest
+from ranktrees.forest import OutOfBag, _dealt, grow_forest
 from ranktrees.sampling import Bootstrap
 from ranktrees.validation import FitData
 from reference import growing as slow
@@ -54,7 +57,7 @@ class World:
 def test_a_leaf_holds_the_mean_label(unit, weighted):
     weights = np.random.default_rng(1).uniform(0.1, 3, N) if weighted else None
     world = World(unit=unit, weights=weights, min_samples_leaf=3)
-    trees, _, _ = world.grow(5)
+    trees = world.grow(5)
     ensemble = world.ensemble_of(trees)
     leaves = walking.leaves(ensemble, world.rows)
     for tree, (nodes, _) in enumerate(trees):
@@ -69,7 +72,7 @@ def test_a_leaf_holds_the_mean_label(unit, weighted):
 
 def test_a_tree_is_the_tree_of_its_sample():
     world = World()
-    trees, _, _ = world.grow(4)
+    trees = world.grow(4)
     for tree, (nodes, bit_sets) in enumerate(trees):
         times = world.bootstrap.times(tree).astype(float)
         grown, _ = slow.grown_on(
@@ -85,22 +88,19 @@ def test_a_tree_is_the_tree_of_its_sample():
 @pytest.mark.parametrize("unit", ["row", "query"])
 def test_out_of_bag_sums_are_those_of_the_slow_twin(unit):
     world = World(unit=unit)
-    trees, sums, counts = world.grow(9, out_of_bag=True)
+    out_of_bag = OutOfBag(N)
+    trees = world.grow(9, out_of_bag=out_of_bag)
     leaves = walking.leaves(world.ensemble_of(trees), world.rows)
     expected, expected_counts = np.zeros(N), np.zeros(N, int)
     for tree, (nodes, _) in enumerate(trees):
         for row in np.flatnonzero(world.bootstrap.times(tree) == 0):
             expected[row] += nodes["value"][leaves[row, tree]]
             expected_counts[row] += 1
-    assert sums.tolist() == expected.tolist()
-    assert counts.tolist() == expected_counts.tolist()
-    assert counts.sum() > 0
-
-
-def test_nothing_is_out_of_bag_unless_asked_for():
-    _, sums, counts = World().grow(3)
-    assert not sums.any()
-    assert not counts.any()
+    assert out_of_bag.sums.tolist() == expected.tolist()
+    assert out_of_bag.counts.tolist() == expected_counts.tolist()
+    assert out_of_bag.counts.sum() > 0
+    means = [world.base + s / n if n else math.nan for s, n in zip(expected, expected_counts, strict=True)]
+    np.testing.assert_array_equal(out_of_bag.scores(world.base), means)
 
 
 @pytest.mark.parametrize("backend", ["threading", "multiprocessing", "loky"])
@@ -108,15 +108,16 @@ def test_jobs_do_not_show(backend):
     seen = set()
     with joblib.parallel_config(backend):
         for n_jobs in (1,) if backend == "loky" else (1, 2, 3, 4):
-            trees, sums, counts = World().grow(12, n_jobs=n_jobs, out_of_bag=True)
-            seen.add((World().ensemble_of(trees).digest(), sums.tobytes(), counts.tobytes()))
+            out = OutOfBag(N)
+            trees = World().grow(12, n_jobs=n_jobs, out_of_bag=out)
+            seen.add((World().ensemble_of(trees).digest(), out.sums.tobytes(), out.counts.tobytes()))
     assert len(seen) == 1
 
 
 def test_trees_go_on_where_they_were():
     world = World()
-    whole, _, _ = world.grow(8)
-    halves = [*world.grow(4)[0], *world.grow(8, first=4)[0]]
+    whole = world.grow(8)
+    halves = [*world.grow(4), *world.grow(8, first=4)]
     assert world.ensemble_of(whole).digest() == world.ensemble_of(halves).digest()
 
 
@@ -131,10 +132,10 @@ def test_callbacks_see_each_tree_and_may_stop(n_jobs):
         return progress.iteration == 5
 
     world = World()
-    whole, _, _ = world.grow(40)
+    whole = world.grow(40)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        trees, _, _ = world.grow(40, n_jobs=n_jobs, callbacks=[stop_after_five, lambda p: others.append(p)])
+        trees = world.grow(40, n_jobs=n_jobs, callbacks=[stop_after_five, lambda p: others.append(p)])
     assert [str(warning.message) for warning in caught] == []
     assert seen == [(i, 40, i) for i in range(1, 6)]
     assert len(others) == 5
@@ -142,7 +143,7 @@ def test_callbacks_see_each_tree_and_may_stop(n_jobs):
 
 
 def test_equal_labels_give_trees_of_one_leaf():
-    trees, _, _ = World(labels=np.full(N, 3.0)).grow(3)
+    trees = World(labels=np.full(N, 3.0)).grow(3)
     assert [len(nodes) for nodes, _ in trees] == [1, 1, 1]
 
 
@@ -207,6 +208,46 @@ def test_warm_start_gives_the_forest_of_one_fit(ranking):
     assert forest.ensemble_.digest() == at_once.ensemble_.digest()
     with pytest.raises(ValueError, match="n_estimators=8"):
         forest.set_params(n_estimators=8).fit(X, y, qid=qid)
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [{}, {"bootstrap_unit": "query", "oob_score": "map"}, {"max_samples": 0.3, "min_samples_leaf": 1}],
+    ids=str,
+)
+def test_out_of_bag_scores_do_not_tell_that_a_forest_grew_in_several_fits(ranking, parameters):
+    X, y, qid = ranking
+    order = np.random.default_rng(0).permutation(len(y))
+    rows, weights = (X[order], y[order]), 1.0 + order % 3
+    forest = RandomForestRanker(23, oob_score=True, random_state=0).set_params(**parameters)
+    at_once = clone(forest).fit(*rows, weights, qid=qid[order])
+    forest.set_params(warm_start=True)
+    for n_trees in (1, 2, 19, 19, 23):
+        forest.set_params(n_estimators=n_trees).fit(*rows, weights, qid=qid[order])
+        alone = clone(forest).fit(*rows, weights, qid=qid[order])
+        assert forest.oob_score_ == alone.oob_score_
+    assert forest.oob_score_ == at_once.oob_score_
+    assert forest.oob_prediction_.tobytes() == at_once.oob_prediction_.tobytes()
+    assert forest.ensemble_ == at_once.ensemble_
+
+
+def test_out_of_bag_scores_of_unknown_samples_are_refused(ranking):
+    X, y, qid = ranking
+    forest = RandomForestRanker(4, warm_start=True, random_state=0).fit(X, y, qid=qid)
+    forest.set_params(n_estimators=6, oob_score="map")
+    with pytest.raises(ValueError, match=r"oob_score='map', but the 4 trees .* were grown without it"):
+        forest.fit(X, y, qid=qid)
+    assert len(forest.ensemble_) == 4
+    forest = clone(forest).fit(X, y, qid=qid).set_params(n_estimators=8)
+    before = forest.oob_prediction_
+    for rows in (slice(None, None, -1), slice(-1)):
+        with pytest.raises(ValueError, match="differs from what the 6 trees that warm_start=True"):
+            forest.fit(X[rows], y[rows], qid=qid[rows])
+    for parameters in ({"max_samples": 0.5}, {"bootstrap_unit": "query"}):
+        with pytest.raises(ValueError, match="or what bootstrap_unit and max_samples draw of it"):
+            copy.copy(forest).set_params(**parameters).fit(X, y, qid=qid)
+    assert len(forest.ensemble_) == 6
+    assert forest.oob_prediction_ is before
 
 
 def test_without_bootstrap_the_forest_is_one_tree_many_times(ranking):

@@ -30,7 +30,7 @@ def grow_forest(
     seed,
     n_jobs,
     communicator=ALONE,
-    out_of_bag=False,
+    out_of_bag=None,
     callbacks=(),
     ensemble_of,
 ):
@@ -57,8 +57,8 @@ def grow_forest(
     seed, n_jobs : int
     communicator : Communicator
         The ranks to which trees are dealt. All of them have all rows.
-    out_of_bag : bool
-        Whether to add up the values that trees give to rows they were not grown from.
+    out_of_bag : OutOfBag or None
+        Where the values are added that trees give to rows they were not grown from, if they are wanted.
     callbacks : sequence of callables
         Each is called with a Progress per tree. Any may ask to stop by returning True.
     ensemble_of : callable
@@ -66,23 +66,18 @@ def grow_forest(
 
     Returns
     -------
-    grown : Trees
-    sums : ndarray of float64, shape (n_rows,)
-        Out-of-bag values, added in the order of the trees.
-    counts : ndarray of int64, shape (n_rows,)
-        The number of trees for which the row is out of bag.
+    Trees
     """
     stopping = []  # not empty once no more trees are wanted
     idle = []  # growers; as many are made as trees grow at the same time
-    grown, sums, counts = Trees(len(trees)), np.zeros(data.n_rows), np.zeros(data.n_rows, np.int64)
-    used = used_in_stage.copy()
+    grown, used = Trees(len(trees)), used_in_stage.copy()
     for _, stage in itertools.groupby(trees, lambda tree: tree // stage_size):
         results = _dealt(
             communicator,
             n_jobs,
             lambda own: _tasks(n_jobs)(
                 joblib.delayed(_grow_one)(
-                    make_grower, idle, prices, data, base, tree, bootstrap, seed, out_of_bag
+                    make_grower, idle, prices, data, base, tree, bootstrap, seed, out_of_bag is not None
                 )
                 for tree in own
             ),
@@ -92,16 +87,46 @@ def grow_forest(
             if stopping:
                 continue
             grown.append(nodes, bitsets)
-            sums[rows] += values
-            counts[rows] += 1
+            if out_of_bag is not None:
+                out_of_bag.add(rows, values)
             if not prices.all_free:
                 used |= used_features(nodes, len(used))
             progress = Progress(trees.start + len(grown), trees.stop, None, None, lambda: ensemble_of(grown))
-            wishes = [callback(progress) for callback in callbacks]
-            if any(wishes):
+            stops = [callback(progress) for callback in callbacks]
+            if any(stops):
                 stopping.append(True)
         prices.use(used)
-    return grown, sums, counts
+    return grown
+
+
+class OutOfBag:
+    """The values that trees give to rows they were not grown from.
+
+    Parameters
+    ----------
+    n_rows : int
+
+    Attributes
+    ----------
+    sums : ndarray of float64, shape (n_rows,)
+        The values, added in the order of the trees.
+    counts : ndarray of int64, shape (n_rows,)
+        The number of trees for which the row is out of bag.
+    """
+
+    def __init__(self, n_rows):
+        self.sums, self.counts = np.zeros(n_rows), np.zeros(n_rows, np.int64)
+
+    def add(self, rows, values):
+        """Add the values of the next tree for rows that it was not grown from."""
+        self.sums[rows] += values
+        self.counts[rows] += 1
+
+    def scores(self, base):
+        """Return the mean value of each row above ``base``: float64[n_rows], NaN if no tree left it out."""
+        scores = np.full(len(self.sums), np.nan)
+        np.divide(self.sums, self.counts, out=scores, where=self.counts > 0)
+        return base + scores
 
 
 def _tasks(n_jobs):
@@ -131,9 +156,9 @@ def _dealt(communicator, n_jobs, grow, trees):
     most = int(communicator.allreduce(np.array([n_jobs]), "max")[0])
     while together := list(itertools.islice(trees, size * most)):
         communicator.at(f"tree {together[0] + 1}")
-        heard = communicator.allgather(list(grow(together[communicator.rank :: size])))
+        gathered = communicator.allgather(list(grow(together[communicator.rank :: size])))
         for k in range(len(together)):
-            yield heard[k % size][k // size]
+            yield gathered[k % size][k // size]
 
 
 def _grow_one(make_grower, idle, prices, data, base, tree, bootstrap, seed, out_of_bag):

@@ -117,6 +117,10 @@ def fit_on_ranks(estimator, driver, X, y, sample_weight, validation=None, **ids)
         rows = *validation.pair, validation.sample_weight_val
         theirs = _shards(deal(held_out, driver.n_ranks), held_out, *rows, names)
         shards = [own | more for own, more in zip(shards, theirs, strict=True)]
+    for name in OF_ITS_ROWS if estimator._earlier() is not None else ():
+        if (known := getattr(estimator, name, None)) is not None:
+            known = known if len(known) == data.n_rows else np.full(data.n_rows, np.nan)
+            shards = [own | {name: known[rows]} for own, rows in zip(shards, dealt, strict=True)]
     states = driver.run_rows(_fit_shard, shards, estimator)
     parameters = estimator.get_params(deep=False)
     learned = {name: value for name, value in states[0].items() if name not in parameters}
@@ -141,9 +145,10 @@ def _shards(dealt, data, X, y, sample_weight, names):
 
 def _fit_shard(communicator, shard, estimator):
     """Fit on a rank of a driver. Return the fitted attributes; from all ranks but the first, only its own."""
+    vars(estimator).update({name: shard[name] for name in OF_ITS_ROWS if name in shard})
     with training_with(communicator), warnings.catch_warnings():
         warnings.simplefilter("ignore", MissingQueryWarning)  # the driver has warned
-        estimator.fit(**shard)
+        estimator.fit(**{name: values for name, values in shard.items() if name not in OF_ITS_ROWS})
     state = vars(estimator)
     return state if communicator.rank == 0 else {name: state[name] for name in state if name in OF_ITS_ROWS}
 

@@ -1,5 +1,7 @@
 """A random forest for ranking."""
 
+from __future__ import annotations
+
 from dataclasses import field
 from numbers import Integral, Real
 
@@ -12,7 +14,8 @@ from ranktrees.communicator import active_driver
 from ranktrees.costs import used_features
 from ranktrees.estimators.fit_warnings import warn_of_trees
 from ranktrees.estimators.fitting import TREE_CONSTRAINTS, TreeEnsembleEstimator, as_read, with_callbacks
-from ranktrees.forest import grow_forest
+from ranktrees.estimators.starting import STAGES
+from ranktrees.forest import OutOfBag, grow_forest
 from ranktrees.measures import Measure, as_measure
 from ranktrees.measures.named import AnyMeasure
 from ranktrees.objectives import as_objective
@@ -21,6 +24,7 @@ from ranktrees.parameters import with_keywords, with_parameters
 from ranktrees.ranks import fit_on_ranks, trained_together
 from ranktrees.sampling import Bootstrap
 from ranktrees.sharing import gathered
+from ranktrees.spool import by_parts
 
 
 @with_parameters
@@ -39,8 +43,9 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
         The measure that `score` returns.
     max_leaf_nodes : int or None, default=None
         The maximum number of leaves of each tree. Trees grow best leaf first. If a tree may have more than 16
-        leaves, the best leaves are split together, a third of the remaining splits at a time. If None, trees
-        grow layer by layer, without a limit.
+        leaves, the best leaves are split together: a third of the remaining splits at a time, and the last 8
+        at once. With ``feature_costs`` they are split one by one. If None, trees grow layer by layer, without
+        a limit.
     max_depth : int or None, default=None
         The maximum number of splits between the root and a leaf. If None, there is no limit.
     min_samples_leaf : int, default=10
@@ -73,7 +78,7 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
         float in (0, 1] their share. If None, as many are drawn as there are.
     oob_score : bool, str, Measure or callable, default=False
         Whether to score the training rows by the trees that have not seen them. If True, the score is
-        ``measure``. A measure can be given instead.
+        ``measure``. A measure can be given instead. With ``warm_start``, all fits need it, and the same rows.
     categorical_features : array-like, "from_dtype" or None, default="from_dtype"
         The categorical features: a boolean mask, indices or names. If "from_dtype", they are the categorical
         columns of a data frame. If None, there are none, and such columns are refused.
@@ -261,32 +266,37 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
         prices = self._prices(costs, used)
         make_grower = self._growers(mapper, codes, 1, prices, data.share)
         ensemble_of = self._ensemble_of(mapper, before)
+        bootstrap, out_of_bag = self._bootstrap(data, seed), None
+        if self.oob_score:
+            out_of_bag = _out_of_bag(before, bootstrap, own, data.n_rows, n_threads)
+            if before is self._earlier():
+                self._require_rows_of_before(out_of_bag, before, own)
         with self._watching(self.n_estimators, context, _forest_attributes, X, own) as watchers:
-            trees, sums, counts = grow_forest(
+            trees = grow_forest(
                 make_grower,
                 data,
                 before.base,
                 trees=range(n_earlier, self.n_estimators),
-                bootstrap=self._bootstrap(data, seed),
+                bootstrap=bootstrap,
                 prices=prices,
                 stage_size=stage_size,
                 used_in_stage=used_in_stage,
                 seed=seed,
                 n_jobs=n_threads,
                 communicator=ranks,
-                out_of_bag=bool(self.oob_score),
+                out_of_bag=out_of_bag,
                 callbacks=file.followed_by(watchers, so_far),
                 ensemble_of=ensemble_of,
             )
         self._forget_scores()
         if self.oob_score:
-            self._score_out_of_bag(data, own, before.base, sums, counts, n_threads)
+            self._score_out_of_bag(data, own, out_of_bag.scores(before.base), n_threads)
         self._seed_, self._fitted_costs = seed, costs
         vars(self).update(_forest_attributes(ensemble_of(trees)))
         warn_of_trees(self, self.ensemble_, own.share.n_rows)
 
     def _check_samples(self, n_earlier):
-        """Refuse settings of samples if none are drawn, and an out-of-bag score of some trees only."""
+        """Refuse settings of samples if none are drawn, and an out-of-bag score of unknown samples."""
         if self.oob_score and not self.bootstrap:
             raise ValueError("oob_score needs bootstrap=True: without it no row is ever out of bag.")
         for name, default in {"bootstrap_unit": "row", "max_samples": None}.items():
@@ -295,12 +305,22 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
                     f"{name}={getattr(self, name)!r} says how samples are drawn, but bootstrap=False draws "
                     f"none; expected {default!r}: set bootstrap=True, or leave {name} out."
                 )
-        if self.oob_score and n_earlier:
-            raise ValueError("oob_score cannot be combined with warm_start: fit the whole forest at once.")
-        if self.oob_score and self.checkpoint is not None:
+        if self.oob_score and n_earlier and not hasattr(self, "oob_prediction_"):
             raise ValueError(
-                f"oob_score={self.oob_score!r} cannot be combined with a checkpoint; expected one of them: "
-                "leave checkpoint at None, or score the rows by cross-validation."
+                f"oob_score={self.oob_score!r}, but the {n_earlier} trees that warm_start=True continues "
+                "from were grown without it; expected oob_score in each of the fits: fit the whole forest at "
+                "once, or set oob_score=False."
+            )
+
+    def _require_rows_of_before(self, out_of_bag, before, own):
+        """Raise if the out-of-bag scores of the earlier trees are not those that they had in their fit."""
+        scores = _scores_as_given(out_of_bag.scores(before.base), own)
+        if not np.array_equal(scores, self.oob_prediction_, equal_nan=True):
+            raise ValueError(
+                f"oob_score={self.oob_score!r}, but X, or what bootstrap_unit and max_samples draw of it, "
+                f"differs from what the {len(before)} trees that warm_start=True continues from were grown "
+                "from; expected the same rows in the same order, drawn in the same way: fit the whole forest "
+                "at once, or set oob_score=False."
             )
 
     def _bootstrap(self, data, seed):
@@ -346,16 +366,35 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
     def _oob_measure(self):
         return self._measure() if self.oob_score is True else as_measure(self.oob_score)
 
-    def _score_out_of_bag(self, data, own, base, sums, counts, n_threads):
-        seen = counts > 0
-        scores = np.full(len(sums), np.nan)
-        scores[seen] = base + sums[seen] / counts[seen]
+    def _score_out_of_bag(self, data, own, scores, n_threads):
+        seen = ~np.isnan(scores)
         measure = self._oob_measure()
         offsets = np.concatenate([[0], np.cumsum(seen)])[data.offsets]
         weights = None if data.weights is None else data.weights[seen]
         self.oob_score_ = measure.signed_mean(data.labels[seen], scores[seen], offsets, weights, n_threads)
-        numbers = own.share.row_numbers
-        self.oob_prediction_ = own.as_given(scores if numbers is None else scores[numbers])
+        self.oob_prediction_ = _scores_as_given(scores, own)
+
+
+def _scores_as_given(scores, own):
+    """The scores of this rank's own rows, in the order in which they were passed."""
+    numbers = own.share.row_numbers
+    return own.as_given(scores if numbers is None else scores[numbers])
+
+
+def _out_of_bag(ensemble, bootstrap, own, n_rows, n_threads):
+    """OutOfBag of the trees of a model, which were grown from these rows. Each rank looks at its own."""
+    out_of_bag, share = OutOfBag(n_rows), own.share
+    numbers = np.arange(n_rows) if share.row_numbers is None else share.row_numbers
+    for first in range(0, len(ensemble), STAGES):
+        trees = ensemble.first(min(first + STAGES, len(ensemble))).after(first)
+        leaves = by_parts(lambda rows, _, trees=trees: trees.leaves(rows, n_threads), own.X)
+        leaves = leaves if own.order is None else leaves[own.order]
+        for tree, (root, leaf) in enumerate(zip(trees.tree_offsets, leaves.T, strict=False), first):
+            left_out = bootstrap.times(tree)[numbers] == 0
+            out_of_bag.add(numbers[left_out], trees.nodes["value"][root + leaf[left_out]])
+    for values in (out_of_bag.sums.view(np.int64), out_of_bag.counts):  # each row is on one rank only
+        share.communicator.allreduce(values)
+    return out_of_bag
 
 
 def _forest_attributes(ensemble):
