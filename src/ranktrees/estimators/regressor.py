@@ -1,5 +1,7 @@
 """Boosted trees for regression."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import field
 from numbers import Real
@@ -48,8 +50,9 @@ class HistGBRTRegressor(BoostedTrees, RegressorMixin, BaseEstimator):
         The number of trees.
     max_leaf_nodes : int or None, default=31
         The maximum number of leaves of each tree. Trees grow best leaf first. If a tree may have more than 16
-        leaves, the best leaves are split together, a third of the remaining splits at a time. If None, trees
-        grow layer by layer, without a limit.
+        leaves, the best leaves are split together: a third of the remaining splits at a time, and the last 8
+        at once. With ``feature_costs`` they are split one by one. If None, trees grow layer by layer, without
+        a limit.
     max_depth : int or None, default=None
         The maximum number of splits between the root and a leaf. If None, only the number of leaves limits
         the depth.
