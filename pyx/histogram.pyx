@@ -81,7 +81,7 @@ cdef class Builder:
         """Build lines from these rows and their sums from now on."""
         self.order, self.sums = order, sums
 
-    def look_at(self, leaves, lines, int lanes):
+    def attach(self, leaves, lines, int lanes):
         """Use these leaves, and these lines of ``lanes`` numbers per cell."""
         self.leaves, self.lines = leaves, lines
         if lanes != self.lanes:

@@ -158,7 +158,7 @@ cdef class Parter:
     cdef void make_scratch(self, int64_t n_rows):
         self.row_scratch, self.sum_scratch = np.empty(n_rows, np.uint32), np.empty(n_rows, np.int64)
 
-    def look_at(self, leaves):
+    def attach(self, leaves):
         """Use these leaves."""
         self.leaves = leaves
 

@@ -30,7 +30,7 @@ cdef class Queue:
     """
 
     def __init__(self, promises):
-        self.look_at(promises)
+        self.attach(promises)
         self.make_room(64)
 
     cdef void make_room(self, int64_t n):
@@ -39,7 +39,7 @@ cdef class Queue:
             leaves[: self.n] = self.leaves[: self.n]
         self.leaves = leaves
 
-    def look_at(self, promises):
+    def attach(self, promises):
         """Use these promises, as the leaves have moved in memory."""
         self.promises = promises
 

@@ -242,7 +242,7 @@ cdef class Finder:
         self.found = self.found_records = np.empty(64, SPLIT)
         self.all_features = np.arange(n_features, dtype=np.int32)[None, :]
 
-    def look_at(self, leaves, lines, int lanes):
+    def attach(self, leaves, lines, int lanes):
         """Use these leaves, and these lines of ``lanes`` numbers per cell."""
         self.leaves, self.lines, self.lanes = leaves, lines, lanes
 

@@ -137,7 +137,7 @@ cdef class StreamingFinder:
         self.rules.last_side = missing != "right"
         self.offers = np.empty(64, OFFER)
 
-    def look_at(self, leaves, lines, int lanes):
+    def attach(self, leaves, lines, int lanes):
         """Use these leaves. There are no lines."""
         self.leaves = leaves
 

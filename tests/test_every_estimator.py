@@ -266,6 +266,15 @@ def test_what_methods_are_said_to_know_they_do():
     assert not taken & {name for names in THEIRS_OF_METHODS.values() for name in names}
 
 
+@pytest.mark.parametrize("name", [name for name in ranktrees.__all__ if not name.endswith("Warning")])
+def test_signatures_name_types_as_people_do(name):
+    public = getattr(ranktrees, name)
+    methods = [getattr(public, method) for method in dir(public) if method[0] != "_"]
+    for function in (public, *methods):
+        if callable(function) and function.__module__.startswith("ranktrees"):
+            assert "numpy._typing" not in str(signature(function))
+
+
 def test_attributes_of_others_are_translated(rows):
     X, y, qid = rows
     model = LambdaMARTRanker(max_iter=2, n_iter_no_change=1).fit(pd.DataFrame(X).add_prefix("f"), y, qid=qid)

@@ -40,7 +40,7 @@ class Case:
             n_threads,
         )
 
-    def look_at(self, *ranges):
+    def attach(self, *ranges):
         """Leaves of these rows, with a line where a third number says so."""
         self.leaves = np.zeros(len(ranges), LEAF)
         self.leaves["split"]["feature"] = self.leaves["line"] = -1
@@ -48,7 +48,7 @@ class Case:
         for leaf, (start, stop, *line) in zip(self.leaves, ranges, strict=True):
             leaf["start"], leaf["stop"] = start, stop
             leaf["line"] = line[0] if line else -1
-        self.builder.look_at(self.leaves, self.lines, self.lanes)
+        self.builder.attach(self.leaves, self.lines, self.lanes)
         return self
 
     def build(self, *leaves, n_threads=1):
@@ -81,7 +81,7 @@ def test_builds_what_the_slow_twin_counts(seed, n_rows, n_bins, lanes, same, mis
     n_bins = n_bins if sum(n_bins) < 1500 else n_bins[:4]
     case = Case(seed, n_rows, n_bins, lanes=lanes, same=same, missing=missing, n_threads=n_threads)
     start, stop = sorted(np.random.default_rng(seed).integers(0, n_rows + 1, 2))
-    case.look_at((0, n_rows, 1), (start, stop, 1))
+    case.attach((0, n_rows, 1), (start, stop, 1))
     case.build(0, n_threads=n_threads)
     case.check(0)
     case.build(1, n_threads=n_threads)  # over what was there
@@ -96,7 +96,7 @@ def test_any_number_of_bytes(n_bytes, lanes, same):
     case = Case(n_bytes, 150, [20] * n_bytes, lanes=lanes, same=same, n_threads=3)
     assert case.packing.n_bytes == n_bytes
     for n_threads in (1, 2, 3):  # by blocks
-        case.look_at((5, 150, n_threads)).build(0, n_threads=n_threads)
+        case.attach((5, 150, n_threads)).build(0, n_threads=n_threads)
         case.check(0)
 
 
@@ -106,7 +106,7 @@ def test_two_features_of_sixteen_cells_in_each_byte(missing, n_rows):
     """Their margins are found side by side, where rows are not too few for tables."""
     case = Case(n_rows, n_rows, [15 if missing else 16] * 22, missing=missing)
     assert case.packing.n_bytes == 11
-    case.look_at((0, n_rows, 1)).build(0)
+    case.attach((0, n_rows, 1)).build(0)
     case.check(0)
 
 
@@ -115,7 +115,7 @@ def test_two_features_of_sixteen_cells_in_each_byte(missing, n_rows):
 def test_any_number_of_rows(n_rows, lanes, same):
     """They are taken by chunks of 512; threads share those of a leaf that has many."""
     case = Case(n_rows, n_rows, [3, 20, 2, 17], lanes=lanes, same=same, n_threads=4)
-    case.look_at((0, n_rows, 0))
+    case.attach((0, n_rows, 0))
     for n_threads in (1, 2, 3, 4):
         case.lines[:] = 0
         case.build(0, n_threads=n_threads)
@@ -126,7 +126,7 @@ def test_any_number_of_rows(n_rows, lanes, same):
 def test_leaves_large_and_small_at_once(lanes, same):
     """Threads share the rows of some leaves, and take one each of the others."""
     case = Case(0, 3000, [30] * 20, lanes=lanes, same=same, n_threads=3)
-    case.look_at((0, 3000), (0, 100, 2), (100, 2500, 0), (2500, 2500, 3), (2500, 3000, 1))
+    case.attach((0, 3000), (0, 100, 2), (100, 2500, 0), (2500, 2500, 3), (2500, 3000, 1))
     for n_threads in (1, 2, 3):
         case.lines[:] = 0
         case.build(4, 1, 2, 3, n_threads=n_threads)
@@ -137,7 +137,7 @@ def test_leaves_large_and_small_at_once(lanes, same):
 @modes
 def test_neither_order_nor_threads_show(lanes, same):
     case = Case(1, 9000, [255, 3, 40] * 11, lanes=lanes, same=same, n_threads=4)
-    case.look_at((0, 9000, 0))
+    case.attach((0, 9000, 0))
     seen = set()
     sums = slow.packed(case.bins, BITS)
     for n_threads in (1, 2, 3, 4, 1, 4):
@@ -146,7 +146,7 @@ def test_neither_order_nor_threads_show(lanes, same):
             case.packing.bytes, case.packing.digits, case.packing.first_digit, case.packing.n_cells,
             case.order, sums[case.order], n_threads,
         )  # fmt: skip
-        case.builder.look_at(case.leaves, case.lines, lanes)
+        case.builder.attach(case.leaves, case.lines, lanes)
         case.build(0, n_threads=n_threads)
         seen.add(case.lines[0].tobytes())
     assert len(seen) == 1
@@ -165,7 +165,7 @@ def test_lanes_do_not_carry_into_each_other(n_threads):
     builder = Builder(packing.bytes, packing.digits, packing.first_digit, 2, order, sums, n_threads)
     for lanes, expected in ((1, [-(2**63) + 2**32 - 1, 0]), (2, [-(2**31), 2**32 - 1 + (3 << 32), 0, 0])):
         lines = np.zeros((1, 2 * lanes), np.int64)
-        builder.look_at(leaves, lines, lanes)
+        builder.attach(leaves, lines, lanes)
         builder.build(ids(0), 32, False, n_threads)
         assert lines[0].tolist() == expected
 
@@ -187,7 +187,7 @@ def lines_of(case):
 def test_parent_minus_one_child_is_the_other(seed, n_rows, lanes, n_threads):
     case = Case(seed, n_rows, [5, 255, 1, 2], lanes=lanes, n_threads=n_threads)
     middle = int(np.random.default_rng(seed).integers(0, n_rows + 1))
-    case.look_at((0, n_rows), (0, middle), (middle, n_rows))
+    case.attach((0, n_rows), (0, middle), (middle, n_rows))
     case.builder.begin()
     assert case.builder.root(0, BITS, case.same, n_threads)
     case.check(0)
@@ -199,7 +199,7 @@ def test_parent_minus_one_child_is_the_other(seed, n_rows, lanes, n_threads):
 
 def test_who_gets_a_line():
     case = Case(0, 100, [5, 9], n_lines=4)  # the last is only lent
-    case.look_at((0, 100), (0, 60), (60, 100), (0, 30), (30, 60), (60, 75), (75, 100))
+    case.attach((0, 100), (0, 60), (60, 100), (0, 30), (30, 60), (60, 75), (75, 100))
     builder = case.builder
     builder.begin()
     assert not builder.root(101, BITS, False, 1)  # too few rows
@@ -221,7 +221,7 @@ def test_who_gets_a_line():
 @pytest.mark.parametrize("why", ["too few rows", "neither may split"])
 def test_children_without_a_line(why):
     case = Case(0, 100, [5, 9])
-    case.look_at((0, 100), (0, 60), (60, 100))
+    case.attach((0, 100), (0, 60), (60, 100))
     case.builder.begin()
     case.builder.root(0, BITS, False, 1)
     if why == "neither may split":
@@ -230,13 +230,13 @@ def test_children_without_a_line(why):
     found = case.builder.take_over(ids(0), ids(1, 2), few_rows, BITS, False, 1, NEVER)
     assert [some.tolist() for some in found] == [[], [1, 2] if why == "too few rows" else []]
     assert lines_of(case) == [-1, -1, -1]
-    case.look_at((0, 100), (0, 60), (60, 100))  # the parent's is free again
+    case.attach((0, 100), (0, 60), (60, 100))  # the parent's is free again
     assert case.builder.root(0, BITS, False, 1)
 
 
 def test_a_line_is_lent_and_taken_back():
     case = Case(0, 100, [5, 9], n_lines=1)
-    case.look_at((0, 100), (20, 70))
+    case.attach((0, 100), (20, 70))
     case.builder.begin()
     assert not case.builder.root(0, BITS, False, 1)
     for leaf in (0, 1):
@@ -247,7 +247,7 @@ def test_a_line_is_lent_and_taken_back():
 
 
 def test_no_leaves_no_work():
-    case = Case(0, 3, [2], n_threads=2).look_at((0, 3, 0))
+    case = Case(0, 3, [2], n_threads=2).attach((0, 3, 0))
     case.builder.begin()
     case.build(n_threads=2)
     assert [len(some) for some in case.builder.take_over(ids(), ids(), 0, BITS, False, 2, 1)] == [0, 0]

@@ -612,7 +612,7 @@ def test_a_task_that_is_stuck_is_an_error():
     with (
         nothing_left(),
         joblib.parallel_config("mpi", n_ranks=2, timeout=1),
-        pytest.raises(RankError, match=r"rank [01] has not answered for 3.5 s"),
+        pytest.raises(RankError, match=r"rank [01] has given no sign of life for 3.5 s"),
     ):
         joblib.Parallel()(joblib.delayed(signal.raise_signal)(signal.SIGSTOP) for _ in range(2))
 
@@ -867,6 +867,19 @@ def test_a_driver_gives_the_model_that_it_would_fit_alone(backend, ranking, numb
     if hasattr(alone, "oob_score_"):
         np.testing.assert_array_equal(over_ranks.oob_prediction_, alone.oob_prediction_)
         assert over_ranks.oob_score_ == alone.oob_score_
+
+
+def test_a_forest_of_a_driver_goes_on_with_its_out_of_bag_scores(backend, ranking):
+    X, y, qid = ranking
+    forest = RandomForestRanker(3, oob_score=True, warm_start=True, random_state=0)
+    for n_trees in (3, 7):
+        forest.set_params(n_estimators=n_trees).fit(X, y, qid=qid)
+    with joblib.parallel_config("threading"):
+        alone = clone(forest).fit(X, y, qid=qid)
+    assert model_bytes(forest) == model_bytes(alone)
+    np.testing.assert_array_equal(forest.oob_prediction_, alone.oob_prediction_)
+    with pytest.raises(ValueError, match="differs from what the 7 trees"):
+        forest.set_params(n_estimators=9).fit(X[:-1], y[:-1], qid=qid[:-1])
 
 
 def test_a_search_of_ours_is_on_ranks_and_its_last_fit_on_all(backend, ranking):

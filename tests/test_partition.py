@@ -52,7 +52,7 @@ class Case:
         self.sums = 3 * self.order.astype(np.int64) - (1 << 60)
         offsets = slow.mapper_of(n_bins).offsets
         self.parter = partition.Parter(self.codes, offsets, monotone, self.order, self.sums)
-        self.parter.look_at(self.leaves)
+        self.parter.attach(self.leaves)
 
     def split(self, n_threads=1, values_per_thread=1):
         ids = np.arange(self.n_leaves, dtype=np.int32)
@@ -185,7 +185,7 @@ def test_leaves_that_are_too_small_or_too_deep_may_not_split(min_samples_leaf, m
     codes = slow.readable(np.array([[0], [1], [1]], np.uint8))
     order, sums, leaves = np.arange(3, dtype=np.uint32), np.zeros(3, np.int64), np.zeros(3, LEAF)
     parter = partition.Parter(codes, np.array([0, 3]), None, order, sums, min_samples_leaf, max_depth)
-    parter.look_at(leaves)
+    parter.attach(leaves)
     parter.plant(3, 3, 0, 3, 3, *UNITS)
     leaves["split"]["feature"] = 0
     parter.split(np.zeros(1, np.int32), 1, 1)
@@ -216,9 +216,9 @@ def test_rows_are_counted_and_go_back_where_a_child_gets_too_few(over_ranks, n_t
     ]
     offsets, leaves = slow.mapper_of(case.n_bins).offsets, case.leaves
     parter = partition.Parter(case.codes, offsets, None, case.order, case.sums, least, None, missing)
-    parter.look_at(np.empty(1, LEAF))
+    parter.attach(np.empty(1, LEAF))
     parter.plant(0, 0, 0, 0, 0, *UNITS, counts_later=True)
-    parter.look_at(leaves)
+    parter.attach(leaves)
     ids, before = np.arange(4, dtype=np.int32), case.order.copy()
     if over_ranks:
         told = np.asarray(parter.part(ids, n_threads, 1))

@@ -56,9 +56,9 @@ class Case:
         builder = Builder(
             packing.bytes, packing.digits, packing.first_digit, packing.n_cells, self.order, self.sums, 1
         )
-        builder.look_at(self.leaves, lines, lanes)
+        builder.attach(self.leaves, lines, lanes)
         builder.build(self.ids, self.bits, self.same, 1)
-        self.finder.look_at(self.leaves, lines, lanes)
+        self.finder.attach(self.leaves, lines, lanes)
 
     @property
     def ids(self):
@@ -74,7 +74,7 @@ class Case:
 
     def from_rows(self, features=None, n_threads=1):
         features = self.features if features is None else np.array(features, np.int32)
-        self.finder.look_at(self.leaves, np.zeros((0, 0), np.int64), 1)
+        self.finder.attach(self.leaves, np.zeros((0, 0), np.int64), 1)
         for _ in range(2):  # the second time its cells must be zero again
             self.finder.find_directly(self.ids, np.atleast_2d(features), n_threads)
         return self.found()
@@ -91,7 +91,7 @@ class Case:
         return self.from_rows_by(self.make_finder(np.uint32, by_row), n_threads)
 
     def from_rows_by(self, finder, n_threads):
-        finder.look_at(self.leaves, np.zeros((0, 0), np.int64), 1)
+        finder.attach(self.leaves, np.zeros((0, 0), np.int64), 1)
         for _ in range(2):  # the second time its cells must be zero again
             finder.find_directly(self.ids, self.features[None, :], n_threads)
         return self.found()
@@ -108,7 +108,7 @@ class Case:
         return leaf["split"]["gain"], [f for f in leaf["shortlist"].tolist() if f >= 0]
 
     def refined(self, shortlist, n_threads=1):
-        self.finder.look_at(self.leaves, np.zeros((0, 0), np.int64), 1)
+        self.finder.attach(self.leaves, np.zeros((0, 0), np.int64), 1)
         self.leaves["shortlist"] = [*shortlist, *[-1] * (4 - len(shortlist))]
         self.finder.refine(self.ids, n_threads)
         self.count(n_threads)
@@ -122,10 +122,10 @@ class Case:
             self.sums.copy(), rules.min_samples_leaf, None, rules.missing,
         )  # fmt: skip
         units = rules.l2, rules.gradient_unit, rules.hessian_unit
-        parter.look_at(np.empty(1, LEAF))
+        parter.attach(np.empty(1, LEAF))
         parter.plant(0, 0, 0, 0, 0, *units, counts_later=not self.same)
-        parter.look_at(leaves)
-        self.finder.look_at(leaves, np.zeros((0, 0), np.int64), 1)
+        parter.attach(leaves)
+        self.finder.attach(leaves, np.zeros((0, 0), np.int64), 1)
         leaves["left"] = -1
         ids = self.ids[leaves["split"]["feature"][: len(self.leaves)] >= 0]
         while len(refused := parter.split(ids, len(self.leaves), n_threads)):

@@ -317,6 +317,27 @@ def test_out_of_bag_scores_are_those_of_each_ranks_own_rows(rows):
         assert score == forest.oob_score_
 
 
+@pytest.mark.parametrize("dealing", DEALINGS)
+def test_a_forest_goes_on_with_its_out_of_bag_scores(rows, dealing):
+    X, y, qid, weights = rows
+    forest = RandomForestRanker(19, oob_score=True, bootstrap_unit="query", random_state=0)
+    expected = forest.fit(X, y, weights, qid=qid).oob_prediction_
+    shares = deal(qid, 3, dealing)
+
+    def train(ranks):
+        own = shares[ranks.rank]
+        model = clone(forest).set_params(warm_start=True)
+        with training_with(ranks):
+            for n_trees in (2, 19):
+                model.set_params(n_estimators=n_trees).fit(X[own], y[own], weights[own], qid=qid[own])
+        return model
+
+    for own, model in zip(shares, together(3, train), strict=True):
+        assert bytes_of(model) == bytes_of(forest)
+        np.testing.assert_array_equal(model.oob_prediction_, expected[own])
+        assert model.oob_score_ == forest.oob_score_
+
+
 def test_rows_without_queries_are_numbered_rank_by_rank(rows):
     X, y, _, _ = rows
     assert_same_model(

@@ -115,10 +115,10 @@ def boost(
         if leaf_quantile is not None:
             values = quantile_values(grown, train, leaf_quantile, n_threads)
         if step is not None:
-            said = np.zeros(len(scores))
-            grown.add(values, said)
-            grown.follow(values, mapper, grower.codes, left_out, said)
-            learning_rate = step(scores, said)
+            tree_scores = np.zeros(len(scores))
+            grown.add(values, tree_scores)
+            grown.follow(values, mapper, grower.codes, left_out, tree_scores)
+            learning_rate = step(scores, tree_scores)
         leaf_rows.scale(values, learning_rate)
         refuse_infinite(values)  # after the last tree, no gradients would show it
         grown.add(values, scores)
@@ -141,8 +141,8 @@ def boost(
                 validation_scores[-1] if validation is not None else None,
                 lambda: ensemble_of(trees),
             )
-            wishes = [callback(progress) for callback in callbacks]
-            if any(wishes):
+            stops = [callback(progress) for callback in callbacks]
+            if any(stops):
                 break
     return trees, train_scores, validation_scores
 
@@ -166,10 +166,10 @@ def _rows_of_all(communicator, residuals, weights, order, starts, stops):
     order = np.concatenate([order[rows] for rows in map(slice, starts.tolist(), stops.tolist())])
     leaf_of = np.repeat(np.arange(len(starts)), stops - starts)
     own = residuals[order], None if weights is None else weights[order], leaf_of
-    heard = communicator.allgather(own)
-    residuals = np.concatenate([theirs for theirs, _, _ in heard])
-    weights = None if weights is None else np.concatenate([theirs for _, theirs, _ in heard])
-    leaf_of = np.concatenate([theirs for _, _, theirs in heard])
+    gathered = communicator.allgather(own)
+    residuals = np.concatenate([theirs for theirs, _, _ in gathered])
+    weights = None if weights is None else np.concatenate([theirs for _, theirs, _ in gathered])
+    leaf_of = np.concatenate([theirs for _, _, theirs in gathered])
     ends = np.cumsum(np.bincount(leaf_of, minlength=len(starts)))
     order = np.argsort(leaf_of, kind="stable").astype(np.uint32)
     return residuals, weights, order, np.concatenate([[0], ends[:-1]]).astype(np.int64), ends.astype(np.int64)

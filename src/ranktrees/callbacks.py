@@ -103,8 +103,8 @@ class Checkpointing:
         for followed, score in zip((self.train_scores, self.validation_scores), scores, strict=True):
             if score is not None:
                 followed.append(score)
-        wishes = [callback(progress) for callback in self.callbacks]
-        if any(wishes):
+        stops = [callback(progress) for callback in self.callbacks]
+        if any(stops):
             return True
         if progress.iteration % self.every == 0 and progress.iteration < progress.n_iterations:
             self.write(progress.ensemble(), self.train_scores, self.validation_scores)

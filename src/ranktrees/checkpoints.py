@@ -78,9 +78,9 @@ class Checkpoint:
         for name in ("train_scores", "validation_scores"):
             text[name] = list(map(float, text[name]))
         text["learned"] = [np.asarray(values, np.float64).tolist() for values in self.learned]
-        said, model = json.dumps(text).encode(), self.ensemble.to_bytes()
-        size = HEAD.size + len(said) + len(model) + DIGEST_SIZE
-        body = HEAD.pack(MAGIC, size, len(said)) + said + model
+        header, model = json.dumps(text).encode(), self.ensemble.to_bytes()
+        size = HEAD.size + len(header) + len(model) + DIGEST_SIZE
+        body = HEAD.pack(MAGIC, size, len(header)) + header + model
         return body + hashlib.sha256(body).digest()
 
     @classmethod
@@ -101,13 +101,13 @@ class Checkpoint:
             raise ValueError("it is damaged: its checksum does not match")
         model = HEAD.size + HEAD.unpack_from(data)[2]
         try:
-            said = json.loads(body[HEAD.size : model])
+            header = json.loads(body[HEAD.size : model])
         except RecursionError as error:
             raise ValueError("its text is nested too deeply") from error
         for name, kind in (("seed", int), ("trained", dict), ("learned", list)):
-            if not isinstance(said, dict) or not isinstance(said.get(name), kind):
+            if not isinstance(header, dict) or not isinstance(header.get(name), kind):
                 raise ValueError(f"it is damaged: its {name} is missing, or of the wrong type")
-        return cls(ensemble=Ensemble.from_bytes(body[model:]), **said)
+        return cls(ensemble=Ensemble.from_bytes(body[model:]), **header)
 
 
 class CheckpointFile:
@@ -268,11 +268,11 @@ def what_is_trained(estimator, mapper, start, rows):
         "the model to start from": DIGEST + start.digest(),
     }
     for name, (data, codes, scores) in rows.items():
-        trained |= {f"{what} of {name}": said for what, said in _said_of(data, codes, scores).items()}
+        trained |= {f"{what} of {name}": digest for what, digest in _digests_of(data, codes, scores).items()}
     return trained
 
 
-def _said_of(data, codes, scores):
+def _digests_of(data, codes, scores):
     share = data.share
     numbers = np.arange(data.n_rows) if share.row_numbers is None else share.row_numbers
     nothing = np.zeros(data.n_rows)
@@ -284,14 +284,14 @@ def _said_of(data, codes, scores):
         "position": [nothing if data.positions is None else data.positions],
         "the starting scores": [scores],
     }
-    said = {"the number of rows": str(share.n_rows)}
-    said |= {
+    digests = {"the number of rows": str(share.n_rows)}
+    digests |= {
         name: _digest_of([share.communicator.allreduce(_sums(own, numbers))]) for name, own in columns.items()
     }
     if data.preferences is not None:
         entries = data.preferences
-        said["pairs"] = _digest_of([entries.first, entries.second, entries.forth, entries.back])
-    return said
+        digests["pairs"] = _digest_of([entries.first, entries.second, entries.forth, entries.back])
+    return digests
 
 
 def _sums(columns, numbers):
@@ -314,10 +314,10 @@ def _mixed(x):
 
 
 def _digest_of(arrays):
-    said = hashlib.sha256()
+    digest = hashlib.sha256()
     for values in arrays:
-        said.update(f"{values.dtype.str} {values.shape} ".encode() + np.ascontiguousarray(values).tobytes())
-    return DIGEST + said.hexdigest()
+        digest.update(f"{values.dtype.str} {values.shape} ".encode() + np.ascontiguousarray(values).tobytes())
+    return DIGEST + digest.hexdigest()
 
 
 def _change(name, before, now):

@@ -426,9 +426,17 @@ def refine_weights(
     for _ in range(n_repeats):
         before = value
         for tree, leaf in enumerate(leaves.T):
-            said = values[tree][leaf]
+            tree_scores = values[tree][leaf]
             curve = weight_curve_of(
-                measure, labels, scores - said, said, offsets, weights, "additive", interval, n_threads
+                measure,
+                labels,
+                scores - tree_scores,
+                tree_scores,
+                offsets,
+                weights,
+                "additive",
+                interval,
+                n_threads,
             )
             found = [*values[:tree], curve.weight * values[tree], *values[tree + 1 :]]
             found_scores = scores_by(found)

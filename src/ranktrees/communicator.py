@@ -100,7 +100,7 @@ class Communicator:
 
     def __init__(self):
         self.step = ""
-        self._told = None
+        self._failed_with = None
         self._n_to_come = 0  # announced sums, before which ranks need not meet
         self.traffic = Counter()
 
@@ -217,8 +217,8 @@ class Communicator:
         They receive the message when they meet next. An error is reported only once. A `RankError` is not
         reported, since all ranks know of it.
         """
-        if not (self.alone or isinstance(error, RankError) or error is self._told):
-            self._told = error
+        if not (self.alone or isinstance(error, RankError) or error is self._failed_with):
+            self._failed_with = error
             self._fail(f"rank {self.rank} failed at {self.step}: {type(error).__name__}: {error}")
 
     def __enter__(self):

@@ -37,8 +37,8 @@ def find_edges(X, categorical, max_bins, n_threads, communicator, order, weights
         own = first + _dealt_to(communicator.rank, communicator.size, first, last)
         columns = _deal(columns, first, n_threads, communicator)
         found |= zip(own.tolist(), columns.find_edges(categorical[own], max_bins, n_threads), strict=True)
-    said = communicator.allgather({f: edges for f, edges in found.items() if wanted[f]})
-    return {f: edges for part in said for f, edges in part.items()}
+    gathered = communicator.allgather({f: edges for f, edges in found.items() if wanted[f]})
+    return {f: edges for part in gathered for f, edges in part.items()}
 
 
 class _Columns:
@@ -130,8 +130,8 @@ def _agree(rows, weights, wanted, n_threads, communicator):
     """Let ranks agree on the columns to take at a time, and on the scale of weights: (blocks, weights)."""
     least_room = rows.n * max(rows.fewest_columns(weights is not None), n_threads)
     largest_weight = None if weights is None else float(weights.max(initial=0.0))
-    said = communicator.allgather((len(wanted), rows.n, least_room, largest_weight))
-    widths, sizes, rooms, largest_weights = zip(*said, strict=True)
+    gathered = communicator.allgather((len(wanted), rows.n, least_room, largest_weight))
+    widths, sizes, rooms, largest_weights = zip(*gathered, strict=True)
     for rank, width in enumerate(widths):
         if width != widths[0]:
             raise ValueError(

@@ -1,5 +1,7 @@
 """The model in memory, the same for all estimators: trees as arrays, checked once and never changed."""
 
+from __future__ import annotations
+
 import hashlib
 import math
 import mmap
@@ -139,11 +141,11 @@ class Trees(Sequence):
         ValueError
             If a node asks for a bit set that is not there.
         """
-        asked = none = self._bitsets[0]
+        used = none = self._bitsets[0]
         if (nodes["categories"] >= 0).any():
-            asked = self._asked_for(nodes, none if bitsets is None else bitsets)
+            used = self._used_bitsets(nodes, none if bitsets is None else bitsets)
         self.room(len(nodes)).view(RAW)[:] = nodes.view(RAW)
-        self.keep(len(nodes), asked)
+        self.keep(len(nodes), used)
 
     def room(self, n_nodes):
         """Return the room for the next tree. Once it is written there, `keep` appends it.
@@ -185,16 +187,16 @@ class Trees(Sequence):
         self._bitsets.append(bitsets)
         self._set_ends.append(self._set_ends[-1] + len(bitsets))
 
-    def _asked_for(self, nodes, bitsets):
+    def _used_bitsets(self, nodes, bitsets):
         """A bit set for each categorical node of a tree."""
-        asked = nodes["categories"][_categorical(nodes)]
-        if asked.max(initial=-1) >= len(bitsets):
+        used = nodes["categories"][_categorical(nodes)]
+        if used.max(initial=-1) >= len(bitsets):
             raise ValueError(
                 f"tree {len(self)}: categories must be below {len(bitsets)}, its number of bit sets"
             )
-        return bitsets[asked]
+        return bitsets[used]
 
-    def ensemble(self, **others) -> "Ensemble":
+    def ensemble(self, **others) -> Ensemble:
         """Make an ensemble of the trees so far. It shares their nodes, which never change.
 
         Parameters
@@ -378,7 +380,7 @@ class Ensemble:
         average: bool = False,
         feature_names: Sequence[str] | None = None,
         category_levels: Mapping[int, Sequence] | None = None,
-    ) -> "Ensemble":
+    ) -> Ensemble:
         """Build from one array of nodes per tree.
 
         Parameters
@@ -414,12 +416,12 @@ class Ensemble:
             category_levels=category_levels,
         )
 
-    def _replace(self, **changes) -> "Ensemble":
+    def _replace(self, **changes) -> Ensemble:
         arrays = ("nodes", "tree_offsets", "bitsets", "categories")
         names = (*arrays, "n_features", "base", "average", "feature_names", "category_levels")
         return Ensemble(**{name: getattr(self, name) for name in names} | changes)
 
-    def _with_columns(self, feature_names, category_levels) -> "Ensemble":
+    def _with_columns(self, feature_names, category_levels) -> Ensemble:
         """The same trees, shared, with other column names; levels that cannot be written are left out."""
         ensemble = Ensemble.__new__(Ensemble)
         vars(ensemble).update(vars(self))
@@ -485,7 +487,7 @@ class Ensemble:
     def __sklearn_clone__(self):
         return self  # it never changes
 
-    def first(self, n: int) -> "Ensemble":
+    def first(self, n: int) -> Ensemble:
         """Return an ensemble of the first trees.
 
         Parameters
@@ -510,7 +512,7 @@ class Ensemble:
             vars(first)["scorer"] = self.scorer
         return first
 
-    def after(self, n: int) -> "Ensemble":
+    def after(self, n: int) -> Ensemble:
         """Return an ensemble without the first trees.
 
         Parameters
@@ -539,7 +541,7 @@ class Ensemble:
                 "number"
             )
 
-    def extend(self, other: "Ensemble") -> "Ensemble":
+    def extend(self, other: Ensemble) -> Ensemble:
         """Return an ensemble with the trees of another one after these.
 
         Parameters
@@ -577,7 +579,7 @@ class Ensemble:
         return _one_after_another([self, other], self.base)
 
     @staticmethod
-    def joined(ensembles: Sequence["Ensemble"], weights: ArrayLike | None = None) -> "Ensemble":
+    def joined(ensembles: Sequence[Ensemble], weights: ArrayLike | None = None) -> Ensemble:
         r"""Join several ensembles into one, whose score is the weighted sum of their scores.
 
         The result has the trees of all ensembles, one ensemble after another, and sums them up rather than
@@ -643,14 +645,14 @@ class Ensemble:
         weighted = [each._weighted(weight) for each, weight in zip(ensembles, weights.tolist(), strict=True)]
         return _one_after_another(weighted, reduce(add, (each.base for each in weighted)))
 
-    def _weighted(self, weight) -> "Ensemble":
+    def _weighted(self, weight) -> Ensemble:
         """The ensemble that sums its trees and whose score is ``weight`` times the score of this one."""
         nodes, share = self.nodes.copy(), max(self.n_trees, 1) if self.average else 1
         nodes["value"] = weight * nodes["value"] / share
         nodes["gain"] = abs(weight) * nodes["gain"] / share
         return self._replace(nodes=nodes, base=weight * self.base, average=False)
 
-    def _with_categories(self, categories, spelt=None) -> "Ensemble":
+    def _with_categories(self, categories, spelt=None) -> Ensemble:
         """The same ensemble with other categories listed; those new to a split go where missing values go.
 
         ``spelt[feature]`` are the present categories of a feature, in their order, as ``categories`` spells
@@ -806,7 +808,7 @@ class Ensemble:
         return native.dumps(self)
 
     @staticmethod
-    def from_bytes(data) -> "Ensemble":
+    def from_bytes(data) -> Ensemble:
         """Read the native format; see `ranktrees.formats.native`.
 
         Parameters
@@ -857,7 +859,7 @@ class Ensemble:
         replace_file(path, self.to_bytes())
 
     @staticmethod
-    def load(path) -> "Ensemble":
+    def load(path) -> Ensemble:
         """Read a model from a file that `save` wrote.
 
         Parameters

@@ -86,9 +86,9 @@ def refit_leaves(
         if leaf_quantile is not None:
             new = quantile_values(grown, train, leaf_quantile, n_threads)
         if step is not None:
-            said = np.zeros(len(scores))
-            grown.add(new, said)
-            learning_rate = step(scores, said)
+            tree_scores = np.zeros(len(scores))
+            grown.add(new, tree_scores)
+            learning_rate = step(scores, tree_scores)
         reached = np.bincount(leaves[counting, walked], minlength=len(tree)) > 0
         with np.errstate(over="ignore"):
             blended = decay * tree["value"] + (1.0 - decay) * (learning_rate * new)

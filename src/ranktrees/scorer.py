@@ -247,9 +247,9 @@ class _Questions:
         question = 2 * part + nodes["missing_left"][own]
         plane_of_question = np.zeros(question.max(initial=-1) + 1, np.uint32)
         part_before = -1
-        for asked in np.flatnonzero(np.bincount(question)).tolist():
-            plane_of_question[asked] = len(self.planes)
-            part, missing_left = divmod(asked, 2)
+        for kind in np.flatnonzero(np.bincount(question)).tolist():
+            plane_of_question[kind] = len(self.planes)
+            part, missing_left = divmod(kind, 2)
             if part > part_before:
                 self.planes.append((len(self.cuts), -1, missing_left))
                 self.cuts.append(cuts[part * CUTS_PER_PLANE : (part + 1) * CUTS_PER_PLANE])
@@ -306,7 +306,7 @@ def _program(ensemble, questions, plans, in_units):
     A block with so few rows that this costs less is walked, sixteen trees at a time.
     """
     nodes, tree_offsets = ensemble.nodes, ensemble.tree_offsets
-    asked = questions.plane_of_node, questions.code_of_node
+    of_nodes = questions.plane_of_node, questions.code_of_node
     planes, columns = questions.planes, np.array(questions.columns, COLUMN)
     in_units = in_units & (len(planes) <= _kernels.MOST_PLANES_IN_UNITS)
     groups = np.zeros(ensemble.n_trees, GROUP)
@@ -315,7 +315,7 @@ def _program(ensemble, questions, plans, in_units):
     units = np.zeros((n_nodes, _kernels.WORDS_OF_UNIT), np.uint64)
     most_questions = MOST_QUESTIONS[simd.level()]
     n_units, most_units, bench_size = _kernels.write_units(
-        nodes, tree_offsets, *asked, most_questions, groups, plans, units, tables
+        nodes, tree_offsets, *of_nodes, most_questions, groups, plans, units, tables
     )
     units = units[:n_units]
     walk_nodes, values = np.zeros(len(nodes), np.uint64), np.zeros(len(nodes))

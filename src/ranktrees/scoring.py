@@ -1,5 +1,7 @@
 """Scores of rows, by the scorer of an ensemble, and the leaves they reach, by a plain walk from the root."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 
 import numpy as np

@@ -84,14 +84,14 @@ class Share:
         if communicator.alone:
             return cls.alone(offsets)
         own = None if ids is None else [getattr(one, "item", lambda one=one: one)() for one in ids]
-        heard = communicator.allgather((own, sizes))
-        named = {theirs is not None for theirs, sizes in heard if len(sizes)}
+        of_ranks = communicator.allgather((own, sizes))
+        named = {theirs is not None for theirs, sizes in of_ranks if len(sizes)}
         if len(named) > 1:
             raise ValueError(f"{name} is given on some ranks only; expected it on all or on none.")
-        all_sizes = np.concatenate([theirs for _, theirs in heard])
-        before = sum(len(theirs) for _, theirs in heard[: communicator.rank])
+        all_sizes = np.concatenate([theirs for _, theirs in of_ranks])
+        before = sum(len(theirs) for _, theirs in of_ranks[: communicator.rank])
         if True in named:
-            places = np.array(_places([theirs or [] for theirs, _ in heard], name), np.int64)
+            places = np.array(_places([theirs or [] for theirs, _ in of_ranks], name), np.int64)
         else:
             places = np.arange(len(all_sizes))
         in_order = np.empty_like(all_sizes)
@@ -125,8 +125,8 @@ class Share:
         if self.named:
             return
         first = first_rows(X, COMPARED) if len(labels) else np.empty((0, X.shape[1]))
-        said = self.communicator.allgather(joblib.hash((first, labels)))
-        if len(set(said)) == 1 and len(said) > 1 and len(labels):
+        digests = self.communicator.allgather(joblib.hash((first, labels)))
+        if len(set(digests)) == 1 and len(digests) > 1 and len(labels):
             raise ValueError(SAME_ROWS)
 
     def kept(self, offsets, units, units_of_all, *, by_query):
@@ -185,8 +185,8 @@ def gathered(data, codes):
     if share.communicator.alone:
         return data, codes
     own = (share.row_numbers, share.query_numbers, np.diff(data.offsets))
-    heard = share.communicator.allgather((*own, data.narrow_labels, data.weights, np.asarray(codes.T)))
-    numbers, queries, sizes, labels, weights, columns = zip(*heard, strict=True)
+    of_ranks = share.communicator.allgather((*own, data.narrow_labels, data.weights, np.asarray(codes.T)))
+    numbers, queries, sizes, labels, weights, columns = zip(*of_ranks, strict=True)
     rows, order = (np.argsort(np.concatenate(parts), kind="stable") for parts in (numbers, queries))
     offsets = np.concatenate([[0], np.cumsum(np.concatenate(sizes)[order])]).astype(np.int64)
     whole = replace(

@@ -56,9 +56,9 @@ def callers(server, key):
             caller = Connection(line.dup().detach())
             deliver_challenge(caller, key)
             answer_challenge(caller, key)
-            said = caller.recv()
+            greeting = caller.recv()
             line.close()  # from now on this connection is not ended here
-            come.put((caller, said))
+            come.put((caller, greeting))
 
     thread = threading.Thread(target=accept, daemon=True)
     thread.start()

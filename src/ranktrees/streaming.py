@@ -309,13 +309,15 @@ class RankMapper(BinMapper):
             for own, low, high in zip(known_values(mapper), *ends, strict=True)
         ]
         categorical = mapper.is_categorical.astype(bool)
-        told = cls(
+        mapper_of_all = cls(
             [cuts_between(own[:-1], own[1:]) for own in values],
             [own if known else None for own, known in zip(values, categorical, strict=True)],
         )
-        told.values = np.concatenate([np.append(own, [np.nan] * (1 + (not len(own)))) for own in values])
-        told.communicator, told.ends = communicator, ends
-        return told
+        mapper_of_all.values = np.concatenate(
+            [np.append(own, [np.nan] * (1 + (not len(own)))) for own in values]
+        )
+        mapper_of_all.communicator, mapper_of_all.ends = communicator, ends
+        return mapper_of_all
 
     def set_cuts(self, nodes, codes):
         """Set the cuts of some nodes, half-way between two values of all ranks. All ranks call this."""

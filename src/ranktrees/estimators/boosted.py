@@ -1,5 +1,7 @@
 """What the estimators that boost have in common, and how they are fitted from any start."""
 
+from __future__ import annotations
+
 from contextlib import contextmanager
 from dataclasses import fields, replace
 from functools import partial

@@ -1,5 +1,7 @@
 """An ensemble as an estimator, and the conversion of any tree model to an estimator of trees."""
 
+from __future__ import annotations
+
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import field
 from numbers import Integral

@@ -3,6 +3,8 @@
 Each parameter is defined once, as a field of the class that has it. Subclasses only define what they change.
 """
 
+from __future__ import annotations
+
 import copy
 import os
 from collections.abc import Mapping, Sequence

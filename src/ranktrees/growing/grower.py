@@ -112,7 +112,7 @@ class TreeGrower:
         )
         self.search = make_search(constraints, prices, *buffers, sizes)
         self.queue = (BestLeaves if max_leaf_nodes else WholeLayers)(np.empty(0))
-        self._look_at(np.empty(2 * min(self.n_leaves_allowed, 1024) + 1, LEAF))
+        self._attach(np.empty(2 * min(self.n_leaves_allowed, 1024) + 1, LEAF))
         self.growth = self._in_one_call() if self.search.in_one_call else None
 
     def _in_one_call(self):
@@ -131,11 +131,11 @@ class TreeGrower:
             self.n_threads,
         )
 
-    def _look_at(self, leaves):
+    def _attach(self, leaves):
         self.leaves, self.may_split = leaves, leaves["may_split"]
-        self.queue.look_at(leaves["promise"])
-        self.parter.look_at(leaves)
-        self.search.look_at(leaves)
+        self.queue.attach(leaves["promise"])
+        self.parter.attach(leaves)
+        self.search.attach(leaves)
 
     def grow(self, gradients, hessians, drawn=None, *, seed=0, tree=0):
         """Grow one tree.
@@ -227,7 +227,7 @@ class TreeGrower:
 
     def _make_room(self, n_nodes):
         if n_nodes > len(self.leaves):
-            self._look_at(np.concatenate([self.leaves, np.empty(n_nodes, LEAF)]))
+            self._attach(np.concatenate([self.leaves, np.empty(n_nodes, LEAF)]))
 
     def _may_split(self, n_nodes):
         """Among the first ``n_nodes`` nodes, find the leaves that are large enough to be split."""

@@ -76,13 +76,13 @@ class StreamingOverRanks(StreamingSearch):
         centroids, sizes, lacking = self.finder.histograms(ids, features, n_threads)
         tasks = len(sizes) * np.arange(ranks.size + 1) // ranks.size
         used = np.arange(self.max_bins) < sizes[:, None]
-        heard = ranks.alltoall(
+        received = ranks.alltoall(
             [
                 (centroids[dealt][used[dealt]], sizes[dealt], lacking[dealt])
                 for dealt in map(slice, tasks[:-1], tasks[1:])
             ]
         )
-        centroids, sizes, lacking = zip(*heard, strict=True)
+        centroids, sizes, lacking = zip(*received, strict=True)
         own = self.finder.offers_of(
             ids,
             features,
@@ -249,7 +249,7 @@ class FullOverRanks(LinesOverRanks, FullSearch):
         rows = np.concatenate(rows)
         ids, counts = leaves["line"].copy(), np.zeros((len(leaves), self.packing.n_cells), np.int64)
         self.counter.go_through(rows, np.ones(len(rows), np.int64))
-        self.counter.look_at(leaves, counts, 1)
+        self.counter.attach(leaves, counts, 1)
         n_threads = threads_for(self.n_threads, len(rows) * self.packing.n_bytes)
         self.counter.build(ids, self.rows.bits, self.rows.same, n_threads)
         self.add_up_own(counts, ids, 1)
@@ -259,10 +259,10 @@ class FullOverRanks(LinesOverRanks, FullSearch):
     def counting(self, leaves, lines):
         """Let the finder read bins that hold the number of rows."""
         self.finder.begin(*self.rules, False, self.rows.sampled)
-        self.finder.look_at(leaves, lines, 2)
+        self.finder.attach(leaves, lines, 2)
         yield
         self.finder.begin(*self.rules, self.counts_later, self.rows.sampled)
-        self.finder.look_at(self.leaves, self.lines, self.lanes)
+        self.finder.attach(self.leaves, self.lines, self.lanes)
 
     def candidates(self, ids):
         """Yield leaves and their features, as `Constraints.candidates`; some leaves may have only one."""
@@ -295,5 +295,5 @@ class ParterOverRanks(partition.Parter):
     def split(self, ids, first_child, *threads):
         if not len(ids):
             return ids
-        told = self.communicator.stack(np.asarray(self.part(ids, *threads)))
-        return np.asarray(self.split_parted(ids, first_child, told))
+        counts = self.communicator.stack(np.asarray(self.part(ids, *threads)))
+        return np.asarray(self.split_parted(ids, first_child, counts))

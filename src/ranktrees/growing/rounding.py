@@ -105,10 +105,9 @@ class RoundedRows:
         seen = self._look_over(gradients, hessians, n_threads)
         largest_gradient, largest_hessian, same, gradient_steps, hessian_steps = seen
         self.largest_hessian = largest_hessian
-        odds = min(1.0, sampling or 1.0)  # the probability of the largest, which may stand for others, too
-        if not (
-            math.isfinite(largest_gradient / odds) and math.isfinite(MEAN_HESSIANS * largest_hessian / odds)
-        ):
+        probability = min(1.0, sampling or 1.0)  # that the largest is drawn, and stands for others, too
+        largest = largest_gradient / probability, MEAN_HESSIANS * largest_hessian / probability
+        if not all(map(math.isfinite, largest)):
             raise ValueError(DIVERGED)
         same = same and largest_hessian > 0
         self.same, self.sampled = same and sampling is None, same and sampling is not None
@@ -169,9 +168,9 @@ class RoundedRows:
         if not len(gradients):
             hessian, least = 0.0, math.inf
         ends = np.array([math.inf if math.isnan(end) else end for end in (gradient, hessian, least)])
-        told = self.share.communicator.stack(
+        stacked = self.share.communicator.stack(
             np.concatenate([ends.view(np.int64), np.array([gradient_steps, hessian_steps], np.int64)])
         )
-        ends, steps = told[:, :3].copy().view(np.float64), told[:, 3:].sum(axis=0).tolist()
+        ends, steps = stacked[:, :3].copy().view(np.float64), stacked[:, 3:].sum(axis=0).tolist()
         gradient, hessian, _ = ends.max(axis=0).tolist()
         return gradient, hessian, ends[:, 2].min() == hessian, *steps

@@ -110,12 +110,12 @@ class Search:
         """Make what grows a tree in one call."""
         return growing.Growth(*args)
 
-    def look_at(self, leaves):
+    def attach(self, leaves):
         """Use these leaves from now on: they have moved in memory."""
         self.leaves, self.may_split = leaves, leaves["may_split"]
         self.starts, self.stops = leaves["start"], leaves["stop"]
         self.split_features = leaves["split"]["feature"]
-        self.finder.look_at(leaves, self.lines, self.lanes)
+        self.finder.attach(leaves, self.lines, self.lanes)
 
     def begin(self, rows, rules, key, some_apart):
         """Begin a new tree.
@@ -251,9 +251,9 @@ class SearchOfLines(Search):
             packing.bytes, packing.digits, packing.first_digit, packing.n_cells, order, sums, self.n_threads
         )
 
-    def look_at(self, leaves):
-        super().look_at(leaves)
-        self.builder.look_at(leaves, self.lines, self.lanes)
+    def attach(self, leaves):
+        super().attach(leaves)
+        self.builder.attach(leaves, self.lines, self.lanes)
 
     def begin(self, rows, rules, key, some_apart):
         super().begin(rows, rules, key, some_apart)
@@ -262,7 +262,7 @@ class SearchOfLines(Search):
             width = self.packing.n_cells * lanes
             n_lines = min(self.most_lines, LINES_BYTES // (8 * width))
             self.lines, self.lanes = np.zeros((n_lines + 1, width), np.int64), lanes
-            self.look_at(self.leaves)
+            self.attach(self.leaves)
         self.builder.begin()
 
     def lanes_for(self, rows):

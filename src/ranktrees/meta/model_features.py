@@ -201,7 +201,7 @@ class ModelFeatures(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
                 self.cv, X, y, queries, tags_of(self.estimator).estimator_type == "classifier"
             )
             rows = X, y, sample_weight, queries
-            [added] = predict_out_of_fold([(self.estimator, self._said_by)], *rows, folds, self.n_jobs)
+            [added] = predict_out_of_fold([(self.estimator, self._features_of)], *rows, folds, self.n_jobs)
             return self._beside(X, added)
 
     def transform(self, X):
@@ -222,7 +222,7 @@ class ModelFeatures(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         X = indexed(X)
         check_columns(self, X, reset=False)
-        return self._beside(X, self._said_by(self.estimator_, X))
+        return self._beside(X, self._features_of(self.estimator_, X))
 
     def get_feature_names_out(self, input_features=None):
         """Get the names of the output features.
@@ -301,9 +301,9 @@ class ModelFeatures(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         )
         self._names(wanted)
 
-    def _said_by(self, model, X):
+    def _features_of(self, model, X):
         """float64[n_rows, n_added]: the features that a model adds."""
-        said = []
+        added = []
         wanted = self._wanted()
         if "score" in wanted:
             score = scores_by(model, X, **scored_like(self.estimator_))
@@ -311,12 +311,12 @@ class ModelFeatures(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
             probabilities = probabilities_by(model, X, self.estimator_.classes_)
         for what in wanted:
             if what == "score":
-                said.append(score[:, None])
+                added.append(score[:, None])
             elif what == "probabilities":
-                said.append(probabilities)
+                added.append(probabilities)
             else:
-                said.append(np.cumsum(probabilities, axis=1)[:, :-1])
-        return np.concatenate(said, axis=1)
+                added.append(np.cumsum(probabilities, axis=1)[:, :-1])
+        return np.concatenate(added, axis=1)
 
     def _beside(self, X, added):
         """``added`` on the right of ``X`` (alone without ``keep``), in the same type of rows as ``X``."""

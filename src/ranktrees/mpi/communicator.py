@@ -184,7 +184,7 @@ class MPICommunicator(Communicator):
 
     def _allreduce(self, array, op, met):
         met = met and not self._on_board  # on a board they meet for each sum
-        if not self._was_said(op, array, met):
+        if not self._sent_with_meeting(op, array, met):
             self._wait(self._comm.Iallreduce(MPI.IN_PLACE, array, OPERATIONS[op]).Test, for_others=met)
         elif op == "sum":
             self._meeting.add_up(array)
@@ -194,13 +194,13 @@ class MPICommunicator(Communicator):
     def _reduce_scatter(self, array, counts, met):
         met = met and not self._on_board
         part = np.empty(counts[self.rank], array.dtype)
-        if self._was_said("reduce_scatter", array, met):
+        if self._sent_with_meeting("reduce_scatter", array, met):
             self._meeting.add_up(part, sum(counts[: self.rank]))
         else:
             self._wait(self._comm.Ireduce_scatter(array, part, counts, MPI.SUM).Test, for_others=met)
         return part
 
-    def _was_said(self, call, array, met=False):
+    def _sent_with_meeting(self, call, array, met=False):
         """Meet the others unless they have ``met``. Return whether the array was short and sent with that."""
         if met:
             return False
@@ -215,7 +215,7 @@ class MPICommunicator(Communicator):
 
     def _stack(self, array):
         self._count(array.nbytes * (self.size - 1))
-        if self._was_said("stack", array):
+        if self._sent_with_meeting("stack", array):
             return self._meeting.stack(array)
         arrays = np.empty((self.size, *array.shape), array.dtype)
         self._wait(self._comm.Iallgatherv(array, arrays).Test)

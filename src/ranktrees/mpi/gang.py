@@ -292,7 +292,7 @@ class Gang:
         try:
             kind, value, text = link.ask(label, parcel)
         except TimeoutError:
-            kind, text = ENDED, f"rank {rank} has not answered for {link.patience:g} s"
+            kind, text = ENDED, f"rank {rank} has given no sign of life for {link.patience:g} s"
         except (EOFError, OSError):
             kind, text = ENDED, f"rank {rank} has died, or cannot be reached; see its output"
         if kind != ENDED:

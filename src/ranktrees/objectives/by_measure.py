@@ -170,12 +170,12 @@ class _Clicked(_MeasuredByFormula):
                 own[:n] = earlier[:n]
 
     def _learn(self, propensities, sums):
-        told = np.flatnonzero(sums)
-        if len(told):
-            logs = [losses.natural_log(share) for share in sums[told] / sums[told[0]]]
-            ratios = np.empty(len(told))
+        known = np.flatnonzero(sums)
+        if len(known):
+            logs = [losses.natural_log(share) for share in sums[known] / sums[known[0]]]
+            ratios = np.empty(len(known))
             losses.exponentials(np.array(logs) / (1.0 + self.objective.bias_norm), ratios)
-            propensities[told] = ratios
+            propensities[known] = ratios
 
 
 def sums_in_any_order(groups, values, n_groups):

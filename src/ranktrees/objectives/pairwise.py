@@ -136,15 +136,15 @@ class OfPairs(Objective):
 class _Preferred(Bound):
     """Pairs that were given, whatever the labels are. All of them count."""
 
-    def __init__(self, cost, objective, said, n_rows, n_threads):
+    def __init__(self, cost, objective, preferences, n_rows, n_threads):
         self.objective, self.cost, self.n_threads, self.share = objective, cost, n_threads, ALL
-        self.total_weight = said.weight
+        self.total_weight = preferences.weight
         if not self.total_weight > 0:
             raise ValueError(
                 "pairs: no pair of positive weight is left among the training rows or among those for early "
                 "stopping; pass more pairs, or X_val and pairs_val"
             )
-        self.entries = said.by_row(n_rows)
+        self.entries = preferences.by_row(n_rows)
 
     def gradients(self, scores, gradients, hessians, iteration=0):
         kernels.gradients(

@@ -228,9 +228,9 @@ def check_fit(
     classes = before.get("classes_")
 
     def of_all(levels):
-        heard = communicator.allgather(levels)
-        columns = set().union(*heard) & (known_levels or {}).keys()
-        return joined_levels([{column: known_levels[column] for column in columns}, *heard])
+        gathered = communicator.allgather(levels)
+        columns = set().union(*gathered) & (known_levels or {}).keys()
+        return joined_levels([{column: known_levels[column] for column in columns}, *gathered])
 
     if _lacks_rows(X, "X", communicator):
         rows, levels = _no_rows(X, of_all)
