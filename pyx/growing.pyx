@@ -74,7 +74,7 @@ cdef class Growth:
         self, bint one_by_one, int bits, bint same, uint64_t seed, uint64_t stream, int64_t values_per_thread,
         make_room,
     ):
-        """Grow a tree whose root has been planted, and return the number of its nodes.
+        """Grow a tree whose root is ready, and return the number of its nodes.
 
         Parameters
         ----------

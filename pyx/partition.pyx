@@ -162,7 +162,7 @@ cdef class Parter:
         """Use these leaves."""
         self.leaves = leaves
 
-    def plant(
+    def begin(
         self, int64_t n_loud, int64_t n_rows, int64_t gradient, int64_t hessian, int64_t count, double l2,
         double gradient_unit, double hessian_unit, gradients=None, hessians=None, bint counts_later=False,
     ):

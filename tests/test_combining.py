@@ -543,6 +543,12 @@ def test_refined_weights_never_lower_the_measure(measure, rows):
         refine_weights(ranker, X, y, qid=qid)
 
 
+def test_without_trees_there_is_nothing_to_refine(rows):
+    X, y, qid = rows
+    empty = Ensemble.from_trees([], n_features=X.shape[1], base=0.5)
+    assert refine_weights(empty, X, y, qid=qid) == empty
+
+
 @pytest.mark.parametrize("loss", ["ranknet", "gbrank"])
 def test_optimal_steps_of_losses_that_know_no_measure(loss, rows):
     """No part of a new tree is better than the whole, by what is scored."""

@@ -155,7 +155,7 @@ def test_interaction_sets():
 def candidates(constraints, ids, key=(1, 2), splits=False):
     leaves = np.zeros(int(max(ids)) + 1, LEAF)
     leaves["split"]["feature"] = 0 if splits else -1
-    constraints.plant()
+    constraints.begin()
     found = constraints.candidates(leaves, np.array(ids, np.int32), key)
     return [(some.tolist(), features.copy()) for some, features in found]
 
@@ -225,7 +225,7 @@ def test_a_leaf_with_only_one_useful_feature_finds_it():
 def test_draws_within_open_sets():
     sets = [{0, 1, 2}, {3, 4}, {2, 5}]
     constraints = Constraints(np.arange(6), 6, interactions=sets, max_features=2)
-    constraints.plant()
+    constraints.begin()
     leaves = np.zeros(3, LEAF)
     leaves["split"]["feature"] = 2
     constraints.inherit(leaves, np.array([0]), np.array([1, 2]))

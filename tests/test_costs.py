@@ -204,7 +204,7 @@ def test_prices_are_those_of_the_moment():
     """The tree is the one that looks at all its leaves anew before each split; see also test_grower."""
     costs = FeatureCosts(np.array([4.0, 4.0, 1.0]), np.array([0, 0, 2]))
     prices = Prices(costs, 0.5, np.array([False, False, False]))
-    prices.plant(10.0)
+    prices.begin(10.0)
     assert prices.of_features.tolist() == [20.0, 20.0, 5.0]
     twin = prices.copy()
     twin.use(np.array([False, True, False]))
@@ -213,7 +213,7 @@ def test_prices_are_those_of_the_moment():
     twin.use(np.array([False, False, True]))
     assert twin.all_free
     assert prices.of_features.tolist() == [20.0, 20.0, 5.0]
-    twin.plant(10.0)
+    twin.begin(10.0)
     assert not twin.of_features.any()
     assert Prices.none(3).all_free
 

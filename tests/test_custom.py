@@ -1,5 +1,6 @@
 """Custom objectives and measures, and the check of gradients."""
 
+import itertools
 import pickle
 
 import numpy as np
@@ -8,8 +9,18 @@ from sklearn.base import clone
 
 from ranktrees import HistGBRTRegressor, LambdaMARTRanker, RandomForestRanker, make_ranking, query_scorer
 from ranktrees.comparing import per_query_table
-from ranktrees.measures import NDCG, as_measure
-from ranktrees.objectives import Custom, LambdaMART, QueryRMSE, SquaredError, as_objective, check_gradients
+from ranktrees.estimators.fitting import is_same_link, link_of
+from ranktrees.measures import NDCG, Measure, as_measure
+from ranktrees.objectives import (
+    Custom,
+    LambdaMART,
+    Objective,
+    Poisson,
+    QueryRMSE,
+    SquaredError,
+    as_objective,
+    check_gradients,
+)
 
 X, Y, QID = make_ranking(30, rows_per_query=15, random_state=0, return_X_y_qid=True)
 
@@ -95,6 +106,49 @@ def test_what_functions_return_is_checked(returned, message):
 
     with pytest.raises(ValueError, match=message):
         LambdaMARTRanker(bad, max_iter=1).fit(X, Y, qid=QID)
+
+
+def test_hessians_are_quoted_as_they_were_returned_even_where_rows_have_no_weight():
+    def concave(labels, scores, offsets):
+        return scores, np.where(np.arange(len(scores)) == 7, -1.0, 1.0)
+
+    for weight in (0.0, 0.5):
+        with pytest.raises(ValueError, match="concave returned the hessian -1 in row 7"):
+            LambdaMARTRanker(concave, max_iter=1).fit(X, Y, np.full(len(Y), weight) + (Y > 0), qid=QID)
+
+
+class FromOne(Measure):
+    """The label of the row ranked first; labels begin at 1."""
+
+    name, lowest_label = "FromOne", 1.0
+
+    def of_query(self, labels, scores):
+        return float(labels[np.argmax(scores)])
+
+
+def test_measures_say_which_labels_they_take():
+    assert (
+        LambdaMARTRanker(measure=FromOne(), max_iter=1).fit(X, Y + 1, qid=QID).score(X, Y + 1, qid=QID) >= 1
+    )
+    message = "y has the label 0, but FromOne is defined for labels >= 1; expected grades from 1 on"
+    with pytest.raises(ValueError, match=message):
+        LambdaMARTRanker(measure=FromOne()).fit(X, Y, qid=QID)
+
+
+def test_links_of_any_kind_are_told_apart():
+    class Doubling(Objective):
+        @staticmethod
+        def inverse_link(scores):
+            return 2 * scores
+
+    class Halving(Objective):
+        @staticmethod
+        def inverse_link(scores):
+            return scores / 2
+
+    links = [link_of(objective) for objective in (Poisson(), Doubling(), Halving(), SquaredError())]
+    for one, other in itertools.product(links, repeat=2):
+        assert is_same_link(one, other) == (one == other)
 
 
 def test_functions_of_other_arguments_are_refused_by_name():

@@ -11,7 +11,13 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.linear_model import Ridge
 
-from ranktrees import EnsembleRanker, LambdaMARTRanker, make_ranking, refine_weights
+from ranktrees import (
+    EnsembleRanker,
+    HistGBRTRegressor,
+    LambdaMARTRanker,
+    make_ranking,
+    refine_weights,
+)
 from ranktrees._core.dtypes import NODE
 from ranktrees._core.nodes import find_fault
 from ranktrees.ensemble import Ensemble, Trees
@@ -268,6 +274,13 @@ def test_what_is_no_ensemble_no_number_and_no_path_is_told(tmp_path):
             TypeError, match=r"data is a .*; expected what to_bytes returned: .* use Ensemble.load"
         ):
             Ensemble.from_bytes(data)
+
+
+def test_importances_of_trees_that_were_joined_with_a_weight_of_zero():
+    X, y, qid = make_ranking(20, random_state=0, return_X_y_qid=True)
+    one, other = (HistGBRTRegressor(max_iter=2, random_state=k).fit(X, y, qid=qid).ensemble_ for k in (0, 1))
+    joined = Ensemble.joined([one, other], [2.0, 0.0])
+    np.testing.assert_allclose(joined.feature_importances(), 2 * one.feature_importances())
 
 
 def test_feature_importances():

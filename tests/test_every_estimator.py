@@ -1020,6 +1020,16 @@ def test_out_of_bag_scores_by_hand(unit, rows):
         make(RandomForestRanker, oob_score=True).fit(X, y - 1, qid=qid)
 
 
+@pytest.mark.parametrize("measure", ["mrr", "dcg", lambda labels, scores: labels[scores.argmax()]])
+def test_queries_of_which_no_row_is_out_of_bag_do_not_count(measure, rows):
+    X, y, qid = rows
+    model = make(RandomForestRanker, 2, oob_score=measure, bootstrap_unit="query").fit(X, y, qid=qid)
+    seen = ~np.isnan(model.oob_prediction_)
+    assert 0 < seen.sum() < len(y)
+    value = as_measure(measure)(y[seen], model.oob_prediction_[seen], qid=qid[seen])
+    assert model.oob_score_ == pytest.approx(value)
+
+
 @pytest.mark.parametrize("warm_start", [False, True])
 def test_out_of_bag_scores_are_of_the_last_fit(warm_start, rows):
     X, y, qid = rows

@@ -17,6 +17,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 
 from ranktrees import (
+    BlendRanker,
     EarlyExit,
     Ensemble,
     EnsembleRanker,
@@ -207,6 +208,15 @@ def test_warm_start_gives_the_model_of_one_fit(cls, init_cv, rows):
     if init_cv is not None:
         with pytest.raises(ValueError, match=r"starting scores of the 400 rows of the first fit.*same rows"):
             model.fit(X[:300], y[:300], qid=qid[:300])
+
+
+def test_rows_that_were_held_out_have_no_score_to_start_from(rows):
+    X, y, qid = rows
+    model = make(init_cv=3, warm_start=True, early_stopping=True, validation_fraction=0.2)
+    model.fit(X, y, qid=qid).set_params(early_stopping=False, max_iter=20)
+    message = r"but 80 of the rows to learn from were held out in the first fit.*set early_stopping and"
+    with pytest.raises(ValueError, match=message):
+        model.fit(X, y, qid=qid)
 
 
 @pytest.mark.parametrize(
@@ -441,6 +451,39 @@ def test_clones_keep_a_fitted_init(cls, rows):
     assert clone(make(cls, Ridge())).init.alpha == 1.0
     assert clone(make(cls, FrozenEstimator(forest))).init.estimator is forest
     assert clone(model).fit(X, y, qid=qid).ensemble_ == model.fit(X, y, qid=qid).ensemble_
+
+
+class Session:
+    """A fitted model that cannot be copied, like one that another program holds."""
+
+    def __init__(self):
+        self.n_rows = []
+
+    def __deepcopy__(self, memo):
+        raise TypeError("this cannot be copied")
+
+    def predict(self, X):
+        self.n_rows.append(len(X))
+        return np.nan_to_num(X[:, 0].astype(float))
+
+
+@each_booster
+def test_a_model_that_cannot_be_copied_is_not_copied(cls, rows):
+    X, y, qid = rows
+    session = Session()
+    assert clone(make(cls, session)).init is session
+    labels = pd.Series(y, index=pd.Index(qid, name="qid"))
+    assert np.isfinite(cross_val_score(make(cls, session), X, labels, cv=QueryKFold(2))).all()
+    blend = BlendRanker([("one", session), ("other", Session())], cv="prefit")
+    assert clone(blend).estimators is blend.estimators
+
+
+def test_a_model_of_another_kind_predicts_rows_once(rows, tmp_path):
+    X, y, qid = rows
+    session = Session()
+    early = {"early_stopping": True, "checkpoint": tmp_path / "fit.checkpoint"}
+    make(init=session, **early).fit(X, y, qid=qid)
+    assert session.n_rows == [len(X)]
 
 
 def test_a_search_uses_the_fitted_init_in_all_folds(rows):

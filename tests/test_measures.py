@@ -975,3 +975,13 @@ def test_means_refuse_labels_below_the_lowest(mean):
 def test_weights_that_add_up_to_more_than_a_float_holds_are_refused(measure):
     with pytest.raises(ValueError, match="sample_weight adds up to more than a float can hold"):
         measure([0, 1, 2], [1, 2, 3], qid=[0, 1, 2], sample_weight=[1e308, 1e308, 1e308])
+
+
+def test_gains_are_not_the_labels_themselves():
+    labels = np.array([0.0, 1.0, 4.0])
+    doubled = gains(labels, "linear")
+    doubled *= 2
+    assert labels.tolist() == [0.0, 1.0, 4.0]
+    with pytest.raises(ValueError, match="read-only"):
+        NDCG(gain=lambda y: np.clip(y, 0, 3, out=y))(labels, labels)
+    assert labels.tolist() == [0.0, 1.0, 4.0]

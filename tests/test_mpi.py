@@ -607,6 +607,21 @@ def test_rows_that_were_given_to_a_rank_are_answered_even_if_another_dies_before
     thread.join()
 
 
+def test_an_answer_that_is_too_large_is_an_error_and_not_a_wait_for_ever():
+    class FullLink(GoneLink):
+        def ask(self, *_):
+            raise MemoryError("no room for the answer")
+
+    gang = object.__new__(Gang)  # without ranks
+    gang._condition, gang._queue, gang._error = threading.Condition(), deque(), None
+    gang._links, gang._working, gang._end_processes = {0: FullLink()}, set(), lambda *_: None
+    work = Work(["for 0"], 1, for_all=True)
+    gang._enqueue(work)
+    threading.Thread(target=gang._serve, args=[0], daemon=True).start()
+    with pytest.raises(RankError, match="the answer of rank 0 was lost: MemoryError: no room"):
+        work.futures[0].result(timeout=10)
+
+
 @pytest.mark.mpi_slow
 def test_a_task_that_is_stuck_is_an_error():
     with (
@@ -816,7 +831,9 @@ def test_ranks_end_with_their_driver(tmp_path, number):
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"n_ranks": 0}, "n_ranks=0: expected a positive number"),
+        ({"n_ranks": 0}, "n_ranks=0: expected a whole number of ranks >= 1"),
+        ({"n_ranks": "2"}, "n_ranks='2': expected a whole number of ranks >= 1"),
+        ({"n_ranks": 2.0}, "n_ranks=2.0: expected a whole number of ranks >= 1"),
         ({"timeout": 0}, "timeout=0; expected a number of seconds above 0"),
         ({"time_out": 1}, "unexpected keyword argument 'time_out'"),
         ({"n_ranks": 2, "launcher": ["false"]}, "the ranks did not start: false has ended with 1"),

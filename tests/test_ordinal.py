@@ -457,6 +457,17 @@ def test_ids_in_the_index_reach_a_step_of_a_pipeline(rows):
     assert piped.estimators_[0][-1]._qid_given
 
 
+def test_ids_reach_a_step_of_a_pipeline(rows):
+    X, y, qid = rows
+    inside = make_pipeline(StandardScaler(), INSIDE["forest"])
+    piped, riding = (
+        OrdinalRanker(inside).fit(X, y, qid=qid),
+        OrdinalRanker(inside).fit(X, pd.Series(y, index=pd.Index(qid, name="qid"))),
+    )
+    assert piped.estimators_[0][-1]._qid_given
+    np.testing.assert_array_equal(piped.predict(X), riding.predict(X))
+
+
 @pytest.mark.parametrize("routing", [False, True])
 def test_weights_are_refused_where_nobody_takes_them(routing, rows):
     X, y, qid = rows

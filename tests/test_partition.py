@@ -150,7 +150,7 @@ def test_one_side_may_be_empty(all_left, missing):
 def test_children_and_the_wall_between_them(sign, order):
     case = Case(0, 3, [2], monotone=np.array([sign], np.int8))
     case.codes[:, 0] = 0, 1, 1
-    case.parter.plant(3, 3, 10, 9, 3, *UNITS)
+    case.parter.begin(3, 3, 10, 9, 3, *UNITS)
     root = case.leaves[0]
     assert (root["start"], root["stop"], root["depth"]) == (0, 3, 0)
     assert root["left"] == root["right"] == root["line"] == root["split"]["feature"] == -1
@@ -186,7 +186,7 @@ def test_leaves_that_are_too_small_or_too_deep_may_not_split(min_samples_leaf, m
     order, sums, leaves = np.arange(3, dtype=np.uint32), np.zeros(3, np.int64), np.zeros(3, LEAF)
     parter = partition.Parter(codes, np.array([0, 3]), None, order, sums, min_samples_leaf, max_depth)
     parter.attach(leaves)
-    parter.plant(3, 3, 0, 3, 3, *UNITS)
+    parter.begin(3, 3, 0, 3, 3, *UNITS)
     leaves["split"]["feature"] = 0
     parter.split(np.zeros(1, np.int32), 1, 1)
     assert leaves["may_split"].tolist() == expected
@@ -217,7 +217,7 @@ def test_rows_are_counted_and_go_back_where_a_child_gets_too_few(over_ranks, n_t
     offsets, leaves = slow.mapper_of(case.n_bins).offsets, case.leaves
     parter = partition.Parter(case.codes, offsets, None, case.order, case.sums, least, None, missing)
     parter.attach(np.empty(1, LEAF))
-    parter.plant(0, 0, 0, 0, 0, *UNITS, counts_later=True)
+    parter.begin(0, 0, 0, 0, 0, *UNITS, counts_later=True)
     parter.attach(leaves)
     ids, before = np.arange(4, dtype=np.int32), case.order.copy()
     if over_ranks:

@@ -314,9 +314,9 @@ def test_rows_are_held_out_where_there_are_no_queries():
 
 
 def test_there_must_be_something_left():
-    with pytest.raises(ValueError, match="holds only one"):
+    with pytest.raises(ValueError, match="holds out whole queries, but X holds only one"):
         hold_out(data_of([5]), 0.5, 0)
-    with pytest.raises(ValueError, match="holds only one"):
+    with pytest.raises(ValueError, match="holds out rows, but X holds only one"):
         hold_out(data_of([1], qid_given=False), 0.5, 0)
     assert [part.n_rows for part in hold_out(data_of([1, 1]), 0.999, 0)] == [1, 1]
 

@@ -1,6 +1,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 from sklearn.linear_model import Ridge
 
 from ranktrees.measures import P
@@ -37,11 +38,20 @@ def test_equal_values_are_spelt_the_same(one, other):
         (None, "None"),
         (["a", "b"], ["a, b"]),
         (P @ 1, P @ 2),
+        (np.zeros(10**5), np.eye(1, 10**5, 50_000)[0]),
+        (pd.DataFrame(np.zeros((200, 40))), pd.DataFrame(np.eye(200, 40, 5))),
+        (Ridge(tol=sp.csr_array(np.zeros((200, 40)))), Ridge(tol=sp.csr_array(np.eye(200, 40, 5)))),
         (gain, spelt),
     ],
 )
 def test_others_are_told_apart(one, other):
     assert spelt(one) != spelt(other)
+
+
+def test_large_arrays_are_short():
+    rows = np.zeros(10**6)
+    assert spelt(rows) == spelt(rows.copy())
+    assert len(spelt(Ridge(tol=rows))) < 200
 
 
 def test_nothing_of_one_process_is_told():

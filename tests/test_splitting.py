@@ -123,7 +123,7 @@ class Case:
         )  # fmt: skip
         units = rules.l2, rules.gradient_unit, rules.hessian_unit
         parter.attach(np.empty(1, LEAF))
-        parter.plant(0, 0, 0, 0, 0, *units, counts_later=not self.same)
+        parter.begin(0, 0, 0, 0, 0, *units, counts_later=not self.same)
         parter.attach(leaves)
         self.finder.attach(leaves, np.zeros((0, 0), np.int64), 1)
         leaves["left"] = -1

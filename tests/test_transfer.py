@@ -302,6 +302,24 @@ def test_kinds_of_rows_stay_what_they_are(rows, keep):
     pd.testing.assert_frame_equal(found, pd.DataFrame(expected, columns=names))
 
 
+def test_masked_entries_are_missing_values(rows, source):
+    X, y, qid = rows
+    masked, missing = np.ma.masked_greater(X, 1.0), np.where(X > 1.0, np.nan, X)
+    found, expected = (ModelFeatures(FOREST).fit_transform(each, y, qid=qid) for each in (masked, missing))
+    np.testing.assert_array_equal(found, expected)
+    assert not isinstance(found, np.ma.MaskedArray)
+    narrow = ModelFeatures(FOREST).fit_transform(masked.astype(np.float32), y, qid=qid)
+    assert narrow.dtype == np.float32
+    np.testing.assert_allclose(narrow[:, :4], expected[:, :4], rtol=1e-6)
+    models = [
+        WithSourceRows(RANKER, source[0], source[1], qid_source=source[2], classifier=LIKENESS).fit(
+            each, y, qid=qid
+        )
+        for each in (masked, missing)
+    ]
+    assert models[0].estimator_.ensemble_ == models[1].estimator_.ensemble_
+
+
 def test_category_columns_stay_categories(rows):
     X, y, qid = rows
     frame = pd.DataFrame(X, columns=list("abcd")).assign(
@@ -577,6 +595,15 @@ def test_names_of_queries_do_not_matter(rows, source):
         for ids in (source[2], other, list(map(str, other)))
     }
     assert len(digests) == 1
+
+
+def test_clones_share_the_source(rows, source):
+    model = WithSourceRows(RANKER, source[0], list(source[1]), qid_source=source[2], classifier=LIKENESS)
+    twin = clone(model)
+    assert twin.estimator is not model.estimator
+    for name in ("X_source", "y_source", "qid_source"):
+        assert getattr(twin, name) is getattr(model, name)
+    assert twin.get_params().keys() == model.get_params().keys()
 
 
 def test_a_frozen_estimator_is_refused(rows):

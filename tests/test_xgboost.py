@@ -150,6 +150,19 @@ def of_frame(sites=("uk", "fr", "", "unused"), **settings):
     return frame, model.fit(frame, labels)
 
 
+def test_trees_that_list_more_codes_than_there_are_levels_meet_other_levels():
+    frame, model = of_frame()
+    ranker = EnsembleRanker(load_xgboost(model))
+    if not ranker.ensemble.category_levels:
+        pytest.skip("this version of XGBoost writes no levels")
+    assert max(len(each) for each in ranker.ensemble.categories if each is not None) > 4
+    joined = EnsembleRanker.average([ranker, ranker])  # whose levels are sorted
+    assert_close(joined.predict(frame), model.predict(frame))
+    other = frame.assign(site=frame["site"].cat.add_categories(["de"]))
+    model_of_both = HistGBRTRegressor(init=ranker, max_iter=1, learning_rate=1e-300).fit(other, Y)
+    assert_close(model_of_both.predict(frame), model.predict(frame))
+
+
 def categories_written(model):
     return json.loads(model.get_booster().save_raw("json"))["learner"]["gradient_booster"]
 

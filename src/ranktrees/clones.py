@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import numbers
 from inspect import signature
 
 import numpy as np
 import sklearn
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import check_cv
 from sklearn.pipeline import Pipeline
@@ -18,6 +19,35 @@ from sklearn.utils.validation import _num_samples
 from ranktrees.measures.base import query_weights
 from ranktrees.model_selection import QueryKFold
 from ranktrees.validation import carry_queries, hand_queries, query_offsets, wants_queries_together
+
+
+def clone_except(estimator, kept):
+    """Return a clone with some parameters that are neither cloned nor copied: both estimators share them.
+
+    Parameters
+    ----------
+    estimator : BaseEstimator
+    kept : list of str
+        The names of parameters that are never written to, such as a fitted model. It may be one that cannot
+        be copied.
+
+    Returns
+    -------
+    estimator
+
+    Examples
+    --------
+    >>> from sklearn.ensemble import BaggingRegressor
+    >>> from sklearn.linear_model import Ridge
+    >>> bagging = BaggingRegressor(Ridge())
+    >>> clone_except(bagging, ["estimator"]).estimator is bagging.estimator
+    True
+    """
+    without = copy.copy(estimator)
+    vars(without).update(dict.fromkeys(kept))
+    twin = BaseEstimator.__sklearn_clone__(without)
+    vars(twin).update({name: getattr(estimator, name) for name in kept})
+    return twin
 
 
 def folds_of_rows(cv, X, y, queries, stratify, name="cv"):

@@ -369,7 +369,8 @@ def refine_weights(
     Returns
     -------
     Ensemble
-        The same trees with other values. Finding them takes 4 bytes of memory per row and tree.
+        The same trees with other values. Finding them takes 8 bytes of memory per row and tree, or 12 if the
+        rows of a query are not together.
 
     Raises
     ------
@@ -411,6 +412,8 @@ def refine_weights(
     qid = validation.find_query_of_rows(len(leaves), {"qid": qid}, {"y": y, "X": X})
     labels, order, offsets, weights = checked_rows(y, {"X": leaves}, qid, sample_weight)
     leaves = np.asfortranarray(arranged(order, leaves))
+    if not len(ensemble):
+        return ensemble
     values = np.split(ensemble.nodes["value"].copy(), ensemble.tree_offsets[1:-1])
 
     def scores_by(values):
@@ -446,7 +449,7 @@ def refine_weights(
         if value == before:
             break
     nodes = ensemble.nodes.copy()
-    nodes["value"] = np.concatenate(values) if values else nodes["value"]
+    nodes["value"] = np.concatenate(values)
     return ensemble._replace(nodes=nodes)
 
 

@@ -222,6 +222,7 @@ class Communicator:
             self._fail(f"rank {self.rank} failed at {self.step}: {type(error).__name__}: {error}")
 
     def __enter__(self):
+        self._failed_with = None  # its traceback holds all that an earlier fit had in memory
         return self
 
     def __exit__(self, kind, error, traceback):

@@ -142,7 +142,7 @@ class Prices:
 
     ::
 
-        plant    prices = cost_weight * cost * sum of hessians, for features that no tree has used so far
+        begin    prices = cost_weight * cost * sum of hessians, for features that no tree has used so far
         pay      a split is made: its feature, and others of its group, are free from now on
 
     Parameters
@@ -193,7 +193,7 @@ class Prices:
         self.rates[known] = self.of_features[known] = 0.0
         self.all_free = not self.rates.any()
 
-    def plant(self, hessian):
+    def begin(self, hessian):
         """Begin a new tree, of rows whose hessians have this sum."""
         if not self.all_free:
             with np.errstate(over="ignore"):

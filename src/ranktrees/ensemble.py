@@ -749,8 +749,10 @@ class Ensemble:
             raise ValueError(f"kind must be 'gain' or 'split', got {kind!r}")
         splits = self.nodes[self.nodes["feature"] >= 0]
         if kind == "gain" and len(splits):
-            gains = np.add.reduceat(self.nodes["gain"], self.tree_offsets[:-1])
-            if ((gains == 0) & (np.diff(self.tree_offsets) > 1)).any():
+            starts, has_splits = self.tree_offsets[:-1], np.diff(self.tree_offsets) > 1
+            gains = np.add.reduceat(self.nodes["gain"], starts)
+            counts = np.logical_or.reduceat(self.nodes["value"] != 0, starts)  # not joined with a weight of 0
+            if ((gains == 0) & has_splits & counts).any():
                 raise ValueError(
                     "all splits of some trees have a gain of 0; expected the gain of each split, which "
                     "CatBoost's files do not contain: use feature_importances('split'), which counts splits."

@@ -223,7 +223,7 @@ class _Trial:
 
     def __init__(self, ranker, data, measure, confidence, X, at):
         self.data, self.measure, self.confidence = data, measure, confidence
-        self.queries = (None, data.offsets) if data.qid_given else None
+        self.queries = None, data.offsets
         self.n_threads = effective_n_threads(ranker.n_jobs)
         self.bound_measure = measure.bind(data.labels, data.offsets, data.weights, self.n_threads)
         grouped = slice(None) if data.order is None else data.order

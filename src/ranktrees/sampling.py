@@ -196,7 +196,8 @@ def hold_out(data, fraction, seed, instead="pass X_val, y_val and qid_val, or se
     numbers = share.query_numbers if by_query else share.row_numbers
     if n_units < 2:
         raise ValueError(
-            f"validation_fraction={fraction:g} holds out whole queries, but X holds only one; {instead}."
+            f"validation_fraction={fraction:g} holds out {'whole queries' if by_query else 'rows'}, but X "
+            f"holds only one; {instead}."
         )
     uniforms = np.empty(n_units)
     sampling.uniforms(seed, stream(0, HELD_OUT), uniforms)

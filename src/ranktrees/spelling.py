@@ -4,16 +4,20 @@ import re
 from collections.abc import Mapping
 from collections.abc import Set as AnySet
 
+import joblib
+
 __all__ = ["readable", "spelt"]
 
+LARGE = 2**16  # bytes of an array
 LONGEST = 200  # the most characters that are worth reading in a message
 
 
 def spelt(value):
     """Write a parameter as text: the same in every process for equal values, and another for other values.
 
-    Arrays are spelt like lists, estimators by their parameters, and functions by their names. Everything else
-    is spelt by its ``repr``, without addresses.
+    Arrays are spelt like lists, estimators by their parameters, and functions by their names. Large arrays,
+    and other rows such as frames, are spelt by their digest. Everything else is spelt by its ``repr``,
+    without addresses.
 
     Parameters
     ----------
@@ -32,6 +36,8 @@ def spelt(value):
     """
     if isinstance(value, type):
         return repr(value)
+    if getattr(value, "nbytes", 0) > LARGE or (hasattr(value, "shape") and not hasattr(value, "tolist")):
+        return f"{type(value).__name__} {joblib.hash(value)}"
     if hasattr(value, "tolist"):
         value = value.tolist()
     if hasattr(value, "get_params"):

@@ -108,7 +108,7 @@ class Spool:
 
 
 def by_parts(function, X, beside=None):
-    """Apply a function that returns one number per row; part by part if the rows are on disk.
+    """Apply a function that returns one entry, or line, per row; part by part if the rows are on disk.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def by_parts(function, X, beside=None):
 
     Returns
     -------
-    ndarray of shape (n_rows,)
+    ndarray of shape (n_rows, ...)
 
     Examples
     --------

@@ -17,7 +17,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from ranktrees.boosting import Followed, boost
 from ranktrees.callbacks import EarlyStopping
 from ranktrees.checkpoints import Checkpoint, CheckpointFile, what_is_trained
-from ranktrees.clones import fitted_clone, folds_of_rows, predict_out_of_fold
+from ranktrees.clones import clone_except, fitted_clone, folds_of_rows, predict_out_of_fold
 from ranktrees.communicator import active_driver
 from ranktrees.costs import used_features
 from ranktrees.ensemble import Ensemble
@@ -209,7 +209,7 @@ class BoostedTrees(TreeEnsembleEstimator):
             self._check_labels_to_follow(objective, data, held_out)
         if stops and held_out is None:
             X_held_out, (data, held_out) = X, hold_out(data, self.validation_fraction, seed)
-        costs = self._costs()
+        costs, step = self._costs(), self._step(data, n_threads)
         ranks.at("the cuts")
         mapper, codes = self._bin(data, n_threads)
         ranks.at("the start")
@@ -267,7 +267,7 @@ class BoostedTrees(TreeEnsembleEstimator):
                     n_threads=n_threads,
                 ),
                 seed=seed,
-                step=self._step(data, n_threads),
+                step=step,
                 leaf_quantile=objective.leaf_quantile,
                 validation=validation,
                 follow_train=validation is not None or bool(self.verbose),
@@ -300,8 +300,8 @@ class BoostedTrees(TreeEnsembleEstimator):
 
         def trained():
             named = {"the training rows": rows} | ({} if others is None else {"the validation rows": others})
-            said = {name: (of.data, of.codes, start.scores(of, n_threads)) for name, of in named.items()}
-            return what_is_trained(self, rows.mapper, start.ensemble, said)
+            sets = {name: (of.data, of.codes, start.scores(of, n_threads)) for name, of in named.items()}
+            return what_is_trained(self, rows.mapper, start.ensemble, sets)
 
         scores = []
         if self._earlier() is not None:
@@ -384,8 +384,8 @@ class BoostedTrees(TreeEnsembleEstimator):
             return Start(self._no_trees(bound.start() if self.init is None else float(self.init)))
         init, scores = self._fitted_init(X, data)
         ensemble, own = self._no_trees(), own_model(init)
-        said = spelt(self.init)
-        predicted = f"{'init=' + said if readable(said) else 'init'} predicts"
+        name = spelt(self.init)
+        predicted = f"{'init=' + name if readable(name) else 'init'} predicts"
         warn_of_start(self, spelt(getattr(own, "monotonic_cst", None)), predicted)
         if own is not None:
             try:
@@ -432,12 +432,19 @@ class BoostedTrees(TreeEnsembleEstimator):
         scores = self.init_scores_
         if scores is None:
             return
-        same = len(scores) == data.X.shape[0]
-        if not same or np.isnan(scores if data.order is None else scores[data.order]).any():
+        known = (
+            f"with warm_start and init_cv={self.init_cv!r} boosting continues from the starting scores of "
+        )
+        if len(scores) != data.X.shape[0]:
             raise ValueError(
-                f"with warm_start and init_cv={self.init_cv!r} boosting continues from the starting scores "
-                f"of the {len(scores)} rows of the first fit, but X holds other rows; expected the same "
+                f"{known}the {len(scores)} rows of the first fit, but X holds other rows; expected the same "
                 "rows, in the same order."
+            )
+        if (n_unknown := np.isnan(scores if data.order is None else scores[data.order]).sum()) > 0:
+            raise ValueError(
+                f"{known}rows, but {n_unknown} of the rows to learn from were held out in the first fit and "
+                "have none; expected the same rows held out: set early_stopping and validation_fraction as "
+                "they were."
             )
 
     def _fitted_init(self, X, data):
@@ -527,10 +534,7 @@ class BoostedTrees(TreeEnsembleEstimator):
         return _is_kept(self.init)
 
     def __sklearn_clone__(self):
-        twin = super().__sklearn_clone__()
-        if self._keeps_init:
-            twin.init = self.init
-        return twin
+        return clone_except(self, ["init"] if self._keeps_init else [])
 
     def get_params(self, deep=True):
         """Get parameters.

@@ -56,7 +56,9 @@ def recoded(model, levels, known=None):
                 "the same levels, or splits by category: fit it to the same rows."
             )
         places = dict(zip(levels[feature], range(len(levels[feature])), strict=True))
-        codes = spelt[feature].astype(int)
-        spelt[feature] = np.array([places.get(known[feature][code], np.nan) for code in codes])
+        # XGBoost's trees may list codes beyond the levels that they know
+        place_of = [places.get(level, np.nan) for level in known[feature]]
+        codes = spelt[feature].astype(int).tolist()
+        spelt[feature] = np.array([place_of[code] if code < len(place_of) else np.nan for code in codes])
     categories = [None if each is None else np.sort(each[~np.isnan(each)]) for each in spelt]
     return ensemble._with_categories(categories, spelt)._with_columns(names_of(model) or None, levels)

@@ -320,8 +320,9 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
         Returns
         -------
         refitted : estimator
-            A fitted estimator. The original stays as it is. Attributes that were followed in training, such
-            as ``train_score_`` and ``oob_score_``, describe the old leaves, and the copy does not have them.
+            A fitted estimator. The original stays as it is. Attributes that were followed in training
+            describe the old leaves: ``train_score_`` and ``validation_score_`` are empty in the copy, and it
+            does not have ``oob_score_`` and ``oob_prediction_``.
             The model does not depend on ``n_jobs``.
 
         Raises
@@ -402,7 +403,7 @@ def link_of(objective):
 
 
 def is_same_link(link, other):
-    return getattr(link, "__func__", None) is getattr(other, "__func__", None)
+    return getattr(link, "__func__", link) is getattr(other, "__func__", other)
 
 
 def bound_to(objective, data, n_threads):

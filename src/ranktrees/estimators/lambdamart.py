@@ -657,8 +657,8 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
                 "monotonic_cst; expected weights of at least 0."
             )
 
-        def optimal(scores, said):
-            rows = data.labels, scores, said, data.offsets, data.weights
+        def optimal(scores, tree_scores):
+            rows = data.labels, scores, tree_scores, data.offsets, data.weights
             return weight_curve_of(measure, *rows, "additive", interval, n_threads).weight
 
         return optimal

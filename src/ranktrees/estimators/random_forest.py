@@ -369,7 +369,7 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
     def _score_out_of_bag(self, data, own, scores, n_threads):
         seen = ~np.isnan(scores)
         measure = self._oob_measure()
-        offsets = np.concatenate([[0], np.cumsum(seen)])[data.offsets]
+        offsets = np.unique(np.concatenate([[0], np.cumsum(seen)])[data.offsets])  # of queries with rows left
         weights = None if data.weights is None else data.weights[seen]
         self.oob_score_ = measure.signed_mean(data.labels[seen], scores[seen], offsets, weights, n_threads)
         self.oob_prediction_ = _scores_as_given(scores, own)

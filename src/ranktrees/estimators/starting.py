@@ -1,6 +1,6 @@
 """What boosting starts from: a constant, trees of this library, or any model that predicts."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -47,6 +47,7 @@ class Start:
     init: Any = None
     n_init_trees: int = 0
     init_scores: np.ndarray | None = None
+    _foreign: dict = field(default_factory=dict, repr=False)
 
     @property
     def n_added(self):
@@ -68,7 +69,7 @@ class Start:
         if rows.seen and scores is not None:
             ensemble = ensemble.after(self.n_init_trees)
         else:
-            scores = scores_of_foreign(self.init, rows.X)
+            scores = self._scores_of_foreign(rows.X)
         scores = by_parts(lambda part, start: ensemble.predict(part, n_threads, start=start), data.X, scores)
         return scores if data.order is None else scores[data.order]
 
@@ -78,7 +79,7 @@ class Start:
         scores = by_parts(
             lambda part, foreign: ensemble.first(first).predict(part, n_threads, start=foreign),
             data.X,
-            scores_of_foreign(self.init, rows.X),
+            self._scores_of_foreign(rows.X),
         )
         for n in range(first, len(ensemble), STAGES):
             trees = ensemble.first(min(n + STAGES, len(ensemble))).after(n)
@@ -86,6 +87,12 @@ class Start:
             scores = np.ascontiguousarray(stages[:, -1])
             for stage in stages.T:
                 yield np.ascontiguousarray(stage if data.order is None else stage[data.order])
+
+    def _scores_of_foreign(self, X):
+        """What a model of another kind predicts, which may take long: it is asked once for the same rows."""
+        if id(X) not in self._foreign:
+            self._foreign[id(X)] = X, scores_of_foreign(self.init, X)  # X, so that no other gets its id
+        return self._foreign[id(X)][1]
 
 
 def _scores_after_each(trees, n_threads, rows, start):

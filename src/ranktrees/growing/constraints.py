@@ -58,7 +58,7 @@ class Constraints:
             groups[list(members), number // 64] |= np.uint64(1 << (number % 64))
         return groups
 
-    def plant(self):
+    def begin(self):
         """Begin a new tree, whose root may use every group."""
         if self.groups is not None:
             self.open_groups = np.full((64, self.groups.shape[1]), ~np.uint64(0))
@@ -88,25 +88,28 @@ class Constraints:
         if self.groups is None:
             yield from self._drawn(leaves, ids, key)
             return
-        features = np.repeat(self.usable[None, :], len(ids), axis=0)
-        allowed = (self.open_groups[ids][:, None, :] & self.groups[self.usable][None]).any(axis=2)
-        features[~allowed] = self.n_features
-        features.sort(axis=1)
-        features[features == self.n_features] = -1
+        features, groups = np.repeat(self.usable[None, :], len(ids), axis=0), self.groups[self.usable]
+        for own, open_groups in zip(features, self.open_groups[ids], strict=True):
+            own[~(groups & open_groups).any(axis=1)] = -1
+        self._sort(features)
         if self.max_features is None:
             yield ids, features
             return
         sampling.features_of_leaves(*key, ids, features)
         for first in range(0, features.shape[1], self.max_features):
             drawn = features[:, first : first + self.max_features].copy()
-            drawn[drawn < 0] = self.n_features
-            drawn.sort(axis=1)
-            drawn[drawn == self.n_features] = -1
+            self._sort(drawn)
             yield ids, drawn
             again = (leaves["split"]["feature"][ids] < 0) & (drawn[:, -1] >= 0)
             ids, features = ids[again], features[again]
             if not len(ids):
                 return
+
+    def _sort(self, features):
+        """Sort each row in place, with -1 behind all features."""
+        features[features < 0] = self.n_features
+        features.sort(axis=1)
+        features[features == self.n_features] = -1
 
     def _drawn(self, leaves, ids, key):
         """Yield the same as `candidates`, with each leaf drawing from all features."""

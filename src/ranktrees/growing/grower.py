@@ -78,9 +78,6 @@ class TreeGrower:
         self.mapper = mapper
         self.constraints = constraints
         self.prices = prices
-        self.max_leaf_nodes = max_leaf_nodes
-        self.max_depth = max_depth
-        self.min_samples_leaf = min_samples_leaf
         self.l2_regularization = l2_regularization
         self.communicator = share.communicator
         self.rows = RoundedRows(len(codes), share)
@@ -160,7 +157,7 @@ class TreeGrower:
             gradients, hessians, self.n_threads, drawn, self.gradient_sampling, key, self.search.sets_apart
         )
         self.search.begin(rows, self.rules, (seed, stream(tree, FEATURES)), rows.n_loud < n_rows)
-        self.parter.plant(
+        self.parter.begin(
             rows.n_loud,
             n_rows,
             *rows.total,
@@ -172,8 +169,8 @@ class TreeGrower:
             hessians,
             self.search.counts_later and not rows.same,
         )
-        self.constraints.plant()
-        self.prices.plant(rows.total[1] * rows.hessian_unit)
+        self.constraints.begin()
+        self.prices.begin(rows.total[1] * rows.hessian_unit)
         if self.growth is not None and self.prices.all_free:
             threads = parallel.VALUES_PER_THREAD, self._make_room
             n_nodes = self.growth.grow(self._one_by_one, rows.bits, rows.same, *self.search.key, *threads)

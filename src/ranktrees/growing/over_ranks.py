@@ -287,8 +287,8 @@ class ParterOverRanks(partition.Parter):
         self.communicator = communicator
         super().__init__(*args)
 
-    def plant(self, *args):
-        super().plant(*args)
+    def begin(self, *args):
+        super().begin(*args)
         root = np.zeros(1, np.int32)
         self.judge(root, self.communicator.allreduce(self.ends_of(root), "max"))
 

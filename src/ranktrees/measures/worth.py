@@ -6,6 +6,7 @@ import numpy as np
 
 from ranktrees._core import ranking
 from ranktrees.measures.parameters import CHECKS, refuse_rises
+from ranktrees.measures.rows import read_only
 
 
 def gains(labels, gain="exp2"):
@@ -50,9 +51,9 @@ def gains(labels, gain="exp2"):
     if isinstance(gain, str) and gain == "exp2":
         return exp2_gains(labels)
     if isinstance(gain, str) and gain == "linear":
-        return labels
+        return labels.copy()
     if callable(gain):
-        out = np.ascontiguousarray(gain(labels), dtype=np.float64)
+        out = np.ascontiguousarray(gain(read_only(labels)), dtype=np.float64)
         if out.shape != labels.shape:
             raise ValueError(f"gain returned shape {out.shape} for labels of shape {labels.shape}")
         if not (np.isfinite(out) & (out >= 0)).all():

@@ -15,7 +15,7 @@ from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from ranktrees.clones import fitted_clone, folds_of_rows, predict_out_of_fold
+from ranktrees.clones import clone_except, fitted_clone, folds_of_rows, predict_out_of_fold
 from ranktrees.combining import FORMS, checked_interval, shares_of_queries, weight_curve_of
 from ranktrees.estimators.ensemble_ranker import tags_of
 from ranktrees.measures import Measure, as_measure
@@ -160,10 +160,7 @@ class BlendRanker(ScoredByMeasure, MetaEstimatorMixin, RegressorMixin, _BaseComp
         return self
 
     def __sklearn_clone__(self):
-        twin = super().__sklearn_clone__()
-        if self._is_prefit:
-            twin.estimators = self.estimators
-        return twin
+        return clone_except(self, ["estimators"] if self._is_prefit else [])
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

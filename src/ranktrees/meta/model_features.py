@@ -21,7 +21,7 @@ from sklearn.utils.validation import (
     check_is_fitted,
 )
 
-from ranktrees.clones import fitted_clone, folds_of_rows, predict_out_of_fold
+from ranktrees.clones import clone_except, fitted_clone, folds_of_rows, predict_out_of_fold
 from ranktrees.estimators.ensemble_ranker import tags_of
 from ranktrees.meta.stacking import indexed, kind_of_rows
 from ranktrees.predictions import probabilities_by, scored_like, scores_by
@@ -125,10 +125,7 @@ class ModelFeatures(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         self.n_jobs = n_jobs
 
     def __sklearn_clone__(self):
-        twin = super().__sklearn_clone__()
-        if self._is_prefit:
-            twin.estimator = self.estimator
-        return twin
+        return clone_except(self, ["estimator"] if self._is_prefit else [])
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -16,7 +16,7 @@ from sklearn.utils._indexing import _safe_indexing
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_parameter
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from ranktrees.clones import estimators_inside, require_weights_taken, weights_not_taken
 from ranktrees.estimators import LambdaMARTRanker
@@ -32,6 +32,7 @@ from ranktrees.sampling import hold_out
 from ranktrees.validation import (
     check_columns,
     check_fit,
+    hand_queries,
     qid_of,
     unchanged_on_failure,
     wants_queries_together,
@@ -184,8 +185,10 @@ class OrdinalRanker(ScoredByMeasure, MetaEstimatorMixin, RegressorMixin, BaseEst
         sample_weight : array-like of shape (n_rows,), default=None
             Weights >= 0 of the rows, which are passed on to the clones.
         qid, groups : array-like of shape (n_rows,), default=None
-            The query id of each row, in any order, under either name. The ids are passed on if the `fit` of
-            the estimator takes them or, with metadata routing enabled, if it requests them.
+            The query id of each row, in any order, under either name. They are passed on as
+            `ranktrees.validation.hand_queries` does: as ``qid`` if the `fit` of the estimator takes it, and
+            otherwise, as in a pipeline, in the index of the labels. With metadata routing enabled, they are
+            passed on if the estimator requests them.
         group : array-like of shape (n_queries,), default=None
             The sizes of the queries in row order, as LightGBM takes them.
 
@@ -245,14 +248,16 @@ class OrdinalRanker(ScoredByMeasure, MetaEstimatorMixin, RegressorMixin, BaseEst
                 f"highest; expected at most {MOST_GRADES}: join grades, or pass y to a regressor such as "
                 "HistGBRTRegressor()."
             )
-        rows, metadata = _rows_of(X, train), self._metadata_for_fit(train)
+        rows, weights = _rows_of(X, train), self._weights_for_fit(train)
+        queries = train.query_of_row if train.qid_given else None
         jobs = []
         for grade in self.classes_[:-1]:
             model = clone(self.estimator)
             if random is not None:
                 _set_random_states(model, random)
             event = (train.labels <= grade).astype(np.int64 if is_classifier(model) else np.float64)
-            jobs.append(delayed(_fit_event)(model, rows, _with_index_of(y, event, train), metadata))
+            labels, ids = hand_queries(model, "fit", _with_index_of(y, event, train), queries)
+            jobs.append(delayed(_fit_event)(model, rows, labels, weights | ids))
         self.estimators_ = Parallel(n_jobs=self.n_jobs)(jobs)
         self.values_ = self._values(X, held_out)
 
@@ -260,21 +265,17 @@ class OrdinalRanker(ScoredByMeasure, MetaEstimatorMixin, RegressorMixin, BaseEst
     def _finds_values(self):
         return isinstance(self.scoring, str) and self.scoring == "least_squares"
 
-    def _metadata_for_fit(self, train):
-        """What is passed to the `fit` of the clones besides rows and labels."""
-        given = {} if train.weights is None else {"sample_weight": train.weights}
-        if train.qid_given:
-            given |= {"qid": train.query_of_row, "groups": train.query_of_row}
-        if "sample_weight" in given:
-            require_weights_taken(self.estimator)
+    def _weights_for_fit(self, train):
+        """The weights that are passed to the `fit` of the clones, by name, if there are any."""
+        if train.weights is None:
+            return {}
+        require_weights_taken(self.estimator)
+        weights = {"sample_weight": train.weights}
         if sklearn.get_config()["enable_metadata_routing"]:
-            passed = process_routing(self, "fit", **given).estimator.fit
-        else:
-            taken = {name for name in given if has_fit_parameter(self.estimator, name)} | {"sample_weight"}
-            passed = {name: given[name] for name in given if name in taken}
-        if "sample_weight" in given and "sample_weight" not in passed:
-            raise weights_not_taken(self.estimator)
-        return passed
+            weights = process_routing(self, "fit", **weights).estimator.fit
+            if not weights:
+                raise weights_not_taken(self.estimator)
+        return weights
 
     def _values(self, X, data):
         """float64[n_grades]: the values of the grades, according to `scoring`."""

@@ -21,7 +21,7 @@ from sklearn.utils.validation import (
     check_is_fitted,
 )
 
-from ranktrees.clones import fitted_clone, folds_of_rows, require_weights_taken
+from ranktrees.clones import clone_except, fitted_clone, folds_of_rows, require_weights_taken
 from ranktrees.estimators import HistGBRTRegressor
 from ranktrees.estimators.ensemble_ranker import tags_of
 from ranktrees.meta.base import RanksRows
@@ -274,6 +274,9 @@ class WithSourceRows(RanksRows, MetaEstimatorMixin, BaseEstimator):
         self.cv = cv
         self.random_state = random_state
         self.n_jobs = n_jobs
+
+    def __sklearn_clone__(self):
+        return clone_except(self, ["X_source", "y_source", "qid_source"])
 
     def __sklearn_tags__(self):
         tags, model = super().__sklearn_tags__(), tags_of(self.estimator)

@@ -12,7 +12,9 @@ from ranktrees.validation.frames import frame_columns, is_category, kind_of, lev
 
 
 def indexed(X):
-    """Return rows in a form from which rows can be taken by number."""
+    """Return rows in a form from which rows can be taken by number; masked entries are missing values."""
+    if isinstance(X, np.ma.MaskedArray):
+        return X.astype(np.result_type(X.dtype, np.float32), copy=False).filled(np.nan)
     return np.asarray(X) if isinstance(X, list | tuple) else indexable(X)[0]
 
 

@@ -284,5 +284,6 @@ class MPICommunicator(Communicator):
         self._abort("")
 
     def _abort(self, message):
-        print(f"ranktrees: {message}", file=sys.stderr, flush=True)
+        if message:
+            print(f"ranktrees: {message}", file=sys.stderr, flush=True)
         self._comm.Abort(1)

@@ -207,7 +207,8 @@ class Gang:
 
     def _welcome(self, come):
         """Wait until all ranks have connected."""
-        last = time.monotonic() + max(START_TIMEOUT, self.timeout)
+        limit = max(START_TIMEOUT, self.timeout)
+        last = time.monotonic() + limit
         size = None
         while self.size != size:
             try:
@@ -219,7 +220,7 @@ class Gang:
                         + (
                             f"ended with {self._launcher.returncode}; see its output."
                             if self._launcher.poll() is not None
-                            else f"started {self.size} of {size or 'the'} ranks within {START_TIMEOUT:g} s."
+                            else f"started {self.size} of {size or 'the'} ranks within {limit:g} s."
                         )
                     ) from None
                 continue
@@ -295,6 +296,8 @@ class Gang:
             kind, text = ENDED, f"rank {rank} has given no sign of life for {link.patience:g} s"
         except (EOFError, OSError):
             kind, text = ENDED, f"rank {rank} has died, or cannot be reached; see its output"
+        except Exception as error:  # for example a MemoryError: somebody waits for this rank's future
+            kind, text = ENDED, f"the answer of rank {rank} was lost: {type(error).__name__}: {error}"
         if kind != ENDED:
             return kind, value, text
         self.end(RankError(text))

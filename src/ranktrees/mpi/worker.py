@@ -48,6 +48,7 @@ class Worker:
             answer = self.answer(*parcel)
             self.busy.clear()
             self.send(*answer)
+            del parcel, answer  # nobody else needs their memory
 
     def listen(self):
         """Receive parcels, even while the rank is busy, so that it ends if it loses the driver."""

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -23,11 +24,15 @@ UNDECIDED_ORDERS = 16  # drawn for a query whose scores are all equal, if the ex
 class _Measured(Pairwise):
     """Pairs that are weighed by how much a swap changes the measure."""
 
-    def loss(self, scores):
-        measure = self.objective.measure
-        mean = measure.mean(
-            self.labels, scores, self.offsets, self.weights, self.n_threads, self.share.communicator
+    @cached_property
+    def measure(self):
+        """The measure of these rows, as a BoundMeasure."""
+        return self.objective.measure.bind(
+            self.labels, self.offsets, self.weights, self.n_threads, self.share.communicator
         )
+
+    def loss(self, scores):
+        measure, mean = self.objective.measure, self.measure.mean(scores)
         if measure.name == "NDCG":
             return 1.0 - mean
         return -mean if measure.greater_is_better else mean
@@ -414,10 +419,12 @@ class LambdaMART(OfPairs):
             )
 
     def check_labels(self, labels):
-        if labels.min(initial=0.0) < self.measure.lowest_label:
+        lowest = self.measure.lowest_label
+        if labels.min(initial=math.inf) < lowest:
             raise ValueError(
-                f"y has the label {labels.min():g}, but {self.measure!r} is defined for labels >= 0; "
-                "expected grades from 0 on: pass y - y.min(), or another loss."
+                f"y has the label {labels.min():g}, but {self.measure!r} is defined for labels >= "
+                f"{lowest:g}; expected grades from {lowest:g} on: add a number to y, as in y - y.min(), or "
+                "use another loss."
             )
         try:
             if isinstance(self.measure, Ranked):

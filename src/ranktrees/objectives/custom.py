@@ -35,13 +35,13 @@ class _Called(Bound):
             if not np.isfinite(values).all():
                 row = int(np.argmin(np.isfinite(values)))
                 raise ValueError(f"{name} returned {what} that are not finite: {values[row]} in row {row}")
+            if what == "hessians" and values.min(initial=0.0) < 0:
+                row = int(np.argmin(values))
+                raise ValueError(
+                    f"{name} returned the hessian {values[row]:g} in row {row}; expected numbers >= 0: where "
+                    "the loss is concave, return a bound such as 1, or the absolute value"
+                )
             out[:] = values if self.weights is None else self.weights * values
-        if hessians.min(initial=0.0) < 0:
-            row = int(np.argmin(hessians))
-            raise ValueError(
-                f"{name} returned the hessian {hessians[row]:g} in row {row}; expected numbers >= 0: where "
-                "the loss is concave, return a bound such as 1, or the absolute value"
-            )
 
     def loss(self, scores):
         if self.objective.loss is None:
@@ -57,7 +57,7 @@ class _Called(Bound):
                 "'ndcg@10'"
             )
         name, seen = _name(self.objective.loss), {}
-        if _sees_weights(self.objective.loss):
+        if _takes_weights(self.objective.loss):
             seen["weights"] = np.ones(len(scores)) if self.weights is None else self.weights
         elif self.weights is not None:
             raise ValueError(
@@ -126,7 +126,7 @@ class Custom(Objective):
                 raise ValueError(
                     f"{parameter} must be a function of (labels, scores, offsets), got {value!r}"
                 )
-            by_weights = not needed and value is not None and _sees_weights(value)
+            by_weights = not needed and value is not None and _takes_weights(value)
             if value is not None and not takes(partial(value, weights=None) if by_weights else value, 3):
                 raise ValueError(
                     f"{parameter} must be a function of (labels, scores, offsets), got {_name(value)}"
@@ -146,7 +146,7 @@ def _name(function):
     return getattr(function, "__name__", repr(function))
 
 
-def _sees_weights(loss):
+def _takes_weights(loss):
     try:
         return "weights" in signature(loss).parameters
     except ValueError:  # the signature of some functions is not known
@@ -214,7 +214,8 @@ def check_gradients(
     ValueError
         If a gradient differs; the message names the row that differs most. Also if the loss does not change
         with the scores. This is so for `LambdaMART`, whose gradients are those of a cost while the ranks stay
-        as they are. `RankNet` and `GBRank` pass without weights, or with one weight for all rows of a query.
+        as they are. The gradients of `XENDCG` are drawn at random, so they differ from its loss as well.
+        `RankNet` and `GBRank` pass without weights, or with one weight for all rows of a query.
 
     Examples
     --------

@@ -505,8 +505,8 @@ def _join(
     n_rows = _num_samples(rows)
     if n_rows > MOST_ROWS:
         raise ValueError(
-            f"{X_name} has {n_rows} rows; expected at most {MOST_ROWS}: pass them in parts, or spread them "
-            "over ranks."
+            f"{X_name} has {n_rows} rows; expected at most {MOST_ROWS}: to predict, pass them in parts; to "
+            "learn, pass a sample of the queries."
         )
     labels = None
     if y is not None or feedback.pairs is None:

@@ -99,15 +99,8 @@ def ids_in(qid, n_rows: int, name: str) -> np.ndarray:
         missing = np.isnat(ids) if ids.dtype.kind in "mM" else np.isnan(ids)
         if missing.any():
             raise _missing_id(name, int(missing.argmax()))
-    if ids.dtype.kind == "f":
-        bits = np.finfo(ids.dtype).nmant + 1
-        if (rounded := np.abs(ids) >= 2.0**bits).any():
-            row = int(rounded.argmax())
-            raise ValueError(
-                f"{name} holds the {ids.dtype} {ids[row]} in row {row}; from 2**{bits} on, that type cannot "
-                "tell all integers apart, and several queries may have become one. Pass the ids as integers "
-                "or strings, as they were before they became floats."
-            )
+    if ids.dtype.kind == "f" and (rounded := np.abs(ids) >= _rounded_from(ids.dtype)).any():
+        raise _rounded_id(name, ids, int(rounded.argmax()))
     return ids if ids.dtype.kind in "biufcmMSU" else ids.astype(object)
 
 
@@ -160,6 +153,8 @@ def _codes_of(ids: np.ndarray, name: str, by_id: bool) -> np.ndarray:
     for value, code in code_of.items():
         if is_missing(value):
             raise _missing_id(name, int(np.argmax(codes == code)))
+        if isinstance(value, (float, np.floating)) and abs(float(value)) >= _rounded_from(type(value)):
+            raise _rounded_id(name, ids, int(np.argmax(codes == code)))
     if by_id:
         try:
             place_of = {value: place for place, value in enumerate(sorted(code_of))}  # type: ignore[type-var]
@@ -167,6 +162,20 @@ def _codes_of(ids: np.ndarray, name: str, by_id: bool) -> np.ndarray:
             return codes
         return np.array([place_of[value] for value in code_of], np.intp)[codes]
     return codes
+
+
+def _rounded_from(dtype: Any) -> float:
+    """The least number from which on floats of this type cannot tell all integers apart."""
+    return 2.0 ** (int(np.finfo(dtype).nmant) + 1)
+
+
+def _rounded_id(name: str, ids: np.ndarray, row: int) -> ValueError:
+    kind = np.dtype(type(ids[row]))
+    return ValueError(
+        f"{name} holds the {kind} {ids[row]} in row {row}; from 2**{np.finfo(kind).nmant + 1} on, that type "
+        "cannot tell all integers apart, and several queries may have become one. Pass the ids as integers "
+        "or strings, as they were before they became floats."
+    )
 
 
 def _is_hashable(value) -> bool:
