@@ -13,14 +13,10 @@
 #include <string.h>
 
 #include "portable.h"
+#include "records.h"
 #include "simd.h"
 
 enum { COARSE_CELLS = 16 }; /* the most cells of a feature in a coarse search */
-
-typedef struct {
-    int64_t gradient;
-    uint32_t hessian, count;
-} two_lanes;
 
 typedef uint64_t bin_lanes __attribute__((vector_size(16), aligned(8), may_alias));
 
@@ -37,7 +33,7 @@ INLINE uint64_t eight_bytes(const uint8_t *bytes) {
     return word;
 }
 
-/* The two fields of one lane as doubles. A large gradient is rounded, as in any conversion to double. */
+/* The two fields of one lane as doubles. They are exact, as sums have at most 53 bits: see RoundedRows. */
 INLINE double gradient_of(int width, int64_t sum, int bits) {
     const double unit = portable_from_bits((uint64_t)(1023 - bits) << 52);
     if (width == AVX512)
@@ -52,15 +48,15 @@ INLINE double hessian_of(int width, int64_t sum, int bits) {
 
 /* Widen one lane to two. The count of a sum of several rows is known only if all hessians are the same; otherwise it
  * is set to 1, which is right for a single row. */
-INLINE two_lanes widened(int64_t sum, int bits, int same) {
-    two_lanes wide;
+INLINE Bin widened(int64_t sum, int bits, int same) {
+    Bin wide;
     wide.gradient = sum >> bits;
     wide.hessian = (uint32_t)(sum & (((int64_t)1 << bits) - 1));
     wide.count = same ? wide.hessian : 1;
     return wide;
 }
 
-EACH_WIDTH(void, widen, (int64_t n, const int64_t *RESTRICT sums, int bits, int same, two_lanes *RESTRICT wide),
+EACH_WIDTH(void, widen, (int64_t n, const int64_t *RESTRICT sums, int bits, int same, Bin *RESTRICT wide),
            (n, sums, bits, same, wide)) {
     for (int64_t i = 0; i < n; i++)
         wide[i] = widened(sums[i], bits, same);
@@ -68,7 +64,7 @@ EACH_WIDTH(void, widen, (int64_t n, const int64_t *RESTRICT sums, int bits, int 
 
 /* The same for the cells of one feature. If hessians differ, the count of a cell is 0 if its sum is zero, else 1. */
 EACH_WIDTH(void, widen_cells,
-           (int64_t n, const int64_t *RESTRICT sums, int bits, int same, two_lanes *RESTRICT wide),
+           (int64_t n, const int64_t *RESTRICT sums, int bits, int same, Bin *RESTRICT wide),
            (n, sums, bits, same, wide)) {
     for (int64_t i = 0; i < n; i++) {
         wide[i] = widened(sums[i], bits, same);

@@ -19,11 +19,11 @@ cdef extern from "portable.h" nogil:
 cdef enum:
     DIGIT = 32       # bits
     N_DIGITS = 68    # the sum of 2^30 doubles has 2129 bits
-    RISING = N_DIGITS
-    FALLING
-    NOWHERE
+    PLUS_INFINITY = N_DIGITS
+    MINUS_INFINITY
+    NOT_A_NUMBER
     N_ALL
-    CARRIED = 1 << 30  # values after which a digit could leave its 64 bits
+    CARRIED = 1 << 30  # values after which digits are carried; each adds less than 2^32 to a digit
 
 cdef uint64_t IN_DIGIT = (<uint64_t>1 << DIGIT) - 1
 
@@ -63,9 +63,9 @@ def digits_of(const double[::1] values):
         if isfinite(values[i]):
             add(values[i], &digits[0])
         elif isinf(values[i]):
-            digits[RISING if values[i] > 0 else FALLING] += 1
+            digits[PLUS_INFINITY if values[i] > 0 else MINUS_INFINITY] += 1
         else:
-            digits[NOWHERE] += 1
+            digits[NOT_A_NUMBER] += 1
         if i % CARRIED == CARRIED - 1:
             carry(&digits[0])
     carry(&digits[0])
@@ -77,10 +77,10 @@ def sum_of(int64_t[::1] digits):
 
     The digits may be those of up to 2^30 sums, added up.
     """
-    if digits[NOWHERE] or (digits[RISING] and digits[FALLING]):
+    if digits[NOT_A_NUMBER] or (digits[PLUS_INFINITY] and digits[MINUS_INFINITY]):
         return math.nan
-    if digits[RISING] or digits[FALLING]:
-        return math.inf if digits[RISING] else -math.inf
+    if digits[PLUS_INFINITY] or digits[MINUS_INFINITY]:
+        return math.inf if digits[PLUS_INFINITY] else -math.inf
     carry(&digits[0])
     steps = int.from_bytes(np.asarray(digits[:N_DIGITS]).astype("<u4").tobytes(), "little", signed=True)
     try:

@@ -21,7 +21,7 @@ enum {
 
 typedef struct {
     int64_t sum, count;
-} few_cell;
+} __attribute__((may_alias)) few_cell; /* in memory that holds Bins otherwise */
 
 /* The rows of a leaf (all of them, or all but the quiet rows, which have no sums), their total, and the bits of the
  * hessian in it. The cells, and the words that say which of them are touched, are zero before and afterwards. */

@@ -36,7 +36,7 @@ cdef struct Task:
     const double *discounts  # DCG and NDCG only: one per rank up to the cutoff
 
 cdef struct Above:
-    double found    # the sum of the gains; not set for DCG and NDCG
+    double found    # AP, PAUC: the number of relevant rows; RR: above 0 once there is one; else not set
     double survive  # ERR only: the probability that a user gets past these rows
 
 cdef enum:

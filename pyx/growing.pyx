@@ -279,12 +279,12 @@ cdef class Growth:
                 )
                 return
             self.finder.refine_again(leaf, thread)
-        self.found_children(leaf, <int32_t>(first_child + 2 * k))
+        self.make_children_of(leaf, <int32_t>(first_child + 2 * k))
 
-    cdef void found_children(self, Leaf* leaf, int32_t first_child) noexcept nogil:
-        """Found the children of a parted leaf at ``first_child``, unless they are there."""
+    cdef void make_children_of(self, Leaf* leaf, int32_t first_child) noexcept nogil:
+        """Make the children of a parted leaf at ``first_child``, unless they are there."""
         if leaf.left >= 0 and leaf.left != first_child:
-            self.parter.found(leaf, first_child)
+            self.parter.make_children_of(leaf, first_child)
 
     cdef void split_together(self, int32_t first_child):
         """Split the leaves with all threads sharing each of them."""
@@ -315,7 +315,7 @@ cdef class Growth:
         for k in range(self.n_parents):
             if self.leaves[self.parents[k]].left < 0:
                 return False
-            self.found_children(&self.leaves[self.parents[k]], <int32_t>(first_child + 2 * k))
+            self.make_children_of(&self.leaves[self.parents[k]], <int32_t>(first_child + 2 * k))
         return True
 
     cdef void drop_unsplit(self) noexcept:

@@ -12,21 +12,19 @@ from ranktrees._core.threads import AHEAD, room_for_each
 from cython.parallel cimport parallel, prange, threadid
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
-from records cimport Leaf, shares_of_each, worth_threads
+from records cimport Digit, Leaf, shares_of_each, worth_threads
 
 cdef extern from "bins.h" nogil:
     void add_line(int64_t n, const int64_t* part, int64_t* whole) noexcept
     void subtract_line(int64_t n, const int64_t* part, int64_t* whole) noexcept
 
 cdef extern from "joint.h" nogil:
-    ctypedef struct place_in_byte:
-        pass
     enum: TABLE
     enum: BLOCK
     enum: CHUNK
     enum: STEP
     void fill_line(
-        int lanes, const uint8_t* bytes, int64_t step, int64_t n_bytes, const place_in_byte* digits,
+        int lanes, const uint8_t* bytes, int64_t step, int64_t n_bytes, const Digit* digits,
         const int64_t* first_digit, const uint8_t* cells, const uint32_t* rows, const int64_t* sums,
         int64_t n, int bits, int same, int64_t first, int64_t last, uint64_t* scratch, int64_t* tables,
         int64_t* line,
@@ -347,7 +345,7 @@ cdef class Builder:
         """Fill the cells of the blocks first..last-1 from the rows order[start:stop]."""
         fill_line(
             self.lanes, &self.bytes[0, 0], self.bytes.strides[0], self.bytes.shape[1],
-            <const place_in_byte*>&self.digits[0], &self.first_digit[0], &self.cells_of_digits[0, 0],
+            &self.digits[0], &self.first_digit[0], &self.cells_of_digits[0, 0],
             &self.order[0] + start, &self.sums[0] + start, stop - start, bits, same, first, last,
             &self.scratch[thread, 0], &self.tables[thread, 0], line,
         )

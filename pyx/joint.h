@@ -7,8 +7,8 @@
  *
  * Eight bytes are a block. The blocks of a chunk of rows are first copied side by side. The loops that follow then read
  * memory in order, and the eight tables of a block (16 or 32 KiB) stay in the L1 cache, from clearing them to taking
- * their margins if there is only one chunk. Clearing tables and taking their margins takes as long as adding about
- * forty rows, so the cells of fewer rows are added to the line one by one. */
+ * their margins if there is only one chunk. With fewer than about forty rows it takes less time to add their cells to
+ * the line one by one than to clear tables, add to these, and take their margins. */
 #ifndef RANKTREES_JOINT_H
 #define RANKTREES_JOINT_H
 
@@ -25,10 +25,6 @@ enum {
     ONE_BY_ONE = 3      /* adding a row to a single cell takes this many times the time for a cell of a table */
 };
 
-typedef struct {
-    int32_t byte, stride, radix, feature, first, last;
-} place_in_byte;
-
 INLINE void add_bytes(int lanes, int n_bytes, int64_t n, const uint64_t *RESTRICT words, const void *sums,
                       int64_t *RESTRICT tables) {
     for (int64_t i = 0; i < n; i++) {
@@ -38,7 +34,7 @@ INLINE void add_bytes(int lanes, int n_bytes, int64_t n, const uint64_t *RESTRIC
             if (lanes == 1)
                 *cell += ((const int64_t *)sums)[i];
             else
-                bin_add(cell, (const two_lanes *)sums + i);
+                bin_add(cell, (const Bin *)sums + i);
         }
     }
 }
@@ -59,7 +55,7 @@ INLINE void add_block(int lanes, int64_t n_bytes, int64_t n, const uint64_t *wor
 }
 
 /* Copy the sums of the cells of a digit to their places in the line. */
-INLINE void put_cells(int lanes, int32_t radix, const int64_t *sums, const place_in_byte *digit, int64_t *line) {
+INLINE void put_cells(int lanes, int32_t radix, const int64_t *sums, const Digit *digit, int64_t *line) {
     const int32_t most = (radix - 1) * lanes;
     memcpy(line + digit->first * lanes, sums, most * sizeof *line);
     memcpy(line + digit->last * lanes, sums + most, lanes * sizeof *line);
@@ -67,7 +63,7 @@ INLINE void put_cells(int lanes, int32_t radix, const int64_t *sums, const place
 
 /* Sum out the last digit of a table: its own sums go to the line, and the table then has the sums of the digits before
  * it where this digit is 0. */
-INLINE void sum_out(int lanes, int32_t stride, int32_t radix, int64_t *RESTRICT table, const place_in_byte *digit,
+INLINE void sum_out(int lanes, int32_t stride, int32_t radix, int64_t *RESTRICT table, const Digit *digit,
                     int64_t *RESTRICT line) {
     const int32_t width = stride * lanes;
     for (int32_t c = 0; c < radix; c++) {
@@ -86,7 +82,7 @@ INLINE void sum_out(int lanes, int32_t stride, int32_t radix, int64_t *RESTRICT 
 }
 
 /* Take the margins of one table: sum out its digits, from the last to the first. */
-INLINE void margins_of_lanes(int lanes, int64_t *RESTRICT table, const place_in_byte *digits, int64_t n_digits,
+INLINE void margins_of_lanes(int lanes, int64_t *RESTRICT table, const Digit *digits, int64_t n_digits,
                              int64_t *RESTRICT line) {
     for (int64_t d = n_digits - 1; d > 0; d--)
         sum_out(lanes, digits[d].stride, digits[d].radix, table, digits + d, line);
@@ -102,7 +98,7 @@ INLINE void add_halves(int half, const int64_t *RESTRICT parts, int64_t *RESTRIC
 
 /* Take the margins of a table of two features with 16 cells each, as most are in a coarse search. All cells are summed
  * side by side, so that no sum waits for the one before. */
-INLINE void margins_of_sixteen(const int64_t *RESTRICT table, const place_in_byte *digits, int64_t *RESTRICT line) {
+INLINE void margins_of_sixteen(const int64_t *RESTRICT table, const Digit *digits, int64_t *RESTRICT line) {
     int64_t low[COARSE_CELLS] = {0}, high[COARSE_CELLS];
     int64_t eight[8 * COARSE_CELLS], four[4 * COARSE_CELLS], two[2 * COARSE_CELLS];
     for (int c = 0; c < COARSE_CELLS; c++)
@@ -117,7 +113,7 @@ INLINE void margins_of_sixteen(const int64_t *RESTRICT table, const place_in_byt
 }
 
 EACH_WIDTH(void, take_margins,
-           (int lanes, int64_t *RESTRICT table, const place_in_byte *digits, int64_t n_digits, int64_t *RESTRICT line),
+           (int lanes, int64_t *RESTRICT table, const Digit *digits, int64_t n_digits, int64_t *RESTRICT line),
            (lanes, table, digits, n_digits, line)) {
     if (lanes == 1 && n_digits == 2 && digits->radix == COARSE_CELLS && digits[1].radix == COARSE_CELLS)
         margins_of_sixteen(table, digits, line);
@@ -129,7 +125,7 @@ EACH_WIDTH(void, take_margins,
 
 /* Fill the cells of some digits from n rows, one by one. cells[TABLE * d + v] is the cell of digit d, counted from its
  * first one, if its byte has the value v. */
-APART void fill_cells(int lanes, const uint8_t *bytes, int64_t step, int64_t n_bytes, const place_in_byte *digits,
+APART void fill_cells(int lanes, const uint8_t *bytes, int64_t step, int64_t n_bytes, const Digit *digits,
                       int64_t n_digits, const uint8_t *cells, const uint32_t *rows, const int64_t *sums, int64_t n,
                       int bits, int same, int64_t *line) {
     for (int64_t d = 0; d < n_digits; d++) {
@@ -138,7 +134,7 @@ APART void fill_cells(int lanes, const uint8_t *bytes, int64_t step, int64_t n_b
     }
     for (int64_t i = 0; i < n; i++) {
         const uint8_t *own = bytes + rows[i] * step;
-        const two_lanes wide = widened(sums[i], bits, same);
+        const Bin wide = widened(sums[i], bits, same);
         if (i + FETCHED_AHEAD < n)
             fetch_rows(bytes, step, 0, n_bytes, rows + i + FETCHED_AHEAD, 1);
         for (int64_t d = 0; d < n_digits; d++) {
@@ -153,7 +149,7 @@ APART void fill_cells(int lanes, const uint8_t *bytes, int64_t step, int64_t n_b
 
 /* Fill the cells of the blocks first..last-1 from n rows. Up to eight bytes behind the last row are read, too.
  * scratch: (last - first) * STEP words, and 2 * CHUNK more; tables: one for each byte. */
-static void fill_line(int lanes, const uint8_t *bytes, int64_t step, int64_t n_bytes, const place_in_byte *digits,
+static void fill_line(int lanes, const uint8_t *bytes, int64_t step, int64_t n_bytes, const Digit *digits,
                       const int64_t *first_digit, const uint8_t *cells, const uint32_t *rows, const int64_t *sums,
                       int64_t n, int bits, int same, int64_t first, int64_t last, uint64_t *scratch,
                       int64_t *tables, int64_t *line) {
@@ -164,7 +160,7 @@ static void fill_line(int lanes, const uint8_t *bytes, int64_t step, int64_t n_b
                    same, line);
         return;
     }
-    two_lanes *wide = (two_lanes *)(scratch + (last - first) * STEP);
+    Bin *wide = (Bin *)(scratch + (last - first) * STEP);
     for (int64_t chunk = 0; chunk == 0 || chunk < n; chunk += CHUNK) {
         const int64_t m = n - chunk < CHUNK ? n - chunk : CHUNK;
         const int64_t coming = n - chunk - m < CHUNK ? n - chunk - m : CHUNK;

@@ -72,7 +72,7 @@ cdef inline Piece piece_of(
     return piece
 
 
-cdef void found_children(
+cdef void make_children(
     const Leaf* leaf, Leaf* left, Leaf* right, int8_t monotone, double l2, double gradient_unit,
     double hessian_unit,
 ) noexcept nogil:
@@ -269,7 +269,7 @@ cdef class Parter:
         self, const int32_t[::1] ids, int32_t first_child, const int64_t[:, :, ::1] told
     ):
         """The second step, from what `part` has just returned on each rank."""
-        self.found_all(ids, first_child, 1, counts_of(told))
+        self.make_all_children(ids, first_child, 1, counts_of(told))
         self.judge_sides(ids, told)
         return self.not_split(ids)
 
@@ -297,7 +297,7 @@ cdef class Parter:
         cdef int64_t i
         n_threads = self.worth(ids, n_threads, values_per_thread)
         if self.n_stretches > 1:
-            self.found_all(ids, first_child, n_threads, self.part_all(ids, n_threads))
+            self.make_all_children(ids, first_child, n_threads, self.part_all(ids, n_threads))
         else:
             for i in prange(
                 ids.shape[0], nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1,
@@ -392,10 +392,10 @@ cdef class Parter:
                     counts[i, 1] += of[s].lacking
         return counts
 
-    cdef void found_all(
+    cdef void make_all_children(
         self, const int32_t[::1] ids, int32_t first_child, int n_threads, const int64_t[:, ::1] counts
     ):
-        """Found (set up) the children of parted leaves if they have enough rows; else put the rows back."""
+        """Make the children of parted leaves if they have enough rows; else put the rows back."""
         cdef int64_t n_ids = ids.shape[0], i
         cdef Leaf* leaf
         for i in prange(
@@ -405,7 +405,7 @@ cdef class Parter:
             if leaf.left < 0 and self.is_large_enough(leaf, counts[i, 0]):
                 self.keep_counts(leaf, counts[i, 0], counts[i, 1])
             if leaf.left >= 0:
-                self.found(leaf, <int32_t>(first_child + 2 * i))
+                self.make_children_of(leaf, <int32_t>(first_child + 2 * i))
             else:
                 self.put_back(leaf)
 
@@ -432,7 +432,7 @@ cdef class Parter:
 
     cdef void split_one(self, Leaf* leaf, int32_t first_child) noexcept nogil:
         if leaf.left >= 0 or self.part_one(leaf):
-            self.found(leaf, first_child)
+            self.make_children_of(leaf, first_child)
 
     cdef bint part_one(self, Leaf* leaf) noexcept nogil:
         """Part a leaf's rows, and leave its children to `found`. Return False if one would get too few."""
@@ -474,12 +474,12 @@ cdef class Parter:
                     2 * n_left > leaf.total.count if self.side_of_none < 0 else self.side_of_none
                 )
 
-    cdef void found(self, Leaf* leaf, int32_t first_child) noexcept nogil:
+    cdef void make_children_of(self, Leaf* leaf, int32_t first_child) noexcept nogil:
         """Set the records of the children of a leaf whose rows are parted, and whether they may split."""
         cdef int32_t k
         leaf.left = first_child
         leaf.right = first_child + 1
-        found_children(
+        make_children(
             leaf, &self.leaves[first_child], &self.leaves[first_child + 1],
             self.monotone[leaf.split.feature] * leaf.split.order if self.monotone is not None else 0, self.l2,
             self.gradient_unit, self.hessian_unit,

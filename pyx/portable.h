@@ -1,8 +1,8 @@
 /* exp, log and hashing, from nothing but IEEE additions, multiplications and divisions.
  *
  * The C library chooses its code by processor, so the last bit of its results differs between machines, and the
- * trees would differ too. These functions give the same bits on every machine (built with -ffp-contract=off), within
- * 1 ulp of the true value, and are free of branches where it matters. */
+ * trees would differ too. These functions give the same bits on every machine (built with -ffp-contract=off), and
+ * are free of branches where it matters. Exponentials are within about 1 ulp of the true value, logarithms within 4. */
 #ifndef RANKTREES_PORTABLE_H
 #define RANKTREES_PORTABLE_H
 

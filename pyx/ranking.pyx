@@ -25,7 +25,7 @@ def exp2_gains(const double[::1] labels,  # IN
         for i in range(labels.shape[0]):
             whole = floor(labels[i])
             part = labels[i] - whole
-            out[i] = ldexp(1.0 if part == 0.0 else portable_exp(part * LN_2), <int>whole) - 1.0
+            out[i] = ldexp(1.0 if part == 0.0 else portable_exp(part * LN_2), <int>max(whole, -2000.0)) - 1.0
 
 
 def log2_discounts(double[::1] out):  # OUT

@@ -22,30 +22,33 @@ cdef enum:
 
 
 # Integer sums over rows: of gradients and hessians in steps (see rounding.h), and the number of rows.
-cdef struct Bin:
-    int64_t gradient
-    uint32_t hessian
-    uint32_t count
+cdef extern from "records.h":
+    ctypedef struct Bin:
+        int64_t gradient
+        uint32_t hessian
+        uint32_t count
 
 
 # The place of one feature within a byte that several features share: its value is byte // stride % radix.
 # Value c stands for cell first + c of a line, but the last value, radix - 1, for cell last.
-cdef struct Digit:
-    int32_t byte
-    int32_t stride
-    int32_t radix
-    int32_t feature
-    int32_t first
-    int32_t last
+cdef extern from "records.h":
+    ctypedef struct Digit:
+        int32_t byte
+        int32_t stride
+        int32_t radix
+        int32_t feature
+        int32_t first
+        int32_t last
 
 
 # Rows whose values of a feature a streaming histogram has merged: the mean of the values, the number of rows,
 # and the sums of their gradients and hessians.
-cdef struct Centroid:
-    double value
-    double mass
-    double gradient
-    double hessian
+cdef extern from "records.h":
+    ctypedef struct Centroid:
+        double value
+        double mass
+        double gradient
+        double hessian
 
 
 # The best cut of a feature by its streaming histogram. Values up to the cut go left, all of them if it is

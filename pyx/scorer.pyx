@@ -519,7 +519,7 @@ cdef bint encode_column(
             encode(n_rows, values, found_by, to)
         if asked.planes[p].missing_left:
             for i in range(n_rows):
-                missing |= counts[i] == MISSING
+                missing |= (asked.planes[p].cuts < 0) & (counts[i] == MISSING)  # others say nothing by it
                 to[i] = 0 if counts[i] == MISSING else counts[i]
     return missing
 
@@ -724,9 +724,9 @@ cdef void cut_group(
 
 
 cdef void score_blocks(
-    const Machine *machine, const Run *runs, int n_runs, int64_t first_tree, int64_t stop_tree,
-    const uint8_t *codes, Py_ssize_t n_planes, const int64_t *rows, Py_ssize_t first, Py_ssize_t stop,
-    double *sums, uint8_t *scratch, Py_ssize_t bench_bytes, Py_ssize_t sums_bytes,
+    const Machine *machine, const Run *runs, int n_runs, const uint8_t *codes, Py_ssize_t n_planes,
+    const int64_t *rows, Py_ssize_t first, Py_ssize_t stop, double *sums, uint8_t *scratch,
+    Py_ssize_t bench_bytes, Py_ssize_t sums_bytes,
 ) noexcept nogil:
     # Score the rows first:stop, or rows[first:stop], with as many groups at a time as stay in the cache.
     cdef uint8_t *bench = scratch
@@ -930,7 +930,7 @@ cdef class Program:
             n_tasks, nogil=True, schedule="dynamic", num_threads=n_threads, use_threads_if=n_threads > 1
         ):
             score_blocks(
-                &machine, runs, n_runs, first_tree, stop_tree, &codes[0, 0, 0], n_planes, taken,
+                &machine, runs, n_runs, &codes[0, 0, 0], n_planes, taken,
                 task * together * BLOCK_ROWS, min(n_rows, (task + 1) * together * BLOCK_ROWS), &sums[0],
                 &scratch[threadid() * per_thread], bench_bytes, sums_bytes,
             )

@@ -34,10 +34,8 @@ from scanning cimport (
 cdef extern from "bins.h" nogil:
     void bin_add(void* cell, const void* row)
     int lowest_bit(uint64_t bits)
-    ctypedef struct two_lanes:
-        pass
-    two_lanes widened(int64_t sum, int bits, int same)
-    void widen_cells(int64_t n, const int64_t* sums, int bits, int same, two_lanes* wide)
+    Bin widened(int64_t sum, int bits, int same)
+    void widen_cells(int64_t n, const int64_t* sums, int bits, int same, Bin* wide)
     void add_line(int64_t n, const int64_t* part, int64_t* whole) noexcept
 
 cdef extern from "columns.h" nogil:
@@ -99,7 +97,7 @@ cdef extern from "few.h" nogil:
 
 cdef extern from "touching.h" nogil:
     ctypedef struct Touchable "touchable":
-        two_lanes* cells
+        Bin* cells
         uint64_t* touched
         uint64_t* words
         bint all_cells
@@ -549,7 +547,7 @@ cdef class Finder:
             for i in prange(n_ids, schedule="dynamic"):
                 self.scan_shortlist(&self.leaves[ids[i]], &parts[i, 0, 0, 0], n_parts)
 
-    cpdef int64_t[:, ::1] sums_of_shortlists(
+    cdef int64_t[:, ::1] sums_of_shortlists(
         self, const int32_t[::1] ids, int n_threads, int64_t values_per_thread
     ):
         """int64[4 n, 256]: the bins of each leaf's shortlist, filled from this rank's rows."""
@@ -570,7 +568,7 @@ cdef class Finder:
             memcpy(&shortlists[i, 0], self.leaves[ids[i]].shortlist, SHORTLIST * sizeof(int32_t))
         return shortlists
 
-    cpdef void scan_shortlists(self, const int32_t[::1] ids, int64_t[:, ::1] sums) noexcept:
+    cdef void scan_shortlists(self, const int32_t[::1] ids, int64_t[:, ::1] sums) noexcept:
         """Find the best split of each leaf by the features of its shortlist, from their bins."""
         cdef int64_t i
         for i in range(ids.shape[0]):
@@ -809,7 +807,7 @@ cdef class Finder:
         """Add all rows of a leaf to the bins of a few features."""
         cdef CodesOfFeature[COLUMNS] of
         cdef int64_t i, j, row, n_rows = leaf.stop - leaf.start, ahead = CODES_AHEAD // width
-        cdef two_lanes sum
+        cdef Bin sum
         cdef uint8_t code
         for j in range(width):
             of[j] = self.codes_of(leaf, features[j])
@@ -905,7 +903,7 @@ cdef class Finder:
         cdef int64_t n_rows = leaf.stop - leaf.start
         cdef int64_t n_quiet = leaf.quiet_stop - leaf.quiet_start if exact else 0
         cdef Touchable line
-        line.cells, line.touched, line.words = <two_lanes*>cells, touched, words
+        line.cells, line.touched, line.words = cells, touched, words
         line.all_cells = 2 * (n_rows + n_quiet) > n_bins
         line.all_words = 32 * (n_rows + n_quiet) > n_bins
         if line.all_cells:
@@ -1117,7 +1115,7 @@ cdef class Finder:
         if self.bounded or self.three_way or self.is_categorical[f] or may_beat(
             sums, n_bins, self.bits, &total, &rules, to_beat(best.gain, self.prices[f])
         ):
-            widen_cells(n_bins + 1, sums, self.bits, self.same, <two_lanes*>wide)
+            widen_cells(n_bins + 1, sums, self.bits, self.same, wide)
             self.scan(wide, f, leaf, NULL, exact, best)
 
     cdef void scan(

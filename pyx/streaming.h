@@ -28,10 +28,6 @@ enum {
 #define NO_GAP INT64_MAX
 
 typedef struct {
-    double value, mass, gradient, hessian;
-} centroid;
-
-typedef struct {
     double mass, gradient, hessian;
 } centroid_sums;
 
@@ -221,10 +217,10 @@ EACH_WIDTH(void, stream_values, (streamed *own, const double *values, const cent
         add_to_streamed(own, values[i], &sums[i]);
 }
 
-INLINE void centroids_of(const streamed *own, centroid *out) {
+INLINE void centroids_of(const streamed *own, Centroid *out) {
     for (int32_t i = 0; i < own->n; i++) {
         const centroid_sums *sums = &own->sums[own->place[i]];
-        const centroid one = {own->value[i], sums->mass, sums->gradient, sums->hessian};
+        const Centroid one = {own->value[i], sums->mass, sums->gradient, sums->hessian};
         out[i] = one;
     }
 }
@@ -232,12 +228,12 @@ INLINE void centroids_of(const streamed *own, centroid *out) {
 /* Merge two histograms: put their centroids side by side, equal values as one, and then merge the nearest two
  * neighbours until there are few enough. */
 EACH_WIDTH(void, merge_streamed,
-           (streamed *own, const centroid *ours, int32_t n_ours, const centroid *theirs, int32_t n_theirs),
+           (streamed *own, const Centroid *ours, int32_t n_ours, const Centroid *theirs, int32_t n_theirs),
            (own, ours, n_ours, theirs, n_theirs)) {
     int32_t i = 0, j = 0, n = 0;
     while (i < n_ours || j < n_theirs) {
         const int first = j == n_theirs || (i < n_ours && ours[i].value <= theirs[j].value);
-        const centroid *next = first ? &ours[i++] : &theirs[j++];
+        const Centroid *next = first ? &ours[i++] : &theirs[j++];
         const centroid_sums sums = {next->mass, next->gradient, next->hessian};
         if (n > 0 && own->value[n - 1] == next->value) {
             add_sums(&own->sums[n - 1], &sums);
@@ -262,7 +258,7 @@ EACH_WIDTH(void, merge_streamed,
 }
 
 /* Set the sums of all centroids before each one and, at the end, of all of them. */
-INLINE void add_up(const centroid *own, int32_t n, centroid_sums *before) {
+INLINE void add_up(const Centroid *own, int32_t n, centroid_sums *before) {
     memset(before, 0, sizeof *before);
     for (int32_t i = 0; i < n; i++) {
         const centroid_sums sums = {own[i].mass, own[i].gradient, own[i].hessian};
@@ -276,8 +272,8 @@ INLINE double up_to_share(double before, double here, double next, double share)
     return before + 0.5 * here + share * (here + 0.5 * (next - here) * share);
 }
 
-INLINE centroid_sums sums_at(const centroid *own, const centroid_sums *before, int32_t i, double share) {
-    const centroid *next = share > 0 ? &own[i + 1] : &own[i];
+INLINE centroid_sums sums_at(const Centroid *own, const centroid_sums *before, int32_t i, double share) {
+    const Centroid *next = share > 0 ? &own[i + 1] : &own[i];
     const centroid_sums found = {
         up_to_share(before[i].mass, own[i].mass, next->mass, share),
         up_to_share(before[i].gradient, own[i].gradient, next->gradient, share),
@@ -286,15 +282,15 @@ INLINE centroid_sums sums_at(const centroid *own, const centroid_sums *before, i
     return found;
 }
 
-INLINE double value_at(const centroid *own, int32_t i, double share) {
-    const centroid *next = share > 0 ? &own[i + 1] : &own[i];
+INLINE double value_at(const Centroid *own, int32_t i, double share) {
+    const Centroid *next = share > 0 ? &own[i + 1] : &own[i];
     const double value = own[i].value + (next->value - own[i].value) * share;
     return value < next->value ? value : next->value;
 }
 
 /* The share of the way from centroid i to the next at which the mass up to it is ``aim``; i is moved on to that
  * centroid. There the trapezoid, m share + (m' - m) share^2 / 2, is the mass from the middle of i to aim. */
-INLINE double share_of_mass(const centroid *own, const centroid_sums *before, int32_t n, double aim, int32_t *i) {
+INLINE double share_of_mass(const Centroid *own, const centroid_sums *before, int32_t n, double aim, int32_t *i) {
     while (*i + 1 < n && before[*i + 1].mass + 0.5 * own[*i + 1].mass <= aim)
         ++*i;
     const double here = own[*i].mass, more = aim - (before[*i].mass + 0.5 * here);

@@ -22,11 +22,6 @@ from records cimport Centroid, Leaf, Offer, Split, bytes_of
 
 cdef extern from "streaming.h" nogil:
     enum: MOST_CENTROIDS
-    ctypedef struct Entry "centroid":  # a Centroid
-        double value
-        double mass
-        double gradient
-        double hessian
     ctypedef struct Triple "centroid_sums":
         double mass
         double gradient
@@ -44,14 +39,14 @@ cdef extern from "streaming.h" nogil:
         const int64_t* sums, int64_t n, int bits, Streamed* own, Triple* lacking,
     )
     void stream_values(Streamed* own, const double* values, const Triple* sums, int64_t n)
-    void centroids_of(const Streamed* own, Entry* out)
+    void centroids_of(const Streamed* own, Centroid* out)
     void merge_streamed(
-        Streamed* own, const Entry* ours, int32_t n_ours, const Entry* theirs, int32_t n_theirs
+        Streamed* own, const Centroid* ours, int32_t n_ours, const Centroid* theirs, int32_t n_theirs
     )
-    void add_up(const Entry* own, int32_t n, Triple* before)
-    double share_of_mass(const Entry* own, const Triple* before, int32_t n, double aim, int32_t* i)
-    Triple sums_at(const Entry* own, const Triple* before, int32_t i, double share)
-    double value_at(const Entry* own, int32_t i, double share)
+    void add_up(const Centroid* own, int32_t n, Triple* before)
+    double share_of_mass(const Centroid* own, const Triple* before, int32_t n, double aim, int32_t* i)
+    Triple sums_at(const Centroid* own, const Triple* before, int32_t i, double share)
+    double value_at(const Centroid* own, int32_t i, double share)
     void sum_side(
         int is_long, const uint8_t* column, uint32_t last, uint32_t missing, const uint32_t* rows,
         const int64_t* sums, int64_t n, Side* found,
@@ -79,7 +74,7 @@ cdef inline void add_candidate(Candidates* some, double value, Triple up_to) noe
 
 
 cdef void list_candidates(
-    const Entry* own, int32_t n, int32_t most, const Triple* before, Candidates* some
+    const Centroid* own, int32_t n, int32_t most, const Triple* before, Candidates* some
 ) noexcept nogil:
     """List the uniform cuts of a histogram or, if it is not full and nothing was merged, all its values."""
     cdef int32_t i = 0, j
@@ -202,7 +197,7 @@ cdef class StreamingFinder:
             f = features[task // width if features.shape[0] > 1 else 0, task % width]
             if f >= 0:
                 sizes[task] = self.build(
-                    &self.leaves[ids[task // width]], f, <Entry*>&centroids[task, 0],
+                    &self.leaves[ids[task // width]], f, &centroids[task, 0],
                     <Triple*>&lacking[task, 0],
                 )
         return centroids.base, sizes.base, lacking.base
@@ -219,7 +214,7 @@ cdef class StreamingFinder:
         """
         cdef int64_t width = features.shape[1], n_tasks = lacking.shape[0], k, task
         cdef Offer[::1] offers = np.empty(n_tasks, OFFER)
-        cdef const Entry* theirs = entries(centroids)
+        cdef const Centroid* theirs = entries(centroids)
         for k in prange(
             n_tasks, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"
         ):
@@ -232,17 +227,17 @@ cdef class StreamingFinder:
         return offers.base
 
     cdef void offer_together(
-        self, const Leaf* leaf, int32_t f, const Entry* theirs, const int64_t[:, ::1] limits, int64_t k,
+        self, const Leaf* leaf, int32_t f, const Centroid* theirs, const int64_t[:, ::1] limits, int64_t k,
         const Triple* lacking, Offer* best,
     ) noexcept nogil:
-        cdef Entry[MOST_CENTROIDS] own
+        cdef Centroid[MOST_CENTROIDS] own
         cdef int64_t rank, first
         cdef int32_t n = 0, n_theirs
         for rank in range(limits.shape[0]):
             first = limits[rank, k]
             n_theirs = <int32_t>(limits[rank, k + 1] - first)
             if n == 0 and n_theirs > 0:
-                memcpy(own, theirs + first, n_theirs * sizeof(Entry))
+                memcpy(own, theirs + first, n_theirs * sizeof(Centroid))
                 n = n_theirs
             elif n_theirs > 0:
                 n = merged(own, n, theirs + first, n_theirs, self.most, own)
@@ -273,10 +268,10 @@ cdef class StreamingFinder:
             )
         return done.base.astype(bool)
 
-    cdef int32_t build(self, const Leaf* leaf, int32_t f, Entry* own, Triple* lacking) noexcept nogil:
+    cdef int32_t build(self, const Leaf* leaf, int32_t f, Centroid* own, Triple* lacking) noexcept nogil:
         """Build the histogram of a feature: merge those of the shards, each built from its rows in order."""
         cdef Streamed streamed
-        cdef Entry[MOST_CENTROIDS] more
+        cdef Centroid[MOST_CENTROIDS] more
         cdef int32_t missing = <int32_t>(self.offsets[f + 1] - self.offsets[f]) - 1, n = 0
         cdef int64_t start = leaf.start, stop, s
         memset(lacking, 0, sizeof(Triple))
@@ -310,13 +305,13 @@ cdef class StreamingFinder:
 
     cdef void offer(self, const Leaf* leaf, int32_t f, Offer* best) noexcept nogil:
         """Offer the best cut of a feature by its histogram."""
-        cdef Entry[MOST_CENTROIDS] own
+        cdef Centroid[MOST_CENTROIDS] own
         cdef Triple lacking
         cdef int32_t n = self.build(leaf, f, own, &lacking) if f >= 0 else 0
         self.offer_of(leaf, f, own, n, &lacking, best)
 
     cdef void offer_of(
-        self, const Leaf* leaf, int32_t f, const Entry* own, int32_t n, const Triple* lacking, Offer* best
+        self, const Leaf* leaf, int32_t f, const Centroid* own, int32_t n, const Triple* lacking, Offer* best
     ) noexcept nogil:
         """The same from a histogram of n centroids and the sums of the rows without a value."""
         cdef Triple[MOST_CENTROIDS + 1] before
@@ -439,13 +434,14 @@ cdef class StreamingFinder:
         return True
 
 
-cdef int32_t take(const Streamed* streamed, Entry* out) noexcept nogil:
+cdef int32_t take(const Streamed* streamed, Centroid* out) noexcept nogil:
     centroids_of(streamed, out)
     return streamed.n
 
 
 cdef int32_t merged(
-    const Entry* ours, int32_t n_ours, const Entry* theirs, int32_t n_theirs, int32_t most, Entry* out
+    const Centroid* ours, int32_t n_ours, const Centroid* theirs, int32_t n_theirs, int32_t most,
+    Centroid* out,
 ) noexcept nogil:
     """Merge two histograms into ``out``, which may be one of them, and return the number of centroids."""
     cdef Streamed streamed
@@ -454,8 +450,8 @@ cdef int32_t merged(
     return take(&streamed, out)
 
 
-cdef inline const Entry* entries(const Centroid[::1] centroids) noexcept:
-    return <const Entry*>&centroids[0] if centroids.shape[0] else NULL
+cdef inline const Centroid* entries(const Centroid[::1] centroids) noexcept:
+    return &centroids[0] if centroids.shape[0] else NULL
 
 
 # ---- single histograms ------------------------------------------------------------------------------
@@ -473,14 +469,14 @@ def update(
     merge_streamed(&streamed, entries(centroids), <int32_t>centroids.shape[0], NULL, 0)
     if values.shape[0]:
         stream_values(&streamed, &values[0], <const Triple*>&sums[0, 0], values.shape[0])
-    return take(&streamed, <Entry*>&out[0])
+    return take(&streamed, &out[0])
 
 
 def merge(const Centroid[::1] ours, const Centroid[::1] theirs, Centroid[::1] out):
     """Merge two histograms into as many centroids as ``out`` has room for, and return their number."""
     return merged(
         entries(ours), <int32_t>ours.shape[0], entries(theirs), <int32_t>theirs.shape[0],
-        <int32_t>out.shape[0], <Entry*>&out[0],
+        <int32_t>out.shape[0], &out[0],
     )
 
 
@@ -491,7 +487,7 @@ def sums_up_to(
 ):
     """Set mass, gradient and hessian up to each value."""
     cdef Triple[MOST_CENTROIDS + 1] before
-    cdef const Entry* own = entries(centroids)
+    cdef const Centroid* own = entries(centroids)
     cdef Triple* found
     cdef int32_t n = <int32_t>centroids.shape[0], i
     cdef int64_t k
@@ -512,7 +508,7 @@ def sums_up_to(
 def uniform(const Centroid[::1] centroids, double[::1] out):
     """Set the values that divide the mass of a histogram equally, into one part more than values."""
     cdef Triple[MOST_CENTROIDS + 1] before
-    cdef const Entry* own = entries(centroids)
+    cdef const Centroid* own = entries(centroids)
     cdef int32_t n = <int32_t>centroids.shape[0], i = 0
     cdef int64_t j, n_parts = out.shape[0] + 1
     cdef double share

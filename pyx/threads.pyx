@@ -65,9 +65,10 @@ cdef class StandardFloats:
         self.are_others = not are_floats_by_standard()
         if self.are_others:
             fegetenv(&self.before)
-            for _ in prange(
-                self.n_threads, nogil=True, num_threads=self.n_threads, schedule="static", chunksize=1,
-            ):
+        for _ in prange(  # threads keep the mode of the one that first needed them
+            self.n_threads, nogil=True, num_threads=self.n_threads, schedule="static", chunksize=1,
+        ):
+            if not are_floats_by_standard():
                 fesetenv(FE_DFL_ENV)
 
     def __exit__(self, *_):

@@ -12,7 +12,7 @@
 #include "codes.h"
 
 typedef struct {
-    two_lanes *cells;
+    Bin *cells;
     uint64_t *touched, *words;
     int all_cells, all_words;
 } touchable;
@@ -30,8 +30,8 @@ INLINE void add_touching(const touchable *line, const codes_of_feature *of, cons
     for (int64_t i = 0; i < n; i++) {
         fetch_coming(of->column, of->step, rows, i, n);
         const uint32_t code = code_of(1, of, rows[i]);
-        const two_lanes sum = widened(sums[i], bits, same);
-        two_lanes *cell = &line->cells[code];
+        const Bin sum = widened(sums[i], bits, same);
+        Bin *cell = &line->cells[code];
         cell->gradient += sum.gradient;
         cell->hessian += sum.hessian;
         cell->count += sum.count;

@@ -417,18 +417,13 @@ def test_values_that_a_sample_has_not_are_cut_exactly():
 
 @pytest.mark.parametrize("shape", [(0, 0), (0, 3), (5, 0), (1, 1), (700, 3)])
 @pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
-def test_the_codes_of_a_feature_lie_side_by_side_with_room_after_the_last(make, shape):
+def test_the_codes_of_a_feature_lie_side_by_side(make, shape):
     X = np.random.default_rng(0).integers(0, 3, shape).astype(np.float32)
     mapper = BinMapper([[0.5, 1.5]] * shape[1])
     codes = mapper.encode(make(X))
     assert codes.shape == shape
     assert codes.T.flags.c_contiguous
     np.testing.assert_array_equal(codes, X)
-    base = codes
-    while base.base is not None:
-        base = base.base
-    assert base.nbytes >= codes.size + 64
-    assert codes.ctypes.data == base.ctypes.data
 
 
 def test_explicit_zeros_and_missing_entries_of_sparse_rows():

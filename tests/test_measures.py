@@ -34,6 +34,7 @@ from ranktrees.measures import (
     discounts,
     gains,
 )
+from ranktrees.measures.worth import exp2_gains
 from reference import ranking as reference
 
 # every compiled measure with its twin, at its cutoffs
@@ -236,6 +237,10 @@ def test_wrong_parameters(make, error, message):
 def test_exp2_gains_are_exact_for_whole_labels():
     labels = np.arange(1001.0)
     assert (gains(labels) == [2.0**label - 1 for label in labels]).all()
+
+
+def test_exp2_gains_of_very_low_labels():
+    assert exp2_gains(np.array([-1e300, -5000.5, -1074.0])).tolist() == [-1.0] * 3
 
 
 def test_exp2_gains_of_other_labels():

@@ -6,7 +6,9 @@ import signal
 import subprocess
 import sys
 import warnings
+from contextlib import contextmanager
 from fractions import Fraction
+from pathlib import Path
 
 import joblib
 import numpy as np
@@ -212,11 +214,9 @@ def test_no_more_threads_are_started_than_can_be(processors, state):
 FLUSH_TO_ZERO, UPWARD = 0x8040, 0x4000  # of MXCSR, which glibc's fenv_t has last
 
 
-@pytest.fixture
-def control_floats():
-    """Sets bits of the register that says how this thread computes, and resets it in the end."""
-    if sys.platform != "linux" or platform.machine() != "x86_64":
-        pytest.skip("the register and the record are those of x86-64 and glibc")
+@contextmanager
+def controlled_floats():
+    """A function that sets bits of the register that says how this thread computes; reset afterwards."""
     libm = ctypes.CDLL("libm.so.6")
     before = ctypes.create_string_buffer(32)
     libm.fegetenv(before)
@@ -230,24 +230,58 @@ def control_floats():
     libm.fesetenv(before)
 
 
-@pytest.mark.parametrize("bits", [FLUSH_TO_ZERO, UPWARD])
-def test_models_do_not_depend_on_how_others_want_to_compute(control_floats, every_thread, bits):
+needs_register = pytest.mark.skipif(
+    sys.platform != "linux" or platform.machine() != "x86_64",
+    reason="the register and the record are those of x86-64 and glibc",
+)
+
+
+def digests_of_small_hessians(n_jobs):
+    """Of a model whose hessians get so small that flushing them to zero shows, and of new leaves for it."""
     X, y, qid = make_ranking(100, rows_per_query=20, random_state=0, return_X_y_qid=True)
+    rules = {"max_iter": 40, "learning_rate": 1.0, "l2_regularization": 0.0, "random_state": 0}
+    model = LambdaMARTRanker(**rules, n_jobs=n_jobs).fit(X, y, qid=qid)
+    refitted = model.refit_leaves(X[:1000], y[:1000], qid=qid[:1000])
+    return model.ensemble_.digest(), refitted.ensemble_.digest()
 
-    def digests(n_jobs):
-        model = LambdaMARTRanker(
-            max_iter=40, learning_rate=1.0, l2_regularization=0.0, random_state=0, n_jobs=n_jobs
-        ).fit(X, y, qid=qid)
-        refitted = model.refit_leaves(X[:1000], y[:1000], qid=qid[:1000])
-        return model.ensemble_.digest(), refitted.ensemble_.digest()
 
-    expected, least = digests(1), np.array([2.0**-1022, 1.0])
-    control_floats(bits)
-    others = least / 3
-    assert digests(1) == digests(2) == expected
-    assert np.array_equal(least / 3, others)  # as it was
-    control_floats(0)
-    assert not np.array_equal(least / 3, others)
+@needs_register
+@pytest.mark.parametrize("bits", [FLUSH_TO_ZERO, UPWARD])
+def test_models_do_not_depend_on_how_others_want_to_compute(every_thread, bits):
+    expected, least = digests_of_small_hessians(1), np.array([2.0**-1022, 1.0])
+    with controlled_floats() as control:
+        control(bits)
+        others = least / 3
+        assert digests_of_small_hessians(1) == digests_of_small_hessians(2) == expected
+        assert np.array_equal(least / 3, others)  # as it was
+        control(0)
+        assert not np.array_equal(least / 3, others)
+
+
+THREADS_OF_OTHERS = """
+from test_parallel import FLUSH_TO_ZERO, controlled_floats, digests_of_small_hessians
+import numpy as np
+from ranktrees import make_ranking, parallel, HistGBRTRegressor
+
+parallel.VALUES_PER_THREAD = 1
+X, y = make_ranking(20, random_state=0, return_X_y_qid=True)[:2]
+model = HistGBRTRegressor(max_iter=1, n_jobs=1).fit(X, y)
+with controlled_floats() as control:
+    control(FLUSH_TO_ZERO)
+    model.ensemble_.predict(X, 3)  # begins threads, which compute as this one does
+print(digests_of_small_hessians(3) == digests_of_small_hessians(1))
+"""
+
+
+@needs_register
+def test_models_do_not_depend_on_how_threads_computed_when_they_began():
+    done = subprocess.run(
+        [sys.executable, "-c", THREADS_OF_OTHERS],
+        cwd=Path(__file__).parent,
+        capture_output=True,
+        text=True,
+    )
+    assert (done.stderr, done.stdout) == ("", "True\n")
 
 
 def test_a_rank_leaves_processors_to_others(monkeypatch, state):

@@ -26,14 +26,10 @@ _VALUES_TO_ENCODE = 1 << 25
 # The tables that find values among the edges of this many features stay in the second-level cache.
 _FEATURES_TO_ENCODE = 256
 
-# Kernels that read several codes at a time may read beyond the last one.
-_SPARE_BYTES = 64
-
 
 def no_codes(n_rows, n_features, dtype):
     """Allocate an array for codes, feature by feature."""
-    base = np.empty(n_rows * n_features + _SPARE_BYTES, dtype)
-    return base[:-_SPARE_BYTES].reshape(n_features, n_rows).T
+    return np.empty((n_features, n_rows), dtype).T
 
 
 class BinMapper:
@@ -303,8 +299,7 @@ class BinMapper:
         -------
         ndarray of shape (n_rows, F), uint8 or uint32
             The codes, each at most ``n_bins[f]``, in Fortran order, so that those of one feature are next to
-            each other. They are uint32 if a feature has more than 255 bins. At least 64 bytes after the last
-            code may be read as well; their values mean nothing.
+            each other. They are uint32 if a feature has more than 255 bins.
 
         Raises
         ------

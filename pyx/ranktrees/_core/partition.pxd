@@ -64,7 +64,7 @@ cdef class Parter:
     cdef void lay_out(self, const int32_t[::1] ids)
     cdef Stretch* stretches_of(self, int64_t i) noexcept nogil
     cdef int64_t[:, ::1] part_all(self, const int32_t[::1] ids, int n_threads)
-    cdef void found_all(
+    cdef void make_all_children(
         self, const int32_t[::1] ids, int32_t first_child, int n_threads, const int64_t[:, ::1] counts
     )
     cdef void put_back(self, const Leaf* leaf) noexcept nogil
@@ -74,7 +74,7 @@ cdef class Parter:
     cdef bint is_large_enough(self, const Leaf* leaf, int64_t n_left) noexcept nogil
     cdef void set_cut(self, Leaf* leaf, int64_t n_stretches, const Stretch* of) noexcept nogil
     cdef void keep_counts(self, Leaf* leaf, int64_t n_left, bint lacking) noexcept nogil
-    cdef void found(self, Leaf* leaf, int32_t first_child) noexcept nogil
+    cdef void make_children_of(self, Leaf* leaf, int32_t first_child) noexcept nogil
     cdef int32_t[::1] not_split(self, const int32_t[::1] ids)
     cdef void part_stretch(self, const Split* split, Stretch* stretch) noexcept nogil
     cdef int64_t part_piece(

@@ -88,11 +88,11 @@ cdef class Finder:
     cdef void refine_alone(self, Leaf* leaf, int thread) noexcept nogil
     cdef void refine_again(self, Leaf* leaf, int thread) noexcept nogil
     cdef void refine_together(self, const int32_t[::1] ids, int64_t n_parts)
-    cpdef int64_t[:, ::1] sums_of_shortlists(
+    cdef int64_t[:, ::1] sums_of_shortlists(
         self, const int32_t[::1] ids, int n_threads, int64_t values_per_thread
     )
     cpdef int32_t[:, ::1] shortlists_of(self, const int32_t[::1] ids)
-    cpdef void scan_shortlists(self, const int32_t[::1] ids, int64_t[:, ::1] sums) noexcept
+    cdef void scan_shortlists(self, const int32_t[::1] ids, int64_t[:, ::1] sums) noexcept
     cdef void sum_shortlist(
         self, const Leaf* leaf, int64_t part, int64_t n_parts, int64_t* sums, int thread
     ) noexcept nogil

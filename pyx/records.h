@@ -1,0 +1,20 @@
+/* Records that both the C headers and the kernels use. Like all others, they are declared in records.pxd. */
+#ifndef RANKTREES_RECORDS_H
+#define RANKTREES_RECORDS_H
+
+#include <stdint.h>
+
+typedef struct {
+    int64_t gradient;
+    uint32_t hessian, count;
+} Bin;
+
+typedef struct {
+    int32_t byte, stride, radix, feature, first, last;
+} Digit;
+
+typedef struct {
+    double value, mass, gradient, hessian;
+} Centroid;
+
+#endif
