@@ -364,7 +364,7 @@ cdef double add_click_pairs(
     Few rows are clicked, so most pairs of rows have equal grades and are skipped.
     """
     cdef int64_t i, j, better, worse, clicked, unclicked
-    cdef double size = 0.0, difference, weight, gap, x, small, wrong, bend, cost
+    cdef double size = 0.0, difference, weight, gap, x, small, wrong, curvature, cost
     for i in range(top):
         for j in range(i + 1, n):
             difference = grades[i] - grades[j]
@@ -388,12 +388,12 @@ cdef double add_click_pairs(
             clicks.clicked_costs[clicked] += cost * clicks.unclicked[unclicked]
             clicks.unclicked_costs[unclicked] += cost * clicks.clicked[clicked]
             weight = weight * clicks.clicked[clicked] * clicks.unclicked[unclicked]
-            bend = weight * (small / ((1.0 + small) * (1.0 + small)))
+            curvature = weight * (small / ((1.0 + small) * (1.0 + small)))
             size += weight * wrong
             gradients[better] -= weight * wrong
             gradients[worse] += weight * wrong
-            hessians[better] += bend
-            hessians[worse] += bend
+            hessians[better] += curvature
+            hessians[worse] += curvature
     return size
 
 
@@ -542,7 +542,7 @@ cdef void undecided_gradients(
     """
     cdef double share = task.unit * mean_swap(n, worth, apart, min(task.truncation, n - 1))
     cdef double slope = task.sigma if task.pairs == SQUARED_HINGE else 0.5 * task.sigma
-    cdef double bend = 1.0 if task.pairs == SQUARED_HINGE else 0.25 * task.sigma * task.sigma
+    cdef double curvature = 1.0 if task.pairs == SQUARED_HINGE else 0.25 * task.sigma * task.sigma
     cdef double total = 0.0, above = 0.0, grade, pull, spread, size = 0.0, norm, weight
     cdef int64_t first = 0, last, i, position
     for i in range(n):
@@ -562,7 +562,7 @@ cdef void undecided_gradients(
         size += (last - first) * slope * share * spread
         for i in range(first, last):
             out_gradients[rows[i].position] = -slope * share * pull
-            out_hessians[rows[i].position] = bend * share * spread
+            out_hessians[rows[i].position] = curvature * share * spread
         first = last
     norm = normed(task.norm, size)
     for position in range(n):

@@ -78,7 +78,7 @@ cdef class Meeting:
     cdef readonly int64_t room
     cdef object board
     cdef Header* header
-    cdef const uint8_t* heard
+    cdef const uint8_t* received
     cdef uint8_t* numbers
     cdef uint8_t* halves
     cdef int64_t n_ranks, length, rank
@@ -90,7 +90,7 @@ cdef class Meeting:
         self.board = board
         if board is None:
             self.own, self.all = np.zeros(n_bytes, np.uint8), np.zeros((n_ranks, n_bytes), np.uint8)
-            self.heard = <const uint8_t*>start_of(self.all)
+            self.received = <const uint8_t*>start_of(self.all)
         else:
             self.own = np.zeros(sizeof(Header), np.uint8)
             self.numbers = <uint8_t*>start_of(board)
@@ -105,17 +105,17 @@ cdef class Meeting:
     def say(self, int64_t state, int64_t call, int64_t size, message):
         """Say that this rank is at the next meeting, its state, its call, and a message (bytes or array)."""
         cdef Py_buffer buffer
-        cdef uint8_t* said = <uint8_t*>self.header
+        cdef uint8_t* own = <uint8_t*>self.header
         PyObject_GetBuffer(message, &buffer, PyBUF_SIMPLE)
         self.header.n_bytes, self.header.state, self.header.call = buffer.len, state, call
         self.header.size = size
         self.header.number += 1
         if self.board is not None:
-            self.heard = self.halves + (self.header.number & 1) * self.n_ranks * self.length
-            said = <uint8_t*>self.heard + self.rank * self.length
-            memcpy(said, self.header, sizeof(Header))
+            self.received = self.halves + (self.header.number & 1) * self.n_ranks * self.length
+            own = <uint8_t*>self.received + self.rank * self.length
+            memcpy(own, self.header, sizeof(Header))
         if buffer.len <= self.room:
-            memcpy(said + sizeof(Header), buffer.buf, buffer.len)
+            memcpy(own + sizeof(Header), buffer.buf, buffer.len)
         PyBuffer_Release(&buffer)
         if self.board is not None:
             publish(self.number_of(self.rank), self.header.number)
@@ -132,7 +132,7 @@ cdef class Meeting:
         return True
 
     cdef const Header* header_of(self, int64_t rank) noexcept:
-        return <const Header*>(self.heard + rank * self.length)
+        return <const Header*>(self.received + rank * self.length)
 
     cdef const uint8_t* message_of(self, int64_t rank) noexcept:
         return <const uint8_t*>self.header_of(rank) + sizeof(Header)

@@ -2,8 +2,8 @@
 
     entries of row i   starts[i] ... starts[i + 1], one for each row that it was compared with
     others[k]          that other row
-    forth[k]           the weight of the statements that i is better
-    back[k]            the weight of the statements that the other row is better
+    won[k]             the weight of the statements that i is better
+    lost[k]            the weight of the statements that the other row is better
 
 Each pair is an entry of both its rows. The sums of a row run over its own entries, in their order, and only
 the row's own results are written. The order of addition is therefore the same with any number of threads.
@@ -28,17 +28,17 @@ cdef inline double cost_of(int cost, double steepness, double gap) noexcept nogi
     return portable_softplus(-x, portable_exp(-fabs(x)))
 
 
-cdef inline double pull_of(int cost, double steepness, double gap, double* bend) noexcept nogil:
-    """Minus the first derivative of the cost with respect to the gap; the second goes to ``bend``."""
+cdef inline double minus_slope_of(int cost, double steepness, double gap, double* curvature) noexcept nogil:
+    """Minus the slope of the cost with respect to the gap; the second derivative goes to ``curvature``."""
     cdef double x, small, wrong
     if cost == SQUARED_HINGE:
         x = steepness - gap
-        bend[0] = 1.0 if x > 0 else 0.0
+        curvature[0] = 1.0 if x > 0 else 0.0
         return x if x > 0 else 0.0
     x = steepness * gap
     small = portable_exp(-fabs(x))
     wrong = (small if x > 0 else 1.0) / (1.0 + small)
-    bend[0] = steepness * steepness * (small / ((1.0 + small) * (1.0 + small)))
+    curvature[0] = steepness * steepness * (small / ((1.0 + small) * (1.0 + small)))
     return steepness * wrong
 
 
@@ -46,8 +46,8 @@ def gradients(
     int cost,                      # IN   of `Cost`
     const int64_t[::1] starts,     # IN
     const int64_t[::1] others,     # IN
-    const double[::1] forth,       # IN
-    const double[::1] back,        # IN
+    const double[::1] won,         # IN
+    const double[::1] lost,        # IN
     const double[::1] scores,      # IN
     double steepness,              # IN   sigma, or the margin
     double[::1] out_gradients,     # OUT
@@ -56,7 +56,7 @@ def gradients(
 ):
     """Compute the gradient and hessian of each row: the sums over its entries."""
     cdef int64_t i, k
-    cdef double gap, gradient, hessian, bend
+    cdef double gap, gradient, hessian, curvature
     for i in prange(
         scores.shape[0], nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1,
         schedule="dynamic", chunksize=64,
@@ -65,11 +65,11 @@ def gradients(
         hessian = 0.0
         for k in range(starts[i], starts[i + 1]):
             gap = scores[i] - scores[others[k]]
-            bend = 0.0
-            gradient = gradient - forth[k] * pull_of(cost, steepness, gap, &bend)
-            hessian = hessian + forth[k] * bend
-            gradient = gradient + back[k] * pull_of(cost, steepness, -gap, &bend)
-            hessian = hessian + back[k] * bend
+            curvature = 0.0
+            gradient = gradient - won[k] * minus_slope_of(cost, steepness, gap, &curvature)
+            hessian = hessian + won[k] * curvature
+            gradient = gradient + lost[k] * minus_slope_of(cost, steepness, -gap, &curvature)
+            hessian = hessian + lost[k] * curvature
         out_gradients[i] = gradient
         out_hessians[i] = hessian
 
@@ -78,8 +78,8 @@ def costs(
     int cost,                      # IN   of `Cost`
     const int64_t[::1] starts,     # IN
     const int64_t[::1] others,     # IN
-    const double[::1] forth,       # IN
-    const double[::1] back,        # IN
+    const double[::1] won,         # IN
+    const double[::1] lost,        # IN
     const double[::1] scores,      # IN
     double steepness,              # IN   sigma, or the margin
     double[::1] out,               # OUT  one per row
@@ -96,6 +96,6 @@ def costs(
         for k in range(starts[i], starts[i + 1]):
             if others[k] > i:
                 gap = scores[i] - scores[others[k]]
-                sum = sum + forth[k] * cost_of(cost, steepness, gap)
-                sum = sum + back[k] * cost_of(cost, steepness, -gap)
+                sum = sum + won[k] * cost_of(cost, steepness, gap)
+                sum = sum + lost[k] * cost_of(cost, steepness, -gap)
         out[i] = sum

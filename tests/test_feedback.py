@@ -111,7 +111,7 @@ def test_neither_the_order_nor_the_side_of_judgements_matters(judged, random):
     turned = np.array([random.random() < 0.5 for _ in order]) & exact
     pairs = np.where(turned[:, None], pairs[:, ::-1], pairs)[order]
     again = Preferences.of(pairs, weights[order], np.where(turned, 1 - targets, targets)[order])
-    for name in ("first", "second", "forth", "back"):
+    for name in ("first", "second", "for_first", "for_second"):
         np.testing.assert_array_equal(getattr(said, name), getattr(again, name))
     assert (said.first < said.second).all()
     assert len({*zip(said.first.tolist(), said.second.tolist(), strict=True)}) == len(said.first)
@@ -171,7 +171,7 @@ def test_among_keeps_pairs_whose_rows_are_kept(judged, data):
         ours = Preferences.of(among, weights[kept], targets[kept])
         theirs = Preferences.of(pairs, weights, targets).among(rows, n)
         np.testing.assert_array_equal(ours.first, theirs.first)
-        np.testing.assert_array_equal(ours.forth, theirs.forth)
+        np.testing.assert_array_equal(ours.for_first, theirs.for_first)
 
 
 # ---- fitting -----------------------------------------------------------------------------------------------

@@ -66,7 +66,7 @@ def two_ranks(server):
     for one in ranks:
         one.timeout = 1
         for line in one._connections():
-            limit_waits(line, one._patience).close()
+            limit_waits(line, one._wait_limit).close()
     yield ranks
     for one in ranks:
         one.close()

@@ -238,10 +238,10 @@ class BinMapper:
                 None if weights is None else weights[drawn],
                 ~categorical,
             )
-            told = np.zeros(n_features, dtype=bool)
-            told[[f for f, (n_edges, _) in found.items() if n_edges]] = True
-            if not told.all():
-                found |= find(order, weights, ~told)
+            has_cuts = np.zeros(n_features, dtype=bool)
+            has_cuts[[f for f, (n_edges, _) in found.items() if n_edges]] = True
+            if not has_cuts.all():
+                found |= find(order, weights, ~has_cuts)
         names = names or range(n_features)
         cuts, categories = [], []
         for feature in range(n_features):

@@ -290,7 +290,7 @@ def _digests_of(data, codes, scores):
     }
     if data.preferences is not None:
         entries = data.preferences
-        digests["pairs"] = _digest_of([entries.first, entries.second, entries.forth, entries.back])
+        digests["pairs"] = _digest_of([entries.first, entries.second, entries.for_first, entries.for_second])
     return digests
 
 

@@ -233,12 +233,12 @@ class Communicator:
         else:
             self.fail(error)
 
-    def agree(self, **said):
+    def agree(self, **values):
         """Raise on all ranks unless all of them pass the same values.
 
         Parameters
         ----------
-        **said
+        **values
             Any values that `spelt` tells apart, under the names that messages use for them. A rank may leave
             out a name.
 
@@ -250,8 +250,8 @@ class Communicator:
         """
         if self.alone:
             return
-        said = {name: spelt(value) for name, value in said.items()}
-        first, *others = self.allgather(said)
+        values = {name: spelt(value) for name, value in values.items()}
+        first, *others = self.allgather(values)
         for rank, theirs in enumerate(others, start=1):
             for name in first | theirs:
                 value, other = (one.get(name, "not there") for one in (first, theirs))
@@ -318,12 +318,12 @@ def disagreement(places):
     "the ranks are not at the same point: rank 0 is at 'tree 3' (exchange 7: sum of 8 values), rank 2 is at...
     """
     firsts = {place: rank for rank, place in reversed(list(enumerate(places)))}
-    told = ", ".join(
+    texts = ", ".join(
         f"rank {rank} is at {step!r} (exchange {number}: {call} of {size} values)"
         for (number, call, size, step), rank in sorted(firsts.items(), key=lambda item: item[1])
     )
     return (
-        f"the ranks are not at the same point: {told}. All ranks must call fit in the same order, with the "
+        f"the ranks are not at the same point: {texts}. All ranks must call fit in the same order, with the "
         "same parameters."
     )
 

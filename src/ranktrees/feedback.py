@@ -31,15 +31,15 @@ class Preferences:
     ----------
     first, second : ndarray of shape (n_entries,), int64
         Numbers of rows in internal order, ``first < second``, sorted by both.
-    forth, back : ndarray of shape (n_entries,), float64
+    for_first, for_second : ndarray of shape (n_entries,), float64
         The sum of ``w P`` and the sum of ``w (1 - P)`` over the judgements that put `first` first. Judgements
         that put `second` first are added the other way round.
     """
 
     first: np.ndarray
     second: np.ndarray
-    forth: np.ndarray
-    back: np.ndarray
+    for_first: np.ndarray
+    for_second: np.ndarray
 
     @classmethod
     def of(cls, pairs, weights, targets):
@@ -58,20 +58,19 @@ class Preferences:
         --------
         >>> import numpy as np
         >>> from ranktrees.feedback import Preferences
-        >>> said = Preferences.of(np.array([[0, 1], [1, 0], [0, 1]]), np.ones(3), np.ones(3))
-        >>> said.first, said.second, said.forth, said.back
+        >>> judged = Preferences.of(np.array([[0, 1], [1, 0], [0, 1]]), np.ones(3), np.ones(3))
+        >>> judged.first, judged.second, judged.for_first, judged.for_second
         (array([0]), array([1]), array([2.]), array([1.]))
         """
         turned = pairs[:, 0] > pairs[:, 1]
         first, second = pairs.min(1), pairs.max(1)
-        for_first, for_second = weights * targets, weights * (1.0 - targets)
-        forth, back = np.where(turned, (for_second, for_first), (for_first, for_second))
-        order = np.lexsort((back, forth, second, first))  # in a pair by value: one order of sums
-        first, second, forth, back = (values[order] for values in (first, second, forth, back))
+        judged = weights * targets, weights * (1.0 - targets)
+        for_first, for_second = np.where(turned, judged[::-1], judged)
+        order = np.lexsort((for_second, for_first, second, first))  # in a pair by value: one order of sums
+        first, second = first[order], second[order]
         starts = np.flatnonzero(np.diff(first, prepend=-1) | np.diff(second, prepend=-1))
-        return cls(
-            first[starts], second[starts], np.add.reduceat(forth, starts), np.add.reduceat(back, starts)
-        )
+        sums = (np.add.reduceat(values[order], starts) for values in (for_first, for_second))
+        return cls(first[starts], second[starts], *sums)
 
     def among(self, rows, n_rows):
         """Return the entries whose two rows are both among some rows.
@@ -91,12 +90,12 @@ class Preferences:
         number[rows] = np.arange(len(rows))
         first, second = number[self.first], number[self.second]
         kept = (first >= 0) & (second >= 0)
-        return Preferences(first[kept], second[kept], self.forth[kept], self.back[kept])
+        return Preferences(first[kept], second[kept], self.for_first[kept], self.for_second[kept])
 
     @property
     def weight(self):
         """The sum of the weights of all judgements."""
-        return math.fsum(self.forth.tolist()) + math.fsum(self.back.tolist())
+        return math.fsum(self.for_first.tolist()) + math.fsum(self.for_second.tolist())
 
     def by_row(self, n_rows):
         """Return each entry twice, from the side of either row, row by row (see pyx/preferences.pyx).
@@ -111,20 +110,21 @@ class Preferences:
             The entries of row i are ``starts[i]:starts[i + 1]``.
         others : ndarray of shape (2 * n_entries,), int64
             The other row of each entry, ascending within a row.
-        forth, back : ndarray of shape (2 * n_entries,), float64
+        won, lost : ndarray of shape (2 * n_entries,), float64
             The sum that says that the row is the better one, and the sum that says that the other one is.
         """
         rows = np.concatenate([self.first, self.second])
         others = np.concatenate([self.second, self.first])
         order = np.lexsort((others, rows))
         starts = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=n_rows))]).astype(np.int64)
-        forth, back = np.concatenate([self.forth, self.back]), np.concatenate([self.back, self.forth])
-        return starts, others[order], forth[order], back[order]
+        won = np.concatenate([self.for_first, self.for_second])
+        lost = np.concatenate([self.for_second, self.for_first])
+        return starts, others[order], won[order], lost[order]
 
     def agreement(self, scores):
         """Return the weighted share of judgements that scores agree with; see `preference_accuracy_score`."""
         above = np.sign(scores[self.first] - scores[self.second])
-        right = self.forth * (0.5 + 0.5 * above) + self.back * (0.5 - 0.5 * above)
+        right = self.for_first * (0.5 + 0.5 * above) + self.for_second * (0.5 - 0.5 * above)
         return math.fsum(right.tolist()) / self.weight
 
 

@@ -39,37 +39,37 @@ def callers(server, key):
 
     Yields
     ------
-    come : queue.SimpleQueue of (multiprocessing.connection.Connection, object)
+    accepted : queue.SimpleQueue of (multiprocessing.connection.Connection, object)
         The connection of each caller, and the first object that it sends.
     """
-    come, done, lines = queue.SimpleQueue(), threading.Event(), []
+    accepted, done, opened = queue.SimpleQueue(), threading.Event(), []
 
     def accept():
         while not done.is_set():
             with contextlib.suppress(OSError):
-                lines.append(server.accept()[0])
-                threading.Thread(target=hear, args=lines[-1:], daemon=True).start()
+                opened.append(server.accept()[0])
+                threading.Thread(target=authenticate, args=opened[-1:], daemon=True).start()
 
-    def hear(line):
-        with line, contextlib.suppress(AuthenticationError, EOFError, OSError):  # not one of our ranks
-            line.setblocking(True)
-            caller = Connection(line.dup().detach())
+    def authenticate(sock):
+        with sock, contextlib.suppress(AuthenticationError, EOFError, OSError):  # not one of our ranks
+            sock.setblocking(True)
+            caller = Connection(sock.dup().detach())
             deliver_challenge(caller, key)
             answer_challenge(caller, key)
             greeting = caller.recv()
-            line.close()  # from now on this connection is not ended here
-            come.put((caller, greeting))
+            sock.close()  # from now on this connection is not ended here
+            accepted.put((caller, greeting))
 
     thread = threading.Thread(target=accept, daemon=True)
     thread.start()
     try:
-        yield come
+        yield accepted
     finally:
         done.set()
         socket.create_connection(server.getsockname()[:2]).close()  # wakes it, as closing the server does not
         thread.join()
-        for line in lines:
-            hang_up(line)
+        for sock in opened:
+            shut_down(sock)
 
 
 def call(address, key, greeting, last):
@@ -93,10 +93,10 @@ def call(address, key, greeting, last):
     AuthenticationError, EOFError, OSError
         If there is no answer until then, or one from another program.
     """
-    with socket.create_connection(address, max(0.0, last - time.monotonic())) as line:
-        line.settimeout(None)
-        connection = Connection(line.dup().detach())
-        alarm = threading.Timer(last - time.monotonic(), hang_up, [line])
+    with socket.create_connection(address, max(0.0, last - time.monotonic())) as sock:
+        sock.settimeout(None)
+        connection = Connection(sock.dup().detach())
+        alarm = threading.Timer(last - time.monotonic(), shut_down, [sock])
         alarm.start()
         try:
             answer_challenge(connection, key)
@@ -121,20 +121,20 @@ def limit_waits(connection, seconds):
 
     Returns
     -------
-    line : socket.socket
+    sock : socket.socket
         A socket of the same connection.
     """
-    line = socket.socket(fileno=os.dup(connection.fileno()))
+    sock = socket.socket(fileno=os.dup(connection.fileno()))
     limit = struct.pack("ll", math.ceil(seconds), 0)
     for what in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
-        line.setsockopt(socket.SOL_SOCKET, what, limit)
-    return line
+        sock.setsockopt(socket.SOL_SOCKET, what, limit)
+    return sock
 
 
-def hang_up(line):
+def shut_down(sock):
     """End a connection, so that a process which waits at either end goes on."""
     with contextlib.suppress(OSError):  # it has already ended
-        line.shutdown(socket.SHUT_RDWR)
+        sock.shutdown(socket.SHUT_RDWR)
 
 
 class SocketCommunicator(Communicator):
@@ -164,15 +164,15 @@ class SocketCommunicator(Communicator):
         self.rank, self.size, self.timeout = rank, size, timeout
         self._number = 0
         self.at("start")
-        self._others, self._hub, self._lines = {}, None, {}
+        self._others, self._hub, self._socks = {}, None, {}
         last = time.monotonic() + timeout
         try:
             if rank == 0:
-                self._let_in(server, key, last)
+                self._accept_all(server, key, last)
             else:
-                self._hub = self._reach(address, key, last)
+                self._hub = self._connect(address, key, last)
             for connection in self._connections():
-                self._lines[connection] = limit_waits(connection, self._patience)
+                self._socks[connection] = limit_waits(connection, self._wait_limit)
         except BaseException:
             self.close()
             raise
@@ -181,28 +181,28 @@ class SocketCommunicator(Communicator):
         """Close all connections."""
         for connection in self._connections():
             connection.close()
-        for line in self._lines.values():
-            line.close()
+        for sock in self._socks.values():
+            sock.close()
 
     def _connections(self):
         return filter(None, [*self._others.values(), self._hub])
 
     @property
-    def _patience(self):
+    def _wait_limit(self):
         """How long to wait. Ranks wait longer for rank 0, which knows more about what is missing."""
         return 1.5 * self.timeout + 2 if self.rank else self.timeout
 
-    def _let_in(self, server, key, last):
-        with callers(server, key) as come:
+    def _accept_all(self, server, key, last):
+        with callers(server, key) as accepted:
             while len(self._others) < self.size - 1:
                 try:
-                    caller, rank = come.get(timeout=max(0.0, last - time.monotonic()))
+                    caller, rank = accepted.get(timeout=max(0.0, last - time.monotonic()))
                 except queue.Empty:
                     missing = sorted(set(range(1, self.size)) - set(self._others))
                     raise RankError(self._absence(missing)) from None
                 self._others[rank] = caller
 
-    def _reach(self, address, key, last):
+    def _connect(self, address, key, last):
         try:
             return call(address, key, self.rank, last)
         except (AuthenticationError, EOFError, OSError) as error:
@@ -240,22 +240,22 @@ class SocketCommunicator(Communicator):
         if self.rank == 0:
             error, values = self._meet(message, put_together)
         else:
-            error, values = self._ask(message)
+            error, values = self._request(message)
         if error is not None and failure is None:
             raise RankError(error)
         return values
 
-    def _ask(self, message):
+    def _request(self, message):
         """Send a message to rank 0 and return its answer."""
         try:
             self._hub.send(message)
-            if self._hub.poll(self._patience):
+            if self._hub.poll(self._wait_limit):
                 return self._hub.recv()
         except BlockingIOError:  # only a part of a message was sent or has come
             pass
         except (EOFError, OSError):
             return f"rank 0 is gone at {self.step!r}", None
-        hang_up(self._lines[self._hub])  # what still comes must not be taken for the next answer
+        shut_down(self._socks[self._hub])  # what still comes must not be taken for the next answer
         return self._absence([0]), None
 
     def _meet(self, message, put_together):
@@ -271,7 +271,7 @@ class SocketCommunicator(Communicator):
                 try:
                     messages[ranks[connection]] = connection.recv()
                 except BlockingIOError:
-                    hang_up(self._lines[connection])  # what still comes is not a whole message
+                    shut_down(self._socks[connection])  # what still comes is not a whole message
                     error = self._absence([ranks[connection]])
                 except (EOFError, OSError):
                     error = f"rank {ranks[connection]} is gone at {self.step!r}"
@@ -286,5 +286,5 @@ class SocketCommunicator(Communicator):
             try:
                 connection.send((error, answers[rank]))
             except OSError:  # it is gone or does not read; the next exchange reports that
-                hang_up(self._lines[connection])
+                shut_down(self._socks[connection])
         return error, answers[0]

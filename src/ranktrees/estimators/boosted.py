@@ -471,8 +471,8 @@ class BoostedTrees(TreeEnsembleEstimator):
         rows = indexable(X)[0]
         rows = rows if data.order is None else _safe_indexing(rows, data.order)
         own = own_model(self.init)
-        asks = data.qid_given or (own is not None and own._wants_queries)  # so that ours does not warn
-        queries = data.query_of_row if asks else None
+        pass_on = data.qid_given or (own is not None and own._wants_queries)  # so that ours does not warn
+        queries = data.query_of_row if pass_on else None
         if not data.share.communicator.alone and (cv is not None or own is None):
             raise ValueError(
                 f"init={self.init!r} would be fitted on each rank's own rows"

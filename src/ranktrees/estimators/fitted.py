@@ -277,8 +277,8 @@ class FittedTrees:
         """
         check_is_fitted(self)
         measure = self._measure()
-        asks = self._is_mean_over_queries(measure)
-        data = check_score(self, X, y, sample_weight, qid=qid, groups=groups, ranker=asks)
+        needs_queries = self._is_mean_over_queries(measure)
+        data = check_score(self, X, y, sample_weight, qid=qid, groups=groups, ranker=needs_queries)
         if early_exit is None:
             scores = self._finish(self._scores(X, data.X))
         else:
@@ -355,8 +355,8 @@ class FittedTrees:
         """
         check_is_fitted(self)
         measure = self._measure() if measure is None else as_measure(measure)
-        asks = self._is_mean_over_queries(measure)
-        data = check_score(self, X, y, sample_weight, qid=qid, ranker=asks, method="cost_curve")
+        needs_queries = self._is_mean_over_queries(measure)
+        data = check_score(self, X, y, sample_weight, qid=qid, ranker=needs_queries, method="cost_curve")
         if feature_costs is not None:
             costs = FeatureCosts.of(feature_costs, feature_groups, self.n_features_in_, keys_of(self))
         else:

@@ -26,7 +26,7 @@ from pathlib import Path
 from ranktrees.communicator import RankError, cause_of
 from ranktrees.mpi.launching import ADDRESS, KEY, default_launcher
 from ranktrees.mpi.parcels import BUSY, DONE, ENDED, FAILED, Parcel, Sender, pack
-from ranktrees.sockets import callers, hang_up, limit_waits
+from ranktrees.sockets import callers, limit_waits, shut_down
 
 START_TIMEOUT = 120.0
 STEP = 0.5
@@ -50,17 +50,17 @@ class Work:
 class Link:
     """The driver's end of the connection to a rank, and the rank's process, if it is on this machine."""
 
-    def __init__(self, connection, process, cache_bytes, patience):
-        self.connection, self.patience, self._process = connection, patience, process
+    def __init__(self, connection, process, cache_bytes, wait_limit):
+        self.connection, self.wait_limit, self._process = connection, wait_limit, process
         self.sender = Sender(connection, cache_bytes)
-        self._socket = limit_waits(connection, patience)
+        self._socket = limit_waits(connection, wait_limit)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def ask(self, label, parcel):
         """Send a parcel to the rank, and wait for its answer."""
         self.sender.send(label, parcel)
         silence = 0.0
-        while silence < self.patience:
+        while silence < self.wait_limit:
             if not self.connection.poll(STEP):
                 silence += STEP
                 continue
@@ -76,7 +76,7 @@ class Link:
 
     def close(self):
         """End the rank, whatever it is doing. A thread that waits for it goes on."""
-        hang_up(self._socket)
+        shut_down(self._socket)
         self._socket.close()
         if self._process is not None:
             with contextlib.suppress(ProcessLookupError):
@@ -293,7 +293,7 @@ class Gang:
         try:
             kind, value, text = link.ask(label, parcel)
         except TimeoutError:
-            kind, text = ENDED, f"rank {rank} has given no sign of life for {link.patience:g} s"
+            kind, text = ENDED, f"rank {rank} has given no sign of life for {link.wait_limit:g} s"
         except (EOFError, OSError):
             kind, text = ENDED, f"rank {rank} has died, or cannot be reached; see its output"
         except Exception as error:  # for example a MemoryError: somebody waits for this rank's future
