@@ -42,7 +42,7 @@ scores = {
 }
 
 # %%
-# The plots compare each loss with LambdaMART on NDCG@10, by two measures, query by query. The bars are 95 %
+# The plots compare each loss with LambdaMART by two measures, query by query. The bars are 95 %
 # intervals of the mean difference. Most of these losses are within each other's reach, and a loss made for
 # one measure need not be the best by it. Sampling, more trees and averages of models matter more than the
 # choice of the loss.

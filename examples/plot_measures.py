@@ -10,7 +10,7 @@ in its name.
 
 # %%
 # Three rankers of the same kind are made for different things: a regression of the grades, LambdaMART for
-# NDCG@10, and LambdaMART for the first relevant row.
+# NDCG at 10, and LambdaMART for the first relevant row.
 
 import matplotlib.pyplot as plt
 import numpy as np

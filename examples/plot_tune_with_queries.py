@@ -32,8 +32,8 @@ print(search.best_params_, round(search.best_score_, 3))
 # along, and nothing needs to be enabled.
 
 labels = pd.Series(y, index=pd.Index(qid, name="qid"))
-riding = sklearn.clone(search).fit(X, labels)
-print(riding.best_params_, round(riding.best_score_, 3))
+by_index = sklearn.clone(search).fit(X, labels)
+print(by_index.best_params_, round(by_index.best_score_, 3))
 
 # %%
 # Both searches saw the same folds and the same queries.

@@ -421,7 +421,8 @@ cdef class Growth:
             self.build_and_search(task, thread)
         elif self.builder is None:
             self.finder.draw_and_find(
-                self.picked[task - n_built], self.usable[0], self.n_drawn, self.key, thread
+                self.picked[task - n_built], &self.usable[0, 0], self.usable.shape[1], self.n_drawn, self.key,
+                thread,
             )
         else:
             self.finder.find_one_directly(
@@ -432,7 +433,9 @@ cdef class Growth:
         if not self.leaves[k].may_split:
             return
         if self.is_coarse:
-            self.finder.draw_and_shortlist(k, self.usable[0], self.n_drawn, self.key, thread)
+            self.finder.draw_and_shortlist(
+                k, &self.usable[0, 0], self.usable.shape[1], self.n_drawn, self.key, thread
+            )
         else:
             self.finder.find_one(&self.leaves[k], &self.usable[0, 0], self.usable.shape[1])
 
@@ -466,10 +469,10 @@ cdef class Growth:
         drawn = np.empty((n, n_drawn), np.int32)
         for k in range(n):
             if first:
-                self.finder.draw(self.picked[k], self.usable[0], 0, first, self.key, 0)
+                self.finder.draw(self.picked[k], &self.usable[0, 0], width, 0, first, self.key, 0)
             memcpy(
                 &drawn[k, 0],
-                self.finder.draw(self.picked[k], self.usable[0], first, n_drawn, self.key, 0),
+                self.finder.draw(self.picked[k], &self.usable[0, 0], width, first, n_drawn, self.key, 0),
                 n_drawn * sizeof(int32_t),
             )
         return drawn

@@ -425,15 +425,15 @@ cdef class Finder:
                 )
 
     cdef void draw_and_shortlist(
-        self, int32_t k, const int32_t[::1] usable, int64_t n_drawn, uint64_t key, int thread
+        self, int32_t k, const int32_t* usable, int64_t width, int64_t n_drawn, uint64_t key, int thread
     ) noexcept nogil:
         """`shortlist` for one leaf and by one thread, among features that it draws as in `draw_and_find`."""
         cdef Leaf* leaf = &self.leaves[k]
         cdef const int32_t* features
         cdef int64_t first = 0, n
-        while first < usable.shape[0]:
-            n = min(n_drawn, usable.shape[0] - first)
-            features = self.draw(k, usable, first, n, key, thread)
+        while first < width:
+            n = min(n_drawn, width - first)
+            features = self.draw(k, usable, width, first, n, key, thread)
             self.score(leaf, features, n, &self.scores[thread, 0])
             self.choose(leaf, features, n, &self.scores[thread, 0])
             if leaf.split.feature >= 0:
@@ -656,9 +656,9 @@ cdef class Finder:
         return best
 
     cdef void draw_and_find(
-        self, int32_t k, const int32_t[::1] usable, int64_t n_drawn, uint64_t key, int thread
+        self, int32_t k, const int32_t* usable, int64_t width, int64_t n_drawn, uint64_t key, int thread
     ) noexcept nogil:
-        """Find the best split of a leaf from its rows, by features that it draws from ``usable``.
+        """Find the best split of a leaf from its rows, by features that it draws from the ``width`` usable ones.
 
         The draw depends on ``key`` and on the number of the leaf. The leaf draws ``n_drawn`` features, and
         again as many until one gives a split, both of whose children have enough rows.
@@ -669,9 +669,9 @@ cdef class Finder:
         cdef int64_t first = 0, n
         cdef bint few = self.plain and leaf.total.count <= FEW and leaf.quiet_start == leaf.quiet_stop
         cdef bint exact = not self.apart or few  # scan_few counts the rows as it goes
-        while first < usable.shape[0]:
-            n = min(n_drawn, usable.shape[0] - first)
-            features = self.draw(k, usable, first, n, key, thread)
+        while first < width:
+            n = min(n_drawn, width - first)
+            features = self.draw(k, usable, width, first, n, key, thread)
             found = self.undivided(leaf)
             self.scan_rows(leaf, features, n, exact, thread, &found)
             self.conclude(leaf, &found, 1)
@@ -682,13 +682,12 @@ cdef class Finder:
             first += n
 
     cdef const int32_t* draw(
-        self, int32_t k, const int32_t[::1] usable, int64_t first, int64_t n, uint64_t key, int thread
+        self, int32_t k, const int32_t* usable, int64_t width, int64_t first, int64_t n, uint64_t key, int thread
     ) noexcept nogil:
         """The next ``n`` features that a leaf draws after its ``first`` ones, in ascending order."""
         cdef int32_t* features = &self.drawn[thread, 0]
-        cdef int64_t width = usable.shape[0]
         if first == 0:
-            memcpy(features, &usable[0], width * sizeof(int32_t))
+            memcpy(features, usable, width * sizeof(int32_t))
         if n < width:
             draw_some(
                 features, first, first + n, width, key, <uint64_t>k, &self.marks[thread, 0], self.mark_words

@@ -30,6 +30,7 @@ from ranktrees import (
     make_ranking,
     pick_early_exit,
     query_scorer,
+    score_curves,
 )
 from ranktrees.predictions import scores_by
 
@@ -400,3 +401,27 @@ def test_copies(rows):
     assert all(name in HistGBRTClassifier.__doc__ for name in model.get_params())
     measured = as_measure("ndcg@10")(relevant, model.decision_function(X), qid=qid)
     assert measured > 0.7
+
+
+def test_errors_are_those_of_probabilities_in_every_way():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 4))
+    y = (X[:, 0] + X[:, 1] * X[:, 2] + rng.normal(size=600) > 0).astype(int)
+    qid = np.repeat(np.arange(60), 10)
+    rules = {"max_iter": 60, "scoring": "rmse", "early_stopping": True, "random_state": 0}
+    fit = {"qid": qid[:300], "X_val": X[300:], "y_val": y[300:], "qid_val": qid[300:]}
+    model = HistGBRTClassifier(measure="rmse", **rules).fit(X[:300], y[:300], **fit)
+    twin = HistGBRTRegressor("logistic", measure="rmse", **rules).fit(X[:300], y[:300], **fit)
+    np.testing.assert_array_equal(model.validation_score_, twin.validation_score_)
+    assert model.best_iteration_ == twin.best_iteration_
+    expected = -np.sqrt(np.mean((model.predict_proba(X)[:, 1] - y) ** 2))
+    assert model.score(X, y, qid=qid) == pytest.approx(expected)
+    labels = pd.Series(y, index=pd.Index(qid, name="qid"))
+    assert query_scorer("rmse")(model, X, labels) == pytest.approx(expected)
+    curves = score_curves(model, {"all": (X, y, qid)}, ["auc", "rmse", "ndcg"])
+    assert curves["all", "rmse"][-1] == pytest.approx(-expected)
+    assert [str(measure) for _, measure in curves.values] == ["AUC", "RMSE", "NDCG"]
+    log_odds = model.decision_function(X)
+    assert curves["all", "auc"][-1] == as_measure("auc")(y, log_odds, qid=qid)
+    cost = model.cost_curve(X, y, qid=qid, measure="rmse", feature_costs=[1] * 4)
+    assert cost.value[-1] == pytest.approx(-expected)

@@ -4,10 +4,20 @@ import itertools
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.metrics import make_scorer
+from sklearn.model_selection import cross_val_score, cross_validate
 
-from ranktrees import HistGBRTRegressor, LambdaMARTRanker, RandomForestRanker, make_ranking, query_scorer
+from ranktrees import (
+    HistGBRTRegressor,
+    LambdaMARTRanker,
+    QueryKFold,
+    RandomForestRanker,
+    make_ranking,
+    query_scorer,
+)
 from ranktrees.comparing import per_query_table
 from ranktrees.estimators.fitting import is_same_link, link_of
 from ranktrees.measures import NDCG, Measure, as_measure
@@ -115,6 +125,16 @@ def test_hessians_are_quoted_as_they_were_returned_even_where_rows_have_no_weigh
     for weight in (0.0, 0.5):
         with pytest.raises(ValueError, match="concave returned the hessian -1 in row 7"):
             LambdaMARTRanker(concave, max_iter=1).fit(X, Y, np.full(len(Y), weight) + (Y > 0), qid=QID)
+
+
+def test_measures_are_functions_to_scikit_learn():
+    labels = pd.Series(Y, index=pd.Index(QID, name="qid"))
+    model, folds = LambdaMARTRanker(max_iter=3, random_state=0), QueryKFold(2)
+    scorer = make_scorer(as_measure("ndcg@10"))
+    assert "NDCG @ 10" in repr(scorer)
+    found = cross_validate(model, X, labels, cv=folds, scoring={"one": scorer})["test_one"]
+    expected = cross_val_score(model, X, labels, cv=folds, scoring=query_scorer("ndcg@10"))
+    np.testing.assert_array_equal(found, expected)
 
 
 class FromOne(Measure):

@@ -42,6 +42,7 @@ from threadpoolctl import threadpool_limits
 
 import ranktrees
 from ranktrees import (
+    FitWarning,
     HistGBRTClassifier,
     HistGBRTRegressor,
     LambdaMARTRanker,
@@ -258,12 +259,62 @@ def test_what_others_pass_to_methods_is_answered(cls, rows):
         model.score(X, y, group_weight=y)
 
 
+def test_all_unknown_parameters_are_named_at_once():
+    message = (
+        r"unexpected keyword argument 'num_leaves'; expected max_leaf_nodes, .*\n'eta': expected "
+        r"learning_rate, .*\n'ccp_alpha': it has no such parameter: .*\n'foo': expected one of its"
+    )
+    with pytest.raises(TypeError, match=message):
+        LambdaMARTRanker(num_leaves=3, max_iter=2, eta=0.1, ccp_alpha=0.0, foo=1)
+
+
+def test_sizes_of_queries_are_translated_where_only_ids_are_taken(rows):
+    X, y, _ = rows
+    model = make(LambdaMARTRanker).fit(X, y, group=[20] * 30)
+    for call in (lambda **ids: model.score(X, y, **ids), lambda **ids: model.rank(X, **ids)):
+        with pytest.raises(TypeError, match=r"'group'; here that is qid=np.repeat\(np.arange\("):
+            call(group=[20] * 30)
+
+
 def test_what_methods_are_said_to_know_they_do():
     fit, predict = (signature(getattr(LambdaMARTRanker, name)).parameters for name in ("fit", "predict"))
     ours = {name.split("=")[0] for name in THEIRS_OF_METHODS if re.match(r"\w+=", name)}
     assert ours - {"n_iter_no_change"} == ours & (fit.keys() | predict.keys())
     taken = fit.keys() | predict.keys() | LambdaMARTRanker().get_params().keys()
-    assert not taken & {name for names in THEIRS_OF_METHODS.values() for name in names}
+    others = {name for names in THEIRS_OF_METHODS.values() for name in names}
+    assert taken & others == {"group"}  # which fit takes, and score does not
+
+
+def texts_as(kind, frame):
+    """A frame whose column of texts is of some kind."""
+    if kind == "polars":
+        return pl.from_pandas(frame)
+    if kind == "Arrow":
+        return pa.Table.from_pandas(frame, preserve_index=False)
+    return frame.astype({"site": kind})
+
+
+TEXTS = [object, "str", "string", pd.ArrowDtype(pa.string()), "polars", "Arrow"]
+
+
+@pytest.mark.parametrize("kind", TEXTS, ids=str)
+@pytest.mark.parametrize("named", [["site"], [1], [False, True, False], {"site": True, "a": False}], ids=str)
+def test_columns_of_texts_are_categories_if_they_are_named(kind, named, rows):
+    X, y, _ = rows
+    numbers = np.nan_to_num(4 * (X[:, 0] - np.nanmin(X[:, 0]))).astype(int) % 4
+    sites = np.array(["uk", "fr", None, "de"], object)[numbers]
+    frame = pd.DataFrame({"a": X[:, 0], "site": sites, "b": X[:, 1]})
+    expected = make(HistGBRTRegressor).fit(frame.astype({"site": "category"}), y)
+    assert (expected.ensemble_.nodes["categories"] >= 0).any()
+    texts = texts_as(kind, frame)
+    model = make(HistGBRTRegressor, categorical_features=named).fit(texts, y)
+    assert model.ensemble_.to_bytes() == expected.ensemble_.to_bytes()
+    for each in (texts, frame, frame.astype({"site": "category"})):
+        assert model.predict(each).tobytes() == expected.predict(frame).tobytes()
+    unseen = frame.assign(site="es")
+    assert model.predict(texts_as(kind, unseen)).tobytes() == model.predict(frame.assign(site=None)).tobytes()
+    with pytest.raises(ValueError, match=r"column 'site' of X holds .* or its name in categorical_features"):
+        make(HistGBRTRegressor).fit(texts, y)
 
 
 @pytest.mark.parametrize("name", [name for name in ranktrees.__all__ if not name.endswith("Warning")])
@@ -1028,6 +1079,16 @@ def test_queries_of_which_no_row_is_out_of_bag_do_not_count(measure, rows):
     assert 0 < seen.sum() < len(y)
     value = as_measure(measure)(y[seen], model.oob_prediction_[seen], qid=qid[seen])
     assert model.oob_score_ == pytest.approx(value)
+
+
+def test_out_of_bag_scores_of_shortened_queries_are_doubted(rows):
+    X, y, qid = rows
+    with pytest.warns(FitWarning, match=r"\d+ of 600 rows are in the samples of all trees.*Grow more trees"):
+        make(RandomForestRanker, 2, oob_score=True).fit(X, y, qid=qid)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        make(RandomForestRanker, 2, oob_score=True, bootstrap_unit="query").fit(X, y, qid=qid)
+        make(RandomForestRanker, 60, oob_score=True).fit(X, y, qid=qid)
 
 
 @pytest.mark.parametrize("warm_start", [False, True])

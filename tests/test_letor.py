@@ -4,6 +4,7 @@ import bz2
 import gzip
 import io
 import lzma
+import math
 import tempfile
 from pathlib import Path
 
@@ -490,3 +491,14 @@ def test_the_quick_look_finds_the_largest_feature(lines):
             assert data.data.shape[1] == found
             assert seen.n_values == np.count_nonzero(data.data)
             assert f"{found}:" in lines[int(seen.where.rpartition(" ")[2]) - 1]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_numbers_that_are_too_large_are_refused_and_infinities_are_not(dtype):
+    for text in (b"1e309", b"-1e400"):
+        with pytest.raises(
+            ValueError, match=rf"value '{text.decode()}' of feature 1 is too large for float\d\d\.$"
+        ):
+            load_letor(io.BytesIO(b"1 qid:1 1:" + text + b"\n"), dtype=dtype)
+    found = load_letor(io.BytesIO(b"1 qid:1 1:inf 2:-Infinity\n"), dtype=dtype).data
+    assert found.tolist() == [[math.inf, -math.inf]]

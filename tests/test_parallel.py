@@ -277,7 +277,7 @@ print(digests_of_small_hessians(3) == digests_of_small_hessians(1))
 def test_models_do_not_depend_on_how_threads_computed_when_they_began():
     done = subprocess.run(
         [sys.executable, "-c", THREADS_OF_OTHERS],
-        cwd=Path(__file__).parent,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])},
         capture_output=True,
         text=True,
     )

@@ -381,7 +381,7 @@ class _QueryScorer(type(make_scorer(as_measure))):  # type: ignore[misc]
             return super().__call__(estimator, X, y_true, **weights, **ids)
 
     def _score(self, method_caller, estimator, X, y_true, **metadata):
-        method = score_method(estimator)
+        method = score_method(estimator, self._kwargs["measure"])
         metadata["qid_of_X"] = qid_of(X)
         metadata["classes"] = None
         if method != "predict" and is_classifier(estimator):

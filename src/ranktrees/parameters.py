@@ -56,7 +56,18 @@ ABSENT = {
         "feature_fraction",
     ),
     "l2_regularization is the only penalty of leaves": ("reg_alpha", "lambda_l1"),
-    "min_samples_leaf and max_leaf_nodes bound trees": ("min_split_gain", "min_gain_to_split", "gamma"),
+    "min_samples_leaf and max_leaf_nodes bound trees": (
+        "min_split_gain",
+        "min_gain_to_split",
+        "gamma",
+        "min_samples_split",
+        "min_impurity_decrease",
+        "min_weight_fraction_leaf",
+        "ccp_alpha",
+    ),
+    "splits are always those that lower the squared error, or the loss, most": ("criterion",),
+    "trees are always grown from histograms, on processors": ("tree_method", "device", "task_type"),
+    "set_callbacks(...) of the estimator sets them": ("callbacks",),
     "gradients are always rounded to integers": ("use_quantized_grad",),
     "gradient_sampling draws rows by their gradients": ("top_rate", "other_rate"),
     "feature_importances(kind) returns both kinds for a fitted model": ("importance_type",),
@@ -86,6 +97,7 @@ LOSSES = {
 # The names that they give to arguments of methods, or to what methods do.
 THEIRS_OF_METHODS = {
     "qid=": ("group_id", "query_id"),
+    "qid=np.repeat(np.arange(len(group)), group)": ("group",),
     "sample_weight=": ("weight", "group_weight"),
     "eval_set=[(X, y)]": ("valid_sets", "evals"),
     "X_val=": ("eval_X",),
@@ -115,7 +127,9 @@ THEIRS_OF_ATTRIBUTES = {
     "n_features_in_": ("n_features_",),
     "ensemble_": ("booster_", "get_booster"),
     "save(path)": ("save_model", "dump_model"),
-    "ranktrees.EnsembleRanker(ranktrees.Ensemble.load(path))": ("load_model",),
+    "ranktrees.EnsembleRanker(ranktrees.Ensemble.load(path))": ("load_model", "load"),
+    "ensemble_.leaves(X)": ("apply", "decision_path", "calc_leaf_indexes"),
+    "ensemble_, of which ensemble_[t] is tree t": ("estimators_",),
     "ranktrees.tree_table(model)": ("trees_to_dataframe",),
     "refit_leaves(X, y, qid=qid)": ("refit",),
 }
@@ -154,7 +168,7 @@ def with_parameters(cls):
     @wraps(init)
     def __init__(self, *args, **parameters):  # noqa: N807
         if unknown := [name for name in parameters if name not in known]:
-            raise TypeError(_unexpected(cls.__name__, unknown[0], known))
+            raise TypeError(_unexpected(cls.__name__, unknown, known))
         init(self, *args, **parameters)
 
     cls.__init__ = __init__
@@ -254,8 +268,10 @@ def refuse_foreign_loss(loss):
         raise ValueError(f"loss={loss!r}; expected the name of the loss in ranktrees: use {ours}.")
 
 
-def _unexpected(estimator, name, known):
-    return f"{estimator} got an unexpected keyword argument {name!r}; {_expected(name, known)}."
+def _unexpected(estimator, names, known):
+    first, *others = names
+    also = "".join(f"\n{name!r}: {_expected(name, known)}." for name in others)
+    return f"{estimator} got an unexpected keyword argument {first!r}; {_expected(first, known)}.{also}"
 
 
 def _expected(name, known):

@@ -7,7 +7,7 @@ from sklearn.utils.validation import _num_samples
 from ranktrees.validation.values import as_seen, is_number
 
 
-def score_method(model):
+def score_method(model, measure=None):
     """Return the name of the method whose numbers rank rows, for a fitted model of any library.
 
     It is ``predict``, except for a classifier of two classes. For this it is ``decision_function``, if there
@@ -17,6 +17,9 @@ def score_method(model):
     Parameters
     ----------
     model : object
+    measure : Measure, default=None
+        What the numbers are for. An error, such as RMSE, takes probabilities rather than what
+        ``decision_function`` returns, which is on a scale of its own.
 
     Returns
     -------
@@ -36,7 +39,12 @@ def score_method(model):
     """
     classes = getattr(model, "classes_", ())
     n_classes = len(classes)
-    if n_classes <= 2 and hasattr(model, "decision_function"):
+    by_order = measure is None or measure.by_order
+    if (
+        n_classes <= 2
+        and (by_order or not hasattr(model, "predict_proba"))
+        and hasattr(model, "decision_function")
+    ):
         return "decision_function"
     if n_classes == 2 and hasattr(model, "predict_proba") and is_classifier(model):
         return "predict_proba"
@@ -107,9 +115,9 @@ def probabilities_by(model, X, classes):
     return probabilities
 
 
-def staged_scores_by(model, X):
+def staged_scores_by(model, X, measure=None):
     """Yield the same after each tree, for a model that has `score_method` in stages."""
-    method = f"staged_{score_method(model)}"
+    method = f"staged_{score_method(model, measure)}"
     for predicted in getattr(model, method)(X):
         yield _numbers(predicted, type(model).__name__, method, _num_samples(X))
 

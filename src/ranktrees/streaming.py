@@ -387,9 +387,12 @@ def check_spread(name, values):
     with np.errstate(over="ignore", invalid="ignore"):
         spread = np.ptp(values) if len(values) else 0.0
     if not np.isfinite(spread):
+        seen = (
+            "some are missing" if np.isnan(values).any() else "some are infinite, or they lie too far apart"
+        )
         raise ValueError(
-            f"{name}: streaming histograms compute means of values, but some are infinite or missing, or "
-            "they lie too far apart; expected values whose differences are finite."
+            f"{name}: streaming histograms compute means of values, but {seen}; expected values whose "
+            "differences are finite."
         )
 
 

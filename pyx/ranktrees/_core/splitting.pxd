@@ -77,7 +77,7 @@ cdef class Finder:
         int n_threads, int64_t values_per_thread,
     )
     cdef void draw_and_shortlist(
-        self, int32_t k, const int32_t[::1] usable, int64_t n_drawn, uint64_t key, int thread
+        self, int32_t k, const int32_t* usable, int64_t width, int64_t n_drawn, uint64_t key, int thread
     ) noexcept nogil
     cdef void score(
         self, const Leaf* leaf, const int32_t* features, int64_t n, double* scores
@@ -108,10 +108,10 @@ cdef class Finder:
         self, const Leaf* leaf, const int32_t* features, int64_t width, bint is_first, bint exact, int thread
     ) noexcept nogil
     cdef void draw_and_find(
-        self, int32_t k, const int32_t[::1] usable, int64_t n_drawn, uint64_t key, int thread
+        self, int32_t k, const int32_t* usable, int64_t width, int64_t n_drawn, uint64_t key, int thread
     ) noexcept nogil
     cdef const int32_t* draw(
-        self, int32_t k, const int32_t[::1] usable, int64_t first, int64_t n, uint64_t key, int thread
+        self, int32_t k, const int32_t* usable, int64_t width, int64_t first, int64_t n, uint64_t key, int thread
     ) noexcept nogil
     cdef void scan_rows(
         self, const Leaf* leaf, const int32_t* features, int64_t width, bint exact, int thread, Split* best,

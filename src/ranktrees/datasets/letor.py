@@ -604,9 +604,10 @@ def _find_problem(line, n_features, dtype):
         if not _is_number(value):
             return f"value {_quote(value)} of feature {index}; expected a number."
         with np.errstate(over="ignore"):
-            overflows = np.isfinite(float(value)) and np.isinf(dtype.type(float(value)))
+            overflows = np.isinf(dtype.type(float(value))) and b"i" not in value.lower()
         if overflows:
-            return f"value {_quote(value)} of feature {index} is too large for {dtype}; use dtype=np.float64."
+            wide = "" if np.isinf(float(value)) else "; use dtype=np.float64"
+            return f"value {_quote(value)} of feature {index} is too large for {dtype}{wide}."
         previous = index
     if n_features is not None and previous > n_features:
         return f"feature {previous}; expected at most n_features={n_features}."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from contextlib import contextmanager
 from dataclasses import fields, replace
 from functools import partial
@@ -24,6 +25,7 @@ from ranktrees.ensemble import Ensemble
 from ranktrees.estimators.columns import recoded, with_columns_of
 from ranktrees.estimators.ensemble_ranker import own_model
 from ranktrees.estimators.fit_warnings import (
+    NEVER_OUT_OF_BAG,
     warn_of_grades,
     warn_of_odds,
     warn_of_start,
@@ -53,7 +55,7 @@ from ranktrees.sampling import RowSampler, hold_out
 from ranktrees.spelling import readable, spelt
 from ranktrees.spool import Spool
 from ranktrees.validation import ValidationRows, check_validation, compare_columns, is_fitted
-from ranktrees.warning import warn
+from ranktrees.warning import FitWarning, warn
 
 BOOSTING_CONSTRAINTS = {
     **TREE_CONSTRAINTS,
@@ -224,7 +226,7 @@ class BoostedTrees(TreeEnsembleEstimator):
         start = replace(start, ensemble=so_far.ensemble)
         file.refuse_fewer_trees(start.n_added, self.max_iter, "max_iter")
         measure, validation, stopping = self._measure_to_follow(data), None, None
-        link = self._link_by(objective)
+        link = self._link_by(objective, measure)
         train = Followed(measure, bound, data, start.scores(rows, n_threads), n_threads, link=link)
         if others is not None:
             validation = self._rows_to_follow(objective, others, start.scores(others, n_threads), n_threads)
@@ -359,7 +361,7 @@ class BoostedTrees(TreeEnsembleEstimator):
         if measure is None:
             with _followed_by_the_loss(rows.data):
                 bound = bound_to(objective, rows.data, n_threads)
-        seen = rows.codes, rows.mapper, self._link_by(objective)
+        seen = rows.codes, rows.mapper, self._link_by(objective, measure)
         return Followed(measure, bound, rows.data, scores, n_threads, *seen)
 
     def _start(self, X, data, bound):
@@ -515,7 +517,9 @@ class BoostedTrees(TreeEnsembleEstimator):
                 "RandomForestRanker with bootstrap=True: pass one, or a number of folds as init_cv."
             )
         forest = clone(forest).set_params(oob_score=forest.oob_score or True)
-        forest = fitted_clone(forest, rows, data.labels, data.weights, queries)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", f".*{NEVER_OUT_OF_BAG}", FitWarning)  # said below
+            forest = fitted_clone(forest, rows, data.labels, data.weights, queries)
         scores = forest.oob_prediction_
         if n_never := np.count_nonzero(np.isnan(scores)):
             warn(
@@ -604,8 +608,8 @@ class BoostedTrees(TreeEnsembleEstimator):
             )
         return measure
 
-    def _link_by(self, objective):
-        """Return the function that turns scores into predictions for this loss; None if they are equal."""
+    def _link_by(self, objective, measure):
+        """Return the function that turns scores of this loss into what the measure takes; None if equal."""
 
     def _resume(self, bound):
         """Give back to the objective what `_keep_of` took from it."""

@@ -9,6 +9,7 @@ from sklearn.utils.metadata_routing import UNUSED
 
 from ranktrees.estimators.boosted import BOOSTING_CONSTRAINTS, BoostedTrees
 from ranktrees.estimators.fitted import SCORES_REQUEST
+from ranktrees.estimators.fitting import link_of
 from ranktrees.objectives import as_objective
 from ranktrees.parameters import with_keywords, with_parameters
 
@@ -49,7 +50,8 @@ class HistGBRTClassifier(BoostedTrees, ClassifierMixin, BaseEstimator):
         The maximum number of splits between the root and a leaf. If None, only the number of leaves limits
         the depth.
     min_samples_leaf : int, default=20
-        The minimum number of rows in each leaf.
+        The minimum number of rows in each leaf. Rows of weight 0 are counted, too; to leave rows out, drop
+        them.
     l2_regularization : float, default=0.0
         The L2 regularisation, which is added to the sum of the hessians of each leaf.
     min_gain_to_split : float, default=0.0
@@ -93,7 +95,8 @@ class HistGBRTClassifier(BoostedTrees, ClassifierMixin, BaseEstimator):
         gradients". The values of the leaves are computed from all rows. If None, all rows are used.
     categorical_features : array-like, "from_dtype" or None, default="from_dtype"
         The categorical features: a boolean mask, indices or names. If "from_dtype", they are the categorical
-        columns of a data frame. If None, there are none, and such columns are refused.
+        columns of a data frame. If None, there are none, and such columns are refused. A column of strings is
+        categorical if it is among the features given here.
     monotonic_cst : array-like of int or dict, default=None
         The monotonic constraint of each feature on the probability of the second class: 1 for an increase, -1
         for a decrease, and 0 for no constraint. A dict maps names or indices of features to constraints.
@@ -113,7 +116,7 @@ class HistGBRTClassifier(BoostedTrees, ClassifierMixin, BaseEstimator):
     cost_weight : float, default=1.0
         How much a unit of cost must be worth (lambda in Mohan's survey). With the squared error, it is the
         decrease of a tree's mean squared error that a unit of cost must bring. With 0, training is the same
-        as without costs.
+        as without costs. If costs are numbers such as 1 to 100, begin with 1e-4.
     feature_groups : sequence of sets of names or indices, default=None
         Sets of features that have the same cost and are paid for together: when one of them is used, all
         features of its set are free.
@@ -131,7 +134,7 @@ class HistGBRTClassifier(BoostedTrees, ClassifierMixin, BaseEstimator):
         and only if, validation rows are given. If False, the validation score is followed but does not stop
         training, and all trees are kept.
     scoring : str, Measure or callable, default="loss"
-        The score that early stopping follows: "loss", or a measure such as "ndcg@10".
+        The score that early stopping follows: "loss", or a measure such as ``"ndcg@10"``.
     validation_fraction : float, default=0.1
         The share of the queries that is held out if ``early_stopping=True`` and no validation rows are given.
         Queries are held out whole. If there are no queries, it is a share of the rows. Nothing is held out
@@ -321,6 +324,13 @@ class HistGBRTClassifier(BoostedTrees, ClassifierMixin, BaseEstimator):
         classes : ndarray of shape (n_rows,)
         """
         return map(self._likelier, self.staged_decision_function(X))
+
+    def _link_by(self, objective, measure):
+        return None if measure is None or measure.by_order else link_of(objective)
+
+    def _value(self, measure, data, scores, mean):
+        link = self._link_by(self._objective(), measure)
+        return super()._value(measure, data, scores if link is None else link(scores), mean)
 
     def _probabilities(self, scores):
         second = self._link(scores)

@@ -5,7 +5,17 @@ import numpy as np
 from ranktrees.spelling import spelt
 from ranktrees.warning import FitWarning, warn
 
-__all__ = ["warn_of_grades", "warn_of_odds", "warn_of_start", "warn_of_trees", "warn_of_weights"]
+__all__ = [
+    "NEVER_OUT_OF_BAG",
+    "warn_of_grades",
+    "warn_of_odds",
+    "warn_of_samples",
+    "warn_of_start",
+    "warn_of_trees",
+    "warn_of_weights",
+]
+
+NEVER_OUT_OF_BAG = "rows are in the samples of all trees"
 
 HIGHEST_GRADE = 31  # about the highest that LightGBM and XGBoost accept
 
@@ -51,6 +61,25 @@ def warn_of_grades(measure, labels):
         warn(
             f"labels reach {highest:g}, and with gain='exp2' (2^label - 1) the highest outweighs all others; "
             "for counts and the like pass ranks, or a measure with another gain: NDCG(gain='linear'), say.",
+            FitWarning,
+        )
+
+
+def warn_of_samples(scores, unit):
+    """Warn if out-of-bag scores are of some rows of a query only, as the score is then of shorter queries.
+
+    Parameters
+    ----------
+    scores : ndarray of float64, shape (n_rows,)
+        The out-of-bag scores; NaN for rows that are in the samples of all trees.
+    unit : {"row", "query"}
+        What the bootstrap draws. If whole queries are drawn, no query is shortened.
+    """
+    if unit == "row" and (n_never := np.count_nonzero(np.isnan(scores))):
+        warn(
+            f"{n_never} of {len(scores)} {NEVER_OUT_OF_BAG}, and oob_score_ leaves them out: it is that of "
+            "shorter queries, in which it is easier to rank well. Grow more trees, or draw whole queries "
+            'with bootstrap_unit="query".',
             FitWarning,
         )
 

@@ -151,7 +151,8 @@ class FittedTrees:
         """
         check_is_fitted(self)
         most = self._n_counted
-        if n_trees is not None and not (isinstance(n_trees, Integral) and 0 <= n_trees <= most):
+        whole = isinstance(n_trees, Integral) and not isinstance(n_trees, bool)
+        if n_trees is not None and not (whole and 0 <= n_trees <= most):
             raise ValueError(
                 f"n_trees={n_trees!r}: expected a whole number from 0 to {most}, "
                 f"the number of trees {'after those of init' if self.n_init_trees_ else 'of the model'}."
@@ -259,7 +260,7 @@ class FittedTrees:
         qid, groups : array-like of shape (n_rows,), default=None
             The query id of each row, in any order. ``qid`` and ``groups`` are two names for the same
             argument, since scikit-learn's splitters know it as ``groups``. Without ids, all rows are one
-            query.
+            query if the model was fitted without any; otherwise an error is raised.
         early_exit : EarlyExit, default=None
             As for `predict`. Measures of a ranking see the rows that are dropped behind all rows that stayed
             in longer. Other measures (RMSE, R²) see the frozen scores.
@@ -318,7 +319,8 @@ class FittedTrees:
         sample_weight : array-like of shape (n_rows,), default=None
             Row weights. The weight of a query is the mean of the weights of its rows.
         qid : array-like of shape (n_rows,), default=None
-            The query id of each row, in any order. Without ids, all rows are one query.
+            The query id of each row, in any order. Without ids, all rows are one query if the model was
+            fitted without any; otherwise an error is raised.
         measure : str or Measure, default=None
             The measure of quality. If None, it is what `score` returns, without a sign.
         early_exit : EarlyExit, default=None

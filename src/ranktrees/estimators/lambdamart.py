@@ -66,8 +66,9 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
         (labels, scores, offsets) is a loss of your own: see the guide, "How to add your own".
     measure : str, Measure or callable, default="ndcg@10"
         The measure that "lambdamart" optimises, whichever it is. With every loss, it is also the measure that
-        `score` returns and that early stopping follows. "lambdaloss" accepts NDCG and DCG only. "xendcg" uses
-        the gain of the measure.
+        `score` returns and that early stopping follows. Values of different measures cannot be compared, so
+        a search over ``measure`` needs a ``scoring`` of its own, such as `query_scorer`. "lambdaloss" accepts
+        NDCG and DCG only. "xendcg" uses the gain of the measure.
     truncation_level : int or None, default=30
         Only pairs whose higher-ranked row is among the first ``truncation_level`` rows are counted. If None,
         all pairs are counted. If ``pairs`` are given, all of them count, and only None and the default are
@@ -112,7 +113,8 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
         The maximum number of splits between the root and a leaf. If None, only the number of leaves limits
         the depth.
     min_samples_leaf : int, default=20
-        The minimum number of rows in each leaf.
+        The minimum number of rows in each leaf. Rows of weight 0 are counted, too; to leave rows out, drop
+        them.
     l2_regularization : float, default=1.0
         The L2 regularisation, which is added to the sum of the hessians of each leaf.
     min_gain_to_split : float, default=0.0
@@ -157,7 +159,8 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
         computed from all rows. If None, all rows are used.
     categorical_features : array-like, "from_dtype" or None, default="from_dtype"
         The categorical features: a boolean mask, indices or names. If "from_dtype", they are the categorical
-        columns of a data frame. If None, there are none, and such columns are refused.
+        columns of a data frame. If None, there are none, and such columns are refused. A column of strings is
+        categorical if it is among the features given here.
     monotonic_cst : array-like of int or dict, default=None
         The monotonic constraint of each feature on scores: 1 for an increase, -1 for a decrease, and 0 for no
         constraint. A dict maps names or indices of features to constraints.
@@ -177,7 +180,7 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
     cost_weight : float, default=1.0
         How much a unit of cost must be worth (lambda in Mohan's survey). With the squared error, it is the
         decrease of a tree's mean squared error that a unit of cost must bring. With 0, training is the same
-        as without costs.
+        as without costs. If costs are numbers such as 1 to 100, begin with 1e-4.
     feature_groups : sequence of sets of names or indices, default=None
         Sets of features that have the same cost and are paid for together: when one of them is used, all
         features of its set are free.
@@ -482,7 +485,7 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
         qid, groups : array-like of shape (n_rows,), default=None
             The query id of each row, in any order. ``qid`` and ``groups`` are two names for the same
             argument, since scikit-learn's splitters know it as ``groups``. Without ids, all rows are one
-            query.
+            query if the model was fitted without any; otherwise an error is raised.
         pairs, pair_weight, pair_target : array-like, default=None
             Pairs instead of labels, as for `fit`. See `feedback.preference_accuracy_score`.
         early_exit : EarlyExit, default=None

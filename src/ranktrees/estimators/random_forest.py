@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from ranktrees.checkpoints import Checkpoint, CheckpointFile, what_is_trained
 from ranktrees.communicator import active_driver
 from ranktrees.costs import used_features
-from ranktrees.estimators.fit_warnings import warn_of_trees
+from ranktrees.estimators.fit_warnings import warn_of_samples, warn_of_trees
 from ranktrees.estimators.fitting import TREE_CONSTRAINTS, TreeEnsembleEstimator, as_read, with_callbacks
 from ranktrees.estimators.starting import STAGES
 from ranktrees.forest import OutOfBag, grow_forest
@@ -49,8 +49,8 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
     max_depth : int or None, default=None
         The maximum number of splits between the root and a leaf. If None, there is no limit.
     min_samples_leaf : int, default=10
-        The minimum number of rows in each leaf. A row that is drawn twice counts once. With 1, trees grow to
-        full depth.
+        The minimum number of rows in each leaf. A row that is drawn twice counts once, as does one of
+        weight 0. With 1, trees grow to full depth.
     max_features : {"sqrt", "log2"}, int, float or None, default="sqrt"
         The number of features that each split considers, drawn at random: an int is their number, a float
         their share, and None means all. "sqrt" and "log2" take the square root and the binary logarithm of
@@ -81,7 +81,8 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
         ``measure``. A measure can be given instead. With ``warm_start``, all fits need it, and the same rows.
     categorical_features : array-like, "from_dtype" or None, default="from_dtype"
         The categorical features: a boolean mask, indices or names. If "from_dtype", they are the categorical
-        columns of a data frame. If None, there are none, and such columns are refused.
+        columns of a data frame. If None, there are none, and such columns are refused. A column of strings is
+        categorical if it is among the features given here.
     monotonic_cst : array-like of int or dict, default=None
         The monotonic constraint of each feature on scores: 1 for an increase, -1 for a decrease, and 0 for no
         constraint. A dict maps names or indices of features to constraints.
@@ -101,7 +102,7 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
     cost_weight : float, default=1.0
         How much a unit of cost must be worth (lambda in Mohan's survey). With the squared error, it is the
         decrease of a tree's mean squared error that a unit of cost must bring. With 0, training is the same
-        as without costs.
+        as without costs. If costs are numbers such as 1 to 100, begin with 1e-4.
     feature_groups : sequence of sets of names or indices, default=None
         Sets of features that have the same cost and are paid for together: when one of them is used, all
         features of its set are free.
@@ -290,7 +291,9 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
             )
         self._forget_scores()
         if self.oob_score:
-            self._score_out_of_bag(data, own, out_of_bag.scores(before.base), n_threads)
+            scores = out_of_bag.scores(before.base)
+            warn_of_samples(scores, self.bootstrap_unit)
+            self._score_out_of_bag(data, own, scores, n_threads)
         self._seed_, self._fitted_costs = seed, costs
         vars(self).update(_forest_attributes(ensemble_of(trees)))
         warn_of_trees(self, self.ensemble_, own.share.n_rows)

@@ -37,7 +37,8 @@ A measure may have the following parameters. Its own documentation lists those i
 ``at``
     The cutoff, set by ``@``: only ranks 1, ..., ``at`` count.
 
-Labels are finite numbers >= 0, with any number of grades. Queries may have any number of rows.
+Labels are finite numbers, and at least 0 except for `RMSE`, `PairAccuracy` and `KendallTau`. There may be any
+number of grades, and queries may have any number of rows.
 """
 
 from ranktrees.measures.agreement import RMSE, KendallTau, PairAccuracy

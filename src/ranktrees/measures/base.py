@@ -86,6 +86,11 @@ class Measure:
         for name, default in self.defaults.items():
             self.__dict__[name] = self._checked(name, parameters.get(name, default))
 
+    @property
+    def __name__(self):
+        """The measure as it is typed: scikit-learn calls functions by this name."""
+        return repr(self)
+
     def _checked(self, name, value):
         if name in CHECKS:
             return CHECKS[name](value)

@@ -233,7 +233,7 @@ def check_fit(
         return joined_levels([{column: known_levels[column] for column in columns}, *gathered])
 
     if _lacks_rows(X, "X", communicator):
-        rows, levels = _no_rows(X, of_all)
+        rows, levels = _no_rows(X, getattr(estimator, "categorical_features", None), of_all)
         data = _without_rows(rows, classes, communicator, is_classifier(estimator))
     else:
         rows, levels = rows_of(X, None, estimator, "X", of_all) if read_rows else (X, {})
@@ -389,7 +389,7 @@ def check_validation(
             communicator=communicator,
         )
     if _lacks_rows(X_val, names[0], communicator):
-        data = _without_rows(_no_rows(X_val)[0], train.classes, communicator, train.classes is not None)
+        data = _without_rows(_no_rows(X_val, None)[0], train.classes, communicator, train.classes is not None)
         return replace(data, y_name=names[1])
     rows = check_rows(estimator, X_val, reset=False, name=names[0])
     ids = {qid_name: qid_val}
@@ -566,9 +566,9 @@ def _lacks_rows(X, name: str, communicator) -> bool:
     return True
 
 
-def _no_rows(X, of_all=dict):
+def _no_rows(X, named, of_all=dict):
     """Return rows and category levels of a rank that has no rows."""
-    return np.empty((0, X.shape[1])), of_all(category_columns(X))
+    return np.empty((0, X.shape[1])), of_all(category_columns(X, named))
 
 
 def _without_rows(rows, classes, communicator, of_classes: bool) -> FitData:
@@ -603,7 +603,7 @@ def _only_pair(eval_set):
     if len(pairs) > 1:
         raise ValueError(
             f"eval_set has {len(pairs)} entries; expected one (X, y) pair: pass the one that early stopping "
-            "should watch."
+            "should watch. train_score_ follows the training rows, and score_curves(model, sets) any others."
         )
     if len(pairs) == 0 or not isinstance(pairs[0], (tuple, list)) or len(pairs[0]) != 2:
         seen = as_seen(eval_set if len(pairs) == 0 else pairs[0])

@@ -163,6 +163,15 @@ def is_category(column) -> bool:
     return type(dtype).__name__ in ("CategoricalDtype", "Categorical", "Enum", "DictionaryType")
 
 
+def holds_texts(column) -> bool:
+    """Whether a column has a dtype of strings, or is of objects some of which are strings."""
+    dtype = getattr(column, "dtype", getattr(column, "type", None))
+    dtype = getattr(dtype, "pyarrow_dtype", dtype)
+    if type(dtype).__name__ in ("StringDtype", "String") or str(dtype) in ("string", "large_string"):
+        return True
+    return str(dtype) in ("object", "Object") and any(isinstance(value, str) for value in _values(column))
+
+
 def _values(column) -> list:
     if hasattr(column, "to_pylist"):  # np.asarray turns the nulls of an Arrow dictionary into levels
         return column.to_pylist()

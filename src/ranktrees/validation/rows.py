@@ -13,6 +13,7 @@ from ranktrees.batches import Batches
 from ranktrees.spool import Spool
 from ranktrees.validation.frames import (
     frame_columns,
+    holds_texts,
     is_category,
     is_one_array,
     levels_of,
@@ -126,13 +127,15 @@ def check_columns(estimator, X, *, reset: bool, name: str = "X") -> None:
         raise ValueError(f"{name} does not match the X of fit: {error}") from error
 
 
-def category_columns(X) -> dict[int, tuple]:
-    """Return the columns that are categorical by their dtype, with their levels.
+def category_columns(X, named: Any = None) -> dict[int, tuple]:
+    """Return the columns that are categorical by their dtype, or hold named texts, with their levels.
 
     Parameters
     ----------
     X : object
         Any object, but only data frames (pandas, polars, Arrow) have category columns.
+    named : array-like, mapping, str or None, default=None
+        The columns named as `categorical_features`. Those of them that hold texts are category columns.
 
     Returns
     -------
@@ -146,9 +149,28 @@ def category_columns(X) -> dict[int, tuple]:
     >>> X = pd.DataFrame({"clicks": [1, 2], "site": pd.Categorical(["uk", "fr"])})
     >>> category_columns(X)
     {1: ('fr', 'uk')}
+    >>> category_columns(X.assign(page=["a", "b"]), ["site", "page"])
+    {1: ('fr', 'uk'), 2: ('a', 'b')}
     """
     columns = frame_columns(X) or []
-    return {j: levels_of(column) for j, (_, column) in enumerate(columns) if is_category(column)}
+    wanted = _numbers_of(named, [name for name, _ in columns])
+    return {
+        j: levels_of(column)
+        for j, (_, column) in enumerate(columns)
+        if is_category(column) or (j in wanted and holds_texts(column))
+    }
+
+
+def _numbers_of(named, names: list) -> set[int]:
+    """Return the numbers of the columns that are named. Wrong names raise later, when all are known."""
+    if named is None or isinstance(named, str):
+        return set()
+    entries = dict.fromkeys(named, True) if not isinstance(named, Mapping) else named
+    keys = [key for key, wanted in entries.items() if wanted]
+    if not isinstance(named, Mapping) and all(isinstance(key, bool | np.bool_) for key in named):
+        return set(np.flatnonzero(named).tolist())
+    by_number = all(isinstance(name, str) for name in names)
+    return {j for j, name in enumerate(names) if name in keys or (by_number and j in keys)}
 
 
 def joined_levels(some: Iterable[dict[int, tuple]]) -> dict[int, tuple]:
@@ -272,7 +294,7 @@ def rows_of(
     if not isinstance(X, Spool):
         _require_two_dimensions(X, estimator, name)
     if levels is None:
-        levels = of_all(category_columns(X))
+        levels = of_all(category_columns(X, getattr(estimator, "categorical_features", None)))
     if isinstance(X, Spool):
         rows: Any = X
     elif sp.issparse(X):

@@ -77,7 +77,7 @@ def _words(column: str, value) -> ValueError:
     return ValueError(
         f"{column} holds {as_seen(value)}, which could not be converted to float; expected numbers: replace "
         "strings by numbers, or make it a category column of a data frame: .astype('category') in pandas, "
-        ".cast(pl.Categorical) in polars."
+        ".cast(pl.Categorical) in polars, or its name in categorical_features."
     )
 
 
