@@ -658,7 +658,7 @@ cdef class Finder:
     cdef void draw_and_find(
         self, int32_t k, const int32_t* usable, int64_t width, int64_t n_drawn, uint64_t key, int thread
     ) noexcept nogil:
-        """Find the best split of a leaf from its rows, by features that it draws from the ``width`` usable ones.
+        """Find the best split of a leaf from its rows, by features that it draws from ``width`` usable ones.
 
         The draw depends on ``key`` and on the number of the leaf. The leaf draws ``n_drawn`` features, and
         again as many until one gives a split, both of whose children have enough rows.
@@ -682,7 +682,8 @@ cdef class Finder:
             first += n
 
     cdef const int32_t* draw(
-        self, int32_t k, const int32_t* usable, int64_t width, int64_t first, int64_t n, uint64_t key, int thread
+        self, int32_t k, const int32_t* usable, int64_t width, int64_t first, int64_t n, uint64_t key,
+        int thread,
     ) noexcept nogil:
         """The next ``n`` features that a leaf draws after its ``first`` ones, in ascending order."""
         cdef int32_t* features = &self.drawn[thread, 0]

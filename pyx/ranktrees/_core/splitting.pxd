@@ -111,7 +111,8 @@ cdef class Finder:
         self, int32_t k, const int32_t* usable, int64_t width, int64_t n_drawn, uint64_t key, int thread
     ) noexcept nogil
     cdef const int32_t* draw(
-        self, int32_t k, const int32_t* usable, int64_t width, int64_t first, int64_t n, uint64_t key, int thread
+        self, int32_t k, const int32_t* usable, int64_t width, int64_t first, int64_t n, uint64_t key,
+        int thread,
     ) noexcept nogil
     cdef void scan_rows(
         self, const Leaf* leaf, const int32_t* features, int64_t width, bint exact, int thread, Split* best,
