@@ -285,16 +285,31 @@ def test_what_methods_are_said_to_know_they_do():
     assert taken & others == {"group"}  # which fit takes, and score does not
 
 
+@pytest.mark.parametrize("frames", [lambda frame: frame, pl.from_pandas], ids=["pandas", "polars"])
+def test_query_ids_that_are_left_among_the_features_are_doubted(frames, rows):
+    X, y, qid = rows
+    frame = pd.DataFrame(X).add_prefix("f")
+    for name, ids in {"qid": qid, "session": pd.Series(qid, name="session")}.items():
+        with pytest.warns(FitWarning, match=rf"X has a column '{name}', which is the name of the query ids"):
+            make(LambdaMARTRanker).fit(frames(frame.assign(**{name: qid})), y, qid=ids)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        make(LambdaMARTRanker).fit(frames(frame), y, qid=pd.Series(qid, name="session"))
+        make(HistGBRTRegressor).fit(frames(frame.assign(qid=qid)), y)
+
+
 def texts_as(kind, frame):
     """A frame whose column of texts is of some kind."""
     if kind == "polars":
         return pl.from_pandas(frame)
     if kind == "Arrow":
         return pa.Table.from_pandas(frame, preserve_index=False)
+    if kind == "inferred":
+        return frame.assign(site=frame["site"].tolist())
     return frame.astype({"site": kind})
 
 
-TEXTS = [object, "str", "string", pd.ArrowDtype(pa.string()), "polars", "Arrow"]
+TEXTS = [object, "inferred", "string", pd.ArrowDtype(pa.string()), "polars", "Arrow"]
 
 
 @pytest.mark.parametrize("kind", TEXTS, ids=str)

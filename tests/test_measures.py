@@ -239,6 +239,14 @@ def test_exp2_gains_are_exact_for_whole_labels():
     assert (gains(labels) == [2.0**label - 1 for label in labels]).all()
 
 
+def test_names_of_scikit_learn_are_translated():
+    for theirs, ours in {"roc_auc": "auc", "neg_mean_squared_error": "rmse"}.items():
+        with pytest.raises(
+            ValueError, match=rf"unknown measure '{theirs}': .*scikit-learn calls so is '{ours}'"
+        ):
+            as_measure(theirs)
+
+
 def test_exp2_gains_of_very_low_labels():
     assert exp2_gains(np.array([-1e300, -5000.5, -1074.0])).tolist() == [-1.0] * 3
 

@@ -746,7 +746,9 @@ class Ensemble:
             do not contain gains.
         """
         if kind not in ("gain", "split"):
-            raise ValueError(f"kind must be 'gain' or 'split', got {kind!r}")
+            raise ValueError(
+                f"kind must be 'gain' or 'split' (XGBoost's total_gain and weight), got {kind!r}"
+            )
         splits = self.nodes[self.nodes["feature"] >= 0]
         if kind == "gain" and len(splits):
             starts, has_splits = self.tree_offsets[:-1], np.diff(self.tree_offsets) > 1

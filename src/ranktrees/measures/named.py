@@ -39,6 +39,14 @@ _NAMES = {
 }
 
 
+_SCIKIT_LEARN = {
+    "roc_auc": "auc",
+    "average_precision": "map",
+    "neg_root_mean_squared_error": "rmse",
+    "neg_mean_squared_error": "rmse",
+}
+
+
 def as_measure(measure) -> Measure:
     """Return the measure that a string names. A measure is returned as it is.
 
@@ -96,6 +104,11 @@ def as_measure(measure) -> Measure:
         raise ValueError(
             f"unknown measure {measure!r}: write a name, one of {', '.join(_NAMES)}, followed by settings "
             "and a cutoff if needed, as in 'ndcg@10' or 'p(rel=2)@10'"
+            + (
+                f"; what scikit-learn calls so is {ours!r} here"
+                if (ours := _SCIKIT_LEARN.get(measure))
+                else ""
+            )
         ) from error
 
 

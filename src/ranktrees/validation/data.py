@@ -32,7 +32,7 @@ from ranktrees.validation.rows import (
     set_columns,
 )
 from ranktrees.validation.values import as_seen, narrowed
-from ranktrees.warning import warn
+from ranktrees.warning import FitWarning, warn
 
 MOST_ROWS = 2**31 - 1  # kernels number rows in four bytes, which some registers take as signed
 
@@ -257,6 +257,8 @@ def check_fit(
     if data.classes is not None:
         estimator.classes_ = data.classes
     estimator._qid_given = data.qid_given
+    if data.qid_given and read_rows:
+        _warn_of_ids_among_columns(X, qid, groups)
     if ranker and not data.qid_given and data.preferences is None and data.n_rows:
         warn(
             f"{type(estimator).__name__} was fitted without query ids, so all {data.n_rows} rows were "
@@ -264,6 +266,19 @@ def check_fit(
             MissingQueryWarning,
         )
     return data
+
+
+def _warn_of_ids_among_columns(X, *ids) -> None:
+    """Warn if a column of a data frame is called as the query ids are, as it is probably no feature."""
+    names = {"qid"} | {one.name for one in ids if isinstance(getattr(one, "name", None), str)}
+    columns = [name for name, _ in frame_columns(X) or []]
+    if found := [name for name in columns if name in names]:
+        warn(
+            f"X has a column {found[0]!r}, which is the name of the query ids: trees split by it as by any "
+            "feature, and for the ids of new queries that means nothing. Drop it from X, or rename it if it "
+            "is a feature.",
+            FitWarning,
+        )
 
 
 _PASS_IDS = (
