@@ -285,6 +285,23 @@ def test_what_methods_are_said_to_know_they_do():
     assert taken & others == {"group"}  # which fit takes, and score does not
 
 
+@pytest.mark.parametrize(
+    ("named", "message"),
+    [
+        ([["site"]], "expected a list of names or indices of features, or a mask"),
+        ([True], "is a mask of shape .1,., but X has 2 features"),
+        (["page"], "categorical_features names 'page', which is not a feature of X"),
+        ({"site": 1}, "expected True or False for each name or index"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("site", ["uk", 1.0], ids=["texts", "numbers"])
+def test_categories_that_cannot_be_meant_are_named_for_texts_as_for_numbers(site, named, message, rows):
+    X, y, _ = rows
+    with pytest.raises(ValueError, match=message):
+        make(HistGBRTRegressor, categorical_features=named).fit(pd.DataFrame({"a": X[:, 0], "site": site}), y)
+
+
 @pytest.mark.parametrize("frames", [lambda frame: frame, pl.from_pandas], ids=["pandas", "polars"])
 def test_query_ids_that_are_left_among_the_features_are_doubted(frames, rows):
     X, y, qid = rows

@@ -430,16 +430,9 @@ def refine_weights(
         before = value
         for tree, leaf in enumerate(leaves.T):
             tree_scores = values[tree][leaf]
+            others = scores - tree_scores
             curve = weight_curve_of(
-                measure,
-                labels,
-                scores - tree_scores,
-                tree_scores,
-                offsets,
-                weights,
-                "additive",
-                interval,
-                n_threads,
+                measure, labels, others, tree_scores, offsets, weights, "additive", interval, n_threads
             )
             found = [*values[:tree], curve.weight * values[tree], *values[tree + 1 :]]
             found_scores = scores_by(found)

@@ -233,6 +233,7 @@ def score_curves(model, sets=None, measures="ndcg@10", *, every=1):
         for measure in measures:
             measure.check_labels(data.labels, f"y of {name!r}")
         grouped = slice(None) if data.order is None else data.order
+        curves = {}
         for method in dict.fromkeys(score_method(model, measure) for measure in measures):
             some = [measure for measure in measures if score_method(model, measure) == method]
             bound_measures = [measure.bind(data.labels, data.offsets, None, n_threads) for measure in some]
@@ -242,16 +243,14 @@ def score_curves(model, sets=None, measures="ndcg@10", *, every=1):
                 of_set.append([bound_measure.mean(scores[grouped]) for bound_measure in bound_measures])
             if not n_trees:
                 raise ValueError("model has no trees; expected at least one: fit it with more.")
-            values |= {
-                (name, measure): curve for measure, curve in zip(some, np.array(of_set).T, strict=True)
-            }
+            curves |= zip(some, np.array(of_set).T, strict=True)
         for measure in measures:
-            if np.isnan(values[name, measure]).any():
+            if np.isnan(curves[measure]).any():
                 raise ValueError(
                     f"{measure} is not defined on any query of {name!r}: pass other rows, or set empty_query."
                 )
-    in_order = {(name, measure): values[name, measure] for name in sets for measure in measures}
-    return ScoreCurves(np.array(n_trees), in_order, n_trees[-1])
+            values[name, measure] = curves[measure]
+    return ScoreCurves(np.array(n_trees), values, n_trees[-1])
 
 
 def _every(every, stages):

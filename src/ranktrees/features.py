@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from numbers import Integral
 
+import numpy as np
+
 from ranktrees.listed import by_key
 
 
@@ -14,8 +16,12 @@ def names_of(estimator):
 
 def keys_of(estimator):
     """Return the names by which a parameter may refer to features, besides their numbers."""
-    others = getattr(estimator, "_other_names", None) or []
-    return names_of(estimator) or (others if others != list(range(len(others))) else [])
+    return names_of(estimator) or keys_among(getattr(estimator, "_other_names", None) or [])
+
+
+def keys_among(names):
+    """Return the names of columns; none if they are the numbers of the columns."""
+    return names if names != list(range(len(names))) else []
 
 
 def index_of(key, names, n_features, argument):
@@ -46,6 +52,38 @@ def by_feature(values, names, n_features, argument):
     entries = [(index_of(key, names, n_features, argument), key) for key in keyed]
     refuse_repeated(entries, argument)
     return {feature: keyed[key] for feature, key in entries}
+
+
+def chosen_features(values, names, n_features, argument):
+    """Return bool[n_features], given a mask, numbers or names, or a mapping of these to True or False."""
+    keyed = by_key(values, argument)
+    if isinstance(keyed, Mapping) and all(isinstance(one, bool | np.bool_) for one in keyed.values()):
+        given = by_feature(keyed, names, n_features, argument)
+        wanted = np.array([given.get(feature, False) for feature in range(n_features)], bool)
+    elif isinstance(values, Mapping):
+        raise ValueError(
+            f"{argument}={values!r}; expected True or False for each name or index, or a list of those that "
+            "are categorical."
+        )
+    else:
+        wanted = np.asarray(values)
+    if wanted.ndim != 1:
+        raise ValueError(
+            f"{argument}={values!r}; expected a list of names or indices of features, or a mask."
+        )
+    if wanted.dtype == bool:
+        if wanted.shape != (n_features,):
+            raise ValueError(
+                f"{argument} is a mask of shape {wanted.shape}, but X has {n_features} features; pass one "
+                "boolean per feature."
+            )
+        refuse_counted(values, names, argument)
+        return wanted
+    entries = [(index_of(key, names, n_features, argument), key) for key in wanted.tolist()]
+    refuse_repeated(entries, argument)
+    chosen = np.zeros(n_features, bool)
+    chosen[[feature for feature, _ in entries]] = True
+    return chosen
 
 
 def refuse_counted(values, names, argument):

@@ -8,8 +8,7 @@ import numpy as np
 
 from ranktrees._core import sampling
 from ranktrees.communicator import ALONE
-from ranktrees.features import by_feature, index_of, keys_of, names_of, refuse_counted, refuse_repeated
-from ranktrees.listed import by_key
+from ranktrees.features import by_feature, chosen_features, index_of, keys_of, names_of
 
 
 class Constraints:
@@ -159,36 +158,7 @@ def categorical_mask(categorical_features, estimator):
     if categorical_features is None:
         _refuse_unnamed(mask, np.zeros(n_features, bool), estimator)
         return None
-    names = keys_of(estimator)
-    keyed = by_key(categorical_features, "categorical_features")
-    if isinstance(keyed, Mapping) and all(isinstance(one, bool | np.bool_) for one in keyed.values()):
-        given = by_feature(keyed, names, n_features, "categorical_features")
-        wanted = np.array([given.get(feature, False) for feature in range(n_features)], bool)
-    elif isinstance(categorical_features, Mapping):
-        raise ValueError(
-            f"categorical_features={categorical_features!r}; expected True or False for each name or index, "
-            "or a list of those that are categorical."
-        )
-    else:
-        wanted = np.asarray(categorical_features)
-    if wanted.ndim != 1:
-        raise ValueError(
-            f"categorical_features={categorical_features!r}; expected a list of names or "
-            "indices of features, or a mask."
-        )
-    chosen = np.zeros(n_features, bool)
-    if wanted.dtype == bool:
-        if wanted.shape != (n_features,):
-            raise ValueError(
-                f"categorical_features is a mask of shape {wanted.shape}, but X has {n_features} features; "
-                "pass one boolean per feature."
-            )
-        refuse_counted(categorical_features, names, "categorical_features")
-        chosen = wanted
-    else:
-        entries = [(index_of(key, names, n_features, "categorical_features"), key) for key in wanted.tolist()]
-        refuse_repeated(entries, "categorical_features")
-        chosen[[feature for feature, _ in entries]] = True
+    chosen = chosen_features(categorical_features, keys_of(estimator), n_features, "categorical_features")
     _refuse_unnamed(mask, chosen, estimator)
     return chosen if chosen.any() else None
 

@@ -138,8 +138,8 @@ class Gang:
                 start_new_session=True,  # Ctrl-C is for the driver, which ends the ranks
             )
             try:
-                with callers(server, bytes.fromhex(self._key)) as come:
-                    self._welcome(come)
+                with callers(server, bytes.fromhex(self._key)) as accepted:
+                    self._welcome(accepted)
                 if n_ranks not in (None, self.size):
                     raise RuntimeError(
                         f"the launcher has started {self.size} ranks, but n_ranks={n_ranks}: leave n_ranks "
@@ -205,14 +205,14 @@ class Gang:
         if self._take_no_more(error):
             self._end_processes()
 
-    def _welcome(self, come):
+    def _welcome(self, accepted):
         """Wait until all ranks have connected."""
         limit = max(START_TIMEOUT, self.timeout)
         last = time.monotonic() + limit
         size = None
         while self.size != size:
             try:
-                connection, (rank, size, pid) = come.get(timeout=0.1)
+                connection, (rank, size, pid) = accepted.get(timeout=0.1)
             except queue.Empty:
                 if self._launcher.poll() is not None or time.monotonic() > last:
                     raise RuntimeError(

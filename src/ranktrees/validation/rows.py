@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from sklearn.utils.validation import validate_data
 
 from ranktrees.batches import Batches
+from ranktrees.features import chosen_features, keys_among
 from ranktrees.spool import Spool
 from ranktrees.validation.frames import (
     frame_columns,
@@ -153,24 +154,13 @@ def category_columns(X, named: Any = None) -> dict[int, tuple]:
     {1: ('fr', 'uk'), 2: ('a', 'b')}
     """
     columns = frame_columns(X) or []
-    wanted = _numbers_of(named, [name for name, _ in columns])
-    return {
-        j: levels_of(column)
-        for j, (_, column) in enumerate(columns)
-        if is_category(column) or (j in wanted and holds_texts(column))
-    }
-
-
-def _numbers_of(named, names: list) -> set[int]:
-    """Return the numbers of the columns that are named. Wrong names raise later, when all are known."""
-    if named is None or isinstance(named, str):
-        return set()
-    entries = dict.fromkeys(named, True) if not isinstance(named, Mapping) else named
-    keys = [key for key, wanted in entries.items() if wanted]
-    if not isinstance(named, Mapping) and all(isinstance(key, bool | np.bool_) for key in named):
-        return set(np.flatnonzero(named).tolist())
-    by_number = all(isinstance(name, str) for name in names)
-    return {j for j, name in enumerate(names) if name in keys or (by_number and j in keys)}
+    chosen = np.array([is_category(column) for _, column in columns], bool)
+    if named is not None and not isinstance(named, str):
+        texts = np.array([holds_texts(column) for _, column in columns], bool)
+        if texts.any():
+            keys = keys_among([name for name, _ in columns])
+            chosen |= texts & chosen_features(named, keys, len(columns), "categorical_features")
+    return {j: levels_of(column) for j, (_, column) in enumerate(columns) if chosen[j]}
 
 
 def joined_levels(some: Iterable[dict[int, tuple]]) -> dict[int, tuple]:
