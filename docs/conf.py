@@ -25,6 +25,8 @@ default_role = "py:obj"
 
 html_theme = "furo"
 html_title = "ranktrees"
+html_static_path = ["_static"]
+html_css_files = ["wide.css"]
 html_copy_source = False
 html_show_sourcelink = False
 pygments_style = "friendly"
