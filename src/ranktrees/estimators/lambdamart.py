@@ -76,8 +76,9 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
     gain : {"exp2", "linear"}, array-like, callable or None, default=None
         How much a label is worth. If None, it is the measure's own gain, :math:`2^{label} - 1`.
     sigma : float, default=1.0
-        The steepness of the logistic function of the pairs. Without ``l2_regularization`` it changes nothing
-        but the scale of the scores.
+        The steepness of the logistic function of the pairs. It changes nothing but the scale of the scores
+        without ``l2_regularization``, ``min_hessian_to_split``, ``score_gap_norm``, ``query_norm="log"`` and
+        a model as ``init``. The larger it is, the more certain the scores of such a model are taken to be.
     score_gap_norm : bool, default=False
         Whether to divide the delta of each pair by 0.01 plus the gap between its scores, as LightGBM does.
     query_norm : {"none", "log", "unit"}, default="none"

@@ -309,8 +309,9 @@ class LambdaMART(OfPairs):
         takes time quadratic in the length of a query. Somewhat more than the cutoff of the measure works
         well.
     sigma : float, default=1.0
-        The steepness of the logistic function. Without regularisation it changes the scale of the scores only
-        (see `RankNet`), unless ``score_gap_norm`` is set or ``query_norm`` is "log".
+        The steepness of the logistic function. If scores start from a constant, and without regularisation,
+        it changes the scale of the scores only (see `RankNet`), unless ``score_gap_norm`` is set or
+        ``query_norm`` is "log".
     delta : {"full", "cut"}, default="full"
         With "full", the worth of ranks is that of the measure without its cutoff, so that rows below the
         cutoff are still pulled up, and the measure divides by the same number as with the cutoff. With "cut",

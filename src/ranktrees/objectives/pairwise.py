@@ -184,8 +184,9 @@ class RankNet(OfPairs):
     Parameters
     ----------
     sigma : float, default=1.0
-        The steepness of the logistic function. Without regularisation it changes the scale of the scores and
-        nothing else: the Newton step of a leaf is proportional to 1 / sigma, and so are the scores after it.
+        The steepness of the logistic function. If scores start from a constant, and without regularisation,
+        it changes the scale of the scores and nothing else: the Newton step of a leaf is proportional to
+        1 / sigma, and so are the scores after it.
     truncation_level : int or None, default=None
         Only pairs are counted whose better ranked row (by current score) is among this many best rows of the
         query. If all scores of a query are equal, the gradients are the mean over all its orders. If None,
@@ -246,8 +247,8 @@ class GBRank(OfPairs):
     Parameters
     ----------
     margin : float, default=1.0
-        The difference of scores by which a pair has to be in the right order. Without regularisation it
-        changes the scale of the scores and nothing else.
+        The difference of scores by which a pair has to be in the right order. If scores start from a
+        constant, and without regularisation, it changes the scale of the scores and nothing else.
     truncation_level : int or None, default=None
         As in `RankNet`.
 
