@@ -348,7 +348,7 @@ class LambdaMART(OfPairs):
     References
     ----------
     Wu, Burges, Svore and Gao, *Adapting Boosting for Information Retrieval Measures*, Inf. Retrieval 2010.
-    Burges, *From RankNet to LambdaRank to LambdaMART: An Overview*, MSR-TR-2010-82, sections 6.4 and 7.
+    Burges, *From RankNet to LambdaRank to LambdaMART: An Overview*, MSR-TR-2010-82, sections 4 and 7.
     Gulin, Kuralenok and Pavlov, *Winning the Transfer Learning Track of Yahoo!'s Learning to Rank Challenge
     with YetiRank*, JMLR W&CP 14, 2011.
     Hu, Wang, Peng and Li, *Unbiased LambdaMART: An Unbiased Pairwise Learning-to-Rank Algorithm*, WWW 2019.

@@ -202,7 +202,7 @@ class RankNet(OfPairs):
     References
     ----------
     Burges et al., *Learning to Rank using Gradient Descent*, ICML 2005.
-    Burges, *From RankNet to LambdaRank to LambdaMART: An Overview*, MSR-TR-2010-82, sections 2 and 3.
+    Burges, *From RankNet to LambdaRank to LambdaMART: An Overview*, MSR-TR-2010-82, section 2.
 
     Examples
     --------
