@@ -36,8 +36,8 @@ class BlendRanker(ScoredByMeasure, MetaEstimatorMixin, RegressorMixin, _BaseComp
     the other, that one included, and finds the best weight of each in a combination with the sum of the
     others, by `optimal_weight`. New weights are kept if the measure rises. The search stops after a pass over
     all rankers that changes nothing. So on the rows on which the weights are found, the blend is at least as
-    good as each of its rankers, and each pass can only improve it. With two rankers the weights are the best
-    possible. With more rankers, no single weight can be improved alone.
+    good as each of its rankers, and each pass can only improve it. With two rankers in the convex form the
+    weights are the best possible. Otherwise no single weight can be improved alone.
 
     Parameters
     ----------
