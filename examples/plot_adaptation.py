@@ -16,7 +16,7 @@ can get new values, or it can be blended with a model of our own queries.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from ranktrees import LambdaMARTRanker, as_measure, compare_to_baseline, make_ranking
+from ranktrees import LambdaMARTRanker, as_measure, compare_to_baseline, make_ranking, optimal_weight
 
 web = {"kind": "web", "rows_per_query": 25, "n_features": 30, "noise": 0.5, "return_X_y_qid": True}
 X_theirs, y_theirs, qid_theirs = make_ranking(400, random_state=1, **web)
@@ -49,10 +49,11 @@ def all_models(n_queries, draw):
         return background.refit_leaves(X[ours], y[ours], qid=qid[ours], decay=decay).predict(X)
 
     theirs, alone = background.predict(X), boosted(None)
+    weight = optimal_weight(theirs[validation], alone[validation], y[validation], qid=qid[validation]).weight
     return {
         "background": theirs,
         "in-domain": alone,
-        "interpolation": best((1 - weight) * theirs + weight * alone for weight in np.linspace(0, 1, 101)),
+        "interpolation": (1 - weight) * theirs + weight * alone,
         "new leaf values": best(map(refitted, [0, 0.5, 0.9, 1])),
         "more trees": boosted(background),
     }
