@@ -212,7 +212,8 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
     query_subsample : float, default=1.0
         The share of the queries on which each tree is grown.
     init : float or estimator, default=None
-        What boosting starts from. If None, it is 0. An estimator that is not fitted is fitted first. A model
+        What boosting starts from. If None, it is 0 or, if the loss is an `Objective` that knows a better
+        constant, such as `SquaredError`, that one. An estimator that is not fitted is fitted first. A model
         that is fitted already, or a scikit-learn ``FrozenEstimator`` of one, is used as it is, by clones as
         well, and thus in searches and cross-validation. If the model is an estimator of trees of this
         library, or an `Ensemble`, boosting starts from its scores, and its trees become the first trees of
