@@ -20,6 +20,7 @@ using regression trees for web-search ranking*, 2010, chapter 6.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
@@ -96,9 +97,9 @@ class EarlyExit:
     """
 
     every: int | None = None
-    at: tuple[int, ...] | None = None
-    drop: float | tuple[float, ...] | None = None
-    threshold: float | tuple[float, ...] | None = None
+    at: Sequence[int] | None = None
+    drop: float | Sequence[float] | None = None
+    threshold: float | Sequence[float] | None = None
     keep_at_least: int = 0
 
     def __post_init__(self):

@@ -1,6 +1,7 @@
 """Pairwise objectives that weigh a pair by the change of a measure when its two rows are swapped."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -374,7 +375,7 @@ class LambdaMART(OfPairs):
     n_orders: int = 1
     seed: int = 0
     bias_norm: float = 0.25
-    propensities: tuple[float, ...] | None = None
+    propensities: Sequence[float] | None = None
 
     name: ClassVar[str] = "lambdamart"
     learns_from: ClassVar[tuple[str, ...]] = ("positions",)
