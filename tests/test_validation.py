@@ -1130,6 +1130,7 @@ def test_no_validation_set():
         ({"eval_qid": [QID_VAL]}, ("eval_qid is given without rows", "eval_set=[(X, y)]")),
         ({"eval_set": [(X_VAL, Y_VAL)], "eval_group": [3, 3]}, ("eval_group", "list of one array")),
         ({"eval_set": [(X_VAL, Y_VAL)], "eval_group": [[3, 2]]}, ("eval_group sums to 5",)),
+        ({"eval_set": [(X_VAL, Y_VAL)], "eval_group": [[[1], [2, 3]]]}, ("eval_group could not be",)),
         ({"eval_set": [(X_VAL, Y_VAL)], "eval_qid": QID_VAL}, ("eval_qid", "list of one array")),
         ({"X_val": X_VAL[:, :2], "y_val": Y_VAL, "qid_val": QID_VAL}, ("X_val", "2 features", "expecting 3")),
         ({"X_val": X_VAL[:0], "y_val": Y_VAL[:0], "qid_val": QID_VAL[:0]}, ("X_val", "0 sample(s)")),

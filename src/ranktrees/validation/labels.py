@@ -186,7 +186,7 @@ def _numbers(values, name: str, kind: str) -> np.ndarray:
     return as_float(array, lambda _: name).astype(np.float64, copy=False)
 
 
-def column_array(values, name: str = "group") -> np.ndarray:
+def column_array(values, name: str) -> np.ndarray:
     try:
         return np.asarray(values)
     except ValueError as error:

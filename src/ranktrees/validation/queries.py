@@ -219,7 +219,7 @@ def sizes_to_qid(group, n_rows: int, name: str = "group") -> np.ndarray:
         f"expected the sizes of the queries, positive whole numbers that sum to the {n_rows} rows: pass the "
         "rows of each query one after the other and their numbers here, or one id per row as qid=."
     )
-    sizes = column_array(group)
+    sizes = column_array(group, name)
     if sizes.ndim != 1 or len(sizes) == 0:
         raise ValueError(f"{name} has shape {sizes.shape}; {expected}")
     if sizes.dtype.kind == "O" and all(isinstance(size, numbers.Integral) for size in sizes):
