@@ -1120,6 +1120,8 @@ def test_no_validation_set():
         ({"qid_val": QID_VAL}, ("X_val is None but qid_val is given",)),
         ({"sample_weight_val": Y_VAL}, ("X_val is None but sample_weight_val",)),
         ({"X_val": X_VAL, "y_val": Y_VAL}, ("no query ids", "qid_val=")),
+        ({"X_val": (X_VAL,), "y_val": (Y_VAL,)}, ("X_val holds <ndarray of shape (6, 3)>", "X_val=X")),
+        ({"X_val": [pd.DataFrame(X_VAL)], "y_val": Y_VAL}, ("X_val holds <DataFrame", "eval_set=[(X, y)]")),
         ({"eval_set": [(X_VAL, Y_VAL)]}, ("no query ids", "eval_qid=", "eval_group=")),
         ({"X_val": X_VAL, "eval_set": [(X_VAL, Y_VAL)]}, ("X_val and eval_set are both given",)),
         ({"eval_set": [(X_VAL, Y_VAL)] * 2}, ("eval_set has 2 entries", "one (X, y) pair")),

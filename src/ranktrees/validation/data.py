@@ -393,6 +393,11 @@ def check_validation(
         raise ValueError(
             f"{absent} is None but {given[0]} is given; expected both X_val and y_val: pass {absent}."
         )
+    elif isinstance(X_val, list | tuple) and len(X_val) == 1 and len(getattr(X_val[0], "shape", ())) == 2:
+        raise ValueError(
+            f"X_val holds {as_seen(X_val[0])}; expected the rows themselves: pass X_val=X, y_val=y and "
+            "qid_val=qid, or, in lists, eval_set=[(X, y)] and eval_qid=[qid]."
+        )
     if isinstance(X_val, Batches):
         others = dict(zip((*names[1:], qid_name), (y_val, sample_weight_val, qid_val), strict=True))
         X_val, y_val, sample_weight_val, qid_val = read_batches(
