@@ -432,6 +432,17 @@ def test_parquet_files_are_read_some_rows_at_a_time(ranking, tmp_path):
         next(iter(Batches.from_parquet(paths, label="grade")))
 
 
+def test_parquet_columns_of_one_name_are_refused_unless_they_are_left_out(tmp_path):
+    columns = [pa.array([1.0, 2.0])] * 4
+    pa.parquet.write_table(pa.table(columns, ["a", "twin", "twin", "label"]), tmp_path / "1.parquet")
+    with pytest.raises(ValueError, match=r"1.parquet has 2 columns called 'twin'; expected a name for each"):
+        next(iter(Batches.from_parquet(tmp_path / "1.parquet", label="label")))
+    with pytest.raises(ValueError, match="has 2 columns called 'twin'"):
+        next(iter(Batches.from_parquet(tmp_path / "1.parquet", label="twin", features=["a"])))
+    (batch,) = Batches.from_parquet(tmp_path / "1.parquet", label="label", features=["a"])
+    assert batch.X.column_names == ["a"]
+
+
 @pytest.mark.parametrize("name", [None, "query"])
 def test_an_index_that_pandas_has_stored_is_no_feature_unless_named(tmp_path, name):
     path = tmp_path / "rows.parquet"

@@ -191,7 +191,7 @@ class Batches:
         ImportError
             If pyarrow is not installed.
         ValueError
-            While batches are read, if a file lacks a column, or if no file has rows.
+            While batches are read, if a file lacks a column or has two of its name, or if no file has rows.
 
         Examples
         --------
@@ -235,6 +235,11 @@ class Batches:
                             raise ValueError(
                                 f"{path} has no column {name!r}; expected one of those that it has, "
                                 f"{there[:10]}: correct the name."
+                            )
+                        if there.count(name) > 1:
+                            raise ValueError(
+                                f"{path} has {there.count(name)} columns called {name!r}; expected a name "
+                                "for each: rename them in the file, or leave them out by features=."
                             )
                     for part in file.iter_batches(batch_rows, columns=[*columns, *named.values()]):
                         table = pyarrow.Table.from_batches([part])
