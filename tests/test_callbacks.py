@@ -180,6 +180,9 @@ def test_bar_without_tqdm_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "tqdm.auto", None)
     with pytest.raises(ImportError, match="pip install"):
         Bar("Model", 3)
+    for estimator in (LambdaMARTRanker(verbose="bar"), RandomForestRanker(verbose="bar")):
+        with pytest.raises(ImportError, match="pip install"):
+            estimator.fit("rows that nobody has read")
 
 
 @pytest.mark.parametrize(

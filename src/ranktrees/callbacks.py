@@ -135,13 +135,7 @@ class Bar(Watcher):
     """A progress bar in the terminal or in Jupyter, drawn by tqdm."""
 
     def __init__(self, name, n_iterations):
-        try:
-            from tqdm.auto import tqdm
-        except ImportError as error:
-            raise ImportError(
-                'verbose="bar" needs tqdm; install it with: pip install "ranktrees[plot]"'
-            ) from error
-        self.bar = tqdm(total=n_iterations, desc=name, unit="tree")
+        self.bar = kind_of_bar()(total=n_iterations, desc=name, unit="tree")
 
     def __call__(self, progress):
         self.bar.update(progress.iteration - self.bar.n)
@@ -152,6 +146,17 @@ class Bar(Watcher):
     def close(self):
         """Leave the bar as it is."""
         self.bar.close()
+
+
+def kind_of_bar():
+    """Return tqdm's class of progress bars, or raise if tqdm is not installed."""
+    try:
+        from tqdm.auto import tqdm
+    except ImportError as error:
+        raise ImportError(
+            'verbose="bar" needs tqdm; install it with: pip install "ranktrees[plot]"'
+        ) from error
+    return tqdm
 
 
 class ScikitLearnCallbacks(Watcher):

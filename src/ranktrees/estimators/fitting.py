@@ -22,7 +22,7 @@ from ranktrees._core.threads import StandardFloats
 from ranktrees.batches import Batches
 from ranktrees.binning import BinMapper
 from ranktrees.boosting import Followed
-from ranktrees.callbacks import Bar, Lines, ScikitLearnCallbacks
+from ranktrees.callbacks import Bar, Lines, ScikitLearnCallbacks, kind_of_bar
 from ranktrees.costs import FeatureCosts, Prices
 from ranktrees.edges import MOST_BINS
 from ranktrees.ensemble import Ensemble
@@ -261,6 +261,8 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
     def _check(self, X, y, sample_weight, communicator, **given):
         """Return the data as `check_fit` does. Existing trees get to know the categories of all fits."""
         refuse_other_estimators(self, communicator)
+        if self.verbose == "bar" and communicator.rank == 0:
+            kind_of_bar()  # refused here if there is none, rather than once all rows have been read
         known = self._known_levels()
         data = check_fit(self, X, y, sample_weight, communicator=communicator, known_levels=known, **given)
         refuse_disagreement(self, data)
