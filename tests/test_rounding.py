@@ -6,7 +6,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from ranks import together
 
+from ranktrees import HistGBRTRegressor, RandomForestRanker
 from ranktrees._core import rounding
+from ranktrees.binning import BinMapper
 from ranktrees.growing.rounding import RoundedRows
 from ranktrees.sharing import Share
 from reference import growing as slow
@@ -243,11 +245,6 @@ def test_rows_that_round_to_nothing_are_set_apart(every_thread, n_rows, same, sa
         assert rows.n_loud < 0.8 * len(drawn)
 
 
-def test_too_many_rows_are_refused():
-    with pytest.raises(ValueError, match="at most"):
-        RoundedRows(1 << 30)
-
-
 # ---- kernels ----------------------------------------------------------------------------------------
 
 
@@ -335,3 +332,11 @@ def test_as_many_steps_as_there_is_room_for(room, size, sampling):
     else:
         assert sure == (max(largest / 2, np.finfo(float).tiny) if size else 1.0)
         assert sure * scale <= 8.0
+
+
+@pytest.mark.parametrize("estimator", [HistGBRTRegressor(), RandomForestRanker()])
+def test_more_rows_than_can_be_rounded_are_refused_before_they_are_cut(estimator, monkeypatch):
+    monkeypatch.setattr("ranktrees.growing.rounding.MOST_ROWS", 2)
+    monkeypatch.setattr(BinMapper, "fit", None)
+    with pytest.raises(ValueError, match="X has 3 rows to learn from; expected at most 2"):
+        estimator.fit(np.eye(3), np.arange(3), qid=np.zeros(3))

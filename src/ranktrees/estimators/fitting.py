@@ -39,6 +39,7 @@ from ranktrees.growing.constraints import (
     usable_features,
 )
 from ranktrees.growing.grower import TreeGrower
+from ranktrees.growing.rounding import refuse_more_rows
 from ranktrees.growing.split_search import searches
 from ranktrees.objectives import Objective
 from ranktrees.parallel import effective_n_threads, threads_for
@@ -113,6 +114,7 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
 
     def _bin(self, data, n_threads):
         """Return the mapper of the training rows, and their codes."""
+        refuse_more_rows(data.share.n_rows)
         exact = self.split_search == "exact"
         if exact and self.max_bins != MOST_BINS:
             raise ValueError(

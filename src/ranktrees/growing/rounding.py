@@ -13,6 +13,8 @@ DIVERGED = (
     "y and sample_weight to a smaller range, or, in boosting, lower learning_rate."
 )
 
+MOST_ROWS = 2**30 - 1  # of all ranks
+
 EXACT = 53  # bits: a double does not hold a sum of more bits exactly
 MOST_STEPS = 2**63 - 1
 
@@ -27,6 +29,14 @@ def refuse_infinite(*numbers):
         raise ValueError(DIVERGED)
 
 
+def refuse_more_rows(n_rows):
+    """Raise a ValueError if there are more rows, on all ranks, than can be learned from."""
+    if n_rows > MOST_ROWS:
+        raise ValueError(
+            f"X has {n_rows} rows to learn from; expected at most {MOST_ROWS}: pass a sample of the queries."
+        )
+
+
 class RoundedRows:
     """The gradients of one round as integers, and the size of one integer step.
 
@@ -35,7 +45,7 @@ class RoundedRows:
     the hessian of a row is one step, and the gradients have all bits that the number of rows leaves.
     Otherwise both halves have 32 bits: with 200,000 rows, a mean gradient has thousands of steps, with 10
     million rows, a hundred. That is enough to search for splits. The values of the leaves are computed from
-    the gradients themselves.
+    the gradients themselves. There are at most `MOST_ROWS` rows.
 
     Attributes
     ----------
@@ -67,8 +77,6 @@ class RoundedRows:
     def __init__(self, n_rows, share=ALL):
         self.share = share
         self.n_rows_of_all = n_rows if share.communicator.alone else share.n_rows
-        if self.n_rows_of_all >= 1 << 30:
-            raise ValueError(f"X has {self.n_rows_of_all} rows; at most 2**30 - 1 can be trained on.")
         self.order, self.sums = np.empty(n_rows, np.uint32), np.empty(n_rows, np.int64)
         self._first_scales = 0.0, 0.0
         self.loud = np.empty(rounding.words_for(n_rows), np.uint64)
