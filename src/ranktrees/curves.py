@@ -232,7 +232,6 @@ def score_curves(model, sets=None, measures="ndcg@10", *, every=1):
         data = check_score(model, X, y, qid=qid, read_rows=False, method="score_curves")
         for measure in measures:
             measure.check_labels(data.labels, f"y of {name!r}")
-        grouped = slice(None) if data.order is None else data.order
         curves = {}
         for method in dict.fromkeys(score_method(model, measure) for measure in measures):
             some = [measure for measure in measures if score_method(model, measure) == method]
@@ -240,7 +239,8 @@ def score_curves(model, sets=None, measures="ndcg@10", *, every=1):
             n_trees, of_set = [], []
             for n, scores in _every(every, staged_scores_by(model, X, some[0])):
                 n_trees.append(n)
-                of_set.append([bound_measure.mean(scores[grouped]) for bound_measure in bound_measures])
+                scores = data.internal(scores)
+                of_set.append([bound_measure.mean(scores) for bound_measure in bound_measures])
             if not n_trees:
                 raise ValueError("model has no trees; expected at least one: fit it with more.")
             curves |= zip(some, np.array(of_set).T, strict=True)

@@ -215,8 +215,7 @@ class Feedback:
                 f"{name} holds {positions[row]} in row {row}; {expected}, to {HIGHEST_POSITION} at most: "
                 "drop rows that were not shown."
             )
-        positions = positions.astype(np.int64)
-        return positions if data.order is None else positions[data.order]
+        return data.internal(positions.astype(np.int64))
 
 
 NOTHING = Feedback()

@@ -226,13 +226,12 @@ class _Trial:
         self.queries = None, data.offsets
         self.n_threads = effective_n_threads(ranker.n_jobs)
         self.bound_measure = measure.bind(data.labels, data.offsets, data.weights, self.n_threads)
-        grouped = slice(None) if data.order is None else data.order
         self.n_init_trees, self.n_trees = ranker.n_init_trees_, ranker._n_counted
-        self.after = {self.n_trees: scores_by(ranker, X)[grouped]}
+        self.after = {self.n_trees: data.internal(scores_by(ranker, X))}
         stages = zip(range(1, max(at, default=0) + 1), staged_scores_by(ranker, X), strict=False)
         for n_trees, scores in stages:
             if n_trees in at:
-                self.after[n_trees] = scores[grouped]
+                self.after[n_trees] = data.internal(scores)
         self.full_values = self.bound_measure.per_query(self.after[self.n_trees])
         if np.isnan(self.full_values).all():
             raise ValueError(

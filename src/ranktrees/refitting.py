@@ -75,8 +75,7 @@ def refit_leaves(
         walked = (t - first) % TREES
         if walked == 0:
             some_trees = ensemble.first(min(t + TREES, len(ensemble))).after(t)
-            leaves = some_trees.leaves(data.X, n_threads)
-            leaves = leaves if data.order is None else leaves[data.order]
+            leaves = data.internal(some_trees.leaves(data.X, n_threads))
         tree = nodes[tree_offsets[t] : tree_offsets[t + 1]]
         train.bound.gradients(scores, gradients, hessians, t - first)
         refuse_infinite(gradients, hessians)

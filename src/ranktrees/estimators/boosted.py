@@ -442,7 +442,7 @@ class BoostedTrees(TreeEnsembleEstimator):
                 f"{known}the {len(scores)} rows of the first fit, but X holds other rows; expected the same "
                 "rows, in the same order."
             )
-        if (n_unknown := np.isnan(scores if data.order is None else scores[data.order]).sum()) > 0:
+        if (n_unknown := np.isnan(data.internal(scores)).sum()) > 0:
             raise ValueError(
                 f"{known}rows, but {n_unknown} of the rows to learn from were held out in the first fit and "
                 "have none; expected the same rows held out: set early_stopping and validation_fraction as "

@@ -291,7 +291,7 @@ class FittedTrees:
 
     def _value(self, measure, data, scores, mean):
         """Return the measure, or else R² or the accuracy, of scores in the order of the rows."""
-        scores = scores if data.order is None else scores[data.order]
+        scores = data.internal(scores)
         if measure is None:
             return self._score_without_queries(data.labels, scores, data.weights)
         n_threads = effective_n_threads(self.n_jobs)

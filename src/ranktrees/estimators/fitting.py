@@ -385,8 +385,7 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
         with StandardFloats(n_threads):
             bound = bound_to(objective, data, n_threads)
             before = self.ensemble_.first(self.n_init_trees_)
-            scores = before.predict(data.X, n_threads, start=self._starting_scores(X))
-            scores = scores if data.order is None else scores[data.order]
+            scores = data.internal(before.predict(data.X, n_threads, start=self._starting_scores(X)))
             refitted.ensemble_ = refit_leaves(
                 self.ensemble_,
                 Followed(None, bound, data, scores),

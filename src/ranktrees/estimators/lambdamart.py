@@ -525,8 +525,7 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
         order, offsets = queries or (None, np.array([0, rows.shape[0]]))
         data = FitData(rows, None, None, order, offsets, queries is not None)
         data = Feedback(pairs, pair_weight, pair_target).joined(data)
-        scores = self._scores(X, rows)
-        return data.preferences.agreement(scores if order is None else scores[order])
+        return data.preferences.agreement(data.internal(self._scores(X, rows)))
 
     def refit_leaves(
         self,

@@ -71,7 +71,7 @@ class Start:
         else:
             scores = self._scores_of_foreign(rows.X)
         scores = by_parts(lambda part, start: ensemble.predict(part, n_threads, start=start), data.X, scores)
-        return scores if data.order is None else scores[data.order]
+        return data.internal(scores)
 
     def stages(self, rows, n_threads):
         """Yield the same after each added tree, for rows that the init has not seen."""
@@ -86,7 +86,7 @@ class Start:
             stages = by_parts(partial(_scores_after_each, trees, n_threads), data.X, scores)
             scores = np.ascontiguousarray(stages[:, -1])
             for stage in stages.T:
-                yield np.ascontiguousarray(stage if data.order is None else stage[data.order])
+                yield np.ascontiguousarray(data.internal(stage))
 
     def _scores_of_foreign(self, X):
         """What a model of another kind predicts, which may take long: it is asked once for the same rows."""

@@ -79,6 +79,5 @@ class ScoredByMeasure(RanksRows):
         """
         check_is_fitted(self)
         data = check_score(self, X, y, sample_weight, qid=qid, groups=groups, read_rows=False)
-        scores = self.predict(X)
-        scores = scores if data.order is None else scores[data.order]
+        scores = data.internal(self.predict(X))
         return as_measure(self.measure).signed_mean(data.labels, scores, data.offsets, data.weights)

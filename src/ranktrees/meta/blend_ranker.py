@@ -227,8 +227,7 @@ class BlendRanker(ScoredByMeasure, MetaEstimatorMixin, RegressorMixin, _BaseComp
                 shares_of_queries(measure, data.labels, data.labels, data.offsets, data.weights, n_threads)
             queries = data.as_given(data.query_of_row) if data.qid_given else None
             scores = self._scores_to_weigh(*indexable(X, y, sample_weight), queries)
-            scores = scores if data.order is None else scores[data.order]
-            self._find_weights(np.asfortranarray(scores), data, measure, interval)
+            self._find_weights(np.asfortranarray(data.internal(scores)), data, measure, interval)
         return self
 
     def _require_estimators(self):

@@ -135,6 +135,10 @@ class FitData:
         both = {"preferences": self.preferences, "positions": self.positions}
         return {name: values for name, values in both.items() if values is not None}
 
+    def internal(self, values: np.ndarray) -> np.ndarray:
+        """Bring values from the order of the rows of `X` into internal order."""
+        return values if self.order is None else values[self.order]
+
     def as_given(self, values: np.ndarray) -> np.ndarray:
         """Bring values from internal order into the order of the rows of `X`."""
         if self.order is None:
@@ -470,8 +474,7 @@ def check_score(
     -------
     data : FitData
         `data.X` holds the rows in the order in which they were passed, ready for prediction. Labels, weights
-        and offsets are in internal order, so scores must be taken as ``scores[data.order]`` unless
-        `data.order` is None.
+        and offsets are in internal order, so scores must be taken as ``data.internal(scores)``.
 
     Raises
     ------
