@@ -7,7 +7,7 @@ from functools import wraps
 from inspect import signature
 from typing import ParamSpec, TypeVar, dataclass_transform
 
-__all__ = ["look_up", "with_keywords", "with_parameters"]
+__all__ = ["KnownParameters", "look_up", "with_keywords", "with_parameters"]
 
 Given = ParamSpec("Given")
 Returned = TypeVar("Returned")
@@ -148,7 +148,7 @@ def with_parameters(cls):
     -------
     type
         The same class. A keyword that it does not know is a TypeError, which suggests the one that may be
-        meant. In ``set_params`` it is a ValueError, as in scikit-learn.
+        meant.
 
     Examples
     --------
@@ -157,10 +157,6 @@ def with_parameters(cls):
     Traceback (most recent call last):
     ...
     TypeError: LambdaMARTRanker got an unexpected keyword argument 'num_leaves'; expected max_leaf_nodes, ...
-    >>> LambdaMARTRanker().set_params(num_leaves=31)
-    Traceback (most recent call last):
-    ...
-    ValueError: Invalid parameter 'num_leaves' for estimator LambdaMARTRanker; expected max_leaf_nodes, ...
     """
     cls = dataclass(eq=False, repr=False, kw_only=True)(cls)
     init, known = cls.__init__, [parameter.name for parameter in fields(cls)]
@@ -172,23 +168,45 @@ def with_parameters(cls):
         init(self, *args, **parameters)
 
     cls.__init__ = __init__
-    if hasattr(cls, "set_params"):
-        cls.set_params = _answering(cls.set_params)
     return cls
 
 
-def _answering(set_params):
-    @wraps(set_params)
-    def answering(self, **parameters):
+class KnownParameters:
+    """Mixin for estimators: `set_params` suggests what may be meant by a name that it does not know.
+
+    Examples
+    --------
+    >>> from ranktrees import LambdaMARTRanker
+    >>> LambdaMARTRanker().set_params(num_leaves=31)
+    Traceback (most recent call last):
+    ...
+    ValueError: Invalid parameter 'num_leaves' for estimator LambdaMARTRanker; expected max_leaf_nodes, ...
+    """
+
+    def set_params(self, **params):
+        """Set parameters.
+
+        Parameters
+        ----------
+        **params : dict
+            The parameters by name. Those of an estimator inside are called ``<name>__<parameter>``.
+
+        Returns
+        -------
+        self : estimator
+
+        Raises
+        ------
+        ValueError
+            If there is no such parameter. The message suggests the one that may be meant.
+        """
         known = list(self.get_params(deep=False))
-        if unknown := [name for name in parameters if name.partition("__")[0] not in known]:
+        if unknown := [name for name in params if name.partition("__")[0] not in known]:
             raise ValueError(
                 f"Invalid parameter {unknown[0]!r} for estimator {type(self).__name__}; "
                 f"{_expected(unknown[0], known)}."
             )
-        return set_params(self, **parameters)
-
-    return answering
+        return super().set_params(**params)
 
 
 def with_keywords(method: Callable[Given, Returned]) -> Callable[Given, Returned]:

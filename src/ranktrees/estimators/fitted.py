@@ -16,7 +16,7 @@ from ranktrees.estimators.columns import with_columns_of
 from ranktrees.features import keys_of
 from ranktrees.measures import as_measure
 from ranktrees.parallel import effective_n_threads
-from ranktrees.parameters import look_up, with_keywords
+from ranktrees.parameters import KnownParameters, look_up, with_keywords
 from ranktrees.validation import (
     check_rows,
     check_score,
@@ -28,7 +28,7 @@ from ranktrees.validation import (
 SCORES_REQUEST = {"qid": True, "n_trees": True, "early_exit": True, "return_saved": True}
 
 
-class FittedTrees:
+class FittedTrees(KnownParameters):
     """The base class of estimators that have an ``ensemble_``: rows in, scores out."""
 
     __metadata_request__predict = SCORES_REQUEST

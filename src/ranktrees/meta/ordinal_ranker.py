@@ -27,7 +27,7 @@ from ranktrees.measures.named import AnyMeasure
 from ranktrees.measures.worth import exp2_gains
 from ranktrees.meta.base import ScoredByMeasure
 from ranktrees.ordinal import class_probabilities, least_squares_values
-from ranktrees.parameters import with_keywords, with_parameters
+from ranktrees.parameters import KnownParameters, with_keywords, with_parameters
 from ranktrees.sampling import hold_out
 from ranktrees.validation import (
     check_columns,
@@ -57,7 +57,7 @@ NO_PROBABILITIES = {
 
 
 @with_parameters
-class OrdinalRanker(ScoredByMeasure, MetaEstimatorMixin, RegressorMixin, BaseEstimator):
+class OrdinalRanker(KnownParameters, ScoredByMeasure, MetaEstimatorMixin, RegressorMixin, BaseEstimator):
     r"""Ranking by ordinal classification (McRank), that is, by the probabilities of the grades of a row.
 
     For each grade :math:`c` but the highest, a clone of the estimator learns the event :math:`y \le c`. The
