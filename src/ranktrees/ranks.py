@@ -33,8 +33,8 @@ from ranktrees.validation import (
 # Parameters that may differ between ranks that train together; random_state is compared if it is a number.
 OF_A_RANK = ("n_jobs", "verbose", "random_state")
 
-# Fitted attributes about the rank's own rows.
-OF_ITS_ROWS = ("oob_prediction_",)
+# Fitted attributes with one number for each of the rank's own rows.
+OF_ITS_ROWS = {"oob_prediction_"}
 
 
 @contextmanager
@@ -124,11 +124,10 @@ def fit_on_ranks(estimator, driver, X, y, sample_weight, validation=None, **ids)
     states = driver.run_rows(_fit_shard, shards, estimator)
     parameters = estimator.get_params(deep=False)
     learned = {name: value for name, value in states[0].items() if name not in parameters}
-    if "oob_prediction_" in learned:
-        scores = np.empty(data.n_rows)
+    for name in OF_ITS_ROWS & learned.keys():
+        learned[name] = np.empty(data.n_rows)
         for rows, state in zip(dealt, states, strict=True):
-            scores[rows] = state["oob_prediction_"]
-        learned["oob_prediction_"] = scores
+            learned[name][rows] = state[name]
     for name in [name for name in vars(estimator) if name.endswith("_") and name not in learned]:
         delattr(estimator, name)  # left over from an earlier fit
     vars(estimator).update(learned)
