@@ -484,7 +484,7 @@ def test_the_quick_look_finds_the_largest_feature(lines):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "train.txt")
         path.write_text("\n".join(lines))
-        seen = letor._look_at([path])
+        seen = letor._scan([path])
         found = seen.largest
         if found:
             data = load_letor(path)

@@ -225,7 +225,7 @@ def load_letor_folds(
     dtype = _check_options(n_features, dtype, sparse, absent)
     folds = [(fold.name, {part: _find_part(fold, part) for part in _PARTS}) for fold in _find_folds(folder)]
     if n_features is None:
-        seen = _look_at(path for _, paths in folds for path in paths.values())
+        seen = _scan(path for _, paths in folds for path in paths.values())
         if not sparse:
             seen.require_dense(dtype, "sparse=True for CSR matrices")
         n_features = seen.largest or None
@@ -425,21 +425,27 @@ class _Seen:
         )
 
 
-def _look_at(paths):
-    """Scan files quickly, by the last pair of each line. Malformed lines are skipped."""
+def _scan(paths):
+    """Return what is seen in a quick scan of the last pair of each line. Malformed lines are skipped."""
     seen = _Seen()
     for path in paths:
         with _reading(path) as stream:
             for first_line, block in _blocks(stream):
                 for number, line in enumerate(block.split(b"\n"), first_line):
-                    content = line.partition(b"#")[0]
-                    pairs, colon, _ = content.rpartition(b":")
-                    index = pairs[-12:].split()[-1:] if colon else []
-                    seen.n_rows += bool(colon)
-                    seen.n_values += max(content.count(b":") - 1, 0)  # without the colon of qid:
-                    if index and _INTEGER.fullmatch(index[0]) and int(index[0]) > seen.largest:
-                        seen.largest, seen.where = int(index[0]), f"{_name(path)}, line {number}"
+                    line = line.partition(b"#")[0]
+                    if n_colons := line.count(b":"):
+                        seen.n_rows += 1
+                        seen.n_values += n_colons - 1  # one is that of qid:
+                        if (feature := _last_feature(line)) > seen.largest:
+                            seen.largest, seen.where = feature, f"{_name(path)}, line {number}"
     return seen
+
+
+def _last_feature(line):
+    """The feature of the last pair of a line, or 0 if there is none."""
+    before = line.rpartition(b":")[0][-12:]  # two more digits than the largest feature has
+    token = before.split()[-1:]
+    return int(token[0]) if token and _INTEGER.fullmatch(token[0]) else 0
 
 
 def _no_rows(paths):
@@ -476,7 +482,7 @@ def letor_batches(paths, batch_rows, n_features, dtype, absent):
     """Yield (X, y, qid) of about ``batch_rows`` rows: whole blocks of lines, one file after the other."""
     dtype = _check_options(n_features, dtype, False, absent)
     if n_features is None:
-        seen = _look_at(paths)
+        seen = _scan(paths)
         seen.require_dense(dtype)
         n_features = seen.largest
     blocks = chain.from_iterable(_read(path, n_features, dtype) for path in paths)
