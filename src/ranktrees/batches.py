@@ -1,12 +1,13 @@
 """Rows that do not fit in memory, read batch by batch from files or from any other source."""
 
 from collections.abc import Mapping
-from numbers import Integral
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from ranktrees.numeric import is_whole
 
 
 class Batch(NamedTuple):
@@ -359,7 +360,7 @@ def _arrays_of_file(path, name):
 
 
 def _check_rows_of_batch(batch_rows):
-    if not (isinstance(batch_rows, Integral) and batch_rows >= 1):
+    if not is_whole(batch_rows, 1):
         raise ValueError(f"batch_rows={batch_rows!r}; expected an integer of at least 1.")
 
 

@@ -1,11 +1,10 @@
 """The best rows of each query as a table, which is what a search page shows."""
 
-from numbers import Integral
-
 import numpy as np
 
 from ranktrees._core import ranking
 from ranktrees.measures.rows import numbers_in
+from ranktrees.numeric import is_whole
 from ranktrees.parallel import threads_for
 from ranktrees.validation import find_queries, ids_of_queries, qid_of
 
@@ -73,7 +72,7 @@ def require_how_many(k):
     ----------
     k : int or None
     """
-    if k is not None and not (isinstance(k, Integral) and not isinstance(k, bool) and k >= 1):
+    if k is not None and not is_whole(k, 1):
         raise ValueError(
             f"k={k!r}; expected the number of rows to return for each query, at least 1, or None."
         )

@@ -27,7 +27,6 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass
-from numbers import Integral
 
 import numpy as np
 
@@ -39,6 +38,7 @@ from ranktrees.measures import Measure, as_measure
 from ranktrees.measures.base import query_weights
 from ranktrees.measures.compiled import Ranked
 from ranktrees.measures.rows import arranged, checked_rows, column
+from ranktrees.numeric import is_whole
 from ranktrees.parallel import effective_n_threads
 from ranktrees.plotting import axes_or_new
 
@@ -402,7 +402,7 @@ def refine_weights(
             f"ensemble is a {type(ensemble).__name__}; expected an Ensemble: for a fitted estimator of "
             "trees, pass its ensemble_."
         )
-    if not isinstance(n_repeats, Integral) or n_repeats < 1:
+    if not is_whole(n_repeats, 1):
         raise ValueError(f"n_repeats must be a whole number >= 1, got {n_repeats!r}")
     measure, n_threads = as_measure(measure), effective_n_threads(n_jobs)
     interval = checked_interval("additive", interval, weights=WEIGHTS_OF_TREES)

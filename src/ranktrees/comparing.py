@@ -36,7 +36,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,6 +47,7 @@ from ranktrees import validation
 from ranktrees._core import resampling
 from ranktrees.measures import Measure, as_measure
 from ranktrees.measures.rows import arranged, checked_rows, column
+from ranktrees.numeric import is_whole
 from ranktrees.parallel import effective_n_threads
 from ranktrees.validation.values import as_seen
 
@@ -440,7 +441,7 @@ def compare_values(
 def _compare(values_a, values_b, measure, greater_is_better, *, test, confidence, n_resamples, random_state):
     if not isinstance(test, str) or test not in _TESTS:
         raise ValueError(f"test must be one of {', '.join(map(repr, _TESTS))}, got {test!r}")
-    if isinstance(n_resamples, bool) or not (isinstance(n_resamples, Integral) and n_resamples >= 1):
+    if not is_whole(n_resamples, 1):
         raise ValueError(f"n_resamples must be a whole number >= 1, got {n_resamples!r}")
     with np.errstate(over="ignore"):
         differences = values_a - values_b

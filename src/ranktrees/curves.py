@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from numbers import Integral
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ranktrees.measures import Measure, as_measure
+from ranktrees.numeric import is_whole
 from ranktrees.parallel import effective_n_threads
 from ranktrees.plotting import axes_or_new
 from ranktrees.predictions import score_method, staged_scores_by
@@ -210,7 +210,7 @@ def score_curves(model, sets=None, measures="ndcg@10", *, every=1):
             f"model is a {type(model).__name__}; expected a fitted estimator with staged_predict: for a "
             "pipeline, pass the last step, and rows transformed by the steps before it."
         )
-    if not (isinstance(every, Integral) and every >= 1):
+    if not is_whole(every, 1):
         raise ValueError(f"every={every!r}; expected a whole number of at least 1.")
     if sets is None:
         return _followed(model, every)

@@ -24,12 +24,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
-from numbers import Integral, Real
 
 import numpy as np
 
 from ranktrees import scoring
 from ranktrees.best import places
+from ranktrees.numeric import is_real, is_whole
 
 __all__ = ["EarlyExit", "WorkSaved"]
 
@@ -191,7 +191,7 @@ def _exactly_one(**given):
 
 
 def _whole(name, value, least):
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
+    if not is_whole(value, least):
         raise ValueError(f"{name}={value!r}; expected a whole number of at least {least}.")
     return int(value)
 
@@ -229,7 +229,7 @@ def _per_point(name, value, at, expected, is_meant):
             f"{name} has {len(numbers)} entries, but {seen}; expected a number, or one for each point of at."
         )
     for number in numbers:
-        if not isinstance(number, Real) or isinstance(number, bool) or not is_meant(number):
+        if not is_real(number) or not is_meant(number):
             raise ValueError(f"{name}={value!r}; expected {expected}, or one for each point of at.")
     return tuple(map(float, numbers)) if several else float(value)
 

@@ -8,7 +8,6 @@ import mmap
 import reprlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, reduce
-from numbers import Integral
 from operator import add
 from types import MappingProxyType
 
@@ -22,6 +21,7 @@ from ranktrees.costs import FeatureCosts
 from ranktrees.files import read_file, replace_file
 from ranktrees.formats import native
 from ranktrees.listed import are_in_order
+from ranktrees.numeric import is_whole
 from ranktrees.scorer import Scorer
 
 __all__ = ["Ensemble", "Tree", "Trees"]
@@ -535,7 +535,7 @@ class Ensemble:
         return self._replace(nodes=self.nodes[start:], tree_offsets=self.tree_offsets[n:] - start)
 
     def _check_number(self, n):
-        if not isinstance(n, Integral) or isinstance(n, bool) or not 0 <= n <= self.n_trees:
+        if not is_whole(n, 0, self.n_trees):
             raise ValueError(
                 f"n must be between 0 and the number of trees, {self.n_trees}, got {n!r}; expected a whole "
                 "number"
@@ -1012,7 +1012,7 @@ def checked_renames(names, own, n_features):
 def _checked_levels(category_levels, n_features):
     checked = {}
     for feature, levels in category_levels.items():
-        if not isinstance(feature, Integral) or not 0 <= feature < n_features:
+        if not is_whole(feature, 0, n_features - 1):
             raise ValueError(f"category_levels has a feature {feature!r}, expected 0 to {n_features - 1}")
         levels = tuple(levels)
         kinds = "strings, booleans and finite numbers"

@@ -7,6 +7,7 @@ from numbers import Integral
 import numpy as np
 
 from ranktrees.listed import by_key
+from ranktrees.numeric import is_whole
 
 
 def names_of(estimator):
@@ -26,7 +27,7 @@ def keys_among(names):
 
 def index_of(key, names, n_features, argument):
     """Return the number of a feature, given its number or its name."""
-    if isinstance(key, Integral) and not isinstance(key, bool):
+    if is_whole(key):
         _refuse_numbers_as_names(key, names, argument)
         if not 0 <= key < n_features:
             raise ValueError(

@@ -3,12 +3,12 @@
 import functools
 import os
 from fractions import Fraction
-from numbers import Integral
 
 import joblib
 
 from ranktrees._core import simd
 from ranktrees._core.threads import max_threads
+from ranktrees.numeric import is_whole
 from ranktrees.warning import warn
 
 # A thread pays for about this many values, some microseconds of work: while a tree grows, its threads are
@@ -123,7 +123,7 @@ def effective_n_threads(n_jobs, n_values=None):
     >>> effective_n_threads(1)
     1
     """
-    if n_jobs is not None and (isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral) or n_jobs == 0):
+    if n_jobs is not None and (not is_whole(n_jobs) or n_jobs == 0):
         raise ValueError(
             f"n_jobs={n_jobs!r}: expected a positive number of threads, or -1 or None for all processors."
         )

@@ -8,8 +8,6 @@ Comparing codes is equivalent to comparing values, so scores are those of the pl
 nodes at a time, for all rows of a block) and ``pyx/walking.h`` (from root to leaf, sixteen walks at a time).
 """
 
-from numbers import Integral
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
@@ -20,6 +18,7 @@ from ranktrees._core.binning import coder_words
 from ranktrees._core.dtypes import COLUMN, GROUP, PLAN, PLANE
 from ranktrees._core.threads import aligned
 from ranktrees.cuts import round_down
+from ranktrees.numeric import is_whole
 from ranktrees.parallel import effective_n_threads
 from ranktrees.validation.values import as_float
 
@@ -179,7 +178,7 @@ def _marked(rows, n):
 
 def checked_threads(n_threads):
     """Return how many of the requested threads may be started, or raise if the number is not valid."""
-    if not isinstance(n_threads, Integral) or n_threads < 1:
+    if not is_whole(n_threads, 1):
         raise ValueError(
             f"n_threads must be at least 1, got {n_threads!r}; expected a whole number: to use all "
             "processors, score by EnsembleRanker(ensemble, n_jobs=None)."

@@ -1,12 +1,11 @@
 """Synthetic clicks of users who examine some positions more often than others."""
 
-from numbers import Real
-
 import numpy as np
 from sklearn.utils import Bunch
 
-from ranktrees.datasets.synthetic import _check_integer, _generator, _is
+from ranktrees.datasets.synthetic import check_integer, generator_of
 from ranktrees.listed import in_order
+from ranktrees.numeric import is_real
 from ranktrees.validation import query_offsets
 
 
@@ -78,8 +77,8 @@ def make_clicks(
         raise ValueError(f"y holds {labels.min():g}; expected labels >= 0.")
     order, offsets = query_offsets(qid, len(labels))
     for name, value in (("n_sessions", n_sessions), ("n_shown", n_shown)):
-        _check_integer(name, value, 1)
-    if not (_is(Real, noise) and 0 <= noise <= 1):
+        check_integer(name, value, 1)
+    if not (is_real(noise) and 0 <= noise <= 1):
         raise ValueError(f"noise={noise!r}; expected a probability, from 0 to 1.")
     if propensities is None:
         propensities = 1.0 / np.arange(1, n_shown + 1)
@@ -95,7 +94,7 @@ def make_clicks(
             raise ValueError(
                 f"scores has length {len(scores)}; expected one for each of the {len(labels)} rows."
             )
-    rng = _generator(random_state)
+    rng = generator_of(random_state)
     order = np.arange(len(labels)) if order is None else order
     best = labels.max()
     gains = 2.0 ** (labels - best) - 2.0**-best  # all divided by 2^best, which may be too large for a float

@@ -10,7 +10,6 @@ import codecs
 import gzip
 import io
 import lzma
-import numbers
 import os
 import re
 import zlib
@@ -26,6 +25,7 @@ import scipy.sparse as sp
 from sklearn.datasets import load_svmlight_file
 from sklearn.utils import Bunch, check_array
 
+from ranktrees.numeric import is_whole
 from ranktrees.validation.values import as_seen
 
 _BLOCK_BYTES = 1 << 20
@@ -467,7 +467,7 @@ def _names(paths):
 def _check_options(n_features, dtype, sparse, absent):
     if np.dtype(dtype) not in (np.float32, np.float64):
         raise ValueError(f"dtype={dtype!r}; expected np.float32 or np.float64.")
-    if n_features is not None and not (isinstance(n_features, numbers.Integral) and n_features >= 1):
+    if n_features is not None and not is_whole(n_features, 1):
         raise ValueError(f"n_features={n_features!r}; expected an integer of at least 1, or None.")
     if absent != 0 and not np.isnan(absent):
         raise ValueError(f"absent={absent!r}; expected 0.0 or nan.")
@@ -722,7 +722,7 @@ def _check_length(name, values, n_rows):
 def _check_qids(qid):
     texts = []
     for query in qid.tolist():
-        if isinstance(query, numbers.Integral) and not isinstance(query, bool):
+        if is_whole(query):
             texts.append(b"%d" % query)
         elif isinstance(query, str) and _QID.fullmatch(text := query.encode("utf-8", "surrogateescape")):
             texts.append(text)

@@ -4,10 +4,10 @@ Features and relevance are computed from uniform draws by additions, multiplicat
 roots only, which every machine rounds alike.
 """
 
-import numbers
-
 import numpy as np
 from sklearn.utils import Bunch
+
+from ranktrees.numeric import is_real, is_whole
 
 _BLOCK_ROWS = 4096
 _POLYNOMIAL_ROWS = 50
@@ -160,14 +160,14 @@ def make_ranking(
     """
     if not isinstance(kind, str) or kind not in ("polynomial", "web"):
         raise ValueError(f'kind={kind!r}; expected "polynomial" or "web".')
-    _check_integer("n_queries", n_queries, 1)
-    _check_integer("n_grades", n_grades, 2)
+    check_integer("n_queries", n_queries, 1)
+    check_integer("n_grades", n_grades, 2)
     if n_features is not None:
-        _check_integer("n_features", n_features, 1)
-    if noise is not None and not (_is(numbers.Real, noise) and 0 <= noise < np.inf):
+        check_integer("n_features", n_features, 1)
+    if noise is not None and not (is_real(noise) and 0 <= noise < np.inf):
         raise ValueError(f"noise={noise!r}; expected a finite number of at least 0.")
     shares = _check_shares(grade_shares, n_grades, kind)
-    rng = _generator(random_state)
+    rng = generator_of(random_state)
 
     if kind == "polynomial":
         sizes = _check_sizes(_POLYNOMIAL_ROWS if rows_per_query is None else rows_per_query, n_queries)
@@ -370,7 +370,7 @@ def _cut(relevance, shares):
     return np.searchsorted(cuts, relevance, side="left").astype(np.int64)
 
 
-def _generator(random_state):
+def generator_of(random_state):
     if isinstance(random_state, np.random.RandomState):
         random_state = random_state.randint(np.iinfo(np.int32).max)
     try:
@@ -382,13 +382,8 @@ def _generator(random_state):
         ) from error
 
 
-def _is(kind, value):
-    """Whether a value is a number of a kind; True and False do not count as numbers."""
-    return isinstance(value, kind) and not isinstance(value, bool)
-
-
-def _check_integer(name, value, least):
-    if not (_is(numbers.Integral, value) and value >= least):
+def check_integer(name, value, least):
+    if not is_whole(value, least):
         raise ValueError(f"{name}={value!r}; expected an integer of at least {least}.")
 
 

@@ -1,7 +1,6 @@
 """What an estimator of trees can do once it is fitted: predict, rank and score."""
 
 from itertools import islice
-from numbers import Integral
 from typing import TYPE_CHECKING
 
 from sklearn.metrics import r2_score
@@ -15,6 +14,7 @@ from ranktrees.early_exit import predict as predict_with_exits
 from ranktrees.estimators.columns import with_columns_of
 from ranktrees.features import keys_of
 from ranktrees.measures import as_measure
+from ranktrees.numeric import is_whole
 from ranktrees.parallel import effective_n_threads
 from ranktrees.parameters import KnownParameters, look_up, with_keywords
 from ranktrees.validation import (
@@ -151,8 +151,7 @@ class FittedTrees(KnownParameters):
         """
         check_is_fitted(self)
         most = self._n_counted
-        whole = isinstance(n_trees, Integral) and not isinstance(n_trees, bool)
-        if n_trees is not None and not (whole and 0 <= n_trees <= most):
+        if n_trees is not None and not is_whole(n_trees, 0, most):
             raise ValueError(
                 f"n_trees={n_trees!r}: expected a whole number from 0 to {most}, "
                 f"the number of trees {'after those of init' if self.n_init_trees_ else 'of the model'}."

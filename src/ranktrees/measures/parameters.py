@@ -3,12 +3,12 @@
 import math
 import operator
 from collections.abc import Callable, Sequence
-from numbers import Integral, Real
 
 import numpy as np
 
 from ranktrees._core import ranking
 from ranktrees.listed import in_order
+from ranktrees.numeric import is_real, is_whole
 
 MOST_RANKS = 2**31 - 1
 
@@ -66,7 +66,7 @@ def _ties(value):
 def _empty_query(value):
     if isinstance(value, str) and value == "skip":
         return value
-    if isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value):
+    if is_real(value) and math.isfinite(value):
         return plain(value)
     raise ValueError(
         "empty_query must be 'skip' or the value of a query on which the measure is not defined, usually 0, "
@@ -75,13 +75,13 @@ def _empty_query(value):
 
 
 def _rel(value):
-    if isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value):
+    if is_real(value) and math.isfinite(value):
         return plain(value)
     raise ValueError(f"rel must be the lowest relevant label, a finite number, got {value!r}")
 
 
 def _max_grade(value):
-    if isinstance(value, Real) and not isinstance(value, bool) and 0 < value <= 1000:
+    if is_real(value) and 0 < value <= 1000:
         return plain(value)
     raise ValueError(f"max_grade must be the highest possible label, a number in (0, 1000], got {value!r}")
 
@@ -89,7 +89,7 @@ def _max_grade(value):
 def _cutoff(value):
     if value is None:
         return None
-    if isinstance(value, Integral) and not isinstance(value, bool) and 1 <= value <= MOST_RANKS:
+    if is_whole(value, 1, MOST_RANKS):
         return operator.index(value)
     raise ValueError(f"a measure is cut off at a whole number of ranks from 1 to {MOST_RANKS}, got {value!r}")
 
@@ -99,7 +99,7 @@ def stretch(value):
         return None
     if isinstance(value, Sequence) and not isinstance(value, str) and len(value) == 2:
         low, high = value
-        if isinstance(low, Integral) and isinstance(high, Integral) and 0 <= low < high <= MOST_RANKS:
+        if is_whole(low, 0) and is_whole(high, 1, MOST_RANKS) and low < high:
             return operator.index(low), operator.index(high)
     raise ValueError(
         "PAUC is taken between two counts of irrelevant rows, PAUC @ [a, b] with 0 <= a < b <= "

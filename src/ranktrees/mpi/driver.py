@@ -5,13 +5,13 @@ import os
 import sys
 import threading
 from concurrent.futures import Future
-from numbers import Integral
 
 import joblib
 from joblib.parallel import AutoBatchingMixin, FallbackToBackend, ParallelBackendBase, SequentialBackend
 
 from ranktrees.communicator import RankError, checked_timeout
 from ranktrees.mpi.gang import Gang
+from ranktrees.numeric import is_whole
 
 _gangs: dict[tuple, Gang] = {}
 _lock = threading.Lock()
@@ -73,7 +73,7 @@ class Driver(AutoBatchingMixin, ParallelBackendBase):
         super().__init__()
         if n_ranks is None and launcher is None:
             n_ranks = joblib.cpu_count()
-        if n_ranks is not None and not (isinstance(n_ranks, Integral) and n_ranks >= 1):
+        if n_ranks is not None and not is_whole(n_ranks, 1):
             raise ValueError(f"n_ranks={n_ranks!r}: expected a whole number of ranks >= 1.")
         launcher = None if launcher is None else tuple(launcher)
         self._settings = (n_ranks, launcher, checked_timeout(timeout), host, cache_bytes)

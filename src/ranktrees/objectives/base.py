@@ -3,13 +3,13 @@
 import math
 from collections.abc import Sequence
 from functools import cached_property
-from numbers import Real
 from typing import ClassVar
 
 import numpy as np
 
 from ranktrees._core.dealing import Deal
 from ranktrees.growing.rounding import DIVERGED
+from ranktrees.numeric import is_real
 from ranktrees.sharing import ALL
 from ranktrees.validation.values import narrowed
 
@@ -229,5 +229,5 @@ class NarrowLabels(Bound):
 
 
 def number_in(name, value, low, high):
-    if not (isinstance(value, Real) and not isinstance(value, bool) and low < value < high):
+    if not (is_real(value) and low < value < high):
         raise ValueError(f"{name} must be a number between {low} and {high} (both excluded), got {value!r}")

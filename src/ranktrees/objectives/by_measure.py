@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,6 +13,7 @@ from ranktrees import measures
 from ranktrees._core import lambdas, losses
 from ranktrees.listed import in_order
 from ranktrees.measures.compiled import Ranked
+from ranktrees.numeric import is_real, is_whole
 from ranktrees.objectives.base import number_in
 from ranktrees.objectives.pairwise import OfPairs, Pairs, Pairwise, order_of
 from ranktrees.sampling import stream_of_objective
@@ -395,7 +395,7 @@ class LambdaMART(OfPairs):
             number_in("noise", self.noise, 0, math.inf)
         for parameter, low in (("n_orders", 1), ("seed", 0)):
             value = getattr(self, parameter)
-            if not (isinstance(value, Integral) and not isinstance(value, bool) and value >= low):
+            if not is_whole(value, low):
                 raise ValueError(f"{parameter} must be a whole number >= {low}, got {value!r}")
         if self.bias_norm != 0:
             number_in("bias_norm", self.bias_norm, 0, math.inf)
@@ -497,7 +497,7 @@ class LambdaLoss(LambdaMART):
 
     def __post_init__(self):
         super().__post_init__()
-        if not (isinstance(self.mu, Real) and not isinstance(self.mu, bool) and 0 <= self.mu < math.inf):
+        if not (is_real(self.mu) and 0 <= self.mu < math.inf):
             raise ValueError(f"mu must be a finite number >= 0, got {self.mu!r}")
 
     def _check_measure(self):

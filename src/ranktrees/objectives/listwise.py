@@ -1,13 +1,13 @@
 """Listwise objectives, which consider all rows of a query at once."""
 
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
 
 from ranktrees import measures
 from ranktrees._core import lists, losses
+from ranktrees.numeric import is_whole
 from ranktrees.objectives.base import Bound, Objective
 from ranktrees.sampling import stream_of_objective
 from ranktrees.sharing import ALL
@@ -123,7 +123,7 @@ class XENDCG(Objective):
 
     def __post_init__(self):
         object.__setattr__(self, "gain", measures.DCG(gain=self.gain).gain)
-        if not (isinstance(self.seed, Integral) and not isinstance(self.seed, bool) and self.seed >= 0):
+        if not is_whole(self.seed, 0):
             raise ValueError(f"seed must be a whole number >= 0, got {self.seed!r}")
 
     def check_labels(self, labels):

@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from ranktrees._core import lambdas
 from ranktrees._core import preferences as kernels
 from ranktrees._core.threads import room_for_each
+from ranktrees.numeric import is_whole
 from ranktrees.objectives.base import Bound, NarrowLabels, Objective, number_in
 from ranktrees.sampling import stream_of_objective
 from ranktrees.sharing import ALL
@@ -126,8 +126,7 @@ class OfPairs(Objective):
 
     def __post_init__(self):
         level = self.truncation_level
-        whole = isinstance(level, Integral) and not isinstance(level, bool)
-        if level is not None and not (whole and level >= 1):
+        if level is not None and not is_whole(level, 1):
             raise ValueError(
                 f"truncation_level must be a whole number >= 1, or None for all ranks, got {level!r}"
             )

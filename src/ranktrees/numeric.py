@@ -1,0 +1,48 @@
+"""Whether an argument is a number, or a whole number in a range. True and False are neither."""
+
+import math
+from numbers import Integral, Real
+
+__all__ = ["is_real", "is_whole"]
+
+
+def is_real(value):
+    """Whether a value is a number, of Python or of NumPy.
+
+    Parameters
+    ----------
+    value : object
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> from ranktrees.numeric import is_real
+    >>> is_real(2), is_real(0.5), is_real("2"), is_real(True)
+    (True, True, False, False)
+    """
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def is_whole(value, low=-math.inf, high=math.inf):
+    """Whether a value is a whole number, of Python or of NumPy, from ``low`` to ``high``.
+
+    Parameters
+    ----------
+    value : object
+    low, high : number
+        Both ends are included.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> from ranktrees.numeric import is_whole
+    >>> is_whole(2, 1), is_whole(0, 1), is_whole(2.0, 1), is_whole(True, 1)
+    (True, False, False, False)
+    """
+    return isinstance(value, Integral) and not isinstance(value, bool) and low <= value <= high
