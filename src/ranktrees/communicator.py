@@ -275,8 +275,8 @@ class Communicator:
             raise RuntimeError("a sum was started without having been announced: this is a bug in ranktrees.")
         self._n_to_come = self._n_to_come - 1 if met else 0
 
-    def _count(self, n_bytes, n_messages=1):
-        self.traffic["messages"] += n_messages
+    def _count(self, n_bytes):
+        self.traffic["messages"] += 1
         self.traffic["bytes"] += n_bytes
 
     def _allreduce(self, array, op, met):

@@ -256,13 +256,13 @@ def _ensemble_of(text):
     head, *trees = re.split(r"^Tree=(.*)\n", trees + "\n", flags=re.MULTILINE)
     head, numbers, trees = _values(head), trees[::2], trees[1::2]
     _require_scores(head)
-    n_expected = len(_call("tree_sizes", head).split())
+    n_expected = len(_entry(head, "tree_sizes").split())
     if numbers != list(map(str, range(n_expected))):
         raise ValueError(
             f"the trees have the numbers {numbers[:3]}... ({len(numbers)}), expected 0 to {n_expected - 1}"
         )
     n_features = _numbers(head, "max_feature_idx", int, 1)[0] + 1
-    names = _call("feature_names", head).split(" ")
+    names = _entry(head, "feature_names").split(" ")
     if len(names) != n_features:
         raise ValueError(f"feature_names has {len(names)} names for {n_features} features")
     nodes, members = [], []
@@ -286,7 +286,7 @@ def _ensemble_of(text):
 
 def _require_scores(head):
     """Raise for models that are not a single sum of trees."""
-    version = _call("version", head)
+    version = _entry(head, "version")
     if version not in ("v3", "v4"):
         raise ValueError(f"version {version}, expected v3 or v4: save it with a current version of LightGBM")
     if any(_numbers(head, name, int, 1)[0] != 1 for name in ("num_class", "num_tree_per_iteration")):
@@ -384,7 +384,8 @@ def _values(lines):
     return {name: value for name, _, value in (line.partition("=") for line in lines.split("\n")) if name}
 
 
-def _call(name, values):
+def _entry(values, name):
+    """The text after ``name=``, in `_values`."""
     if name not in values:
         raise ValueError(f"there is no line '{name}='")
     return values[name]
@@ -392,7 +393,7 @@ def _call(name, values):
 
 def _numbers(values, name, dtype, n, low=-(2**63), high=2**63 - 1):
     """Line ``name`` as ``n`` numbers; integers must be in a range."""
-    words = _call(name, values).split()
+    words = _entry(values, name).split()
     try:
         numbers = np.array(words, dtype)
     except (ValueError, OverflowError) as error:
