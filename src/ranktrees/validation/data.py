@@ -31,7 +31,7 @@ from ranktrees.validation.rows import (
     rows_of,
     set_columns,
 )
-from ranktrees.validation.values import as_seen, narrowed
+from ranktrees.validation.values import as_seen, narrowed, shape_of
 from ranktrees.warning import FitWarning, warn
 
 MOST_ROWS = 2**31 - 1  # kernels number rows in four bytes, which some registers take as signed
@@ -381,17 +381,15 @@ def check_validation(
             f"{given[0]} and {eval_given[0]} are both given; expected one validation set: pass X_val, y_val "
             "and qid_val, or eval_set with eval_group or eval_qid."
         )
-    names = ("X_val", "y_val", "sample_weight_val")
-    qid_name, size_name, sizes = "qid_val", "group_val", None
     if eval_given and validation.eval_set is None:
         raise ValueError(f"{eval_given[0]} is given without rows; pass eval_set=[(X, y)], too.")
     X_val, y_val = validation.pair
-    sample_weight_val, qid_val = validation.sample_weight_val, validation.qid_val
+    sample_weight_val, ids, sizes = validation.sample_weight_val, {"qid_val": validation.qid_val}, {}
+    names = ("X_val", "y_val", "sample_weight_val")
     if eval_given:
-        qid_val = _only_entry(validation.eval_qid, "eval_qid", "query ids")
-        sizes = _only_entry(validation.eval_group, "eval_group", "query sizes")
+        ids = {"eval_qid": _only_entry(validation.eval_qid, "eval_qid", "query ids")}
+        sizes = {"eval_group": _only_entry(validation.eval_group, "eval_group", "query sizes")}
         names = ("X of eval_set", "y of eval_set", "sample_weight_val")
-        qid_name, size_name = "eval_qid", "eval_group"
     elif X_val is None or (y_val is None and feedback.pairs is None and not isinstance(X_val, Batches)):
         absent = "X_val" if X_val is None else "y_val"
         raise ValueError(
@@ -403,21 +401,15 @@ def check_validation(
             "qid_val=qid, or, in lists, eval_set=[(X, y)] and eval_qid=[qid]."
         )
     if isinstance(X_val, Batches):
-        others = dict(zip((*names[1:], qid_name), (y_val, sample_weight_val, qid_val), strict=True))
+        others = {names[1]: y_val, names[2]: sample_weight_val, **ids, **sizes}
         X_val, y_val, sample_weight_val, qid_val = read_batches(
-            estimator,
-            X_val,
-            others | {size_name: sizes},
-            names[0],
-            reset=False,
-            communicator=communicator,
+            estimator, X_val, others, names[0], reset=False, communicator=communicator
         )
+        ids = dict.fromkeys(ids, qid_val)
     if _lacks_rows(X_val, names[0], communicator):
         data = _without_rows(_no_rows(X_val, None)[0], train.classes, communicator, train.classes is not None)
         return replace(data, y_name=names[1])
     rows = check_rows(estimator, X_val, reset=False, name=names[0])
-    ids = {qid_name: qid_val}
-    sizes = {size_name: sizes}
     data = _join(
         estimator,
         X_val,
@@ -578,7 +570,7 @@ def _join(
 
 def _lacks_rows(X, name: str, communicator) -> bool:
     """Whether this rank has no rows, while others may have some."""
-    shape = getattr(X, "shape", None) or (len(X) if isinstance(X, list | tuple) else None,)
+    shape = shape_of(X)
     if communicator.alone or shape[0] != 0:
         return False
     if len(shape) != 2:

@@ -13,7 +13,7 @@ from ranktrees.validation.frames import frame_columns, kind_of
 from ranktrees.validation.labels import check_labels, check_weights
 from ranktrees.validation.queries import find_queries, ids_in, qid_of, runs_in
 from ranktrees.validation.rows import category_columns, check_columns, rows_of
-from ranktrees.validation.values import as_seen
+from ranktrees.validation.values import as_seen, shape_of
 
 _KINDS_OF_COLUMNS = {"number", "str", "bytes", "date", "datetime", "timedelta"}
 
@@ -123,8 +123,7 @@ class _QueryNumbers:
 
 def _require_some_rows(X, name: str) -> None:
     """Refuse a batch without rows. What is not a matrix is refused when columns are checked."""
-    shape = getattr(X, "shape", None) or (len(X) if isinstance(X, list | tuple) else None,)
-    if shape[0] == 0:
+    if shape_of(X)[0] == 0:
         raise ValueError(
             f"{name} is empty: {as_seen(X)}; expected at least one row in each batch: leave out empty "
             "batches, as by an `if len(y)` where they are made."

@@ -141,6 +141,11 @@ def is_number(value) -> bool:
     return True
 
 
+def shape_of(X) -> tuple:
+    """Return the shape of rows; of nested lists the length only, and (None,) for what has no shape."""
+    return getattr(X, "shape", None) or (len(X) if isinstance(X, list | tuple) else None,)
+
+
 def as_seen(value) -> str:
     """Return how a message shows a value, in short."""
     if isinstance(value, (str, bytes, numbers.Number, date, timedelta, np.generic, np.dtype, type(None))):
