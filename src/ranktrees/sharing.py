@@ -107,11 +107,6 @@ class Share:
         row_numbers = (np.repeat(first_rows, sizes) + steps).astype(np.int64)
         return cls(communicator, n_rows, n_queries, query_numbers, first_rows, row_numbers, named)
 
-    @property
-    def others(self):
-        """The arguments for objectives: none if all rows are here."""
-        return () if self.communicator.alone else (self,)
-
     def some_of_all(self, labels):
         """Return labels of all ranks: the distinct ones of each, or its lowest and highest if very many."""
         if self.communicator.alone:

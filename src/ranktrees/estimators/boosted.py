@@ -361,8 +361,8 @@ class BoostedTrees(TreeEnsembleEstimator):
         if measure is None:
             with _followed_by_the_loss(rows.data):
                 bound = bound_to(objective, rows.data, n_threads)
-        seen = rows.codes, rows.mapper, self._link_by(objective, measure)
-        return Followed(measure, bound, rows.data, scores, n_threads, *seen)
+        link = self._link_by(objective, measure)
+        return Followed(measure, bound, rows.data, scores, n_threads, rows.codes, rows.mapper, link)
 
     def _start(self, X, data, bound):
         """Return what boosting starts from: `init` or, with ``warm_start``, the existing model."""

@@ -413,7 +413,8 @@ def bound_to(objective, data, n_threads):
     """Return the objective, bound to these rows."""
     n_threads = threads_for(n_threads, 16 * data.n_rows)
     rows = data.labels, data.weights, data.offsets
-    return objective.bind(*rows, n_threads, *data.share.others, **data.feedback)
+    shares = () if data.share.communicator.alone else (data.share,)  # an objective of a user may take none
+    return objective.bind(*rows, n_threads, *shares, **data.feedback)
 
 
 def as_read(X, data):
