@@ -381,7 +381,8 @@ class BoostedTrees(TreeEnsembleEstimator):
         if self.init is None or isinstance(self.init, Real):
             if self.init_cv is not None:
                 raise ValueError(
-                    f"init_cv={self.init_cv!r}, but init={self.init!r} is not a model to be fitted."
+                    f"init_cv={self.init_cv!r}, but init={self.init!r} is not a model to be fitted; expected "
+                    "an estimator that is not fitted: pass one as init, or leave init_cv out."
                 )
             return Start(self._no_trees(bound.start() if self.init is None else float(self.init)))
         init, scores = self._fitted_init(X, data)

@@ -163,7 +163,10 @@ class Measure:
     def __matmul__(self, at):
         """Return the measure cut off at rank ``at``."""
         if "at" not in self.defaults:
-            raise TypeError(f"{self.name} has no cutoff")
+            raise TypeError(
+                f"{self.name} has no cutoff, but {at!r} is given; expected {self.name} alone, or a measure "
+                "that has one, such as NDCG @ 10"
+            )
         return self(at=at)
 
     @property

@@ -55,7 +55,10 @@ def gains(labels, gain="exp2"):
     if callable(gain):
         out = np.ascontiguousarray(gain(read_only(labels)), dtype=np.float64)
         if out.shape != labels.shape:
-            raise ValueError(f"gain returned shape {out.shape} for labels of shape {labels.shape}")
+            raise ValueError(
+                f"gain returned shape {out.shape} for labels of shape {labels.shape}; expected a gain for "
+                "each label"
+            )
         if not (np.isfinite(out) & (out >= 0)).all():
             raise ValueError(
                 "gain returned a number that is negative or not finite: gains must be finite and >= 0"
@@ -71,7 +74,7 @@ def gains(labels, gain="exp2"):
     if highest >= len(table):
         raise ValueError(
             f"the gain table has {len(table)} entries, for labels 0 to {len(table) - 1}, "
-            f"but there is a label {highest:g}"
+            f"but there is a label {highest:g}: add entries, or use gain='exp2', 'linear' or a function"
         )
     return table[index]
 
@@ -135,7 +138,9 @@ def discounts(n, discount="log2"):
     elif callable(discount):
         values = np.asarray(discount(np.arange(1.0, n + 1.0)), dtype=np.float64)
         if values.shape != (n,):
-            raise ValueError(f"discount returned shape {values.shape} for {n} ranks")
+            raise ValueError(
+                f"discount returned shape {values.shape} for {n} ranks; expected a discount for each rank"
+            )
         if not (np.isfinite(values) & (values >= 0)).all():
             raise ValueError(
                 "discount returned a number that is negative or not finite: discounts must be finite and >= 0"
