@@ -88,6 +88,16 @@ def refuse_disagreement(estimator, data):
         )
 
 
+def refuse_feedback(feedback):
+    """Raise if a ranker is to learn from more than labels."""
+    for name in ("pairs", "position"):
+        if getattr(feedback, name) is not None:
+            raise ValueError(
+                f"{name} is given, but ranks that train together learn from labels only; expected y alone: "
+                "train in one process to learn from it."
+            )
+
+
 def fit_on_ranks(estimator, driver, X, y, sample_weight, validation=None, **ids):
     """Let the ranks of a driver fit an estimator, each with some queries, and take over what they learn.
 
@@ -150,13 +160,3 @@ def _fit_shard(communicator, shard, estimator):
         estimator.fit(**{name: values for name, values in shard.items() if name not in OF_ITS_ROWS})
     state = vars(estimator)
     return state if communicator.rank == 0 else {name: state[name] for name in state if name in OF_ITS_ROWS}
-
-
-def refuse_feedback(feedback):
-    """Raise if a ranker is to learn from more than labels."""
-    for name in ("pairs", "position"):
-        if getattr(feedback, name) is not None:
-            raise ValueError(
-                f"{name} is given, but ranks that train together learn from labels only; expected y alone: "
-                "train in one process to learn from it."
-            )

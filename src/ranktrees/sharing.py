@@ -142,6 +142,10 @@ class Share:
         return self._of(self.communicator, *counts, numbers, first_rows, own_sizes, self.named)
 
 
+# All rows are here; their number is not known.
+ALL = Share(ALONE)
+
+
 def deal(data, size):
     """Deal the rows, as given, to ranks: whole queries, and about the same number of rows to each rank.
 
@@ -196,10 +200,6 @@ def gathered(data, codes):
     every = no_codes(len(rows), codes.shape[1], codes.dtype)
     np.take(np.concatenate(columns, axis=1), rows, axis=1, out=every.T)
     return whole, every
-
-
-# All rows are here; their number is not known.
-ALL = Share(ALONE)
 
 
 def _places(ids_of_ranks: Sequence[list], name):
