@@ -140,7 +140,7 @@ class FitData:
         return values if self.order is None else values[self.order]
 
     def as_given(self, values: np.ndarray) -> np.ndarray:
-        """Bring values from internal order into the order of the rows of `X`."""
+        """Bring values from internal order into that of the rows of `X`, which must all be in these data."""
         if self.order is None:
             return values
         given = np.empty_like(values)
