@@ -568,6 +568,7 @@ def test_picking_refuses(fitted, validation):
     refused("measure=RMSE; expected a measure of the order", measure="rmse")
     refused("tolerated_loss=-1; expected", tolerated_loss=-1)
     refused("tolerated_loss=nan; expected", tolerated_loss=math.nan)
+    refused("tolerated_loss=True; expected", tolerated_loss=True)
     refused("by='rank'; expected 'share' or 'score'", by="rank")
     refused("at=", at=[3, 2])
     refused("confidence must be between 0 and 1", confidence=2)

@@ -196,7 +196,7 @@ def test_it_learns_what_is_new():
 # ---- what cannot be meant --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("decay", [-0.1, 1.5, np.nan, "all", None])
+@pytest.mark.parametrize("decay", [-0.1, 1.5, np.nan, "all", True, None])
 def test_decay_is_a_share(decay):
     with pytest.raises(ValueError, match=r"decay=.*expected the share of the old values, from 0 to 1"):
         refitted(fitted(HistGBRTRegressor(max_iter=2)), decay=decay)

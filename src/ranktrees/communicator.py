@@ -14,12 +14,12 @@ Only integers are summed, so no result depends on which rank adds which numbers,
 import threading
 from collections import Counter
 from contextlib import contextmanager
-from numbers import Real
 
 import numpy as np
 from joblib.parallel import get_active_backend
 
 from ranktrees._core import exact
+from ranktrees.numeric import is_real
 from ranktrees.spelling import readable, spelt
 
 LONGEST_TIMEOUT = 1e9  # seconds
@@ -40,7 +40,7 @@ class RankError(RuntimeError):
 
 def checked_timeout(timeout):
     """Return the timeout in seconds as a float, or raise if it is not valid."""
-    if not isinstance(timeout, Real) or not 0 < timeout <= LONGEST_TIMEOUT:
+    if not (is_real(timeout) and 0 < timeout <= LONGEST_TIMEOUT):
         raise ValueError(
             f"timeout={timeout!r}; expected a number of seconds above 0, at most {LONGEST_TIMEOUT:g}."
         )

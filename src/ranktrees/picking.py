@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from itertools import islice
-from numbers import Integral, Real
+from numbers import Integral
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from ranktrees.comparing import mean_interval
 from ranktrees.early_exit import EarlyExit, drop_rows, exit_points
 from ranktrees.measures import as_measure
+from ranktrees.numeric import is_real
 from ranktrees.parallel import effective_n_threads
 from ranktrees.predictions import scores_by, staged_scores_by
 from ranktrees.validation import check_score
@@ -163,7 +164,7 @@ def pick_early_exit(
     measure = as_measure(measure)
     if not measure.by_order:
         raise ValueError(f"measure={measure}; expected a measure of the order of rows, such as 'ndcg@10'.")
-    if not isinstance(tolerated_loss, Real) or not tolerated_loss >= 0:
+    if not (is_real(tolerated_loss) and tolerated_loss >= 0):
         raise ValueError(f"tolerated_loss={tolerated_loss!r}; expected a number of at least 0.")
     if by not in ("share", "score"):
         raise ValueError(f"by={by!r}; expected 'share' or 'score'.")

@@ -41,6 +41,7 @@ from ranktrees.growing.constraints import (
 from ranktrees.growing.grower import TreeGrower
 from ranktrees.growing.rounding import refuse_more_rows
 from ranktrees.growing.split_search import searches
+from ranktrees.numeric import is_real
 from ranktrees.objectives import Objective
 from ranktrees.parallel import effective_n_threads, threads_for
 from ranktrees.parameters import with_parameters
@@ -355,7 +356,7 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
 
     def _refit_leaves(self, X, y, sample_weight, queries, decay, feedback=NOTHING):
         check_is_fitted(self)
-        if not (isinstance(decay, Real) and 0 <= decay <= 1):
+        if not (is_real(decay) and 0 <= decay <= 1):
             raise ValueError(f"decay={decay!r}: expected the share of the old values, from 0 to 1.")
         if self.monotonic_cst is not None:
             raise ValueError(
