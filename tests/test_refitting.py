@@ -65,6 +65,14 @@ def test_on_the_rows_of_the_fit_nothing_changes(model, weighted):
         assert model.refit_leaves(X_, y, weights, qid=QID, decay=decay).ensemble_ == model.ensemble_
 
 
+@pytest.mark.parametrize("model", [HistGBRTRegressor(max_iter=2), LambdaMARTRanker(max_iter=2)], ids=repr)
+def test_a_decay_of_one_keeps_the_sign_of_zero(model):
+    """A leaf whose rows are content has the value -0.0, which is another value to the digest than 0.0."""
+    model.fit(X, np.zeros(len(Y)), qid=QID)
+    assert np.signbit(model.ensemble_.nodes["value"]).any()
+    assert model.refit_leaves(X, Y, qid=QID, decay=1).ensemble_ == model.ensemble_
+
+
 def test_on_the_pairs_and_on_the_clicks_of_the_fit_nothing_changes():
     clicks = (np.random.default_rng(1).random(len(Y)) < (1 + Y) / 8).astype(float)
     position = np.tile(np.arange(1, 13), 50)[np.argsort(np.argsort(QID, kind="stable"))]

@@ -89,9 +89,10 @@ def refit_leaves(
             grown.add(new, tree_scores)
             learning_rate = step(scores, tree_scores)
         reached = np.bincount(leaves[counting, walked], minlength=len(tree)) > 0
+        changes = reached & (decay < 1.0)  # so that -0.0 stays what it is
         with np.errstate(over="ignore"):
             blended = decay * tree["value"] + (1.0 - decay) * (learning_rate * new)
-        tree["value"] = np.where(reached, blended, tree["value"])
+        tree["value"] = np.where(changes, blended, tree["value"])
         refuse_infinite(tree["value"])
         if not ensemble.average:
             grown.add(np.ascontiguousarray(tree["value"]), scores)
