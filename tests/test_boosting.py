@@ -17,6 +17,7 @@ from ranktrees.objectives import as_objective
 from ranktrees.sampling import RowSampler
 from ranktrees.validation import FitData
 from reference import growing as slow
+from reference.objectives import quantile as slow_quantile
 
 N_QUERIES, N_ROWS = 30, 300
 SIZES = np.r_[1, np.random.default_rng(1).multinomial(N_ROWS - 30, np.ones(N_QUERIES - 1) / 29) + 1]
@@ -147,17 +148,48 @@ def test_threads_do_not_show(every_thread, loss, split_search):
     assert len(seen) == 1
 
 
-def test_leaf_quantiles_keep_to_the_bounds():
-    world = World("quantile", monotone=np.array([1, 0, 0], np.int8), max_leaf_nodes=12)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_monotone_splits_bound_the_quantiles_below_them(weighted):
+    signs = np.array([1, -1, 0], np.int8)
+    weights = np.random.default_rng(0).integers(0, 3, int(OFFSETS[-1])).astype(float) if weighted else None
+    world = World("quantile", monotone=signs, max_leaf_nodes=12, weights=weights)
     n_rows = len(world.data.labels)
     gradients, hessians = np.empty(n_rows), np.empty(n_rows)
     train = world.followed()
     world.bound.gradients(train.scores, gradients, hessians)
     grown = world.grower.grow(gradients, hessians)
-    values = quantile_values(grown, train, 0.3, 1)
-    leaves = grown.leaves
-    inside = (values >= leaves["lower"]) & (values <= leaves["upper"])
-    assert inside[grown.is_leaf].all()
+    residuals, counts = world.data.labels - train.scores, np.ones(n_rows) if weights is None else weights
+    rows, starts, stops = grown.leaf_by_leaf()
+    rows_of = dict(zip(np.flatnonzero(grown.is_leaf), map(np.arange, starts, stops), strict=True))
+    expected, n_bounds = {}, 0
+
+    def rows_below(node):
+        record = grown.leaves[node]
+        if record["left"] < 0:
+            return rows[rows_of[node]]
+        return np.concatenate([rows_below(record["left"]), rows_below(record["right"])])
+
+    def best(node, lower, upper):
+        own = rows_below(node)
+        found = slow_quantile(residuals[own], counts[own].astype(int), 0.3) if counts[own].any() else 0.0
+        return min(max(found, lower), upper)
+
+    def visit(node, lower=-np.inf, upper=np.inf):
+        nonlocal n_bounds
+        record = grown.leaves[node]
+        if record["left"] < 0:
+            expected[node] = best(node, lower, upper)
+            return
+        wall = (best(record["left"], lower, upper) + best(record["right"], lower, upper)) / 2
+        sign = signs[record["split"]["feature"]] * record["split"]["order"]
+        n_bounds += sign != 0
+        visit(record["left"], wall if sign < 0 else lower, wall if sign > 0 else upper)
+        visit(record["right"], wall if sign > 0 else lower, wall if sign < 0 else upper)
+
+    visit(0)
+    assert n_bounds > 1
+    values = quantile_values(grown, train, 0.3, 1, signs)
+    np.testing.assert_allclose([values[leaf] for leaf in expected], list(expected.values()), rtol=1e-12)
 
 
 def test_rounds_continue_where_they_were():

@@ -78,6 +78,22 @@ def test_a_model_is_monotone(loss):
             assert (np.diff(model.predict(grid)) * sign >= 0).all()
 
 
+@pytest.mark.parametrize(
+    "rules", [{"loss": "absolute_error"}, {"loss": "quantile", "quantile": 0.7}], ids=str
+)
+def test_leaves_of_a_monotone_model_have_the_scale_of_the_labels(rules):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (500, 2))
+    truth = X[:, 0] + np.sin(6 * X[:, 1])
+    y = truth + rng.normal(0, 0.1, 500)
+    bounded = HistGBRTRegressor(monotonic_cst=[1, 0], random_state=0, **rules).fit(X, y)
+    free = HistGBRTRegressor(random_state=0, **rules).fit(X, y)
+    assert abs(truth - bounded.predict(X)).mean() < 1.1 * abs(truth - free.predict(X)).mean()
+    for factor in (2.0**-10, 2.0**10):
+        scaled = HistGBRTRegressor(monotonic_cst=[1, 0], random_state=0, **rules).fit(X, factor * y)
+        np.testing.assert_array_equal(scaled.predict(X), factor * bounded.predict(X))
+
+
 def test_a_forest_is_monotone():
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (200, 2))

@@ -190,6 +190,7 @@ def test_four_ranks_and_one(rows):
         {"loss": "poisson"},
         {"min_samples_leaf": 1, "max_leaf_nodes": None, "max_depth": 5},
         {"monotonic_cst": [1, -1] + [0] * 8},
+        {"monotonic_cst": [1, -1] + [0] * 8, "loss": "absolute_error"},
         {"interaction_cst": "no_interactions"},
         {"handle_missing": "three_way", "max_features": 1.0},
         {"handle_missing": "three_way"},

@@ -113,7 +113,8 @@ def boost(
         grown = grower.grow(gradients, hessians, drawn, seed=seed, tree=iteration)
         values = grown.values
         if leaf_quantile is not None:
-            values = quantile_values(grown, train, leaf_quantile, n_threads)
+            monotone = grower.constraints.monotone
+            values = quantile_values(grown, train, leaf_quantile, n_threads, monotone)
         if step is not None:
             tree_scores = np.zeros(len(scores))
             grown.add(values, tree_scores)
@@ -147,18 +148,56 @@ def boost(
     return trees, train_scores, validation_scores
 
 
-def quantile_values(grown, train, quantile, n_threads):
-    """Return the quantile of the residuals in each leaf: float64[n_nodes]."""
+def quantile_values(grown, train, quantile, n_threads, monotone=None):
+    """Return the quantile of the residuals in each leaf: float64[n_nodes].
+
+    If features are monotone (their signs are ``monotone``), a split by one bounds the quantiles below it by
+    the middle between those of its sides. The bounds of ``grown`` are not used: they are Newton steps, which
+    for these losses say nothing about the scale of the labels.
+    """
     values = grown.values
-    leaves = grown.leaves[grown.is_leaf]
-    quantiles = np.empty(len(leaves))
     residuals, weights = train.data.labels - train.scores, train.data.weights
     rows = residuals, weights, *grown.leaf_by_leaf()
     if not train.data.share.communicator.alone:
         rows = _rows_of_all(train.data.share.communicator, *rows)
+    if monotone is not None:
+        return _bounded_quantiles(grown, monotone, *rows, quantile, n_threads)
+    quantiles = np.empty(np.count_nonzero(grown.is_leaf))
     losses.leaf_quantiles(*rows, quantile, quantiles, n_threads)
-    values[grown.is_leaf] = np.clip(quantiles, leaves["lower"], leaves["upper"])
+    values[grown.is_leaf] = quantiles
     return values
+
+
+def _bounded_quantiles(grown, monotone, residuals, weights, order, starts, stops, quantile, n_threads):
+    values, leaves, is_leaf = grown.values, grown.leaves, grown.is_leaf
+    inner = np.flatnonzero(~is_leaf)
+    children = list(zip(inner, leaves["left"][inner], leaves["right"][inner], strict=True))
+    signs = np.where(is_leaf, 0, monotone[leaves["split"]["feature"]] * leaves["split"]["order"])
+    # Deal the rows so that each node has a single stretch of them.
+    sizes, begins = np.zeros((2, len(leaves)), np.int64)
+    sizes[is_leaf] = stops - starts
+    for node, left, right in reversed(children):
+        sizes[node] = sizes[left] + sizes[right]
+    for node, left, right in children:
+        begins[left], begins[right] = begins[node], begins[node] + sizes[left]
+    walk = np.argsort(begins[is_leaf], kind="stable")
+    order = np.concatenate([order[starts[leaf] : stops[leaf]] for leaf in walk])
+    for depth in np.unique(leaves["depth"]):  # whose nodes do not overlap
+        nodes = np.flatnonzero(leaves["depth"] == depth)
+        ends, quantiles = begins[nodes] + sizes[nodes], np.empty(len(nodes))
+        losses.leaf_quantiles(residuals, weights, order, begins[nodes], ends, quantile, quantiles, n_threads)
+        values[nodes] = quantiles
+    lower, upper = np.full(len(leaves), -np.inf), np.full(len(leaves), np.inf)
+    for node, left, right in children:
+        sides = [left, right]
+        lower[sides], upper[sides] = lower[node], upper[node]
+        values[sides] = np.clip(values[sides], lower[node], upper[node])
+        wall = 0.5 * values[left] + 0.5 * values[right]
+        if signs[node] > 0:
+            upper[left] = lower[right] = wall
+        elif signs[node] < 0:
+            lower[left] = upper[right] = wall
+    return np.clip(values, lower, upper)
 
 
 def _rows_of_all(communicator, residuals, weights, order, starts, stops):
