@@ -312,3 +312,12 @@ def test_trees_that_are_begun_are_given_up_without_a_word():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         trees.close()
+
+
+def test_oob_score_may_be_a_truth_value_of_numpy():
+    X, y, qid = make_ranking(20, random_state=0, return_X_y_qid=True)
+    scores = [
+        RandomForestRanker(20, oob_score=true, random_state=0).fit(X, y, qid=qid).oob_score_
+        for true in (True, np.bool_(True))
+    ]
+    assert scores[0] == scores[1]

@@ -367,7 +367,8 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
             vars(self).pop(name, None)
 
     def _oob_measure(self):
-        return self._measure() if self.oob_score is True else as_measure(self.oob_score)
+        is_true = isinstance(self.oob_score, (bool, np.bool_))
+        return self._measure() if is_true else as_measure(self.oob_score)
 
     def _score_out_of_bag(self, data, own, scores, n_threads):
         seen = ~np.isnan(scores)
