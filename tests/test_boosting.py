@@ -4,6 +4,7 @@ from numpy.testing import assert_array_equal
 from sklearn.base import clone
 
 from ranktrees import (
+    FitWarning,
     HistGBRTClassifier,
     HistGBRTRegressor,
     LambdaMARTRanker,
@@ -190,6 +191,14 @@ def test_monotone_splits_bound_the_quantiles_below_them(weighted):
     assert n_bounds > 1
     values = quantile_values(grown, train, 0.3, 1, signs)
     np.testing.assert_allclose([values[leaf] for leaf in expected], list(expected.values()), rtol=1e-12)
+
+
+@pytest.mark.parametrize("least", [1.7e308, np.float16(6e4)])
+def test_a_least_hessian_beyond_all_sums_allows_no_split(least):
+    X = np.arange(100.0)[:, np.newaxis]
+    model = HistGBRTRegressor(max_iter=2, min_samples_leaf=1, min_hessian_to_split=least)
+    with pytest.warns(FitWarning, match="no split satisfied min_hessian_to_split"):
+        model.fit(X, X[:, 0], np.full(100, 1e-3))
 
 
 def test_rounds_continue_where_they_were():

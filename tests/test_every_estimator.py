@@ -394,6 +394,18 @@ def test_every_parameter_is_documented_checked_and_kept(cls):
 
 
 @each
+@pytest.mark.parametrize("number", [np.int8(100), np.uint8(255)], ids=repr)
+def test_numbers_of_leaves_of_few_bits(cls, number, rows):
+    X, y, qid = rows
+    for others in ({}, {} if cls is RandomForestRanker else {"split_search": "coarse_to_fine"}):
+        few, plain = (
+            make(cls, 2, max_leaf_nodes=n, min_samples_leaf=1, **others).fit(X, y, qid=qid)
+            for n in (number, int(number))
+        )
+        assert few.ensemble_.digest() == plain.ensemble_.digest()
+
+
+@each
 def test_feature_names(cls, rows):
     X, y, qid = rows
     frame = pd.DataFrame(X, columns=list("abcdef"))

@@ -87,7 +87,8 @@ class TreeGrower:
         self.gradient_sampling = gradient_sampling
         self.n_threads = n_threads
         most_leaves = max(1, n_rows // max(1, min_samples_leaf))
-        self.n_leaves_allowed = min(most_leaves, max_leaf_nodes or most_leaves)
+        # An integer of Python, since NumPy's may be too narrow for the sizes that follow from it.
+        self.n_leaves_allowed = int(min(most_leaves, max_leaf_nodes or most_leaves))
         max_depth = min(self.n_leaves_allowed - 1, max_depth or self.n_leaves_allowed)
         buffers = self.rows.order, self.rows.sums
         alone = self.communicator.alone

@@ -147,7 +147,7 @@ class Search:
             rows.gradient_unit,
             rows.hessian_unit,
             min_samples_leaf,
-            max(1, min(math.ceil(min_hessian / rows.hessian_unit), 2**32 - 1)),
+            max(1, math.ceil(min(float(min_hessian) / rows.hessian_unit, 2**32 - 1))),
         )
         self.finder.begin(*self.rules, self.counts_later, rows.sampled)
 
