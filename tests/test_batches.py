@@ -610,6 +610,11 @@ def test_what_batches_cannot_be_is_refused(ranking):
     site = pd.DataFrame({"clicks": [1, 2], "site": pd.Categorical(["uk", "fr"])})
     with pytest.raises(ValueError, match="column 'site' of X of batch 0 is a category column"):
         ranker().fit(Batches([(site, [0, 1], [1, 1])]))
+    for chosen in ("from_dtype", ["site"]):
+        with pytest.raises(
+            ValueError, match=r"column 'site' of X of batch 0 holds strings.* expected numbers: pass codes"
+        ):
+            ranker(categorical_features=chosen).fit(Batches([(site.astype({"site": str}), [0, 1], [1, 1])]))
     names = [(pd.DataFrame({name: [1.0, 2.0]}), [0, 1], [1, 1]) for name in ("a", "b")]
     with pytest.raises(ValueError, match="X of batch 1 does not match the X of fit: The feature names"):
         ranker().fit(Batches(names))

@@ -9,10 +9,10 @@ import numpy as np
 
 from ranktrees.batches import Batches
 from ranktrees.spool import Spool
-from ranktrees.validation.frames import frame_columns, kind_of
+from ranktrees.validation.frames import frame_columns, holds_texts, is_category, kind_of
 from ranktrees.validation.labels import check_labels, check_weights
 from ranktrees.validation.queries import find_queries, ids_in, qid_of, runs_in
-from ranktrees.validation.rows import category_columns, check_columns, rows_of
+from ranktrees.validation.rows import check_columns, rows_of
 from ranktrees.validation.values import as_seen, shape_of
 
 _KINDS_OF_COLUMNS = {"number", "str", "bytes", "date", "datetime", "timedelta"}
@@ -52,13 +52,14 @@ def read_batches(estimator, batches: Batches, others: dict, name: str, reset: bo
         own_name = name + of_batch
         _require_some_rows(batch.X, own_name)
         check_columns(columns, batch.X, reset=reset and number == 0, name=own_name)
-        if levels := category_columns(batch.X):
-            names = [column for column, _ in frame_columns(batch.X) or []]
-            raise ValueError(
-                f"column {names[min(levels)]!r} of {own_name} is a category column, and one batch may lack "
-                "some of its levels; expected numbers: pass codes that all batches share, and name the "
-                "column in categorical_features."
-            )
+        for column_name, column in frame_columns(batch.X) or []:
+            if is_category(column) or holds_texts(column):
+                kind = "is a category column" if is_category(column) else "holds strings"
+                raise ValueError(
+                    f"column {column_name!r} of {own_name} {kind}, and one batch may lack some of its "
+                    "levels; expected numbers: pass codes that all batches share, and name the column in "
+                    "categorical_features."
+                )
         part, _ = rows_of(batch.X, {}, estimator, own_name)
         n_rows = part.shape[0]
         if number == 0:
