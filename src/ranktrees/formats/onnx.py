@@ -80,7 +80,8 @@ def dump_onnx(model, path, *, dtype="float32", feature_names=None):
         raise ValueError(f"dtype must be 'float32' or 'float64', got {dtype!r}")
     ensemble = added_up(model, feature_names)
     if dtype == "float32":
-        require_cuts_only(ensemble, "TreeEnsembleRegressor")
+        instead = "write it with dtype='float64', which supports them, or one-hot encode them"
+        require_cuts_only(ensemble, "TreeEnsembleRegressor", instead)
         kind, version, operator = TensorProto.FLOAT, 3, _in_single_precision(helper, ensemble)
     else:
         kind, version, operator = TensorProto.DOUBLE, 5, _in_double_precision(helper, TensorProto, ensemble)

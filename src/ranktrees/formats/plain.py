@@ -171,14 +171,14 @@ def refuse_own(data, expected):
         raise ValueError(f"not {expected}; it is a model of ranktrees: use Ensemble.load")
 
 
-def require_cuts_only(ensemble, what):
+def require_cuts_only(ensemble, what, instead="one-hot encode them, or leave them out"):
     """Raise for a model that splits by categories, which a format does not support."""
     by_category = ensemble.nodes["categories"] >= 0
     if by_category.any():
         feature = ensemble.nodes["feature"][by_category][0]
         raise ValueError(
             f"the model splits feature {feature} by categories, but {what} supports cuts only; expected a "
-            "model without categorical_features: one-hot encode them, or leave them out."
+            f"model without categorical_features: {instead}."
         )
 
 
