@@ -315,6 +315,19 @@ def test_query_ids_that_are_left_among_the_features_are_doubted(frames, rows):
         make(HistGBRTRegressor).fit(frames(frame.assign(qid=qid)), y)
 
 
+@pytest.mark.parametrize("frames", [lambda frame: frame, pl.from_pandas], ids=["pandas", "polars"])
+@pytest.mark.parametrize("estimator", [LambdaMARTRanker, HistGBRTRegressor, RandomForestRanker])
+def test_labels_that_are_left_among_the_features_are_doubted(estimator, frames, rows):
+    X, y, qid = rows
+    frame = frames(pd.DataFrame(X).add_prefix("f").assign(grade=y))
+    with pytest.warns(FitWarning, match="the column 'grade' of X holds the labels"):
+        make(estimator).fit(frame, frame["grade"], qid=qid)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        make(estimator).fit(frame, pd.Series(y[::-1], name="grade"), qid=qid)  # other values
+        make(estimator).fit(frame, pd.Series(y, name="clicks"), qid=qid)
+
+
 def texts_as(kind, frame):
     """A frame whose column of texts is of some kind."""
     if kind == "polars":

@@ -263,6 +263,8 @@ def check_fit(
     estimator._qid_given = data.qid_given
     if data.qid_given and read_rows:
         _warn_of_ids_among_columns(X, qid, groups)
+    if read_rows:
+        _warn_of_labels_among_columns(X, y)
     if ranker and not data.qid_given and data.preferences is None and data.n_rows:
         warn(
             f"{type(estimator).__name__} was fitted without query ids, so all {data.n_rows} rows were "
@@ -283,6 +285,20 @@ def _warn_of_ids_among_columns(X, *ids) -> None:
             "is a feature.",
             FitWarning,
         )
+
+
+def _warn_of_labels_among_columns(X, y) -> None:
+    """Warn if a column of a data frame has both the name and the values of the labels."""
+    name = getattr(y, "name", None)
+    if not isinstance(name, str):
+        return
+    for column_name, column in frame_columns(X) or []:
+        if column_name == name and np.array_equal(np.asarray(column), np.asarray(y)):
+            warn(
+                f"the column {name!r} of X holds the labels, and trees split by it as by any feature: scores "
+                "will look perfect, but new rows have no labels yet. Drop it from X.",
+                FitWarning,
+            )
 
 
 _PASS_IDS = (
