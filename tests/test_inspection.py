@@ -6,6 +6,9 @@ import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from ranktrees import (
     Ensemble,
@@ -99,6 +102,12 @@ def test_what_trees_do_not_ask_for_adds_nothing():
 def test_models_without_contributions_are_refused():
     with pytest.raises(TypeError, match="model is a Ridge; expected a tree estimator"):
         contributions(Ridge(), X)
+    pipeline = make_pipeline(StandardScaler(), LambdaMARTRanker(max_iter=2))
+    with pytest.raises(TypeError, match=r"model is a Pipeline; .* Pass its last step, pipeline\[-1\]"):
+        contributions(pipeline, X)
+    search = GridSearchCV(HistGBRTRegressor(max_iter=2), {"max_leaf_nodes": [4]}, cv=2).fit(X, Y)
+    with pytest.raises(TypeError, match=r"model is a GridSearchCV; .* Pass its best_estimator_"):
+        contributions(search, X)
     with pytest.raises(NotFittedError):
         contributions(LambdaMARTRanker(), X)
     nodes = reference.stump()

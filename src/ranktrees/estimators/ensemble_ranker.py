@@ -389,6 +389,15 @@ def own_model(model):
     return model if isinstance(model, FittedTrees) else None
 
 
+def _where_trees_may_be(model) -> str:
+    """Return what to pass instead of a pipeline or a search, as the end of a message."""
+    if hasattr(model, "best_estimator_"):
+        return " Pass its best_estimator_."
+    if hasattr(model, "named_steps"):
+        return " Pass its last step, pipeline[-1], to which rows come as the steps before it transform them."
+    return ""
+
+
 def fitted_trees(model):
     """Return the fitted estimator of trees that a model is.
 
@@ -416,6 +425,7 @@ def fitted_trees(model):
     if own is None:
         raise TypeError(
             f"model is a {type(model).__name__}; expected a tree estimator of ranktrees, or an Ensemble."
+            + _where_trees_may_be(model)
         )
     check_is_fitted(own)
     return own
