@@ -548,6 +548,8 @@ def test_files_without_rows_are_passed_over_among_others_and_named_where_there_a
     (tmp_path / "bare.txt").write_text("1 qid:1\n0 qid:1\n")
     with pytest.raises(ValueError, match=r"bare.txt holds no feature:value pair; pass n_features if"):
         ranker().fit(Batches.from_letor(tmp_path / "bare.txt"))
+    with pytest.raises(ValueError, match=r"paths has '.*', which is a folder; expected files: .*\(Path"):
+        Batches.from_parquet(full[0].parent, label="grade")
     with open(full[0], "rb") as file, pytest.raises(TypeError, match=r"paths is an open file, .*; exp"):
         Batches.from_letor(file)
 

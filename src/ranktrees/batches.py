@@ -329,6 +329,12 @@ def _paths(paths, name="paths"):
     paths = [paths] if isinstance(paths, (str, PathLike)) else list(paths)
     if not paths:
         raise ValueError(f"{name} is empty; expected at least one: check the pattern that was to find them.")
+    for path in paths:
+        if isinstance(path, (str, PathLike)) and Path(path).is_dir():
+            raise ValueError(
+                f"{name} has {str(path)!r}, which is a folder; expected files: pass those in it, as by "
+                f'sorted(Path({str(path)!r}).glob("*")).'
+            )
     return paths
 
 
