@@ -14,7 +14,7 @@ import numpy as np
 
 from cython.parallel cimport prange, threadid
 from libc.stdint cimport int32_t, int64_t, uint64_t
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
 from ranktrees._core.histogram cimport Builder
 from ranktrees._core.partition cimport ROW_PARTED, Parter
@@ -26,6 +26,12 @@ cdef enum:
     CELL_SEARCHED = 4  # the cost of searching a cell of a line, in steps of about a nanosecond
     SHARING = 8        # the cost of sharing leaves, in units of the least work that is worth a thread
     MANY = 64          # with this many tasks for each thread, it does not matter which of them come last
+    LEVELS = 65        # of costs: from the largest down to less than a 64th of it
+
+
+cdef inline int64_t level_of(int64_t cost, int64_t most) noexcept nogil:
+    """The level of a cost: 0 for the largest."""
+    return LEVELS - 1 - cost * (LEVELS - 1) // most
 
 
 cdef class Growth:
@@ -136,7 +142,7 @@ cdef class Growth:
 
         They do so unless they would wait for the most expensive task longer than sharing every task takes.
         """
-        cdef int64_t i, j, total = 0, most = 0
+        cdef int64_t i, total = 0, most = 0
         for i in range(self.n_to_weigh(n_tasks)):
             total += self.costs[i]
             most = max(most, self.costs[i])
@@ -144,15 +150,32 @@ cdef class Growth:
         if total < self.n_awake * (most - SHARING * self.values_per_thread):
             return False
         self.n_awake = <int>max(1, min(self.n_awake, n_tasks))
-        for i in range(n_tasks):
-            j = i
-            while self.n_awake > 1 and n_tasks < MANY * self.n_awake and j > 0 and (
-                self.costs[self.turns[j - 1]] < self.costs[i]
-            ):
-                self.turns[j] = self.turns[j - 1]
-                j -= 1
-            self.turns[j] = i
+        if self.n_awake > 1 and n_tasks < MANY * self.n_awake:
+            self.sort_turns(n_tasks, most)
+        else:
+            for i in range(n_tasks):
+                self.turns[i] = i
         return True
+
+    cdef void sort_turns(self, int64_t n_tasks, int64_t most) noexcept:
+        """Let tasks that cost more come first, and of equal ones the first, in time linear in their number.
+
+        Costs that differ by less than a 64th of the largest may count as equal. So at the end a thread waits
+        at most about that much longer than if they were sorted.
+        """
+        cdef int64_t[LEVELS] places  # the next free place for each level
+        cdef int64_t i, level, size, n_before = 0
+        memset(places, 0, sizeof(places))
+        for i in range(n_tasks):
+            places[level_of(self.costs[i], most)] += 1
+        for level in range(LEVELS):
+            size = places[level]
+            places[level] = n_before
+            n_before += size
+        for i in range(n_tasks):
+            level = level_of(self.costs[i], most)
+            self.turns[places[level]] = i
+            places[level] += 1
 
     # ----------------------------------------------------------------------------------- parents and children
 

@@ -27,6 +27,7 @@ cdef class Growth:
     cdef bint next_parents(self, int64_t limit)
     cdef int64_t n_to_weigh(self, int64_t n_tasks) noexcept
     cdef bint one_each(self, int64_t n_tasks) noexcept
+    cdef void sort_turns(self, int64_t n_tasks, int64_t most) noexcept
     cdef bint split_and_search(self, int64_t limit, int32_t first_child)
     cdef void split_and_search_one(self, int64_t k, int32_t first_child, int thread) noexcept nogil
     cdef void build_and_search(self, int64_t k, int thread) noexcept nogil
