@@ -1071,20 +1071,23 @@ cdef class Finder:
             self.scan_rows(leaf, &f, 1, False, thread, &best)
         return best
 
-    def fill(self, const int32_t[::1] ids, const int32_t[:, ::1] features):
+    def fill(self, const int32_t[::1] ids, const int32_t[:, ::1] features, int n_threads):
         """BIN records, shape (n, width, 256): the bins of some features, filled from all rows of this rank.
 
         ``features`` has one list per leaf or one list for all leaves, with -1 for features to leave out.
         """
-        cdef int64_t n = ids.shape[0], width = features.shape[1], i, j
+        cdef int64_t n = ids.shape[0], width = features.shape[1], task, i, j
         records = np.zeros((n, width, CELLS), BIN)
         cdef Bin[:, :, ::1] cells = records
         cdef const int32_t* own
-        for i in range(n):
-            own = features_of(features, i)
-            for j in range(width):
-                if own[j] >= 0:
-                    self.add_columns(&self.leaves[ids[i]], own + j, 1, &cells[i, j, 0], NULL)
+        for task in prange(
+            n * width, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"
+        ):
+            i = task // width
+            j = task % width
+            own = features_of(features, i, j)
+            if own[0] >= 0:
+                self.add_columns(&self.leaves[ids[i]], own, 1, &cells[i, j, 0], NULL)
         return records
 
     def scan_filled(self, const int32_t[::1] ids, const int32_t[:, ::1] features, const Bin[:, :, ::1] cells):

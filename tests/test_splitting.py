@@ -96,6 +96,12 @@ class Case:
             finder.find_directly(self.ids, self.features[None, :], n_threads)
         return self.found()
 
+    def from_filled_bins(self, n_threads=1):
+        features = self.features[None, :]
+        self.finder.attach(self.leaves, np.zeros((0, 0), np.int64), 1)
+        self.finder.scan_filled(self.ids, features, self.finder.fill(self.ids, features, n_threads))
+        return self.found()
+
     def ranked(self, features=None, n_threads=1):
         """(gain, shortlist), or None."""
         features = self.features if features is None else np.array(features, np.int32)
@@ -230,6 +236,7 @@ def test_every_way_finds_the_split_of_the_slow_twin(seed, n_rows, n_bins, catego
     for n_threads in (1, 3):
         assert case.from_lines(n_threads) == found
         assert case.from_rows(n_threads=n_threads) == found
+        assert case.from_filled_bins(n_threads) == found
         assert case.from_long_codes(n_threads) == found
         assert case.from_codes_by_row(n_threads) == found
         assert case.from_long_codes_by_row(n_threads) == found

@@ -133,7 +133,8 @@ class LinesOverRanks(SearchOfLines):
     def find_in_all_rows(self, ids, features):
         """Search leaves by bins that all ranks fill with all their rows, some leaves at a time."""
         for some, own in in_batches(ids, features, LINES_BYTES // (BYTE * BIN.itemsize)):
-            cells = self.finder.fill(some, own)
+            n_threads = threads_for(self.n_threads, self.n_rows(some) * own.shape[1])
+            cells = self.finder.fill(some, own, n_threads)
             bins = cells.view(np.int64).reshape(-1, 2 * cells.shape[2])
             self.words.add_up(bins, bins_in_use(own, len(some)), 2)
             self.finder.scan_filled(some, own, cells)
