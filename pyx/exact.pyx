@@ -59,16 +59,17 @@ def digits_of(const double[::1] values):
     """Compute the digits of the sum, and count the values that are infinite or NaN: int64[71]."""
     cdef int64_t[::1] digits = np.zeros(N_ALL, np.int64)
     cdef int64_t i
-    for i in range(values.shape[0]):
-        if isfinite(values[i]):
-            add(values[i], &digits[0])
-        elif isinf(values[i]):
-            digits[PLUS_INFINITY if values[i] > 0 else MINUS_INFINITY] += 1
-        else:
-            digits[NOT_A_NUMBER] += 1
-        if i % CARRIED == CARRIED - 1:
-            carry(&digits[0])
-    carry(&digits[0])
+    with nogil:
+        for i in range(values.shape[0]):
+            if isfinite(values[i]):
+                add(values[i], &digits[0])
+            elif isinf(values[i]):
+                digits[PLUS_INFINITY if values[i] > 0 else MINUS_INFINITY] += 1
+            else:
+                digits[NOT_A_NUMBER] += 1
+            if i % CARRIED == CARRIED - 1:
+                carry(&digits[0])
+        carry(&digits[0])
     return digits.base
 
 
