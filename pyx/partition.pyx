@@ -435,7 +435,7 @@ cdef class Parter:
             self.make_children_of(leaf, first_child)
 
     cdef bint part_one(self, Leaf* leaf) noexcept nogil:
-        """Part a leaf's rows, and leave its children to `found`. Return False if one would get too few."""
+        """Part a leaf's rows, and leave its children for later. Return False if one would get too few."""
         cdef int64_t n_left
         cdef Stretch whole
         whole.loud = piece_of(leaf.start, leaf.stop, 0, 1, leaf.start)
