@@ -550,6 +550,22 @@ cdef Py_ssize_t take_apart(
     return n_kept
 
 
+# The runs of pieces among which bins are distributed: each heavy value is a part, and so is each run of other
+# pieces between two of them.
+#
+#     pieces    a b c | D | e f | G | H | i j         heavy values in capitals
+#     ends            3   4     6   7   8     10
+cdef struct Parts:
+    Py_ssize_t n
+    Py_ssize_t ends[MAX_PARTS]
+    int64_t masses[MAX_PARTS]
+    int64_t bins[MAX_BINS]
+
+
+cdef inline Py_ssize_t begin_of(const Parts* parts, Py_ssize_t p) noexcept nogil:
+    return parts.ends[p - 1] if p > 0 else 0
+
+
 cdef bint share_bins(
     const piece_t* pieces, Py_ssize_t n, int max_bins, Py_ssize_t reach, uint8_t* doubtful, Py_ssize_t* lasts,
 ) noexcept nogil:
@@ -561,17 +577,27 @@ cdef bint share_bins(
 
     Products stay below 2^63 as long as the total mass stays below 2^53.
     """
+    cdef Parts parts
+    cdef bint in_doubt = divide_at_heavy(pieces, n, max_bins, doubtful, &parts)
+    join_lightest(&parts, max_bins)
+    give_bins(&parts, max_bins)
+    in_doubt |= close_bins(pieces, &parts, reach, doubtful, lasts)
+    return in_doubt
+
+
+cdef bint divide_at_heavy(
+    const piece_t* pieces, Py_ssize_t n, int max_bins, uint8_t* doubtful, Parts* parts
+) noexcept nogil:
+    """Divide the pieces into parts. Return whether some that may hold a heavy value are in doubt.
+
+    A value is heavy if its mass is at least a fair share of what is left without the heavy values.
+    """
     cdef Py_ssize_t heavy[MAX_BINS]
-    cdef Py_ssize_t ends[MAX_PARTS]
-    cdef int64_t part_masses[MAX_PARTS]
-    cdef int64_t part_bins[MAX_BINS]
-    cdef int64_t total = 0, rest, fair, heavy_mass, filled, left
-    cdef Py_ssize_t i, start, n_heavy = 0, n_heavier, n_parts = 0, n_left, p, best, b = 0
+    cdef int64_t total = 0, rest, fair, heavy_mass
+    cdef Py_ssize_t i, h, start = 0, stop, n_heavy = 0, n_heavier
     cdef bint in_doubt = False
     for i in range(n):
         total += pieces[i].mass
-
-    # A value is heavy if its mass is at least a fair share of what is left without the heavy values.
     rest = total
     while True:
         heavy_mass = 0
@@ -589,70 +615,77 @@ cdef bint share_bins(
             break
         n_heavy = n_heavier
         rest = total - heavy_mass
+    parts.n = 0
+    for h in range(n_heavy + 1):
+        stop = heavy[h] if h < n_heavy else n
+        if stop > start:
+            add_part(pieces, start, stop, parts)
+        if h < n_heavy:
+            add_part(pieces, stop, stop + 1, parts)
+        start = stop + 1
+    return in_doubt
 
-    # Each heavy value is a part, and so is each run of light values between them.
-    start = 0
-    for i in range(n_heavy + 1):
-        p = heavy[i] if i < n_heavy else n
-        if p > start:
-            ends[n_parts] = p
-            n_parts += 1
-        if i < n_heavy:
-            ends[n_parts] = p + 1
-            n_parts += 1
-        start = p + 1
-    start = 0
-    for p in range(n_parts):
-        part_masses[p] = 0
-        for i in range(start, ends[p]):
-            part_masses[p] += pieces[i].mass
-        start = ends[p]
 
-    # While there are more parts than bins, join the two neighbours that are the lightest together.
-    while n_parts > max_bins:
+cdef void add_part(const piece_t* pieces, Py_ssize_t start, Py_ssize_t stop, Parts* parts) noexcept nogil:
+    cdef int64_t mass = 0
+    cdef Py_ssize_t i
+    for i in range(start, stop):
+        mass += pieces[i].mass
+    parts.ends[parts.n] = stop
+    parts.masses[parts.n] = mass
+    parts.n += 1
+
+
+cdef void join_lightest(Parts* parts, int max_bins) noexcept nogil:
+    """While there are more parts than bins, join the two neighbours that are the lightest together."""
+    cdef Py_ssize_t p, best
+    while parts.n > max_bins:
         best = 0
-        for p in range(1, n_parts - 1):
-            if part_masses[p] + part_masses[p + 1] < part_masses[best] + part_masses[best + 1]:
+        for p in range(1, parts.n - 1):
+            if parts.masses[p] + parts.masses[p + 1] < parts.masses[best] + parts.masses[best + 1]:
                 best = p
-        part_masses[best + 1] += part_masses[best]
-        n_parts -= 1
-        for p in range(best, n_parts):
-            part_masses[p] = part_masses[p + 1]
-            ends[p] = ends[p + 1]
+        parts.masses[best + 1] += parts.masses[best]
+        parts.n -= 1
+        for p in range(best, parts.n):
+            parts.masses[p] = parts.masses[p + 1]
+            parts.ends[p] = parts.ends[p + 1]
 
-    # Give one bin at a time to the part whose bins are the fullest, if it has a value left for another bin.
-    for p in range(n_parts):
-        part_bins[p] = 1
-    n_left = max_bins - n_parts
-    while n_left > 0:
+
+cdef void give_bins(Parts* parts, int max_bins) noexcept nogil:
+    """Give one bin at a time to the part whose bins are the fullest, if it has a piece for another bin."""
+    cdef Py_ssize_t p, best, _
+    for p in range(parts.n):
+        parts.bins[p] = 1
+    for _ in range(max_bins - parts.n):
         best = -1
-        for p in range(n_parts):
-            if part_bins[p] < ends[p] - (ends[p - 1] if p > 0 else 0) and (
-                best < 0 or part_masses[p] * part_bins[best] > part_masses[best] * part_bins[p]
+        for p in range(parts.n):
+            if parts.bins[p] < parts.ends[p] - begin_of(parts, p) and (
+                best < 0 or parts.masses[p] * parts.bins[best] > parts.masses[best] * parts.bins[p]
             ):
                 best = p
-        part_bins[best] += 1
-        n_left -= 1
+        parts.bins[best] += 1
 
-    for p in range(n_parts):
-        start = ends[p - 1] if p > 0 else 0
-        if part_bins[p] == ends[p] - start:
-            in_doubt |= doubt(pieces, start, ends[p], doubtful)
 
-    # In each part, close a bin where its mass comes nearest to a fair share of what is left.
-    start = 0
-    for p in range(n_parts):
-        rest = part_masses[p]
-        left = part_bins[p]
+cdef bint close_bins(
+    const piece_t* pieces, const Parts* parts, Py_ssize_t reach, uint8_t* doubtful, Py_ssize_t* lasts
+) noexcept nogil:
+    """In each part, close a bin where its mass comes nearest to a fair share of what is left."""
+    cdef int64_t rest, fair, filled, left
+    cdef Py_ssize_t i, p, start, stop, b = 0
+    cdef bint in_doubt = False
+    for p in range(parts.n):
+        start, stop = begin_of(parts, p), parts.ends[p]
+        rest = parts.masses[p]
+        left = parts.bins[p]
+        if left == stop - start:  # another value inside a piece would need a bin of its own
+            in_doubt |= doubt(pieces, start, stop, doubtful)
         fair = rest // left
         filled = 0
-        for i in range(start, ends[p]):
-            if left > 1 and (filled + pieces[i].mass > fair or ends[p] - i < left):
+        for i in range(start, stop):
+            if left > 1 and (filled + pieces[i].mass > fair or stop - i < left):
                 if pieces[i].low < pieces[i].high:
                     # One or more bins end in this piece: go on as if each of its values had the mass 1.
-                    in_doubt |= doubt(
-                        pieces, max(i - reach, start), min(i + reach + 1, ends[p]), doubtful
-                    )
+                    in_doubt |= doubt(pieces, max(i - reach, start), min(i + reach + 1, stop), doubtful)
                     while left > 1 and filled + pieces[i].mass > fair:
                         fair = max((2 * rest + left - 1) // (2 * left), 1)
                         lasts[b] = i
@@ -661,9 +694,7 @@ cdef bint share_bins(
                         filled -= fair
                         left -= 1
                         fair = rest // left
-                elif filled > 0 and (
-                    (2 * filled + pieces[i].mass) * left >= 2 * rest or ends[p] - i < left
-                ):
+                elif filled > 0 and ((2 * filled + pieces[i].mass) * left >= 2 * rest or stop - i < left):
                     lasts[b] = i - 1
                     b += 1
                     rest -= filled
@@ -671,9 +702,8 @@ cdef bint share_bins(
                     fair = rest // left
                     filled = 0
             filled += pieces[i].mass
-        lasts[b] = ends[p] - 1
+        lasts[b] = stop - 1
         b += 1
-        start = ends[p]
     return in_doubt
 
 
