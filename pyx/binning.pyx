@@ -21,7 +21,7 @@ cdef extern from "bins.h" nogil:
 
 cdef extern from "keys.h" nogil:
     enum:
-        BLOCK
+        LAID_OUT
         CODING_BITS
 
     ctypedef struct key_ruler:
@@ -150,7 +150,7 @@ def gather_dense(
         into_weights = &value_weights[0]
     if abs(X.strides[1]) < abs(X.strides[0]):
         width = GATHERED
-    cdef floating[:, ::1] blocks = room_for_each(n_threads, width * BLOCK, f"f{sizeof(floating)}")
+    cdef floating[:, ::1] blocks = room_for_each(n_threads, width * LAID_OUT, f"f{sizeof(floating)}")
     stretch = (n_rows + n_threads * TURNED - 1) // (n_threads * TURNED) * TURNED
     for thread in prange(
         n_threads, nogil=True, schedule="static", num_threads=n_threads, use_threads_if=n_threads > 1,
@@ -194,12 +194,12 @@ cdef void gather_stretch(
     cdef int64_t zeros
     for group in range((n_columns + width - 1) // width):
         begin = group * width
-        for task in range((end - first_row + BLOCK - 1) // BLOCK):
-            row = first_row + task * BLOCK
-            n = min(<Py_ssize_t> BLOCK, end - row)
+        for task in range((end - first_row + LAID_OUT - 1) // LAID_OUT):
+            row = first_row + task * LAID_OUT
+            n = min(<Py_ssize_t> LAID_OUT, end - row)
             lay_out(X, rows, row, n, end, first + begin, min(width, n_columns - begin), block)
             for j in range(begin, min(begin + width, n_columns)):
-                column = block + (j - begin) * BLOCK
+                column = block + (j - begin) * LAID_OUT
                 to = starts[j] + first_row + sizes[j]
                 zeros = 0
                 if weights == NULL:
@@ -221,14 +221,14 @@ cdef inline void lay_out(
     const floating[:, :] X, const Py_ssize_t* rows, Py_ssize_t first_row, Py_ssize_t n_rows, Py_ssize_t end,
     Py_ssize_t first_column, Py_ssize_t n_columns, floating* block,
 ) noexcept nogil:
-    """Copy some columns of at most BLOCK rows to block[column * BLOCK + row]; prefetch rows up to `end`."""
+    """Copy some columns of at most LAID_OUT rows to block[column * LAID_OUT + row]; prefetch up to `end`."""
     cdef Py_ssize_t i, j, row, ahead
     cdef const floating* turned[TURNED]
     if X.strides[1] != sizeof(floating):
         for j in range(n_columns):
             for i in range(n_rows):
                 row = first_row + i if rows == NULL else rows[first_row + i]
-                block[j * BLOCK + i] = X[row, first_column + j]
+                block[j * LAID_OUT + i] = X[row, first_column + j]
         return
     for i in range(n_rows):
         row = first_row + i
@@ -245,7 +245,7 @@ cdef inline void lay_out(
                 turn_doubles(turned, n_columns, block + i - (TURNED - 1))
     for i in range(n_rows - n_rows % TURNED, n_rows):
         for j in range(n_columns):
-            block[j * BLOCK + i] = turned[i % TURNED][j]
+            block[j * LAID_OUT + i] = turned[i % TURNED][j]
 
 
 def count_sparse(
@@ -470,7 +470,7 @@ cdef Py_ssize_t count_pieces(
     Py_ssize_t n_marks, piece_t* pieces,
 ) noexcept nogil:
     """Turn the numbers into keys, and write a piece for each mark that has any, in order. Return how many."""
-    cdef uint32_t marks[BLOCK]
+    cdef uint32_t marks[LAID_OUT]
     cdef Py_ssize_t i, block, begin, end, n_pieces = 0
     cdef piece_t* piece
     cdef key_t key, greatest = <key_t> -1
@@ -478,9 +478,9 @@ cdef Py_ssize_t count_pieces(
         pieces[i].mass = 0
         pieces[i].low = greatest
         pieces[i].high = 0
-    for block in range((n + BLOCK - 1) // BLOCK):
-        begin = block * BLOCK
-        end = min(begin + BLOCK, n)
+    for block in range((n + LAID_OUT - 1) // LAID_OUT):
+        begin = block * LAID_OUT
+        end = min(begin + LAID_OUT, n)
         make_and_mark_keys(keys + begin, end - begin, ruler, marks)
         for i in range(begin, end):
             key = keys[i]
@@ -909,14 +909,14 @@ def encode_dense(
         return
     if order is not None:
         rows = &order[0]
-    cdef floating[:, ::1] blocks = room_for_each(n_threads, ENCODED * BLOCK, f"f{sizeof(floating)}")
+    cdef floating[:, ::1] blocks = room_for_each(n_threads, ENCODED * LAID_OUT, f"f{sizeof(floating)}")
     for block in prange(
-        (last - first + BLOCK - 1) // BLOCK, nogil=True, schedule="dynamic", num_threads=n_threads,
+        (last - first + LAID_OUT - 1) // LAID_OUT, nogil=True, schedule="dynamic", num_threads=n_threads,
         use_threads_if=n_threads > 1,
     ):
         encode_block(
             X, rows, coders, &categories[0], &edge_offsets[0], &is_categorical[0], &missing_codes[0],
-            first_feature, first + block * BLOCK, last, &blocks[threadid(), 0], codes,
+            first_feature, first + block * LAID_OUT, last, &blocks[threadid(), 0], codes,
         )
 
 
@@ -926,7 +926,7 @@ cdef void encode_block(
     Py_ssize_t first_feature, Py_ssize_t first, Py_ssize_t end, floating* block, uint8_t[:, ::1] codes,
 ) noexcept nogil:
     cdef const floating* values
-    cdef Py_ssize_t i, j, f, group, begin, width, n_rows = min(<Py_ssize_t> BLOCK, end - first)
+    cdef Py_ssize_t i, j, f, group, begin, width, n_rows = min(<Py_ssize_t> LAID_OUT, end - first)
     cdef uint8_t* found
     for group in range((coders.shape[0] + ENCODED - 1) // ENCODED):
         begin = group * ENCODED
@@ -934,7 +934,7 @@ cdef void encode_block(
         lay_out(X, rows, first, n_rows, end, first_feature + begin, width, block)
         for j in range(width):
             f = first_feature + begin + j
-            values = block + j * BLOCK
+            values = block + j * LAID_OUT
             found = &codes[f, first]
             encode(n_rows, values, &coders[begin + j, 0], found)
             if is_categorical[f]:
@@ -960,20 +960,20 @@ def encode_dense_long(
     """Encode the rows first:last of a dense X of any strides; a feature may have any number of cuts."""
     cdef const Py_ssize_t* rows = NULL
     cdef Py_ssize_t n_groups = (codes.shape[0] + ENCODED - 1) // ENCODED
-    cdef Py_ssize_t n_blocks = (last - first + BLOCK - 1) // BLOCK, task, row
+    cdef Py_ssize_t n_blocks = (last - first + LAID_OUT - 1) // LAID_OUT, task, row
     if first == last or codes.shape[0] == 0:
         return
     if order is not None:
         rows = &order[0]
-    cdef floating[:, ::1] blocks = room_for_each(n_threads, ENCODED * BLOCK, f"f{sizeof(floating)}")
+    cdef floating[:, ::1] blocks = room_for_each(n_threads, ENCODED * LAID_OUT, f"f{sizeof(floating)}")
     for task in prange(
         n_groups * n_blocks, nogil=True, schedule="dynamic", num_threads=n_threads,
         use_threads_if=n_threads > 1,
     ):
-        row = first + task % n_blocks * BLOCK
+        row = first + task % n_blocks * LAID_OUT
         encode_block_long(
             X, rows, &edges[0], &edge_offsets[0], &is_categorical[0], &missing_codes[0],
-            task // n_blocks * ENCODED, row, min(<Py_ssize_t> BLOCK, last - row), last,
+            task // n_blocks * ENCODED, row, min(<Py_ssize_t> LAID_OUT, last - row), last,
             &blocks[threadid(), 0], codes,
         )
 
@@ -983,7 +983,7 @@ cdef void encode_block_long(
     const uint8_t* is_categorical, const int32_t* missing_codes, Py_ssize_t first_feature, Py_ssize_t first,
     Py_ssize_t n_rows, Py_ssize_t end, floating* block, uint32_t[:, ::1] codes,
 ) noexcept nogil:
-    cdef double numbers[BLOCK]
+    cdef double numbers[LAID_OUT]
     cdef Py_ssize_t width = min(<Py_ssize_t> ENCODED, codes.shape[0] - first_feature), i, j, f, n_edges
     cdef const double* own
     cdef uint32_t* found
@@ -994,7 +994,7 @@ cdef void encode_block_long(
         n_edges = edge_offsets[f + 1] - edge_offsets[f]
         found = &codes[f, first]
         for i in range(n_rows):
-            numbers[i] = block[j * BLOCK + i]
+            numbers[i] = block[j * LAID_OUT + i]
         count_edges_below(n_rows, numbers, own, n_edges, found)
         for i in range(n_rows):
             found[i] = <uint32_t> code_of(
@@ -1039,13 +1039,13 @@ def encode_sparse(
     if first == last or codes.shape[0] == 0:
         return
     for block in prange(
-        (last - first + BLOCK - 1) // BLOCK, nogil=True, schedule="dynamic", num_threads=n_threads,
+        (last - first + LAID_OUT - 1) // LAID_OUT, nogil=True, schedule="dynamic", num_threads=n_threads,
         use_threads_if=n_threads > 1,
     ):
         encode_entries(
             data, indices, &begins[0], &ends[0], &edges[0], &edge_offsets[0], &is_categorical[0],
             &missing_codes[0], &zero_codes[0],
-            first + block * BLOCK, min(first + (block + 1) * BLOCK, last), codes,
+            first + block * LAID_OUT, min(first + (block + 1) * LAID_OUT, last), codes,
         )
 
 

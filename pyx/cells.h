@@ -3,9 +3,10 @@
 #define RANKTREES_CELLS_H
 
 #include "bins.h"
+#include "codes.h"
 #include "gains.h"
 
-enum { MOST_BINS = 256, SIDE_BY_SIDE = 16 }; /* with eight side by side, compilers do not vectorise the loop */
+enum { SIDE_BY_SIDE = 16 }; /* with eight side by side, compilers do not vectorise the loop */
 
 /* Interleave the first half of the numbers with the second. */
 INLINE void shuffle(int64_t (*from)[SIDE_BY_SIDE], int64_t (*to)[SIDE_BY_SIDE]) {
@@ -124,7 +125,7 @@ EACH_WIDTH(int, may_beat,
     const double l2 = rule->l2 / rule->hessian_unit;
     const double in_steps = score / rule->gradient_unit * (rule->hessian_unit / rule->gradient_unit);
     const double to_beat = in_steps * (1 - 0x1p-40);
-    int64_t running[MOST_BINS], sum = 0, found = 0;
+    int64_t running[CODES], sum = 0, found = 0;
     if (!((to_beat >= 0x1p-500 || score == 0) && to_beat < 0x1p500 && l2 < 0x1p100))
         return 1;
     for (int32_t c = 0; c < n; c++)

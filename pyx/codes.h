@@ -13,6 +13,7 @@
 #include "simd.h"
 
 enum {
+    CODES = 256,       /* that a byte can hold: those of at most 255 bins, and that of rows without a value */
     CODES_AHEAD = 192, /* how many rows ahead codes are prefetched: the L1 cache keeps that many lines until needed */
     FAR_APART = 4,     /* with one row in this many, on average, processors do not predict which one is next ... */
     AT_HAND = 1 << 15  /* ... but the data of this many rows is in a near cache in any case */
@@ -51,7 +52,7 @@ typedef struct {
     const uint8_t *bytes;   /* row-major; short codes of features with few bins share a byte, see growing/packing.py */
     int64_t step, n_bytes;  /* from one row to the next, and in use in each row */
     const int32_t *byte_of; /* the first byte of each feature */
-    const uint8_t *code_of; /* 256 entries for each feature: its short code for each value of its byte */
+    const uint8_t *code_of; /* CODES entries for each feature: its short code for each value of its byte */
 } codes_by_row;
 
 /* The codes of one feature, in a column or by row: one every ``step`` bytes. */
@@ -67,7 +68,7 @@ INLINE uint32_t code_of(int is_long, const codes_of_feature *of, int64_t row) {
 #define EIGHT(n) n, n + 1, n + 2, n + 3, n + 4, n + 5, n + 6, n + 7
 #define SIXTY_FOUR(n) \
     EIGHT(n), EIGHT(n + 8), EIGHT(n + 16), EIGHT(n + 24), EIGHT(n + 32), EIGHT(n + 40), EIGHT(n + 48), EIGHT(n + 56)
-static const uint8_t SAME_CODE[256] = {SIXTY_FOUR(0), SIXTY_FOUR(64), SIXTY_FOUR(128), SIXTY_FOUR(192)};
+static const uint8_t SAME_CODE[CODES] = {SIXTY_FOUR(0), SIXTY_FOUR(64), SIXTY_FOUR(128), SIXTY_FOUR(192)};
 #undef EIGHT
 #undef SIXTY_FOUR
 
@@ -76,7 +77,7 @@ INLINE codes_of_feature find_codes(int is_long, const uint8_t *column, const cod
     const codes_of_feature in_column = {column, SAME_CODE, size_of_code(is_long)};
     if (!by_row)
         return in_column;
-    const codes_of_feature in_rows = {by_row->bytes + by_row->byte_of[feature], by_row->code_of + 256 * feature,
+    const codes_of_feature in_rows = {by_row->bytes + by_row->byte_of[feature], by_row->code_of + CODES * feature,
                                       by_row->step};
     return in_rows;
 }

@@ -112,7 +112,7 @@ FOR_AVX512 static void encode_sixteen(int64_t n, const float *values, const code
 }
 #endif
 
-/* Encode at most BLOCK values. */
+/* Encode at most LAID_OUT values. */
 static inline void encode_floats(int64_t n, const float *values, const coder_float *coder, uint8_t *codes) {
 #if HAS_SIMD
     if (simd_level() == AVX512) {

@@ -6,9 +6,8 @@
 #include "codes.h"
 
 enum {
-    CODES = 256,       /* cells of one feature */
-    SHORTLIST = 4,     /* features that are refined together */
-    COPIES = 2         /* neighbouring rows add to different cells: a run of one code does not wait for itself */
+    SHORTLIST = 4, /* features that are refined together */
+    COPIES = 2     /* neighbouring rows add to different cells: a run of one code does not wait for itself */
 };
 
 /* cells: n_columns x COPIES x CODES numbers */

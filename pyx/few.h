@@ -15,8 +15,8 @@
 #include "portable.h"
 
 enum {
-    FEW = 256, /* with more rows, visiting all cells is cheaper */
-    LANES = 8  /* how many cuts are scored at a time */
+    FEW = 256,        /* with more rows, visiting all cells is cheaper */
+    CUTS_TOGETHER = 8 /* how many cuts are scored at a time */
 };
 
 typedef struct {
@@ -47,7 +47,7 @@ typedef struct {
 
 /* For one feature, the codes whose sums are not zero, and the sums up to each of them. */
 typedef struct {
-    int64_t n, up_to[FEW + LANES], counts[FEW + LANES];
+    int64_t n, up_to[FEW + CUTS_TOGETHER], counts[FEW + CUTS_TOGETHER];
     uint32_t codes[FEW];
     few_cell missing;
 } few_line;
@@ -112,7 +112,7 @@ INLINE int sum_few(int is_long, const few_rows *leaf, const codes_of_feature *of
             visit_few(leaf, 64 * w + lowest_bit(leaf->words[w]), &running, line);
     /* the last cut is behind all rows that have a value; copies of it fill the lanes */
     line->codes[line->n ? line->n - 1 : 0] = missing_code - 1;
-    for (int64_t k = line->n ? line->n - 1 : 0; k < line->n + LANES; k++) {
+    for (int64_t k = line->n ? line->n - 1 : 0; k < line->n + CUTS_TOGETHER; k++) {
         line->up_to[k] = running.sum;
         line->counts[k] = running.count;
     }
@@ -122,10 +122,10 @@ INLINE int sum_few(int is_long, const few_rows *leaf, const codes_of_feature *of
 /* Scores are compared by their bits as integers, which have the same order if they are not negative. */
 INLINE void try_cuts(int width, const few_rows *leaf, int32_t feature, const few_line *line, const sums *total,
                      const rules *rule, few_cut *best) {
-    const int64_t n = (line->n + LANES - 1) & -LANES;
+    const int64_t n = (line->n + CUTS_TOGETHER - 1) & -CUTS_TOGETHER;
     const int bits = (int)leaf->bits;
     const double all = total->count;
-    int64_t scores[FEW + LANES];
+    int64_t scores[FEW + CUTS_TOGETHER];
     for (int side = 0; side < (line->missing.count ? 2 : 1); side++) {
         const int64_t more = side ? line->missing.sum : 0, more_rows = side ? line->missing.count : 0;
         int64_t most = -1, k = 0;

@@ -20,7 +20,7 @@ cdef extern from "bins.h" nogil:
 
 cdef extern from "joint.h" nogil:
     enum: TABLE
-    enum: BLOCK
+    enum: BLOCK_BYTES
     enum: CHUNK
     enum: STEP
     void fill_line(
@@ -68,7 +68,7 @@ cdef class Builder:
     def __init__(self, bytes, digits, first_digit, n_cells, order, sums, n_threads):
         self.bytes, self.digits, self.first_digit = bytes, digits, first_digit
         self.cells_of_digits = cells_of(digits)
-        self.n_blocks = -(-bytes.shape[1] // BLOCK)
+        self.n_blocks = -(-bytes.shape[1] // BLOCK_BYTES)
         self.n_cells = n_cells
         self.go_through(order, sums)
         self.scratch = room_for_each(n_threads, self.n_blocks * STEP + 2 * CHUNK, np.uint64, AHEAD)
@@ -85,7 +85,7 @@ cdef class Builder:
         if lanes != self.lanes:
             self.lanes = lanes
             n_threads = self.scratch.shape[0]
-            n_sums = self.n_blocks * BLOCK * TABLE * lanes
+            n_sums = self.n_blocks * BLOCK_BYTES * TABLE * lanes
             self.tables = room_for_each(n_threads, n_sums, np.int64, AHEAD)
             self.own_lines = room_for_each(n_threads if n_threads > 1 else 0, self.n_cells * lanes, np.int64)
 

@@ -17,7 +17,7 @@
 
 enum {
     TABLE = 256,
-    BLOCK = 8,          /* bytes */
+    BLOCK_BYTES = 8,
     CHUNK = 512,        /* rows */
     PART = 64,          /* rows of a chunk; while they are added up, some rows of the next chunk are prefetched */
     STEP = CHUNK + 8,   /* not a power of two, as those compete for the same lines of the cache */
@@ -50,7 +50,7 @@ INLINE void add_block(int lanes, int64_t n_bytes, int64_t n, const uint64_t *wor
     case 5: add_bytes(lanes, 5, n, words, sums, tables); break;
     case 6: add_bytes(lanes, 6, n, words, sums, tables); break;
     case 7: add_bytes(lanes, 7, n, words, sums, tables); break;
-    default: add_bytes(lanes, BLOCK, n, words, sums, tables);
+    default: add_bytes(lanes, BLOCK_BYTES, n, words, sums, tables);
     }
 }
 
@@ -153,7 +153,7 @@ static void fill_line(int lanes, const uint8_t *bytes, int64_t step, int64_t n_b
                       const int64_t *first_digit, const uint8_t *cells, const uint32_t *rows, const int64_t *sums,
                       int64_t n, int bits, int same, int64_t first, int64_t last, uint64_t *scratch,
                       int64_t *tables, int64_t *line) {
-    const int64_t from = first * BLOCK, to = last * BLOCK, n_parts = (last - first) * (CHUNK / PART);
+    const int64_t from = first * BLOCK_BYTES, to = last * BLOCK_BYTES, n_parts = (last - first) * (CHUNK / PART);
     const int64_t some = first_digit[from], n_digits = first_digit[to < n_bytes ? to : n_bytes] - some;
     if (ONE_BY_ONE * n * n_digits <= TABLE * ((to < n_bytes ? to : n_bytes) - from)) {
         fill_cells(lanes, bytes, step, n_bytes, digits + some, n_digits, cells + TABLE * some, rows, sums, n, bits,
@@ -171,14 +171,14 @@ static void fill_line(int lanes, const uint8_t *bytes, int64_t step, int64_t n_b
                 fetch_rows(bytes, step, from, to, row + i + FETCHED_AHEAD, 1);
             const uint8_t *own = bytes + row[i] * step;
             for (int64_t b = first; b < last; b++)
-                scratch[(b - first) * STEP + i] = eight_bytes(own + b * BLOCK);
+                scratch[(b - first) * STEP + i] = eight_bytes(own + b * BLOCK_BYTES);
         }
         if (lanes == 2)
             widen(m, sums + chunk, bits, same, wide);
         for (int64_t b = first; b < last; b++) {
             const uint64_t *block = scratch + (b - first) * STEP;
-            int64_t *own = tables + b * BLOCK * TABLE * lanes;
-            const int64_t used = n_bytes - b * BLOCK < BLOCK ? n_bytes - b * BLOCK : BLOCK;
+            int64_t *own = tables + b * BLOCK_BYTES * TABLE * lanes;
+            const int64_t used = n_bytes - b * BLOCK_BYTES < BLOCK_BYTES ? n_bytes - b * BLOCK_BYTES : BLOCK_BYTES;
             if (chunk == 0)
                 memset(own, 0, used * TABLE * lanes * sizeof *own);
             for (int64_t i = 0; i < m; i += PART, part++) {
@@ -190,7 +190,7 @@ static void fill_line(int lanes, const uint8_t *bytes, int64_t step, int64_t n_b
                     add_block(2, used, k, block + i, wide + i, own);
             }
             if (chunk + m == n)
-                for (int64_t byte = b * BLOCK; byte < b * BLOCK + used; byte++)
+                for (int64_t byte = b * BLOCK_BYTES; byte < b * BLOCK_BYTES + used; byte++)
                     take_margins(lanes, tables + byte * TABLE * lanes, digits + first_digit[byte],
                                  first_digit[byte + 1] - first_digit[byte], line);
         }

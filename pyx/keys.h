@@ -14,7 +14,7 @@
 #include "simd.h"
 
 enum {
-    BLOCK = 1024, /* rows that are laid out feature by feature at a time, so that they share the finder of a feature */
+    LAID_OUT = 1024, /* rows that are laid out feature by feature together, to share the finder of a feature */
     MOST_EDGES = 255,
     CODING_BITS = 11
 };

@@ -124,8 +124,8 @@ INLINE void OF(pass_edges)(int depth, int64_t n, const KEY *RESTRICT keys, const
     }
 }
 
-/* Encode at most BLOCK numbers: the number of edges below each, or the code of NaN. All numbers take each step of the
- * search together, so no step waits for the one before, and none is a branch. */
+/* Encode at most LAID_OUT numbers: the number of edges below each, or the code of NaN. All numbers take each step of
+ * the search together, so no step waits for the one before, and none is a branch. */
 EACH_WIDTH_OF_TYPE(void, OF(encode),
                    (int64_t n, const REAL *RESTRICT numbers, const OF(finder) *finder,
                     uint8_t *RESTRICT codes),
@@ -133,8 +133,8 @@ EACH_WIDTH_OF_TYPE(void, OF(encode),
     const key_side below = finder->ruler.sides[0], above = finder->ruler.sides[1];
     const KEY *RESTRICT edges = finder->edges;
     const KEY unknown = (KEY)finder->n_marks;
-    KEY keys[BLOCK];
-    uint32_t found[BLOCK];
+    KEY keys[LAID_OUT];
+    uint32_t found[LAID_OUT];
     for (int64_t i = 0; i < n; i++) {
         const KEY key = OF(key_of)(numbers[i]);
         keys[i] = key;

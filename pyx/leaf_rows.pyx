@@ -31,7 +31,7 @@ cdef extern from "threads.h" nogil:
 
 cdef enum:
     NEARBY = 1 << 17  # the scores of this many rows fill a cache of a megabyte
-    FEW = 32          # finding the rows of a leaf in a stretch takes as long as processing this many
+    FINDING = 32      # finding the rows of a leaf in a stretch takes as long as processing this many
     PARTS = 2         # the parts of a leaf's rows: the quiet rows set apart, and before them all others
 
 
@@ -47,7 +47,7 @@ def begins_of_stretches(
     """
     cdef int64_t n = len(leaves), k, s, n_stretches = 1 + (n_rows - 1) // (n_threads * <int64_t>NEARBY)
     cdef const Leaf* leaf = leaves_in(leaves)
-    if order.shape[0] < FEW * n_stretches * n_threads * n:
+    if order.shape[0] < FINDING * n_stretches * n_threads * n:
         n_stretches = 1
     n_stretches *= n_threads
     cdef int64_t[:, :, ::1] begins = np.empty((n_stretches + 1, n, PARTS), np.int64)

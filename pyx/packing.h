@@ -19,7 +19,7 @@
 
 enum {
     PACKED = 512,       /* rows packed together: their codes are read in runs, and their bytes stay in the cache */
-    RUN = 128,          /* codes whose steps are counted in registers */
+    COUNTED = 128,      /* codes whose steps are counted in registers */
     FEW_STEPS = 32,     /* up to this many steps are counted faster than looked up */
     BYTES_TOGETHER = 16 /* bytes of a row that are set together */
 };
@@ -45,12 +45,12 @@ static inline void build_stair(const uint8_t *share, int stride, stair *own) {
 EACH_WIDTH(void, count_steps, (const uint8_t *RESTRICT codes, const stair *own, uint8_t *RESTRICT bytes),
            (codes, own, bytes)) {
     (void)width;
-    for (int begin = 0; begin < PACKED; begin += RUN, codes += RUN, bytes += RUN) {
-        uint8_t counts[RUN] = {0};
+    for (int begin = 0; begin < PACKED; begin += COUNTED, codes += COUNTED, bytes += COUNTED) {
+        uint8_t counts[COUNTED] = {0};
         for (int s = 0; s < own->n_steps; s++)
-            for (int i = 0; i < RUN; i++)
+            for (int i = 0; i < COUNTED; i++)
                 counts[i] = (uint8_t)(counts[i] + (codes[i] >= own->firsts[s]));
-        for (int i = 0; i < RUN; i++)
+        for (int i = 0; i < COUNTED; i++)
             bytes[i] = (uint8_t)(bytes[i] + counts[i] * own->stride);
     }
 }

@@ -9,6 +9,9 @@ from records cimport Digit
 cdef extern from "bins.h" nogil:
     void prefetch_line(const void* address)
 
+cdef extern from "codes.h" nogil:
+    enum: CODES
+
 cdef extern from "packing.h" nogil:
     enum:
         PACKED
@@ -22,7 +25,6 @@ cdef extern from "packing.h" nogil:
     void turn_bytes(const uint8_t* columns, int64_t n, int64_t n_bytes, uint8_t* rows, int64_t step)
 
 cdef enum:
-    CODES = 256
     TABLES = 8
     LINE = 64
     LEAST_CELLS = 4  # the least cells of a feature for the values other than its most frequent ones

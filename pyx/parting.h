@@ -25,7 +25,7 @@ typedef struct {
     int32_t last;         /* -1 for categories */
     int32_t missing;      /* the code of rows without a value */
     int32_t missing_left; /* whether they go left */
-    uint8_t left[256];
+    uint8_t left[CODES];
 } way;
 
 /* The number of rows on the left, and whether any row has no value. */

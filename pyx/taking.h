@@ -28,10 +28,10 @@ FOR_AVX512 static int64_t turn_by_sixteen(const float *const *rows, int64_t n_co
         const __m512d cd = _mm512_castps_pd(_mm512_unpacklo_ps(c, d));
         const __m512d AB = _mm512_castps_pd(_mm512_unpackhi_ps(a, b));
         const __m512d CD = _mm512_castps_pd(_mm512_unpackhi_ps(c, d));
-        _mm512_storeu_pd(columns + j * BLOCK, _mm512_unpacklo_pd(ab, cd));
-        _mm512_storeu_pd(columns + (j + 1) * BLOCK, _mm512_unpackhi_pd(ab, cd));
-        _mm512_storeu_pd(columns + (j + 2) * BLOCK, _mm512_unpacklo_pd(AB, CD));
-        _mm512_storeu_pd(columns + (j + 3) * BLOCK, _mm512_unpackhi_pd(AB, CD));
+        _mm512_storeu_pd(columns + j * LAID_OUT, _mm512_unpacklo_pd(ab, cd));
+        _mm512_storeu_pd(columns + (j + 1) * LAID_OUT, _mm512_unpackhi_pd(ab, cd));
+        _mm512_storeu_pd(columns + (j + 2) * LAID_OUT, _mm512_unpacklo_pd(AB, CD));
+        _mm512_storeu_pd(columns + (j + 3) * LAID_OUT, _mm512_unpackhi_pd(AB, CD));
     }
     return j;
 }
@@ -43,16 +43,16 @@ static int64_t turn_by_four(const float *const *rows, int64_t n_columns, float *
             __m128 a = _mm_loadu_ps(rows[i] + j), b = _mm_loadu_ps(rows[i + 1] + j);
             __m128 c = _mm_loadu_ps(rows[i + 2] + j), d = _mm_loadu_ps(rows[i + 3] + j);
             _MM_TRANSPOSE4_PS(a, b, c, d);
-            _mm_storeu_ps(columns + j * BLOCK + i, a);
-            _mm_storeu_ps(columns + (j + 1) * BLOCK + i, b);
-            _mm_storeu_ps(columns + (j + 2) * BLOCK + i, c);
-            _mm_storeu_ps(columns + (j + 3) * BLOCK + i, d);
+            _mm_storeu_ps(columns + j * LAID_OUT + i, a);
+            _mm_storeu_ps(columns + (j + 1) * LAID_OUT + i, b);
+            _mm_storeu_ps(columns + (j + 2) * LAID_OUT + i, c);
+            _mm_storeu_ps(columns + (j + 3) * LAID_OUT + i, d);
         }
     return j;
 }
 #endif
 
-/* Transpose the first columns of TURNED rows: columns[j * BLOCK + i] = rows[i][j]. */
+/* Transpose the first columns of TURNED rows: columns[j * LAID_OUT + i] = rows[i][j]. */
 static inline void turn_floats(const float *const *rows, int64_t n_columns, float *columns) {
     int64_t j = 0;
 #if HAS_SIMD
@@ -60,7 +60,7 @@ static inline void turn_floats(const float *const *rows, int64_t n_columns, floa
 #endif
     for (; j < n_columns; j++)
         for (int i = 0; i < TURNED; i++)
-            columns[j * BLOCK + i] = rows[i][j];
+            columns[j * LAID_OUT + i] = rows[i][j];
 }
 
 static inline void turn_doubles(const double *const *rows, int64_t n_columns, double *columns) {
@@ -69,13 +69,13 @@ static inline void turn_doubles(const double *const *rows, int64_t n_columns, do
     for (; j + 2 <= n_columns; j += 2)
         for (int i = 0; i < TURNED; i += 2) {
             const __m128d a = _mm_loadu_pd(rows[i] + j), b = _mm_loadu_pd(rows[i + 1] + j);
-            _mm_storeu_pd(columns + j * BLOCK + i, _mm_unpacklo_pd(a, b));
-            _mm_storeu_pd(columns + (j + 1) * BLOCK + i, _mm_unpackhi_pd(a, b));
+            _mm_storeu_pd(columns + j * LAID_OUT + i, _mm_unpacklo_pd(a, b));
+            _mm_storeu_pd(columns + (j + 1) * LAID_OUT + i, _mm_unpackhi_pd(a, b));
         }
 #endif
     for (; j < n_columns; j++)
         for (int i = 0; i < TURNED; i++)
-            columns[j * BLOCK + i] = rows[i][j];
+            columns[j * LAID_OUT + i] = rows[i][j];
 }
 
 #if HAS_SIMD
@@ -100,14 +100,14 @@ FOR_AVX512 static int64_t append_sixteen(int64_t n, const float *numbers, float 
 
 FOR_AVX512 static int64_t take_sixteen(int64_t n, uint32_t *keys, const key_ruler *ruler, const uint32_t *wanted,
                                        uint32_t *taken) {
-    uint32_t marks[BLOCK];
+    uint32_t marks[LAID_OUT];
     int64_t n_taken = 0;
     for (int64_t i = 0; i < n; i += 16) {
-        if (i % BLOCK == 0)
-            find_marks_float(n - i < BLOCK ? n - i : BLOCK, keys + i, ruler, marks);
+        if (i % LAID_OUT == 0)
+            find_marks_float(n - i < LAID_OUT ? n - i : LAID_OUT, keys + i, ruler, marks);
         const __mmask16 there = n - i < 16 ? (__mmask16)((1 << (n - i)) - 1) : 0xffff;
         const __m512i key = _mm512_maskz_loadu_epi32(there, keys + i);
-        const __m512i mark = _mm512_maskz_loadu_epi32(there, marks + i % BLOCK);
+        const __m512i mark = _mm512_maskz_loadu_epi32(there, marks + i % LAID_OUT);
         const __m512i word = _mm512_mask_i32gather_epi32(key, there, _mm512_srli_epi32(mark, 5), wanted, 4);
         const __m512i bit = _mm512_rolv_epi32(_mm512_set1_epi32(1), mark);
         const __mmask16 take = _mm512_mask_test_epi32_mask(there, word, bit);
@@ -133,18 +133,18 @@ INLINE int is_wanted(const uint32_t *wanted, uint32_t mark) { return wanted[mark
 #define TAKE_EACH(name, KEY, find_marks)                                                                     \
     static int64_t name(int64_t n, KEY *keys, uint32_t *weights, const key_ruler *ruler,                     \
                         const uint32_t *wanted, KEY *taken, uint32_t *taken_weights) {                       \
-        uint32_t marks[BLOCK];                                                                               \
+        uint32_t marks[LAID_OUT];                                                                            \
         int64_t n_taken = 0;                                                                                 \
         for (int64_t i = 0; i < n; i++) {                                                                    \
-            if (i % BLOCK == 0)                                                                              \
-                find_marks(n - i < BLOCK ? n - i : BLOCK, keys + i, ruler, marks);                           \
+            if (i % LAID_OUT == 0)                                                                           \
+                find_marks(n - i < LAID_OUT ? n - i : LAID_OUT, keys + i, ruler, marks);                     \
             taken[n_taken] = keys[i];                                                                        \
             keys[i - n_taken] = keys[i];                                                                     \
             if (weights) {                                                                                   \
                 taken_weights[n_taken] = weights[i];                                                         \
                 weights[i - n_taken] = weights[i];                                                           \
             }                                                                                                \
-            n_taken += is_wanted(wanted, marks[i % BLOCK]);                                                  \
+            n_taken += is_wanted(wanted, marks[i % LAID_OUT]);                                               \
         }                                                                                                    \
         return n_taken;                                                                                      \
     }
