@@ -13,7 +13,7 @@ from libc.math cimport ldexp
 from libc.stdint cimport int64_t, uint32_t
 from libc.string cimport memcpy
 
-from records cimport Leaf, leaves_in, n_rows_of, value_of
+from records cimport Leaf, first_from, leaves_in, n_rows_of, value_of
 
 cdef extern from "rounding.h" nogil:
     double exact_sum_of_same(double value, int64_t n) noexcept
@@ -45,7 +45,7 @@ def begins_of_stretches(
 
     The rows of each leaf are in ascending order, and so are its quiet rows.
     """
-    cdef int64_t n = len(leaves), k, s, n_stretches = 1 + (n_rows - 1) // (n_threads * <int64_t>NEARBY)
+    cdef int64_t n = len(leaves), k, s, row, n_stretches = 1 + (n_rows - 1) // (n_threads * <int64_t>NEARBY)
     cdef const Leaf* leaf = leaves_in(leaves)
     if order.shape[0] < FINDING * n_stretches * n_threads * n:
         n_stretches = 1
@@ -56,27 +56,10 @@ def begins_of_stretches(
             begins[0, k, 0], begins[0, k, 1] = leaf[k].start, leaf[k].quiet_start
             begins[n_stretches, k, 0], begins[n_stretches, k, 1] = leaf[k].stop, leaf[k].quiet_stop
             for s in range(1, n_stretches):
-                begins[s, k, 0] = first_from(
-                    n_rows * s // n_stretches, order, begins[s - 1, k, 0], leaf[k].stop
-                )
-                begins[s, k, 1] = first_from(
-                    n_rows * s // n_stretches, order, begins[s - 1, k, 1], leaf[k].quiet_stop
-                )
+                row = n_rows * s // n_stretches
+                begins[s, k, 0] = first_from(row, &order[0], begins[s - 1, k, 0], leaf[k].stop)
+                begins[s, k, 1] = first_from(row, &order[0], begins[s - 1, k, 1], leaf[k].quiet_stop)
     return begins.base
-
-
-cdef inline int64_t first_from(
-    int64_t row, const uint32_t[::1] order, int64_t i, int64_t stop
-) noexcept nogil:
-    """The first place i in the ascending order[i:stop] whose row is at least ``row``."""
-    cdef int64_t middle
-    while i < stop:
-        middle = (i + stop) // 2
-        if order[middle] < row:
-            i = middle + 1
-        else:
-            stop = middle
-    return i
 
 
 def set_values(

@@ -142,7 +142,7 @@ INLINE uint64_t portable_random(uint64_t seed, uint64_t stream, uint64_t counter
 }
 
 /* A number in [0, 1), from the upper 53 bits. */
-INLINE double portable_uniform(uint64_t random) { return (double)(random >> 11) * 0x1p-53; }
+INLINE double portable_uniform(uint64_t random) { return (double)(int64_t)(random >> 11) * 0x1p-53; }
 
 /* Shuffle some of n items: the places first to last - 1 get a sample of the items from `first` on. */
 static inline void portable_shuffle(int32_t *items, int64_t first, int64_t last, int64_t n, uint64_t key,

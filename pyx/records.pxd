@@ -192,6 +192,18 @@ cdef inline int64_t n_rows_of(const Leaf* leaf) noexcept nogil:
     return leaf.stop - leaf.start + leaf.quiet_stop - leaf.quiet_start
 
 
+cdef inline int64_t first_from(int64_t row, const uint32_t* order, int64_t i, int64_t stop) noexcept nogil:
+    """The first place in the ascending order[i:stop] whose row is at least ``row``; ``stop`` if none is."""
+    cdef int64_t middle
+    while i < stop:
+        middle = (i + stop) // 2
+        if order[middle] < row:
+            i = middle + 1
+        else:
+            stop = middle
+    return i
+
+
 cdef inline bytes_of(codes):
     """uint8 or uint32[n_rows, n_features], feature by feature, as bytes: column f begins at [0, f]."""
     return codes.T.view("uint8").T

@@ -33,7 +33,7 @@ INLINE void fill_targets(int64_t n, const double *RESTRICT masses, const double 
                          uint64_t key, uint64_t first, double *RESTRICT out) {
     if (drawn)
         for (int64_t i = 0; i < n; i++)
-            out[i] = masses[i] - (double)(int64_t)(portable_draw(key, first + (uint64_t)i) >> 11) * 0x1p-53;
+            out[i] = masses[i] - portable_uniform(portable_draw(key, first + (uint64_t)i));
     else
         for (int64_t i = 0; i < n; i++)
             out[i] = masses[i];

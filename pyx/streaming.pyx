@@ -18,7 +18,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy, memset
 
 from gains cimport Rules, Sums, least_score, own_score_of, rules_within, score_children, sums_of
-from records cimport Centroid, Leaf, Offer, Split, bytes_of
+from records cimport Centroid, Leaf, Offer, Split, bytes_of, first_from
 
 cdef extern from "streaming.h" nogil:
     enum: MOST_CENTROIDS
@@ -276,7 +276,7 @@ cdef class StreamingFinder:
         cdef int64_t start = leaf.start, stop, s
         memset(lacking, 0, sizeof(Triple))
         for s in range(self.shards.shape[0] - 1):
-            stop = self.end_of_shard(start, leaf.stop, self.shards[s + 1])
+            stop = first_from(self.shards[s + 1], &self.order[0], start, leaf.stop)
             if stop == start:
                 continue
             clear_streamed(&streamed, self.most)
@@ -291,17 +291,6 @@ cdef class StreamingFinder:
                 n = merged(own, n, more, take(&streamed, more), self.most, own)
             start = stop
         return n
-
-    cdef int64_t end_of_shard(self, int64_t start, int64_t stop, int64_t last) noexcept nogil:
-        """The first place from ``start`` on whose row is not below ``last``."""
-        cdef int64_t middle
-        while start < stop:
-            middle = (start + stop) // 2
-            if self.order[middle] < last:
-                start = middle + 1
-            else:
-                stop = middle
-        return start
 
     cdef void offer(self, const Leaf* leaf, int32_t f, Offer* best) noexcept nogil:
         """Offer the best cut of a feature by its histogram."""
