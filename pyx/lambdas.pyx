@@ -66,8 +66,8 @@ cpdef enum Norm:  # the factor of a query's gradients and hessians; S is the sum
     UNIT  # 1 / S
 
 cdef enum:
-    N_COLUMNS = 7  # scores, grades, keys, worth, risen, shares; grades
-    N_SINGLE = 8   # grades, distances, exponentials, gradients, hessians, worth, risen, shares
+    N_COLUMNS = 7  # of a Room, in double precision ...
+    N_SINGLE = 8   # ... and in single precision
     UNDECIDED_ORDERS = 16
 
 
@@ -148,10 +148,23 @@ cpdef int64_t whole_chunks(int64_t n) noexcept nogil:
     return (n + LANES - 1) // LANES * LANES
 
 
+# What a thread works with on one query: columns, each with a place for every row of the longest query.
 cdef struct Room:
-    double* numbers  # N_COLUMNS columns, each `width` long
-    float* singles   # N_SINGLE columns, likewise
-    int64_t width
+    double* scores        # by rank, like most columns
+    double* grades
+    double* keys          # by row: the scores with noise
+    double* worth
+    double* risen
+    double* shares
+    double* row_grades    # by row: the grades of the labels
+    float* single_grades
+    float* distances
+    float* exponentials
+    float* gradients
+    float* hessians
+    float* single_worth
+    float* single_risen
+    float* single_shares
     Ranked* rows
     Ranked* spare
 
@@ -171,8 +184,16 @@ cdef class Scratch:
 
     cdef Room of_thread(self, int thread) noexcept nogil:
         cdef Room room
-        room.width = self.width
-        room.numbers, room.singles = &self.numbers[thread, 0], &self.singles[thread, 0]
+        cdef int64_t width = self.width
+        cdef double* numbers = &self.numbers[thread, 0]
+        cdef float* singles = &self.singles[thread, 0]
+        room.scores, room.grades, room.keys = numbers, numbers + width, numbers + 2 * width
+        room.worth, room.risen, room.shares = numbers + 3 * width, numbers + 4 * width, numbers + 5 * width
+        room.row_grades = numbers + 6 * width
+        room.single_grades, room.distances, room.exponentials = singles, singles + width, singles + 2 * width
+        room.gradients, room.hessians = singles + 3 * width, singles + 4 * width
+        room.single_worth, room.single_risen = singles + 5 * width, singles + 6 * width
+        room.single_shares = singles + 7 * width
         room.rows = <Ranked*>&self.records[thread, 0]
         room.spare = room.rows + self.longest
         return room
@@ -415,20 +436,6 @@ cdef void query_gradients(
     double* out_hessians,
 ) noexcept nogil:
     """Sum over the pairs of one query. If orders are drawn, take the mean of the sums over these orders."""
-    cdef double* scores = room.numbers
-    cdef double* grades = scores + room.width
-    cdef double* keys = grades + room.width
-    cdef double* worth = keys + room.width
-    cdef double* risen = worth + room.width
-    cdef double* shares = risen + room.width
-    cdef float* single_grades = room.singles
-    cdef float* distances = single_grades + room.width
-    cdef float* exponentials = distances + room.width
-    cdef float* gradients = exponentials + room.width
-    cdef float* hessians = gradients + room.width
-    cdef float* single_worth = hessians + room.width
-    cdef float* single_risen = single_worth + room.width
-    cdef float* single_shares = single_risen + room.width
     cdef bint by_rows = task.pairs >= ERR, drawn = undecided or task.noise > 0
     cdef int kind = task.pairs if not by_rows else SHARED if task.pairs == ERR else TURNED
     cdef double size = 0.0, norm = 1.0, slope = 1.0, weight, gradient, hessian
@@ -441,45 +448,45 @@ cdef void query_gradients(
         n_orders = max(n_orders, UNDECIDED_ORDERS)
     by.worth = discounts
     if by_rows:
-        by.worth = single_worth
-    by.risen = single_risen
-    by.shares = single_shares
+        by.worth = room.single_worth
+    by.risen = room.single_risen
+    by.shares = room.single_shares
     by.apart = apart
     by.deltas = NULL
     by.shuffled = drawn
     for k in range(n_orders):
         if drawn:
             first = k * task.n_rows + first_row
-            perturb(n, query_scores, 1.0 if undecided else task.noise, task.key, first, keys)
-            rows = sort_query(keys, n, room)
+            perturb(n, query_scores, 1.0 if undecided else task.noise, task.key, first, room.keys)
+            rows = sort_query(room.keys, n, room)
         else:
             rows = sort_query(query_scores, n, room)
         for i in range(n):
             position = rows[i].position
-            scores[i] = query_scores[position]
-            grades[i] = query_grades[position]
-        to_single(grades, n, 1.0 / grade_unit, single_grades)
+            room.scores[i] = query_scores[position]
+            room.grades[i] = query_grades[position]
+        to_single(room.grades, n, 1.0 / grade_unit, room.single_grades)
         for i in range(n, end):
-            scores[i] = scores[n - 1]
-            single_grades[i] = EMPTY_GRADE
+            room.scores[i] = room.scores[n - 1]
+            room.single_grades[i] = EMPTY_GRADE
         if by_rows:
-            fill_worth(task, n, grades, discounts, worth, risen, shares)
-            to_single(worth, end, 1.0, single_worth)
-            to_single(risen, end, 1.0, single_risen)
+            fill_worth(task, n, room.grades, discounts, room.worth, room.risen, room.shares)
+            to_single(room.worth, end, 1.0, room.single_worth)
+            to_single(room.risen, end, 1.0, room.single_risen)
             if kind == SHARED:
-                to_single(shares, min(task.truncation, n), 1.0, single_shares)
+                to_single(room.shares, min(task.truncation, n), 1.0, room.single_shares)
         top = min(task.truncation, n - 1, ranks_that_count(kind, n, by.worth, by.risen))
-        memset(gradients, 0, end * sizeof(float))
-        memset(hessians, 0, end * sizeof(float))
+        memset(room.gradients, 0, end * sizeof(float))
+        memset(room.hessians, 0, end * sizeof(float))
         if clicks != NULL:
             size += add_click_pairs(
-                kind, task.spread and not undecided, n, top, task.sigma, &by, rows, clicks, start, scores,
-                single_grades, gradients, hessians,
+                kind, task.spread and not undecided, n, top, task.sigma, &by, rows, clicks, start,
+                room.scores, room.single_grades, room.gradients, room.hessians,
             )
         else:
             size += add_pairs(
-                kind, task.spread and not undecided, task.norm != NONE, n, top, task.sigma, &by, scores,
-                single_grades, distances, exponentials, gradients, hessians,
+                kind, task.spread and not undecided, task.norm != NONE, n, top, task.sigma, &by, room.scores,
+                room.single_grades, room.distances, room.exponentials, room.gradients, room.hessians,
             )
         if k == n_orders - 1:
             norm = normed(task.norm, 2.0 * scale * unit * (size / n_orders)) * unit / n_orders
@@ -488,8 +495,8 @@ cdef void query_gradients(
         for i in range(n):
             position = rows[i].position
             weight = norm if of_rows == NULL else norm * of_rows[position]
-            gradient = gradients[i]
-            hessian = hessians[i]
+            gradient = room.gradients[i]
+            hessian = room.hessians[i]
             if k > 0:  # add the sums of the orders before
                 gradient += out_gradients[position]
                 hessian += out_hessians[position]
@@ -611,7 +618,6 @@ def gradients(
     cdef const double* query_grades
     cdef double grade_unit
     cdef bint undecided, by_label = grades is None, of_clicks = clicked is not None
-    cdef double* by_rank
     cdef int thread
     cdef Room room
     cdef Clicks clicks
@@ -646,9 +652,8 @@ def gradients(
             start = offsets[q]
             n = offsets[q + 1] - start
             if by_label:
-                by_rank = room.numbers + (N_COLUMNS - 1) * room.width
-                look_up(&table[q, 0], &labels[start], n, by_rank)
-                query_grades = by_rank
+                query_grades = room.row_grades
+                look_up(&table[q, 0], &labels[start], n, room.row_grades)
                 grade_unit = unit_of(&table[q, 0], table.shape[1])
             else:
                 query_grades = &grades[start]
@@ -703,29 +708,23 @@ def given_gradients(
     cdef int64_t n = scores.shape[0], end = whole_chunks(n), i
     cdef double size, factor, weight
     cdef Room room = scratch.of_thread(0)
-    cdef double* own = room.numbers
-    cdef float* own_grades = room.singles
-    cdef float* distances = own_grades + room.width
-    cdef float* exponentials = distances + room.width
-    cdef float* sums = exponentials + room.width
-    cdef float* bends = sums + room.width
     cdef Weighing by
     memset(&by, 0, sizeof(by))
     by.deltas = &deltas[0, 0]
     by.shuffled = True
     for i in range(end):
-        own[i] = scores[min(i, n - 1)]
-        own_grades[i] = grades[i] if i < n else EMPTY_GRADE
-        sums[i] = bends[i] = 0.0
+        room.scores[i] = scores[min(i, n - 1)]
+        room.single_grades[i] = grades[i] if i < n else EMPTY_GRADE
+        room.gradients[i] = room.hessians[i] = 0.0
     size = add_pairs(
-        GIVEN, spread, norm != NONE, n, n - 1, sigma, &by, own, own_grades, distances, exponentials, sums,
-        bends,
+        GIVEN, spread, norm != NONE, n, n - 1, sigma, &by, room.scores, room.single_grades, room.distances,
+        room.exponentials, room.gradients, room.hessians,
     )
     factor = normed(norm, 2.0 * sigma * unit * size) * unit
     for i in range(n):
         weight = factor if weights is None else factor * weights[i]
-        out_gradients[i] = weight * (sigma * sums[i])
-        out_hessians[i] = weight * (sigma * sigma * bends[i])
+        out_gradients[i] = weight * (sigma * room.gradients[i])
+        out_hessians[i] = weight * (sigma * sigma * room.hessians[i])
 
 
 def pair_losses(
