@@ -223,7 +223,8 @@ cdef class Finder:
         self.signs = &self.monotone[0] if self.bounded else NULL
         self.plain = plain and not self.bounded and not np.any(is_categorical)
         n_features = codes.shape[1]
-        n_cells = min(n_features, GROUP) * CELLS
+        self.group = GROUP if places is None else SHORTLIST  # a coarse search scans shortlists only
+        n_cells = min(n_features, self.group) * CELLS
         n_words = (np.diff(offsets).max(initial=0) + 4095) // 4096
         self.n_words = n_words
         self.touched = room_for_each(n_threads, 65 * n_words, np.uint64)
@@ -711,7 +712,7 @@ cdef class Finder:
         if self.plain and n_rows <= FEW:
             self.scan_few(leaf, features, width, exact, thread, best)
             return
-        step = 1 if self.is_long else SHORTLIST if not exact or self.same else GROUP
+        step = 1 if self.is_long else SHORTLIST if not exact or self.same else self.group
         while first < width:
             if self.is_long:
                 price = self.prices[features[first]]

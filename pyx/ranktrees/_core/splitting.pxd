@@ -41,6 +41,7 @@ cdef class Finder:
     cdef bint same, bounded, plain, three_way, apart, sampled
     cdef Rules rules
     cdef Bin[:, ::1] cells
+    cdef int64_t group
     cdef uint64_t[:, ::1] touched
     cdef int64_t[:, ::1] columns_scratch
     cdef int64_t[:, :, :, ::1] shortlists
