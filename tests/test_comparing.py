@@ -207,9 +207,10 @@ def test_the_order_of_queries_does_not_matter(test, values, order):
     assert compare_values(*np.array(values).T, test=test, n_resamples=50) == found
 
 
-@pytest.mark.parametrize("test", ["t", "randomization"])
-def test_the_other_way_round(test):
-    a, b = two_rankers(50)
+@pytest.mark.parametrize("shift", [0.0, 0.1])
+@pytest.mark.parametrize("test", TESTS)
+def test_the_other_way_round(test, shift):
+    a, b = two_rankers(50, shift)
     one, two = compare_values(a, b, test=test), compare_values(b, a, test=test)
     assert (one.wins, one.ties, one.losses) == (two.losses, two.ties, two.wins)
     assert (one.p_value, one.difference) == (two.p_value, -two.difference)
@@ -229,6 +230,8 @@ def test_a_ranker_is_as_good_as_itself(test):
 def test_always_better_by_as_much():
     found = compare_values([1, 2, 3], [0, 1, 2])
     assert (found.p_value, found.statistic, found.interval) == (0, math.inf, (1, 1))
+    found = compare_values([0.1, 0.1], [0, 0], test="bootstrap")
+    assert found.interval == (found.difference, found.difference) == (0.1, 0.1)
 
 
 @pytest.mark.parametrize("test", ["bootstrap", "randomization"])

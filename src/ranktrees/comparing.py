@@ -518,11 +518,15 @@ def _t_test(student, steps, step, confidence, n_resamples, seed):
 
 
 def _bootstrap(student, steps, step, confidence, n_resamples, seed):
+    turned = np.sort(-steps)
+    sign = -1 if turned.tolist() > steps.tolist() else 1  # a and b may change places: the draws stay the same
+    steps = turned if sign < 0 else steps
     sums = np.empty(n_resamples, np.int64)
     resampling.drawn_sums(seed, 0, steps, sums, effective_n_threads(None, n_resamples * len(steps)))
-    low, high = np.quantile(sums, [(1 - confidence) / 2, (1 + confidence) / 2]) * (step / len(steps))
-    as_far = _as_far(sums - steps.sum(), steps, 3)
-    return float(low), float(high), (1 + as_far) / (1 + n_resamples)
+    sums -= steps.sum()
+    ends = np.quantile(sums, [(1 - confidence) / 2, (1 + confidence) / 2]) * (step / len(steps))
+    low, high = student.mean + np.sort(sign * ends)
+    return float(low), float(high), (1 + _as_far(sums, steps, 3)) / (1 + n_resamples)
 
 
 def _randomization(student, steps, step, confidence, n_resamples, seed):
