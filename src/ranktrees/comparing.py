@@ -11,7 +11,8 @@ Student's t test
 Bootstrap
     As many queries as there are, are drawn with replacement, many times. The interval holds the middle of the
     means of these resamples. The p-value is the share of resamples whose mean is at least as far from
-    :math:`\bar d` as :math:`\bar d` is from 0.
+    :math:`\bar d` as :math:`\bar d` is from 0. With few queries the interval is too narrow and the p-value
+    too small, because the bootstrap ignores that :math:`s` is itself an estimate.
 Randomization test
     If it made no difference which ranker gave which value, each :math:`d_q` could equally well have the other
     sign. The p-value is the share of all :math:`2^n` choices of signs whose mean is at least as far from 0
