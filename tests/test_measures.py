@@ -418,21 +418,26 @@ def test_a_delta_written_out():
 # ---- against other programs --------------------------------------------------------------------------------
 
 
-def lightgbm_metric(y, score, sizes, metric="ndcg"):
+def lightgbm_metric(y, score, sizes, metric="ndcg", weights=None):
     import lightgbm
 
     rows = np.arange(float(len(y)))[:, None]
-    data = lightgbm.Dataset(rows, label=y, group=sizes, init_score=score, params={"verbose": -1})
+    weights = None if weights is None else np.repeat(weights, sizes)
+    data = lightgbm.Dataset(
+        rows, label=y, weight=weights, group=sizes, init_score=score, params={"verbose": -1}
+    )
     booster = lightgbm.Booster(
         {"objective": "lambdarank", "metric": metric, "eval_at": [5], "verbose": -1, "num_threads": 1}, data
     )
     return booster.eval_train()[0][2]
 
 
-def xgboost_metric(y, score, sizes, metric="ndcg@5"):
+def xgboost_metric(y, score, sizes, metric="ndcg@5", weights=None):
     xgboost = pytest.importorskip("xgboost")
     data = xgboost.DMatrix(np.zeros((len(y), 1)), label=y)
     data.set_group(sizes)
+    if weights is not None:
+        data.set_weight(weights)
     data.set_base_margin(np.asarray(score, dtype=float))
     booster = xgboost.train({"objective": "rank:ndcg", "eval_metric": metric, "nthread": 1}, data, 0)
     return float(booster.eval(data).split(":")[-1])
@@ -525,6 +530,25 @@ def test_presets_on_random_queries(preset, program, seed):
     labels, scores, offsets = random_queries(seed)
     value = (preset @ 5).mean(labels, scores, offsets)
     assert value == pytest.approx(program(labels, scores, np.diff(offsets)), abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("preset", "program"), [(NDCG.lightgbm, lightgbm_metric), (NDCG.xgboost, xgboost_metric)]
+)
+def test_presets_with_weights(preset, program):
+    """As the programs, but for queries without relevant rows, which count 1 there whatever they weigh."""
+    labels, scores, offsets = random_queries(0)
+    sizes, weights = np.diff(offsets), np.random.default_rng(0).uniform(0.5, 3.0, len(offsets) - 1)
+    empty = np.maximum.reduceat(labels, offsets[:-1]) == 0
+    assert empty.any()
+    labels[offsets[:-1][empty]] = 1.0
+    qid = np.repeat(np.arange(len(sizes)), sizes)
+    value = (preset @ 5)(labels, scores, qid=qid, sample_weight=weights[qid])
+    assert value == pytest.approx(program(labels, scores, sizes, weights=weights), abs=1e-6)
+    labels[offsets[:-1][empty]] = 0.0
+    values = (preset @ 5).per_query(labels, scores, offsets)
+    theirs = np.sum(np.where(empty, 1.0, weights * values)) / weights.sum()
+    assert program(labels, scores, sizes, weights=weights) == pytest.approx(theirs, abs=1e-6)
 
 
 def map_at_5(empty_query):
