@@ -1014,6 +1014,16 @@ def test_weights_that_add_up_to_more_than_a_float_holds_are_refused(measure):
         measure([0, 1, 2], [1, 2, 3], qid=[0, 1, 2], sample_weight=[1e308, 1e308, 1e308])
 
 
+@pytest.mark.parametrize("measure", [NDCG(gain="linear"), NDCG(gain="linear") @ 3, DCG(gain="linear")])
+def test_gains_that_no_float_sums_are_refused(measure):
+    labels, scores = [1e308, 1e308, 1e308, 0.0], [4.0, 3.0, 2.0, 1.0]  # NDCG would be inf / inf, DCG inf
+    with pytest.raises(ValueError, match="gains too large to add up"):
+        measure(labels, scores)
+    assert measure(np.divide(labels, 4), scores) == pytest.approx(
+        measure([1, 1, 1, 0], scores) * (2.5e307 if measure.name == "DCG" else 1.0)
+    )
+
+
 def test_gains_are_not_the_labels_themselves():
     labels = np.array([0.0, 1.0, 4.0])
     doubled = gains(labels, "linear")

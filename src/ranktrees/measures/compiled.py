@@ -38,6 +38,11 @@ class BoundRanked(BoundMeasure):
             self.n_threads,
         )
         self.divisors_known = True
+        sums = self.divisors if measure.formula == ranking.Formula.NDCG else out
+        if np.isinf(sums).any():
+            raise ValueError(
+                f"the labels have gains too large to add up: choose a smaller gain than that of {measure!r}"
+            )
         if measure.empty_query != "skip":
             out[np.isnan(out)] = measure.empty_query
         return out
