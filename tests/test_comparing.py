@@ -78,6 +78,32 @@ def test_mean_interval_is_students():
         mean_interval(values, 95)
 
 
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.ma.array([0.5, 99.0, 0.75], mask=[False, True, False]),
+        np.ma.array([1, 99, 2], mask=[False, True, False]),
+        pd.Series([0.5, None, 0.75], dtype="Float64"),
+        pd.Series([0.5, pd.NA, 0.75], dtype=object),
+        [0.5, None, 0.75],
+    ],
+)
+def test_values_that_are_missing_are_left_out(values):
+    first, last = values[0], values[2]
+    assert mean_interval(values) == mean_interval([first, last])
+    found = compare_values(values, [0.25, 0.25, 0.5])
+    assert (found.n_queries, found.n_skipped) == (2, 1)
+    assert found.difference == (first + last - 0.75) / 2
+
+
+@pytest.mark.parametrize(
+    "values", [["0.5", "0.75"], np.array([1 + 2j, 2]), np.array(["2020-01-01", "2020-01-03"], "M8[D]")]
+)
+def test_values_that_are_no_numbers_are_refused(values):
+    with pytest.raises(ValueError, match="values must be numbers, one per query: "):
+        mean_interval(values)
+
+
 def test_values_of_any_size():
     values = np.array([1.0, 2.0, -3.0, 4.0])
     plain = compare_values(values, np.zeros(4))

@@ -47,7 +47,7 @@ from sklearn.utils import check_random_state
 from ranktrees import validation
 from ranktrees._core import resampling
 from ranktrees.measures import Measure, as_measure
-from ranktrees.measures.rows import arranged, checked_rows, column
+from ranktrees.measures.rows import arranged, checked_rows, column, numbers_in
 from ranktrees.numeric import is_whole
 from ranktrees.parallel import effective_n_threads
 from ranktrees.validation.values import as_seen
@@ -191,7 +191,7 @@ def mean_interval(values, confidence=0.95) -> MeanInterval:
     Parameters
     ----------
     values : array-like of shape (n_queries,)
-        One value per query. NaN values are left out.
+        One value per query. Values that are NaN, NA or masked are left out.
     confidence : float in (0, 1), default=0.95
         The probability with which the interval covers the mean.
 
@@ -381,7 +381,7 @@ def compare_values(
     Parameters
     ----------
     values_a, values_b : array-like of shape (n_queries,)
-        One value per query for each ranker. A query with a NaN in either is left out.
+        One value per query for each ranker. A query whose value is NaN, NA or masked in either is left out.
     test : {"t", "bootstrap", "randomization"}, default="t"
         Student's paired t test, the paired bootstrap, or the randomization test, which flips the signs of
         differences. The interval of the last is Student's.
@@ -558,10 +558,9 @@ _TESTS: dict[str, tuple[str, Any]] = {
 
 
 def _query_values(name, values):
-    try:
-        values = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must be numbers, one per query: {error}") from error
+    if hasattr(values, "iloc"):  # of pandas, whose NA is no float
+        values = values.to_numpy(na_value=np.nan)
+    values = numbers_in(name, values, "query")
     if values.ndim != 1 or np.isinf(values).any():
         what = f"shape {values.shape}" if values.ndim != 1 else "an infinite one"
         raise ValueError(f"{name} must hold one finite value per query, or NaN, got {what}")

@@ -5,7 +5,7 @@ import numpy as np
 from ranktrees import validation
 
 
-def numbers_in(name, values):
+def numbers_in(name, values, of="row"):
     """Return numbers of any shape as float64; masked ones become NaN."""
     try:
         given = np.asanyarray(values)
@@ -25,7 +25,7 @@ def numbers_in(name, values):
         if given.dtype.kind in "iu" and _are_rounded_to_ties(given, numbers):
             raise ValueError("different integers above 2**53 would become equal; subtract an offset")
     except (TypeError, ValueError, OverflowError) as error:
-        raise ValueError(f"{name} must be numbers, one per row: {error}") from error
+        raise ValueError(f"{name} must be numbers, one per {of}: {error}") from error
     return numbers
 
 
