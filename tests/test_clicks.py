@@ -344,7 +344,7 @@ def test_the_best_label_is_always_clicked_where_there_is_no_noise(best):
     ("wrong", "message"),
     [
         ({"y": [0, -1]}, "y holds -1"),
-        ({"y": ["a", "b"]}, "y could not be turned"),
+        ({"y": ["a", "b"]}, "y must be numbers"),
         ({"qid": [1]}, "qid has length 1"),
         ({"scores": [1.0]}, "scores has length 1"),
         ({"n_sessions": 0}, "n_sessions=0"),
@@ -361,3 +361,19 @@ def test_the_best_label_is_always_clicked_where_there_is_no_noise(best):
 def test_make_clicks_refuses(wrong, message):
     with pytest.raises(ValueError, match=message):
         make_clicks(**{"y": [0, 1], "qid": [0, 0], "n_shown": 2, **wrong})
+
+
+@pytest.mark.parametrize("argument", ["y", "scores", "propensities"])
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (np.ma.array([0.0, 1.0, 0.5], mask=[False, True, False]), "or is not finite; expected"),
+        (["0", "1", "0.5"], "strings are not numbers, even if they spell one; convert them; expected"),
+        (np.array([0, 1, 2], "m8[D]"), "dates and durations are not numbers"),
+        (np.array([0, 1j, 0.5]), "complex numbers have no order"),
+    ],
+)
+def test_make_clicks_reads_numbers_as_fit_does(argument, values, message):
+    given = {"y": [0, 1, 2], "qid": [1, 1, 1], "n_shown": 3} | {argument: values}
+    with pytest.raises(ValueError, match=message):
+        make_clicks(**given)

@@ -5,6 +5,7 @@ from sklearn.utils import Bunch
 
 from ranktrees.datasets.synthetic import check_integer, generator_of
 from ranktrees.listed import in_order
+from ranktrees.measures.rows import numbers_in
 from ranktrees.numeric import is_real
 from ranktrees.validation import query_offsets
 
@@ -83,7 +84,8 @@ def make_clicks(
     if propensities is None:
         propensities = 1.0 / np.arange(1, n_shown + 1)
     propensities = in_order(propensities, "propensities", first=1)
-    propensities = _column(propensities, "propensities", f"the {n_shown} probabilities of being examined")
+    what = f"the {n_shown} probabilities of being examined"
+    propensities = _column(propensities, "propensities", what, of="position")
     if propensities.shape != (n_shown,) or not ((propensities >= 0) & (propensities <= 1)).all():
         raise ValueError(
             f"propensities={propensities!r}; expected {n_shown} probabilities, one for each position shown."
@@ -118,11 +120,11 @@ def make_clicks(
     )
 
 
-def _column(values, name, what):
+def _column(values, name, what, of="row"):
     try:
-        numbers = np.asarray(values, np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} could not be turned into numbers ({error}); expected {what}.") from error
+        numbers = numbers_in(name, values, of)
+    except ValueError as error:
+        raise ValueError(f"{error}; expected {what}.") from error
     if numbers.ndim != 1 or not len(numbers) or not np.isfinite(numbers).all():
         raise ValueError(f"{name} has shape {numbers.shape}, or is not finite; expected {what}.")
     return numbers
