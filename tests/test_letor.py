@@ -350,6 +350,13 @@ def test_load_inverts_dump_with_missing_values(ranking):
     np.testing.assert_array_equal(sparse.data.toarray(), X, strict=True)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64])
+def test_masked_entries_are_missing(dtype):
+    X = np.ma.array([[1, 2], [3, 4], [5, 6]], dtype, mask=[[True, False], [False, False], [False, True]])
+    given = np.where(X.mask, np.nan, X.data)
+    np.testing.assert_array_equal(load(dump(X, [0, 1, 2], [7, 7, 8]), absent=np.nan).data, given)
+
+
 @pytest.mark.parametrize("suffix", ["", ".gz", ".xz", ".bz2"])
 def test_dump_compresses_by_suffix(tmp_path, suffix):
     path = tmp_path / f"train.txt{suffix}"
@@ -398,8 +405,10 @@ def test_dump_takes_the_path_first(given, tmp_path):
     [
         ({"y": [1]}, r"y has shape \(1,\); expected \(2,\)"),
         ({"y": [1, np.nan]}, "y contains NaN"),
+        ({"y": np.ma.array([1, 2], mask=[False, True])}, "y contains NaN"),
         ({"qid": [1]}, r"qid has shape \(1,\); expected \(2,\)"),
         ({"qid": [1, 2.5]}, "qid holds 1.0; expected integers"),
+        ({"qid": np.ma.array([1, 2], mask=[False, True])}, "qid holds None; expected integers"),
         ({"qid": ["a", "b c"]}, "qid holds 'b c'; expected integers, or strings"),
         ({"qid": ["a", "b:c"]}, "qid holds 'b:c'"),
         ({"qid": ["a", ""]}, "qid holds ''"),

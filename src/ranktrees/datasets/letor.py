@@ -253,8 +253,8 @@ def dump_letor(path, X, y, qid, *, ids=None, keep_zeros=None):
         The file to write. With the suffix ``.gz``, ``.xz`` or ``.bz2`` it is compressed. An open binary file
         is left open.
     X : array-like or sparse matrix of shape (n_rows, n_features)
-        The values. Types other than float32 are written as float64. NaN in a dense `X` is left out. In a
-        sparse `X`, in which values that are not stored are 0, NaN is written as ``nan``.
+        The values. Types other than float32 are written as float64. NaN and masked entries in a dense `X`
+        are left out. In a sparse `X`, in which values that are not stored are 0, NaN is written as ``nan``.
     y : array-like of shape (n_rows,)
         Finite labels.
     qid : array-like of shape (n_rows,)
@@ -294,11 +294,12 @@ def dump_letor(path, X, y, qid, *, ids=None, keep_zeros=None):
             f"path is {as_seen(path)}; expected a path or a file open in mode 'wb': pass it first, as in "
             "dump_letor(path, X, y, qid)."
         )
+    X, y = _unmasked(X), _unmasked(y)
     X = check_array(X, accept_sparse="csr", dtype=(np.float64, np.float32), ensure_all_finite=False)
     n_rows, n_features = X.shape
     y = check_array(y, ensure_2d=False, dtype=(np.float64, np.float32), input_name="y")
     label_texts = _texts(_check_length("y", y, n_rows))
-    qid_texts = _check_qids(_check_length("qid", np.asarray(qid), n_rows))
+    qid_texts = _check_qids(_check_length("qid", np.asanyarray(qid), n_rows))
     ids = np.full(n_rows, "", object) if ids is None else np.asarray(ids, object)
     endings = _check_ids(_check_length("ids", ids, n_rows))
     has_missing = not sp.issparse(X) and bool(np.isnan(X).any())
@@ -709,6 +710,13 @@ def _texts(values):
         wrong = (read != values) & ~np.isnan(values)
         texts[wrong] = [f"{value:.9g}" for value in values[wrong].tolist()]
     return [text.removesuffix(".0") for text in texts.tolist()]
+
+
+def _unmasked(values):
+    """Masked entries as NaN, as fit reads them."""
+    if not isinstance(values, np.ma.MaskedArray):
+        return values
+    return values.astype(np.result_type(values, np.float32), copy=False).filled(np.nan)
 
 
 def _check_length(name, values, n_rows):
