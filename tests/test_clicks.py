@@ -292,6 +292,16 @@ def test_refused(shown, wrong, message):
         LambdaMARTRanker(max_iter=2, **parameters).fit(X, log.target, qid=log.qid, position=position)
 
 
+def test_rows_whose_position_is_masked_were_not_shown(shown):
+    X, log = shown
+    position = np.ma.array(log.position, mask=log.position == 3)
+    row = int(np.argmax(position.mask))
+    with pytest.raises(
+        ValueError, match=f"position holds nan in row {row}; .*: drop rows that were not shown"
+    ):
+        LambdaMARTRanker(max_iter=2).fit(X, log.target, qid=log.qid, position=position)
+
+
 def test_bias_norm_is_checked():
     with pytest.raises(ValueError, match="bias_norm"):
         LambdaMART(bias_norm=-1.0)

@@ -279,6 +279,8 @@ def test_agreement():
     assert preference_accuracy_score(scores, [[3, 0]], pair_target=[0.25]) == 0.75
     with pytest.raises(ValueError, match="y_score"):
         preference_accuracy_score([np.nan, 1.0], [[0, 1]])
+    with pytest.raises(ValueError, match="y_score"):
+        preference_accuracy_score(np.ma.array([0, 1], mask=[False, True]), [[0, 1]])
 
 
 # ---- what is refused ---------------------------------------------------------------------------------------
@@ -304,6 +306,12 @@ def test_agreement():
         ({"pair_weight": [1.0, -1.0]}, "pair_weight holds -1 at pair 1"),
         ({"pair_weight": [1.0, np.nan]}, "pair_weight holds nan at pair 1"),
         ({"pair_weight": [np.inf, 1.0]}, "pair_weight holds inf at pair 0"),
+        ({"pair_weight": np.ma.array([1, 2], mask=[0, 1])}, "pair_weight holds nan at pair 1"),
+        ({"pair_target": np.ma.array([1, 0], mask=[0, 1])}, "pair_target holds nan at pair 1"),
+        (
+            {"pairs": np.ma.array([[0, 1], [2, 3]], mask=[[0, 0], [0, 1]])},
+            "pairs holds values of dtype float",
+        ),
         ({"pair_weight": [0, 0]}, "every weight is zero"),
         ({"pair_weight": [1e308, 1e308]}, "pair_weight adds up to more than a float can hold"),
         ({"pair_weight": ["a", "b"]}, "pair_weight could not be turned into numbers"),

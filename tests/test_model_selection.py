@@ -274,6 +274,8 @@ def test_a_scorer_takes_the_mean_over_queries():
             with pytest.raises(ValueError, match="qid and groups disagree"):
                 scorer(ranker, X, y, qid=qid, groups=qid[::-1])
             assert sklearn.get_config()["enable_metadata_routing"] is routing
+    with pytest.raises(ValueError, match="y_true must not be NaN or infinite, got nan in row 0"):
+        scorer(ranker, X, np.ma.array(y, mask=np.arange(len(y)) == 0), qid=qid)
 
 
 def test_a_scorer_refuses_ids_that_disagree_wherever_they_are():

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ranktrees.communicator import ALONE
+from ranktrees.numeric import unmasked
 
 __all__ = ["Feedback", "Preferences", "pairs_among", "preference_accuracy_score"]
 
@@ -197,7 +198,7 @@ class Feedback:
         name = f"position{self.suffix}"
         expected = "expected the rank at which each row was shown, whole numbers from 1"
         try:
-            positions = np.asarray(self.position)
+            positions = np.asarray(unmasked(self.position))
         except ValueError as error:
             raise ValueError(f"{name} could not be turned into an array ({error}); {expected}.") from error
         if positions.shape != (data.n_rows,):
@@ -244,7 +245,7 @@ def checked_pairs(pairs, pair_weight, pair_target, n_rows, suffix=""):
     """
     name, expected = f"pairs{suffix}", "expected two rows of X in each line, the better one first"
     try:
-        pairs = np.asarray(pairs)
+        pairs = np.asarray(unmasked(pairs))
     except ValueError as error:
         raise ValueError(f"{name} could not be turned into an array ({error}); {expected}.") from error
     if pairs.ndim != 2 or pairs.shape[1] != 2:
@@ -288,7 +289,7 @@ def _of_pairs(values, n_pairs, name, what, high):
     if values is None:
         return np.ones(n_pairs)
     try:
-        numbers = np.asarray(values, np.float64)
+        numbers = np.asarray(unmasked(values), np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} could not be turned into numbers ({error}); {expected}.") from error
     if numbers.shape != (n_pairs,):
@@ -396,7 +397,7 @@ def preference_accuracy_score(y_score, pairs, *, pair_weight=None, pair_target=N
     >>> preference_accuracy_score([0.1, 0.5, 0.5], [[1, 0], [1, 2]])
     0.75
     """
-    scores = np.asarray(y_score, np.float64)
+    scores = np.asarray(unmasked(y_score), np.float64)
     if scores.ndim != 1 or not np.isfinite(scores).all():
         raise ValueError(
             f"y_score has shape {scores.shape}, or is not finite; expected one finite score per row."

@@ -416,7 +416,7 @@ def _mean_over_queries(
             + f" All {n_rows} rows would be scored as one query."
         )
     query_of_row = np.zeros(n_rows, np.intp) if queries is None else query_of_rows(*queries)
-    labels = np.asarray(y_true)
+    labels = np.asanyarray(y_true)  # with its mask, for the measure to see
     if isinstance(classes, str):
         _require_zero_and_one(labels)
     elif classes is not None:

@@ -1,9 +1,11 @@
-"""Whether an argument is a number, or a whole number in a range. True and False are neither."""
+"""Whether an argument is a number, or a whole number in a range. True, False and masked entries are not."""
 
 import math
 from numbers import Integral, Real
 
-__all__ = ["is_real", "is_whole"]
+import numpy as np
+
+__all__ = ["is_real", "is_whole", "unmasked"]
 
 
 def is_real(value):
@@ -46,3 +48,26 @@ def is_whole(value, low=-math.inf, high=math.inf):
     (True, False, False, False)
     """
     return isinstance(value, Integral) and not isinstance(value, bool) and low <= value <= high
+
+
+def unmasked(values):
+    """Return an array with NaN for its masked entries. Anything without such entries is returned as it is.
+
+    Parameters
+    ----------
+    values : object
+
+    Returns
+    -------
+    object
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ranktrees.numeric import unmasked
+    >>> unmasked(np.ma.array([1, 2], mask=[False, True]))
+    array([ 1., nan])
+    """
+    if not np.ma.is_masked(values):
+        return values
+    return values.astype(np.result_type(values, np.float32)).filled(np.nan)

@@ -25,7 +25,7 @@ import scipy.sparse as sp
 from sklearn.datasets import load_svmlight_file
 from sklearn.utils import Bunch, check_array
 
-from ranktrees.numeric import is_whole
+from ranktrees.numeric import is_whole, unmasked
 from ranktrees.validation.values import as_seen
 
 _BLOCK_BYTES = 1 << 20
@@ -294,10 +294,9 @@ def dump_letor(path, X, y, qid, *, ids=None, keep_zeros=None):
             f"path is {as_seen(path)}; expected a path or a file open in mode 'wb': pass it first, as in "
             "dump_letor(path, X, y, qid)."
         )
-    X, y = _unmasked(X), _unmasked(y)
-    X = check_array(X, accept_sparse="csr", dtype=(np.float64, np.float32), ensure_all_finite=False)
+    X = check_array(unmasked(X), accept_sparse="csr", dtype=(np.float64, np.float32), ensure_all_finite=False)
     n_rows, n_features = X.shape
-    y = check_array(y, ensure_2d=False, dtype=(np.float64, np.float32), input_name="y")
+    y = check_array(unmasked(y), ensure_2d=False, dtype=(np.float64, np.float32), input_name="y")
     label_texts = _texts(_check_length("y", y, n_rows))
     qid_texts = _check_qids(_check_length("qid", np.asanyarray(qid), n_rows))
     ids = np.full(n_rows, "", object) if ids is None else np.asarray(ids, object)
@@ -710,13 +709,6 @@ def _texts(values):
         wrong = (read != values) & ~np.isnan(values)
         texts[wrong] = [f"{value:.9g}" for value in values[wrong].tolist()]
     return [text.removesuffix(".0") for text in texts.tolist()]
-
-
-def _unmasked(values):
-    """Masked entries as NaN, as fit reads them."""
-    if not isinstance(values, np.ma.MaskedArray):
-        return values
-    return values.astype(np.result_type(values, np.float32), copy=False).filled(np.nan)
 
 
 def _check_length(name, values, n_rows):
