@@ -256,6 +256,8 @@ def test_a_ranker_is_as_good_as_itself(test):
 def test_always_better_by_as_much():
     found = compare_values([1, 2, 3], [0, 1, 2])
     assert (found.p_value, found.statistic, found.interval) == (0, math.inf, (1, 1))
+    found = compare_values([0.1] * 3, [0] * 3)  # a third of their sum is not 0.1
+    assert (found.p_value, found.statistic, found.interval) == (0, math.inf, (0.1, 0.1))
     found = compare_values([0.1, 0.1], [0, 0], test="bootstrap")
     assert found.interval == (found.difference, found.difference) == (0.1, 0.1)
 

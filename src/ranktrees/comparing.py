@@ -505,7 +505,7 @@ def _student(values, confidence):
     n = len(values)
     unit = int(np.frexp(np.abs(values).max())[1]) + n.bit_length()  # no sum or square overflows
     values = np.ldexp(values, -unit)
-    mean = math.fsum(values) / n
+    mean = min(max(math.fsum(values) / n, values.min()), values.max())  # the quotient is rounded
     error = math.sqrt(math.fsum((values - mean) ** 2) / (n - 1) / n)
     half = float(stats.t.ppf((1 + confidence) / 2, n - 1)) * error
     statistic = mean / error if error else math.copysign(math.inf, mean) if mean else 0.0
