@@ -68,6 +68,6 @@ def unmasked(values):
     >>> unmasked(np.ma.array([1, 2], mask=[False, True]))
     array([ 1., nan])
     """
-    if not np.ma.is_masked(values):
+    if not (isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values)):
         return values
     return values.astype(np.result_type(values, np.float32)).filled(np.nan)
