@@ -5,9 +5,10 @@ import pytest
 import sklearn
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.linear_model import Ridge
 from sklearn.model_selection import cross_validate
 
-from ranktrees import LambdaMARTRanker, QueryKFold, make_clicks, make_ranking
+from ranktrees import LambdaMARTRanker, QueryKFold, RandomForestRanker, make_clicks, make_ranking
 from ranktrees.measures import AP, ERR, NDCG, RR, P
 from ranktrees.objectives import LambdaLoss, LambdaMART
 from ranktrees.objectives.by_measure import sums_in_any_order
@@ -259,6 +260,35 @@ def test_stopping_early_on_labels_and_on_clicks(shown):
     assert model.validation_score_[model.best_iteration_ - 1] == pytest.approx(
         model.score(X_val, y_val, qid=qid_val) - 1
     )
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"noise": 1.0},
+        {"init": RandomForestRanker(30, random_state=0), "init_cv": "oob"},
+        {"init": Ridge(), "init_cv": 3},
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("followed", [True, False], ids=["followed", "not followed"])
+def test_a_warm_start_learns_from_the_trees_that_early_stopping_has_kept(shown, parameters, followed):
+    X, log = shown
+    clicks = {"X": X, "y": log.target, "qid": log.qid, "position": log.position}
+    rows = make_ranking(10, n_features=20, random_state=9, return_X_y_qid=True)
+    validation = dict(zip(("X_val", "y_val", "qid_val"), rows, strict=True))
+    rules = {"learning_rate": 0.7, "random_state": 0} | parameters
+    at_once = LambdaMARTRanker(max_iter=16, **rules).fit(**clicks, **validation)
+    model = LambdaMARTRanker(max_iter=6, warm_start=True, **rules)
+    model.fit(**clicks, **(validation if followed else {}))
+    cut = 0
+    for n_trees in (9, 12, 16):
+        model.set_params(max_iter=n_trees).fit(**clicks, **validation)
+        cut += model.best_iteration_ < model.n_iter_
+    assert cut
+    assert model.ensemble_ == at_once.ensemble_
+    np.testing.assert_array_equal(model.validation_score_, at_once.validation_score_)
+    np.testing.assert_array_equal(model.propensities_, at_once.propensities_)
 
 
 # ---- what is refused ---------------------------------------------------------------------------------------

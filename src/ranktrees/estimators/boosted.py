@@ -218,6 +218,8 @@ class BoostedTrees(TreeEnsembleEstimator):
         bound = bound_to(objective, data, n_threads)
         start = self._start(X, data, bound)
         rows, others = Rows(X, data, mapper, codes, seen=True), None
+        if self._earlier() is not None:
+            self._resume(bound, start.before_each_tree(rows, n_threads))
         if held_out is not None:
             coded = mapper.for_others(held_out.X, held_out.order, n_threads)
             others = Rows(X_held_out, held_out, *coded, seen=False)
@@ -373,7 +375,6 @@ class BoostedTrees(TreeEnsembleEstimator):
                     f"loss={self.loss!r}; expected a loss whose scores are on the scale of the previous fit: "
                     "set warm_start=False, or pass the model as init of another estimator."
                 )
-            self._resume(bound)
             self._require_init_of_before()
             self._require_rows_of_before(data)
             warn_of_start(self, self._started_by["monotonic_cst"], "earlier trees predict")
@@ -612,8 +613,8 @@ class BoostedTrees(TreeEnsembleEstimator):
     def _link_by(self, objective, measure):
         """Return the function that turns scores of this loss into what the measure takes; None if equal."""
 
-    def _resume(self, bound):
-        """Give back to the objective what `_keep_of` took from it."""
+    def _resume(self, bound, stages):
+        """Give back to the objective what `_keep_of` took from it, or what it learns from these scores."""
 
     def _leaf_values_by(self, data, n_threads):
         """Return the settings by which the values of leaves follow from the gradients."""

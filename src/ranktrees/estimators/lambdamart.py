@@ -624,9 +624,15 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
             )
         return None
 
-    def _resume(self, bound):
-        if hasattr(bound, "propensities") and hasattr(self, "propensities_"):
+    def _resume(self, bound, stages):
+        if not (hasattr(bound, "propensities") and hasattr(self, "propensities_")):
+            return
+        if self._n_counted == self.n_iter_ or bound.objective.propensities is not None:
             bound.resume(self.propensities_, self.unclicked_propensities_)
+            return
+        # Those of the last round were learned from trees that early stopping has cut off.
+        for iteration, scores in enumerate(stages):
+            bound.gradients(scores, *np.empty((2, len(scores))), iteration)
 
     def _keep_of(self, bound):
         for name in ("propensities_", "unclicked_propensities_"):

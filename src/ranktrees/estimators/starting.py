@@ -1,7 +1,8 @@
 """What boosting starts from: a constant, trees of this library, or any model that predicts."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -74,19 +75,27 @@ class Start:
         return data.internal(scores)
 
     def stages(self, rows, n_threads):
-        """Yield the same after each added tree, for rows that the init has not seen."""
+        """Yield the same after each added tree."""
         ensemble, data, first = self.ensemble, rows.data, self.n_init_trees
-        scores = by_parts(
-            lambda part, foreign: ensemble.first(first).predict(part, n_threads, start=foreign),
-            data.X,
-            self._scores_of_foreign(rows.X),
-        )
+        scores = self.init_scores
+        if not rows.seen or scores is None:
+            scores = by_parts(
+                lambda part, foreign: ensemble.first(first).predict(part, n_threads, start=foreign),
+                data.X,
+                self._scores_of_foreign(rows.X),
+            )
         for n in range(first, len(ensemble), STAGES):
             trees = ensemble.first(min(n + STAGES, len(ensemble))).after(n)
             stages = by_parts(partial(_scores_after_each, trees, n_threads), data.X, scores)
             scores = np.ascontiguousarray(stages[:, -1])
             for stage in stages.T:
                 yield np.ascontiguousarray(data.internal(stage))
+
+    def before_each_tree(self, rows, n_threads):
+        """Yield the same before each added tree."""
+        if self.n_added:
+            yield replace(self, ensemble=self.ensemble.first(self.n_init_trees)).scores(rows, n_threads)
+            yield from islice(self.stages(rows, n_threads), self.n_added - 1)
 
     def _scores_of_foreign(self, X):
         """What a model of another kind predicts, which may take long: it is asked once for the same rows."""
