@@ -108,8 +108,8 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
     max_leaf_nodes : int or None, default=31
         The maximum number of leaves of each tree. Trees grow best leaf first. If a tree may have more than 16
         leaves, the best leaves are split together: a third of the remaining splits at a time, and the last 8
-        at once. With ``feature_costs`` they are split one by one. If None, trees grow layer by layer, without
-        a limit.
+        at once. With ``feature_costs`` they are split one by one, in trees before which some feature is still
+        to be paid for. If None, trees grow layer by layer, without a limit.
     max_depth : int or None, default=None
         The maximum number of splits between the root and a leaf. If None, only the number of leaves limits
         the depth.
