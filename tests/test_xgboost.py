@@ -438,6 +438,28 @@ def test_what_is_wrong_with_a_model_is_told(name, value, message):
         _ensemble_of(json.dumps(model))
 
 
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        (..., "damaged .KeyError: 'weight_drop'"),
+        (None, r"weight_drop has the shape \(\), expected one number for each of 2 trees"),
+        ([0.5], r"weight_drop has the shape \(1,\), expected one number for each of 2 trees"),
+        (["x", 1], "damaged .weight_drop: could not convert"),
+        ([float("nan"), 1], "tree 0, node 0: value must be finite"),
+    ],
+)
+def test_dart_needs_a_weight_for_each_tree(weights, message):
+    model = json.loads(train({"booster": "dart"}, n=2).save_raw("json"))
+    booster = model["learner"]["gradient_booster"]
+    assert len(booster["weight_drop"]) == 2
+    if weights is ...:
+        del booster["weight_drop"]
+    else:
+        booster["weight_drop"] = weights
+    with pytest.raises(ValueError, match=message):
+        _ensemble_of(json.dumps(model))
+
+
 PLACES = [found.start() for found in re.finditer(r"[\w.+-]+|[\[\]{}:,]", WRITTEN)]
 JUNK = ["", "0", "-1", "1.5", "Infinity", "NaN", "null", '"x"', "[]", "{}", str(2**70), "1e300", "true"]
 
@@ -492,6 +514,7 @@ def test_what_is_no_model_is_refused(tmp_path):
         ("split_conditions", ["x", 0, 0], "tree 0: damaged .split_conditions: could not convert"),
         ("split_conditions", [0.5, 0], r"tree 0: split_conditions has the shape \(2,\)"),
         ("split_type", [2, 0, 0], "tree 0: split_type has entries that are not"),
+        ("split_type", [0, [0], 0], "tree 0: damaged .split_type: setting an array element"),
         ("default_left", None, r"tree 0: default_left has the shape \(\)"),
         ("base_weights", [float("inf"), 0, 0], "tree 0, node 0: value"),
     ],

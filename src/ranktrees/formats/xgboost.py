@@ -316,7 +316,7 @@ def _ensemble_of(data):
     if "trees" not in model:
         raise ValueError(f"a model of the booster {booster['name']!r}, expected trees")
     try:
-        return _read(learner, model, booster.get("weight_drop"))
+        return _read(learner, model, _weights(booster, len(model["trees"])))
     except (LookupError, TypeError, AttributeError, ArithmeticError) as error:
         raise ValueError(f"damaged ({type(error).__name__}: {error})") from None
 
@@ -329,6 +329,18 @@ def _model_of(learner):
     if trees is not None and len(trees) != int(model["gbtree_model_param"]["num_trees"]):
         raise ValueError(f"{len(trees)} trees, expected num_trees={model['gbtree_model_param']['num_trees']}")
     return booster, model
+
+
+def _weights(booster, n_trees):
+    """The weights of the trees, of which only DART has any."""
+    if booster["name"] != "dart":
+        return np.ones(n_trees)
+    weights = _parsed(lambda values: np.asarray(values, float), booster["weight_drop"], "weight_drop")
+    if weights.shape != (n_trees,):
+        raise ValueError(
+            f"weight_drop has the shape {weights.shape}, expected one number for each of {n_trees} trees"
+        )
+    return weights
 
 
 def _read(learner, model, weights):
@@ -362,9 +374,8 @@ def _read(learner, model, weights):
             raise ValueError(f"tree {t}: {error}") from None
         nodes.append(its_nodes)
         members.append(its_members)
-    if weights is not None:
-        for tree, weight in zip(nodes, weights, strict=True):
-            tree["value"] *= float(weight)
+    for tree, weight in zip(nodes, weights.tolist(), strict=True):
+        tree["value"] *= weight
     numbers = np.arange(MAX_CATEGORIES)  # all possible categories, since those in no set have a side, too
     split = {feature for tree in nodes for feature in tree["feature"][tree["categories"] >= 0].tolist()}
     return from_sets(
@@ -425,7 +436,7 @@ def _read_tree(tree, n_features):
     n_nodes = len(tree["left_children"])
 
     def column(name):
-        values = np.asarray(tree[name])
+        values = _parsed(np.asarray, tree[name], name)
         if values.shape != (n_nodes,):
             raise ValueError(
                 f"{name} has the shape {values.shape}, expected one number for each of {n_nodes} nodes"
