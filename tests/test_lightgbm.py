@@ -349,6 +349,13 @@ def test_a_text_that_was_changed_is_a_model_or_a_value_error(place, junk, n_remo
         _ensemble_of(CATEGORICAL[:place] + junk + CATEGORICAL[place + n_removed :])
 
 
+def test_codes_that_are_no_numbers_are_told():
+    named = re.sub("(feature_infos=).*", r"\1a:b [0.5:1] [0.5:1] [0.5:1] [0.5:1] [0.5:1]", TEXT)
+    named = named.replace("pandas_categorical:null", 'pandas_categorical:[["uk","fr"]]')
+    with pytest.raises(ValueError, match="line 'feature_infos=': invalid literal"):
+        _ensemble_of(named)
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
@@ -360,6 +367,11 @@ def test_a_text_that_was_changed_is_a_model_or_a_value_error(place, junk, n_remo
         ("\nsplit_feature=", "\nsplit_feature=x", "tree 0: line 'split_feature=': invalid literal"),
         ("\nleft_child=1", "\nleft_child=0", "tree 0, node 0"),
         ("num_leaves=8", "num_leaves=0", "tree 0: num_leaves=0, expected at least 1"),
+        ("\nleaf_value=", "\nleaf_value=1_0 ", "tree 0: line .leaf_value=. has characters that no"),
+        ("\nleaf_value=", "\nleaf_value=\u0663 ", "tree 0: line 'leaf_value=' has characters that no"),
+        ("num_cat=0", "num_cat=-1\ncat_boundaries=", "tree 0: num_cat has entries that are not"),
+        ("num_cat=0", f"num_cat={2**63 - 1}", "tree 0: num_cat has entries that are not"),
+        ("max_feature_idx=5", f"max_feature_idx={2**63 - 1}", "max_feature_idx has entries that are"),
         (
             "num_leaves=8",
             "num_leaves=99999999",

@@ -32,6 +32,7 @@ __all__ = ["dump_lightgbm", "load_lightgbm"]
 CATEGORICAL, DEFAULT_LEFT = 1, 2
 MISSING_SHIFT = 2
 ZERO_MISSING, NAN_MISSING = 1, 2  # 0: no value is missing, and NaN counts as zero
+MOST = 2**31 - 1  # what LightGBM counts in
 ZERO = float(np.float32(1e-35))  # values of at most this size are zero
 
 
@@ -261,7 +262,7 @@ def _ensemble_of(text):
         raise ValueError(
             f"the trees have the numbers {numbers[:3]}... ({len(numbers)}), expected 0 to {n_expected - 1}"
         )
-    n_features = _numbers(head, "max_feature_idx", int, 1)[0] + 1
+    n_features = _numbers(head, "max_feature_idx", int, 1, 0, MOST)[0] + 1
     names = _entry(head, "feature_names").split(" ")
     if len(names) != n_features:
         raise ValueError(f"feature_names has {len(names)} names for {n_features} features")
@@ -312,7 +313,10 @@ def _levels(head, rest):
     if len(codes) != len(levels) or "none" in infos or any(_may_be_codes(info, n_levels) for info in infos):
         return {}
     named = dict(zip(codes, levels, strict=True))
-    known = all(max(map(int, info.split(":"))) < len(named[feature]) for feature, info in codes.items())
+    try:
+        known = all(max(map(int, info.split(":"))) < len(named[feature]) for feature, info in codes.items())
+    except ValueError as error:
+        raise ValueError(f"line 'feature_infos=': {error}") from None
     return named if known else {}
 
 
@@ -324,7 +328,8 @@ def _may_be_codes(info, n_levels):
 
 def _tree_of(values, n_features):
     """The nodes of a tree, inner ones first, and the sets that its categorical nodes ask for."""
-    (n_leaves,), (n_sets,) = _numbers(values, "num_leaves", int, 1), _numbers(values, "num_cat", int, 1)
+    (n_leaves,) = _numbers(values, "num_leaves", int, 1)
+    (n_sets,) = _numbers(values, "num_cat", int, 1, 0, MOST)
     if values.get("is_linear", "0") != "0":
         raise ValueError("leaves are linear, expected constants: train it without linear_tree")
     if n_leaves < 1:
@@ -393,7 +398,10 @@ def _entry(values, name):
 
 def _numbers(values, name, dtype, n, low=-(2**63), high=2**63 - 1):
     """Line ``name`` as ``n`` numbers; integers must be in a range."""
-    words = _entry(values, name).split()
+    text = _entry(values, name)
+    if "_" in text or not text.isascii():  # Python would read 1_0 as 10, and LightGBM as 1
+        raise ValueError(f"line '{name}=' has characters that no number has")
+    words = text.split()
     try:
         numbers = np.array(words, dtype)
     except (ValueError, OverflowError) as error:
