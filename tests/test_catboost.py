@@ -6,6 +6,7 @@ import catboost
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
 
 from ranktrees import EnsembleRanker, HistGBRTRegressor, load_catboost, make_ranking
@@ -132,15 +133,53 @@ def test_models_that_are_no_such_sum_are_refused(tmp_path):
             load_catboost(tmp_path / "model.json")
 
 
+def written_in_json(model, folder):
+    model.save_model(str(folder / "model.json"), format="json")
+    return json.loads((folder / "model.json").read_text())
+
+
 def test_what_is_wrong_with_a_tree_is_told(tmp_path):
     model = catboost.CatBoostRegressor(**QUIET | {"iterations": 1}).fit(X, Y)
-    model.save_model(str(tmp_path / "model.json"), format="json")
-    written = json.loads((tmp_path / "model.json").read_text())
+    written = written_in_json(model, tmp_path)
     tree = written["oblivious_trees"][0]
     tree["leaf_values"].pop()
     with pytest.raises(ValueError, match="tree 0: 4 splits have 15 leaf_values, expected 16"):
         _ensemble_of(json.dumps(written))
     tree["leaf_values"].append(0.0)
     tree["splits"][0]["float_feature_index"] = 9
-    with pytest.raises(ValueError, match="tree 0: 9"):
+    with pytest.raises(ValueError, match="tree 0: float_feature_index=9, expected one of the 6 float_feat"):
         _ensemble_of(json.dumps(written))
+    del tree["splits"][0]["float_feature_index"]
+    with pytest.raises(ValueError, match=r"tree 0: damaged .KeyError: 'float_feature_index'"):
+        _ensemble_of(json.dumps(written))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("flat_feature_index", 1, r"flat_feature_index of the 6 features is not 0, 1, \.\.\."),
+        ("flat_feature_index", 0.5, r"flat_feature_index of the 6 features is not 0, 1, \.\.\."),
+        ("nan_value_treatment", "astrue", r"tree \d: damaged .KeyError: 'astrue'"),
+    ],
+)
+def test_what_is_wrong_with_a_column_is_told(name, value, message, tmp_path):
+    written = written_in_json(catboost.CatBoostRegressor(**QUIET).fit(X, Y), tmp_path)
+    written["features_info"]["float_features"][0][name] = value
+    with pytest.raises(ValueError, match=message):
+        _ensemble_of(json.dumps(written))
+
+
+def test_a_border_beyond_single_precision_is_infinite(tmp_path):
+    model = catboost.CatBoostRegressor(**QUIET, grow_policy="Lossguide").fit(X, Y)
+    written = written_in_json(model, tmp_path)
+    written["trees"][0]["split"]["border"] = 1e39
+    assert np.isposinf(_ensemble_of(json.dumps(written)).nodes["cut"][0])
+
+
+def test_what_catboost_does_not_save_is_refused():
+    rows = pd.DataFrame({"clicks": X[:, 1], "title": np.where(X[:, 0] > 0, "a tree", "a rank")})
+    with_texts = catboost.CatBoostRegressor(**QUIET, text_features=["title"]).fit(rows, Y)
+    with pytest.raises(ValueError, match=r"does not save the model in JSON \(.*text features.*without texts"):
+        load_catboost(with_texts)
+    with pytest.raises(NotFittedError, match="model is a CatBoostRanker that is not fitted"):
+        load_catboost(catboost.CatBoostRanker())

@@ -14,6 +14,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+from sklearn.exceptions import NotFittedError
 
 from ranktrees._core.dtypes import NODE
 from ranktrees.ensemble import Ensemble
@@ -22,8 +23,8 @@ from ranktrees.formats.plain import last_float64_rounded_to, refuse_own
 
 __all__ = ["load_catboost"]
 
-# Missing values of a feature with this treatment are above all borders; otherwise they are above none.
-NAN_IS_GREATEST = "AsTrue"
+# Whether missing values of a feature with this treatment are below all borders, rather than above.
+NAN_IS_LEAST = {"AsIs": True, "AsFalse": True, "AsTrue": False}
 
 CBM = b"CBM1"  # the first bytes of its binary format
 
@@ -47,6 +48,8 @@ def load_catboost(model) -> Ensemble:
     ------
     TypeError
         If ``model`` is neither a path nor a model of CatBoost.
+    sklearn.exceptions.NotFittedError
+        If ``model`` is an estimator that is not fitted.
     ValueError
         If the file is of another kind, or if the model is not a sum of trees over numbers: if it has several
         classes or targets, or splits by categories, texts or embeddings, which CatBoost turns into
@@ -76,10 +79,24 @@ def load_catboost(model) -> Ensemble:
     if not hasattr(model, "get_scale_and_bias"):
         require_path(model, "model", "a model in JSON, or a fitted model of CatBoost")
         return read_file(model, _ensemble_of_file)
+    if not model.is_fitted():
+        raise NotFittedError(f"model is a {type(model).__name__} that is not fitted; expected a fitted one.")
+    return _ensemble_of(_saved(model))
+
+
+def _saved(model):
+    from catboost import CatBoostError  # installed, since the model is one of its
+
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "model.json")
-        model.save_model(str(path), format="json")
-        return _ensemble_of(path.read_bytes())
+        try:
+            model.save_model(str(path), format="json")
+        except CatBoostError as error:
+            raise ValueError(
+                f"CatBoost does not save the model in JSON ({error}); expected splits of numbers: train it "
+                "without texts and embeddings"
+            ) from None
+        return path.read_bytes()
 
 
 def _ensemble_of_file(data):
@@ -111,16 +128,21 @@ def _ensemble_of(data):
             f"not a model of CatBoost in JSON ({type(error).__name__}: {error}); expected what "
             'save_model(path, format="json") writes'
         ) from None
+    if sorted(each["flat_feature_index"] for each in columns) != list(range(len(columns))):
+        raise ValueError(f"flat_feature_index of the {len(columns)} features is not 0, 1, ...")
     if len(base) != 1:
         raise ValueError("a model of several classes or targets, expected one score per row")
     nodes, nodes_of = [], _symmetric_tree if symmetric else _tree
     for t, tree in enumerate(trees):
         try:
             its = nodes_of(tree, numbers)
-        except (LookupError, TypeError, AttributeError, ArithmeticError, ValueError) as error:
+        except ValueError as error:
             raise ValueError(f"tree {t}: {error}") from None
-        its["value"] *= scale
-        its["cut"] = last_float64_rounded_to(its["cut"].astype(np.float32))
+        except (LookupError, TypeError, AttributeError, ArithmeticError) as error:
+            raise ValueError(f"tree {t}: damaged ({type(error).__name__}: {error})") from None
+        with np.errstate(over="ignore"):
+            its["value"] *= scale
+            its["cut"] = last_float64_rounded_to(its["cut"].astype(np.float32))
         nodes.append(its)
     names = names if all(names) else None
     return Ensemble.from_trees(nodes, n_features=len(columns), base=base[0], feature_names=names)
@@ -168,7 +190,10 @@ def _ask(nodes, which, split, numbers):
             f"a split of the type {split['split_type']!r}, expected splits of numbers: CatBoost splits "
             "categories, text and embeddings by statistics"
         )
-    feature = numbers[split["float_feature_index"]]
+    number = split["float_feature_index"]
+    if number not in numbers:
+        raise ValueError(f"float_feature_index={number!r}, expected one of the {len(numbers)} float_features")
+    feature = numbers[number]
     nodes["feature"][which] = feature["flat_feature_index"]
     nodes["cut"][which] = split["border"]
-    nodes["missing_left"][which] = feature["nan_value_treatment"] != NAN_IS_GREATEST
+    nodes["missing_left"][which] = NAN_IS_LEAST[feature["nan_value_treatment"]]
