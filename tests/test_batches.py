@@ -105,6 +105,41 @@ def test_what_is_no_shard(tmp_path, shard, message):
         list(Batches.from_numpy([shard]))
 
 
+@pytest.mark.parametrize("at", [0, 0.3, 0.6, 0.99])
+@pytest.mark.parametrize("change", ["cut", "flip"])
+@pytest.mark.parametrize("kind", ["npz", "npy", "parquet"])
+def test_a_damaged_file_is_named(kind, change, at, tmp_path):
+    rng, path = np.random.default_rng(0), tmp_path / f"rows.{kind}"
+    X, y = rng.normal(size=(100, 3)), np.arange(100) % 3
+    if kind == "parquet":
+        pd.DataFrame(X, columns=list("abc")).assign(label=y).to_parquet(path)
+        batches = Batches.from_parquet([path], label="label")
+    elif kind == "npz":
+        np.savez_compressed(path, X=X, y=y)
+        batches = Batches.from_numpy([path])
+    else:
+        np.save(path, X)
+        batches = Batches.from_numpy([(path, y)])
+    whole = path.read_bytes()
+    place = int(at * len(whole))
+    end = b"" if change == "cut" else bytes(255 - byte for byte in whole[place:])
+    path.write_bytes(whole[:place] + end)
+    if kind == "npy" and change == "flip" and at > 0:  # other numbers, of which nothing is known
+        return
+    with pytest.raises(ValueError, match=rf"rows\.{kind} cannot be read \(.*\); expected a complete"):
+        list(batches)
+
+
+def test_files_that_are_not_there_are_missed(tmp_path):
+    shards = [tmp_path / "no.npz"], [(tmp_path / "no.npy", [1])]
+    for batches in (
+        *map(Batches.from_numpy, shards),
+        Batches.from_parquet(tmp_path / "no.parquet", label="label"),
+    ):
+        with pytest.raises(FileNotFoundError, match="no\\."):
+            list(batches)
+
+
 def test_what_is_no_batch_is_told_by_what_it_holds():
     with pytest.raises(TypeError, match="batch 0 is a dict of 'X', 'query'; expected a tuple"):
         list(Batches([{"X": np.eye(2), "query": [1, 1]}]))

@@ -1,6 +1,11 @@
 """Rows that do not fit in memory, read batch by batch from files or from any other source."""
 
+import errno
+import tokenize
+import zipfile
+import zlib
 from collections.abc import Mapping
+from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -8,6 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ranktrees.numeric import is_whole
+
+# What NumPy and pyarrow raise for files that are cut off, damaged or of another kind.
+_UNREADABLE = (
+    *(ValueError, TypeError, EOFError, OSError, OverflowError, NotImplementedError, KeyError),
+    *(zipfile.BadZipFile, zlib.error, tokenize.TokenError),
+)
 
 
 class Batch(NamedTuple):
@@ -192,7 +203,8 @@ class Batches:
         ImportError
             If pyarrow is not installed.
         ValueError
-            While batches are read, if a file lacks a column or has two of its name, or if no file has rows.
+            While batches are read, if a file is damaged, lacks a column or has two of its name, or if no file
+            has rows.
 
         Examples
         --------
@@ -221,10 +233,13 @@ class Batches:
             columns = None if features is None else list(features)
             n_rows = 0
             for path in paths:
-                with pyarrow.parquet.ParquetFile(path) as file:
+                with _reading(path, "Parquet"):
+                    file = pyarrow.parquet.ParquetFile(path)
+                with file:
                     there = file.schema_arrow.names
                     if columns is None:
-                        others = {*named.values(), *_index_columns(file.schema_arrow)}
+                        with _reading(path, "Parquet"):
+                            others = {*named.values(), *_index_columns(file.schema_arrow)}
                         columns = [name for name in there if name not in others]
                     elif features is None and (more := [n for n in there if n not in (*columns, *others)]):
                         raise ValueError(
@@ -242,7 +257,7 @@ class Batches:
                                 f"{path} has {there.count(name)} columns called {name!r}; expected a name "
                                 "for each: rename them in the file, or leave them out by features=."
                             )
-                    for part in file.iter_batches(batch_rows, columns=[*columns, *named.values()]):
+                    for part in _parts(file, path, batch_rows, [*columns, *named.values()]):
                         table = pyarrow.Table.from_batches([part])
                         n_rows += len(table)
                         yield {
@@ -277,7 +292,8 @@ class Batches:
         Raises
         ------
         ValueError
-            While batches are read, if the arrays of a shard have different lengths, or if no shard has rows.
+            While batches are read, if a file is damaged, if the arrays of a shard have different lengths, or
+            if no shard has rows.
 
         Examples
         --------
@@ -354,15 +370,36 @@ def _with_entries(batch):
     return f"{kind} of {len(batch)}" if isinstance(batch, tuple) else kind
 
 
+@contextmanager
+def _reading(path, kind):
+    """Name the file if it cannot be read."""
+    try:
+        yield
+    except _UNREADABLE as error:
+        if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):  # it is not there, say
+            raise
+        raise ValueError(
+            f"{path} cannot be read ({type(error).__name__}: {error}); expected a complete {kind} file: "
+            "write it again."
+        ) from error
+
+
 def _arrays_of_file(path, name):
     """The arrays of an ``.npz`` file, which must not contain any others."""
-    with np.load(path) as file:
-        if unknown := [array for array in file if array not in Batch._fields]:
-            raise ValueError(
-                f"{name}, {path}, has {', '.join(map(repr, unknown))}; expected arrays called "
-                f"{', '.join(Batch._fields)}: rename them, or leave the others out."
-            )
-        return {array: file[array] for array in file}
+    with _reading(path, ".npz"), open(path, "rb") as stream, np.load(stream) as file:
+        unknown = [array for array in file if array not in Batch._fields]
+        arrays = {} if unknown else {array: file[array] for array in file}
+    if unknown:
+        raise ValueError(
+            f"{name}, {path}, has {', '.join(map(repr, unknown))}; expected arrays called "
+            f"{', '.join(Batch._fields)}: rename them, or leave the others out."
+        )
+    return arrays
+
+
+def _parts(file, path, n_rows, columns):
+    with _reading(path, "Parquet"):
+        yield from file.iter_batches(n_rows, columns=columns)
 
 
 def _check_rows_of_batch(batch_rows):
@@ -377,4 +414,7 @@ def _index_columns(schema):
 
 
 def _mapped(part):
-    return np.load(part, mmap_mode="r") if isinstance(part, (str, PathLike)) else part
+    if not isinstance(part, (str, PathLike)):
+        return part
+    with _reading(part, ".npy"):
+        return np.load(part, mmap_mode="r")
