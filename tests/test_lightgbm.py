@@ -24,6 +24,7 @@ from ranktrees import (
     load_lightgbm,
     make_ranking,
 )
+from ranktrees._core.dtypes import NODE
 from ranktrees.formats.lightgbm import _ensemble_of
 from reference import scoring as reference
 
@@ -318,6 +319,19 @@ def test_too_many_categories_are_refused():
     booster = train(params, rows, np.sin(rows[:, 0] * 7), categorical_feature=[0])
     with pytest.raises(ValueError, match=r"feature 0 has \d+ categories in splits, expected at most 256"):
         load_lightgbm(booster)
+
+
+@pytest.mark.parametrize("missing_left", [0, 1])
+def test_all_go_where_missing_values_go_if_no_category_goes_elsewhere(missing_left, tmp_path):
+    nodes = np.zeros(3, NODE)
+    nodes["feature"], nodes["categories"], nodes["value"] = [0, -1, -1], [0, -1, -1], [0, 1, 2]
+    nodes["left"][0], nodes["right"][0], nodes["missing_left"][0] = 1, 2, missing_left
+    sets = np.full((1, 8), missing_left * (2**32 - 1), np.uint32)
+    ensemble = Ensemble.from_trees([nodes], [sets], n_features=1, categories=[[0, 1, 2]])
+    text = written(ensemble, tmp_path)
+    rows = np.array([[-np.inf], [-1.0], [0.0], [2.0], [9.0], [np.inf], [np.nan]])
+    np.testing.assert_array_equal(lightgbm.Booster(model_str=text).predict(rows), ensemble.predict(rows))
+    np.testing.assert_array_equal(load_lightgbm(tmp_path / "model.txt").predict(rows), ensemble.predict(rows))
 
 
 TEXT = train(n=2).model_to_string()

@@ -56,6 +56,9 @@ def dump_onnx(model, path, *, dtype="float32", feature_names=None):
     The scores of a classifier are those of its ``decision_function``. Those of a model with a Poisson loss
     are the logarithms of its predictions.
 
+    In columns of categories, onnxruntime truncates some numbers to whole ones, while this library treats a
+    value that is not a category as missing.
+
     Examples
     --------
     >>> import tempfile

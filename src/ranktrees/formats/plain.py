@@ -90,12 +90,11 @@ def one_sided(ensemble):
         numbers = _whole_categories(ensemble, nodes["feature"][i])
         changes_sides = nodes["missing_left"][i] == 1
         inside = numbers[left[: len(numbers)] != changes_sides]
-        if not len(inside):  # all go where missing values go, and some libraries have no empty sets
-            nodes["cut"][i] = np.inf if changes_sides else -np.inf
-            nodes["categories"][i] = -1
-            continue
-        if changes_sides:
+        if bool(len(inside)) == changes_sides:
             nodes["left"][i], nodes["right"][i] = nodes["right"][i], nodes["left"][i]
+        if not len(inside):  # all go where missing values go, and some libraries have no empty sets
+            nodes["cut"][i], nodes["missing_left"][i], nodes["categories"][i] = np.inf, 1, -1
+            continue
         nodes["missing_left"][i], nodes["categories"][i] = 0, len(members)
         members.append(inside)
     return nodes, members
