@@ -436,7 +436,11 @@ def saying(before, instead):
         (lambda data: b"", "it is not a checkpoint"),
         (saying(b'"seed"', b'"feed"'), "damaged: its seed is missing"),
         (saying(b'"learned": []', b'"learned": 1'), "damaged: its learned is missing, or of the wrong type"),
-        (saying(b'"train_scores"', b'"train_values"'), "unexpected keyword argument"),
+        (
+            saying(b'"validation_scores": []', b'"validation_scores": 1'),
+            "its validation_scores is missing, or",
+        ),
+        (saying(b'"train_scores"', b'"train_values"'), "damaged: its train_scores is missing"),
         (lambda data: b"tree\nversion=v4\n" * 99, "it is not a checkpoint"),
     ],
 )

@@ -104,7 +104,9 @@ class Checkpoint:
             header = json.loads(body[HEAD.size : model])
         except RecursionError as error:
             raise ValueError("its text is nested too deeply") from error
-        for name, kind in (("seed", int), ("trained", dict), ("learned", list)):
+        kinds = {"seed": int, "trained": dict}
+        kinds |= dict.fromkeys(["train_scores", "validation_scores", "learned"], list)
+        for name, kind in kinds.items():
             if not isinstance(header, dict) or not isinstance(header.get(name), kind):
                 raise ValueError(f"it is damaged: its {name} is missing, or of the wrong type")
         return cls(ensemble=Ensemble.from_bytes(body[model:]), **header)
