@@ -438,6 +438,13 @@ def test_what_is_wrong_with_a_model_is_told(name, value, message):
         _ensemble_of(json.dumps(model))
 
 
+def test_an_infinite_number_of_trees_is_refused():
+    text = WRITTEN.replace('"num_trees":"2"', '"num_trees":1e400')
+    assert text != WRITTEN
+    with pytest.raises(ValueError, match=r"not a model of XGBoost in JSON \(OverflowError"):
+        _ensemble_of(text)
+
+
 @pytest.mark.parametrize(
     ("weights", "message"),
     [

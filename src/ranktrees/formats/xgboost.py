@@ -311,7 +311,7 @@ def _ensemble_of(data):
     try:
         learner = json.loads(data)["learner"]
         booster, model = _model_of(learner)
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+    except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
         raise _not_a_model(f"{type(error).__name__}: {error}") from None
     if "trees" not in model:
         raise ValueError(f"a model of the booster {booster['name']!r}, expected trees")
