@@ -321,6 +321,18 @@ def test_pickle_goes_through_the_checked_bytes(protocol):
     assert clone(ensemble, safe=False) is ensemble
 
 
+def test_the_state_is_the_checked_bytes():
+    ensemble = random_ensemble(11)
+    state = ensemble.__getstate__()
+    assert state == ensemble.to_bytes()
+    restored = Ensemble.__new__(Ensemble)  # as skops restores an object
+    restored.__setstate__(state)
+    assert restored == ensemble
+    assert not restored.nodes.flags.writeable
+    with pytest.raises(ValueError, match="checksum does not match"):
+        restored.__setstate__(state[:-1] + bytes([state[-1] ^ 1]))
+
+
 def test_repr():
     assert repr(Ensemble.from_trees([reference.stump()], n_features=2, base=0.1)) == (
         "Ensemble(n_trees=1, n_nodes=3, depth=1, n_features=2, base=0.1, average=False)"

@@ -481,8 +481,11 @@ class Ensemble:
     def __hash__(self):
         return hash(self.to_bytes())
 
-    def __reduce__(self):
-        return Ensemble.from_bytes, (self.to_bytes(),)
+    def __getstate__(self):  # rather than __reduce__, which skops does not call
+        return self.to_bytes()
+
+    def __setstate__(self, file):
+        vars(self).update(vars(Ensemble.from_bytes(file)))
 
     def __sklearn_clone__(self):
         return self  # it never changes
