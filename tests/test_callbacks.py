@@ -244,5 +244,43 @@ def test_scikit_learn_callbacks(estimator):
     assert fresh(estimator).set_callbacks(listener).fit(X, y, qid=qid).ensemble_ == plain.first(4)
 
 
+def test_scikit_learn_callbacks_see_the_scores_that_are_followed():
+    pytest.importorskip("sklearn.callback")
+    X, y, qid = make_ranking(12, random_state=0, return_X_y_qid=True)
+    held_out = {"X_val": X[qid >= 8], "y_val": y[qid >= 8], "qid_val": qid[qid >= 8]}
+
+    class Listener:
+        def setup(self, estimator, context):
+            self.seen = []
+
+        def teardown(self, estimator, context):
+            pass
+
+        def on_fit_task_begin(self, estimator, context):
+            pass
+
+        def on_fit_task_end(self, estimator, context, *, fitted_estimator):
+            if context.task_name != "fit":
+                self.seen.append((fitted_estimator.train_score_, fitted_estimator.validation_score_))
+
+    def fitted(ranker, **rows):
+        return ranker.set_callbacks(listener).fit(X[qid < 8], y[qid < 8], qid=qid[qid < 8], **rows)
+
+    listener = Listener()
+    ranker = LambdaMARTRanker(max_iter=4, early_stopping=False, random_state=0)
+    ranker = fitted(ranker, **held_out)
+    assert len(listener.seen) == 4
+    for n, (of_training, of_validation) in enumerate(listener.seen, start=1):
+        assert of_training.tolist() == ranker.train_score_[:n].tolist()
+        assert of_validation.tolist() == ranker.validation_score_[:n].tolist()
+    ranker = fitted(ranker.set_params(max_iter=6, warm_start=True), **held_out)
+    assert [len(scores) for pair in listener.seen for scores in pair] == [5, 5, 6, 6]
+    assert listener.seen[-1][1].tolist() == ranker.validation_score_.tolist()
+    ranker = fitted(LambdaMARTRanker(max_iter=2, random_state=0))  # follows nothing
+    assert [scores.tolist() for pair in listener.seen for scores in pair] == [[]] * 4
+    fitted(ranker.set_params(max_iter=3, warm_start=True), **held_out)  # no training scores of trees 1 and 2
+    assert [scores.tolist() for scores in listener.seen[0]] == [[], ranker.validation_score_.tolist()]
+
+
 def fresh(estimator):
     return type(estimator)(**estimator.get_params())

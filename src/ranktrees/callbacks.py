@@ -160,12 +160,17 @@ def kind_of_bar():
 
 
 class ScikitLearnCallbacks(Watcher):
-    """Passes each round on to the callbacks set with scikit-learn's ``set_callbacks`` (1.9 and later)."""
+    """Passes each round on to the callbacks set with scikit-learn's ``set_callbacks`` (1.9 and later).
 
-    def __init__(self, estimator, context, fitted_attributes, X, data):
+    ``scores`` has what `Progress` followed for the trees that existed before, by the fitted attributes that
+    keep it.
+    """
+
+    def __init__(self, estimator, context, fitted_attributes, X, data, scores=None):
         self.estimator = estimator
         self.context = context
         self.fitted_attributes = fitted_attributes
+        self.scores = {name: list(earlier) for name, earlier in (scores or {}).items()}
         self.data = {
             "X": lambda: X,
             "y": lambda: self._labels(data),
@@ -185,8 +190,16 @@ class ScikitLearnCallbacks(Watcher):
         return {} if data.weights is None else {"sample_weight": data.as_given(data.weights)}
 
     def __call__(self, progress):
+        for name, followed in self.scores.items():
+            if (score := getattr(progress, name.removesuffix("_"))) is not None:
+                followed.append(score)
+
         def reconstruct():
-            return self.fitted_attributes(progress.ensemble())
+            whole = {
+                name: np.array(followed if len(followed) == progress.iteration else [])
+                for name, followed in self.scores.items()
+            }
+            return self.fitted_attributes(progress.ensemble()) | whole
 
         task = self.context.subcontext(task_name=f"tree {progress.iteration}")
         task.call_on_fit_task_begin(estimator=self.estimator, **self.data)

@@ -254,7 +254,8 @@ class BoostedTrees(TreeEnsembleEstimator):
         def attributes(ensemble):
             return start.attributes(ensemble) | {"_link": link_of(objective)}
 
-        with self._watching(self.max_iter, context, attributes, X, whole) as watchers:
+        followed = {"train_score_": so_far.train_scores, "validation_score_": so_far.validation_scores}
+        with self._watching(self.max_iter, context, attributes, X, whole, followed) as watchers:
             callbacks = watchers if stopping is None else [stopping, *watchers]
             trees, train_scores, validation_scores = boost(
                 make_grower,

@@ -222,7 +222,7 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
             context.call_on_fit_task_end(estimator=self, X=X, y=y)
 
     @contextmanager
-    def _watching(self, n_iterations, context, attributes, X, data):
+    def _watching(self, n_iterations, context, attributes, X, data, scores=None):
         """Yield the callbacks that show progress: by ``verbose``, on one rank, and scikit-learn's."""
         watchers = []
         if data.share.communicator.rank > 0:
@@ -232,7 +232,7 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
         elif self.verbose:
             watchers.append(Lines(type(self).__name__, max(1, int(self.verbose))))
         if context is not None and getattr(context, "_callbacks", True):
-            watchers.append(ScikitLearnCallbacks(self, context, attributes, X, data))
+            watchers.append(ScikitLearnCallbacks(self, context, attributes, X, data, scores))
         try:
             yield watchers
         finally:
