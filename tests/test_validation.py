@@ -704,6 +704,39 @@ def test_pieces_of_a_table_are_to_be_joined():
     )
 
 
+def test_streams_of_the_pieces_of_a_table_are_to_be_read():
+    class Relation:  # as DuckDB has them: with a shape and columns, but not to be indexed by row
+        shape, columns = (1, 1), ["a"]
+
+        def __arrow_c_stream__(self, requested_schema=None):
+            return pa.table({"a": [1.0]}).__arrow_c_stream__(requested_schema)
+
+        def __len__(self):
+            return 1
+
+        def __getitem__(self, name):
+            raise TypeError("a relation is indexed by one column name")
+
+    for stream in (Relation(), pa.table({"a": [1.0]}).to_reader()):
+        refused(lambda X=stream: rows_of(X), type(stream).__name__, "pass pyarrow.table(X)", error=TypeError)
+        assert rows_of(pa.table(stream)).tolist() == [[1.0]]
+
+
+@pytest.mark.parametrize(
+    ("record", "instead"),
+    [
+        ({"a": [1.0, 2.0], "b": [3.0, 4.0]}, "pass pandas.DataFrame(X)"),
+        ([{"a": 1.0, "b": 3.0}, {"a": 2.0, "b": 4.0}], "pass pandas.DataFrame(X)"),
+        ({"a": 1.0, "b": None}, "pass pandas.DataFrame([X])"),
+    ],
+)
+def test_records_are_to_become_frames(record, instead):
+    ranker = Ranker()
+    check_rows(ranker, pd.DataFrame({"a": [1.0], "b": [2.0]}), reset=True)
+    for reset in (True, False):
+        refused(lambda reset=reset: check_rows(ranker, record, reset=reset), "X is <", "2D", instead)
+
+
 @pytest.mark.parametrize(
     "names", [[2, 0], [("a", 1), ("a", 0)], pd.to_datetime(["2024-01-02", "2024-01-01"])]
 )

@@ -334,8 +334,17 @@ def require_rows(X, name: str) -> None:
             f"{name} is {as_seen(X)}, a piece of an Arrow table; expected a table: pass "
             f"pyarrow.Table.from_batches([{name}])."
         )
-    is_list = hasattr(X, "__len__") and not isinstance(X, Mapping)
-    if np.isscalar(X) or not (is_list or hasattr(X, "shape") or hasattr(X, "__array__")):
+    if hasattr(X, "__arrow_c_stream__") and not hasattr(X, "__array__"):  # such as a relation of DuckDB
+        raise TypeError(
+            f"{name} is {as_seen(X)}, a stream of the pieces of a table; expected the table: pass "
+            f"pyarrow.table({name})."
+        )
+    if isinstance(X, Mapping) and not hasattr(X, "shape"):
+        one_row = any(np.isscalar(value) or value is None for value in X.values())
+        raise _not_rows(X, name, f"pandas.DataFrame({f'[{name}]' if one_row else name})")
+    if isinstance(X, list) and X and isinstance(X[0], Mapping):
+        raise _not_rows(X, name, f"pandas.DataFrame({name})")
+    if np.isscalar(X) or not any(hasattr(X, has) for has in ("__len__", "shape", "__array__")):
         raise _not_rows(X, name)
 
 
@@ -347,10 +356,10 @@ def refuse_batches(X, name: str) -> None:
         )
 
 
-def _not_rows(X, name: str) -> ValueError:
+def _not_rows(X, name: str, instead: str = "the one from which it was made") -> ValueError:
     return ValueError(
         f"Expected 2D array, got scalar array instead: {name} is {as_seen(X)}; expected rows and columns, in "
-        "an array, a sparse matrix or a data frame: pass the one from which it was made."
+        f"an array, a sparse matrix or a data frame: pass {instead}."
     )
 
 
