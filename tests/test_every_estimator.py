@@ -257,6 +257,10 @@ def test_what_others_pass_to_methods_is_answered(cls, rows):
         model.predict(X, num_iteration=1)
     with pytest.raises(TypeError, match=r"score got .*'group_weight'; here that is sample_weight="):
         model.score(X, y, group_weight=y)
+    with pytest.raises(TypeError, match=r"refit_leaves got .*'decay_rate'; here that is decay="):
+        model.refit_leaves(X, y, qid=qid, decay_rate=0.5)
+    with pytest.raises(TypeError, match=r"refit_leaves got .*'group'; here that is qid=np.repeat"):
+        model.refit_leaves(X, y, group=[len(y)])
 
 
 def test_all_unknown_parameters_are_named_at_once():
@@ -277,10 +281,11 @@ def test_sizes_of_queries_are_translated_where_only_ids_are_taken(rows):
 
 
 def test_what_methods_are_said_to_know_they_do():
-    fit, predict = (signature(getattr(LambdaMARTRanker, name)).parameters for name in ("fit", "predict"))
+    methods = (LambdaMARTRanker.fit, LambdaMARTRanker.predict, LambdaMARTRanker.refit_leaves)
+    arguments = set().union(*(signature(method).parameters for method in methods))
     ours = {name.split("=")[0] for name in THEIRS_OF_METHODS if re.match(r"\w+=", name)}
-    assert ours - {"n_iter_no_change"} == ours & (fit.keys() | predict.keys())
-    taken = fit.keys() | predict.keys() | LambdaMARTRanker().get_params().keys()
+    assert ours - {"n_iter_no_change"} == ours & arguments
+    taken = arguments | LambdaMARTRanker().get_params().keys()
     others = {name for names in THEIRS_OF_METHODS.values() for name in names}
     assert taken & others == {"group"}  # which fit takes, and score does not
 

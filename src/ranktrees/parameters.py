@@ -105,6 +105,7 @@ THEIRS_OF_METHODS = {
     "a model that predicts them, as init= of the estimator": ("init_score", "base_margin", "baseline"),
     "sample_weight_val=": ("eval_sample_weight", "sample_weight_eval_set"),
     "n_trees=": ("num_iteration", "iteration_range", "ntree_limit", "ntree_end"),
+    "decay=": ("decay_rate",),
     "what predict returns": ("raw_score", "output_margin", "prediction_type"),
     "n_iter_no_change= and verbose= of the estimator, or its set_callbacks": ("callbacks",),
     "a data frame's columns": ("feature_name", "feature_names"),

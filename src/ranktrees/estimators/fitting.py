@@ -44,7 +44,7 @@ from ranktrees.growing.split_search import searches
 from ranktrees.numeric import is_real
 from ranktrees.objectives import Objective
 from ranktrees.parallel import effective_n_threads, threads_for
-from ranktrees.parameters import with_parameters
+from ranktrees.parameters import with_keywords, with_parameters
 from ranktrees.ranks import refuse_disagreement, refuse_other_estimators
 from ranktrees.refitting import refit_leaves
 from ranktrees.sampling import rows_to_cut
@@ -299,6 +299,7 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         return communicator.bcast(seed)
 
+    @with_keywords
     def refit_leaves(self, X, y, sample_weight=None, *, qid=None, groups=None, decay=0.9):
         r"""Return a copy whose leaves have new values, learned from other rows on the same splits.
 

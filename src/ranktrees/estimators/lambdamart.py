@@ -527,6 +527,7 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
         data = Feedback(pairs, pair_weight, pair_target).joined(data)
         return data.preferences.agreement(data.internal(self._scores(X, rows)))
 
+    @with_keywords
     def refit_leaves(
         self,
         X,
