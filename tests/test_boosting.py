@@ -262,7 +262,8 @@ def test_warm_start_gives_the_model_of_one_fit(ranking, loss, subsample):
     assert model.ensemble_.digest() == at_once.ensemble_.first(10).digest()
     model.set_params(max_iter=20).fit(X, y)
     assert model.ensemble_.digest() == at_once.ensemble_.digest()
-    model.fit(X, y)  # nothing to add
+    with pytest.warns(FitWarning, match="max_iter=20 is the number of trees that .* raise max_iter"):
+        model.fit(X, y)  # nothing to add
     assert model.ensemble_.digest() == at_once.ensemble_.digest()
     with pytest.raises(ValueError, match="max_iter=19"):
         model.set_params(max_iter=19).fit(X, y)

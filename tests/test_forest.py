@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from ranktrees import RandomForestRanker, as_measure, make_ranking
+from ranktrees import FitWarning, RandomForestRanker, as_measure, make_ranking
 from ranktrees.communicator import ALONE
 from ranktrees.costs import Prices
 from ranktrees.ensemble import Ensemble
@@ -206,6 +206,8 @@ def test_warm_start_gives_the_forest_of_one_fit(ranking):
     forest = RandomForestRanker(4, warm_start=True, random_state=0, n_jobs=1).fit(X, y, qid=qid)
     forest.set_params(n_estimators=9).fit(X, y, qid=qid)
     assert forest.ensemble_.digest() == at_once.ensemble_.digest()
+    with pytest.warns(FitWarning, match="n_estimators=9 is the number of trees that .* raise n_estimators"):
+        forest.fit(X, y, qid=qid)
     with pytest.raises(ValueError, match="n_estimators=8"):
         forest.set_params(n_estimators=8).fit(X, y, qid=qid)
 

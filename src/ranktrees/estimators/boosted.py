@@ -27,6 +27,7 @@ from ranktrees.estimators.ensemble_ranker import own_model
 from ranktrees.estimators.fit_warnings import (
     NEVER_OUT_OF_BAG,
     warn_of_grades,
+    warn_of_no_more_trees,
     warn_of_odds,
     warn_of_start,
     warn_of_trees,
@@ -198,7 +199,8 @@ class BoostedTrees(TreeEnsembleEstimator):
         objective = self._objective(seed)
         if data.preferences is None:
             objective.check_labels(data.share.some_of_all(data.labels))
-        self._refuse_fewer_trees(0 if self._earlier() is None else self._n_counted, "max_iter")
+        n_earlier = 0 if self._earlier() is None else self._n_counted
+        self._refuse_fewer_trees(n_earlier, "max_iter")
         if self.query_subsample < 1 and not data.qid_given:
             raise ValueError(
                 f"query_subsample={self.query_subsample:g} draws whole queries, but without query ids all "
@@ -207,6 +209,8 @@ class BoostedTrees(TreeEnsembleEstimator):
         warn_of_weights(data.weights, self.l2_regularization)
         warn_of_grades(self._measure(), data.labels)
         stops = self._stops(held_out is not None)
+        if not stops:  # which may drop trees
+            warn_of_no_more_trees(n_earlier, self.max_iter, "max_iter")
         if stops or held_out is not None:
             self._check_labels_to_follow(objective, data, held_out)
         if stops and held_out is None:

@@ -8,6 +8,7 @@ from ranktrees.warning import FitWarning, warn
 __all__ = [
     "NEVER_OUT_OF_BAG",
     "warn_of_grades",
+    "warn_of_no_more_trees",
     "warn_of_odds",
     "warn_of_samples",
     "warn_of_start",
@@ -61,6 +62,25 @@ def warn_of_grades(measure, labels):
         warn(
             f"labels reach {highest:g}, and with gain='exp2' (2^label - 1) the highest outweighs all others; "
             "for counts and the like pass ranks, or a measure with another gain: NDCG(gain='linear'), say.",
+            FitWarning,
+        )
+
+
+def warn_of_no_more_trees(n_earlier, n_asked, name):
+    """Warn if a warm start adds no tree, since the number asked for was not raised.
+
+    Parameters
+    ----------
+    n_earlier : int
+        The number of trees that the model has.
+    n_asked : int
+    name : str
+        The parameter that says how many trees there shall be.
+    """
+    if n_earlier == n_asked:
+        warn(
+            f"{name}={n_asked} is the number of trees that the model has already, so that warm_start=True "
+            f"adds none, and nothing is learned from these rows: raise {name}.",
             FitWarning,
         )
 

@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from ranktrees.checkpoints import Checkpoint, CheckpointFile, what_is_trained
 from ranktrees.communicator import active_driver
 from ranktrees.costs import used_features
-from ranktrees.estimators.fit_warnings import warn_of_samples, warn_of_trees
+from ranktrees.estimators.fit_warnings import warn_of_no_more_trees, warn_of_samples, warn_of_trees
 from ranktrees.estimators.fitting import TREE_CONSTRAINTS, TreeEnsembleEstimator, as_read, with_callbacks
 from ranktrees.estimators.starting import STAGES
 from ranktrees.forest import OutOfBag, grow_forest
@@ -248,6 +248,8 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
         costs = self._costs()
         if self.oob_score:
             self._oob_measure().check_labels(data.share.some_of_all(data.labels))
+        else:
+            warn_of_no_more_trees(n_earlier, self.n_estimators, "n_estimators")
         ranks.at("the cuts")
         mapper, own_codes = self._bin(data, n_threads)
         own, (data, codes) = data, gathered(data, own_codes)
