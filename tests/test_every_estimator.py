@@ -205,6 +205,10 @@ def test_unknown_names_raise(cls, rows):
         cls().set_params(num_boost_round=5)
     with pytest.raises(TypeError, match="'reg_alpha'; it has no such parameter: l2_regularization is"):
         cls(reg_alpha=1.0)
+    with pytest.raises(TypeError, match="'force_row_wise'; it has no such parameter: models never depend on"):
+        cls(force_row_wise=True)
+    with pytest.raises(TypeError, match="'bagging_seed'; expected random_state, "):
+        cls(bagging_seed=1)
     boosts = "min_gain_to_split" in cls().get_params()
     least_gain = "expected min_gain_to_split," if boosts else "it has no such parameter: min_samples_leaf"
     with pytest.raises(TypeError, match=f"'gamma'; {least_gain}"):
@@ -250,6 +254,8 @@ def test_what_others_pass_to_methods_is_answered(cls, rows):
         cls().fit(X, y, qid=qid, eval_at=[5])
     with pytest.raises(TypeError, match=r"fit got .*'random_state'; random_state is a parameter"):
         cls().fit(X, y, qid=qid, random_state=0)
+    with pytest.raises(TypeError, match=r"fit got .*'feval'; here that is a function as scoring= of the"):
+        cls().fit(X, y, qid=qid, feval=len)
     with pytest.raises(TypeError, match=r"fit got .*'logger'; it accepts .*'qid'"):
         cls().fit(X, y, qid=qid, logger=print)
     model = make(cls).fit(X, y, qid=qid)
