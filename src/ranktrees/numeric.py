@@ -51,7 +51,7 @@ def is_whole(value, low=-math.inf, high=math.inf):
 
 
 def unmasked(values):
-    """Return an array with NaN for its masked entries. Anything without such entries is returned as it is.
+    """Return a masked array without its mask, with NaN for masked entries. Anything else is returned as it is.
 
     Parameters
     ----------
@@ -68,6 +68,8 @@ def unmasked(values):
     >>> unmasked(np.ma.array([1, 2], mask=[False, True]))
     array([ 1., nan])
     """
-    if not (isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values)):
+    if not isinstance(values, np.ma.MaskedArray):
         return values
+    if not np.ma.is_masked(values):
+        return np.asarray(values)
     return values.astype(np.result_type(values, np.float32)).filled(np.nan)

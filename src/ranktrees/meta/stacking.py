@@ -7,14 +7,14 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.utils import _safe_indexing, indexable
 
+from ranktrees.numeric import unmasked
 from ranktrees.validation import check_columns
 from ranktrees.validation.frames import frame_columns, is_category, kind_of, levels_of
 
 
 def indexed(X):
     """Return rows in a form from which rows can be taken by number; masked entries are missing values."""
-    if isinstance(X, np.ma.MaskedArray):
-        return X.astype(np.result_type(X.dtype, np.float32), copy=False).filled(np.nan)
+    X = unmasked(X)
     return np.asarray(X) if isinstance(X, list | tuple) else indexable(X)[0]
 
 
