@@ -51,7 +51,7 @@ def is_whole(value, low=-math.inf, high=math.inf):
 
 
 def unmasked(values):
-    """Return a masked array without its mask, with NaN for masked entries. Anything else is returned as it is.
+    """Return a masked array without its mask, with NaN for masked entries; anything else as it is.
 
     Parameters
     ----------
