@@ -8,6 +8,7 @@ from ranktrees.datasets import dump_letor, load_letor, load_letor_folds, make_cl
 from ranktrees.early_exit import EarlyExit
 from ranktrees.ensemble import Ensemble
 from ranktrees.estimators import (
+    AveragedRanker,
     EnsembleRanker,
     HistGBRTClassifier,
     HistGBRTRegressor,
@@ -37,6 +38,7 @@ from ranktrees.warning import FitWarning
 __version__ = "0.1.0"
 
 __all__ = [
+    "AveragedRanker",
     "BlendRanker",
     "EarlyExit",
     "Ensemble",

@@ -197,7 +197,7 @@ def hold_out(data, fraction, seed, instead="pass X_val, y_val and qid_val, or se
     if n_units < 2:
         raise ValueError(
             f"validation_fraction={fraction:g} holds out {'whole queries' if by_query else 'rows'}, but X "
-            f"holds only one; {instead}."
+            f"holds only one{'' if by_query else ' (n_samples=1)'}; {instead}."
         )
     uniforms = np.empty(n_units)
     sampling.uniforms(seed, stream(0, HELD_OUT), uniforms)

@@ -1,5 +1,6 @@
 """The estimators of trees."""
 
+from ranktrees.estimators.averaged import AveragedRanker
 from ranktrees.estimators.classifier import HistGBRTClassifier
 from ranktrees.estimators.ensemble_ranker import EnsembleRanker
 from ranktrees.estimators.lambdamart import LambdaMARTRanker
@@ -7,6 +8,7 @@ from ranktrees.estimators.random_forest import RandomForestRanker
 from ranktrees.estimators.regressor import HistGBRTRegressor
 
 __all__ = [
+    "AveragedRanker",
     "EnsembleRanker",
     "HistGBRTClassifier",
     "HistGBRTRegressor",

@@ -4,6 +4,14 @@ import numpy as np
 
 from ranktrees.features import names_of
 
+OF_COLUMNS = ("n_features_in_", "feature_names_in_", "_category_levels", "_qid_given")
+
+
+def share_columns(checked, model):
+    """Let a model know the columns that `check_fit` has found for another estimator. Return the model."""
+    vars(model).update({name: vars(checked)[name] for name in OF_COLUMNS if name in vars(checked)})
+    return model
+
 
 def with_columns_of(model, ensemble):
     """Return the trees with what the model knows of its columns, as far as an ensemble can store it.
