@@ -21,7 +21,7 @@ NDCG = "LambdaMART, NDCG @ 10"
 LOSSES = {
     NDCG: LambdaMART(),
     "the same, query_norm": LambdaMART(query_norm="log"),
-    "the same, score_gap_norm": LambdaMART(score_gap_norm=True),
+    "the same, score_gap_norm": LambdaMART(score_gap_norm=0.01),
     "the same, noise": LambdaMART(noise=1.0),
     "LambdaMART, P @ 10": LambdaMART("p@10"),
     "LambdaMART, AUC": LambdaMART("auc"),

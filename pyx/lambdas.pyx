@@ -35,6 +35,7 @@ cdef extern from "pairs.h" nogil:
         const float* shares
         const float* apart
         const float* deltas
+        float least_gap
         int shuffled
     void count_above(int64_t n, const double* scores, int16_t* ranks) noexcept
     void perturb(
@@ -270,7 +271,7 @@ cdef struct Task:
     int64_t low, at      # PAUC only
     int64_t truncation
     double sigma         # for SQUARED_HINGE, the margin
-    bint spread
+    double least_gap     # 0 if weights are not divided by gaps
     int norm
     double unit          # multiplies the weight of each pair
     int64_t n_orders
@@ -397,7 +398,7 @@ cdef double add_click_pairs(
                 by.apart[j - i] if kind == MIXED else 0.0, by.shares[i] if kind == SHARED else 1.0, 0.0,
             )
             gap = scores[i] - scores[j]
-            weight = fabs(weight) / (0.01 + fabs(gap) if spread else 1.0)
+            weight = fabs(weight) / (by.least_gap + fabs(gap) if spread else 1.0)
             better = i if difference > 0 else j
             worse = j if difference > 0 else i
             x = sigma * (gap if difference > 0 else -gap)
@@ -453,6 +454,7 @@ cdef void query_gradients(
     by.shares = room.single_shares
     by.apart = apart
     by.deltas = NULL
+    by.least_gap = <float>task.least_gap
     by.shuffled = drawn
     for k in range(n_orders):
         if drawn:
@@ -480,12 +482,12 @@ cdef void query_gradients(
         memset(room.hessians, 0, end * sizeof(float))
         if clicks != NULL:
             size += add_click_pairs(
-                kind, task.spread and not undecided, n, top, task.sigma, &by, rows, clicks, start,
+                kind, task.least_gap > 0 and not undecided, n, top, task.sigma, &by, rows, clicks, start,
                 room.scores, room.single_grades, room.gradients, room.hessians,
             )
         else:
             size += add_pairs(
-                kind, task.spread and not undecided, task.norm != NONE, n, top, task.sigma, &by, room.scores,
+                kind, task.least_gap > 0 and not undecided, task.norm != NONE, n, top, task.sigma, &by, room.scores,
                 room.single_grades, room.distances, room.exponentials, room.gradients, room.hessians,
             )
         if k == n_orders - 1:
@@ -594,7 +596,7 @@ def gradients(
     int64_t at,                    # IN   and the number at which the area ends, 0 for all
     int64_t truncation,
     double sigma,                  # IN   for SQUARED_HINGE, the margin
-    bint spread,                   # IN   divide a pair's weight by 0.01 + its difference of scores
+    double least_gap,              # IN   divide a pair's weight by this + its difference of scores; 0: do not
     int norm,                      # IN   one of `Norm`
     int64_t n_orders,              # IN   the number of orders by noisy scores to average over, if noise > 0
     double noise,                  # IN   scale of the logistic noise
@@ -634,7 +636,7 @@ def gradients(
     task.at = at
     task.truncation = truncation
     task.sigma = sigma
-    task.spread = spread
+    task.least_gap = least_gap
     task.norm = norm
     task.unit = unit
     task.n_orders = n_orders
@@ -698,7 +700,7 @@ def given_gradients(
     const float[:, ::1] deltas,    # IN   the weight of each pair; the lines are in whole_chunks
     double unit,                   # IN   a factor of the weights
     double sigma,
-    bint spread,
+    double least_gap,
     int norm,
     Scratch scratch,
     double[::1] out_gradients,     # OUT
@@ -711,13 +713,14 @@ def given_gradients(
     cdef Weighing by
     memset(&by, 0, sizeof(by))
     by.deltas = &deltas[0, 0]
+    by.least_gap = <float>least_gap
     by.shuffled = True
     for i in range(end):
         room.scores[i] = scores[min(i, n - 1)]
         room.single_grades[i] = grades[i] if i < n else EMPTY_GRADE
         room.gradients[i] = room.hessians[i] = 0.0
     size = add_pairs(
-        GIVEN, spread, norm != NONE, n, n - 1, sigma, &by, room.scores, room.single_grades, room.distances,
+        GIVEN, least_gap > 0, norm != NONE, n, n - 1, sigma, &by, room.scores, room.single_grades, room.distances,
         room.exponentials, room.gradients, room.hessians,
     )
     factor = normed(norm, 2.0 * sigma * unit * size) * unit

@@ -114,7 +114,7 @@ INLINE void fill_distances(int64_t i, int64_t n, double sigma, double middle, co
  *   GIVEN     deltas[i][j]
  *   HINGE     1; the cost is max(0, sigma - (score_better - score_worse))^2 / 2, that of all other kinds is
  *             log(1 + e^(-sigma (score_better - score_worse)))
- * With spread, the weight is divided by a gap of 0.01 + |score_i - score_j|. With sized, |lambda| is summed. */
+ * With spread, the weight is divided by a gap of least_gap + |score_i - score_j|. With sized, |lambda| is summed. */
 enum { PLAIN, SWAPPED, MIXED, SHARED, TURNED, GIVEN, HINGE };
 
 /* The input for the weights of a query's pairs. Only the arrays that their kind needs are set. */
@@ -122,6 +122,7 @@ typedef struct {
     const float *worth, *risen, *shares; /* one per rank, in whole chunks */
     const float *apart;                  /* apart[d], for d >= -2 * LANES */
     const float *deltas;                 /* a matrix whose lines are whole chunks */
+    float least_gap;
     int shuffled; /* whether the rows stand in another order than that of their scores */
 } Weighing;
 
@@ -199,7 +200,7 @@ INLINE void add_chunk(int kind, int ranked, int spread, int sized, int rows, int
         float gaps[BLOCK], sums[BLOCK], divisors[BLOCK], parts[BLOCK];
         float gradient = 0.0f, hessian = 0.0f, sizes = 0.0f;
         for (int r = 0; r < rows; r++) {
-            gaps[r] = spread ? 0.01f + fabsf(block->distances[r] - distance) : 1.0f;
+            gaps[r] = spread ? by->least_gap + fabsf(block->distances[r] - distance) : 1.0f;
             sums[r] = block->exponentials[r] + lower;
             divisors[r] = spread ? sums[r] * gaps[r] : sums[r];
         }

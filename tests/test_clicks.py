@@ -62,7 +62,7 @@ def test_two_rounds_equal_brute_force(measure, bias_norm):
     [
         LambdaMART("ndcg@5", 7),
         LambdaMART("map", None, query_norm="unit"),
-        LambdaMART("err@5", score_gap_norm=True, noise=0.5, n_orders=3),
+        LambdaMART("err@5", score_gap_norm=0.01, noise=0.5, n_orders=3),
         LambdaLoss("ndcg@3", mu=2.0, query_norm="log", noise=0.2),
     ],
     ids=repr,

@@ -40,8 +40,8 @@ PAIRWISE = [
     LambdaMART(),
     LambdaMART(measure="ndcg", truncation_level=None, query_norm="log"),
     LambdaMART(measure=measures.NDCG(gain="linear") @ 3, truncation_level=4, delta="cut", sigma=2.0),
-    LambdaMART(measure="dcg@5", truncation_level=7, score_gap_norm=True, query_norm="log"),
-    LambdaMART(measure="ndcg@1", truncation_level=1, score_gap_norm=True),
+    LambdaMART(measure="dcg@5", truncation_level=7, score_gap_norm=0.01, query_norm="log"),
+    LambdaMART(measure="ndcg@1", truncation_level=1, score_gap_norm=0.01),
 ]
 EVERY = [objective for objective, _ in POINTWISE] + [Logistic(balanced=True), *PAIRWISE]
 
@@ -152,7 +152,7 @@ def test_unknown_names_list_what_exists():
         ("xendcg", {"seed": 0.5}, "seed must be a whole number >= 0"),
         ("lambdamart", {"delta": "half"}, "delta must be 'full' or 'cut'"),
         ("lambdamart", {"query_norm": "l2"}, "query_norm must be 'none', 'log' or 'unit'"),
-        ("lambdamart", {"score_gap_norm": "yes"}, "score_gap_norm must be True or False"),
+        ("lambdamart", {"score_gap_norm": True}, "expected the number that is added to the gap"),
         ("logistic", {"balanced": "yes"}, "balanced must be True or False"),
     ],
 )
@@ -296,7 +296,7 @@ def test_one_class_starts_from_a_finite_score(label, sign):
 def test_extreme_scores_stay_finite():
     labels, offsets = np.array([0.0, 1.0, 0.0, 1.0]), np.array([0, 4])
     scores = np.array([-1e4, -1e4, 1e4, 1e4])
-    for objective in (Logistic(), RankNet(), LambdaMART(), LambdaMART(score_gap_norm=True, query_norm="log")):
+    for objective in (Logistic(), RankNet(), LambdaMART(), LambdaMART(score_gap_norm=0.01, query_norm="log")):
         bound = objective.bind(labels, None, offsets)
         assert np.isfinite(gradients_of(bound, scores)).all()
         assert (gradients_of(bound, scores)[1] >= 0).all()

@@ -60,13 +60,13 @@ COMPILED = [
 SWAPPED = [PairAccuracy, KendallTau, TopLabel()]
 BY_FORMULA = [LambdaMART(measure, 4, 1.5, "cut") for measure in COMPILED]
 FURTHER = [
-    LambdaMART(ERR @ 5, 6, score_gap_norm=True),
+    LambdaMART(ERR @ 5, 6, score_gap_norm=0.01),
     LambdaMART("map", None, 0.5, query_norm="log"),
     LambdaMART("mrr", query_norm="unit"),
     LambdaMART("ndcg@5", noise=0.7, n_orders=3, seed=5),
-    LambdaMART("map", noise=1.0, query_norm="log", score_gap_norm=True),
+    LambdaMART("map", noise=1.0, query_norm="log", score_gap_norm=0.3),
     LambdaLoss(),
-    LambdaLoss("dcg@4", 5, mu=2.0, score_gap_norm=True, query_norm="log", delta="cut"),
+    LambdaLoss("dcg@4", 5, mu=2.0, score_gap_norm=0.3, query_norm="log", delta="cut"),
     LambdaLoss(noise=0.3, n_orders=2),
     GBRank(),
     GBRank(margin=0.4, truncation_level=3),
@@ -199,7 +199,7 @@ def weights_of_pairs(objective, labels, scores):
             share = (DCG @ measure.at)(labels, labels) if measure.name == "NDCG" else 1.0
             deltas[i, j] = deltas[j, i] = deltas[i, j] + objective.mu * near / share
     if objective.score_gap_norm:
-        deltas = deltas / (0.01 + np.abs(scores[:, None] - scores))
+        deltas = deltas / (objective.score_gap_norm + np.abs(scores[:, None] - scores))
     top = min(objective.truncation_level or n, n)
     places = {row: place for place, row in enumerate(order)}
     return [
@@ -363,12 +363,12 @@ def test_pairs_far_apart_are_divided_by_their_gap():
     labels, _, offsets, _ = make_queries(11, n_queries=20)
     for spread in (1.0, 30.0, 300.0):
         scores = np.random.default_rng(0).normal(0.0, spread, len(labels))
-        bound = LambdaMART(PairAccuracy, None, score_gap_norm=True).bind(labels, None, offsets)
+        bound = LambdaMART(PairAccuracy, None, score_gap_norm=0.3).bind(labels, None, offsets)
         got, expected = gradients_of(bound, scores), np.zeros((2, len(labels)))
         for start, stop in itertools.pairwise(offsets):
             rows = slice(start, stop)
             places = np.argsort(np.argsort(-scores[rows]))
-            gaps = 0.01 + np.abs(scores[rows, None] - scores[rows])
+            gaps = 0.3 + np.abs(scores[rows, None] - scores[rows])
             deltas = PairAccuracy.deltas(labels[rows], scores[rows]) / gaps
             with np.errstate(over="ignore"):
                 expected[:, rows] = sums_of_pairs(

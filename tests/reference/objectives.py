@@ -87,7 +87,7 @@ def query_lambdas(
     truncation_level=None,
     sigma=1.0,
     delta="full",
-    score_gap_norm=False,
+    score_gap_norm=None,
     query_norm="none",
 ):
     """Gradients and hessians of one query. Without gains and discounts, every pair has weight 1: RankNet."""
@@ -117,7 +117,7 @@ def query_lambdas(
         if gains is not None:
             weight *= abs(gains[i] - gains[j]) / ideal
         if score_gap_norm and max(scores) != min(scores):
-            weight /= 0.01 + abs(scores[i] - scores[j])
+            weight /= score_gap_norm + abs(scores[i] - scores[j])
         better, worse = (i, j) if labels[i] > labels[j] else (j, i)
         rho = 1 / (1 + math.exp(sigma * (scores[better] - scores[worse])))
         gradients[better] -= sigma * weight * rho

@@ -21,6 +21,7 @@ from ranktrees.listed import in_order
 from ranktrees.measures import Measure, as_measure
 from ranktrees.measures.named import AnyMeasure
 from ranktrees.objectives import BY_NAME, Objective
+from ranktrees.objectives.by_measure import GAPS
 from ranktrees.parameters import with_keywords, with_parameters
 from ranktrees.validation import FitData, ValidationRows, check_rows, find_queries, refuse_batches
 
@@ -79,8 +80,9 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
         The steepness of the logistic function of the pairs. It changes nothing but the scale of the scores
         without ``l2_regularization``, ``min_hessian_to_split``, ``score_gap_norm``, ``query_norm="log"`` and
         a model as ``init``. The larger it is, the more certain the scores of such a model are taken to be.
-    score_gap_norm : bool, default=False
-        Whether to divide the delta of each pair by 0.01 plus the gap between its scores, as LightGBM does.
+    score_gap_norm : float or None, default=None
+        If a number, from 0.001 to 1000, the delta of each pair is divided by this number plus the gap between
+        its scores. LightGBM has 0.01. If None, deltas are not divided.
     query_norm : {"none", "log", "unit"}, default="none"
         How the gradients of a query are normalised. "log" dampens queries with large gradients, as LightGBM
         does. "unit" gives all queries the same weight.
@@ -114,8 +116,8 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
         The maximum number of splits between the root and a leaf. If None, only the number of leaves limits
         the depth.
     min_samples_leaf : int, default=20
-        The minimum number of rows in each leaf. Rows of weight 0 are counted, too; to leave rows out, drop
-        them.
+        The minimum number of training rows in each leaf. Rows that were not drawn for the tree are counted,
+        too, and so are rows of weight 0; to leave rows out, drop them.
     l2_regularization : float, default=1.0
         The L2 regularisation, which is added to the sum of the hessians of each leaf.
     min_gain_to_split : float, default=0.0
@@ -285,7 +287,7 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
     truncation_level: int | None = 30
     gain: ArrayLike | str | Callable | None = None
     sigma: float = 1.0
-    score_gap_norm: bool = False
+    score_gap_norm: float | None = None
     query_norm: str = "none"
     noise: float = 0.0
     n_orders: int = 1
@@ -308,7 +310,7 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
         "truncation_level": [Interval(Integral, 1, None, closed="left"), None],
         "gain": ["array-like", StrOptions({"exp2", "linear"}), callable, None],
         "sigma": [Interval(Real, 0, None, closed="neither")],
-        "score_gap_norm": ["boolean"],
+        "score_gap_norm": [Interval(Real, *GAPS, closed="both"), None],
         "query_norm": [StrOptions({"none", "log", "unit"})],
         "noise": [Interval(Real, 0, None, closed="left")],
         "n_orders": [Interval(Integral, 1, None, closed="left")],

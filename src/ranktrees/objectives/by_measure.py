@@ -219,7 +219,7 @@ class _MeasuredBySwapping(_Measured):
                 (deltas / unit).astype(np.float32),
                 unit,
                 float(of.sigma),
-                of.score_gap_norm and not undecided,
+                0.0 if undecided else of.score_gap_norm or 0.0,
                 lambdas.Norm[of.query_norm.upper()],
                 self._scratch,
                 gradients[rows],
@@ -255,6 +255,8 @@ def _checked_propensities(propensities):
         raise ValueError(f"propensities={propensities!r}; {expected}")
     return tuple(values.tolist())
 
+
+GAPS = 1e-3, 1e3  # within which no product of three pairs leaves the range of float32
 
 _FORMULAS = ("DCG", "NDCG", "ERR", "AP", "RR", "P", "R", "AUC", "PAUC")
 
@@ -318,9 +320,10 @@ class LambdaMART(OfPairs):
         cutoff are still pulled up, and the measure divides by the same number as with the cutoff. With "cut",
         deltas are the exact changes of the measure, and pairs with both rows below the cutoff do not count.
         This parameter matters for DCG, NDCG, ERR, AP and RR only. Other measures are always cut.
-    score_gap_norm : bool, default=False
-        Whether to divide delta by ``0.01 + |s_i - s_j|`` (unless all scores of the query are equal), so that
-        pairs that are already far apart matter less. The step then depends on the scale of the scores.
+    score_gap_norm : float or None, default=None
+        If a number c from 0.001 to 1000, delta is divided by ``c + |s_i - s_j|`` (unless all scores of the
+        query are equal), so that pairs that are already far apart matter less. The step then depends on the
+        scale of the scores. LightGBM has 0.01, by which pairs within a leaf matter most.
     query_norm : {"none", "log", "unit"}, default="none"
         "log" multiplies the gradients and hessians of a query by ``log2(1 + S) / S``, where ``S`` is the sum
         of ``|lambda|`` over the pairs of its rows (each pair counted for both rows), so that long queries and
@@ -369,7 +372,7 @@ class LambdaMART(OfPairs):
     truncation_level: int | None = 30
     sigma: float = 1.0
     delta: str = "full"
-    score_gap_norm: bool = False
+    score_gap_norm: float | None = None
     query_norm: str = "none"
     noise: float = 0.0
     n_orders: int = 1
@@ -389,8 +392,12 @@ class LambdaMART(OfPairs):
             raise ValueError(f"delta must be 'full' or 'cut', got {self.delta!r}")
         if self.query_norm not in ("none", "log", "unit"):
             raise ValueError(f"query_norm must be 'none', 'log' or 'unit', got {self.query_norm!r}")
-        if not isinstance(self.score_gap_norm, (bool, np.bool_)):
-            raise ValueError(f"score_gap_norm must be True or False, got {self.score_gap_norm!r}")
+        gap = self.score_gap_norm
+        if gap is not None and not (is_real(gap) and GAPS[0] <= gap <= GAPS[1]):
+            raise ValueError(
+                f"score_gap_norm={gap!r}; expected the number that is added to the gap, from {GAPS[0]:g} to "
+                f"{GAPS[1]:g}, or None: pass 0.01 for what LightGBM does, None to divide by nothing."
+            )
         if self.noise != 0:
             number_in("noise", self.noise, 0, math.inf)
         for parameter, low in (("n_orders", 1), ("seed", 0)):

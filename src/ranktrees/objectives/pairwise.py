@@ -57,7 +57,7 @@ class Pairwise(NarrowLabels):
             *self.pairs.limits,
             self.truncation,
             float(of.steepness),
-            of.score_gap_norm,
+            of.score_gap_norm or 0.0,
             lambdas.Norm[of.query_norm.upper()],
             of.n_orders,
             of.noise / of.steepness,
@@ -113,7 +113,7 @@ def order_of(labels):
 class OfPairs(Objective):
     """The attributes of an objective that the kernel of pairs reads."""
 
-    score_gap_norm = False
+    score_gap_norm = None
     query_norm = "none"
     noise = 0.0
     n_orders = 1
