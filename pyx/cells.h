@@ -38,13 +38,23 @@ INLINE void turn_cells(int width, const int64_t *const *cells, int64_t (*sums)[S
 
 /* For each of 16 features, the best score of two children, from its 16 cells. Each cell has one lane, and the last cell
  * is that of rows without a value. The features are processed side by side, so that no sum waits for the one before.
- * The size of a child is judged by its hessian, which must be at least ``least``. */
-INLINE void best_of_cells(int width, int bounded, const int64_t *const *cells, int bits, double all_gradient,
-                          double all_hessian, double least, const double *RESTRICT signs, const rules *rule,
-                          double *RESTRICT best) {
+ * The hessian of a child must be at least ``least``. If rows are counted, it must have enough of them, too. */
+INLINE void best_of_cells(int width, int bounded, int counted, const int64_t *const *cells,
+                          const int64_t *const *counts, int bits, const sums *total, double least,
+                          const double *RESTRICT signs, const rules *rule, double *RESTRICT best) {
     const int last = COARSE_CELLS - 1;
+    const double all_gradient = total->gradient, all_hessian = total->hessian;
     int64_t sums[COARSE_CELLS][SIDE_BY_SIDE], lacking = 0;
     double gradients[COARSE_CELLS][SIDE_BY_SIDE], hessians[COARSE_CELLS][SIDE_BY_SIDE];
+    double rows[COARSE_CELLS][SIDE_BY_SIDE];
+    if (counted) {
+        turn_cells(width, counts, sums);
+        for (int c = 0; c < COARSE_CELLS; c++)
+            for (int f = 0; f < SIDE_BY_SIDE; f++)
+                rows[c][f] = (double)sums[c][f];
+        for (int f = 0; f < SIDE_BY_SIDE; f++)
+            lacking |= sums[last][f];
+    }
     turn_cells(width, cells, sums);
     for (int c = 0; c < COARSE_CELLS; c++)
         for (int f = 0; f < SIDE_BY_SIDE; f++) {
@@ -57,13 +67,18 @@ INLINE void best_of_cells(int width, int bounded, const int64_t *const *cells, i
     }
     /* with the rows without a value on the right and then, if there are any, on the left, where they come first */
     for (int side = lacking ? rule->first_side : 0; side <= (lacking ? rule->last_side : 0); side++) {
-        double gradient[SIDE_BY_SIDE] = {0}, steps[SIDE_BY_SIDE] = {0};
+        double gradient[SIDE_BY_SIDE] = {0}, steps[SIDE_BY_SIDE] = {0}, count[SIDE_BY_SIDE] = {0};
         for (int c = side ? -1 : 0; c < last; c++)
             for (int f = 0; f < SIDE_BY_SIDE; f++) {
                 gradient[f] += gradients[c < 0 ? last : c][f];
                 steps[f] += hessians[c < 0 ? last : c][f];
                 const children both = children_of(gradient[f], steps[f], all_gradient, all_hessian, rule);
                 int allowed = (steps[f] >= least) & (all_hessian - steps[f] >= least);
+                if (counted) {
+                    count[f] += rows[c < 0 ? last : c][f];
+                    allowed &= (count[f] >= rule->min_samples_leaf) &
+                               (total->count - count[f] >= rule->min_samples_leaf);
+                }
                 if (bounded) {
                     const double order = both.left * both.right_hessian - both.right * both.left_hessian;
                     allowed &= (signs[f] == 0) | (signs[f] * order >= 0);
@@ -75,24 +90,27 @@ INLINE void best_of_cells(int width, int bounded, const int64_t *const *cells, i
 }
 
 /* Score ``features[0], features[1], ...`` up to the n-th; a feature of -1 scores -inf. ``places`` says where the cells
- * of each feature begin in the line. */
+ * of each feature begin in the line, and in that of the numbers of rows, ``counts``, if it is given. */
 EACH_WIDTH(void, score_cells,
-           (const int64_t *RESTRICT line, const int32_t *RESTRICT features, int64_t n,
-            const int64_t *RESTRICT places, const int8_t *RESTRICT signs, int bits, double all_gradient,
-            double all_hessian, double least, const rules *rule, double *RESTRICT scores),
-           (line, features, n, places, signs, bits, all_gradient, all_hessian, least, rule, scores)) {
+           (const int64_t *RESTRICT line, const int64_t *RESTRICT counts, const int32_t *RESTRICT features,
+            int64_t n, const int64_t *RESTRICT places, const int8_t *RESTRICT signs, int bits,
+            const sums *total, double least, const rules *rule, double *RESTRICT scores),
+           (line, counts, features, n, places, signs, bits, total, least, rule, scores)) {
     for (int64_t first = 0; first < n; first += SIDE_BY_SIDE) {
-        const int64_t *cells[SIDE_BY_SIDE];
+        const int64_t *cells[SIDE_BY_SIDE], *counted[SIDE_BY_SIDE];
         double own_signs[SIDE_BY_SIDE], best[SIDE_BY_SIDE];
         for (int f = 0; f < SIDE_BY_SIDE; f++) { /* behind the last feature, any cells will do */
             const int32_t feature = first + f < n ? features[first + f] : -1;
-            cells[f] = feature < 0 ? line : line + places[feature];
+            cells[f] = line + (feature < 0 ? 0 : places[feature]);
+            counted[f] = counts ? counts + (feature < 0 ? 0 : places[feature]) : cells[f];
             own_signs[f] = signs && feature >= 0 ? signs[feature] : 0.0;
         }
-        if (signs)
-            best_of_cells(width, 1, cells, bits, all_gradient, all_hessian, least, own_signs, rule, best);
+        if (counts)
+            best_of_cells(width, signs != NULL, 1, cells, counted, bits, total, least, own_signs, rule, best);
+        else if (signs)
+            best_of_cells(width, 1, 0, cells, counted, bits, total, least, own_signs, rule, best);
         else
-            best_of_cells(width, 0, cells, bits, all_gradient, all_hessian, least, own_signs, rule, best);
+            best_of_cells(width, 0, 0, cells, counted, bits, total, least, own_signs, rule, best);
         for (int f = 0; f < SIDE_BY_SIDE && first + f < n; f++)
             scores[first + f] = features[first + f] < 0 ? -INFINITY : best[f];
     }

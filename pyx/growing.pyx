@@ -67,6 +67,8 @@ cdef class Growth:
         self.usable, self.n_drawn = usable[None, :], n_drawn
         self.n_leaves, self.few_rows = n_leaves, few_rows
         self.is_coarse, self.n_threads = is_coarse, n_threads
+        if is_coarse:
+            self.builder.make_room_to_count()
         self.make_room(64)
 
     cdef void make_room(self, int64_t n):
@@ -202,6 +204,7 @@ cdef class Growth:
             chunksize=chunk_of(n, self.n_awake),
         ):
             self.split_and_search_one(self.turns[k], first_child, threadid())
+        self.split_lacking(first_child)
         for k in range(n):
             leaf = &self.leaves[self.parents[k]]
             if not self.has_line[k]:
@@ -273,6 +276,8 @@ cdef class Growth:
                     self.split_one(self.turns[k], first_child, self.is_coarse, threadid())
             else:
                 self.split_together(first_child)
+            if self.is_coarse:
+                self.split_lacking(first_child)
             if self.keep_split(first_child):
                 break
             if self.builder is not None:
@@ -288,14 +293,20 @@ cdef class Growth:
     cdef void split_one(self, int64_t k, int32_t first_child, bint refine, int thread) noexcept nogil:
         """Part the rows of a leaf that is not yet parted, and found its children, that is, set their records.
 
-        If a child gets too few rows, the leaf is searched again. In a coarse search its promise, which comes
-        from its cells, stays the same, and it keeps its turn. In other searches it now promises less, and has
-        to wait.
+        If a child gets too few rows, the leaf is searched again. In a coarse search it keeps its turn, but
+        looks further if its shortlist falls short of its promise; without a line, it is left to
+        `split_lacking`. In other searches it now promises less, and has to wait.
         """
         cdef Leaf* leaf = &self.leaves[self.parents[k]]
         if refine and leaf.left < 0:
             self.finder.refine_alone(leaf, thread)
-        while leaf.left < 0 and leaf.split.feature >= 0 and not self.parter.part_one(leaf):
+        while leaf.left < 0:
+            if self.is_coarse and self.finder.falls_short(leaf):
+                if leaf.line < 0:
+                    return
+                self.look_further(self.parents[k], thread)
+            if leaf.split.feature < 0 or self.parter.part_one(leaf):
+                break
             if not self.is_coarse:
                 self.finder.search_one_again(
                     leaf, &self.usable[0, 0], self.usable.shape[1], leaf.line >= 0, thread
@@ -303,6 +314,34 @@ cdef class Growth:
                 return
             self.finder.refine_again(leaf, thread)
         self.make_children_of(leaf, <int32_t>(first_child + 2 * k))
+
+    cdef void look_further(self, int32_t k, int thread) noexcept nogil:
+        """Search a leaf, which has a line, by features whose cuts are allowed."""
+        self.finder.draw_and_look_further(
+            k, &self.usable[0, 0], self.usable.shape[1], self.n_drawn, self.key,
+            self.builder.count(&self.leaves[k], thread), thread,
+        )
+
+    cdef void split_lacking(self, int32_t first_child):
+        """Split the leaves that have to look further and have no line: each is lent one in turn."""
+        cdef int64_t k
+        for k in range(self.n_parents):
+            if self.leaves[self.parents[k]].left < 0 and self.keep_promise(k):
+                self.split_one(k, first_child, False, 0)
+
+    cdef bint keep_promise(self, int64_t k):
+        """Have the k-th parent look further if it falls short. Return whether it has."""
+        cdef Leaf* leaf = &self.leaves[self.parents[k]]
+        cdef const int32_t[::1] one = self.parents[k : k + 1]
+        if not self.finder.falls_short(leaf):
+            return False
+        if leaf.line >= 0:
+            self.look_further(one[0], 0)
+        else:
+            self.builder.lend(one, self.bits, self.same, self.worth(self.builder.steps_to_build(leaf)))
+            self.look_further(one[0], 0)
+            self.builder.take_back(one)
+        return True
 
     cdef void make_children_of(self, Leaf* leaf, int32_t first_child) noexcept nogil:
         """Make the children of a parted leaf at ``first_child``, unless they are there."""
@@ -313,9 +352,10 @@ cdef class Growth:
         """Split the leaves with all threads sharing each of them."""
         cdef int64_t k
         cdef bint all_split = True
-        if self.is_coarse and not self.finder.refine(
-            self.parents[: self.n_parents], self.n_threads, self.values_per_thread
-        ):
+        if self.is_coarse:
+            self.finder.refine(self.parents[: self.n_parents], self.n_threads, self.values_per_thread)
+            for k in range(self.n_parents):
+                self.keep_promise(k)
             self.drop_unsplit()
         self.parter.split_all(
             self.parents[: self.n_parents], first_child, self.n_threads, self.values_per_thread

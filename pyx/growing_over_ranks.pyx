@@ -45,22 +45,23 @@ cdef class GrowthOverRanks(Growth):
     communicator : Communicator
     words : Words
         Adds up sums over ranks.
-    search_again : callable
-        Takes an array of int32, the leaves whose splits turn out to leave a child with too few rows, and
-        searches them again.
+    look_further, search_again : callable
+        Take an array of int32: leaves that have been refined, of which those that fall short look further;
+        and leaves whose splits turn out to leave a child with too few rows, which are searched again.
     *rest
         As for `Growth`.
     """
 
-    cdef object communicator, search_again
+    cdef object communicator, look_further_of, search_again
     cdef Words words
     cdef int32_t[::1] places      # what to add up, and how large it may be: see `Words.add_up_within`
     cdef int64_t[:, ::1] within
     cdef int64_t[::1] gradients
 
-    def __init__(self, communicator, Words words, search_again, *rest):
+    def __init__(self, communicator, Words words, look_further, search_again, *rest):
         super().__init__(*rest)
-        self.communicator, self.words, self.search_again = communicator, words, search_again
+        self.communicator, self.words = communicator, words
+        self.look_further_of, self.search_again = look_further, search_again
         self.places = np.empty(0, np.int32)
 
     cdef void search_root(self):
@@ -75,6 +76,7 @@ cdef class GrowthOverRanks(Growth):
         cdef int64_t[:, ::1] told
         cdef int32_t[::1] refused
         self.refine_parents()
+        self.look_further_of(np.asarray(self.parents[: self.n_parents]))
         self.drop_unsplit()
         if not self.n_parents:  # monotone bounds may rule out all these splits; bins of other leaves follow
             self.communicator.stack(np.zeros(1, np.int64), SUMS_OF_A_STEP)

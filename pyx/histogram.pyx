@@ -11,6 +11,7 @@ from ranktrees._core.threads import AHEAD, room_for_each
 
 from cython.parallel cimport parallel, prange, threadid
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.string cimport memset
 
 from records cimport Digit, Leaf, shares_of_each, worth_threads
 
@@ -34,6 +35,7 @@ cdef extern from "threads.h" nogil:
     void wait_for_all() noexcept
 
 cdef enum:
+    COUNTED = 4096  # rows that are counted at a time
     MARGINS = 64  # clearing the table of a byte and taking its margins takes as long as adding this many rows
 
 
@@ -71,6 +73,8 @@ cdef class Builder:
         self.n_blocks = -(-bytes.shape[1] // BLOCK_BYTES)
         self.n_cells = n_cells
         self.go_through(order, sums)
+        self.ones = np.ones(COUNTED, np.int64)
+        self.counts = np.empty((0, 0), np.int64)
         self.scratch = room_for_each(n_threads, self.n_blocks * STEP + 2 * CHUNK, np.uint64, AHEAD)
         self.built = self.siblings = self.spares = self.free_lines = np.empty(0, np.int32)
         self.lanes = 0
@@ -301,6 +305,41 @@ cdef class Builder:
         self.free_lines[self.n_free] = leaf.line
         self.n_free += 1
         leaf.line = -1
+
+    cdef void make_room_to_count(self):
+        """Make room for `count` on each thread."""
+        if not self.counts.shape[0]:
+            self.counts = room_for_each(self.scratch.shape[0], 2 * self.n_cells, np.int64)
+
+    cdef const int64_t* count(self, const Leaf* leaf, int thread) noexcept nogil:
+        """Count the rows of a leaf in each cell, quiet ones included. The next count of the thread overwrites it.
+
+        Lines must have one number per cell.
+        """
+        cdef int64_t* counts = &self.counts[thread, 0]
+        memset(counts, 0, self.n_cells * sizeof(int64_t))
+        self.count_stretch(leaf.start, leaf.stop, thread, counts)
+        self.count_stretch(leaf.quiet_start, leaf.quiet_stop, thread, counts)
+        return counts
+
+    cdef void count_stretch(self, int64_t start, int64_t stop, int thread, int64_t* counts) noexcept nogil:
+        cdef int64_t* some = counts + self.n_cells
+        cdef int64_t n
+        while start < stop:
+            n = min(<int64_t>COUNTED, stop - start)
+            fill_line(
+                1, &self.bytes[0, 0], self.bytes.strides[0], self.bytes.shape[1], &self.digits[0],
+                &self.first_digit[0], &self.cells_of_digits[0, 0], &self.order[0] + start, &self.ones[0], n,
+                0, False, 0, self.n_blocks, &self.scratch[thread, 0], &self.tables[thread, 0], some,
+            )
+            add_line(self.n_cells, some, counts)
+            start += n
+
+    def counts_of(self, int32_t k):
+        """int64[1, n_cells]: `count` of a leaf."""
+        self.make_room_to_count()
+        self.count(&self.leaves[k], 0)
+        return np.array(self.counts[:1, : self.n_cells])
 
     def build(self, const int32_t[::1] ids, int bits, bint same, int n_threads):
         """Fill the line of each leaf in ``ids``."""

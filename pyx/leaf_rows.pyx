@@ -227,6 +227,18 @@ def set_values_by_steps(
     set_from_steps(leaves_in(leaves), False, largest, steps, hessian, l2)
 
 
+def silence(
+    const uint32_t[::1] rows,           # IN
+    double[::1] gradients,              # IN and OUT  of all rows
+    double[::1] hessians,               # IN and OUT
+):
+    """Leave nothing of the gradients and hessians of some rows."""
+    cdef int64_t i
+    for i in range(rows.shape[0]):
+        gradients[rows[i]] = 0.0
+        hessians[rows[i]] = 0.0
+
+
 def scale(
     double[::1] values,                 # IN and OUT
     double factor,

@@ -110,8 +110,9 @@ cdef extern from "touching.h" nogil:
 
 cdef extern from "cells.h" nogil:
     void score_cells(
-        const int64_t* line, const int32_t* features, int64_t n, const int64_t* places, const int8_t* signs,
-        int bits, double all_gradient, double all_hessian, double least, const Rules* rule, double* scores,
+        const int64_t* line, const int64_t* counts, const int32_t* features, int64_t n,
+        const int64_t* places, const int8_t* signs, int bits, const Sums* total, double least,
+        const Rules* rule, double* scores,
     ) noexcept
 
     double largest_score(int64_t n, const double* scores) noexcept
@@ -302,19 +303,24 @@ cdef class Finder:
         return none
 
     cdef void conclude(self, Leaf* leaf, const Split* found, int64_t n_found) noexcept nogil:
-        """Give a leaf the best of the splits found for it, with its gain over the undivided leaf."""
+        """Give a leaf the best of the splits found for it, with its gain over the undivided leaf.
+
+        In a coarse search, the promise of the leaf remains that of its cells.
+        """
         cdef int64_t i
+        cdef double promise = 0.0
         leaf.split = self.undivided(leaf)
         for i in range(n_found):
             if found[i].feature >= 0 and found[i].gain > leaf.split.gain:
                 leaf.split = found[i]
-        leaf.promise = 0.0
         if leaf.split.feature < 0:
             leaf.split.gain = 0.0
         else:
             leaf.split.gain -= self.own_score(leaf)
-            leaf.promise = leaf.split.gain if leaf.only < 0 else INFINITY
+            promise = leaf.split.gain if leaf.only < 0 else INFINITY
             leaf.split.gain -= leaf.split.then
+        if self.places is None:
+            leaf.promise = promise
 
     cdef void conclude_all(self, const int32_t[::1] ids, int64_t n_shares):
         """`conclude` for each leaf, of which each share of the features has found a split."""
@@ -444,13 +450,32 @@ cdef class Finder:
     cdef void score(
         self, const Leaf* leaf, const int32_t* features, int64_t n, double* scores
     ) noexcept nogil:
-        """Set the score of the best cut between cells for each of some features."""
+        """Set the score of the best cut between cells for each of some features, after its price is paid."""
         cdef Sums total = sums_of(leaf.total)
         score_cells(
-            &self.lines[leaf.line, 0], features, n, &self.places[0], self.signs, self.bits,
-            total.gradient, total.hessian, hessian_of_rows(&total, 1.0 if self.same else 0.5, &self.rules),
-            &self.rules, scores,
+            &self.lines[leaf.line, 0], NULL, features, n, &self.places[0], self.signs, self.bits, &total,
+            hessian_of_rows(&total, 1.0 if self.same else 0.5, &self.rules), &self.rules, scores,
         )
+        self.pay(features, n, scores)
+
+    cdef void score_counted(
+        self, const Leaf* leaf, const int32_t* features, int64_t n, const int64_t* counts, double* scores
+    ) noexcept nogil:
+        """The same if the number of rows in each cell is known: both children have enough of them."""
+        cdef Sums total = sums_of(leaf.total)
+        cdef Rules rules = self.rules_of(leaf, True)
+        score_cells(
+            &self.lines[leaf.line, 0], counts, features, n, &self.places[0], self.signs, self.bits, &total,
+            rules.min_hessian, &rules, scores,
+        )
+        self.pay(features, n, scores)
+
+    cdef void pay(self, const int32_t* features, int64_t n, double* scores) noexcept nogil:
+        cdef int64_t k
+        if not self.plain:
+            for k in range(n):
+                if features[k] >= 0:
+                    scores[k] -= self.prices[features[k]]
 
     cdef void choose(self, Leaf* leaf, const int32_t* features, int64_t n, double* scores) noexcept nogil:
         """Put the best feature on the shortlist, and those nearly as good; of equal ones the lower."""
@@ -458,10 +483,6 @@ cdef class Finder:
         cdef double top, least
         cdef int64_t k, j, n_best = 0
         leaf.split = self.undivided(leaf)
-        if not self.plain:
-            for k in range(n):
-                if features[k] >= 0:
-                    scores[k] -= self.prices[features[k]]
         top = largest_score(n, scores)
         if top <= leaf.split.gain:
             leaf.split.gain = leaf.promise = 0.0
@@ -491,14 +512,12 @@ cdef class Finder:
         for k in range(n_best, SHORTLIST):
             leaf.shortlist[k] = -1
 
-    cpdef bint refine(self, const int32_t[::1] ids, int n_threads, int64_t values_per_thread=1):
+    cpdef void refine(self, const int32_t[::1] ids, int n_threads, int64_t values_per_thread=1):
         """Find the best split of each leaf among the features of its shortlist, over all bins, from its rows.
 
-        Threads share the rows of each leaf or, if there are many leaves, take one leaf each. Returns whether
-        all leaves have a split.
+        Threads share the rows of each leaf or, if there are many leaves, take one leaf each.
         """
-        cdef int64_t i, task, n_ids = ids.shape[0], n_parts, n_rows = self.n_rows_of(ids)
-        cdef bint all_split = True
+        cdef int64_t task, n_ids = ids.shape[0], n_parts, n_rows = self.n_rows_of(ids)
         cdef Leaf* leaf
         n_threads = worth_threads(n_threads, ROW_REFINED * n_rows, values_per_thread)
         n_parts = shares_of_each(n_ids, n_threads)
@@ -512,9 +531,6 @@ cdef class Finder:
                 leaf = &self.leaves[ids[task % n_ids]]
                 if has_turn(leaf.stop - leaf.start, n_rows, n_threads, task < n_ids):
                     self.refine_alone(leaf, threadid())
-        for i in range(n_ids):
-            all_split = all_split and self.leaves[ids[i]].split.feature >= 0
-        return all_split
 
     cdef int64_t n_rows_of(self, const int32_t[::1] ids) noexcept:
         """The number of rows that these leaves have together, without the quiet ones."""
@@ -610,6 +626,70 @@ cdef class Finder:
                 self.scan_sums(leaf, leaf.shortlist[k], parts + k * CELLS, self.same, &best)
         self.conclude(leaf, &best, 1)
 
+    cdef bint falls_short(self, const Leaf* leaf) noexcept nogil:
+        """Whether the split found by a shortlist gains less than cells promise.
+
+        It may if the cuts that seemed best are not allowed, as they leave a child too few rows or violate a
+        monotone bound. Then features that are not on the list may have better splits.
+        """
+        return leaf.split.gain < leaf.promise
+
+    def falling_short(self, const int32_t[::1] ids):
+        """int32[...]: the leaves of which `falls_short` is true."""
+        return np.array([i for i in ids if self.falls_short(&self.leaves[i])], np.int32)
+
+    cdef bint choose_further(
+        self, Leaf* leaf, const int32_t* features, int64_t n, double* scores
+    ) noexcept nogil:
+        """Make a shortlist by scores, which those on the list then lose. Return False if none is left."""
+        cdef int64_t k
+        cdef int j
+        self.choose(leaf, features, n, scores)
+        if leaf.split.feature < 0:
+            return False
+        for k in range(n):
+            for j in range(SHORTLIST):
+                if leaf.shortlist[j] >= 0 and leaf.shortlist[j] == features[k]:
+                    scores[k] = -INFINITY
+        return True
+
+    cdef void draw_and_look_further(
+        self, int32_t k, const int32_t* usable, int64_t width, int64_t n_drawn, uint64_t key,
+        const int64_t* counts, int thread,
+    ) noexcept nogil:
+        """Search a leaf that falls short by shortlists of cuts that are allowed, drawn as in `draw_and_find`.
+
+        The leaf has a line, and ``counts`` are the numbers of rows in its cells.
+        """
+        cdef Leaf* leaf = &self.leaves[k]
+        cdef Split best = self.undivided(leaf)
+        cdef const int32_t* features
+        cdef double* scores = &self.scores[thread, 0]
+        cdef int64_t first = 0, n
+        while first < width and best.feature < 0:
+            n = min(n_drawn, width - first)
+            features = self.draw(k, usable, width, first, n, key, thread)
+            self.score_counted(leaf, features, n, counts, scores)
+            while best.feature < 0 and self.choose_further(leaf, features, n, scores):
+                best = self.best_of_rows(leaf, leaf.shortlist, SHORTLIST, True, True, thread)
+            first += n
+        self.conclude(leaf, &best, 1)
+        leaf.promise = leaf.split.gain
+
+    def scores_counted(self, int32_t k, const int32_t[::1] features, const int64_t[::1] counts):
+        """float64[n]: `score_counted` of a leaf, which has a line."""
+        cdef double[::1] scores = np.empty(features.shape[0])
+        self.score_counted(&self.leaves[k], &features[0], features.shape[0], &counts[0], &scores[0])
+        return scores.base
+
+    def next_shortlist(self, int32_t k, const int32_t[::1] features, double[::1] scores):
+        """`choose_further` for a leaf."""
+        return self.choose_further(&self.leaves[k], &features[0], features.shape[0], &scores[0])
+
+    def promise_no_more(self, int32_t k):
+        """Let a leaf promise what its split gains, after it has looked further."""
+        self.leaves[k].promise = self.leaves[k].split.gain
+
     # --------------------------------------------------------------------------------------------------- rows
 
     cpdef void find_directly(self, const int32_t[::1] ids, const int32_t[:, ::1] features, int n_threads):
@@ -619,9 +699,10 @@ cdef class Finder:
         """
         self.search_rows(ids, features, not self.apart, n_threads)
 
-    cdef void search_rows(
+    cpdef void search_rows(
         self, const int32_t[::1] ids, const int32_t[:, ::1] features, bint exact, int n_threads
     ):
+        """`find_directly`. If not ``exact``, the number of rows in a child is ignored."""
         cdef int64_t n_ids = ids.shape[0], width = features.shape[1], task, i, first, last
         cdef int64_t n_shares = min(shares_of_each(n_ids, n_threads), width)
         cdef Split* found = self.room_for(n_ids * n_shares)

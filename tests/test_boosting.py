@@ -111,6 +111,21 @@ def test_one_step_is_the_tree_of_the_gradients(loss, split_search):
     assert train.scores.tolist() == (world.base + nodes["value"][walked]).tolist()
 
 
+@pytest.mark.parametrize("shares", [{"subsample": 0.3}, {"query_subsample": 0.4, "subsample": 0.6}])
+@pytest.mark.parametrize("loss", ["squared_error", "absolute_error", "lambdamart"])
+def test_leaves_count_rows_that_were_not_drawn(loss, shares):
+    """A flag that is on in 24 rows can be split on with 20 rows a leaf, whatever was drawn of them."""
+    rng = np.random.default_rng(0)
+    X, qid = (np.arange(1200) % 50 == 0).astype(float)[:, None], np.arange(1200) // 20
+    y = np.clip(3 * X[:, 0] + rng.integers(0, 2, 1200), 0, 4)
+    kind = LambdaMARTRanker if loss == "lambdamart" else HistGBRTRegressor
+    model = kind(loss, max_iter=5, random_state=0, min_samples_leaf=20, **shares).fit(X, y, qid=qid)
+    counts = [sorted(tree.nodes["count"].tolist()) for tree in model.ensemble_]
+    assert counts == [[24, 1176, 1200]] * 5
+    model.set_params(min_samples_leaf=25).fit(X, y, qid=qid)
+    assert {len(tree.nodes) for tree in model.ensemble_} == {1}
+
+
 @pytest.mark.parametrize("weights", [None, np.full(40, 2.0)])
 def test_the_middle_of_large_labels_is_no_infinity(weights):
     regressor = HistGBRTRegressor(loss="absolute_error", max_iter=1, max_leaf_nodes=2, min_samples_leaf=1)

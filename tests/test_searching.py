@@ -193,6 +193,52 @@ def test_exact_models_do_not_depend_on_threads(monkeypatch, number):
     assert len(digests) == 1
 
 
+def rare_flags(seed, n_rows=1000, n_flags=99, n_on=12):
+    """(X, y) with one useful column, and flags that are on in fewer rows than a leaf must have."""
+    rng = np.random.default_rng(seed)
+    X = np.zeros((n_rows, 1 + n_flags))
+    X[:, 0] = rng.normal(size=n_rows)
+    for flag in X[:, 1:].T:
+        flag[rng.choice(n_rows, n_on, replace=False)] = 1.0
+    return X, X[:, 0] + 3 * X[:, 1:] @ rng.normal(size=n_flags)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize(
+    "options", [{}, {"max_features": 0.3}, {"max_leaf_nodes": None, "max_depth": 5}], ids=str
+)
+@pytest.mark.parametrize("kind", [HistGBRTRegressor, LambdaMARTRanker])
+def test_features_that_cannot_be_split_on_do_not_hide_others(monkeypatch, kind, options, n_jobs):
+    """Four of them fill a shortlist; a coarse search then looks further, whether leaves have lines or not."""
+    X, y = rare_flags(0)
+    y = np.digitize(y, np.quantile(y, [0.5, 0.75, 0.9]))
+    model = kind(max_iter=6, max_leaf_nodes=16, random_state=0, n_jobs=n_jobs).set_params(**options)
+    monkeypatch.setattr(parallel, "VALUES_PER_THREAD", 1)
+
+    def grown(split_search, n_bytes):
+        monkeypatch.setattr("ranktrees.growing.searching.LINES_BYTES", n_bytes)
+        fitted = clone(model).set_params(split_search=split_search).fit(X, y, qid=np.arange(1000) // 20)
+        return fitted.ensemble_
+
+    full, coarse = (grown(search, 1 << 28) for search in ("full", "coarse_to_fine"))
+    assert min(len(tree.nodes) for tree in coarse) > 1
+    assert len(coarse.nodes) > 0.5 * len(full.nodes)
+    for n_bytes in (0, 3 * 8 * 16 * 100):
+        assert grown("coarse_to_fine", n_bytes).digest() == coarse.digest()
+
+
+@pytest.mark.parametrize("n_columns", [63, 64, 65])
+def test_a_further_column_does_not_make_stumps(n_columns):
+    """From 64 columns on, the search is coarse: a flag of half the rows, and others of six rows each."""
+    X = np.zeros((400, n_columns))
+    X[:, 0] = np.arange(400) % 2
+    for j in range(1, n_columns):
+        X[6 * j : 6 * j + 6, j] = 1
+    y = X[:, 0] + 30 * X[:, 1:5].sum(axis=1)
+    model = HistGBRTRegressor(max_iter=10, random_state=0).fit(X, y)
+    assert [len(tree.nodes) for tree in model.ensemble_] == [3] * 10
+
+
 @pytest.mark.parametrize("max_features", [1.0, 0.7])
 def test_layers_have_children_of_enough_rows(monkeypatch, max_features):
     """One row wants what no other does: its split is refused, whoever searches the first leaves of a tree."""

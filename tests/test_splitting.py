@@ -146,7 +146,10 @@ class Case:
     def slowly_ranked(self, features=None):
         features = self.features if features is None else features
         cells = slow.cells_of(self.codes, self.mapper)
-        return slow.shortlist(self.codes, self.bins, self.node, features, cells, self.rules, self.same)
+        scores = slow.scores_by_cells(
+            self.codes, self.bins, self.node, features, cells, self.rules, self.same
+        )
+        return slow.shortlist(self.node, scores, self.rules)
 
 
 def agrees(split, ours, case):
@@ -340,7 +343,8 @@ def test_many_leaves_at_once(n_threads):
 def slowly_ranked(case, own, features):
     """The cells are those of all rows."""
     cells = slow.cells_of(case.codes, case.mapper)
-    return slow.shortlist(case.codes, case.bins, own.node, features, cells, case.rules, case.same)
+    scores = slow.scores_by_cells(case.codes, case.bins, own.node, features, cells, case.rules, case.same)
+    return slow.shortlist(own.node, scores, case.rules)
 
 
 @pytest.mark.parametrize("n_rows", [127, 128, 129, 600])

@@ -101,7 +101,8 @@ def boost(
     train_scores, validation_scores : lists of float
     """
     scores = train.scores
-    gradients, hessians = np.empty(len(scores)), np.empty(1 if bound.one_hessian else len(scores))
+    one_hessian = bound.one_hessian and sampler.takes_all
+    gradients, hessians = np.empty(len(scores)), np.empty(1 if one_hessian else len(scores))
     grower = make_grower()  # after these, since its smaller buffers would fragment the free memory
     n_threads, mapper = grower.n_threads, grower.mapper
     held_out = np.arange(0 if validation is None else len(validation.scores), dtype=np.uint32)
@@ -109,21 +110,20 @@ def boost(
     for iteration in rounds:
         grower.communicator.at(f"tree {iteration + 1}")
         bound.gradients(scores, gradients, hessians, iteration)
-        drawn, left_out = sampler.draw(iteration)
-        grown = grower.grow(gradients, hessians, drawn, seed=seed, tree=iteration)
+        _, left_out = sampler.draw(iteration)
+        leaf_rows.silence(left_out, gradients, hessians)  # they are parted and counted, but weigh nothing
+        grown = grower.grow(gradients, hessians, seed=seed, tree=iteration)
         values = grown.values
         if leaf_quantile is not None:
             monotone = grower.constraints.monotone
-            values = quantile_values(grown, train, leaf_quantile, n_threads, monotone)
+            values = quantile_values(grown, train, leaf_quantile, n_threads, monotone, left_out)
         if step is not None:
             tree_scores = np.zeros(len(scores))
             grown.add(values, tree_scores)
-            grown.follow(values, mapper, grower.codes, left_out, tree_scores)
             learning_rate = step(scores, tree_scores)
         leaf_rows.scale(values, learning_rate)
         refuse_infinite(values)  # after the last tree, no gradients would show it
         grown.add(values, scores)
-        grown.follow(values, mapper, grower.codes, left_out, scores)
         nodes, bitsets = grown.tree(values, mapper, trees.room(len(values)))
         trees.keep(len(nodes), bitsets)
         if follow_train:
@@ -148,8 +148,8 @@ def boost(
     return trees, train_scores, validation_scores
 
 
-def quantile_values(grown, train, quantile, n_threads, monotone=None):
-    """Return the quantile of the residuals in each leaf: float64[n_nodes].
+def quantile_values(grown, train, quantile, n_threads, monotone=None, left_out=()):
+    """Return the quantile of the residuals in each leaf, without rows left out: float64[n_nodes].
 
     If features are monotone (their signs are ``monotone``), a split by one bounds the quantiles below it by
     the middle between those of its sides. The bounds of ``grown`` are not used: they are Newton steps, which
@@ -157,6 +157,9 @@ def quantile_values(grown, train, quantile, n_threads, monotone=None):
     """
     values = grown.values
     residuals, weights = train.data.labels - train.scores, train.data.weights
+    if len(left_out):
+        weights = np.ones(len(residuals)) if weights is None else weights.copy()
+        weights[left_out] = 0.0
     rows = residuals, weights, *grown.leaf_by_leaf()
     if not train.data.share.communicator.alone:
         rows = _rows_of_all(train.data.share.communicator, *rows)

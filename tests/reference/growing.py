@@ -353,8 +353,11 @@ def cells_of(codes, mapper):
     return cells
 
 
-def best_of_cells(bins, leaf, cells, sign, rules, same):
-    """The children's score at the best cut between cells. A child's size is estimated from its hessian."""
+def best_of_cells(bins, leaf, cells, sign, rules, same, counted):
+    """The children's score at the best cut between cells.
+
+    If rows are not counted, the size of a child is estimated from its hessian.
+    """
     sides = {"left": [1], "right": [0]}.get(rules.missing, [0, 1])
     least = rules.hessian_of_rows(leaf, 1.0 if same else 0.5)
     missing = total(bins, leaf.rows[cells < 0])
@@ -369,20 +372,26 @@ def best_of_cells(bins, leaf, cells, sign, rules, same):
                 rules.sums(right),
             )
             right_g, large_enough = g - left_g, left[1] >= least and right[1] >= least
+            if counted:
+                large_enough = rules.large_enough(left, leaf) and rules.large_enough(right, leaf)
             if large_enough and (not sign or sign * (left_g * right_h - right_g * left_h) >= 0):
                 best = max(best, newton_score(left_g, left_h) + newton_score(right_g, right_h))
     return best
 
 
-def shortlist(codes, bins, leaf, features, cells, rules, same):
-    """(gain, shortlist) of a leaf, judged by its cells, or None."""
-    own, prices = own_score(leaf, rules), rules.prices_of(len(cells)).tolist()
-    scores = []
+def scores_by_cells(codes, bins, leaf, features, cells, rules, same, counted=False):
+    """The score of each feature after its price, judged by its cells: pairs (-score, feature)."""
+    prices = rules.prices_of(len(cells)).tolist()
     for feature in features:
         sign = 0 if rules.monotone is None else int(rules.monotone[feature])
         here = cells[feature][codes[leaf.rows, feature]]
-        score = best_of_cells(bins, leaf, here, sign, rules, same) - prices[feature]
-        scores.append((-score, int(feature)))
+        score = best_of_cells(bins, leaf, here, sign, rules, same, counted) - prices[feature]
+        yield -score, int(feature)
+
+
+def shortlist(leaf, scores, rules):
+    """(gain, shortlist) of a leaf by scores as `scores_by_cells` gives them, or None."""
+    own = own_score(leaf, rules)
     least = own + (NOISE * abs(own) + rules.min_gain)
     scores = sorted(score for score in scores if -score[0] > least)[:SHORTLIST]
     if not scores:
@@ -502,13 +511,29 @@ def grow(
         own = allowed(leaf, features, interactions) if leaf.only < 0 else [leaf.only]
         for some in [own] if draws is None or leaf.only >= 0 else draws(i):
             if coarse:
-                promise = shortlist(codes, bins, leaf, some, cells, rules, same)
+                promise = shortlist(leaf, scores_by_cells(codes, bins, leaf, some, cells, rules, same), rules)
                 if promise:
                     leaf.split, leaf.shortlist = Split(promise[0], -1, frozenset(), False, ()), promise[1]
             else:
                 leaf.split = find(codes, bins, leaf, some, mapper, rules, leaf.depth + 1 < max_depth)
             if leaf.split is not None:
                 return
+
+    def settled(i):
+        """The best split by the shortlist or, if it falls short, by lists of features with cuts allowed."""
+        leaf, promise = nodes[i], nodes[i].split.gain
+        split = best_split(codes, bins, leaf, leaf.shortlist, mapper, rules)
+        if split is not None and split.gain >= promise:
+            return split
+        own = allowed(leaf, features, interactions)
+        for some in [own] if draws is None else draws(i):
+            scores = list(scores_by_cells(codes, bins, leaf, some, cells, rules, same, counted=True))
+            while promising := shortlist(leaf, scores, rules):
+                split = best_split(codes, bins, leaf, promising[1], mapper, rules)
+                if split is not None:
+                    return split
+                scores = [score for score in scores if score[1] not in promising[1]]
+        return None
 
     search(0)
     while n_leaves < most:
@@ -522,7 +547,7 @@ def grow(
         n_nodes, paid = len(nodes), []
         for i in opened:
             if coarse:
-                nodes[i].split = best_split(codes, bins, nodes[i], nodes[i].shortlist, mapper, rules)
+                nodes[i].split = settled(i)
             if nodes[i].split is not None:
                 nodes[i].children = (len(nodes), len(nodes) + 1)
                 nodes += divide(codes, nodes[i], mapper, rules)

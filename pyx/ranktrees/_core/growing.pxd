@@ -38,6 +38,9 @@ cdef class Growth:
     cdef int64_t cost_of_cells(self) noexcept
     cdef void split(self, int64_t limit, int32_t first_child)
     cdef void split_one(self, int64_t k, int32_t first_child, bint refine, int thread) noexcept nogil
+    cdef void look_further(self, int32_t k, int thread) noexcept nogil
+    cdef void split_lacking(self, int32_t first_child)
+    cdef bint keep_promise(self, int64_t k)
     cdef void make_children_of(self, Leaf* leaf, int32_t first_child) noexcept nogil
     cdef void split_together(self, int32_t first_child)
     cdef bint keep_split(self, int32_t first_child)

@@ -83,8 +83,12 @@ cdef class Finder:
     cdef void score(
         self, const Leaf* leaf, const int32_t* features, int64_t n, double* scores
     ) noexcept nogil
+    cdef void score_counted(
+        self, const Leaf* leaf, const int32_t* features, int64_t n, const int64_t* counts, double* scores
+    ) noexcept nogil
+    cdef void pay(self, const int32_t* features, int64_t n, double* scores) noexcept nogil
     cdef void choose(self, Leaf* leaf, const int32_t* features, int64_t n, double* scores) noexcept nogil
-    cpdef bint refine(self, const int32_t[::1] ids, int n_threads, int64_t values_per_thread=*)
+    cpdef void refine(self, const int32_t[::1] ids, int n_threads, int64_t values_per_thread=*)
     cdef int64_t n_rows_of(self, const int32_t[::1] ids) noexcept
     cdef void refine_alone(self, Leaf* leaf, int thread) noexcept nogil
     cdef void refine_again(self, Leaf* leaf, int thread) noexcept nogil
@@ -98,8 +102,16 @@ cdef class Finder:
         self, const Leaf* leaf, int64_t part, int64_t n_parts, int64_t* sums, int thread
     ) noexcept nogil
     cdef void scan_shortlist(self, Leaf* leaf, int64_t* parts, int64_t n_parts) noexcept nogil
+    cdef bint falls_short(self, const Leaf* leaf) noexcept nogil
+    cdef bint choose_further(
+        self, Leaf* leaf, const int32_t* features, int64_t n, double* scores
+    ) noexcept nogil
+    cdef void draw_and_look_further(
+        self, int32_t k, const int32_t* usable, int64_t width, int64_t n_drawn, uint64_t key,
+        const int64_t* counts, int thread,
+    ) noexcept nogil
     cpdef void find_directly(self, const int32_t[::1] ids, const int32_t[:, ::1] features, int n_threads)
-    cdef void search_rows(
+    cpdef void search_rows(
         self, const int32_t[::1] ids, const int32_t[:, ::1] features, bint exact, int n_threads
     )
     cdef void find_one_directly(

@@ -50,8 +50,8 @@ class HistGBRTClassifier(BoostedTrees, ClassifierMixin, BaseEstimator):
         The maximum number of splits between the root and a leaf. If None, only the number of leaves limits
         the depth.
     min_samples_leaf : int, default=20
-        The minimum number of rows in each leaf. Rows of weight 0 are counted, too; to leave rows out, drop
-        them.
+        The minimum number of training rows in each leaf. Rows that were not drawn for the tree are counted,
+        too, and so are rows of weight 0; to leave rows out, drop them.
     l2_regularization : float, default=0.0
         The L2 regularisation, which is added to the sum of the hessians of each leaf.
     min_gain_to_split : float, default=0.0

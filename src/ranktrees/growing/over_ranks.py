@@ -146,15 +146,20 @@ class CoarseOverRanks(LinesOverRanks, CoarseToFine):
     def put_together(self, ids):
         self.words.add_up(self.lines, self.builder.lines_of(ids), 1)
 
-    def settle(self, ids):
+    def counts_of(self, one):
+        counts = super().counts_of(one)
+        self.words.add_up(counts, numbered(one), 1)
+        return counts
+
+    def refine(self, ids):
         refine(self.finder, self.words, ids, self.n_threads, parallel.VALUES_PER_THREAD)
-        return self.with_split(ids)
 
     def search_again(self, ids):
         self.find_in_all_rows(ids, np.asarray(self.finder.shortlists_of(ids)))
+        self.look_further(ids)
 
     def make_growth(self, *args):
-        return GrowthOverRanks(self.communicator, self.words, self.search_again, *args)
+        return GrowthOverRanks(self.communicator, self.words, self.look_further, self.search_again, *args)
 
 
 class FullOverRanks(LinesOverRanks, FullSearch):

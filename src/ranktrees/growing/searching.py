@@ -337,17 +337,54 @@ class CoarseToFine(SearchOfLines):
 
     def find_directly(self, ids):
         """Choose the features of leaves for which no line is kept, each with a line that is lent to it."""
-        for k in range(len(ids)):
-            n_threads = threads_for(self.n_threads, self.n_rows(ids[k : k + 1]) * self.packing.n_bytes)
-            self.builder.lend(ids[k : k + 1], self.rows.bits, self.rows.same, n_threads)
-            self.put_together(ids[k : k + 1])
-            self.find(ids[k : k + 1])
-            self.builder.take_back(ids[k : k + 1])
+        for one in ids[:, None]:
+            self.lend(one)
+            self.find(one)
+            self.builder.take_back(one)
+
+    def lend(self, one):
+        """Lend a line to a leaf for which none is kept."""
+        n_threads = threads_for(self.n_threads, self.n_rows(one) * self.packing.n_bytes)
+        self.builder.lend(one, self.rows.bits, self.rows.same, n_threads)
+        self.put_together(one)
 
     def settle(self, ids):
-        if self.finder.refine(ids, self.n_threads, parallel.VALUES_PER_THREAD):
-            return ids
+        self.refine(ids)
+        self.look_further(ids)
         return self.with_split(ids)
+
+    def refine(self, ids):
+        """Find the best split of leaves by their shortlists."""
+        self.finder.refine(ids, self.n_threads, parallel.VALUES_PER_THREAD)
+
+    def look_further(self, ids):
+        """Search those leaves that fall short of what they promised by cuts that are allowed."""
+        for one in self.finder.falling_short(ids)[:, None]:
+            if self.leaves["line"][one[0]] >= 0:
+                self.look_further_by_line(one)
+            else:
+                self.lend(one)
+                self.look_further_by_line(one)
+                self.builder.take_back(one)
+
+    def look_further_by_line(self, one):
+        """Search a leaf by cells whose rows are counted, and then all rows by the features of a shortlist."""
+        [k], [counts] = one.tolist(), self.counts_of(one)
+        for _, [features] in self.constraints.candidates(self.leaves, one, self.key):
+            scores, found = self.finder.scores_counted(k, features, counts), False
+            while not found and self.finder.next_shortlist(k, features, scores):
+                self.find_in_all_rows(one, np.asarray(self.finder.shortlists_of(one)))
+                found = self.split_features[k] >= 0
+        self.finder.promise_no_more(k)
+
+    def counts_of(self, one):
+        """Count the rows of a leaf in each cell: int64[1, n_cells]."""
+        return self.builder.counts_of(one[0])
+
+    def find_in_all_rows(self, ids, features):
+        """Find the best split of leaves by some features, whose children have enough rows."""
+        n_threads = threads_for(self.n_threads, self.n_rows(ids) * features.shape[1])
+        self.finder.search_rows(ids, features, True, n_threads)
 
     def with_split(self, ids):
         """Return those of some leaves that have a split."""
@@ -358,3 +395,4 @@ class CoarseToFine(SearchOfLines):
     def search_again(self, ids):
         shortlists = self.finder.shortlists_of(ids)
         self.finder.search_again(ids, shortlists, self.n_threads, parallel.VALUES_PER_THREAD)
+        self.look_further(ids)
