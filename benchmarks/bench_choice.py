@@ -1,6 +1,7 @@
 """NDCG@10 of the settings that validation queries choose: ranktrees and CatBoost, by one rule.
 
     python benchmarks/bench_choice.py [--sets mq2008 ohsumed] [--seeds 3] [--jobs 2] [--keep FOLDER] [--test]
+        [--libraries AveragedRanker CatBoost] [--settings best balanced YetiRank QueryRMSE]
 
 Each library has eight settings, and 36 candidates: a setting alone, or the mean of two, whose scores are
 divided by their standard deviation within validation queries. Boosters may grow 1000 trees and stop early, as
@@ -17,7 +18,9 @@ it: the round is the best for just these, which flatters one model more than the
 different rounds. What they would choose is shown beside it.
 
 "One for all" chooses by the mean over the sets, so that all have the same; "single" leaves the means of two
-out. Without ``--test`` only validation is shown. ``--keep`` keeps the scores of what was fitted in a folder,
+out. Without ``--test`` only validation is shown. The qualities of AveragedRanker are not chosen among: with
+``--test`` each is compared with CatBoost's two defaults and their mean, and with what was chosen of CatBoost,
+as is the time that it takes. ``--keep`` keeps the scores of what was fitted in a folder,
 by the names of settings: empty it when one changes.
 """
 
@@ -35,7 +38,19 @@ import numpy as np
 from bench_accuracy import by_query, catboost, ndcg, ours
 from scipy import stats
 
-from ranktrees import HistGBRTRegressor, LambdaMARTRanker
+from ranktrees import AveragedRanker, HistGBRTRegressor, LambdaMARTRanker
+
+
+def averaged(quality):
+    """A mean of our models, which stop early on the validation part."""
+
+    def fit(train, validation, seed):
+        model = AveragedRanker(quality, random_state=seed, n_jobs=1)
+        held_out = dict(zip(("X_val", "y_val", "qid_val"), validation, strict=True))
+        return model.fit(train[0], train[1], qid=train[2], **held_out).predict
+
+    return fit
+
 
 NOISY = {"loss": "lambdaloss", "noise": 1.0}
 SETTINGS = {
@@ -55,6 +70,7 @@ SETTINGS = {
             HistGBRTRegressor, max_leaf_nodes=8, max_features=0.3, gradient_sampling=1.0
         ),
     },
+    "AveragedRanker": {quality: averaged(quality) for quality in ("best", "balanced", "fast")},
     "CatBoost": {
         "YetiRank": catboost(),
         "QueryRMSE": catboost("QueryRMSE"),
@@ -66,6 +82,7 @@ SETTINGS = {
         "YetiRank:mode=NDCG": catboost("YetiRank:mode=NDCG"),
     },
 }
+DEFAULTS_OF_CATBOOST = (("YetiRank",), ("QueryRMSE",), ("YetiRank", "QueryRMSE"))
 DEFAULT = {library: (next(iter(settings)),) for library, settings in SETTINGS.items()}
 REHEARSED, STOPPED_ON, TEST = "rehearsed", "stopped on", "test"  # validation queries, twice; test queries
 BY_SET, SINGLE = "by set", "single"
@@ -85,11 +102,11 @@ def scores_of(library, setting, name, seed, rehearsing):
     scores, seconds = [], 0.0
     for number, (train, validation, test) in enumerate(data.folds(name)):
         learned, stopped = rehearsal(train, number) if rehearsing else (train, validation)
-        started = time.perf_counter()
+        started = time.process_time()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the peers' own
             predict = SETTINGS[library][setting](learned, stopped, seed)
-        seconds += time.perf_counter() - started
+        seconds += time.process_time() - started
         scores.append([predict(rows[0]) for rows in ([validation] if rehearsing else [validation, test])])
     return scores, seconds
 
@@ -254,10 +271,42 @@ def test_tables(results, choices):
                     line(f"{rule} - {against}", *differences(by_set, tested[other, against]))
 
 
+def averages_table(results, seconds, choices):
+    """Each quality of AveragedRanker against CatBoost's defaults, their mean, and what was chosen of them."""
+
+    def tested(library, candidate):
+        return {name: one.everywhere(library, candidate, TEST) for name, one in results.items()}
+
+    others = [one for one in DEFAULTS_OF_CATBOOST if set(one) <= set(SETTINGS["CatBoost"])]
+    heading(TEST, *results, "mean", "seconds")
+    rows = [("AveragedRanker", (quality,)) for quality in SETTINGS["AveragedRanker"]]
+    for library, candidate in rows + [("CatBoost", one) for one in others]:
+        taken = sum(seconds[library, setting] for setting in candidate)
+        line(called(candidate), *means(tested(library, candidate)), f"{taken:.0f}")
+    for _, quality in rows:
+        ours = tested("AveragedRanker", quality)
+        heading(f"{called(quality)} less", *results, "mean", "its time over theirs")
+        for other in others:
+            theirs = sum(seconds["CatBoost", setting] for setting in other)
+            ratio = f"{seconds['AveragedRanker', quality[0]] / theirs:.2f}"
+            line(
+                called(other),
+                *differences(tested("AveragedRanker", quality), tested("CatBoost", other)),
+                ratio,
+            )
+        for rule in RULES:
+            by_query = {
+                name: results[name].by_query("CatBoost", candidates, TEST)
+                for name, candidates in choices["CatBoost", rule].items()
+            }
+            line(", ".join(rule), *differences(ours, by_query), "")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--sets", nargs="+", default=list(data.NAMES))
     parser.add_argument("--libraries", nargs="+", default=list(SETTINGS))
+    parser.add_argument("--settings", nargs="+", help="leave out all others")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--jobs", type=int, default=1, help="fits at the same time, one thread each")
     parser.add_argument("--keep", help="folder of the scores of what is fitted")
@@ -265,6 +314,9 @@ def main():
     arguments = parser.parse_args()
     if data.folder() is None:
         parser.exit(message="No real data sets here: set RANKTREES_DATA to a folder that has them.\n")
+    for library in SETTINGS:
+        for setting in set(SETTINGS[library]) - set(arguments.settings or SETTINGS[library]):
+            del SETTINGS[library][setting]
     tasks = [
         (library, setting, name, seed, rehearsing)
         for seed in range(arguments.seeds)
@@ -292,6 +344,8 @@ def main():
     choices_table({key: by_set for key, by_set in choices.items() if key[1] in RULES})
     if arguments.test:
         test_tables(results, choices)
+        if {"AveragedRanker", "CatBoost"} <= set(arguments.libraries):
+            averages_table(results, seconds, choices)
 
 
 if __name__ == "__main__":

@@ -409,9 +409,9 @@ cdef double add_click_pairs(
             unclicked = start + rows[worse].position
             clicks.clicked_costs[clicked] += cost * clicks.unclicked[unclicked]
             clicks.unclicked_costs[unclicked] += cost * clicks.clicked[clicked]
+            size += weight * wrong  # without the factors, which the norm of a short session would take back
             weight = weight * clicks.clicked[clicked] * clicks.unclicked[unclicked]
             curvature = weight * (small / ((1.0 + small) * (1.0 + small)))
-            size += weight * wrong
             gradients[better] -= weight * wrong
             gradients[worse] += weight * wrong
             hessians[better] += curvature

@@ -181,7 +181,8 @@ def shown():
 
 def test_the_same_model_whatever_the_threads_and_the_way(shown):
     X, log = shown
-    model = LambdaMARTRanker(max_iter=12, random_state=0, n_jobs=1)
+    all_rows = {"gradient_sampling": None, "max_features": 1.0, "random_state": 0}
+    model = LambdaMARTRanker(max_iter=12, n_jobs=1, **all_rows)
     one = model.fit(X, log.target, qid=log.qid, position=log.position).ensemble_
     learned = model.propensities_
     assert model.set_params(n_jobs=3).fit(X, log.target, qid=log.qid, position=log.position).ensemble_ == one
@@ -189,7 +190,7 @@ def test_the_same_model_whatever_the_threads_and_the_way(shown):
     order = order[np.argsort(log.qid[order], kind="stable")]
     again = model.fit(X[order], log.target[order], qid=log.qid[order], position=log.position[order])
     np.testing.assert_allclose(again.propensities_, learned, rtol=0.3)
-    growing = LambdaMARTRanker(max_iter=5, random_state=0, warm_start=True)
+    growing = LambdaMARTRanker(max_iter=5, warm_start=True, **all_rows)
     growing.fit(X, log.target, qid=log.qid, position=log.position)
     growing.set_params(max_iter=12).fit(X, log.target, qid=log.qid, position=log.position)
     assert growing.ensemble_ == one

@@ -615,7 +615,7 @@ def test_every_row_ends_where_its_codes_lead(split_search, max_leaf_nodes):
 
 
 def test_finished_tree_says_what_was_grown():
-    n_bins = [20, 40, 33]
+    n_bins = [20, 40, 6]
     codes, gradients, hessians = data_of(4, 500, n_bins, kind="plain")
     mapper = slow.mapper_of(n_bins, {2})
     grown, _ = slow.grown_on(codes, mapper, gradients, hessians, max_leaf_nodes=30)

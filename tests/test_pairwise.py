@@ -250,8 +250,7 @@ def test_a_leaf_takes_the_newton_step_of_the_overview():
             measure=measure,
             max_iter=1,
             learning_rate=1.0,
-            l2_regularization=0.0,
-            subsample=1.0,
+            query_norm="none",
             random_state=0,
         ).fit(X, y, qid=qid)
         bound = LambdaMART(measure).bind(y.astype(float), None, offsets)

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -452,8 +454,10 @@ def test_no_order_of_categories_beats_fisher():
     for _ in range(5):
         bins = bins_of(np.repeat(rng.integers(-500, 500, 6), 100))
         case = Case(codes, bins, slow.mapper_of([6], {0}), slow.Rules())
+        row = case.node.total[1] / case.node.total[2]
+        rules = replace(case.rules, l2=slow.CATEGORY_L2 * 5 * row * case.rules.hessian_unit)
         best = max(
-            slow.children_score(case.node, left, 0, case.rules)
+            slow.children_score(case.node, left, 0, rules)
             for parting in range(1, 63)
             for left in [slow.total(bins, np.flatnonzero([parting >> code & 1 for code in codes[:, 0]]))]
         )

@@ -6,9 +6,10 @@
 
 Prints tables in Markdown: NDCG@10 of the judge part for the reference, and the paired difference of each
 other setting, with an interval and t, at equal trees, converged (as many trees as are best on the stop part,
-patience 100), and in equal time of a processor, if need be that of all ``--trees`` trees. With ``--keep``
-what came of a fit is kept in a folder, by the words of its setting, and not fitted again; empty it when the
-package or this folder has changed.
+patience 100), in equal time of a processor, if need be that of all ``--trees`` trees, and after as many trees
+as each library grows by default; and the time until the reference is as good as another at its best. With
+``--keep`` what came of a fit is kept in a folder, by the words of its setting, and not fitted again; empty it
+when the package or this folder has changed.
 """
 
 import argparse

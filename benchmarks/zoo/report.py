@@ -11,7 +11,8 @@ import string
 import numpy as np
 
 from ..survey.markdown import number, signed, table
-from .running import CONVERGED
+from .running import CHECKPOINTS, CONVERGED
+from .settings import trees_by_default
 
 EQUAL_TREES = (50, 100, 200, 400)
 BUDGETS = (100, 300)  # trees of the reference
@@ -102,6 +103,37 @@ class Comparison:
             n_trees * self.per_tree(place, self.reference) / self.per_tree(place, setting)
         )
 
+    def by_default(self, n_trees):
+        """``stage_of``: as many trees as each setting grows by default; means have no such number."""
+        return lambda _, setting: min(trees_by_default(setting) or 0, n_trees)
+
+    def curve(self, place, setting):
+        """(Seconds, NDCG@10) after each number of trees at which it was judged."""
+        stages = sorted(stage for stage in self.runs(place, setting)[0].values if stage in CHECKPOINTS)
+        values = [
+            np.mean([difference([one])[0] for one in self.values(place, setting, stage)]) for stage in stages
+        ]
+        return self.per_tree(place, setting) * np.array(stages, float), np.array(values)
+
+    def times(self):
+        """Seconds until the reference is as good as a setting at its best, over those that one takes."""
+        lines = []
+        for place in self.places:
+            seconds, values = self.curve(place, self.reference)
+            cells = []
+            for setting in self.others:
+                theirs, reached = self.curve(place, setting)
+                if not len(reached):
+                    cells.append(NONE)
+                    continue
+                best, as_good = reached.argmax(), values >= reached.max()
+                ratio = seconds[as_good.argmax()] / theirs[best] if as_good.any() else np.inf
+                never = f"never ({signed(values.max() - reached[best])})"
+                cells.append(f"{ratio:.3f}" if np.isfinite(ratio) else never)
+            lines.append([*place, *cells])
+        first, *others = self.letters
+        return table([f"seconds of {first} to the best of", "size", *others], lines)
+
     def costs(self):
         """Milliseconds of a processor per tree, and trees kept where the stop part says."""
         lines = []
@@ -120,6 +152,8 @@ class Comparison:
         stages = {f"{k} trees": lambda *_, k=k: k for k in EQUAL_TREES if k <= n_trees}
         stages["Converged"] = lambda *_: CONVERGED
         stages |= {f"In the time of {k} trees of A": self.within(k) for k in BUDGETS if k <= n_trees}
+        stages["After as many trees as by default"] = self.by_default(n_trees)
         for title, stage_of in stages.items():
             print(f"\n## {title}\n\n{self.table(stage_of)}")
+        print(f"\n## Time to the best of another\n\n{self.times()}")
         print(f"\n## Costs\n\n{self.costs()}")

@@ -184,6 +184,14 @@ SETTINGS = {
 }
 
 
+TREES_BY_DEFAULT = {"lambdamart": 300, "squared": 300, "lightgbm": 100, "xgboost": 100, "catboost": 1000}
+
+
+def trees_by_default(text):
+    """How many trees a setting grows if nothing stops it; None for means, which stop early."""
+    return TREES_BY_DEFAULT.get(text.split()[0])
+
+
 def parsed(text):
     """(How to fit a setting, its parameters), from ``"name parameter=value ..."``."""
     words = text.split()

@@ -17,6 +17,7 @@ from ranktrees.sampling import ROUNDING, stream
 from reference.sampling import random
 
 SMOOTHING = 10.0
+CATEGORY_L2 = 5  # rows for each category but one
 NOISE = 2.0**-40
 CELLS = 15  # of values, in a coarse search
 LEAST_CELLS = 4  # for values other than those that most rows have
@@ -307,9 +308,13 @@ def best_split(codes, bins, leaf, features, mapper, rules, may_follow=True):
             tried = ()
         else:
             tried = candidates(codes, bins, leaf, feature, n_bins, categorical, rules.missing, sign)
+        own_rules = rules
+        if categorical:
+            more = CATEGORY_L2 * (len(np.unique(here)) - 1) * (leaf.total[1] / leaf.total[2])
+            own_rules = replace(rules, l2=rules.l2 + more * rules.hessian_unit)
         for left_codes, order in tried:
             left = total(bins, leaf.rows[np.isin(here, list(left_codes))])
-            score = children_score(leaf, left, sign * order, rules)
+            score = children_score(leaf, left, sign * order, own_rules)
             if score is not None and score > most:
                 most = score
                 missing_left = n_bins in left_codes or (

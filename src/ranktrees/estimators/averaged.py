@@ -31,14 +31,16 @@ from ranktrees.sampling import hold_out
 from ranktrees.validation import ValidationRows, check_fit, check_validation, refuse_batches
 from ranktrees.warning import warn
 
-SQUARED_ERROR = HistGBRTRegressor(max_leaf_nodes=8, max_features=0.3, gradient_sampling=1.0)
-NOISY_RANKS = LambdaMARTRanker("lambdaloss", noise=1.0, max_leaf_nodes=15, learning_rate=0.03)
+# Models that differ in their loss gain more together than models that differ in their draws only.
+QUERY_RMSE = LambdaMARTRanker("query_rmse", max_leaf_nodes=15)
+STOCHASTIC_RANKS = LambdaMARTRanker("lambdaloss", noise=1.0, score_gap_norm=1.0)
+SQUARED_ERROR = HistGBRTRegressor(max_leaf_nodes=15, max_features=0.3, gradient_sampling=1.0)
+LAMBDAMART = LambdaMARTRanker()
 
-# The models of each quality. Two that differ in loss gain more than two that differ in their draws.
 RECIPES = {
-    "fast": (SQUARED_ERROR,),
-    "balanced": (SQUARED_ERROR, NOISY_RANKS),
-    "best": (SQUARED_ERROR, NOISY_RANKS) * 2,
+    "fast": (QUERY_RMSE,),
+    "balanced": (QUERY_RMSE, STOCHASTIC_RANKS),
+    "best": (QUERY_RMSE, STOCHASTIC_RANKS, SQUARED_ERROR, LAMBDAMART) * 2,
 }
 
 
@@ -60,17 +62,20 @@ class AveragedRanker(FittedTrees, RegressorMixin, BaseEstimator):
     quality : {"fast", "balanced", "best"}, default="best"
         The models to average, that is, how much time to spend:
 
-        - "fast" is one model of the squared error, with small trees.
+        - "fast" is one model, of the squared error about the mean of each query.
         - "balanced" adds one of LambdaLoss with stochastic ranks, as in YetiRank.
-        - "best" has two of each, which differ in their draws and, unless validation rows are given, in the
-          queries that they are stopped on.
+        - "best" adds one of the squared error and one of LambdaMART, and has two of each of these four. They
+          differ in their draws and, unless validation rows are given, in the queries that they are stopped
+          on.
     measure : str, Measure or callable, default="ndcg@10"
-        The measure that early stopping follows, and that `score` returns. "balanced" and "best" learn with
-        NDCG if it is another measure.
+        The measure that LambdaMART optimises, that early stopping follows, and that `score` returns.
+        LambdaLoss optimises NDCG if it is neither NDCG nor DCG.
     max_iter : int, default=1000
         The maximum number of trees of each model.
     n_iter_no_change : int, default=100
         The number of rounds without a better validation score after which a model stops.
+    min_samples_leaf : int, default=20
+        The minimum number of training rows in each leaf.
     validation_fraction : float, default=0.2
         The share of the queries that each model holds out to stop on, if no validation rows are given.
         Queries are held out whole. Without query ids, it is a share of the rows.
@@ -138,6 +143,7 @@ class AveragedRanker(FittedTrees, RegressorMixin, BaseEstimator):
     measure: AnyMeasure = "ndcg@10"
     max_iter: int = 1000
     n_iter_no_change: int = 100
+    min_samples_leaf: int = 20
     validation_fraction: float = 0.2
     categorical_features: ArrayLike | str | None = "from_dtype"
     monotonic_cst: ArrayLike | Mapping | None = None
@@ -146,15 +152,14 @@ class AveragedRanker(FittedTrees, RegressorMixin, BaseEstimator):
     random_state: int | np.random.RandomState | None = None
     n_jobs: int | None = None
 
-    _of_models = ("max_iter", "n_iter_no_change", "categorical_features", "monotonic_cst", "interaction_cst")
+    _of_trees = ("min_samples_leaf", "categorical_features", "monotonic_cst", "interaction_cst")
     _parameter_constraints = {  # noqa: RUF012
         "quality": [StrOptions(set(RECIPES))],
         "measure": [str, Measure, callable],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
         "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
-        **{name: TREE_CONSTRAINTS[name] for name in ("categorical_features", "monotonic_cst")},
-        "interaction_cst": TREE_CONSTRAINTS["interaction_cst"],
+        **{name: TREE_CONSTRAINTS[name] for name in _of_trees},
         "verbose": ["verbose"],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
@@ -227,6 +232,10 @@ class AveragedRanker(FittedTrees, RegressorMixin, BaseEstimator):
             self._fit(X, data, validation.pair[0], check_validation(self, validation, data))
         return self
 
+    @property
+    def _is_dcg(self):
+        return self._measure().name in ("DCG", "NDCG")
+
     def _earlier(self):
         return None
 
@@ -257,8 +266,10 @@ class AveragedRanker(FittedTrees, RegressorMixin, BaseEstimator):
 
     def _fitted(self, model, seed, n_jobs, X, data, X_val, held_out, place):
         """Fit one model. Return it, and the spread of its scores."""
-        given = {name: getattr(self, name) for name in self._of_models}
+        given = {name: getattr(self, name) for name in (*self._of_trees, "max_iter", "n_iter_no_change")}
         given |= {"scoring": self.measure, "random_state": seed, "n_jobs": n_jobs, "early_stopping": True}
+        if isinstance(model, LambdaMARTRanker) and (model.loss != "lambdaloss" or self._is_dcg):
+            given["measure"] = self.measure
         model = share_columns(self, type(model)(**model.get_params(deep=False) | given))
         if held_out is None:
             share = self.validation_fraction

@@ -86,7 +86,7 @@ class BoostedTrees(TreeEnsembleEstimator):
     """The base class of the regressor, the classifier and the ranker, which all boost."""
 
     learning_rate: float = 0.05
-    max_iter: int = 200
+    max_iter: int = 300
     l2_regularization: float = 0.0
     min_gain_to_split: float = 0.0
     min_hessian_to_split: float = 0.0

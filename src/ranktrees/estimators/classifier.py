@@ -39,7 +39,7 @@ class HistGBRTClassifier(BoostedTrees, ClassifierMixin, BaseEstimator):
         the queries, and so on. The second class has the label 1, and rows are ranked by `decision_function`.
     learning_rate : float, default=0.05
         The factor by which the values of each tree's leaves are multiplied.
-    max_iter : int, default=200
+    max_iter : int, default=300
         The number of trees.
     max_leaf_nodes : int or None, default=31
         The maximum number of leaves of each tree. Trees grow best leaf first. If a tree may have more than 16

@@ -80,10 +80,11 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
         The steepness of the logistic function of the pairs. It changes nothing but the scale of the scores
         without ``l2_regularization``, ``min_hessian_to_split``, ``score_gap_norm``, ``query_norm="log"`` and
         a model as ``init``. The larger it is, the more certain the scores of such a model are taken to be.
-    score_gap_norm : float or None, default=None
+    score_gap_norm : float or None, default=0.3
         If a number, from 0.001 to 1000, the delta of each pair is divided by this number plus the gap between
-        its scores. LightGBM has 0.01. If None, deltas are not divided.
-    query_norm : {"none", "log", "unit"}, default="none"
+        its scores, so that pairs far apart weigh less. LightGBM has 0.01, with which pairs that trees can
+        hardly tell apart weigh most. If None, deltas are not divided.
+    query_norm : {"none", "log", "unit"}, default="log"
         How the gradients of a query are normalised. "log" dampens queries with large gradients, as LightGBM
         does. "unit" gives all queries the same weight.
     noise : float, default=0.0
@@ -105,7 +106,7 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
         With ``step="optimal"``, the lowest and the highest weight. A weight of 1 is the whole Newton step.
     learning_rate : float, default=0.05
         The factor by which the values of each tree's leaves are multiplied. Ignored if ``step="optimal"``.
-    max_iter : int, default=200
+    max_iter : int, default=300
         The number of trees.
     max_leaf_nodes : int or None, default=31
         The maximum number of leaves of each tree. Trees grow best leaf first. If a tree may have more than 16
@@ -118,7 +119,7 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
     min_samples_leaf : int, default=20
         The minimum number of training rows in each leaf. Rows that were not drawn for the tree are counted,
         too, and so are rows of weight 0; to leave rows out, drop them.
-    l2_regularization : float, default=1.0
+    l2_regularization : float, default=0.0
         The L2 regularisation, which is added to the sum of the hessians of each leaf.
     min_gain_to_split : float, default=0.0
         A leaf is split only if that gains more than this. The gain is the formula in `HistGBRTRegressor`,
@@ -209,7 +210,7 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
         The number of rounds without a better validation score after which training stops.
     tol : float, default=0.0
         The amount by which a validation score has to exceed the best one to count as better.
-    subsample : float, default=0.7
+    subsample : float, default=1.0
         The share of the rows on which each tree is grown (SGBRT in Mohan's survey).
     query_subsample : float, default=1.0
         The share of the queries on which each tree is grown.
@@ -287,21 +288,19 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
     truncation_level: int | None = 30
     gain: ArrayLike | str | Callable | None = None
     sigma: float = 1.0
-    score_gap_norm: float | None = None
-    query_norm: str = "none"
+    score_gap_norm: float | None = 0.3
+    query_norm: str = "log"
     noise: float = 0.0
     n_orders: int = 1
     bias_norm: float = 0.25
     propensities: ArrayLike | None = None
     step: str = "newton"
     step_interval: ArrayLike = (0.1, 5.0)
-    l2_regularization: float = 1.0
     max_features: float = 0.3
     gradient_sampling: float | None = 4.0
     scoring: AnyMeasure | None = None
     n_iter_no_change: int = 50
     tol: float = 0.0
-    subsample: float = 0.7
 
     _parameter_constraints = {  # noqa: RUF012
         **BOOSTING_CONSTRAINTS,

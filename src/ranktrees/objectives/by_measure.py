@@ -328,7 +328,8 @@ class LambdaMART(OfPairs):
         "log" multiplies the gradients and hessians of a query by ``log2(1 + S) / S``, where ``S`` is the sum
         of ``|lambda|`` over the pairs of its rows (each pair counted for both rows), so that long queries and
         queries in disorder weigh less. "unit" multiplies them by ``1 / S``, so that all queries weigh the
-        same.
+        same. If labels are clicks, ``S`` is that without the division by ``t+ t-``, which it would cancel
+        in sessions of few clicks.
     noise : float, default=0.0
         Rank by ``score + noise / sigma * log(u / (1 - u))``, with ``u`` drawn uniformly and anew for each row
         and round, which makes ranks stochastic and ties random. The pairs, their deltas and the truncation
