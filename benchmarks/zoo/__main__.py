@@ -2,7 +2,7 @@
 
     python -m benchmarks.zoo "lambdamart" "lambdamart subsample=1 query_norm='log'" "lightgbm lambdarank"
         [--kinds web tiny] [--sizes small] [--draws 3] [--seeds 1] [--trees 500] [--held-back] [--jobs 1]
-        [--keep FOLDER]
+        [--keep FOLDER] [--figure FILE]
 
 Prints tables in Markdown: NDCG@10 of the judge part for the reference, and the paired difference of each
 other setting, with an interval and t, at equal trees, converged (as many trees as are best on the stop part,
@@ -49,6 +49,7 @@ def main():
     parser.add_argument("--held-back", action="store_true", help="take the draws that no choice was made on")
     parser.add_argument("--jobs", type=int, default=1, help="fits at the same time, one thread each")
     parser.add_argument("--keep", help="folder of outcomes")
+    parser.add_argument("--figure", help="file to draw NDCG@10 against seconds to, such as zoo.svg")
     options = parser.parse_args()
     if options.draws > kinds.HELD_BACK:
         parser.error(f"--draws {options.draws}: there are {kinds.HELD_BACK}, and as many that are held back")
@@ -73,7 +74,10 @@ def main():
     outcomes = {}
     for (setting, kind, size, draw, *_), one in zip(tasks, found, strict=True):
         outcomes.setdefault(((kind, size), setting), {}).setdefault(draw, []).append(one)
-    Comparison(outcomes, options.settings).show(options.trees)
+    comparison = Comparison(outcomes, options.settings)
+    comparison.show(options.trees)
+    if options.figure:
+        comparison.draw(options.figure)
 
 
 if __name__ == "__main__":

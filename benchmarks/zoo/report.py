@@ -115,6 +115,23 @@ class Comparison:
         ]
         return self.per_tree(place, setting) * np.array(stages, float), np.array(values)
 
+    def draw(self, path):
+        """Draw NDCG@10 against seconds of a processor, a panel for each place."""
+        from matplotlib.figure import Figure
+
+        n_columns = min(3, len(self.places))
+        n_rows = -(-len(self.places) // n_columns)
+        figure = Figure(figsize=(3.6 * n_columns, 2.8 * n_rows), layout="constrained")
+        panels = figure.subplots(n_rows, n_columns, squeeze=False).ravel()
+        for panel, place in zip(panels, self.places, strict=False):
+            for setting in self.letters.values():
+                panel.plot(*self.curve(place, setting), label=setting)
+            panel.set(title=", ".join(place), xscale="log", xlabel="seconds of training", ylabel="NDCG@10")
+        for panel in panels[len(self.places) :]:
+            panel.axis("off")
+        figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
+        figure.savefig(path)
+
     def times(self):
         """Seconds until the reference is as good as a setting at its best, over those that one takes."""
         lines = []

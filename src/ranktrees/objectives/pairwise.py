@@ -113,7 +113,7 @@ def order_of(labels):
 class OfPairs(Objective):
     """The attributes of an objective that the kernel of pairs reads."""
 
-    score_gap_norm = None
+    score_gap_norm: float | None = None
     query_norm = "none"
     noise = 0.0
     n_orders = 1
