@@ -18,7 +18,7 @@ import data
 import joblib
 import numpy as np
 
-from ranktrees import HistGBRTRegressor, LambdaMARTRanker, RandomForestRanker, as_measure
+from ranktrees import AveragedRanker, HistGBRTRegressor, LambdaMARTRanker, RandomForestRanker, as_measure
 from ranktrees.comparing import compare_values
 from ranktrees.validation import query_offsets
 
@@ -34,6 +34,17 @@ def ours(kind, **parameters):
         if kind is not RandomForestRanker:
             model.set_params(max_iter=ROUNDS, n_iter_no_change=PATIENCE, scoring="ndcg@10")
             held_out = dict(zip(("X_val", "y_val", "qid_val"), validation, strict=True))
+        return model.fit(train[0], train[1], qid=train[2], **held_out).predict
+
+    return fit
+
+
+def averaged(quality):
+    """A mean of our models, which stop early on the validation part."""
+
+    def fit(train, validation, seed):
+        model = AveragedRanker(quality, random_state=seed, n_jobs=1)
+        held_out = dict(zip(("X_val", "y_val", "qid_val"), validation, strict=True))
         return model.fit(train[0], train[1], qid=train[2], **held_out).predict
 
     return fit
@@ -134,6 +145,7 @@ MODELS = {
     ),
     "XGBoost rank:ndcg": (xgboost, None),
     "CatBoost YetiRank": (catboost(), None),
+    "**AveragedRanker**": (averaged("best"), "CatBoost YetiRank"),
     "**LambdaMARTRanker**": (ours(LambdaMARTRanker), "LightGBM lambdarank"),
     "LightGBM L2": (lightgbm("regression"), None),
     "HistGradientBoosting": (hist_gradient_boosting, None),

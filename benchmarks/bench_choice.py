@@ -35,22 +35,10 @@ from collections import Counter
 import data
 import joblib
 import numpy as np
-from bench_accuracy import by_query, catboost, ndcg, ours
+from bench_accuracy import averaged, by_query, catboost, ndcg, ours
 from scipy import stats
 
-from ranktrees import AveragedRanker, HistGBRTRegressor, LambdaMARTRanker
-
-
-def averaged(quality):
-    """A mean of our models, which stop early on the validation part."""
-
-    def fit(train, validation, seed):
-        model = AveragedRanker(quality, random_state=seed, n_jobs=1)
-        held_out = dict(zip(("X_val", "y_val", "qid_val"), validation, strict=True))
-        return model.fit(train[0], train[1], qid=train[2], **held_out).predict
-
-    return fit
-
+from ranktrees import HistGBRTRegressor, LambdaMARTRanker
 
 NOISY = {"loss": "lambdaloss", "noise": 1.0}
 SETTINGS = {
