@@ -111,6 +111,20 @@ def test_one_step_is_the_tree_of_the_gradients(loss, split_search):
     assert train.scores.tolist() == (world.base + nodes["value"][walked]).tolist()
 
 
+@pytest.mark.parametrize("n_rows", [39_999, 40_000])
+def test_many_rows_bear_a_higher_rate(n_rows):
+    X, y = np.arange(n_rows)[:, None] % 7.0, np.arange(n_rows) % 3.0
+    model = HistGBRTRegressor(max_iter=2, random_state=0).fit(X, y)
+    rate = 0.05 if n_rows < 40_000 else 0.1
+    same = HistGBRTRegressor(max_iter=2, learning_rate=rate, random_state=0).fit(X, y)
+    assert model.learning_rate_ == same.learning_rate_ == rate
+    assert model.ensemble_ == same.ensemble_
+    stopped = HistGBRTRegressor(max_iter=2, early_stopping=True, random_state=0).fit(X, y)
+    assert stopped.learning_rate_ == 0.05  # a tenth of the rows is held out
+    refitted = (one.refit_leaves(X, y, decay=0.5).predict(X) for one in (model, same))
+    np.testing.assert_array_equal(*refitted)
+
+
 @pytest.mark.parametrize("shares", [{"subsample": 0.3}, {"query_subsample": 0.4, "subsample": 0.6}])
 @pytest.mark.parametrize("loss", ["squared_error", "absolute_error", "lambdamart"])
 def test_leaves_count_rows_that_were_not_drawn(loss, shares):

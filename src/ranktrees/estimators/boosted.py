@@ -58,9 +58,12 @@ from ranktrees.spool import Spool
 from ranktrees.validation import ValidationRows, check_validation, compare_columns, is_fitted
 from ranktrees.warning import FitWarning, warn
 
+# "auto" takes the second rate from so many rows on: they bear larger steps, and need trees with more to say.
+RATES, MANY_ROWS = (0.05, 0.1), 40_000
+
 BOOSTING_CONSTRAINTS = {
     **TREE_CONSTRAINTS,
-    "learning_rate": [Interval(Real, 0, None, closed="neither")],
+    "learning_rate": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
     "max_iter": [Interval(Integral, 1, None, closed="left")],
     "l2_regularization": [Interval(Real, 0, None, closed="left")],
     "min_gain_to_split": [Interval(Real, 0, None, closed="left")],
@@ -85,7 +88,7 @@ BOOSTING_CONSTRAINTS = {
 class BoostedTrees(TreeEnsembleEstimator):
     """The base class of the regressor, the classifier and the ranker, which all boost."""
 
-    learning_rate: float = 0.05
+    learning_rate: float | str = "auto"
     max_iter: int = 300
     l2_regularization: float = 0.0
     min_gain_to_split: float = 0.0
@@ -215,7 +218,7 @@ class BoostedTrees(TreeEnsembleEstimator):
             self._check_labels_to_follow(objective, data, held_out)
         if stops and held_out is None:
             X_held_out, (data, held_out) = X, hold_out(data, self.validation_fraction, seed)
-        costs, step = self._costs(), self._step(data, n_threads)
+        costs, step, rate = self._costs(), self._step(data, n_threads), self._rate(data)
         ranks.at("the cuts")
         mapper, codes = self._bin(data, n_threads)
         ranks.at("the start")
@@ -265,7 +268,7 @@ class BoostedTrees(TreeEnsembleEstimator):
                 make_grower,
                 bound,
                 train,
-                learning_rate=self.learning_rate,
+                learning_rate=rate,
                 rounds=range(start.n_added, self.max_iter),
                 sampler=RowSampler(
                     data.offsets,
@@ -283,7 +286,7 @@ class BoostedTrees(TreeEnsembleEstimator):
                 callbacks=file.followed_by(callbacks, so_far, lambda: bound.learned),
                 ensemble_of=ensemble_of,
             )
-        self.n_iter_ = start.n_added + len(trees)
+        self.n_iter_, self.learning_rate_ = start.n_added + len(trees), rate
         self.best_iteration_ = self.n_iter_ if stopping is None else self._best_iteration(stopping)
         self._keep_scores(so_far, train_scores, validation_scores, train, validation)
         self._seed_, self._fitted_costs = seed, costs
@@ -295,6 +298,12 @@ class BoostedTrees(TreeEnsembleEstimator):
         warn_of_trees(self, grown, data.share.n_rows)
         if isinstance(objective, Logistic):
             warn_of_odds(grown)
+
+    def _rate(self, data):
+        """Return the learning rate for the rows to learn from, of all ranks."""
+        if self.learning_rate != "auto":
+            return self.learning_rate
+        return RATES[data.share.n_rows >= MANY_ROWS]
 
     def _features_of_a_split(self):
         return float(self.max_features)  # a share, though it may be spelt 1
@@ -624,7 +633,7 @@ class BoostedTrees(TreeEnsembleEstimator):
     def _leaf_values_by(self, data, n_threads):
         """Return the settings by which the values of leaves follow from the gradients."""
         return {
-            "learning_rate": self.learning_rate,
+            "learning_rate": self.learning_rate_ if self.learning_rate == "auto" else self.learning_rate,
             "l2_regularization": self.l2_regularization,
             "step": self._step(data, n_threads),
         }

@@ -37,8 +37,10 @@ class HistGBRTClassifier(BoostedTrees, ClassifierMixin, BaseEstimator):
     measure : str, Measure or callable, default=None
         The measure that `score` returns. If None, it is the accuracy. With ``"auc"``, it is the mean AUC over
         the queries, and so on. The second class has the label 1, and rows are ranked by `decision_function`.
-    learning_rate : float, default=0.05
-        The factor by which the values of each tree's leaves are multiplied.
+    learning_rate : float or "auto", default="auto"
+        The factor by which the values of each tree's leaves are multiplied. With "auto", it is 0.05 if there
+        are fewer than 40,000 rows to learn from, and otherwise 0.1, with which 300 trees learn more from many
+        rows.
     max_iter : int, default=300
         The number of trees.
     max_leaf_nodes : int or None, default=31
@@ -185,6 +187,8 @@ class HistGBRTClassifier(BoostedTrees, ClassifierMixin, BaseEstimator):
         held out.
     n_iter_ : int
         The number of trees grown.
+    learning_rate_ : float
+        The learning rate that was used.
     best_iteration_ : int
         The number of trees kept. After early stopping, these are the trees up to the best validation score.
     train_score_, validation_score_ : ndarray of float64

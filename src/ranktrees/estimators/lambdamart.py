@@ -104,8 +104,10 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
         in ``step_interval`` with which the measure is highest on the training rows, see `optimal_weight`.
     step_interval : pair of float, default=(0.1, 5.0)
         With ``step="optimal"``, the lowest and the highest weight. A weight of 1 is the whole Newton step.
-    learning_rate : float, default=0.05
-        The factor by which the values of each tree's leaves are multiplied. Ignored if ``step="optimal"``.
+    learning_rate : float or "auto", default="auto"
+        The factor by which the values of each tree's leaves are multiplied. With "auto", it is 0.05 if there
+        are fewer than 40,000 rows to learn from, and otherwise 0.1, with which 300 trees learn more from many
+        rows. Ignored if ``step="optimal"``.
     max_iter : int, default=300
         The number of trees.
     max_leaf_nodes : int or None, default=31
@@ -253,6 +255,8 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
         held out.
     n_iter_ : int
         The number of trees grown.
+    learning_rate_ : float
+        The learning rate that was used.
     best_iteration_ : int
         The number of trees kept. After early stopping, these are the trees up to the best validation score.
     train_score_, validation_score_ : ndarray of float64

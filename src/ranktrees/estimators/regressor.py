@@ -44,8 +44,10 @@ class HistGBRTRegressor(BoostedTrees, RegressorMixin, BaseEstimator):
     measure : str, Measure or callable, default=None
         The measure that `score` returns. If None, it is R². With ``"ndcg@10"``, it is the mean NDCG at 10
         over the queries, and so on.
-    learning_rate : float, default=0.05
-        The factor by which the values of each tree's leaves are multiplied.
+    learning_rate : float or "auto", default="auto"
+        The factor by which the values of each tree's leaves are multiplied. With "auto", it is 0.05 if there
+        are fewer than 40,000 rows to learn from, and otherwise 0.1, with which 300 trees learn more from many
+        rows.
     max_iter : int, default=300
         The number of trees.
     max_leaf_nodes : int or None, default=31
@@ -190,6 +192,8 @@ class HistGBRTRegressor(BoostedTrees, RegressorMixin, BaseEstimator):
         held out.
     n_iter_ : int
         The number of trees grown.
+    learning_rate_ : float
+        The learning rate that was used.
     best_iteration_ : int
         The number of trees kept. After early stopping, these are the trees up to the best validation score.
     train_score_, validation_score_ : ndarray of float64
