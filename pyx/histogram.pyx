@@ -312,9 +312,9 @@ cdef class Builder:
             self.counts = room_for_each(self.scratch.shape[0], 2 * self.n_cells, np.int64)
 
     cdef const int64_t* count(self, const Leaf* leaf, int thread) noexcept nogil:
-        """Count the rows of a leaf in each cell, quiet ones included. The next count of the thread overwrites it.
+        """Count the rows of a leaf in each cell, quiet ones included, if lines have one number per cell.
 
-        Lines must have one number per cell.
+        The next count of the thread overwrites this one.
         """
         cdef int64_t* counts = &self.counts[thread, 0]
         memset(counts, 0, self.n_cells * sizeof(int64_t))

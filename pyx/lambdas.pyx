@@ -487,8 +487,9 @@ cdef void query_gradients(
             )
         else:
             size += add_pairs(
-                kind, task.least_gap > 0 and not undecided, task.norm != NONE, n, top, task.sigma, &by, room.scores,
-                room.single_grades, room.distances, room.exponentials, room.gradients, room.hessians,
+                kind, task.least_gap > 0 and not undecided, task.norm != NONE, n, top, task.sigma, &by,
+                room.scores, room.single_grades, room.distances, room.exponentials, room.gradients,
+                room.hessians,
             )
         if k == n_orders - 1:
             norm = normed(task.norm, 2.0 * scale * unit * (size / n_orders)) * unit / n_orders
@@ -720,8 +721,8 @@ def given_gradients(
         room.single_grades[i] = grades[i] if i < n else EMPTY_GRADE
         room.gradients[i] = room.hessians[i] = 0.0
     size = add_pairs(
-        GIVEN, least_gap > 0, norm != NONE, n, n - 1, sigma, &by, room.scores, room.single_grades, room.distances,
-        room.exponentials, room.gradients, room.hessians,
+        GIVEN, least_gap > 0, norm != NONE, n, n - 1, sigma, &by, room.scores, room.single_grades,
+        room.distances, room.exponentials, room.gradients, room.hessians,
     )
     factor = normed(norm, 2.0 * sigma * unit * size) * unit
     for i in range(n):
