@@ -354,7 +354,7 @@ def left(rows, path, stop_at):
 @pytest.mark.parametrize(
     ("make", "difference"),
     [
-        (lambda **kw: squared(learning_rate=0.2, **kw), "learning_rate was 'auto' and is 0.2"),
+        (lambda **kw: squared(learning_rate=0.2, **kw), "learning_rate was None and is 0.2"),
         (lambda **kw: squared(random_state=1, **kw), "random_state was 0 and is 1"),
         (lambda **kw: squared(early_stopping=True, **kw), "early_stopping was 'auto' and is True"),
         (lambda **kw: squared(init=0.25, **kw), "the model to start from changed"),
@@ -409,7 +409,7 @@ def test_ranks_are_all_refused(rows, left):
 
     def train(ranks):
         own = np.flatnonzero(qid % 2 == ranks.rank)
-        with training_with(ranks), pytest.raises(ValueError, match=r"learning_rate was 'auto' and is 0.3"):
+        with training_with(ranks), pytest.raises(ValueError, match=r"learning_rate was None and is 0.3"):
             squared(checkpoint=left, learning_rate=0.3).fit(X[own], y[own], qid=qid[own])
 
     together(2, lambda ranks: train(ranks))

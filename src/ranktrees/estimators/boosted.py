@@ -58,12 +58,12 @@ from ranktrees.spool import Spool
 from ranktrees.validation import ValidationRows, check_validation, compare_columns, is_fitted
 from ranktrees.warning import FitWarning, warn
 
-# "auto" takes the second rate from so many rows on: they bear larger steps, and need trees with more to say.
+# If none is given, it is the second rate from so many rows on, which bear larger steps.
 RATES, MANY_ROWS = (0.05, 0.1), 40_000
 
 BOOSTING_CONSTRAINTS = {
     **TREE_CONSTRAINTS,
-    "learning_rate": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
+    "learning_rate": [Interval(Real, 0, None, closed="neither"), None],
     "max_iter": [Interval(Integral, 1, None, closed="left")],
     "l2_regularization": [Interval(Real, 0, None, closed="left")],
     "min_gain_to_split": [Interval(Real, 0, None, closed="left")],
@@ -88,7 +88,7 @@ BOOSTING_CONSTRAINTS = {
 class BoostedTrees(TreeEnsembleEstimator):
     """The base class of the regressor, the classifier and the ranker, which all boost."""
 
-    learning_rate: float | str = "auto"
+    learning_rate: float | None = None
     max_iter: int = 300
     l2_regularization: float = 0.0
     min_gain_to_split: float = 0.0
@@ -301,7 +301,7 @@ class BoostedTrees(TreeEnsembleEstimator):
 
     def _rate(self, data):
         """Return the learning rate for the rows to learn from, of all ranks."""
-        if self.learning_rate != "auto":
+        if self.learning_rate is not None:
             return self.learning_rate
         return RATES[data.share.n_rows >= MANY_ROWS]
 
@@ -633,7 +633,7 @@ class BoostedTrees(TreeEnsembleEstimator):
     def _leaf_values_by(self, data, n_threads):
         """Return the settings by which the values of leaves follow from the gradients."""
         return {
-            "learning_rate": self.learning_rate_ if self.learning_rate == "auto" else self.learning_rate,
+            "learning_rate": self.learning_rate_ if self.learning_rate is None else self.learning_rate,
             "l2_regularization": self.l2_regularization,
             "step": self._step(data, n_threads),
         }

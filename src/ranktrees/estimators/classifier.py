@@ -37,8 +37,8 @@ class HistGBRTClassifier(BoostedTrees, ClassifierMixin, BaseEstimator):
     measure : str, Measure or callable, default=None
         The measure that `score` returns. If None, it is the accuracy. With ``"auc"``, it is the mean AUC over
         the queries, and so on. The second class has the label 1, and rows are ranked by `decision_function`.
-    learning_rate : float or "auto", default="auto"
-        The factor by which the values of each tree's leaves are multiplied. With "auto", it is 0.05 if there
+    learning_rate : float or None, default=None
+        The factor by which the values of each tree's leaves are multiplied. If None, it is 0.05 if there
         are fewer than 40,000 rows to learn from, and otherwise 0.1, with which 300 trees learn more from many
         rows.
     max_iter : int, default=300

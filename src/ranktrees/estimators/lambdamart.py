@@ -104,8 +104,8 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
         in ``step_interval`` with which the measure is highest on the training rows, see `optimal_weight`.
     step_interval : pair of float, default=(0.1, 5.0)
         With ``step="optimal"``, the lowest and the highest weight. A weight of 1 is the whole Newton step.
-    learning_rate : float or "auto", default="auto"
-        The factor by which the values of each tree's leaves are multiplied. With "auto", it is 0.05 if there
+    learning_rate : float or None, default=None
+        The factor by which the values of each tree's leaves are multiplied. If None, it is 0.05 if there
         are fewer than 40,000 rows to learn from, and otherwise 0.1, with which 300 trees learn more from many
         rows. Ignored if ``step="optimal"``.
     max_iter : int, default=300

@@ -44,8 +44,8 @@ class HistGBRTRegressor(BoostedTrees, RegressorMixin, BaseEstimator):
     measure : str, Measure or callable, default=None
         The measure that `score` returns. If None, it is R². With ``"ndcg@10"``, it is the mean NDCG at 10
         over the queries, and so on.
-    learning_rate : float or "auto", default="auto"
-        The factor by which the values of each tree's leaves are multiplied. With "auto", it is 0.05 if there
+    learning_rate : float or None, default=None
+        The factor by which the values of each tree's leaves are multiplied. If None, it is 0.05 if there
         are fewer than 40,000 rows to learn from, and otherwise 0.1, with which 300 trees learn more from many
         rows.
     max_iter : int, default=300
