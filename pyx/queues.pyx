@@ -8,6 +8,8 @@ from libc.string cimport memcpy, memmove
 cdef enum:
     LAST = 8  # the last splits of a tree, which are made together: no waiting, no search of their children
 
+cdef double SHARE = 0.5  # of the best promise that the others of a batch have at least
+
 
 cpdef int64_t most_together(int64_t n_splits) noexcept:
     """The number of the best leaves that are split together if a tree may have ``n_splits`` more splits.
@@ -118,7 +120,9 @@ cdef class BestLeaves(Queue):
 
     If many splits are left, several leaves are handed out together. They would be split in any case, one
     after the other, unless grandchildren of the first of them promise more. The last few leaves of a tree are
-    also handed out together (see `most_together`).
+    also handed out together (see `most_together`). Where single splits gain little of what there is to gain,
+    as those by rare values, the best splits are those of descendants of the best leaf. So a leaf that
+    promises less than half of what the best one does has to wait.
     """
 
     cdef void make_room(self, int64_t n):
@@ -152,7 +156,11 @@ cdef class BestLeaves(Queue):
         self.n += 1
 
     cdef int64_t n_next(self, int64_t limit) noexcept:
-        return min(self.n, limit, 1 if self.one_by_one else most_together(limit))
+        cdef int64_t most = min(self.n, limit, 1 if self.one_by_one else most_together(limit))
+        cdef int64_t n = min(1, most)
+        while n < most and self.promised[n] >= SHARE * self.promised[0]:
+            n += 1
+        return n
 
     cdef void take(self, int32_t[::1] ids):
         cdef int64_t n = ids.shape[0]

@@ -111,17 +111,27 @@ def test_one_step_is_the_tree_of_the_gradients(loss, split_search):
     assert train.scores.tolist() == (world.base + nodes["value"][walked]).tolist()
 
 
+@pytest.mark.parametrize("make", [HistGBRTRegressor, LambdaMARTRanker])
 @pytest.mark.parametrize("n_rows", [39_999, 40_000])
-def test_many_rows_bear_a_higher_rate(n_rows):
-    X, y = np.arange(n_rows)[:, None] % 7.0, np.arange(n_rows) % 3.0
-    model = HistGBRTRegressor(max_iter=2, random_state=0).fit(X, y)
-    rate = 0.05 if n_rows < 40_000 else 0.1
-    same = HistGBRTRegressor(max_iter=2, learning_rate=rate, random_state=0).fit(X, y)
-    assert model.learning_rate_ == same.learning_rate_ == rate
+def test_many_rows_bear_a_higher_rate_and_all_features(make, n_rows):
+    few = n_rows < 40_000
+    rules = {"max_iter": 2, "random_state": 0}
+    X, y, qid = (
+        np.arange(n_rows)[:, None] % np.arange(5.0, 9.0),
+        np.arange(n_rows) % 3.0,
+        np.arange(n_rows) // 20,
+    )
+    model = make(**rules).fit(X, y, qid=qid)
+    rate = 0.05 if few else 0.1
+    share = {HistGBRTRegressor: 0.5, LambdaMARTRanker: 0.3}[make] if few else 1.0
+    same = make(learning_rate=rate, max_features=share, **rules).fit(X, y, qid=qid)
+    assert (model.learning_rate_, model.max_features_) == (same.learning_rate_, same.max_features_)
+    assert (model.learning_rate_, model.max_features_) == (rate, share)
     assert model.ensemble_ == same.ensemble_
-    stopped = HistGBRTRegressor(max_iter=2, early_stopping=True, random_state=0).fit(X, y)
+    stopped = make(early_stopping=True, **rules).fit(X, y, qid=qid)
     assert stopped.learning_rate_ == 0.05  # a tenth of the rows is held out
-    refitted = (one.refit_leaves(X, y, decay=0.5).predict(X) for one in (model, same))
+    assert stopped.max_features_ < 1
+    refitted = (one.refit_leaves(X, y, decay=0.5, qid=qid).predict(X) for one in (model, same))
     np.testing.assert_array_equal(*refitted)
 
 

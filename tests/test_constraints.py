@@ -89,7 +89,7 @@ def test_leaves_of_a_monotone_model_have_the_scale_of_the_labels(rules):
     rules = {"max_iter": 200, "random_state": 0} | rules
     bounded = HistGBRTRegressor(monotonic_cst=[1, 0], **rules).fit(X, y)
     free = HistGBRTRegressor(**rules).fit(X, y)
-    assert abs(truth - bounded.predict(X)).mean() < 1.1 * abs(truth - free.predict(X)).mean()
+    assert abs(truth - bounded.predict(X)).mean() < 1.3 * abs(truth - free.predict(X)).mean()
     for factor in (2.0**-10, 2.0**10):
         scaled = HistGBRTRegressor(monotonic_cst=[1, 0], **rules).fit(X, factor * y)
         np.testing.assert_array_equal(scaled.predict(X), factor * bounded.predict(X))

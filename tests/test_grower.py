@@ -770,10 +770,16 @@ def test_best_leaves_first_and_the_oldest_of_equals():
 
 
 def test_best_leaves_are_handed_out_together_where_many_may_still_be_split():
-    queue = best_leaves(gains_of(1.0, *range(20, 3, -1), 30.0))
+    queue = best_leaves(gains_of(15.0, *range(32, 15, -1), 32.0))
     queue.push(np.arange(19, dtype=np.int32))
-    assert queue.pop(28).tolist() == [18, *range(1, 10)]
+    assert queue.pop(28).tolist() == [1, 18, *range(2, 10)]
     assert queue.pop(99).tolist() == [*range(10, 18), 0]
+
+
+def test_a_leaf_that_promises_less_than_half_of_the_best_has_to_wait():
+    queue = best_leaves(gains_of(9.9, 10.0, 20.0, 4.9, 0.1))
+    queue.push(np.arange(5, dtype=np.int32))
+    assert [queue.pop(99).tolist() for _ in range(5)] == [[2, 1], [0], [3], [4], []]
 
 
 @pytest.mark.parametrize("n", range(8, 40))
@@ -789,7 +795,7 @@ def test_the_last_leaves_of_a_tree_are_split_together():
 
 @settings(max_examples=50, deadline=None)
 @given(
-    gains=st.lists(st.sampled_from([0.0, 1.0, 2.0, 2.5, np.inf]), min_size=1, max_size=300),
+    gains=st.lists(st.sampled_from([0.0, 1.0, 2.0, 2.5, 4.5, np.inf]), min_size=1, max_size=300),
     n_pushes=st.integers(1, 5),
     limits=st.lists(st.integers(0, 90), max_size=30),
     one_by_one=st.booleans(),
@@ -801,6 +807,7 @@ def test_best_leaves_are_those_of_a_sorted_list(gains, n_pushes, limits, one_by_
         waiting = sorted(waiting + [(-gains[i], i) for i in ids.tolist() if gains[i]])
     for limit in limits:
         n = min(limit, 1 if one_by_one else most_together(limit))
+        n = sum(promise <= waiting[0][0] / 2 for promise, _ in waiting[:n])
         assert queue.give_up(limit).tolist() == [i for _, i in waiting[limit:]]
         assert queue.pop(limit).tolist() == [i for _, i in waiting[:n]]
         waiting = waiting[n:]

@@ -138,7 +138,7 @@ DIGESTS = {
     "absolute_error": "19a2bfcd465f4d6f",
     "poisson": "bb26500a1b7633d4",
     "quantile": "920e14d7b561442b",
-    "logistic": "ca26df9122e4148d",
+    "logistic": "cb0f2e56dc7e9687",
     "exact": "8a83c9e359bc1cb8",
     "coarse_to_fine": "caf732ae1f0b8864",
     "streaming": "f752bc6a63221c40",

@@ -549,6 +549,7 @@ def grow(
             n_splits = most - n_leaves
             n_together = max((n_splits + 2) // 3, min(n_splits, 8)) if free and most > 16 else 1
             opened = sorted(opened, key=lambda i: (-nodes[i].promise, i))[:n_together]
+            opened = [i for i in opened if nodes[i].promise >= nodes[opened[0]].promise / 2]
         n_nodes, paid = len(nodes), []
         for i in opened:
             if coarse:

@@ -58,8 +58,8 @@ from ranktrees.spool import Spool
 from ranktrees.validation import ValidationRows, check_validation, compare_columns, is_fitted
 from ranktrees.warning import FitWarning, warn
 
-# If none is given, it is the second rate from so many rows on, which bear larger steps.
-RATES, MANY_ROWS = (0.05, 0.1), 40_000
+# So many rows bear larger steps, and splits that choose among all features. They have the second rate.
+MANY_ROWS, RATES = 40_000, (0.05, 0.1)
 
 BOOSTING_CONSTRAINTS = {
     **TREE_CONSTRAINTS,
@@ -68,7 +68,7 @@ BOOSTING_CONSTRAINTS = {
     "l2_regularization": [Interval(Real, 0, None, closed="left")],
     "min_gain_to_split": [Interval(Real, 0, None, closed="left")],
     "min_hessian_to_split": [Interval(Real, 0, None, closed="left")],
-    "max_features": [Interval(Real, 0, 1, closed="right")],
+    "max_features": [Interval(Real, 0, 1, closed="right"), None],
     "split_search": [StrOptions({"auto", "full", "coarse_to_fine", "exact", "streaming"})],
     "gradient_sampling": [Interval(Real, 0.01, None, closed="left"), None],
     "subsample": [Interval(Real, 0, 1, closed="right")],
@@ -93,7 +93,7 @@ class BoostedTrees(TreeEnsembleEstimator):
     l2_regularization: float = 0.0
     min_gain_to_split: float = 0.0
     min_hessian_to_split: float = 0.0
-    max_features: float = 0.5
+    max_features: float | None = None
     gradient_sampling: float | None = 1.5
     early_stopping: bool | str = "auto"
     scoring: AnyMeasure | None = "loss"
@@ -105,6 +105,8 @@ class BoostedTrees(TreeEnsembleEstimator):
     init: Any = None
     init_cv: Any = None
     measure: AnyMeasure | None = None
+
+    _share_of_features = 0.5  # that each split chooses among if rows are few
 
     @with_callbacks
     @with_keywords
@@ -218,7 +220,7 @@ class BoostedTrees(TreeEnsembleEstimator):
             self._check_labels_to_follow(objective, data, held_out)
         if stops and held_out is None:
             X_held_out, (data, held_out) = X, hold_out(data, self.validation_fraction, seed)
-        costs, step, rate = self._costs(), self._step(data, n_threads), self._rate(data)
+        costs, step, rate = self._costs(), self._step(data, n_threads), self._rate(data.share)
         ranks.at("the cuts")
         mapper, codes = self._bin(data, n_threads)
         ranks.at("the start")
@@ -287,6 +289,7 @@ class BoostedTrees(TreeEnsembleEstimator):
                 ensemble_of=ensemble_of,
             )
         self.n_iter_, self.learning_rate_ = start.n_added + len(trees), rate
+        self.max_features_ = self._features_of_a_split(data.share)
         self.best_iteration_ = self.n_iter_ if stopping is None else self._best_iteration(stopping)
         self._keep_scores(so_far, train_scores, validation_scores, train, validation)
         self._seed_, self._fitted_costs = seed, costs
@@ -299,14 +302,16 @@ class BoostedTrees(TreeEnsembleEstimator):
         if isinstance(objective, Logistic):
             warn_of_odds(grown)
 
-    def _rate(self, data):
+    def _rate(self, share):
         """Return the learning rate for the rows to learn from, of all ranks."""
         if self.learning_rate is not None:
             return self.learning_rate
-        return RATES[data.share.n_rows >= MANY_ROWS]
+        return RATES[share.n_rows >= MANY_ROWS]
 
-    def _features_of_a_split(self):
-        return float(self.max_features)  # a share, though it may be spelt 1
+    def _features_of_a_split(self, share):
+        if self.max_features is not None:
+            return float(self.max_features)  # a share, though it may be spelt 1
+        return 1.0 if share.n_rows >= MANY_ROWS else self._share_of_features
 
     def _stops(self, has_validation):
         """Whether the fit may stop early, according to rows that it does not learn from."""

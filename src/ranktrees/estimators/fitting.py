@@ -183,7 +183,7 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
             monotone=monotone_signs(self.monotonic_cst, self, mapper.is_categorical),
             interactions=interaction_sets(self.interaction_cst, self.n_features_in_, keys_of(self)),
             missing=self.handle_missing,
-            max_features=number_of_features(self._features_of_a_split(), len(usable)),
+            max_features=number_of_features(self._features_of_a_split(share), len(usable)),
         )
         n_jobs = effective_n_threads(self.n_jobs)
         make_search = searches(
@@ -239,7 +239,7 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
             for watcher in watchers:
                 watcher.close()
 
-    def _features_of_a_split(self):
+    def _features_of_a_split(self, share):
         """Return a number of features, or a share of them, as `number_of_features` takes it."""
         return self.max_features
 

@@ -112,9 +112,10 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
         The number of trees.
     max_leaf_nodes : int or None, default=31
         The maximum number of leaves of each tree. Trees grow best leaf first. If a tree may have more than 16
-        leaves, the best leaves are split together: a third of the remaining splits at a time, and the last 8
-        at once. With ``feature_costs`` they are split one by one, in trees before which some feature is still
-        to be paid for. If None, trees grow layer by layer, without a limit.
+        leaves, those that promise at least half of what the best one does are split together, at most a third
+        of the remaining splits at a time, or the last 8. With ``feature_costs`` they are split one by one, in
+        trees before which some feature is still to be paid for. If None, trees grow layer by layer, without a
+        limit.
     max_depth : int or None, default=None
         The maximum number of splits between the root and a leaf. If None, only the number of leaves limits
         the depth.
@@ -131,8 +132,9 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
         The minimum sum of hessians on each side of a split. The hessian of a row is the sum over its
         pairs, and nearly 0 once all of them are in the right order. If ``gradient_sampling`` draws rows,
         the sum is estimated from those. It corresponds to ``min_child_weight`` of LightGBM and XGBoost.
-    max_features : float, default=0.3
-        The share of the features that each split considers, drawn at random (kSGBRT in Mohan's survey).
+    max_features : float or None, default=None
+        The share of the features that each split considers, drawn at random (kSGBRT in Mohan's survey). If
+        None, it is 0.3 if there are fewer than 40,000 rows to learn from, and otherwise 1: all features.
     max_bins : int, default=255
         The maximum number of bins of each feature, at most 255. Missing values have an additional bin.
     subsample_for_bin : int or None, default=200_000
@@ -255,8 +257,8 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
         held out.
     n_iter_ : int
         The number of trees grown.
-    learning_rate_ : float
-        The learning rate that was used.
+    learning_rate_, max_features_ : float
+        The learning rate and the share of the features that were used.
     best_iteration_ : int
         The number of trees kept. After early stopping, these are the trees up to the best validation score.
     train_score_, validation_score_ : ndarray of float64
@@ -300,12 +302,12 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
     propensities: ArrayLike | None = None
     step: str = "newton"
     step_interval: ArrayLike = (0.1, 5.0)
-    max_features: float = 0.3
     gradient_sampling: float | None = 4.0
     scoring: AnyMeasure | None = None
     n_iter_no_change: int = 50
     tol: float = 0.0
 
+    _share_of_features = 0.3
     _parameter_constraints = {  # noqa: RUF012
         **BOOSTING_CONSTRAINTS,
         "loss": [StrOptions(set(RANKING_LOSSES)), Objective, callable],

@@ -43,9 +43,10 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
         The measure that `score` returns.
     max_leaf_nodes : int or None, default=None
         The maximum number of leaves of each tree. Trees grow best leaf first. If a tree may have more than 16
-        leaves, the best leaves are split together: a third of the remaining splits at a time, and the last 8
-        at once. With ``feature_costs`` they are split one by one, in trees before which some feature is still
-        to be paid for. If None, trees grow layer by layer, without a limit.
+        leaves, those that promise at least half of what the best one does are split together, at most a third
+        of the remaining splits at a time, or the last 8. With ``feature_costs`` they are split one by one, in
+        trees before which some feature is still to be paid for. If None, trees grow layer by layer, without a
+        limit.
     max_depth : int or None, default=None
         The maximum number of splits between the root and a leaf. If None, there is no limit.
     min_samples_leaf : int, default=10
