@@ -530,7 +530,9 @@ def test_nothing_to_pick(validation):
     assert len(alone.candidates) == 1 + 9 * 3  # each share at each point, and none saves
     stump = clone(MODELS[0]).set_params(max_iter=1).fit(X, y, qid=qid)
     assert pick_early_exit(stump, X, y, qid=qid).early_exit is None
-    strict = pick_early_exit(model, X, y, qid=qid, tolerated_loss=0, at=[1], keep_at_least=1)
+    strict = pick_early_exit(
+        model, X, y, qid=qid, tolerated_loss=0, confidence=0.9999, at=[1], keep_at_least=1
+    )
     assert strict.early_exit is None
     assert strict.score == strict.full_score
 
