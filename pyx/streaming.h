@@ -257,6 +257,14 @@ EACH_WIDTH(void, merge_streamed,
     own->nearest = own->n == own->most ? nearest_of(own) : -1;
 }
 
+/* Merge centroids into a histogram one by one, as if each were a row: never more than one has to be made room for. */
+EACH_WIDTH(void, merge_one_by_one, (streamed *own, const Centroid *theirs, int32_t n), (own, theirs, n)) {
+    for (int32_t i = 0; i < n; i++) {
+        const centroid_sums sums = {theirs[i].mass, theirs[i].gradient, theirs[i].hessian};
+        add_to_streamed(own, theirs[i].value, &sums);
+    }
+}
+
 /* Set the sums of all centroids before each one and, at the end, of all of them. */
 INLINE void add_up(const Centroid *own, int32_t n, centroid_sums *before) {
     memset(before, 0, sizeof *before);

@@ -1,7 +1,8 @@
 """Streaming histograms: take rows one at a time, and keep a limited number of centroids.
 
     update     a row becomes a centroid of its own; if there are too many, the nearest two are merged
-    merge      the centroids of two histograms, side by side; again the nearest two are merged
+    merge      the centroids of two histograms, side by side; again the nearest two are merged. Or one by one:
+               each centroid of the second as if it were a row
     sum        the mass up to a value: all before the last centroid below it, half of this, and a trapezoid
     uniform    the values that divide the mass equally: the formula of the trapezoid, solved for the value
 
@@ -43,6 +44,7 @@ cdef extern from "streaming.h" nogil:
     void merge_streamed(
         Streamed* own, const Centroid* ours, int32_t n_ours, const Centroid* theirs, int32_t n_theirs
     )
+    void merge_one_by_one(Streamed* own, const Centroid* theirs, int32_t n)
     void add_up(const Centroid* own, int32_t n, Triple* before)
     double share_of_mass(const Centroid* own, const Triple* before, int32_t n, double aim, int32_t* i)
     Triple sums_at(const Centroid* own, const Triple* before, int32_t i, double share)
@@ -74,13 +76,13 @@ cdef inline void add_candidate(Candidates* some, double value, Triple up_to) noe
 
 
 cdef void list_candidates(
-    const Centroid* own, int32_t n, int32_t most, const Triple* before, Candidates* some
+    const Centroid* own, int32_t n, int32_t most, bint uniform_only, const Triple* before, Candidates* some
 ) noexcept nogil:
     """List the uniform cuts of a histogram or, if it is not full and nothing was merged, all its values."""
     cdef int32_t i = 0, j
     cdef double share
     some.n = 0
-    if n < most:
+    if n < most and not uniform_only:
         for j in range(n - 1):
             add_candidate(some, own[j].value, before[j + 1])
         add_candidate(some, INFINITY, before[n])
@@ -108,6 +110,9 @@ cdef class StreamingFinder:
         its own.
     order, sums, offsets, missing, prices
         As for `ranktrees._core.splitting.Finder`.
+    by_estimates : bool
+        Whether the best offer is the split, as in pGBRT: histograms are merged one by one, cuts are uniform
+        even if all values are known, and rows are only asked whether both children have enough of them.
     """
 
     cdef const uint8_t[:, :] columns
@@ -118,11 +123,14 @@ cdef class StreamingFinder:
     cdef int32_t most
     cdef Leaf[::1] leaves
     cdef int bits
-    cdef bint sampled
+    cdef bint sampled, by_estimates
     cdef Rules rules
     cdef Offer[::1] offers
 
-    def __init__(self, codes, values, int32_t max_bins, shards, order, sums, offsets, missing, prices):
+    def __init__(
+        self, codes, values, int32_t max_bins, shards, order, sums, offsets, missing, prices,
+        bint by_estimates=False,
+    ):
         if not 2 <= max_bins <= MOST_CENTROIDS:
             raise ValueError(f"max_bins is {max_bins}; expected 2 to {MOST_CENTROIDS}")
         self.columns, self.is_long = bytes_of(codes), codes.itemsize > 1
@@ -130,6 +138,7 @@ cdef class StreamingFinder:
         self.order, self.sums, self.offsets, self.prices = order, sums, offsets, prices
         self.rules.first_side = missing == "left"
         self.rules.last_side = missing != "right"
+        self.by_estimates = by_estimates
         self.offers = np.empty(64, OFFER)
 
     def attach(self, leaves, lines, int lanes):
@@ -153,7 +162,8 @@ cdef class StreamingFinder:
         """Find the split of each leaf by some features.
 
         Each feature offers the best cut by its histogram. Offers are checked in the order of their gains,
-        until one satisfies the rules and gains something by the exact sums of the rows.
+        until one satisfies the rules and gains something by the exact sums of the rows. By estimates, only
+        the best is checked, and need not gain.
         ``features`` has one list per leaf or one list for all leaves, ascending and ended by -1.
         """
         cdef int64_t width = features.shape[1], step = max(1, MOST_TASKS // width), n_ids, first, task, i
@@ -240,7 +250,7 @@ cdef class StreamingFinder:
                 memcpy(own, theirs + first, n_theirs * sizeof(Centroid))
                 n = n_theirs
             elif n_theirs > 0:
-                n = merged(own, n, theirs + first, n_theirs, self.most, own)
+                n = merged(own, n, theirs + first, n_theirs, self.most, self.by_estimates, own)
         self.offer_of(leaf, f, own, n, lacking, best)
 
     def sides(self, const int32_t[::1] ids, const Offer[::1] offers, int n_threads):
@@ -265,7 +275,7 @@ cdef class StreamingFinder:
             self.clear(&self.leaves[ids[i]])
             done[i] = offers[i].feature < 0 or self.accept(
                 &self.leaves[ids[i]], &offers[i], <const Side*>&sides[i, 0]
-            )
+            ) or self.by_estimates
         return done.base.astype(bool)
 
     cdef int32_t build(self, const Leaf* leaf, int32_t f, Centroid* own, Triple* lacking) noexcept nogil:
@@ -288,7 +298,7 @@ cdef class StreamingFinder:
                 n = streamed.n
                 centroids_of(&streamed, own)
             elif streamed.n:
-                n = merged(own, n, more, take(&streamed, more), self.most, own)
+                n = merged(own, n, more, take(&streamed, more), self.most, self.by_estimates, own)
             start = stop
         return n
 
@@ -312,7 +322,7 @@ cdef class StreamingFinder:
         if n == 0:
             return
         add_up(own, n, before)
-        list_candidates(own, n, self.most, before, &some)
+        list_candidates(own, n, self.most, self.by_estimates, before, &some)
         memset(&nothing, 0, sizeof(Sums))
         missing.gradient, missing.hessian, missing.count = lacking.gradient, lacking.hessian, lacking.mass
         best.gain = least_score(own_score_of(&total, &rules), &rules)
@@ -371,7 +381,7 @@ cdef class StreamingFinder:
                 return
             memset(&found, 0, sizeof(Side))
             self.count(leaf, best, &found)
-            if self.accept(leaf, best, &found):
+            if self.accept(leaf, best, &found) or self.by_estimates:
                 return
             best.feature = -1
 
@@ -390,7 +400,10 @@ cdef class StreamingFinder:
         )
 
     cdef bint accept(self, Leaf* leaf, const Offer* offer, const Side* found) noexcept nogil:
-        """Make an offer the split of a leaf if, by the sums of its rows, it satisfies the rules and gains."""
+        """Make an offer the split of a leaf if, by the sums of its rows, it satisfies the rules and gains.
+
+        By estimates, it gains what it was thought to gain.
+        """
         cdef Sums total = sums_of(leaf.total), left, nothing
         cdef Rules rules = rules_within(&total, self.sampled, &self.rules)
         cdef double own = own_score_of(&total, &rules)
@@ -415,6 +428,8 @@ cdef class StreamingFinder:
             1, &left.gradient, &left.hessian, &left.count, &nothing, &total, &rules, &split.gain
         )
         split.gain -= self.prices[split.feature]
+        if self.by_estimates and split.gain > -INFINITY:
+            split.gain = offer.gain
         if split.gain <= least_score(own, &rules):
             return False
         split.gain -= own
@@ -430,12 +445,14 @@ cdef int32_t take(const Streamed* streamed, Centroid* out) noexcept nogil:
 
 cdef int32_t merged(
     const Centroid* ours, int32_t n_ours, const Centroid* theirs, int32_t n_theirs, int32_t most,
-    Centroid* out,
+    bint one_by_one, Centroid* out,
 ) noexcept nogil:
     """Merge two histograms into ``out``, which may be one of them, and return the number of centroids."""
     cdef Streamed streamed
     clear_streamed(&streamed, most)
-    merge_streamed(&streamed, ours, n_ours, theirs, n_theirs)
+    merge_streamed(&streamed, ours, n_ours, theirs, 0 if one_by_one else n_theirs)
+    if one_by_one:
+        merge_one_by_one(&streamed, theirs, n_theirs)
     return take(&streamed, out)
 
 
@@ -461,11 +478,11 @@ def update(
     return take(&streamed, &out[0])
 
 
-def merge(const Centroid[::1] ours, const Centroid[::1] theirs, Centroid[::1] out):
+def merge(const Centroid[::1] ours, const Centroid[::1] theirs, bint one_by_one, Centroid[::1] out):
     """Merge two histograms into as many centroids as ``out`` has room for, and return their number."""
     return merged(
         entries(ours), <int32_t>ours.shape[0], entries(theirs), <int32_t>theirs.shape[0],
-        <int32_t>out.shape[0], &out[0],
+        <int32_t>out.shape[0], one_by_one, &out[0],
     )
 
 

@@ -62,15 +62,23 @@ def test_update_is_its_slow_twin_where_there_are_many_centroids():
         assert histogram_of(rows, max_bins).centroids.tolist() == twin.updated([], rows, max_bins)
 
 
-@given(st.lists(st.lists(rows, max_size=20), min_size=1, max_size=5), st.integers(2, 9))
-def test_merge_is_its_slow_twin(shards, max_bins):
+@given(st.lists(st.lists(rows, max_size=20), min_size=1, max_size=5), st.integers(2, 9), st.booleans())
+def test_merge_is_its_slow_twin(shards, max_bins, one_by_one):
     histograms = [histogram_of(shard, max_bins) for shard in shards]
-    merged = merge_histograms([histogram.centroids for histogram in histograms], max_bins)
-    assert merged.tolist() == twin.merged([twin.updated([], shard, max_bins) for shard in shards], max_bins)
+    merged = merge_histograms([one.centroids for one in histograms], max_bins, one_by_one=one_by_one)
+    expected = twin.merged([twin.updated([], shard, max_bins) for shard in shards], max_bins, one_by_one)
+    assert merged.tolist() == expected
     first, second = histograms[0], histograms[-1]
-    assert first.merge(second).centroids.tolist() == twin.merged(
-        [first.centroids.tolist(), second.centroids.tolist()], max_bins
+    assert first.merge(second, one_by_one=one_by_one).centroids.tolist() == twin.merged(
+        [first.centroids.tolist(), second.centroids.tolist()], max_bins, one_by_one
     )
+
+
+def test_bins_that_come_one_by_one_find_other_neighbours():
+    """Together 8 and 10 are nearest; but 4.9 comes when 8 is not there."""
+    ours, theirs = StreamingHistogram(2).update([0, 10]), StreamingHistogram(2).update([4.9, 8])
+    assert ours.merge(theirs).centroids["value"].tolist() == [0, pytest.approx(22.9 / 3)]
+    assert ours.merge(theirs, one_by_one=True).centroids["value"].tolist() == [2.45, 9]
 
 
 @given(st.lists(rows, min_size=1, max_size=30), st.integers(2, 9), st.lists(numbers), st.integers(1, 12))
@@ -192,10 +200,11 @@ any_tree = {
     n_shards=st.sampled_from([1, 1, 3]),
     n_threads=st.sampled_from([1, 3]),
     priced=st.booleans(),
+    by_estimates=st.booleans(),
     rules=st.fixed_dictionaries(any_tree),
 )
 def test_grows_the_tree_of_the_slow_twin(
-    seed, n_rows, n_bins, kind, max_bins, n_shards, n_threads, priced, rules
+    seed, n_rows, n_bins, kind, max_bins, n_shards, n_threads, priced, by_estimates, rules
 ):
     codes, gradients, hessians = data_of(seed, n_rows, n_bins, kind=kind)
     mapper, values = mapper_of(n_bins, seed)
@@ -208,8 +217,8 @@ def test_grows_the_tree_of_the_slow_twin(
         patch.setattr(searching, "SHARDS", n_shards)
         patch.setattr("ranktrees.parallel.VALUES_PER_THREAD", 1)
         grown, rounded = slow.grown_on(
-            codes, mapper, gradients, hessians, split_search="streaming", max_bins=max_bins,
-            n_threads=n_threads, prices=prices, seed=5, tree=7, **rules,
+            codes, mapper, gradients, hessians, split_search="pgbrt" if by_estimates else "streaming",
+            max_bins=max_bins, n_threads=n_threads, prices=prices, seed=5, tree=7, **rules,
         )  # fmt: skip
     names = ("l2_regularization", "min_gain", "min_samples_leaf", "min_hessian")
     own = slow.Rules(
@@ -219,7 +228,7 @@ def test_grows_the_tree_of_the_slow_twin(
     ends = [n_rows * shard // n_shards for shard in range(1, n_shards + 1)]
     nodes = slow.grow(
         codes, rounded, np.arange(n_rows), mapper, own, max_leaf_nodes=rules["max_leaf_nodes"],
-        max_depth=rules["max_depth"], find=twin.finder(values, max_bins, ends),
+        max_depth=rules["max_depth"], find=twin.finder(values, max_bins, ends, by_estimates),
         rates=rates, groups=np.arange(len(n_bins)),
     )  # fmt: skip
     slow.agrees(grown, nodes, codes, mapper)
@@ -265,11 +274,13 @@ def test_predicts_about_as_well_as_the_exact_search(missing, sampling):
         ("exact", {"split_search": "exact"}),
         (100, {"split_search": "streaming", "max_bins": 100}),
         (25, {"split_search": "streaming", "max_bins": 25}),
+        ("pgbrt", {"split_search": "pgbrt", "max_bins": 25}),
     ):
         model = HistGBRTRegressor(**rules, **search).fit(X[:1000], y[:1000])
         errors[key] = np.sqrt(np.square(model.predict(X[1000:]) - y[1000:]).mean())
     assert errors[100] < 1.05 * errors["exact"]
     assert errors[25] < 1.1 * errors["exact"]
+    assert errors["pgbrt"] < 1.15 * errors["exact"]
 
 
 @pytest.mark.parametrize("shards", [1, 4], indirect=True)
@@ -394,13 +405,13 @@ TOGETHER = {
 }
 
 
-@pytest.mark.parametrize("size", [2, 3])
+@pytest.mark.parametrize(("size", "split_search"), [(2, "streaming"), (3, "streaming"), (3, "pgbrt")])
 @pytest.mark.parametrize("name", TOGETHER)
-def test_ranks_find_what_as_many_shards_find(name, size):
+def test_ranks_find_what_as_many_shards_find(name, size, split_search):
     X, y, qid = ranked(42)
 
     def make():
-        return TOGETHER[name]().set_params(split_search="streaming", max_bins=7, random_state=0)
+        return TOGETHER[name]().set_params(split_search=split_search, max_bins=7, random_state=0)
 
     expected = fitted_in_shards(make, size, X, y, qid=qid)
     assert fitted_together(make, stretches(len(y), size), X, y, qid=qid) == [expected] * size

@@ -5,7 +5,8 @@ for which it stands (their mass), and the sums of their gradients and hessians. 
 another, and never needs more memory. Histograms of different rows can be merged. So workers that have some of
 the rows each need to send no more than :math:`b` centroids per feature.
 
-``split_search="streaming"`` finds splits by such histograms: see the guide, "Streaming histograms".
+``split_search="pgbrt"`` and ``split_search="streaming"`` find splits by such histograms: see the guide,
+"Streaming histograms".
 
 Ben-Haim and Yom-Tov, *A streaming parallel decision tree algorithm*, JMLR 11, 2010, have :math:`(p_i, m_i)`.
 Tyree, Weinberger, Agrawal and Paykin, *Parallel boosted regression trees for web search ranking*, WWW 2011,
@@ -29,7 +30,7 @@ from ranktrees.spool import Spool
 __all__ = ["StreamingHistogram", "merge_histograms"]
 
 
-def merge_histograms(histograms, max_bins):
+def merge_histograms(histograms, max_bins, *, one_by_one=False):
     """Merge several histograms: the first two, then the third with the result, and so on.
 
     Parameters
@@ -38,6 +39,8 @@ def merge_histograms(histograms, max_bins):
         The centroids of each histogram, by ascending value. The result depends on which comes first.
     max_bins : int
         The maximum number of centroids that are left, 2 to 255. None of the histograms may have more.
+    one_by_one : bool, default=False
+        How two histograms are merged; see `StreamingHistogram.merge`.
 
     Returns
     -------
@@ -63,12 +66,12 @@ def merge_histograms(histograms, max_bins):
                 f"histograms[{number}] has {len(centroids)} centroids, but max_bins={max_bins}; expected at "
                 "most as many centroids in each histogram."
             )
-    return reduce(lambda ours, theirs: _merged(ours, theirs, max_bins), histograms, np.empty(0, CENTROID))
 
+    def merged(ours, theirs):
+        out = np.empty(max_bins, CENTROID)
+        return out[: _kernels.merge(ours, theirs, one_by_one, out)]
 
-def _merged(ours, theirs, max_bins):
-    out = np.empty(max_bins, CENTROID)
-    return out[: _kernels.merge(ours, theirs, out)]
+    return reduce(merged, histograms, np.empty(0, CENTROID))
 
 
 class StreamingHistogram:
@@ -162,15 +165,17 @@ class StreamingHistogram:
         self.centroids = out[: _kernels.update(self.centroids, values, sums, out)]
         return self
 
-    def merge(self, other):
+    def merge(self, other, *, one_by_one=False):
         """Return the histogram of the rows of both.
-
-        It begins with all centroids of both. The two nearest become one until they are few enough.
 
         Parameters
         ----------
         other : StreamingHistogram
             A histogram of at most as many centroids.
+        one_by_one : bool, default=False
+            If False, it begins with all centroids of both, and the two nearest become one until they are few
+            enough, as in Ben-Haim and Yom-Tov. If True, the centroids of the other histogram are added one
+            after another, by ascending value, as rows are by `update`. That is how pGBRT merges.
 
         Returns
         -------
@@ -178,7 +183,9 @@ class StreamingHistogram:
             A new histogram.
         """
         merged = type(self)(self.max_bins)
-        merged.centroids = merge_histograms([self.centroids, other.centroids], self.max_bins)
+        merged.centroids = merge_histograms(
+            [self.centroids, other.centroids], self.max_bins, one_by_one=one_by_one
+        )
         return merged
 
     def sum(self, values):

@@ -39,11 +39,14 @@ def updated(centroids, rows, max_bins):
     return centroids
 
 
-def merged(histograms, max_bins):
-    """Merge histograms, two at a time, from the left."""
+def merged(histograms, max_bins, one_by_one=False):
+    """Merge histograms, two at a time, from the left: the bins of the second at once, or one by one."""
     merged = []
     for centroids in histograms:
-        merged = reduced([*merged, *centroids], max_bins)
+        if one_by_one:
+            merged = updated(merged, centroids, max_bins)
+        else:
+            merged = reduced([*merged, *centroids], max_bins)
     return merged
 
 
@@ -94,10 +97,10 @@ def uniform(centroids, n_parts):
     return [value_at(centroids, *place_of_mass(centroids, mass * j / n_parts)) for j in range(1, n_parts)]
 
 
-def candidates(centroids, max_bins):
+def candidates(centroids, max_bins, uniform_only=False):
     """(value, sums up to it) of every cut. The last one is behind all rows."""
     last = (centroids[-1][0], totals(centroids))
-    if len(centroids) < max_bins:
+    if len(centroids) < max_bins and not uniform_only:
         return [(centroid[0], totals(centroids[: i + 1])) for i, centroid in enumerate(centroids)]
     places = [place_of_mass(centroids, totals(centroids)[0] * j / max_bins) for j in range(1, max_bins)]
     inside = [place for place in places if place[0] < len(centroids) - 1]
@@ -105,10 +108,12 @@ def candidates(centroids, max_bins):
     return [(value_at(centroids, *place), up_to(centroids, *place)) for place in first] + [last]
 
 
-def finder(values, max_bins, shards):
+def finder(values, max_bins, shards, by_estimates=False):
     """Make a function that finds a split, with the arguments of `reference.growing.best_split`.
 
     ``values`` are the values of the codes of each feature, and ``shards`` where the rows of each shard end.
+    By estimates, the split is that of section 4 of pGBRT: bins are merged one by one, candidates are uniform,
+    and the one that is best by the sums in the histogram is taken, if both children have enough rows.
     """
 
     def offer(codes, bins, leaf, feature, n_bins, rules):
@@ -123,11 +128,11 @@ def finder(values, max_bins, shards):
             ]
             histograms.append(updated([], rows, max_bins))
             start = stop
-        centroids = merged(histograms, max_bins)
+        centroids = merged(histograms, max_bins, one_by_one=by_estimates)
         g, h, n_lacking = slow.total(bins, leaf.rows[here == n_bins])
         if not centroids:
             return None
-        cuts = candidates(centroids, max_bins)
+        cuts = candidates(centroids, max_bins, uniform_only=by_estimates)
         some, none = (float(n_lacking), float(g), float(h)), (0.0, 0.0, 0.0)
         inner = [(value, sums, False) for value, sums in cuts[:-1]]
         tried = [(cut, none, 0) for cut in inner]
@@ -158,12 +163,14 @@ def finder(values, max_bins, shards):
             found = offer(codes, bins, leaf, feature, int(mapper.n_bins[feature]), rules)
             if found:
                 offers.append((-found[0], feature, *found[1:]))
-        for _, feature, code, side in sorted(offers):
+        for negative, feature, code, side in sorted(offers)[: 1 if by_estimates else None]:
             n_bins, here = int(mapper.n_bins[feature]), codes[leaf.rows, feature]
             goes_left = (here <= code) | ((here == n_bins) & (side == 1))
             left = slow.total(bins, leaf.rows[goes_left])
             score = slow.children_score(leaf, left, 0, rules)
             score = -math.inf if score is None else score - rules.prices_of(len(values))[feature]
+            if by_estimates and score > -math.inf:
+                score = -negative
             if score > least(leaf, rules):
                 missing_left = bool(side) if n_bins in here else slow.side_of_none(left, leaf, rules.missing)
                 codes_left = frozenset(np.unique(here[goes_left & (here != n_bins)]).tolist())

@@ -44,6 +44,7 @@ from ranktrees.estimators.fitting import (
 )
 from ranktrees.estimators.starting import Rows, Start, foreign_of, scores_of_foreign, scores_to_start_from
 from ranktrees.feedback import NOTHING
+from ranktrees.growing.split_search import STREAMING
 from ranktrees.measures import Measure, as_measure
 from ranktrees.measures.compiled import Ranked
 from ranktrees.measures.named import AnyMeasure
@@ -69,7 +70,7 @@ BOOSTING_CONSTRAINTS = {
     "min_gain_to_split": [Interval(Real, 0, None, closed="left")],
     "min_hessian_to_split": [Interval(Real, 0, None, closed="left")],
     "max_features": [Interval(Real, 0, 1, closed="right"), None],
-    "split_search": [StrOptions({"auto", "full", "coarse_to_fine", "exact", "streaming"})],
+    "split_search": [StrOptions({"auto", "full", "coarse_to_fine", "exact", *STREAMING})],
     "gradient_sampling": [Interval(Real, 0.01, None, closed="left"), None],
     "subsample": [Interval(Real, 0, 1, closed="right")],
     "query_subsample": [Interval(Real, 0, 1, closed="right")],

@@ -40,7 +40,7 @@ from ranktrees.growing.constraints import (
 )
 from ranktrees.growing.grower import TreeGrower
 from ranktrees.growing.rounding import refuse_more_rows
-from ranktrees.growing.split_search import searches
+from ranktrees.growing.split_search import STREAMING, searches
 from ranktrees.numeric import is_real
 from ranktrees.objectives import Objective
 from ranktrees.parallel import effective_n_threads, threads_for
@@ -122,7 +122,7 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
                 f'max_bins={self.max_bins} joins values, but split_search="exact" tries every value; leave '
                 f'max_bins at {MOST_BINS}, or use split_search="full".'
             )
-        if self.split_search in ("exact", "streaming") and self.subsample_for_bin not in (ROWS_TO_CUT, None):
+        if self.split_search in ("exact", *STREAMING) and self.subsample_for_bin not in (ROWS_TO_CUT, None):
             raise ValueError(
                 f"subsample_for_bin={self.subsample_for_bin} draws rows, but "
                 f'split_search="{self.split_search}" uses all of them; leave subsample_for_bin at '
@@ -130,7 +130,7 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
             )
         categorical, ranks = categorical_mask(self.categorical_features, self), data.share.communicator
         names = names_of(self)
-        if self.split_search == "streaming":
+        if self.split_search in STREAMING:
             return mapper_of_values(data.X, data.order, data.weights, categorical, n_threads, ranks, names)
         n_drawn = None if exact else self.subsample_for_bin
         drawn = rows_to_cut(data.share, data.n_rows, n_drawn, data.weights, n_threads)

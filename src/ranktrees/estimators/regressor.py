@@ -80,8 +80,8 @@ class HistGBRTRegressor(BoostedTrees, RegressorMixin, BaseEstimator):
     subsample_for_bin : int or None, default=200_000
         The approximate number of rows, drawn once, from which the cuts of the bins are found. If None, all
         rows are used. All rows are also used for categorical features, for features that have a single value
-        among the rows drawn, and with ``split_search="exact"`` or "streaming".
-    split_search : {"auto", "full", "coarse_to_fine", "exact", "streaming"}, default="auto"
+        among the rows drawn, and with ``split_search="exact"``, "streaming" or "pgbrt".
+    split_search : {"auto", "full", "coarse_to_fine", "exact", "streaming", "pgbrt"}, default="auto"
         How the best split of a leaf is found:
 
         - "full" considers every bin.
@@ -95,9 +95,10 @@ class HistGBRTRegressor(BoostedTrees, RegressorMixin, BaseEstimator):
           values is tried. It is the reference for the others. It is slower, and takes 4 bytes of memory per
           value of ``X`` if a feature has more than 255 distinct values, and 8 bytes per distinct value.
           ``max_bins`` must be left at 255.
-        - "streaming" makes histograms of at most ``max_bins`` centroids of the rows of each leaf, one row
-          after another (pGBRT). It is slower than "full", and is meant for comparisons with it. See the
-          guide, "Streaming histograms".
+        - "pgbrt" makes histograms of at most ``max_bins`` centroids of the rows of each leaf, one row after
+          another, and takes the split that is best by these alone, as the paper on pGBRT does. It is slower
+          than "full", and is meant for comparisons with it. See the guide, "Streaming histograms".
+        - "streaming" has the splits of such histograms confirmed by the rows.
     gradient_sampling : float or None, default=1.5
         If not None, the splits of each tree are searched on a sample of the rows, drawn anew for each tree.
         Let k be this number, at least 0.01. A row of gradient g and hessian h is drawn with probability

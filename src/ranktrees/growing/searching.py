@@ -202,10 +202,13 @@ class DirectSearch(Search):
 
 
 class StreamingSearch(Search):
-    """Search every leaf by streaming histograms of its rows, with ``max_bins`` centroids each."""
+    """Search every leaf by streaming histograms of its rows, with ``max_bins`` centroids each.
 
-    def __init__(self, codes, mapper, max_bins, *rest):
-        self.max_bins = max_bins
+    ``kind`` is (max_bins, by_estimates), see `ranktrees._core.streaming.StreamingFinder`.
+    """
+
+    def __init__(self, codes, mapper, kind, *rest):
+        self.max_bins, self.by_estimates = kind
         super().__init__(codes, mapper, None, *rest)
         self.sets_apart = False  # the mass of a centroid is the number of all its rows
 
@@ -221,6 +224,7 @@ class StreamingSearch(Search):
             mapper.offsets,
             self.constraints.missing,
             prices.of_features,
+            self.by_estimates,
         )
 
 

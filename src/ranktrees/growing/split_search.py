@@ -13,6 +13,7 @@ from ranktrees.growing.searching import CoarseToFine, DirectSearch, FullSearch, 
 # of all.
 MANY_FEATURES = 64
 LEAST_SHARE = 1 / 8
+STREAMING = ("streaming", "pgbrt")  # by streaming histograms; the first has splits confirmed by the rows
 
 
 def searches(
@@ -22,9 +23,9 @@ def searches(
 
     Parameters
     ----------
-    split_search : {"auto", "full", "coarse_to_fine", "exact", "streaming"}
-        "exact" is "full" with a bin for each distinct value. "streaming" also needs a bin for each distinct
-        value, and a mapper that has the ``values`` of the codes.
+    split_search : {"auto", "full", "coarse_to_fine", "exact", "streaming", "pgbrt"}
+        "exact" is "full" with a bin for each distinct value. Those in `STREAMING` also need a bin for each
+        distinct value, and a mapper that has the ``values`` of the codes.
     codes : ndarray of uint8 or uint32, shape (n_rows, n_features), feature by feature
     mapper : BinMapper
     constraints : Constraints
@@ -61,8 +62,8 @@ def searches(
             'split_search="coarse_to_fine" evaluates one split at a time, but handle_missing="three_way" '
             'needs two together; use split_search="auto", "full" or "exact", or another handle_missing.'
         )
-    if split_search == "streaming":
-        _check_streaming(categorical, three_way, constraints.monotone is not None)
+    if split_search in STREAMING:
+        _check_streaming(split_search, categorical, three_way, constraints.monotone is not None)
     if split_search == "auto":
         n_features = len(constraints.usable)
         many = (
@@ -70,15 +71,15 @@ def searches(
             and (constraints.max_features or n_features) >= LEAST_SHARE * n_features
         )
         split_search = "coarse_to_fine" if many and not categorical and not three_way else "full"
-    if not ranks.alone and codes.itemsize > 1 and split_search != "streaming":
+    if not ranks.alone and codes.itemsize > 1 and split_search not in STREAMING:
         raise ValueError(
             f"split_search={split_search!r} tries every distinct value, and ranks that train together "
             "cannot exchange them all. Use another split_search, or train in one process."
         )
     if not len(constraints.usable):
         kind, own = DirectSearch, None
-    elif split_search == "streaming":
-        kind, own = StreamingSearch, max_bins
+    elif split_search in STREAMING:
+        kind, own = StreamingSearch, (max_bins, split_search == "pgbrt")
     elif split_search == "coarse_to_fine":
         kind, own = CoarseToFine, coarse_packing(codes, mapper, constraints.usable, n_threads, ranks)
     elif codes.itemsize > 1:
@@ -91,7 +92,7 @@ def searches(
     return partial(kind, codes, mapper, own)
 
 
-def _check_streaming(categorical, three_way, monotone):
+def _check_streaming(split_search, categorical, three_way, monotone):
     reason = None
     if categorical:
         reason = "takes means of values, but categories have none"
@@ -101,6 +102,6 @@ def _check_streaming(categorical, three_way, monotone):
         reason = "compares splits by estimates, which may violate monotonic_cst"
     if reason:
         raise ValueError(
-            f'split_search="streaming" {reason}; use split_search="auto", "full" or "exact", or leave out '
-            "what conflicts with it."
+            f'split_search="{split_search}" {reason}; use split_search="auto", "full" or "exact", or leave '
+            "out what conflicts with it."
         )
