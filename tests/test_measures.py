@@ -59,7 +59,7 @@ TWINS = [
 ALL = [NDCG, DCG, ERR, AP, RR, P, R, AUC, PAUC, RMSE, PairAccuracy, KendallTau]
 CUT = [
     *[measure @ 3 for measure in (NDCG, DCG, ERR, AP, RR, P, R)],
-    *[PAUC @ [1, 3], NDCG.letor @ 4, NDCG.survey, RR(rel=2)],
+    *[PAUC @ [1, 3], NDCG.letor @ 4, NDCG.survey, NDCG.lambdasmart @ 2, RR(rel=2)],
 ]
 
 
@@ -154,6 +154,7 @@ def test_functions_as_parameters():
         ("PairAccuracy", PairAccuracy),
         ("kendall_tau", KendallTau),
         ("ndcg.lightgbm@5", NDCG.lightgbm @ 5),
+        ("ndcg.lambdasmart@5", NDCG(empty_query="skip_equal") @ 5),
         ("(ndcg@5).catboost", NDCG.catboost @ 5),
         (" ndcg(gain='linear')@5 ", NDCG(gain="linear") @ 5),
     ],
@@ -220,7 +221,7 @@ def test_as_measure_lists_what_there_is(typed):
         (
             lambda: NDCG(empty_query="one"),
             ValueError,
-            "empty_query must be 'skip' or the value of a query on which",
+            "empty_query must be 'skip', 'skip_equal' or the value of a query on which",
         ),
         (lambda: AP(rel=None), ValueError, "rel must be the lowest relevant label"),
         (lambda: ERR(max_grade=0), ValueError, "max_grade must be the highest possible label"),
@@ -624,6 +625,36 @@ def test_all_measures_of_the_survey(measure, expected):
     y, qid = [2, 0, 1, 0, 0, 0, 4, 0, 0, 0, 0], [1] * 9 + [2] * 2
     score = [9, 8, 7, 6, 5, 4, 3, 2, 1, 2, 1]
     assert as_measure(measure)(y, score, qid=qid) == pytest.approx(expected, abs=1e-15)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize(
+    "measure", [NDCG, NDCG @ 2, NDCG.letor, DCG @ 3, ERR, AP, RR(rel=2), P @ 2, R @ 2, AUC]
+)
+def test_queries_of_one_label_are_dropped(measure, seed, weighted):
+    """As LambdaSMART has it: "queries for which all URLs have the same label have been dropped"."""
+    labels, scores, offsets = random_queries(seed, longest=5, n_grades=3)
+    weights = np.random.default_rng(seed).uniform(0.5, 3.0, len(labels)) if weighted else None
+    measure = measure(empty_query="skip_equal")
+    queries = list(itertools.starmap(slice, itertools.pairwise(offsets)))
+    kept = [len(set(labels[rows])) > 1 for rows in queries]
+    values = np.array([measure(empty_query="skip").of_query(labels[rows], scores[rows]) for rows in queries])
+    assert not all(kept)
+    values[~np.array(kept)] = np.nan
+    np.testing.assert_array_equal(measure.per_query(labels, scores, offsets), values)
+    of_queries = np.array([1.0 if weights is None else weights[rows].mean() for rows in queries])
+    counts = ~np.isnan(values)
+    expected = np.average(values[counts], weights=of_queries[counts])
+    assert measure.mean(labels, scores, offsets, weights) == pytest.approx(expected, rel=1e-12)
+
+
+def test_a_query_of_one_label_counts_unless_it_is_dropped():
+    y, score, qid = [2, 2, 0, 1, 0, 0], [1, 2, 2, 1, 1, 2], [1, 1, 2, 2, 3, 3]
+    assert NDCG(y, score, qid=qid) == pytest.approx((1 + 1 / math.log2(3)) / 2)
+    assert NDCG.lambdasmart(y, score, qid=qid) == pytest.approx(1 / math.log2(3))
+    with pytest.warns(UndefinedMetricWarning, match="not defined on any query"):
+        assert math.isnan(NDCG.lambdasmart([2, 2], [1, 2]))
 
 
 @given(

@@ -31,7 +31,8 @@ A measure may have the following parameters. Its own documentation lists those i
 ``empty_query``
     What counts for a query on which the measure says nothing about the ranking, because no row is relevant
     (no gain is positive) or because no two labels differ. ``"skip"`` leaves the query out, and a number is
-    taken as its value.
+    taken as its value. ``"skip_equal"`` also leaves out the queries whose rows all have the same label: any
+    ranking of these has the same value.
 ``rel``
     The lowest label that is relevant, for measures that tell relevant from irrelevant rows.
 ``at``

@@ -31,8 +31,9 @@ class _AP(_Binary):
         The lowest label that is relevant.
     ties : {"average", "worst", "input", "reverse"}, default="average"
         The order of rows with equal scores. "average" is exact (McSherry and Najork, ECIR 2008).
-    empty_query : "skip" or float, default="skip"
-        The value of a query without relevant rows. If "skip", such queries are left out.
+    empty_query : {"skip", "skip_equal"} or float, default="skip"
+        The value of a query without relevant rows. If "skip", such queries are left out; "skip_equal" also
+        leaves out those whose labels are all equal.
     at : int, default=None
         The cutoff: only ranks 1, ..., ``at`` count. If None, all ranks count.
 
@@ -82,8 +83,9 @@ class _RR(_Binary):
         The lowest label that is relevant.
     ties : {"average", "worst", "input", "reverse"}, default="average"
         The order of rows with equal scores. "average" is exact (McSherry and Najork, ECIR 2008).
-    empty_query : "skip" or float, default=0
-        The value of a query without relevant rows. If "skip", such queries are left out.
+    empty_query : {"skip", "skip_equal"} or float, default=0
+        The value of a query without relevant rows. If "skip", such queries are left out; "skip_equal" also
+        leaves out those whose labels are all equal.
     at : int, default=None
         The cutoff: only ranks 1, ..., ``at`` count. If None, all ranks count.
 
@@ -130,8 +132,9 @@ class _P(_Binary):
         The lowest label that is relevant.
     ties : {"average", "worst", "input", "reverse"}, default="average"
         The order of rows with equal scores. "average" is exact.
-    empty_query : "skip" or float, default=0
-        The value of a query without relevant rows. If "skip", such queries are left out.
+    empty_query : {"skip", "skip_equal"} or float, default=0
+        The value of a query without relevant rows. If "skip", such queries are left out; "skip_equal" also
+        leaves out those whose labels are all equal.
     at : int, default=None
         The cutoff: only ranks 1, ..., ``at`` count. If None, all ranks count.
 
@@ -164,8 +167,9 @@ class _R(_P):
         The lowest label that is relevant.
     ties : {"average", "worst", "input", "reverse"}, default="average"
         The order of rows with equal scores. "average" is exact.
-    empty_query : "skip" or float, default="skip"
-        The value of a query without relevant rows. If "skip", such queries are left out.
+    empty_query : {"skip", "skip_equal"} or float, default="skip"
+        The value of a query without relevant rows. If "skip", such queries are left out; "skip_equal" also
+        leaves out those whose labels are all equal.
     at : int, default=None
         The cutoff: only ranks 1, ..., ``at`` count. If None, all ranks count.
 
@@ -196,9 +200,9 @@ class _PAUC(_Binary):
     ties : {"average", "worst", "input", "reverse"}, default="average"
         The order of rows with equal scores. "average" is exact: in a tie of m irrelevant rows, the relevant
         ones fall with equal probability into each of the m + 1 places before, between and after them.
-    empty_query : "skip" or float, default="skip"
+    empty_query : {"skip", "skip_equal"} or float, default="skip"
         The value of a query without relevant rows, or with no more than a irrelevant rows. If "skip", such
-        queries are left out.
+        queries are left out; "skip_equal" also leaves out those whose labels are all equal.
     at : pair of int, default=None
         The counts [a, b]. If None, all irrelevant rows count, as with [0, all].
 
@@ -240,8 +244,9 @@ class _AUC(_Binary):
         The lowest label that is relevant.
     ties : {"average", "worst", "input", "reverse"}, default="average"
         The order of rows with equal scores. With "average" a tied pair counts 1/2, with "worst" it counts 0.
-    empty_query : "skip" or float, default="skip"
-        The value of a query that lacks relevant or irrelevant rows. If "skip", such queries are left out.
+    empty_query : {"skip", "skip_equal"} or float, default="skip"
+        The value of a query that lacks relevant or irrelevant rows. If "skip", such queries are left out;
+        "skip_equal" also leaves out those whose labels are all equal.
 
     References
     ----------

@@ -23,8 +23,9 @@ class _DCG(Ranked):
     ties : {"average", "worst", "input", "reverse"}, default="average"
         The order of rows with equal scores. "average" is exact: it takes the mean gain of the tied rows at
         each of their ranks (McSherry and Najork, ECIR 2008).
-    empty_query : "skip" or float, default=0
-        The value of a query without a positive gain. If "skip", such queries are left out.
+    empty_query : {"skip", "skip_equal"} or float, default=0
+        The value of a query without a positive gain. If "skip", such queries are left out; "skip_equal" also
+        leaves out those whose labels are all equal.
     at : int, default=None
         The cutoff: only ranks 1, ..., ``at`` count. If None, all ranks count.
 
@@ -77,7 +78,7 @@ class _NDCG(_DCG):
     Programs do not agree on NDCG: they differ in the gain, in the value of a query without relevant rows and
     in the order of rows with equal scores. Choose by the parameters below, or take the choice of another
     program as a preset: ``NDCG.letor``, ``NDCG.lightgbm``, ``NDCG.xgboost``, ``NDCG.catboost``,
-    ``NDCG.sklearn``, ``NDCG.trec_eval``, ``NDCG.survey``.
+    ``NDCG.sklearn``, ``NDCG.trec_eval``, ``NDCG.survey``, ``NDCG.lambdasmart``.
 
     Parameters
     ----------
@@ -88,8 +89,9 @@ class _NDCG(_DCG):
     ties : {"average", "worst", "input", "reverse"}, default="average"
         The order of rows with equal scores. "average" is exact: it takes the mean gain of the tied rows at
         each of their ranks (McSherry and Najork, ECIR 2008).
-    empty_query : "skip" or float, default="skip"
-        The value of a query without a positive gain. If "skip", such queries are left out.
+    empty_query : {"skip", "skip_equal"} or float, default="skip"
+        The value of a query without a positive gain. If "skip", such queries are left out; "skip_equal" also
+        leaves out those whose labels are all equal.
     at : int, default=None
         The cutoff: only ranks 1, ..., ``at`` count. If None, all ranks count.
 
@@ -156,6 +158,11 @@ class _NDCG(_DCG):
     survey = Preset(
         "As Mohan 2010: gain 2^label - 1, and 1/2 for queries without relevant rows.", empty_query=0.5
     )
+    lambdasmart = Preset(
+        "As Wu, Burges, Svore and Gao 2010 (LambdaSMART): gain 2^label - 1, the average over ties, and no "
+        "queries whose rows all have the same label.",
+        empty_query="skip_equal",
+    )
 
 
 class _ERR(Ranked):
@@ -172,8 +179,9 @@ class _ERR(Ranked):
         The order of rows with equal scores. "average" is exact: it is computed by symmetric polynomials of
         the probabilities that a user reads on past each of the tied rows. It takes m * k steps for m relevant
         rows in a tie that reaches down to rank k, or to a rank k that no user gets beyond.
-    empty_query : "skip" or float, default=0
-        The value of a query without a positive label. If "skip", such queries are left out.
+    empty_query : {"skip", "skip_equal"} or float, default=0
+        The value of a query without a positive label. If "skip", such queries are left out; "skip_equal" also
+        leaves out those whose labels are all equal.
     at : int, default=None
         The cutoff: only ranks 1, ..., ``at`` count. If None, all ranks count.
 

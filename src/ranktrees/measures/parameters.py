@@ -64,13 +64,13 @@ def _ties(value):
 
 
 def _empty_query(value):
-    if isinstance(value, str) and value == "skip":
+    if isinstance(value, str) and value in ("skip", "skip_equal"):
         return value
     if is_real(value) and math.isfinite(value):
         return plain(value)
     raise ValueError(
-        "empty_query must be 'skip' or the value of a query on which the measure is not defined, usually 0, "
-        f"0.5 or 1, got {value!r}"
+        "empty_query must be 'skip', 'skip_equal' or the value of a query on which the measure is not "
+        f"defined, usually 0, 0.5 or 1, got {value!r}"
     )
 
 
