@@ -410,7 +410,7 @@ def _mean_over_queries(
     n_rows = _num_samples(y_true)
     ids = {"qid": qid, "groups": groups, "the index level 'qid' of X": qid_of_X}
     queries = find_queries(n_rows, ids, {"y": y_true})
-    if queries is None and n_rows > 1:
+    if queries is None and n_rows > 1 and measure.by_query:
         raise ValueError(
             _no_ids(f"The scorer of {measure}", "groups= with scikit-learn's metadata routing enabled")
             + f" All {n_rows} rows would be scored as one query."

@@ -5,6 +5,7 @@ from typing import ClassVar
 import numpy as np
 
 from ranktrees._core import ranking
+from ranktrees.measures.base import Preset
 from ranktrees.measures.compiled import Ranked, symmetric
 from ranktrees.measures.worth import discounts, gains
 
@@ -61,13 +62,6 @@ class _DCG(Ranked):
             return deltas
         best = np.sort(gain)[::-1] @ discount
         return deltas / best if best > 0 else np.zeros_like(deltas)
-
-
-class Preset(property):
-    """An attribute of a measure: the same measure with the parameters of another program."""
-
-    def __init__(self, doc, **parameters):
-        super().__init__(lambda measure: measure(**parameters), doc=doc)
 
 
 class _NDCG(_DCG):
