@@ -14,6 +14,7 @@ from ranktrees import (
     HistGBRTClassifier,
     HistGBRTRegressor,
     LambdaMARTRanker,
+    OrdinalRanker,
     RandomForestRanker,
     compare,
     make_ranking,
@@ -82,6 +83,9 @@ def test_score_needs_no_query_ids_and_takes_the_weights_of_rows():
     expected = roc(forest.predict(X[TEST]), weights=weights)
     assert forest.score(X[TEST], Y[TEST], weights) == pytest.approx(expected)
     assert forest.score(X[TEST], Y[TEST], weights, qid=QID[TEST]) == pytest.approx(expected)
+    ordinal = OrdinalRanker(HistGBRTClassifier(max_iter=3), measure="auc.survey")
+    ordinal.fit(X[TRAIN], Y[TRAIN], qid=QID[TRAIN])
+    assert ordinal.score(X[TEST], Y[TEST]) == pytest.approx(roc(ordinal.predict(X[TEST])))
     seen = ~np.isnan(forest.oob_prediction_)
     expected = sk.roc_auc_score(Y[TRAIN][seen] >= 3, forest.oob_prediction_[seen])
     assert forest.oob_score_ == pytest.approx(expected)

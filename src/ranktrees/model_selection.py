@@ -319,12 +319,13 @@ def _taken(array, rows):
 
 
 def query_scorer(measure="ndcg@10"):
-    """Make a scorer that returns the mean of a ranking measure over the queries.
+    """Make a scorer that returns a ranking measure: its mean over the queries, or its value over all rows.
 
     The scorer requests the query ids as `groups` and `qid`, so that with metadata routing enabled
     ``GridSearchCV(..., scoring=query_scorer()).fit(X, y, groups=qid)`` scores every query of a test fold.
     Without routing, the scorer takes them from an index level named "qid" of `y` or `X`. It never treats a
-    whole test fold as one query: without ids it raises.
+    whole test fold as one query: without ids it raises, unless the measure does not depend on them, such as
+    "pooled_auc" or "rmse".
 
     Parameters
     ----------

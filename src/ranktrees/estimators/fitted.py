@@ -273,8 +273,8 @@ class FittedTrees(KnownParameters):
         Raises
         ------
         ValueError
-            If the model was fitted with query ids and none are given here, or if the measure does not accept
-            the labels.
+            If the measure is a mean over queries, and the model was fitted with query ids, but none are given
+            here; or if the measure does not accept the labels.
         """
         check_is_fitted(self)
         measure = self._measure()
