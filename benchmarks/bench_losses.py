@@ -28,7 +28,7 @@ LOSSES = {
     "LambdaMART, ERR @ 10": LambdaMART("err@10"),
     "LambdaMART, MAP": LambdaMART("map"),
     "LambdaMART, MRR": LambdaMART("mrr"),
-    "LambdaMART, PAUC @ [0, 5]": LambdaMART("pauc@[0,5]"),
+    "LambdaMART, TopAUC @ [0, 5]": LambdaMART("top_auc@[0,5]"),
     "LambdaLoss": LambdaLoss(),
     "RankNet": RankNet(truncation_level=30),
     "GBRank": as_objective("gbrank", truncation_level=30),

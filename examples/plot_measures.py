@@ -31,19 +31,22 @@ scores = {
 }
 
 # %%
-# The measures are those that Mohan's survey reports: precision of the first five rows, the area under the ROC
-# curve, whole and up to five irrelevant rows, NDCG with 1/2 for a query without relevant rows, and ERR with
-# grades up to 4, whose probabilities are (2^grade - 1) / 16. The error of the grades is for regressions only,
-# because LambdaMART does not predict grades.
+# Most of the measures are means over queries: precision of the first five rows, the area under the ROC curve,
+# whole and down to the fifth irrelevant row, NDCG, also with 1/2 for a query without relevant rows, ERR with
+# grades up to 4, whose probabilities are (2^grade - 1) / 16, and the rank of the first row of a high grade.
+# One, of Mohan's survey, is not: "auc.survey" is the area over all pairs of rows of any queries, although
+# LambdaMART learns only from pairs of one query. The error of the grades is for regressions only, because
+# LambdaMART does not predict grades.
 
 measures = [
     "prec(rel=2)@5",
     "auc(rel=2)",
-    "pauc(rel=2)@[0,5]",
+    "top_auc(rel=2)@[0,5]",
     "ndcg@10",
     "ndcg(empty_query=0.5)@10",
     "err(max_grade=4)",
     "rr(rel=3)",
+    "auc.survey",
 ]
 values = {
     name: [as_measure(measure)(y_test, score, qid=qid_test) for measure in measures]

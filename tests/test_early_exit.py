@@ -546,7 +546,9 @@ def test_picked_thresholds_need_no_queries(fitted, validation):
 
 def test_a_cutoff_that_is_no_number_of_rows(fitted, validation):
     X, y, qid = validation
-    picked = pick_early_exit(fitted, X, y, qid=qid, measure="pauc@[0,2]", tolerated_loss=1, confidence=None)
+    picked = pick_early_exit(
+        fitted, X, y, qid=qid, measure="top_auc@[0,2]", tolerated_loss=1, confidence=None
+    )
     assert picked.early_exit.keep_at_least == 1
 
 

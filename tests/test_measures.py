@@ -1,5 +1,6 @@
 """Measures: against textbook sums over all orders of ties, against other programs, and by their laws."""
 
+import contextlib
 import copy
 import itertools
 import math
@@ -22,14 +23,16 @@ from ranktrees.measures import (
     DCG,
     ERR,
     NDCG,
-    PAUC,
     RMSE,
     RR,
+    BalancedErrorRate,
     KendallTau,
     Measure,
     P,
     PairAccuracy,
+    PooledAUC,
     R,
+    TopAUC,
     as_measure,
     discounts,
     gains,
@@ -52,15 +55,16 @@ TWINS = [
         (P, reference.p, {}, [None, 1, 3, 9]),
         (R, reference.r, {}, [None, 1, 3]),
         (AUC, reference.auc, {}, [None]),
-        (PAUC, reference.pauc, {}, [None, (0, 2), (1, 2), (1, 9)]),
+        (TopAUC, reference.pauc, {}, [None, (0, 2), (1, 2), (1, 9)]),
         (PairAccuracy, reference.pair_accuracy, {}, [None]),
     ]
 ]
-ALL = [NDCG, DCG, ERR, AP, RR, P, R, AUC, PAUC, RMSE, PairAccuracy, KendallTau]
+ALL = [NDCG, DCG, ERR, AP, RR, P, R, AUC, TopAUC, RMSE, PairAccuracy, KendallTau]
 CUT = [
     *[measure @ 3 for measure in (NDCG, DCG, ERR, AP, RR, P, R)],
-    *[PAUC @ [1, 3], NDCG.letor @ 4, NDCG.survey, RR(rel=2)],
+    *[TopAUC @ [1, 3], NDCG.letor @ 4, NDCG.survey, NDCG.lambdasmart @ 2, RR(rel=2)],
 ]
+POOLED = [PooledAUC, PooledAUC @ [0, 5], AUC.survey @ [2.5, 60], BalancedErrorRate(threshold=1)]
 
 
 def one_query(n):
@@ -93,8 +97,12 @@ def random_queries(seed, n_queries=40, longest=30, n_grades=5, n_scores=8):
         ((NDCG @ 3).letor, 'NDCG(discount="letor", ties="input", empty_query=0) @ 3'),
         (ERR(max_grade=2) @ 5, "ERR(max_grade=2) @ 5"),
         (RR(rel=3), "RR(rel=3)"),
-        (PAUC @ [0, 5], "PAUC @ [0, 5]"),
+        (TopAUC @ [0, 5], "TopAUC @ [0, 5]"),
         (PairAccuracy(ties="worst"), 'PairAccuracy(ties="worst")'),
+        (P.survey @ 5, "P(rel=3) @ 5"),
+        (AUC.survey, "PooledAUC(rel=3)"),
+        (AUC(rel=1, ties="worst").survey @ (0, 2.5), "PooledAUC(rel=3) @ [0, 2.5]"),
+        (BalancedErrorRate(threshold=0), "BalancedErrorRate(threshold=0)"),
         (RMSE, "RMSE"),
     ],
 )
@@ -106,13 +114,13 @@ def test_measures_print_as_they_are_typed(measure, typed):
 
 
 def test_measures_are_equal_by_what_they_print():
-    for a, b in itertools.product([*ALL, *CUT], repeat=2):
+    for a, b in itertools.product([*ALL, *CUT, *POOLED], repeat=2):
         assert (a == b) == (repr(a) == repr(b))
         assert (hash(a) == hash(b)) == (a == b)
     assert NDCG @ 10 != "NDCG @ 10"
 
 
-@pytest.mark.parametrize("measure", [*ALL, *CUT], ids=repr)
+@pytest.mark.parametrize("measure", [*ALL, *CUT, *POOLED], ids=repr)
 def test_measures_can_be_copied_and_pickled(measure):
     assert pickle.loads(pickle.dumps(measure)) == copy.deepcopy(measure) == measure
     assert type(measure)(**measure.parameters) == measure
@@ -147,13 +155,20 @@ def test_functions_as_parameters():
         ("prec@5", P @ 5),
         ("recall@10", R @ 10),
         ("auc", AUC),
-        ("pauc@[0,5]", PAUC @ [0, 5]),
+        ("top_auc@[0,5]", TopAUC @ [0, 5]),
+        ("pooled_auc(rel=2)@[0,5]", PooledAUC(rel=2) @ [0, 5]),
+        ("prec.survey@5", P(rel=3) @ 5),
+        ("auc.survey", PooledAUC(rel=3)),
+        ("pauc.survey@[0,5]", PooledAUC(rel=3) @ [0, 5]),
+        ("pooled_auc.survey@[0,5]", PooledAUC(rel=3) @ [0, 5]),
+        ("balanced_error_rate(threshold=0)", BalancedErrorRate(threshold=0)),
         ("rmse", RMSE),
         ("dcg@5", DCG @ 5),
         ("pair_accuracy", PairAccuracy),
         ("PairAccuracy", PairAccuracy),
         ("kendall_tau", KendallTau),
         ("ndcg.lightgbm@5", NDCG.lightgbm @ 5),
+        ("ndcg.lambdasmart@5", NDCG(empty_query="skip_equal") @ 5),
         ("(ndcg@5).catboost", NDCG.catboost @ 5),
         (" ndcg(gain='linear')@5 ", NDCG(gain="linear") @ 5),
     ],
@@ -172,6 +187,8 @@ def test_as_measure(typed, measure):
         "ndcg+1",
         "ndcg.nothing",
         "ap.letor",
+        "recall.survey",
+        "pauc.letor@[0,5]",
         "ndcg.at",
         "f(1)",
         "ndcg(print())",
@@ -199,9 +216,24 @@ def test_as_measure_lists_what_there_is(typed):
         (lambda: NDCG @ 2.5, ValueError, "whole number of ranks from 1 to 2147483647, got 2.5"),
         (lambda: NDCG @ True, ValueError, "whole number of ranks from 1 to 2147483647, got True"),
         (lambda: NDCG @ 2**70, ValueError, f"whole number of ranks from 1 to 2147483647, got {2**70}"),
-        (lambda: PAUC @ 5, ValueError, r"PAUC @ \[a, b\] with 0 <= a < b <= 2147483647, got 5"),
-        (lambda: PAUC @ [0, 2**70], ValueError, r"PAUC @ \[a, b\] with .*, got \[0, "),
-        (lambda: PAUC @ [5, 5], ValueError, r"got \[5, 5\]"),
+        (lambda: TopAUC @ 5, ValueError, r"TopAUC @ \[a, b\] with 0 <= a < b <= 2147483647, got 5"),
+        (lambda: TopAUC @ [0, 2**70], ValueError, r"TopAUC @ \[a, b\] with .*, got \[0, "),
+        (lambda: TopAUC @ [5, 5], ValueError, r"got \[5, 5\]"),
+        *(
+            (lambda at=at: PooledAUC @ at, ValueError, rf"PooledAUC @ \[a, b\] with .* <= 100, got {seen}")
+            for at, seen in ((5, "5"), ([5, 5], r"\[5, 5\]"), ([0, 101], r"\[0, 101"), ([-1, 5], r"\[-1"))
+        ),
+        (lambda: BalancedErrorRate @ 5, TypeError, "BalancedErrorRate has no cutoff"),
+        (
+            lambda: BalancedErrorRate(threshold=None),
+            ValueError,
+            "threshold must be the highest score of a row",
+        ),
+        (
+            lambda: as_measure("pauc@[0,5]"),
+            ValueError,
+            r"unknown measure 'pauc@\[0,5\]': .* 'pooled_auc@\[0,5\]', .*'pauc.survey@.*'top_auc@\[0,5\]'",
+        ),
         (
             lambda: NDCG(gain="exp"),
             ValueError,
@@ -220,7 +252,7 @@ def test_as_measure_lists_what_there_is(typed):
         (
             lambda: NDCG(empty_query="one"),
             ValueError,
-            "empty_query must be 'skip' or the value of a query on which",
+            "empty_query must be 'skip', 'skip_equal' or the value of a query on which",
         ),
         (lambda: AP(rel=None), ValueError, "rel must be the lowest relevant label"),
         (lambda: ERR(max_grade=0), ValueError, "max_grade must be the highest possible label"),
@@ -240,7 +272,7 @@ def test_exp2_gains_are_exact_for_whole_labels():
 
 
 def test_names_of_scikit_learn_are_translated():
-    for theirs, ours in {"roc_auc": "auc", "neg_mean_squared_error": "rmse"}.items():
+    for theirs, ours in {"roc_auc": "pooled_auc", "neg_mean_squared_error": "rmse"}.items():
         with pytest.raises(
             ValueError, match=rf"unknown measure '{theirs}': .*scikit-learn calls so is '{ours}'"
         ):
@@ -363,10 +395,11 @@ def test_a_million_rows():
         assert 0 <= measure(labels, ties) < 0.2
 
 
-@pytest.mark.parametrize("measure", [*ALL, *CUT], ids=repr)
+@pytest.mark.parametrize("measure", [*ALL, *CUT, *POOLED], ids=repr)
 def test_no_rows_no_queries(measure):
     nothing = np.empty(0)
-    assert measure.per_query(nothing, nothing, np.zeros(1, dtype=np.int64)).shape == (0,)
+    if measure not in POOLED:
+        assert measure.per_query(nothing, nothing, np.zeros(1, dtype=np.int64)).shape == (0,)
     assert math.isnan(measure.mean(nothing, nothing, np.zeros(1, dtype=np.int64)))
     with pytest.raises(ValueError, match="y_true is empty"):
         measure([], [])
@@ -607,23 +640,168 @@ def test_letor_preset_and_survey_preset():
     assert NDCG.survey(y, score, qid=qid) == pytest.approx((7.5 / (7 + 1 / math.log2(3)) + 0.5) / 2)
 
 
+SURVEY_BEST = 15 + 7 / math.log2(3) + 3 / 2 + 1 / math.log2(5)
+
+
 @pytest.mark.parametrize(
     ("measure", "expected"),
     [
-        ("prec@5", (2 / 5 + 0) / 2),
-        ("pauc@[0,5]", (1 / 3 + 2 / 3 + 2 / 3 + 2 / 3 + 1) / 5),
-        ("auc", (1 / 3 + 2 / 3 + 2 / 3 + 2 / 3 + 1 + 1) / 6),
-        ("ndcg.survey", ((3 + 1 / 2 + 15 / 3) / (15 + 3 / math.log2(3) + 1 / 2) + 1 / 2) / 2),
-        ("ndcg.survey@5", ((3 + 1 / 2) / (15 + 3 / math.log2(3) + 1 / 2) + 1 / 2) / 2),
-        ("err", (3 / 16 + 13 / 16 * (1 / 3 * 1 / 16 + 1 / 7 * 15 / 16 * 15 / 16) + 0) / 2),
-        ("rmse", math.sqrt((49 + 64 + 36 + 36 + 25 + 16 + 1 + 4 + 1 + 4 + 1) / 11)),
+        ("prec.survey@5", (2 / 5 + 0) / 2),
+        ("pauc.survey@[0,5]", 0.05 * 1 / 2),  # below the first of nine irrelevant rows
+        ("auc.survey", (9 + 5) / (2 * 9)),
+        ("pauc.survey@[0,100]", (9 + 5) / (2 * 9)),
+        ("ndcg.survey", ((7 + 3 / 2 + 15 / math.log2(6) + 1 / 3) / SURVEY_BEST + 1 / 2) / 2),
+        ("ndcg.survey@5", ((7 + 3 / 2 + 15 / math.log2(6)) / SURVEY_BEST + 1 / 2) / 2),
+        (
+            "err",
+            (7 / 16 + 9 / 16 * (1 / 3 * 3 / 16 + 13 / 16 * (1 / 5 * 15 / 16 + 1 / 7 * 1 / 16 * 1 / 16))) / 2,
+        ),
+        ("rmse", math.sqrt((36 + 64 + 25 + 36 + 1 + 16 + 4 + 4 + 1 + 8.5**2 + 1.5**2) / 11)),
     ],
 )
 def test_all_measures_of_the_survey(measure, expected):
-    # six irrelevant rows, three relevant ones at ranks 1, 3 and 7; a query without relevant rows
-    y, qid = [2, 0, 1, 0, 0, 0, 4, 0, 0, 0, 0], [1] * 9 + [2] * 2
-    score = [9, 8, 7, 6, 5, 4, 3, 2, 1, 2, 1]
+    # rows of grades 3 and 4 at ranks 1 and 5 of a query; a query without relevant rows
+    y, qid = [3, 0, 2, 0, 4, 0, 1, 0, 0, 0, 0], [1] * 9 + [2] * 2
+    score = [9, 8, 7, 6, 5, 4, 3, 2, 1, 8.5, 1.5]
     assert as_measure(measure)(y, score, qid=qid) == pytest.approx(expected, abs=1e-15)
+
+
+def test_the_survey_says_what_its_areas_are():
+    """PAUC@[0,5] is at best 0.05 * 1, and 0.05^2 / 2 = 0.00125 for random guessing; AUC is PAUC@[0,100]."""
+    random = np.random.default_rng(0)
+    y, score = random.integers(0, 5, 200_000), random.normal(size=200_000)
+    pauc = as_measure("pauc.survey@[0,5]")
+    assert pauc(y, y) == pytest.approx(0.05)
+    assert pauc(y, score) == pytest.approx(0.00125, rel=0.02)
+    assert pauc(y, np.zeros(200_000)) == pytest.approx(0.00125, rel=1e-12)
+    assert as_measure("pauc.survey@[0,100]")(y, score) == as_measure("auc.survey")(y, score)
+
+
+@pytest.mark.parametrize("seeds", [range(first, first + 30) for first in range(0, 300, 30)], ids=str)
+def test_pooled_measures_by_brute_force(seeds):
+    """Ties, weights (some 0), labels of one kind and of any sign, one query and several."""
+    for seed in seeds:
+        _pooled_by_brute_force(seed)
+
+
+def _pooled_by_brute_force(seed):
+    random = np.random.default_rng(seed)
+    n = int(random.integers(1, 25))
+    labels = random.integers(-1, random.choice([0, 3, 5]), n).astype(float)
+    scores = random.integers(-2, random.choice([0, 3, 50]), n) / 4
+    weights = random.integers(0, 4, n) * random.random(n) if seed % 2 else None
+    qid = random.integers(0, 5, n) if seed % 3 else None
+    of_rows = np.ones(n) if weights is None else weights
+    rel = float(random.integers(0, 4))
+    low, high = np.sort(random.choice(101, 2, replace=False)).tolist()
+    threshold = scores[0] if seed % 5 else 0.1
+    rows = labels.tolist(), scores.tolist(), of_rows.tolist(), rel
+    for measure, expected in (
+        (PooledAUC(rel=rel), reference.share_of_pairs(*rows)),
+        (PooledAUC(rel=rel), reference.pooled_auc(*rows)),
+        (PooledAUC(rel=rel) @ [low, high], reference.pooled_auc(*rows, low / 100, high / 100)),
+        (BalancedErrorRate(rel=rel, threshold=threshold), reference.balanced_error_rate(*rows, threshold)),
+    ):
+        with contextlib.ExitStack() as stack:
+            if math.isnan(expected):
+                stack.enter_context(pytest.warns(UndefinedMetricWarning, match="without both relevant"))
+            value = measure(labels, scores, qid=qid, sample_weight=weights)
+        assert value == pytest.approx(expected, abs=1e-12, nan_ok=True)
+        if weights is not None and not math.isnan(expected):
+            assert measure(labels, scores, sample_weight=7 * weights) == pytest.approx(expected, abs=1e-12)
+
+
+@given(seed=st.integers(0, 2**32 - 1), n_scores=st.sampled_from([1, 3, 1000]), weighted=st.booleans())
+@settings(max_examples=60, deadline=None)
+def test_scikit_learn_agrees_on_pooled_measures(seed, n_scores, weighted):
+    random = np.random.default_rng(seed)
+    n, rate = random.integers(2, 60), random.uniform(0.01, 0.99)
+    y, score = random.integers(0, 5, n), random.integers(0, n_scores, n) / 3
+    weights = random.uniform(0.1, 3, n) if weighted else None
+    relevant = y >= 3
+    if relevant.all() or not relevant.any():
+        return
+    theirs = {"sample_weight": weights}
+    ours = {"qid": random.integers(0, 4, n), **theirs}
+    assert AUC.survey(y, score, **ours) == pytest.approx(sk.roc_auc_score(relevant, score, **theirs))
+    scaled = sk.roc_auc_score(relevant, score, **theirs, max_fpr=rate)  # 1/2 at random, 1 at best
+    area = rate**2 / 2 + (2 * scaled - 1) * (rate - rate**2 / 2)
+    assert (AUC.survey @ [0, 100 * rate])(y, score, **ours) == pytest.approx(area, abs=1e-12)
+    accuracy = sk.balanced_accuracy_score(relevant, score > 0.5, **theirs)
+    assert BalancedErrorRate(rel=3)(y, score, **ours) == pytest.approx(1 - accuracy)
+
+
+def test_one_query_pools_nothing():
+    labels, scores, _ = random_queries(0)
+    assert PooledAUC(labels, scores) == pytest.approx(AUC(labels, scores), abs=1e-15)
+    n_misses = int((labels < 1).sum())
+    top = TopAUC @ [0, n_misses // 2]  # scaled to 1, and in rows
+    untied = np.random.default_rng(0).permutation(len(labels))
+    pooled = PooledAUC @ [0, 100 * (n_misses // 2) / n_misses]
+    assert pooled(labels, untied) == pytest.approx(top(labels, untied) * (n_misses // 2) / n_misses)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("measure", POOLED, ids=repr)
+def test_pooled_measures_change_no_bit_with_the_order_of_the_rows(measure, weighted):
+    labels, scores, offsets = random_queries(3)
+    random = np.random.default_rng(3)
+    weights = random.random(len(labels)) if weighted else None
+    value = measure.mean(labels, scores, offsets, weights)
+    for _ in range(5):
+        order = random.permutation(len(labels))
+        shuffled = None if weights is None else weights[order]
+        assert measure.mean(labels[order], scores[order], one_query(len(labels)), shuffled) == value
+    bound = measure.bind(labels, offsets, weights)
+    bound.mean(-scores)
+    assert bound.mean(scores) == value
+    assert bound.signed_mean(scores) == (value if measure.greater_is_better else -value)
+
+
+def test_pooled_measures_of_infinite_scores():
+    assert PooledAUC([0, 1, 1, 0], [-np.inf, np.inf, np.inf, np.inf]) == 3 / 4
+
+
+@pytest.mark.parametrize("measure", POOLED, ids=repr)
+def test_pooled_measures_have_no_value_for_a_query(measure):
+    labels, scores, offsets = random_queries(0)
+    for ask in (
+        lambda: measure.per_query(labels, scores, offsets),
+        lambda: measure.bind(labels, offsets).per_query(scores),
+        lambda: measure.deltas(labels, scores),
+    ):
+        with pytest.raises(ValueError, match="has no value for each query; expected a mean over queries"):
+            ask()
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize(
+    "measure", [NDCG, NDCG @ 2, NDCG.letor, DCG @ 3, ERR, AP, RR(rel=2), P @ 2, R @ 2, AUC]
+)
+def test_queries_of_one_label_are_dropped(measure, seed, weighted):
+    """As LambdaSMART has it: "queries for which all URLs have the same label have been dropped"."""
+    labels, scores, offsets = random_queries(seed, longest=5, n_grades=3)
+    weights = np.random.default_rng(seed).uniform(0.5, 3.0, len(labels)) if weighted else None
+    measure = measure(empty_query="skip_equal")
+    queries = list(itertools.starmap(slice, itertools.pairwise(offsets)))
+    kept = [len(set(labels[rows])) > 1 for rows in queries]
+    values = np.array([measure(empty_query="skip").of_query(labels[rows], scores[rows]) for rows in queries])
+    assert not all(kept)
+    values[~np.array(kept)] = np.nan
+    np.testing.assert_array_equal(measure.per_query(labels, scores, offsets), values)
+    of_queries = np.array([1.0 if weights is None else weights[rows].mean() for rows in queries])
+    counts = ~np.isnan(values)
+    expected = np.average(values[counts], weights=of_queries[counts])
+    assert measure.mean(labels, scores, offsets, weights) == pytest.approx(expected, rel=1e-12)
+
+
+def test_a_query_of_one_label_counts_unless_it_is_dropped():
+    y, score, qid = [2, 2, 0, 1, 0, 0], [1, 2, 2, 1, 1, 2], [1, 1, 2, 2, 3, 3]
+    assert NDCG(y, score, qid=qid) == pytest.approx((1 + 1 / math.log2(3)) / 2)
+    assert NDCG.lambdasmart(y, score, qid=qid) == pytest.approx(1 / math.log2(3))
+    with pytest.warns(UndefinedMetricWarning, match="not defined on any query"):
+        assert math.isnan(NDCG.lambdasmart([2, 2], [1, 2]))
 
 
 @given(

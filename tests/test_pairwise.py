@@ -14,13 +14,13 @@ from ranktrees.measures import (
     DCG,
     ERR,
     NDCG,
-    PAUC,
     RR,
     KendallTau,
     Measure,
     P,
     PairAccuracy,
     R,
+    TopAUC,
 )
 from ranktrees.objectives import GBRank, LambdaLoss, LambdaMART, RankNet, as_objective
 from reference import objectives as slow
@@ -53,9 +53,9 @@ COMPILED = [
     R(rel=2) @ 3,
     AUC,
     AUC(rel=2),
-    PAUC,
-    PAUC @ [0, 2],
-    PAUC @ [1, 3],
+    TopAUC,
+    TopAUC @ [0, 2],
+    TopAUC @ [1, 3],
 ]
 SWAPPED = [PairAccuracy, KendallTau, TopLabel()]
 BY_FORMULA = [LambdaMART(measure, 4, 1.5, "cut") for measure in COMPILED]
@@ -261,7 +261,7 @@ def test_a_leaf_takes_the_newton_step_of_the_overview():
 
 
 SCALED = [
-    *(LambdaMART(measure, 5) for measure in (ERR @ 4, AP, RR, P @ 3, AUC, PAUC @ [0, 3], PairAccuracy)),
+    *(LambdaMART(measure, 5) for measure in (ERR @ 4, AP, RR, P @ 3, AUC, TopAUC @ [0, 3], PairAccuracy)),
     LambdaMART("ndcg@5", noise=1.0, n_orders=2),
     LambdaMART("map", query_norm="unit"),
     LambdaLoss(),

@@ -53,7 +53,7 @@ def forest(**parameters):
     return RandomForestRanker(5, **COMMON, **parameters)
 
 
-MEASURES = ("ndcg", "err@10", "map", "mrr", "auc", "p@5", "pauc@[0,5]", "kendall_tau", "recall@10")
+MEASURES = ("ndcg", "err@10", "map", "mrr", "auc", "p@5", "top_auc@[0,5]", "kendall_tau", "recall@10")
 KINDS = {
     "lambdamart": ranker(),
     **{f"by {measure}": ranker(measure=measure) for measure in MEASURES},
@@ -115,7 +115,7 @@ DIGESTS = {
     "by mrr": "029fec4a0244dde1",
     "by auc": "9c3a1d49ece50690",
     "by p@5": "6a50e79f646a9e0f",
-    "by pauc@[0,5]": "980877b65b63fb01",
+    "by top_auc@[0,5]": "980877b65b63fb01",
     "by kendall_tau": "56160936514eec8f",
     "by recall@10": "63f90c627b2e23d8",
     "lambdaloss": "3ceed8a7720b1d25",

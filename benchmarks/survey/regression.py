@@ -23,8 +23,8 @@ from .markdown import findings, means, number, table
 
 WEB = [("ERR", "err"), ("NDCG", "ndcg@10")]
 EVERY = [
-    ("PREC@5", "prec@5"),
-    ("PAUC@[0,5]", "pauc@[0,5]"),
+    ("P@5", "p@5"),
+    ("TopAUC@[0,5]", "top_auc@[0,5]"),
     ("AUC", "auc"),
     ("NDCG, empty 1/2", "ndcg(empty_query=0.5)@10"),
     ("NDCG", "ndcg@10"),

@@ -460,7 +460,7 @@ class _Formula:
         sizes = np.diff(offsets)
         self.discounts = measure.discounts_until(int(min(self.at or sizes.max(), sizes.max())))
         self.n_pairs = int((sizes * (sizes - 1)).sum()) // 2
-        self.empty = 0.0 if measure.empty_query == "skip" else measure.empty_query
+        self.empty = 0.0 if isinstance(measure.empty_query, str) else measure.empty_query
         highest = max(1.0, abs(self.empty))
         if measure.formula == ranking.Formula.DCG:
             with np.errstate(over="ignore"):

@@ -84,7 +84,8 @@ def cost_curve_of(stages, costs, value_of, measure, early_exit, queries, n_rows,
     value_of : callable
         Maps scores to the value of the measure.
     measure : Measure or str
-        The measure or its name. If the measure depends only on the order of the rows, dropped rows rank last.
+        The measure or its name. If the measure depends only on the order of the rows of each query, dropped
+        rows rank last.
     early_exit : EarlyExit or None
     queries : tuple of order and offsets, or None
     n_rows, n_threads : int
@@ -94,7 +95,7 @@ def cost_curve_of(stages, costs, value_of, measure, early_exit, queries, n_rows,
     CostCurve
     """
     check_early_exit(early_exit)
-    by_order = getattr(measure, "by_order", False)
+    ranks = getattr(measure, "by_order", False) and measure.by_query
     stages, scores, seen = iter(stages), np.zeros(n_rows), np.zeros(n_rows, np.int64)
     cost, value = [], []
 
@@ -102,7 +103,7 @@ def cost_curve_of(stages, costs, value_of, measure, early_exit, queries, n_rows,
         for n_trees in range(first + 1, stop + 1):
             scores[rows], seen[rows] = next(stages)[rows], n_trees
             cost.append(costs[seen].mean())
-            value.append(value_of(rows_dropped_last(scores, seen) if by_order else scores))
+            value.append(value_of(rows_dropped_last(scores, seen) if ranks else scores))
         return scores[rows]
 
     drop_rows(early_exit, 0, len(costs) - 1, n_rows, queries, scores_after, n_threads)

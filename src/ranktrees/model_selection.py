@@ -319,12 +319,13 @@ def _taken(array, rows):
 
 
 def query_scorer(measure="ndcg@10"):
-    """Make a scorer that returns the mean of a ranking measure over the queries.
+    """Make a scorer that returns a ranking measure: its mean over the queries, or its value over all rows.
 
     The scorer requests the query ids as `groups` and `qid`, so that with metadata routing enabled
     ``GridSearchCV(..., scoring=query_scorer()).fit(X, y, groups=qid)`` scores every query of a test fold.
     Without routing, the scorer takes them from an index level named "qid" of `y` or `X`. It never treats a
-    whole test fold as one query: without ids it raises.
+    whole test fold as one query: without ids it raises, unless the measure does not depend on them, such as
+    "pooled_auc" or "rmse".
 
     Parameters
     ----------
@@ -410,7 +411,7 @@ def _mean_over_queries(
     n_rows = _num_samples(y_true)
     ids = {"qid": qid, "groups": groups, "the index level 'qid' of X": qid_of_X}
     queries = find_queries(n_rows, ids, {"y": y_true})
-    if queries is None and n_rows > 1:
+    if queries is None and n_rows > 1 and measure.by_query:
         raise ValueError(
             _no_ids(f"The scorer of {measure}", "groups= with scikit-learn's metadata routing enabled")
             + f" All {n_rows} rows would be scored as one query."

@@ -162,8 +162,10 @@ def pick_early_exit(
         )
     check_is_fitted(ranker)
     measure = as_measure(measure)
-    if not measure.by_order:
-        raise ValueError(f"measure={measure}; expected a measure of the order of rows, such as 'ndcg@10'.")
+    if not (measure.by_order and measure.by_query):
+        raise ValueError(
+            f"measure={measure}; expected a measure of the order of rows of a query, such as 'ndcg@10'."
+        )
     if not (is_real(tolerated_loss) and tolerated_loss >= 0):
         raise ValueError(f"tolerated_loss={tolerated_loss!r}; expected a number of at least 0.")
     if by not in ("share", "score"):

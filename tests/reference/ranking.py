@@ -59,6 +59,47 @@ def auc(labels, at, rel=1):
     return pauc(labels, None, rel)
 
 
+def pooled_auc(labels, scores, weights, rel, low=0.0, high=1.0):
+    """The area under the ROC curve between two false-positive rates, threshold by threshold."""
+    kinds = [label >= rel for label in labels]
+    n_hits = sum(weight for kind, weight in zip(kinds, weights, strict=True) if kind)
+    n_misses = sum(weight for kind, weight in zip(kinds, weights, strict=True) if not kind)
+    if not n_hits or not n_misses:
+        return math.nan
+    area = false = true = 0.0
+    for threshold in sorted(set(scores), reverse=True):
+        tie = [row for row, score in enumerate(scores) if score == threshold]
+        dx = sum(weights[row] for row in tie if not kinds[row]) / n_misses
+        dy = sum(weights[row] for row in tie if kinds[row]) / n_hits
+        left, right = max(false, low), min(false + dx, high)
+        if left < right:
+            heights = [true + dy * (x - false) / dx for x in (left, right)]
+            area += (right - left) * sum(heights) / 2
+        false, true = false + dx, true + dy
+    return area
+
+
+def share_of_pairs(labels, scores, weights, rel):
+    """The share of pairs of a relevant and an irrelevant row in the right order; a tie is half of one."""
+    right = total = 0.0
+    for i, j in itertools.permutations(range(len(labels)), 2):
+        if labels[i] >= rel > labels[j]:
+            pair = weights[i] * weights[j]
+            total += pair
+            right += pair * ((scores[i] > scores[j]) + (scores[i] == scores[j]) / 2)
+    return right / total if total else math.nan
+
+
+def balanced_error_rate(labels, scores, weights, rel, threshold):
+    rows = list(zip(labels, scores, weights, strict=True))
+    false_positives = sum(w for y, s, w in rows if y < rel and s > threshold)
+    false_negatives = sum(w for y, s, w in rows if y >= rel and s <= threshold)
+    n_minus, n_plus = sum(w for y, _, w in rows if y < rel), sum(w for y, _, w in rows if y >= rel)
+    if not n_minus or not n_plus:
+        return math.nan
+    return false_positives / (2 * n_minus) + false_negatives / (2 * n_plus)
+
+
 def pair_accuracy(labels, at):
     pairs = [(a, b) for a, b in itertools.combinations(labels, 2) if a != b]
     return sum(a > b for a, b in pairs) / len(pairs) if pairs else math.nan

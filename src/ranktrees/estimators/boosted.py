@@ -48,6 +48,7 @@ from ranktrees.growing.split_search import STREAMING
 from ranktrees.measures import Measure, as_measure
 from ranktrees.measures.compiled import Ranked
 from ranktrees.measures.named import AnyMeasure
+from ranktrees.measures.pooled import Pooled
 from ranktrees.objectives import BY_NAME, Logistic, as_objective
 from ranktrees.parallel import effective_n_threads
 from ranktrees.parameters import refuse_foreign_loss, with_keywords, with_parameters
@@ -336,8 +337,8 @@ class BoostedTrees(TreeEnsembleEstimator):
         return file.going_on(begun, trained)
 
     def _require_some_query(self, validation):
-        """Raise if, according to the labels, no query has a value of the measure to stop by."""
-        if isinstance(validation.measure, Ranked) and np.isnan(validation.score()):
+        """Raise if, whatever the scores, the measure to stop by has no value."""
+        if isinstance(validation.measure, Ranked | Pooled) and np.isnan(validation.score()):
             raise self._not_defined("whatever the scores")
 
     def _best_iteration(self, stopping):
@@ -348,8 +349,9 @@ class BoostedTrees(TreeEnsembleEstimator):
     def _not_defined(self, when):
         return ValueError(
             f"the score for early stopping, scoring={self._scoring()!r}, is not defined for the validation "
-            f"rows {when}; expected at least one query that counts. Pass other validation rows or labels, "
-            "another scoring, or a measure that gives such queries a value, as empty_query=0 does."
+            f"rows {when}; expected at least one query that counts, or relevant and irrelevant rows for a "
+            "measure of all rows. Pass other validation rows or labels, another scoring, or a measure that "
+            "gives such queries a value, as empty_query=0 does."
         )
 
     def _keep_scores(self, so_far, train_scores, validation_scores, train, validation):
@@ -616,14 +618,14 @@ class BoostedTrees(TreeEnsembleEstimator):
         """Whether the fit stops by a ranking measure, so that missing query ids are probably a mistake."""
         if is_classifier(self) or self._scoring() == "loss":
             return False
-        return self._stops(validation.given) and as_measure(self._scoring()).by_order
+        return self._stops(validation.given) and as_measure(self._scoring()).by_query
 
     def _measure_to_follow(self, data):
         """Return the measure by which these rows are followed, or None for the loss."""
         if self._scoring() == "loss":
             return None
         measure = as_measure(self._scoring())
-        if measure.by_order and not data.share.named:
+        if measure.by_query and not data.share.named:
             raise ValueError(
                 f"scoring={self.scoring!r} is a mean over queries, but without qid= all rows are one query, "
                 "which cannot be dealt to ranks. Pass the query ids of each rank's rows."

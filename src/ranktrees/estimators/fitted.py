@@ -262,7 +262,8 @@ class FittedTrees(KnownParameters):
             query if the model was fitted without any; otherwise an error is raised.
         early_exit : EarlyExit, default=None
             As for `predict`. Measures of a ranking see the rows that are dropped behind all rows that stayed
-            in longer. Other measures (RMSE, R²) see the frozen scores.
+            in longer. Other measures (RMSE, R², and those of the rows of all queries together) see the frozen
+            scores.
 
         Returns
         -------
@@ -272,8 +273,8 @@ class FittedTrees(KnownParameters):
         Raises
         ------
         ValueError
-            If the model was fitted with query ids and none are given here, or if the measure does not accept
-            the labels.
+            If the measure is a mean over queries, and the model was fitted with query ids, but none are given
+            here; or if the measure does not accept the labels.
         """
         check_is_fitted(self)
         measure = self._measure()
@@ -284,7 +285,7 @@ class FittedTrees(KnownParameters):
         else:
             queries = (data.order, data.offsets) if data.qid_given else None
             scores, saved = self._scores_and_saved(X, data.X, queries, early_exit)
-            if measure is not None and measure.by_order:
+            if measure is not None and measure.by_order and measure.by_query:
                 scores = saved.dropped_last(scores)
         return self._value(measure, data, scores, "signed_mean")
 
@@ -392,7 +393,7 @@ class FittedTrees(KnownParameters):
 
     def _is_mean_over_queries(self, measure):
         """Whether a score by this measure (None: R² or the accuracy) depends on the queries."""
-        return self._is_ranker if measure is None else measure.by_order
+        return self._is_ranker if measure is None else measure.by_query
 
     @property
     def _wants_queries(self):

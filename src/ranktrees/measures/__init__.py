@@ -31,21 +31,27 @@ A measure may have the following parameters. Its own documentation lists those i
 ``empty_query``
     What counts for a query on which the measure says nothing about the ranking, because no row is relevant
     (no gain is positive) or because no two labels differ. ``"skip"`` leaves the query out, and a number is
-    taken as its value.
+    taken as its value. ``"skip_equal"`` also leaves out the queries whose rows all have the same label: any
+    ranking of these has the same value.
 ``rel``
     The lowest label that is relevant, for measures that tell relevant from irrelevant rows.
 ``at``
     The cutoff, set by ``@``: only ranks 1, ..., ``at`` count.
 
-Labels are finite numbers, and at least 0 except for `RMSE`, `PairAccuracy` and `KendallTau`. There may be any
-number of grades, and queries may have any number of rows.
+`PooledAUC`, `BalancedErrorRate` and `RMSE` are not means over queries. They are one number for the rows of
+all queries together, in which each row has its own weight. The first two have no value for a query, so
+whatever needs one refuses them: training by swaps of rows, and comparing query by query.
+
+Labels are finite numbers, and at least 0 except for these three, `PairAccuracy` and `KendallTau`. There may
+be any number of grades, and queries may have any number of rows.
 """
 
 from ranktrees.measures.agreement import RMSE, KendallTau, PairAccuracy
 from ranktrees.measures.base import BoundMeasure, Measure
-from ranktrees.measures.binary import AP, AUC, PAUC, RR, P, R
+from ranktrees.measures.binary import AP, AUC, RR, P, R, TopAUC
 from ranktrees.measures.discounted import DCG, ERR, NDCG
 from ranktrees.measures.named import as_measure
+from ranktrees.measures.pooled import BalancedErrorRate, PooledAUC
 from ranktrees.measures.scores import (
     dcg_score,
     err_score,
@@ -65,15 +71,17 @@ __all__ = [
     "DCG",
     "ERR",
     "NDCG",
-    "PAUC",
     "RMSE",
     "RR",
+    "BalancedErrorRate",
     "BoundMeasure",
     "KendallTau",
     "Measure",
     "P",
     "PairAccuracy",
+    "PooledAUC",
     "R",
+    "TopAUC",
     "as_measure",
     "dcg_score",
     "discounts",

@@ -98,7 +98,7 @@ class _RMSE(Measure):
 
     name = "RMSE"
     greater_is_better = False
-    by_order = False
+    by_order = by_query = False
     lowest_label = -math.inf
 
     def per_query(self, labels, scores, offsets, weights=None, n_threads=1):

@@ -49,6 +49,8 @@ class Measure:
         Whether a higher value is better. False for errors.
     by_order : bool
         Whether only the order of the scores matters, not how far they are apart.
+    by_query : bool
+        Whether it is a mean over queries. False for measures of the rows of all queries together.
     lowest_label : float
         The lowest label that the measure accepts.
 
@@ -72,7 +74,9 @@ class Measure:
     defaults: ClassVar[Mapping[str, Any]] = {}
     greater_is_better: ClassVar[bool] = True
     by_order: ClassVar[bool] = True
+    by_query: ClassVar[bool] = True
     lowest_label: ClassVar[float] = 0.0
+    undefined: ClassVar[str] = "on any query of positive weight (see empty_query)"
 
     def __init__(self, **parameters):
         unknown = sorted(set(parameters) - set(self.defaults))
@@ -155,10 +159,7 @@ class Measure:
 
     def warn_if_undefined(self, value):
         if math.isnan(value):
-            warn(
-                f"{self} is not defined on any query of positive weight (see empty_query): its value is nan",
-                UndefinedMetricWarning,
-            )
+            warn(f"{self} is not defined {self.undefined}: its value is nan", UndefinedMetricWarning)
 
     def __matmul__(self, at):
         """Return the measure cut off at rank ``at``."""
@@ -451,6 +452,13 @@ class Measure:
                 swapped[[i, j]] = labels[[j, i]]
                 deltas[i, j] = deltas[j, i] = self.per_query(swapped, scores, offsets)[0] - before
         return deltas
+
+
+class Preset(property):
+    """An attribute of a measure: this measure, or another, with the parameters of a program or a paper."""
+
+    def __init__(self, doc, of=None, **parameters):
+        super().__init__(lambda measure: (of or measure)(**parameters), doc=doc)
 
 
 def weighted_mean(values, weights=None, communicator=ALONE):

@@ -1,12 +1,14 @@
-"""Measures of rows that are relevant or not: AP, RR, P, R, AUC and PAUC."""
+"""Measures of rows that are relevant or not: AP, RR, P, R, AUC and TopAUC."""
 
 from typing import ClassVar
 
 import numpy as np
 
 from ranktrees._core import ranking
+from ranktrees.measures.base import Preset
 from ranktrees.measures.compiled import Ranked, symmetric
 from ranktrees.measures.parameters import stretch
+from ranktrees.measures.pooled import PooledAUC
 
 
 class _Binary(Ranked):
@@ -31,8 +33,9 @@ class _AP(_Binary):
         The lowest label that is relevant.
     ties : {"average", "worst", "input", "reverse"}, default="average"
         The order of rows with equal scores. "average" is exact (McSherry and Najork, ECIR 2008).
-    empty_query : "skip" or float, default="skip"
-        The value of a query without relevant rows. If "skip", such queries are left out.
+    empty_query : {"skip", "skip_equal"} or float, default="skip"
+        The value of a query without relevant rows. If "skip", such queries are left out; "skip_equal" also
+        leaves out those whose labels are all equal.
     at : int, default=None
         The cutoff: only ranks 1, ..., ``at`` count. If None, all ranks count.
 
@@ -82,8 +85,9 @@ class _RR(_Binary):
         The lowest label that is relevant.
     ties : {"average", "worst", "input", "reverse"}, default="average"
         The order of rows with equal scores. "average" is exact (McSherry and Najork, ECIR 2008).
-    empty_query : "skip" or float, default=0
-        The value of a query without relevant rows. If "skip", such queries are left out.
+    empty_query : {"skip", "skip_equal"} or float, default=0
+        The value of a query without relevant rows. If "skip", such queries are left out; "skip_equal" also
+        leaves out those whose labels are all equal.
     at : int, default=None
         The cutoff: only ranks 1, ..., ``at`` count. If None, all ranks count.
 
@@ -130,8 +134,9 @@ class _P(_Binary):
         The lowest label that is relevant.
     ties : {"average", "worst", "input", "reverse"}, default="average"
         The order of rows with equal scores. "average" is exact.
-    empty_query : "skip" or float, default=0
-        The value of a query without relevant rows. If "skip", such queries are left out.
+    empty_query : {"skip", "skip_equal"} or float, default=0
+        The value of a query without relevant rows. If "skip", such queries are left out; "skip_equal" also
+        leaves out those whose labels are all equal.
     at : int, default=None
         The cutoff: only ranks 1, ..., ``at`` count. If None, all ranks count.
 
@@ -145,6 +150,8 @@ class _P(_Binary):
     name = "P"
     formula = ranking.Formula.P
 
+    survey = Preset("As Mohan 2010, chapter 6: labels from 3 on are relevant.", rel=3)
+
     def swap_deltas(self, labels, scores):
         n = len(labels)
         hits = self.gains_of(labels)
@@ -153,7 +160,7 @@ class _P(_Binary):
         return changes / (self.at or n if self.formula == ranking.Formula.P else max(hits.sum(), 1.0))
 
 
-class _R(_P):
+class _R(_Binary):
     """Recall: the share of the relevant rows that are above the cutoff.
 
     R @ k = (relevant rows at ranks 1 ... k) / (relevant rows of the query).
@@ -164,8 +171,9 @@ class _R(_P):
         The lowest label that is relevant.
     ties : {"average", "worst", "input", "reverse"}, default="average"
         The order of rows with equal scores. "average" is exact.
-    empty_query : "skip" or float, default="skip"
-        The value of a query without relevant rows. If "skip", such queries are left out.
+    empty_query : {"skip", "skip_equal"} or float, default="skip"
+        The value of a query without relevant rows. If "skip", such queries are left out; "skip_equal" also
+        leaves out those whose labels are all equal.
     at : int, default=None
         The cutoff: only ranks 1, ..., ``at`` count. If None, all ranks count.
 
@@ -179,15 +187,16 @@ class _R(_P):
     name = "R"
     defaults: ClassVar = {**_Binary.defaults, "empty_query": "skip"}
     formula = ranking.Formula.R
+    swap_deltas = _P.swap_deltas
 
 
-class _PAUC(_Binary):
-    """Partial area under the ROC curve of a query, between two counts of irrelevant rows.
+class _TopAUC(_Binary):
+    """Area under the ROC curve of a query, between two counts of irrelevant rows from the top.
 
-    PAUC @ [a, b] = the mean, over the irrelevant rows number a + 1, ..., b from the top, of the share of
+    TopAUC @ [a, b] = the mean, over the irrelevant rows number a + 1, ..., b from the top, of the share of
     relevant rows that are ranked above. If a query has fewer than b irrelevant rows, the mean is over those
     there are. This is the area under the ROC curve from the a-th to the b-th false positive, as a share of
-    the largest possible area. PAUC @ [0, n] with all n irrelevant rows is the AUC.
+    the largest possible area. TopAUC @ [0, n] with all n irrelevant rows is the AUC.
 
     Parameters
     ----------
@@ -196,28 +205,26 @@ class _PAUC(_Binary):
     ties : {"average", "worst", "input", "reverse"}, default="average"
         The order of rows with equal scores. "average" is exact: in a tie of m irrelevant rows, the relevant
         ones fall with equal probability into each of the m + 1 places before, between and after them.
-    empty_query : "skip" or float, default="skip"
+    empty_query : {"skip", "skip_equal"} or float, default="skip"
         The value of a query without relevant rows, or with no more than a irrelevant rows. If "skip", such
-        queries are left out.
+        queries are left out; "skip_equal" also leaves out those whose labels are all equal.
     at : pair of int, default=None
         The counts [a, b]. If None, all irrelevant rows count, as with [0, all].
 
     References
     ----------
-    McClish, *Analyzing a Portion of the ROC Curve*, Medical Decision Making 1989. PAUC @ [0, 5] is one of the
-    measures of Mohan, *An Empirical Analysis on Pointwise Machine Learning Techniques using Regression Trees
-    for Web-search Ranking*, 2010.
+    McClish, *Analyzing a Portion of the ROC Curve*, Medical Decision Making 1989.
 
     Examples
     --------
-    >>> from ranktrees.measures import PAUC
-    >>> (PAUC @ [0, 2])([1, 0, 1, 0, 0], [0.5, 0.4, 0.3, 0.2, 0.1])  # (1/2 + 2/2) / 2
+    >>> from ranktrees.measures import TopAUC
+    >>> (TopAUC @ [0, 2])([1, 0, 1, 0, 0], [0.5, 0.4, 0.3, 0.2, 0.1])  # (1/2 + 2/2) / 2
     0.75
-    >>> PAUC @ [0, 5]
-    PAUC @ [0, 5]
+    >>> TopAUC @ [0, 5]
+    TopAUC @ [0, 5]
     """
 
-    name = "PAUC"
+    name = "TopAUC"
     defaults: ClassVar = {**_Binary.defaults, "empty_query": "skip"}
     formula = ranking.Formula.PAUC
 
@@ -240,8 +247,9 @@ class _AUC(_Binary):
         The lowest label that is relevant.
     ties : {"average", "worst", "input", "reverse"}, default="average"
         The order of rows with equal scores. With "average" a tied pair counts 1/2, with "worst" it counts 0.
-    empty_query : "skip" or float, default="skip"
-        The value of a query that lacks relevant or irrelevant rows. If "skip", such queries are left out.
+    empty_query : {"skip", "skip_equal"} or float, default="skip"
+        The value of a query that lacks relevant or irrelevant rows. If "skip", such queries are left out;
+        "skip_equal" also leaves out those whose labels are all equal.
 
     References
     ----------
@@ -258,6 +266,12 @@ class _AUC(_Binary):
     defaults: ClassVar = {"rel": 1, "ties": "average", "empty_query": "skip"}
     formula = ranking.Formula.PAUC
 
+    survey = Preset(
+        "As Mohan 2010, chapter 6: over all pairs of rows of any queries, with labels from 3 on relevant.",
+        of=PooledAUC,
+        rel=3,
+    )
+
     def swap_deltas(self, labels, scores):
         hits = self.gains_of(labels)
         rank = np.arange(float(len(labels)))
@@ -266,4 +280,4 @@ class _AUC(_Binary):
 
 
 AP, RR, P, R = _AP(), _RR(), _P(), _R()
-AUC, PAUC = _AUC(), _PAUC()
+AUC, TopAUC = _AUC(), _TopAUC()

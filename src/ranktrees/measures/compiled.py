@@ -20,6 +20,9 @@ class BoundRanked(BoundMeasure):
         self.discounts = measure.discounts_until(min(self.at or longest, longest))
         self.divisors, self.divisors_known = np.empty(len(offsets) - 1), False
         self.query_weights = None if self.weights is None else query_weights(self.weights, offsets)
+        if measure.empty_query == "skip_equal":
+            highest, lowest = (of.reduceat(labels, offsets[:-1]) for of in (np.maximum, np.minimum))
+            self.skipped = highest == lowest
 
     def per_query(self, scores):
         measure, out = self.measure, np.empty(len(self.offsets) - 1)
@@ -43,7 +46,9 @@ class BoundRanked(BoundMeasure):
             raise ValueError(
                 f"the labels have gains too large to add up: choose a smaller gain than that of {measure!r}"
             )
-        if measure.empty_query != "skip":
+        if measure.empty_query == "skip_equal":
+            out[self.skipped] = np.nan
+        elif measure.empty_query != "skip":
             out[np.isnan(out)] = measure.empty_query
         return out
 

@@ -5,6 +5,7 @@ from typing import ClassVar
 import numpy as np
 
 from ranktrees._core import ranking
+from ranktrees.measures.base import Preset
 from ranktrees.measures.compiled import Ranked, symmetric
 from ranktrees.measures.worth import discounts, gains
 
@@ -23,8 +24,9 @@ class _DCG(Ranked):
     ties : {"average", "worst", "input", "reverse"}, default="average"
         The order of rows with equal scores. "average" is exact: it takes the mean gain of the tied rows at
         each of their ranks (McSherry and Najork, ECIR 2008).
-    empty_query : "skip" or float, default=0
-        The value of a query without a positive gain. If "skip", such queries are left out.
+    empty_query : {"skip", "skip_equal"} or float, default=0
+        The value of a query without a positive gain. If "skip", such queries are left out; "skip_equal" also
+        leaves out those whose labels are all equal.
     at : int, default=None
         The cutoff: only ranks 1, ..., ``at`` count. If None, all ranks count.
 
@@ -62,13 +64,6 @@ class _DCG(Ranked):
         return deltas / best if best > 0 else np.zeros_like(deltas)
 
 
-class Preset(property):
-    """An attribute of a measure: the same measure with the parameters of another program."""
-
-    def __init__(self, doc, **parameters):
-        super().__init__(lambda measure: measure(**parameters), doc=doc)
-
-
 class _NDCG(_DCG):
     """Normalised discounted cumulative gain: DCG divided by the DCG of the best order.
 
@@ -77,7 +72,7 @@ class _NDCG(_DCG):
     Programs do not agree on NDCG: they differ in the gain, in the value of a query without relevant rows and
     in the order of rows with equal scores. Choose by the parameters below, or take the choice of another
     program as a preset: ``NDCG.letor``, ``NDCG.lightgbm``, ``NDCG.xgboost``, ``NDCG.catboost``,
-    ``NDCG.sklearn``, ``NDCG.trec_eval``, ``NDCG.survey``.
+    ``NDCG.sklearn``, ``NDCG.trec_eval``, ``NDCG.survey``, ``NDCG.lambdasmart``.
 
     Parameters
     ----------
@@ -88,8 +83,9 @@ class _NDCG(_DCG):
     ties : {"average", "worst", "input", "reverse"}, default="average"
         The order of rows with equal scores. "average" is exact: it takes the mean gain of the tied rows at
         each of their ranks (McSherry and Najork, ECIR 2008).
-    empty_query : "skip" or float, default="skip"
-        The value of a query without a positive gain. If "skip", such queries are left out.
+    empty_query : {"skip", "skip_equal"} or float, default="skip"
+        The value of a query without a positive gain. If "skip", such queries are left out; "skip_equal" also
+        leaves out those whose labels are all equal.
     at : int, default=None
         The cutoff: only ranks 1, ..., ``at`` count. If None, all ranks count.
 
@@ -156,6 +152,11 @@ class _NDCG(_DCG):
     survey = Preset(
         "As Mohan 2010: gain 2^label - 1, and 1/2 for queries without relevant rows.", empty_query=0.5
     )
+    lambdasmart = Preset(
+        "As Wu, Burges, Svore and Gao 2010 (LambdaSMART): gain 2^label - 1, the average over ties, and no "
+        "queries whose rows all have the same label.",
+        empty_query="skip_equal",
+    )
 
 
 class _ERR(Ranked):
@@ -172,8 +173,9 @@ class _ERR(Ranked):
         The order of rows with equal scores. "average" is exact: it is computed by symmetric polynomials of
         the probabilities that a user reads on past each of the tied rows. It takes m * k steps for m relevant
         rows in a tie that reaches down to rank k, or to a rank k that no user gets beyond.
-    empty_query : "skip" or float, default=0
-        The value of a query without a positive label. If "skip", such queries are left out.
+    empty_query : {"skip", "skip_equal"} or float, default=0
+        The value of a query without a positive label. If "skip", such queries are left out; "skip_equal" also
+        leaves out those whose labels are all equal.
     at : int, default=None
         The cutoff: only ranks 1, ..., ``at`` count. If None, all ranks count.
 

@@ -9,10 +9,11 @@ from typing import ClassVar
 import numpy as np
 
 from ranktrees.measures.agreement import RMSE, KendallTau, PairAccuracy
-from ranktrees.measures.base import Measure
-from ranktrees.measures.binary import AP, AUC, PAUC, RR, P, R
-from ranktrees.measures.discounted import DCG, ERR, NDCG, Preset
+from ranktrees.measures.base import Measure, Preset
+from ranktrees.measures.binary import AP, AUC, RR, P, R, TopAUC
+from ranktrees.measures.discounted import DCG, ERR, NDCG
 from ranktrees.measures.parameters import typed
+from ranktrees.measures.pooled import BalancedErrorRate, PooledAUC
 
 # What users pass: a name, a measure, or a function of the labels and scores of one query.
 AnyMeasure = str | Measure | Callable[[np.ndarray, np.ndarray], float]
@@ -32,18 +33,23 @@ _NAMES = {
     "r": R,
     "recall": R,
     "auc": AUC,
-    "pauc": PAUC,
+    "pooled_auc": PooledAUC,
+    "top_auc": TopAUC,
     "pair_accuracy": PairAccuracy,
     "kendall_tau": KendallTau,
     "rmse": RMSE,
+    "balanced_error_rate": BalancedErrorRate,
 }
 
+# Names of measures that only a preset makes clear.
+_BY_PRESET = {"pauc": PooledAUC}
 
 _SCIKIT_LEARN = {
-    "roc_auc": "auc",
+    "roc_auc": "pooled_auc",
     "average_precision": "map",
     "neg_root_mean_squared_error": "rmse",
     "neg_mean_squared_error": "rmse",
+    "balanced_accuracy": "balanced_error_rate",
 }
 
 
@@ -54,8 +60,9 @@ def as_measure(measure) -> Measure:
     ----------
     measure : str, Measure or callable
         A string such as ``"ndcg@10"``, ``"map"``, ``"mrr"``, ``"err@10"``, ``"p@5"``, ``"recall@10"``,
-        ``"auc"``, ``"pauc@[0,5]"``, ``"pair_accuracy"``, ``"kendall_tau"`` or ``"rmse"``. It may contain
-        parameters or a preset, as in ``'ndcg(gain="linear")@10'`` and ``"ndcg.lightgbm@10"``, so whatever a
+        ``"auc"``, ``"top_auc@[0,5]"``, ``"pooled_auc"``, ``"pair_accuracy"``, ``"kendall_tau"``, ``"rmse"``
+        or ``"balanced_error_rate"``. It may contain parameters or a preset, as in
+        ``'ndcg(gain="linear")@10'``, ``"ndcg.lightgbm@10"`` and ``"pauc.survey@[0,5]"``, so whatever a
         measure prints as can be read back. Case does not matter. Gains and discounts that are functions
         cannot be named in a string. A function of (labels, scores) returns the value of one query, or NaN if
         the query has none; higher is better.
@@ -103,13 +110,21 @@ def as_measure(measure) -> Measure:
     except (SyntaxError, LookupError) as error:
         raise ValueError(
             f"unknown measure {measure!r}: write a name, one of {', '.join(_NAMES)}, followed by settings "
-            "and a cutoff if needed, as in 'ndcg@10' or 'p(rel=2)@10'"
-            + (
-                f"; what scikit-learn calls so is {ours!r} here"
-                if (ours := _SCIKIT_LEARN.get(measure))
-                else ""
-            )
+            "and a cutoff if needed, as in 'ndcg@10' or 'p(rel=2)@10'" + _hint(measure)
         ) from error
+
+
+def _hint(measure):
+    """What an unknown name probably stands for, as the end of a message."""
+    if ours := _SCIKIT_LEARN.get(measure):
+        return f"; what scikit-learn calls so is {ours!r} here"
+    if measure.lower().lstrip().startswith("pauc"):
+        return (
+            "; a partial AUC is 'pooled_auc@[0,5]', for false-positive rates of 0 to 5 % among all rows, the "
+            "same with grades from 3 on relevant, 'pauc.survey@[0,5]', or 'top_auc@[0,5]', down to the fifth "
+            "irrelevant row of each query"
+        )
+    return ""
 
 
 def takes(function, n):
@@ -153,7 +168,7 @@ def _parsed(tree):
         case ast.Call(func=function, args=[], keywords=keywords):
             return _parsed(function)(**{keyword.arg: _literal(keyword.value) for keyword in keywords})
         case ast.Attribute(value=name, attr=preset):
-            measure = _parsed(name)
+            measure = _BY_PRESET.get(ast.unparse(name).lower()) or _parsed(name)
             if isinstance(vars(type(measure)).get(preset.lower()), Preset):
                 return getattr(measure, preset.lower())
     raise LookupError

@@ -64,20 +64,25 @@ def _ties(value):
 
 
 def _empty_query(value):
-    if isinstance(value, str) and value == "skip":
+    if isinstance(value, str) and value in ("skip", "skip_equal"):
         return value
     if is_real(value) and math.isfinite(value):
         return plain(value)
     raise ValueError(
-        "empty_query must be 'skip' or the value of a query on which the measure is not defined, usually 0, "
-        f"0.5 or 1, got {value!r}"
+        "empty_query must be 'skip', 'skip_equal' or the value of a query on which the measure is not "
+        f"defined, usually 0, 0.5 or 1, got {value!r}"
     )
 
 
-def _rel(value):
-    if is_real(value) and math.isfinite(value):
-        return plain(value)
-    raise ValueError(f"rel must be the lowest relevant label, a finite number, got {value!r}")
+def _finite(name, meaning):
+    """A check for a parameter that is any finite number."""
+
+    def check(value):
+        if is_real(value) and math.isfinite(value):
+            return plain(value)
+        raise ValueError(f"{name} must be {meaning}, a finite number, got {value!r}")
+
+    return check
 
 
 def _max_grade(value):
@@ -94,15 +99,30 @@ def _cutoff(value):
     raise ValueError(f"a measure is cut off at a whole number of ranks from 1 to {MOST_RANKS}, got {value!r}")
 
 
+def _pair(value):
+    return value if isinstance(value, Sequence) and not isinstance(value, str) and len(value) == 2 else (0, 0)
+
+
+def percentages(value):
+    if value is None:
+        return None
+    low, high = _pair(value)
+    if is_real(low) and is_real(high) and 0 <= low < high <= 100:
+        return plain(low), plain(high)
+    raise ValueError(
+        "PooledAUC is taken between two false-positive rates in percent, PooledAUC @ [a, b] with 0 <= a < b "
+        f"<= 100, got {value!r}"
+    )
+
+
 def stretch(value):
     if value is None:
         return None
-    if isinstance(value, Sequence) and not isinstance(value, str) and len(value) == 2:
-        low, high = value
-        if is_whole(low, 0) and is_whole(high, 1, MOST_RANKS) and low < high:
-            return operator.index(low), operator.index(high)
+    low, high = _pair(value)
+    if is_whole(low, 0) and is_whole(high, 1, MOST_RANKS) and low < high:
+        return operator.index(low), operator.index(high)
     raise ValueError(
-        "PAUC is taken between two counts of irrelevant rows, PAUC @ [a, b] with 0 <= a < b <= "
+        "TopAUC is taken between two counts of irrelevant rows, TopAUC @ [a, b] with 0 <= a < b <= "
         f"{MOST_RANKS}, got {value!r}"
     )
 
@@ -116,7 +136,8 @@ CHECKS: dict[str, Callable] = {
     "discount": _discount,
     "ties": _ties,
     "empty_query": _empty_query,
-    "rel": _rel,
+    "rel": _finite("rel", "the lowest relevant label"),
+    "threshold": _finite("threshold", "the highest score of a row that is taken for irrelevant"),
     "max_grade": _max_grade,
     "at": _cutoff,
 }

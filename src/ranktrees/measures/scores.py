@@ -38,9 +38,10 @@ def ndcg_score(
         How much a rank is worth; see `discounts`.
     ties : {"average", "worst", "input", "reverse"}, default="average"
         The order of rows with equal scores. "average" is the exact expectation over all their orders.
-    empty_query : "skip" or float, default="skip"
+    empty_query : {"skip", "skip_equal"} or float, default="skip"
         The value of a query on which the measure says nothing about the ranking, such as one without a
-        positive gain. If "skip", such queries are left out.
+        positive gain. If "skip", such queries are left out; "skip_equal" also leaves out those whose labels
+        are all equal.
     sample_weight : array-like of shape (n,), default=None
         Weights >= 0 of the rows. The weight of a query is the mean of the weights of its rows.
 

@@ -53,7 +53,7 @@ class ScoredByMeasure(RanksRows):
         as_measure(self.measure)  # so that fit refuses an unknown measure, not only score
 
     def score(self, X, y, sample_weight=None, *, qid=None, groups=None):
-        """Return the mean of `measure` over the queries.
+        """Return the mean of `measure` over the queries, or its value over all rows.
 
         Parameters
         ----------
@@ -74,10 +74,12 @@ class ScoredByMeasure(RanksRows):
         Raises
         ------
         ValueError
-            If the model was fitted with query ids and none are given here, or if the measure does not accept
-            the labels.
+            If the measure is a mean over queries, and the model was fitted with query ids, but none are given
+            here; or if the measure does not accept the labels.
         """
         check_is_fitted(self)
-        data = check_score(self, X, y, sample_weight, qid=qid, groups=groups, read_rows=False)
+        measure = as_measure(self.measure)
+        queries = {"qid": qid, "groups": groups, "ranker": measure.by_query}
+        data = check_score(self, X, y, sample_weight, **queries, read_rows=False)
         scores = data.internal(self.predict(X))
-        return as_measure(self.measure).signed_mean(data.labels, scores, data.offsets, data.weights)
+        return measure.signed_mean(data.labels, scores, data.offsets, data.weights)

@@ -93,7 +93,7 @@ class _MeasuredByFormula(_Measured):
         worth = self._ranks(np.arange(self.longest, 0.0, -1.0))
         return Pairs(lambdas.Pairs.SWAPS, self._shared(hits, pairs), worth)
 
-    def _pauc(self, measure):
+    def _topauc(self, measure):
         low, high = measure.at or (0, 0)
         hits = measure.gains_of(self.labels)
         misses = self._sums(1.0 - hits)
@@ -258,7 +258,7 @@ def _checked_propensities(propensities):
 
 GAPS = 1e-3, 1e3  # within which no product of three pairs leaves the range of float32
 
-_FORMULAS = ("DCG", "NDCG", "ERR", "AP", "RR", "P", "R", "AUC", "PAUC")
+_FORMULAS = ("DCG", "NDCG", "ERR", "AP", "RR", "P", "R", "AUC", "TopAUC")
 
 
 @dataclass(frozen=True)
@@ -278,7 +278,8 @@ class LambdaMART(OfPairs):
         ERR           |p_i - p_j| / (1 - p_i) * sum over r in i ... j - 1 of
                       reach_(r + 1) (1 / r - 1 / (r + 1)), with reach_r the probability that no row
                       above rank r stops the user: the quadratic algorithm
-        AP, RR, PAUC  as ERR, a difference of two numbers that one walk down the ranking finds
+        AP, RR        as ERR, a difference of two numbers that one walk down the ranking finds
+        TopAUC        as AP
         any other     by swapping every two rows and evaluating, unless the measure has a closed form; slow
 
     The sums of a row are multiplied by its weight. A query for which no swap changes the measure adds
@@ -420,7 +421,13 @@ class LambdaMART(OfPairs):
         if not measure.by_order:
             raise ValueError(
                 f"measure={measure!r}: {self.name} optimises measures of the order of rows, but this one "
-                "depends on how far scores are from labels; use HistGBRTRegressor for it"
+                "depends on the scores themselves; use HistGBRTRegressor for it"
+            )
+        if not measure.by_query:
+            raise ValueError(
+                f"measure={measure!r}: {self.name} learns from what swaps of two rows of a query change, but "
+                "this measure is of the rows of all queries together; expected a mean over queries, such as "
+                f"'auc': pass scoring={measure!r} to stop by this one"
             )
         if measure.name in ("P", "R") and measure.parameters.get("at", 1) is None:
             raise ValueError(
