@@ -129,7 +129,7 @@ DIGESTS = {
     "all rows": "2a90d609ccf5d0e7",
     "some queries": "c3257786b7fb712e",
     "stopped early": "2865ac56a9aea371",
-    "optimal steps": "8156a01ce1e9d8c0",
+    "optimal steps": "e4ce7942ce5a0892",
     "least gain and hessian": "6bde8825fe425c9c",
     "few bins": "9c0105ddb3e542c9",
     "coarse": "424013ec445a10a9",

@@ -101,7 +101,9 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
         ratios matter. If None, the propensities are estimated along with the trees.
     step : {"newton", "optimal"}, default="newton"
         The weight of each new tree. With "newton", it is ``learning_rate``. With "optimal", it is the weight
-        in ``step_interval`` with which the measure is highest on the training rows, see `optimal_weight`.
+        in ``step_interval`` with which the measure is highest on the training rows, see `optimal_weight`. Of
+        equally good weights, the one nearest to 1 is taken: before the first tree all rows of a query tie, so
+        each weight above 0 ranks them in the same way.
     step_interval : pair of float, default=(0.1, 5.0)
         With ``step="optimal"``, the lowest and the highest weight. A weight of 1 is the whole Newton step.
     learning_rate : float or None, default=None
@@ -675,6 +677,6 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
 
         def optimal(scores, tree_scores):
             rows = data.labels, scores, tree_scores, data.offsets, data.weights
-            return weight_curve_of(measure, *rows, "additive", interval, n_threads).weight
+            return weight_curve_of(measure, *rows, "additive", interval, n_threads, near=1.0).weight
 
         return optimal
