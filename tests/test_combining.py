@@ -623,12 +623,85 @@ def test_the_first_optimal_step_is_a_newton_step(highest):
     assert np.median(model.predict(X) / newton) == 1.0
 
 
+def test_optimal_steps_may_shrink(rows):
+    X, y, qid = rows
+    small = {"max_iter": 3, "step": "optimal", "random_state": 0}
+    whole, half, one = (
+        LambdaMARTRanker(learning_rate=rate, **small).fit(X, y, qid=qid) for rate in (None, 0.5, 1.0)
+    )
+    assert whole.learning_rate_ == 1.0
+    assert one.ensemble_ == whole.ensemble_
+    np.testing.assert_array_equal(half.predict(X, n_trees=1), whole.predict(X, n_trees=1) / 2)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("leaf_values", ["newton", "mean"])
+@pytest.mark.parametrize("split_search", ["full", "exact"])  # "exact" codes these rows by another mapper
+def test_optimal_steps_on_validation_rows(rows, leaf_values, weighted, split_search):
+    """As in section 5.6 of LambdaSMART: no other weight is better on these rows."""
+    X, y, qid = rows
+    train, others = qid % 2 == 0, qid % 2 == 1
+    weights = np.random.default_rng(0).uniform(0.5, 2.0, len(y)) if weighted else None
+    parts = [
+        {"qid": qid[part], "sample_weight": None if weights is None else weights[part]}
+        for part in (train, others)
+    ]
+    model = LambdaMARTRanker(
+        measure="ndcg@5",
+        step="optimal",
+        step_rows="validation",
+        step_interval=(1e-6, 1e6),
+        leaf_values=leaf_values,
+        split_search=split_search,
+        max_iter=4,
+        early_stopping=False,
+        random_state=0,
+    )
+    validation = {f"{name}_val": part for name, part in parts[1].items()}
+    model.fit(X[train], y[train], **parts[0], X_val=X[others], y_val=y[others], **validation)
+    before, relative = np.zeros(others.sum()), {"form": "additive", "interval": (0.05, 20.0)}
+    for n_trees in range(1, 5):
+        after = model.predict(X[others], n_trees=n_trees)
+        curve = optimal_weight(before, after - before, y[others], measure="ndcg@5", **relative, **parts[1])
+        assert as_measure("ndcg@5")(y[others], after, **parts[1]) == pytest.approx(curve.value, rel=1e-9)
+        before = after
+
+
+def test_a_first_mean_tree_gets_its_newton_step(rows):
+    X, y, qid = rows
+    plain = {"max_iter": 1, "step": "optimal", "leaf_values": "mean", "gradient_sampling": None}
+    mean = {**plain, "max_features": 1.0, "random_state": 0, "step_interval": (0.1, 100.0)}
+    model = LambdaMARTRanker(**mean).fit(X, y, qid=qid)
+    unit = LambdaMARTRanker(**mean | {"step": "newton", "step_interval": (0.1, 5.0), "learning_rate": 1.0})
+    added = unit.fit(X, y, qid=qid).predict(X)
+    gradients, hessians = np.empty((2, len(y)))
+    order = np.argsort(qid, kind="stable")
+    offsets = np.append(np.flatnonzero(np.diff(qid[order], prepend=-1)), len(qid))
+    bound = model._objective().bind(y[order].astype(float), None, offsets)
+    bound.gradients(np.zeros(len(y)), gradients, hessians, 0)
+    step = -(gradients @ added[order]) / (hessians @ added[order] ** 2)
+    assert step > 2
+    np.testing.assert_allclose(model.predict(X), step * added, rtol=1e-9)
+
+
+def test_rows_of_steps_that_cannot_be_meant(rows):
+    X, y, qid = rows
+    with pytest.raises(
+        ValueError, match=r'step_rows="validation" says where .* set step="optimal", or leave'
+    ):
+        LambdaMARTRanker(step_rows="validation").fit(X, y, qid=qid)
+    model = LambdaMARTRanker(step="optimal", step_rows="validation", max_iter=3, measure="p@5")
+    with pytest.raises(ValueError, match=r'step_rows="validation" finds .* but there are none: pass X_val'):
+        model.fit(X, y, qid=qid)
+    model.set_params(early_stopping=True).fit(X, y, qid=qid)
+
+
 @pytest.mark.parametrize("interval", [(0.1, 5.0), (0.1, 100.0)])
 def test_optimal_steps_are_the_best_weights(interval, rows):
     X, y, qid = rows
     small = {"max_iter": 6, "max_leaf_nodes": 4, "random_state": 0, "measure": "ndcg@5", "scoring": "ndcg@5"}
     model = LambdaMARTRanker(step="optimal", step_interval=interval, **small, n_jobs=1).fit(X, y, qid=qid)
-    twin = LambdaMARTRanker(step="optimal", step_interval=interval, **small, n_jobs=2, learning_rate=0.9)
+    twin = LambdaMARTRanker(step="optimal", step_interval=interval, **small, n_jobs=2)
     assert twin.fit(X, y, qid=qid).ensemble_.digest() == model.ensemble_.digest()
     newton = LambdaMARTRanker(**small, learning_rate=1.0).fit(X, y, qid=qid)
     first = newton.predict(X, n_trees=1)
