@@ -298,12 +298,12 @@ def local_optimum(
     share = np.full(places.size, 1 / n_trees if ensemble.average else 1.0)
     adds = sparse.csr_matrix((share, places.ravel(), np.arange(len(scores) + 1) * n_trees), shape)
     length = distance * np.linalg.norm(ensemble.nodes["value"][leaves])
-    random, value, values = check_random_state(random_state), bound_measure.signed_mean(scores), []
+    random, value, moved = check_random_state(random_state), bound_measure.signed_mean(scores), []
     for _ in range(n_directions):
         direction = random.normal(size=len(leaves))
         move = length / np.linalg.norm(direction) * direction
-        values.append(bound_measure.signed_mean(scores + adds @ move))
-    sign, values = 1 if measure.greater_is_better else -1, np.array(values)
+        moved.append(bound_measure.signed_mean(scores + adds @ move))
+    sign, values = 1 if measure.greater_is_better else -1, np.array(moved)
     n_better, n_worse = (int((sided > 0).sum()) for sided in (values - value, value - values))
     all_better = n_better == n_directions
     most = 1.0 if all_better else float(beta.ppf(confidence, n_better + 1, n_directions - n_better))
