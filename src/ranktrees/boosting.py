@@ -153,7 +153,7 @@ def boost(
         leaf_rows.scale(values, weight)
         refuse_infinite(values)  # after the last tree, no gradients would show it
         nodes["value"] = values
-        train.add(scores, grown, values, mapper, nodes)
+        grown.add(values, scores)
         trees.keep(len(nodes), bitsets)
         if follow_train:
             train_scores.append(train.score())

@@ -206,8 +206,8 @@ def optimal_weight(
     near : float, default=None
         Which of all weights with the highest value is the best. If None, it is the middle of the widest
         stretch, which is far from other rankings. A number is a weight to keep unless another one is better,
-        such as 0 for a alone. If all rows of a tie in a, every weight above 0 ranks them as b does, and
-        the middle of the interval says nothing about b.
+        such as 0 for a alone. If all rows tie in a, every weight above 0 ranks them as b does, and the middle
+        of the interval says nothing about b.
     sample_weight : array-like of shape (n,), default=None
         Weights >= 0 of the rows. The weight of a query is the mean of the weights of its rows.
     n_jobs : int, default=None
