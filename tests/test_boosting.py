@@ -575,6 +575,89 @@ def test_splits_gain_more_than_the_least(kind, split_search):
     assert tree_table(model)["gain"].min() > least
 
 
+def stump(kind, X, y, qid, weights, **parameters):
+    """A sixth tree of one split: (the rows of its first leaf, gradients, hessians, what it adds)."""
+    rules = {"max_iter": 6, "max_leaf_nodes": 2, "min_samples_leaf": 1, "learning_rate": 0.5, **ALL_AT_ONCE}
+    model = clone(kind).set_params(**rules | parameters).fit(X, y, weights, qid=qid)
+    before, after = (model.ensemble_.first(n).predict(X) for n in (5, 6))
+    offsets = np.flatnonzero(np.diff(qid, prepend=-1, append=-1))
+    bound = model._objective().bind(y.astype(float), weights, offsets)
+    gradients, hessians = np.empty((2, len(y)))
+    bound.gradients(before, gradients, hessians, 5)
+    leaves = model.ensemble_.leaves(X)[:, 5]
+    return leaves == leaves[0], gradients, hessians, after - before
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    "kind",
+    [LambdaMARTRanker(), LambdaMARTRanker("ranknet"), HistGBRTClassifier(), HistGBRTRegressor("poisson")],
+    ids=repr,
+)
+@pytest.mark.parametrize("split_search", ["full", "exact"])
+def test_splits_by_least_squares_have_newton_leaves(kind, weighted, split_search):
+    """Both as in LambdaSMART's algorithm 1, steps 9 and 11."""
+    differ = 0
+    for seed in range(6):
+        X, grades, qid = make_ranking(
+            8, rows_per_query=10, n_features=4, random_state=seed, return_X_y_qid=True
+        )
+        y = grades > 1 if isinstance(kind, HistGBRTClassifier) else grades
+        weights = np.random.default_rng(seed).uniform(0.5, 3, 8)[qid] if weighted else None
+        rows = kind, X, y, qid, weights
+        first, gradients, hessians, added = stump(
+            *rows, split_criterion="squared_error", split_search=split_search
+        )
+        counts = np.ones(len(y)) if weights is None else weights
+        expected = slow.least_squares_stump(X, -gradients / counts, counts)
+        assert_array_equal(first, expected == expected[0])
+        for side in (first, ~first):
+            newton = -gradients[side].sum() / hessians[side].sum()
+            np.testing.assert_allclose(added[side], 0.5 * newton, rtol=1e-9)
+        differ += (stump(*rows, split_search=split_search)[0] != first).any()
+    assert differ
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_of_the_squared_error_newton_steps_are_least_squares(weighted):
+    X, y, _ = make_ranking(30, n_features=5, random_state=0, return_X_y_qid=True)
+    weights = np.random.default_rng(0).uniform(0.1, 2.0, len(y)) if weighted else None
+    for sampled in ({"subsample": 0.5}, {"gradient_sampling": None}):
+        models = [
+            HistGBRTRegressor(max_iter=5, split_criterion=criterion, random_state=0, **sampled)
+            for criterion in ("newton", "squared_error")
+        ]
+        one, other = (model.fit(X, y, weights).ensemble_ for model in models)
+        assert one == other
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_leaves_that_are_means_of_forces(weighted):
+    X, y, qid = make_ranking(8, rows_per_query=10, n_features=4, random_state=0, return_X_y_qid=True)
+    weights = np.random.default_rng(0).uniform(0.5, 3, 8)[qid] if weighted else None
+    for criterion in ("newton", "squared_error"):
+        means = {"leaf_values": "mean", "split_criterion": criterion, "l2_regularization": 2.0}
+        first, gradients, _, added = stump(LambdaMARTRanker(), X, y, qid, weights, **means)
+        counts = np.ones(len(y)) if weights is None else weights
+        for side in (first, ~first):
+            mean = -gradients[side].sum() / (counts[side].sum() + 2.0)
+            np.testing.assert_allclose(added[side], 0.5 * mean, rtol=1e-9)
+
+
+def test_bounds_are_of_the_values_that_leaves_get():
+    X, y, qid = make_ranking(8, n_features=4, random_state=0, return_X_y_qid=True)
+    rules = {"max_iter": 20, "monotonic_cst": [1, -1, 0, 0], "random_state": 0}
+    for wrong in ({"split_criterion": "squared_error"}, {"leaf_values": "mean"}):
+        with pytest.raises(ValueError, match="monotonic_cst bounds leaves by the values that splits are"):
+            LambdaMARTRanker(**rules, **wrong).fit(X, y, qid=qid)
+    model = LambdaMARTRanker(**rules, split_criterion="squared_error", leaf_values="mean").fit(X, y, qid=qid)
+    higher, lower = X.copy(), X.copy()
+    higher[:, 0] += 1
+    lower[:, 1] += 1
+    assert (model.predict(higher) >= model.predict(X)).all()
+    assert (model.predict(lower) <= model.predict(X)).all()
+
+
 @SEARCHES
 def test_both_sides_of_a_split_hold_the_least_hessian(split_search):
     """That of a row is its weight, for the squared error."""

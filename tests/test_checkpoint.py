@@ -93,6 +93,9 @@ MODELS = {
     "lambdamart": lambdamart,
     "lambdamart, early stopping": early,
     "optimal steps": lambda **kw: lambdamart(step="optimal", **kw),
+    "optimal steps of means": lambda **kw: lambdamart(
+        step="optimal", step_rows="validation", leaf_values="mean", early_stopping=True, **kw
+    ),
     "squared": squared,
     "absolute": lambda **kw: squared(loss="absolute_error", subsample=0.5, **kw),
     "costs": lambda **kw: squared(feature_costs=np.linspace(0.0, 0.02, 50), **kw),

@@ -190,6 +190,54 @@ def test_the_best_weight():
     assert curve.weight == curve.weights[k : k + 2].mean()
 
 
+def test_near_keeps_a_weight_that_is_as_good_as_any():
+    free = {"form": "additive", "measure": "mrr"}
+    for interval, weight in (((0.1, 5.0), 1.0), ((0.1, 100.0), 1.0), ((3.0, 9.0), 3.0), ((-9.0, 0.5), 0.5)):
+        tied = optimal_weight([0.0, 0.0], [1.0, 0.0], [1, 0], interval=interval, near=1, **free)
+        assert (tied.weight, tied.value) == (weight, 1.0)
+    # from 4 on the relevant row is first: next to the crossing, not on it
+    far = optimal_weight([4.0, 0.0], [0.0, 1.0], [0, 1], interval=(0.1, 100.0), near=1, **free)
+    assert 4 < far.weight < 4.1
+    assert far.value == 1.0
+    below = optimal_weight([4.0, 0.0], [0.0, 1.0], [1, 0], interval=(0.1, 100.0), near=7, **free)
+    assert 3.9 < below.weight < 4
+    assert optimal_weight([4.0, 0.0], [0.0, 1.0], [0, 1], interval=(0.1, 100.0), near=7, **free).weight == 7
+    # a single weight
+    assert optimal_weight([1.0, 1.0], [1.0, 0.0], [0, 1], measure="mrr", near=0.7).weight == 0.0
+
+
+def test_refined_weights_stay_near_what_they_were():
+    X = np.array([[0.0], [1.0]])
+    tree = HistGBRTRegressor(
+        max_iter=1, min_samples_leaf=1, learning_rate=1.0, init=0.0, gradient_sampling=None
+    )
+    trees = [clone(tree).fit(X, y).ensemble_ for y in ([4.0, 0.0], [0.0, 1.0])]
+    refined = refine_weights(Ensemble.joined(trees), X, [0, 1], measure="mrr")  # of the first tree: below 1/4
+    assert refined.predict(X)[1] == 1.0
+    assert 0.999 < refined.predict(X)[0] < 1.0
+
+
+@pytest.mark.parametrize("near", [True, "1", np.nan, np.inf])
+def test_near_must_be_a_number(near):
+    with pytest.raises(ValueError, match=r"near=.*; expected the weight to stay near, a finite number"):
+        optimal_weight([1.0, 0.0], [0.0, 1.0], [1, 0], near=near)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(0, 10_000), st.floats(-4, 6))
+def test_near_is_the_nearest_of_the_best_weights(seed, near):
+    rng = np.random.default_rng(seed)
+    qid, (a, b) = np.sort(rng.integers(0, 3, 12)), rng.integers(-4, 5, (2, 12))
+    rows = {"qid": qid, "measure": "map", "form": "additive", "interval": (-3, 5)}
+    curve = optimal_weight(a, b, rng.integers(0, 2, 12) | (np.arange(12) == 0), near=near, **rows)
+    assert curve(curve.weight) == curve.value
+    best = np.flatnonzero((curve.values >= curve.value - 1e-12) & (np.diff(curve.weights) > 1e-9))
+    if len(best):
+        distances = [max(curve.weights[k] - near, near - curve.weights[k + 1], 0) for k in best]
+        room = (curve.weights[-1] - curve.weights[0]) / combining.APART
+        assert abs(curve.weight - near) <= min(distances) + room
+
+
 @pytest.mark.parametrize("measure", ["map@3", "auc", "recall@3"])
 def test_what_rounding_tells_apart_is_one_stretch(measure):
     for seed in range(200):
@@ -566,19 +614,104 @@ def test_optimal_steps_of_losses_that_know_no_measure(loss, rows):
         before = after
 
 
+@pytest.mark.parametrize("highest", [5.0, 100.0, 1000.0])
+def test_the_first_optimal_step_is_a_newton_step(highest):
+    """Where all scores tie, the middle of the interval would be 50 Newton steps if it went up to 100."""
+    X, y, qid = make_ranking(60, random_state=0, return_X_y_qid=True)
+    plain = {"max_iter": 1, "max_features": 1.0, "gradient_sampling": None, "random_state": 0}
+    newton = LambdaMARTRanker(learning_rate=1.0, **plain).fit(X, y, qid=qid).predict(X)
+    model = LambdaMARTRanker(step="optimal", step_interval=(0.1, highest), **plain).fit(X, y, qid=qid)
+    assert np.median(model.predict(X) / newton) == 1.0
+
+
+def test_optimal_steps_may_shrink(rows):
+    X, y, qid = rows
+    small = {"max_iter": 3, "step": "optimal", "random_state": 0}
+    whole, half, one = (
+        LambdaMARTRanker(learning_rate=rate, **small).fit(X, y, qid=qid) for rate in (None, 0.5, 1.0)
+    )
+    assert whole.learning_rate_ == 1.0
+    assert one.ensemble_ == whole.ensemble_
+    np.testing.assert_array_equal(half.predict(X, n_trees=1), whole.predict(X, n_trees=1) / 2)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("leaf_values", ["newton", "mean"])
+@pytest.mark.parametrize("split_search", ["full", "exact"])  # "exact" codes these rows by another mapper
+def test_optimal_steps_on_validation_rows(rows, leaf_values, weighted, split_search):
+    """As in section 5.6 of LambdaSMART: no other weight is better on these rows."""
+    X, y, qid = rows
+    train, others = qid % 2 == 0, qid % 2 == 1
+    weights = np.random.default_rng(0).uniform(0.5, 2.0, len(y)) if weighted else None
+    parts = [
+        {"qid": qid[part], "sample_weight": None if weights is None else weights[part]}
+        for part in (train, others)
+    ]
+    model = LambdaMARTRanker(
+        measure="ndcg@5",
+        step="optimal",
+        step_rows="validation",
+        step_interval=(1e-6, 1e6),
+        leaf_values=leaf_values,
+        split_search=split_search,
+        max_iter=4,
+        early_stopping=False,
+        random_state=0,
+    )
+    validation = {f"{name}_val": part for name, part in parts[1].items()}
+    model.fit(X[train], y[train], **parts[0], X_val=X[others], y_val=y[others], **validation)
+    before, relative = np.zeros(others.sum()), {"form": "additive", "interval": (0.05, 20.0)}
+    for n_trees in range(1, 5):
+        after = model.predict(X[others], n_trees=n_trees)
+        curve = optimal_weight(before, after - before, y[others], measure="ndcg@5", **relative, **parts[1])
+        assert as_measure("ndcg@5")(y[others], after, **parts[1]) == pytest.approx(curve.value, rel=1e-9)
+        before = after
+
+
+def test_a_first_mean_tree_gets_its_newton_step(rows):
+    X, y, qid = rows
+    plain = {"max_iter": 1, "step": "optimal", "leaf_values": "mean", "gradient_sampling": None}
+    mean = {**plain, "max_features": 1.0, "random_state": 0, "step_interval": (0.1, 100.0)}
+    model = LambdaMARTRanker(**mean).fit(X, y, qid=qid)
+    unit = LambdaMARTRanker(**mean | {"step": "newton", "step_interval": (0.1, 5.0), "learning_rate": 1.0})
+    added = unit.fit(X, y, qid=qid).predict(X)
+    gradients, hessians = np.empty((2, len(y)))
+    order = np.argsort(qid, kind="stable")
+    offsets = np.append(np.flatnonzero(np.diff(qid[order], prepend=-1)), len(qid))
+    bound = model._objective().bind(y[order].astype(float), None, offsets)
+    bound.gradients(np.zeros(len(y)), gradients, hessians, 0)
+    step = -(gradients @ added[order]) / (hessians @ added[order] ** 2)
+    assert step > 2
+    np.testing.assert_allclose(model.predict(X), step * added, rtol=1e-9)
+
+
+def test_rows_of_steps_that_cannot_be_meant(rows):
+    X, y, qid = rows
+    with pytest.raises(
+        ValueError, match=r'step_rows="validation" says where .* set step="optimal", or leave'
+    ):
+        LambdaMARTRanker(step_rows="validation").fit(X, y, qid=qid)
+    model = LambdaMARTRanker(step="optimal", step_rows="validation", max_iter=3, measure="p@5")
+    with pytest.raises(ValueError, match=r'step_rows="validation" finds .* but there are none: pass X_val'):
+        model.fit(X, y, qid=qid)
+    model.set_params(early_stopping=True).fit(X, y, qid=qid)
+
+
 @pytest.mark.parametrize("interval", [(0.1, 5.0), (0.1, 100.0)])
 def test_optimal_steps_are_the_best_weights(interval, rows):
     X, y, qid = rows
     small = {"max_iter": 6, "max_leaf_nodes": 4, "random_state": 0, "measure": "ndcg@5", "scoring": "ndcg@5"}
     model = LambdaMARTRanker(step="optimal", step_interval=interval, **small, n_jobs=1).fit(X, y, qid=qid)
-    twin = LambdaMARTRanker(step="optimal", step_interval=interval, **small, n_jobs=2, learning_rate=0.9)
+    twin = LambdaMARTRanker(step="optimal", step_interval=interval, **small, n_jobs=2)
     assert twin.fit(X, y, qid=qid).ensemble_.digest() == model.ensemble_.digest()
     newton = LambdaMARTRanker(**small, learning_rate=1.0).fit(X, y, qid=qid)
     first = newton.predict(X, n_trees=1)
+    np.testing.assert_array_equal(model.predict(X, n_trees=1), first)  # any weight ranks as well as 1
+    before, second = model.predict(X, n_trees=1), newton.predict(X, n_trees=2) - first
     curve = optimal_weight(
-        np.zeros(len(y)), first, y, qid=qid, measure="ndcg@5", form="additive", interval=interval
+        before, second, y, qid=qid, measure="ndcg@5", form="additive", interval=interval, near=1
     )
-    np.testing.assert_allclose(model.predict(X, n_trees=1), curve.weight * first, rtol=1e-12)
+    np.testing.assert_allclose(model.predict(X, n_trees=2), before + curve.weight * second, rtol=1e-12)
     newton = LambdaMARTRanker(**small).fit(X, y, qid=qid)
     assert model.score(X, y, qid=qid) > newton.score(X, y, qid=qid)
     for wrong in ((2, 1), (1, 2, 3), ("a", "b"), (0, np.inf), [[1, 2]], {1, 2}):

@@ -17,10 +17,12 @@ from ranktrees import (
     HistGBRTRegressor,
     LambdaMARTRanker,
     RandomForestRanker,
+    as_measure,
     contributions,
     make_ranking,
     tree_table,
 )
+from ranktrees.inspection import local_optimum
 from reference import inspection as slow
 from reference import scoring as reference
 
@@ -169,3 +171,69 @@ def test_a_table_calls_features_and_categories_by_their_names():
         tree_table(EnsembleRanker(nameless, category_levels={2: ["fr"]}))
     with pytest.raises(TypeError, match="model is a Ridge"):
         tree_table(Ridge())
+
+
+# ---- a local optimum ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("measure", ["ndcg@10", "map", "kendall_tau"])
+@pytest.mark.parametrize("model", [LambdaMARTRanker(max_iter=4), RandomForestRanker(4)], ids=repr)
+def test_all_leaves_are_moved_at_random(model, measure):
+    ensemble = model.set_params(random_state=0).fit(X, Y, qid=QID).ensemble_
+    mixed = np.random.default_rng(0).permutation(len(Y))
+    found = local_optimum(
+        model,
+        X[mixed],
+        Y[mixed],
+        qid=QID[mixed],
+        measure=measure,
+        n_directions=9,
+        distance=0.5,
+        random_state=3,
+    )
+    measure, random = as_measure(measure), np.random.RandomState(3)
+    n_reached, _ = slow.moved(ensemble, X, Y, QID, measure, 0.5, [])
+    directions = [random.normal(size=n_reached) for _ in range(9)]
+    np.testing.assert_allclose(found.values, slow.moved(ensemble, X, Y, QID, measure, 0.5, directions)[1])
+    assert found.value == pytest.approx(measure(Y, ensemble.predict(X), qid=QID))
+    assert found.n_better == (found.values > found.value).sum()
+    assert len(set(found.values)) > 1
+
+
+def test_in_none_of_459_directions_is_less_than_one_percent():
+    best = HistGBRTRegressor(max_iter=50, min_samples_leaf=1, learning_rate=1.0, gradient_sampling=None)
+    best.fit(X, Y)
+    found = local_optimum(best, X, Y, qid=QID, distance=1e-4, random_state=0)
+    assert (found.value, found.n_better) == (1.0, 0)
+    assert found.share_at_most == pytest.approx(1 - 0.01 ** (1 / 459))
+    assert found.share_at_most < 0.01
+    fewer = local_optimum(best, X, Y, qid=QID, n_directions=458, distance=1e-4, random_state=0)
+    assert fewer.share_at_most > 0.01
+    ranker = LambdaMARTRanker(max_iter=30, random_state=0).fit(X, Y, qid=QID)
+    lower, higher = (
+        local_optimum(ranker, X, Y, qid=QID, distance=0.1, confidence=confidence, random_state=0)
+        for confidence in (0.5, 0.99)
+    )
+    assert 0 < lower.n_better / 459 < lower.share_at_most < higher.share_at_most < 1
+    assert (lower.n_better, lower.n_worse) == tuple(
+        np.count_nonzero(part) for part in (lower.values > lower.value, lower.values < lower.value)
+    )
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"n_directions": 0}, "n_directions=0; expected a whole number >= 1"),
+        ({"distance": 0}, "distance=0; expected a number > 0 and < inf"),
+        ({"confidence": 1.0}, r"confidence=1.0; expected a number > 0 and < 1"),
+        ({"measure": "rmse"}, "depends on the distances between scores"),
+        ({"y": np.zeros(len(Y))}, "is not defined on any query"),
+        ({"model": Ensemble.from_trees([], n_features=8)}, "model has no trees"),
+    ],
+    ids=lambda wrong: ", ".join(wrong) if isinstance(wrong, dict) else "",
+)
+def test_moves_that_cannot_be_meant(wrong, message):
+    model = HistGBRTRegressor(max_iter=2, random_state=0).fit(X, Y)
+    given = {"model": model, "X": X, "y": Y, "qid": QID, "n_directions": 2}
+    with pytest.raises(ValueError, match=message):
+        local_optimum(**given | wrong)

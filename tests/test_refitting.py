@@ -29,6 +29,8 @@ FITTED_TO_EVERY_ROW = [
     LambdaMARTRanker(measure="err@5", **EVERY_ROW),
     LambdaMARTRanker(measure="mrr", noise=0.5, **EVERY_ROW),
     LambdaMARTRanker(step="optimal", step_interval=(-1, 5), **EVERY_ROW),
+    LambdaMARTRanker(step="optimal", leaf_values="mean", learning_rate=0.5, **EVERY_ROW),
+    LambdaMARTRanker(split_criterion="squared_error", **EVERY_ROW),
     LambdaMARTRanker(init=RandomForestRanker(5, random_state=0), **EVERY_ROW),
     HistGBRTRegressor(**EVERY_ROW),
     HistGBRTRegressor("absolute_error", **EVERY_ROW),

@@ -53,6 +53,8 @@ def forest(**parameters):
     return RandomForestRanker(5, **COMMON, **parameters)
 
 
+ON_OTHER_QUERIES = {"step": "optimal", "step_rows": "validation", "step_interval": (0.1, 100.0)}
+OF_MEANS = {"step": "optimal", "split_criterion": "squared_error", "leaf_values": "mean"}
 MEASURES = ("ndcg", "err@10", "map", "mrr", "auc", "p@5", "top_auc@[0,5]", "kendall_tau", "recall@10")
 KINDS = {
     "lambdamart": ranker(),
@@ -65,6 +67,11 @@ KINDS = {
     "some queries": ranker(query_subsample=0.5, subsample=0.6),
     "stopped early": ranker(max_iter=40, learning_rate=0.5, early_stopping=True, n_iter_no_change=3),
     "optimal steps": ranker(step="optimal"),
+    "optimal steps on other queries": ranker(**ON_OTHER_QUERIES, max_iter=10, early_stopping=True),
+    "optimal, shrunk steps of means": ranker(**OF_MEANS, learning_rate=0.5, subsample=0.7),
+    "least squares": ranker(split_criterion="squared_error"),
+    "least squares, all rows": ranker(split_criterion="squared_error", gradient_sampling=None),
+    "logistic, least squares": HistGBRTClassifier(max_iter=5, split_criterion="squared_error", **COMMON),
     "least gain and hessian": ranker(min_gain_to_split=0.5, min_hessian_to_split=1.0),
     "few bins": ranker(max_bins=7),
     "coarse": ranker(split_search="coarse_to_fine"),
@@ -92,14 +99,22 @@ KINDS = {
 }
 
 
-WEIGHTED = {"ranknet", "logistic", "poisson", "forest, exact", "coarse"}
+WEIGHTED = {
+    "ranknet",
+    "logistic",
+    "logistic, least squares",
+    "least squares, all rows",
+    "poisson",
+    "forest, exact",
+    "coarse",
+}
 
 
 def digest(kind):
     """Of the trees of a kind of model, and of what they predict."""
     X, y, qid = rows()
     weight = 1 + np.arange(len(y)) % 3 if kind in WEIGHTED else None
-    labels = y > 1 if kind == "logistic" else y
+    labels = y > 1 if kind.startswith("logistic") else y
     model = clone(KINDS[kind]).fit(X, labels, qid=qid, sample_weight=weight)
     seen = hashlib.sha256(model.predict(X).tobytes())
     for each in getattr(model, "estimators_", [model]):
@@ -130,7 +145,12 @@ DIGESTS = {
     "all rows": "2a90d609ccf5d0e7",
     "some queries": "c3257786b7fb712e",
     "stopped early": "2865ac56a9aea371",
-    "optimal steps": "8156a01ce1e9d8c0",
+    "optimal steps": "e4ce7942ce5a0892",
+    "optimal steps on other queries": "4c903f9b22d05a63",
+    "optimal, shrunk steps of means": "cbf731981a34aef2",
+    "least squares": "1495fd8991d3e0eb",
+    "least squares, all rows": "cc1a8bb507093041",
+    "logistic, least squares": "f79b892c5ee7b0b2",
     "least gain and hessian": "6bde8825fe425c9c",
     "few bins": "9c0105ddb3e542c9",
     "coarse": "424013ec445a10a9",

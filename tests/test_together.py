@@ -188,6 +188,8 @@ def test_four_ranks_and_one(rows):
         {"loss": "absolute_error"},
         {"loss": "quantile", "quantile": 0.7},
         {"loss": "poisson"},
+        {"loss": "poisson", "split_criterion": "squared_error"},
+        {"loss": "poisson", "split_criterion": "squared_error", "gradient_sampling": None, "subsample": 0.5},
         {"min_samples_leaf": 1, "max_leaf_nodes": None, "max_depth": 5},
         {"monotonic_cst": [1, -1] + [0] * 8},
         {"monotonic_cst": [1, -1] + [0] * 8, "loss": "absolute_error"},
@@ -225,6 +227,7 @@ def best_label(labels, scores):
     [
         {"loss": "ranknet", "early_stopping": True, "scoring": "loss"},
         {"loss": "xendcg"},
+        {"loss": "lambdamart", "split_criterion": "squared_error", "leaf_values": "mean"},
         {"loss": "listnet"},
         {"loss": "query_rmse"},
         {"loss": "gbrank"},

@@ -42,7 +42,10 @@ class Keeper:
 
         def make():
             started = time.process_time()
-            fit = fitted(model, parts.train, 0)
+            others = {}
+            if getattr(model, "step_rows", "train") == "validation":
+                others = {"X_val": parts.validation.X, "y_val": parts.validation.labels}
+            fit = fitted(model, parts.train, 0, **others)
             seconds = time.process_time() - started
             both = np.concatenate([parts.validation.X, parts.test.X])
             scores = np.array(stages(fit, both, trees), np.float32)

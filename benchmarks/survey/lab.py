@@ -55,14 +55,14 @@ def averaged(contender, name):
 # ---------------------------------------------------------------------------------------------------- fitting
 
 
-def fitted(model, rows, seed):
-    """The model fitted to the rows; all that it draws follows from the seed."""
+def fitted(model, rows, seed, **others):
+    """The model fitted to the rows and what goes with them; all that it draws follows from the seed."""
     model = clone(model)
     draws = [name for name in model.get_params() if name.split("__")[-1] == "random_state"]
     model.set_params(**dict.fromkeys(draws, seed))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the peers' own, and of forests inside that see no query
-        return model.fit(rows.X, rows.labels)
+        return model.fit(rows.X, rows.labels, **others)
 
 
 def stages(model, X, rounds):

@@ -4,6 +4,7 @@ Friedman, *Greedy function approximation: a gradient boosting machine*, 2001; wi
 tree, *Stochastic gradient boosting*, 2002.
 """
 
+import math
 from functools import cached_property
 
 import numpy as np
@@ -50,6 +51,15 @@ class Followed:
             return -self.bound.loss(scores)
         return self.bound_measure.signed_mean(scores if self.link is None else self.link(scores))
 
+    def add(self, scores, grown, values, mapper, nodes):
+        """Add to scores of these rows what a tree adds that was grown with a mapper, and has these nodes."""
+        if self.codes is None:
+            grown.add(values, scores)
+            return
+        if self.mapper is not mapper:
+            grown = grown.seen_by(self.mapper, nodes)
+        grown.follow(values, self.mapper, self.codes, np.arange(len(scores), dtype=np.uint32), scores)
+
 
 def boost(
     make_grower,
@@ -61,6 +71,9 @@ def boost(
     sampler,
     seed,
     step=None,
+    step_rows=None,
+    least_squares=False,
+    mean_leaves=False,
     leaf_quantile=None,
     validation=None,
     follow_train=False,
@@ -83,8 +96,15 @@ def boost(
     sampler : RowSampler
     seed : int
     step : callable or None
-        Computes the weight of a new tree, which replaces ``learning_rate``, from the scores of the training
-        rows and the values that the tree adds to them.
+        Computes a weight of each new tree, which is multiplied by ``learning_rate``, from the scores of some
+        rows, the values that the tree adds to them, and the weight that is a Newton step.
+    step_rows : Followed or None
+        These rows: ``train`` or ``validation``.
+    least_squares : bool
+        Whether splits are searched with the weights of rows as their hessians, which fits the gradients by
+        least squares.
+    mean_leaves : bool
+        Whether the values of leaves are, in the same way, the means of the negative gradients.
     leaf_quantile : float or None
         For losses whose best leaf value is a quantile of the residuals rather than a Newton step.
     validation : Followed or None
@@ -103,36 +123,42 @@ def boost(
     scores = train.scores
     one_hessian = bound.one_hessian and sampler.takes_all
     gradients, hessians = np.empty(len(scores)), np.empty(1 if one_hessian else len(scores))
+    weights, by_weight = train.data.weights, least_squares or mean_leaves
+    one_weight = not by_weight or (weights is None and sampler.takes_all)
+    row_weights = np.empty(1 if one_weight else len(scores))
+    of_splits, of_leaves = (row_weights if plain else hessians for plain in (least_squares, mean_leaves))
     grower = make_grower()  # after these, since its smaller buffers would fragment the free memory
     n_threads, mapper = grower.n_threads, grower.mapper
-    held_out = np.arange(0 if validation is None else len(validation.scores), dtype=np.uint32)
     trees, train_scores, validation_scores = Trees(len(rounds)), [], []
     for iteration in rounds:
         grower.communicator.at(f"tree {iteration + 1}")
         bound.gradients(scores, gradients, hessians, iteration)
         _, left_out = sampler.draw(iteration)
         leaf_rows.silence(left_out, gradients, hessians)  # they are parted and counted, but weigh nothing
-        grown = grower.grow(gradients, hessians, seed=seed, tree=iteration)
+        if by_weight:
+            row_weights[:] = 1.0 if weights is None else weights
+            leaf_rows.silence(left_out, gradients, row_weights)
+        grown = grower.grow(gradients, of_splits, leaf_hessians=of_leaves, seed=seed, tree=iteration)
         values = grown.values
         if leaf_quantile is not None:
             monotone = grower.constraints.monotone
             values = quantile_values(grown, train, leaf_quantile, n_threads, monotone, left_out)
-        if step is not None:
-            tree_scores = np.zeros(len(scores))
-            grown.add(values, tree_scores)
-            learning_rate = step(scores, tree_scores)
-        leaf_rows.scale(values, learning_rate)
-        refuse_infinite(values)  # after the last tree, no gradients would show it
-        grown.add(values, scores)
         nodes, bitsets = grown.tree(values, mapper, trees.room(len(values)))
+        weight = learning_rate
+        if step is not None:
+            tree_scores = np.zeros(len(step_rows.scores))
+            step_rows.add(tree_scores, grown, values, mapper, nodes)
+            newton = newton_step(grown, values, gradients, hessians) if mean_leaves else 1.0
+            weight *= step(step_rows.scores, tree_scores, newton)
+        leaf_rows.scale(values, weight)
+        refuse_infinite(values)  # after the last tree, no gradients would show it
+        nodes["value"] = values
+        grown.add(values, scores)
         trees.keep(len(nodes), bitsets)
         if follow_train:
             train_scores.append(train.score())
         if validation is not None:
-            if validation.mapper is not mapper:
-                grown = grown.seen_by(validation.mapper, nodes)
-            followed = validation.mapper, validation.codes, held_out.copy(), validation.scores
-            grown.follow(values, *followed)
+            validation.add(validation.scores, grown, values, mapper, nodes)
             validation_scores.append(validation.score())
         if callbacks:
             progress = Progress(
@@ -146,6 +172,17 @@ def boost(
             if any(stops):
                 break
     return trees, train_scores, validation_scores
+
+
+def newton_step(grown, values, gradients, hessians):
+    r"""Return the Newton step along a tree, :math:`-\sum g_i f_i / \sum h_i f_i^2`; 1 if there is none.
+
+    Both sums are rounded once, so that they do not depend on the order of the rows.
+    """
+    added = np.zeros(len(gradients))
+    grown.add(values, added)
+    slope, curvature = math.fsum(gradients * added), math.fsum(hessians * added**2)
+    return -slope / curvature if curvature > 0 else 1.0
 
 
 def quantile_values(grown, train, quantile, n_threads, monotone=None, left_out=()):

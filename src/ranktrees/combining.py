@@ -38,7 +38,7 @@ from ranktrees.measures import Measure, as_measure
 from ranktrees.measures.base import query_weights
 from ranktrees.measures.compiled import Ranked
 from ranktrees.measures.rows import arranged, checked_rows, column
-from ranktrees.numeric import is_whole
+from ranktrees.numeric import is_real, is_whole
 from ranktrees.parallel import effective_n_threads
 from ranktrees.plotting import axes_or_new
 
@@ -56,6 +56,9 @@ WEIGHTS_OF_TREES = "the weights that a tree may get"  # what messages call the n
 # The number of steps by which sums of rounded changes may be off: 1e-15 of the highest value. Smaller
 # differences do not count.
 ROUNDED = 1 << 11
+
+# A weight that is chosen for being near another one stays this part of its stretch away from crossings.
+APART = 1000
 
 # Weights are swept in strips that have about this many changes.
 AT_ONCE = 1 << 21
@@ -164,6 +167,7 @@ def optimal_weight(
     measure="ndcg@10",
     form="convex",
     interval=None,
+    near=None,
     sample_weight=None,
     n_jobs=None,
 ) -> WeightCurve:
@@ -175,8 +179,10 @@ def optimal_weight(
               s(w) = a + w\,b \quad\text{(additive)}.
 
     The best weight is the middle of the widest stretch on which the measure is highest (to 1e-15, since sums
-    are rounded). Of equally wide stretches the lowest is taken. If the measure is highest only at a single
-    weight, where rows are tied or at an end of the interval, then that weight is the best one.
+    are rounded). Of equally wide stretches the lowest is taken. With ``near``, the best weight is the one
+    nearest to that number instead, a thousandth of its stretch away from any crossing. If the measure is
+    highest only at a single weight, where rows are tied or at an end of the interval, then that weight is the
+    best one.
 
     Parameters
     ----------
@@ -197,6 +203,11 @@ def optimal_weight(
     interval : pair of float, default=None
         The lowest and the highest weight. If None, (0, 1) in the convex form, where no weight outside is
         allowed, and (0.1, 5) in the additive form, as in the paper.
+    near : float, default=None
+        Which of all weights with the highest value is the best. If None, it is the middle of the widest
+        stretch, which is far from other rankings. A number is a weight to keep unless another one is better,
+        such as 0 for a alone. If all rows tie in a, every weight above 0 ranks them as b does, and the middle
+        of the interval says nothing about b.
     sample_weight : array-like of shape (n,), default=None
         Weights >= 0 of the rows. The weight of a query is the mean of the weights of its rows.
     n_jobs : int, default=None
@@ -213,8 +224,9 @@ def optimal_weight(
     Raises
     ------
     ValueError
-        If the arrays do not hold equally many numbers, if the interval is not one, if the measure depends on
-        how far the scores are apart (RMSE), or if it is not defined on any query of positive weight.
+        If the arrays do not hold equally many numbers, if the interval is not one, if ``near`` is not a
+        finite number, if the measure depends on how far the scores are apart (RMSE), or if it is not defined
+        on any query of positive weight.
 
     Notes
     -----
@@ -240,9 +252,13 @@ def optimal_weight(
     array([0.689, 0.797, 1.   , 0.964])
     >>> round(curve.weight, 3), curve.value
     (0.45, 1.0)
+    >>> optimal_weight([0.0, 0.0], [1.0, 0.0], [1, 0], form="additive", near=1).weight
+    1.0
     """
     measure = as_measure(measure)
     interval = checked_interval(form, interval)
+    if not (near is None or (is_real(near) and math.isfinite(near))):
+        raise ValueError(f"near={near!r}; expected the weight to stay near, a finite number, or None.")
     validation.warn_of_order(
         {"y": y, "scores_a": scores_a, "scores_b": scores_b, "qid": qid, "sample_weight": sample_weight}
     )
@@ -251,7 +267,7 @@ def optimal_weight(
     labels, order, offsets, row_weights = checked_rows(y, given, qid, sample_weight)
     measure.check_labels(labels)
     rows = labels, arranged(order, a), arranged(order, b), offsets, row_weights
-    return weight_curve_of(measure, *rows, form, interval, effective_n_threads(n_jobs))
+    return weight_curve_of(measure, *rows, form, interval, effective_n_threads(n_jobs), near)
 
 
 def checked_interval(form, interval, name="interval", weights=None):
@@ -273,7 +289,7 @@ def checked_interval(form, interval, name="interval", weights=None):
     return low, high
 
 
-def weight_curve_of(measure, labels, a, b, offsets, row_weights, form, interval, n_threads):
+def weight_curve_of(measure, labels, a, b, offsets, row_weights, form, interval, n_threads, near=None):
     """Return the curve of rows that are grouped by query."""
     shares = shares_of_queries(measure, labels, a, offsets, row_weights, n_threads)
     largest = max(np.abs(a).max(), np.abs(b).max())
@@ -283,7 +299,7 @@ def weight_curve_of(measure, labels, a, b, offsets, row_weights, form, interval,
     weights, at, behind = _all_strips(followed, *interval)
     between = behind[:-1]
     sign = 1 if measure.greater_is_better else -1
-    weight, best = _highest(weights, sign * between, sign * at)
+    weight, best = _highest(weights, sign * between, sign * at, near)
     unit = followed.unit
     return WeightCurve(weight, sign * best * unit, weights, between * unit, at * unit, form, measure)
 
@@ -306,21 +322,32 @@ def shares_of_queries(measure, labels, scores, offsets, row_weights, n_threads):
     return weights / total
 
 
-def _highest(weights, between, at):
-    """The best weight, the middle of the widest best stretch or the first best point; its value in steps."""
+def _highest(weights, between, at, near=None):
+    """The best weight, mid in the widest best stretch or nearest to `near`; its value in steps."""
     wide = np.nextafter(weights[:-1], np.inf) < weights[1:]  # some weight is between the two
     enough = max(int(at.max()), int(between[wide].max(initial=at.max()))) - ROUNDED
     good, joined = ~wide | (between >= enough), at[1:-1] >= enough
     lows = weights[:-1][good & ~np.append(False, good[:-1] & joined)]
     highs = weights[1:][good & ~np.append(good[1:] & joined, False)]
-    widths = np.where(np.nextafter(lows, np.inf) < highs, highs - lows, -1.0)
-    if (widths > 0).any():
-        widest = int(np.argmax(widths))
+    stretches = np.nextafter(lows, np.inf) < highs
+    lows, highs = lows[stretches], highs[stretches]
+    if not len(lows):
+        points = weights[at >= enough]
+        best = float(points[0 if near is None else np.argmin(np.abs(points - near))])
+    elif near is None:
+        widest = int(np.argmax(highs - lows))
         low, high = float(lows[widest]), float(highs[widest])
         middle = low + (high - low) / 2
         best = middle if low < middle < high else math.nextafter(low, high)
     else:
-        best = float(weights[np.argmax(at >= enough)])
+        room = (highs - lows) / APART
+        may_end = at[[0, -1]] >= enough  # at the ends of the interval, where no rows need cross
+        first = np.maximum(lows + room, np.nextafter(lows, np.inf))
+        last = np.minimum(highs - room, np.nextafter(highs, -np.inf))
+        first = np.where(may_end[0] & (lows == weights[0]), lows, first)
+        last = np.where(may_end[1] & (highs == weights[-1]), highs, last)
+        nearest = np.clip(near, first, last)
+        best = float(nearest[np.argmin(np.abs(nearest - near))])
     behind = int(np.searchsorted(weights, best, side="right")) - 1
     return best, int(at[behind] if weights[behind] == best else between[behind])
 
@@ -349,8 +376,9 @@ def refine_weights(
 
     The trees are visited from the first to the last. For each tree the best weight, with all other trees held
     fixed, is found as in `optimal_weight`, in the form :math:`a + w\,b`: :math:`a` is the score without the
-    tree and :math:`b` what the tree adds to it. The new weight is kept if the measure rises. So the measure
-    never falls on these rows, and each pass over the trees can only raise it.
+    tree and :math:`b` what the tree adds to it. Of equally good weights, the one nearest to 1, the present
+    weight, is taken. It is kept if the measure rises. So the measure never falls on these rows, and each pass
+    over the trees can only raise it.
 
     Parameters
     ----------
@@ -432,7 +460,16 @@ def refine_weights(
             tree_scores = values[tree][leaf]
             others = scores - tree_scores
             curve = weight_curve_of(
-                measure, labels, others, tree_scores, offsets, weights, "additive", interval, n_threads
+                measure,
+                labels,
+                others,
+                tree_scores,
+                offsets,
+                weights,
+                "additive",
+                interval,
+                n_threads,
+                near=1.0,
             )
             found = [*values[:tree], curve.weight * values[tree], *values[tree + 1 :]]
             found_scores = scores_by(found)

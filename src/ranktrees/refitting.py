@@ -14,7 +14,7 @@ LightGBM's ``refit`` does the same.
 import numpy as np
 
 from ranktrees._core.dtypes import LEAF
-from ranktrees.boosting import quantile_values
+from ranktrees.boosting import newton_step, quantile_values
 from ranktrees.growing.grown import Grown
 from ranktrees.growing.rounding import refuse_infinite
 
@@ -31,6 +31,7 @@ def refit_leaves(
     l2_regularization=0.0,
     leaf_quantile=None,
     step=None,
+    mean_leaves=False,
     decay=0.9,
     n_threads=1,
 ):
@@ -56,8 +57,10 @@ def refit_leaves(
     leaf_quantile : float or None, default=None
         For losses whose best leaf value is a quantile of the residuals rather than a Newton step.
     step : callable or None, default=None
-        Called with the scores and what the new values of a tree add to them. It returns the weight of the
-        new values, which replaces ``learning_rate``.
+        Called with the scores, what the new values of a tree add to them, and the weight that is a Newton
+        step. It returns a weight of the new values, which is multiplied by ``learning_rate``.
+    mean_leaves : bool, default=False
+        Whether the new values are the means of the negative gradients rather than Newton steps.
     decay : float, default=0.9
         The share of the old values, in [0, 1].
     n_threads : int, default=1
@@ -70,6 +73,7 @@ def refit_leaves(
     data, scores = train.data, train.scores
     nodes, tree_offsets = ensemble.nodes.copy(), ensemble.tree_offsets
     gradients, hessians = np.empty(len(scores)), np.empty(len(scores))
+    row_weights = np.ones(len(scores)) if data.weights is None else data.weights
     counting = slice(None) if data.weights is None else data.weights > 0
     for t in range(first, len(ensemble)):
         walked = (t - first) % TREES
@@ -80,18 +84,20 @@ def refit_leaves(
         train.bound.gradients(scores, gradients, hessians, t - first)
         refuse_infinite(gradients, hessians)
         grown = _grown_again(tree, leaves[:, walked], n_threads)
-        grown.set_values(gradients, hessians, l2_regularization)
+        grown.set_values(gradients, row_weights if mean_leaves else hessians, l2_regularization)
         new = grown.values
         if leaf_quantile is not None:
             new = quantile_values(grown, train, leaf_quantile, n_threads)
+        weight = learning_rate
         if step is not None:
             tree_scores = np.zeros(len(scores))
             grown.add(new, tree_scores)
-            learning_rate = step(scores, tree_scores)
+            newton = newton_step(grown, new, gradients, hessians) if mean_leaves else 1.0
+            weight *= step(scores, tree_scores, newton)
         reached = np.bincount(leaves[counting, walked], minlength=len(tree)) > 0
         changes = reached & (decay < 1.0)  # so that -0.0 stays what it is
         with np.errstate(over="ignore"):
-            blended = decay * tree["value"] + (1.0 - decay) * (learning_rate * new)
+            blended = decay * tree["value"] + (1.0 - decay) * (weight * new)
         tree["value"] = np.where(changes, blended, tree["value"])
         refuse_infinite(tree["value"])
         if not ensemble.average:

@@ -328,6 +328,19 @@ def best_split(codes, bins, leaf, features, mapper, rules, may_follow=True):
     return best
 
 
+def least_squares_stump(X, targets, weights):
+    """The rows on the left of the split that brings the means of both sides nearest to the targets."""
+    best, most = None, math.inf
+    for values in X.T:
+        for cut in np.unique(values)[:-1]:
+            sides = values <= cut, values > cut
+            means = [np.average(targets[side], weights=weights[side]) for side in sides]
+            error = (weights * (targets - np.where(sides[0], *means)) ** 2).sum()
+            if error < most * (1 - 1e-12):
+                best, most = sides[0], error
+    return best
+
+
 # ---- coarse search ----------------------------------------------------------------------------------
 
 

@@ -38,3 +38,15 @@ def contributions(ensemble, X):
                 for known in combinations(others, size):
                     out[feature] += weight * (value(row, {*known, feature}) - value(row, known))
     return parts, np.array([value(row, ()) for row in X])
+
+
+def moved(ensemble, X, y, qid, measure, distance, directions):
+    """The measure after the values of all leaves that rows reach are moved: one value for each direction."""
+    reached = np.unique(ensemble.leaves(X) + ensemble.tree_offsets[:-1])
+    values = []
+    for direction in directions:
+        nodes = ensemble.nodes.copy()
+        move = direction / np.linalg.norm(direction) * np.linalg.norm(nodes["value"][reached]) * distance
+        nodes["value"][reached] += move
+        values.append(measure(y, ensemble._replace(nodes=nodes).predict(X), qid=qid))
+    return len(reached), np.array(values)

@@ -72,6 +72,7 @@ BOOSTING_CONSTRAINTS = {
     "min_hessian_to_split": [Interval(Real, 0, None, closed="left")],
     "max_features": [Interval(Real, 0, 1, closed="right"), None],
     "split_search": [StrOptions({"auto", "full", "coarse_to_fine", "exact", *STREAMING})],
+    "split_criterion": [StrOptions({"newton", "squared_error"})],
     "gradient_sampling": [Interval(Real, 0.01, None, closed="left"), None],
     "subsample": [Interval(Real, 0, 1, closed="right")],
     "query_subsample": [Interval(Real, 0, 1, closed="right")],
@@ -96,6 +97,7 @@ class BoostedTrees(TreeEnsembleEstimator):
     min_gain_to_split: float = 0.0
     min_hessian_to_split: float = 0.0
     max_features: float | None = None
+    split_criterion: str = "newton"
     gradient_sampling: float | None = 1.5
     early_stopping: bool | str = "auto"
     scoring: AnyMeasure | None = "loss"
@@ -109,6 +111,8 @@ class BoostedTrees(TreeEnsembleEstimator):
     measure: AnyMeasure | None = None
 
     _share_of_features = 0.5  # that each split chooses among if rows are few
+    _step_rows = "train"
+    _mean_leaves = False
 
     @with_callbacks
     @with_keywords
@@ -222,7 +226,8 @@ class BoostedTrees(TreeEnsembleEstimator):
             self._check_labels_to_follow(objective, data, held_out)
         if stops and held_out is None:
             X_held_out, (data, held_out) = X, hold_out(data, self.validation_fraction, seed)
-        costs, step, rate = self._costs(), self._step(data, n_threads), self._rate(data.share)
+        self._refuse_loose_bounds()
+        costs, step, rate = self._costs(), self._step(data, held_out, n_threads), self._rate(data.share)
         ranks.at("the cuts")
         mapper, codes = self._bin(data, n_threads)
         ranks.at("the start")
@@ -284,6 +289,9 @@ class BoostedTrees(TreeEnsembleEstimator):
                 ),
                 seed=seed,
                 step=step,
+                step_rows={"train": train, "validation": validation}[self._step_rows],
+                least_squares=self.split_criterion == "squared_error",
+                mean_leaves=self._mean_leaves,
                 leaf_quantile=objective.leaf_quantile,
                 validation=validation,
                 follow_train=validation is not None or bool(self.verbose),
@@ -643,14 +651,24 @@ class BoostedTrees(TreeEnsembleEstimator):
         return {
             "learning_rate": self.learning_rate_ if self.learning_rate is None else self.learning_rate,
             "l2_regularization": self.l2_regularization,
-            "step": self._step(data, n_threads),
+            "step": self._step(data, data, n_threads),
+            "mean_leaves": self._mean_leaves,
         }
 
     def _forget_scores(self):
         self.train_score_, self.validation_score_ = np.empty(0), np.empty(0)
 
-    def _step(self, data, n_threads):
+    def _step(self, data, held_out, n_threads):
         """Return the function that finds the weight of a new tree; None if it is ``learning_rate``."""
+
+    def _refuse_loose_bounds(self):
+        """Raise if leaves are to be bounded by values that are not of their kind."""
+        if self.monotonic_cst is not None and (self.split_criterion == "squared_error") != self._mean_leaves:
+            raise ValueError(
+                f"monotonic_cst bounds leaves by the values that splits are judged by, but with "
+                f"split_criterion={self.split_criterion!r} these are not the values that the leaves get; "
+                'expected "newton" with Newton steps in the leaves, and "squared_error" with means.'
+            )
 
     def _starting_scores(self, X):
         return scores_of_foreign(self.init_, X)

@@ -101,13 +101,24 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
         ratios matter. If None, the propensities are estimated along with the trees.
     step : {"newton", "optimal"}, default="newton"
         The weight of each new tree. With "newton", it is ``learning_rate``. With "optimal", it is the weight
-        in ``step_interval`` with which the measure is highest on the training rows, see `optimal_weight`.
+        in ``step_interval`` with which the measure is highest on some rows, see `optimal_weight`, times
+        ``learning_rate`` if that is given. Of equally good weights, the one nearest to the Newton step is
+        taken: before the first tree all rows of a query tie, so each weight above 0 ranks them alike.
     step_interval : pair of float, default=(0.1, 5.0)
-        With ``step="optimal"``, the lowest and the highest weight. A weight of 1 is the whole Newton step.
+        With ``step="optimal"``, the lowest and the highest weight. A weight of 1 is the whole Newton step,
+        unless leaves are means: these are smaller than Newton steps, and need larger weights, up to 100.
+    step_rows : {"train", "validation"}, default="train"
+        The rows on which ``step="optimal"`` finds weights. Validation rows are those of early stopping.
+        `refit_leaves` uses the rows that it is given in either case.
+    leaf_values : {"newton", "mean"}, default="newton"
+        What a leaf is worth before its tree is weighted. With "newton", it is the Newton step of its rows.
+        With "mean", it is the weighted mean of the forces on its rows, so that the weight of the tree is the
+        only step; ``l2_regularization`` is then added to the sum of the weights. Losses whose leaves are
+        quantiles keep these.
     learning_rate : float or None, default=None
         The factor by which the values of each tree's leaves are multiplied. If None, it is 0.05 if there
         are fewer than 40,000 rows to learn from, and otherwise 0.1, with which 300 trees learn more from many
-        rows. Ignored if ``step="optimal"``.
+        rows. With ``step="optimal"``, None is 1, and less is shrinkage.
     max_iter : int, default=300
         The number of trees.
     max_leaf_nodes : int or None, default=31
@@ -159,6 +170,12 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
           another, and takes the split that is best by these alone, as the paper on pGBRT does. It is slower
           than "full", and is meant for comparisons with it. See the guide, "Streaming histograms".
         - "streaming" has the splits of such histograms confirmed by the rows.
+    split_criterion : {"newton", "squared_error"}, default="newton"
+        What splits are judged by. With "newton", it is the formula in `HistGBRTRegressor`. With
+        "squared_error", each tree is fitted to the negative first derivatives by least squares, as in MART: a
+        hessian is then the weight of its row, also in ``min_hessian_to_split`` and in the price of features.
+        The values of leaves do not depend on it. ``monotonic_cst`` needs "newton" with Newton steps, and
+        "squared_error" with means.
     gradient_sampling : float or None, default=4.0
         If not None, the splits of each tree are searched on a sample of the rows, drawn anew for each tree.
         Let k be this number, at least 0.01. A row of gradient g and hessian h is drawn with probability
@@ -303,6 +320,8 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
     propensities: ArrayLike | None = None
     step: str = "newton"
     step_interval: ArrayLike = (0.1, 5.0)
+    step_rows: str = "train"
+    leaf_values: str = "newton"
     gradient_sampling: float | None = 4.0
     scoring: AnyMeasure | None = None
     n_iter_no_change: int = 50
@@ -324,6 +343,8 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
         "propensities": ["array-like", None],
         "step": [StrOptions({"newton", "optimal"})],
         "step_interval": ["array-like"],
+        "step_rows": [StrOptions({"train", "validation"})],
+        "leaf_values": [StrOptions({"newton", "mean"})],
     }
 
     __metadata_request__fit = {"position": True, **_NOT_BY_ROW, **_NOT_BY_ROW_VAL}  # noqa: RUF012
@@ -649,7 +670,18 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
         if hasattr(bound, "propensities"):
             self.propensities_, self.unclicked_propensities_ = bound.propensities.copy()
 
-    def _step(self, data, n_threads):
+    @property
+    def _step_rows(self):
+        return self.step_rows
+
+    @property
+    def _mean_leaves(self):
+        return self.leaf_values == "mean"
+
+    def _rate(self, share):
+        return 1.0 if self.step == "optimal" and self.learning_rate is None else super()._rate(share)
+
+    def _step(self, data, held_out, n_threads):
         interval = checked_interval("additive", self.step_interval, "step_interval", WEIGHTS_OF_TREES)
         if self.step == "newton":
             if interval != (default := type(self).step_interval):
@@ -658,7 +690,19 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
                     'with step="newton" each tree gets learning_rate: set step="optimal", or leave '
                     f"step_interval at {default}."
                 )
+            if self.step_rows == "validation":
+                raise ValueError(
+                    'step_rows="validation" says where weights of trees are found, but with step="newton" '
+                    'each tree gets learning_rate: set step="optimal", or leave step_rows at "train".'
+                )
             return None
+        if self.step_rows == "validation":
+            data = held_out
+        if data is None:
+            raise ValueError(
+                'step_rows="validation" finds the weights of trees on validation rows, but there are none: '
+                'pass X_val, y_val and qid_val, set early_stopping=True, or leave step_rows at "train".'
+            )
         if data.labels is None:
             raise ValueError(
                 'step="optimal" raises the measure of labels, but there are pairs only; pass y, too, or '
@@ -670,14 +714,15 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
                 'expected step="newton", or one process.'
             )
         measure = self._measure()
+        measure.check_labels(data.labels, data.y_name)
         if self.monotonic_cst is not None and interval[0] < 0:
             raise ValueError(
                 f"step_interval={self.step_interval!r} lets trees be subtracted, which reverses "
                 "monotonic_cst; expected weights of at least 0."
             )
 
-        def optimal(scores, tree_scores):
+        def optimal(scores, tree_scores, newton):
             rows = data.labels, scores, tree_scores, data.offsets, data.weights
-            return weight_curve_of(measure, *rows, "additive", interval, n_threads).weight
+            return weight_curve_of(measure, *rows, "additive", interval, n_threads, near=newton).weight
 
         return optimal

@@ -99,6 +99,12 @@ class HistGBRTRegressor(BoostedTrees, RegressorMixin, BaseEstimator):
           another, and takes the split that is best by these alone, as the paper on pGBRT does. It is slower
           than "full", and is meant for comparisons with it. See the guide, "Streaming histograms".
         - "streaming" has the splits of such histograms confirmed by the rows.
+    split_criterion : {"newton", "squared_error"}, default="newton"
+        What splits are judged by. With "newton", it is the formula above. With "squared_error", each tree is
+        fitted to the negative first derivatives by least squares, as in MART: a hessian is then the weight of
+        its row, also in ``min_hessian_to_split`` and in the price of features. Leaves are the same Newton
+        steps either way, and with the loss "squared_error" so are the trees. ``monotonic_cst`` needs
+        "newton".
     gradient_sampling : float or None, default=1.5
         If not None, the splits of each tree are searched on a sample of the rows, drawn anew for each tree.
         Let k be this number, at least 0.01. A row of gradient g and hessian h is drawn with probability

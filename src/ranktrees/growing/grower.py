@@ -135,7 +135,7 @@ class TreeGrower:
         self.parter.attach(leaves)
         self.search.attach(leaves)
 
-    def grow(self, gradients, hessians, drawn=None, *, seed=0, tree=0):
+    def grow(self, gradients, hessians, drawn=None, *, leaf_hessians=None, seed=0, tree=0):
         """Grow one tree.
 
         Parameters
@@ -144,6 +144,9 @@ class TreeGrower:
             A single hessian is that of all rows.
         drawn : ndarray of uint32, default=None
             The rows to grow from, in ascending order. If None, all rows.
+        leaf_hessians : ndarray of float64, default=None
+            The hessians of all rows by which the values of leaves are set, or a single one. If None, they are
+            those by which splits are searched.
         seed, tree : int
             The key of the random draws: the seed of the fit and the number of the tree.
 
@@ -179,6 +182,8 @@ class TreeGrower:
             n_nodes = self._grow_leaves()
         grown = Grown(self.leaves[:n_nodes], rows.order[:n_rows], self.n_threads)
         same = rows.largest_hessian if rows.same or rows.sampled else None
+        if leaf_hessians is not None:
+            hessians, same = leaf_hessians, leaf_hessians[0] if len(leaf_hessians) == 1 else None
         grown.set_values(gradients, hessians, self.l2_regularization, same, self.communicator)
         return grown
 
