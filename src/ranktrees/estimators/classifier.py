@@ -289,7 +289,7 @@ class HistGBRTClassifier(BoostedTrees, ClassifierMixin, BaseEstimator):
         return as_objective("logistic", balanced=self.balanced)
 
     def _score_without_queries(self, labels, scores, weights):
-        return float(accuracy_score(labels, _likeliest(scores), sample_weight=weights))
+        return float(accuracy_score(labels, _numbers_of_likeliest(scores), sample_weight=weights))
 
     def decision_function(self, X, *, n_trees=None, qid=None, early_exit=None, return_saved=False):
         """Return the log odds of the second class or, if there are more than two, a score for each class.
@@ -341,7 +341,7 @@ class HistGBRTClassifier(BoostedTrees, ClassifierMixin, BaseEstimator):
         ndarray of shape (n_rows,)
             Entries of ``classes_``.
         """
-        return self.classes_[_likeliest(self.decision_function(X, n_trees=n_trees))]
+        return self._likeliest(self.decision_function(X, n_trees=n_trees))
 
     def staged_decision_function(self, X):
         """Yield what `decision_function` returns after each tree, or round of trees.
@@ -380,7 +380,7 @@ class HistGBRTClassifier(BoostedTrees, ClassifierMixin, BaseEstimator):
         ------
         classes : ndarray of shape (n_rows,)
         """
-        return (self.classes_[_likeliest(scores)] for scores in self.staged_decision_function(X))
+        return map(self._likeliest, self.staged_decision_function(X))
 
     def _scores(self, X, rows, n_trees=None):
         if not self._has_several:
@@ -416,8 +416,11 @@ class HistGBRTClassifier(BoostedTrees, ClassifierMixin, BaseEstimator):
         second = self._link(scores)
         return np.column_stack([1.0 - second, second])
 
+    def _likeliest(self, scores):
+        return self.classes_[_numbers_of_likeliest(scores)]
 
-def _likeliest(scores):
+
+def _numbers_of_likeliest(scores):
     """The number of the class of the highest score; of two classes, by the log odds of the second."""
     return scores.argmax(axis=1) if scores.ndim == 2 else (scores > 0).astype(np.intp)
 

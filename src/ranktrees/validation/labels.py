@@ -79,7 +79,7 @@ def names_in(labels: np.ndarray, name: str) -> np.ndarray:
 def require_several(classes: np.ndarray, name: str) -> None:
     if len(classes) < 2:
         raise ValueError(
-            f"{name} holds one class, {as_seen(classes[0])}; expected at least two: add rows of another one."
+            f"{name} holds one class, {as_seen(classes[0])}; expected two or more: add rows of another one."
         )
 
 
