@@ -1,4 +1,4 @@
-"""Of two classes, the classifier is the logistic regressor with names for 0 and 1; of more, each has a score."""
+"""Of two classes, the classifier is the logistic regressor with names for them; of more, each has a score."""
 
 import pickle
 
@@ -536,9 +536,11 @@ def test_a_refit_forgets_the_number_of_classes(grades):
     X, y, _ = grades
     model = make().fit(X, y)
     assert digests(model.fit(X, y == "a")) == digests(make().fit(X, y == "a"))
-    assert hasattr(model, "ensemble_") and not hasattr(model, "ensembles_")
+    assert hasattr(model, "ensemble_")
+    assert not hasattr(model, "ensembles_")
     assert digests(model.fit(X, y)) == digests(make().fit(X, y))
-    assert hasattr(model, "ensembles_") and not hasattr(model, "ensemble_")
+    assert hasattr(model, "ensembles_")
+    assert not hasattr(model, "ensemble_")
 
 
 def test_rows_of_all_kinds_of_several_classes(grades):

@@ -679,16 +679,15 @@ def test_classes_far_apart_stay_finite():
     scores = np.array([[1e300, -1e300, 0.0], [0.0, 1e300, -800.0], [-1e300, 1e300, 800.0]])
     bound = Softmax(3).bind(np.array([0.0, 0.0, 1.0]), None, np.array([0, 3]))
     gradients, hessians = class_gradients_of(bound, scores)
-    assert np.isfinite(gradients).all() and (hessians >= 0).all()
+    assert np.isfinite(gradients).all()
+    assert (hessians >= 0).all()
     np.testing.assert_allclose(gradients.sum(axis=0), 0.0, atol=1e-15)
     assert np.isfinite(bound.loss(scores))
 
 
 def test_threads_and_widths_do_not_change_a_bit_of_classes():
     labels, weights, offsets, scores = make_classes(7, 1001, weighted=True)
-    one, more = (
-        class_gradients_of(Softmax(7).bind(labels, weights, offsets, n), scores) for n in (1, 3)
-    )
+    one, more = (class_gradients_of(Softmax(7).bind(labels, weights, offsets, n), scores) for n in (1, 3))
     np.testing.assert_array_equal(one, more)
     program = (
         "import numpy as np, test_objectives as t\n"

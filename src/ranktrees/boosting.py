@@ -19,9 +19,10 @@ from ranktrees.parallel import threads_for
 class Followed:
     """Rows whose score is followed while trees are added, with labels, weights, queries and current scores.
 
-    Scores have the shape (n_rows,) or, if each class has its own, (n_classes, n_rows). Rows that are not trained on have ``codes`` and the ``mapper`` that made these. ``link`` turns scores into
-    predictions, on which the measure is computed. Compiled measures need only the order of the rows, which
-    both have in common.
+    Scores have the shape (n_rows,) or, if each class has its own, (n_classes, n_rows). Rows that are not
+    trained on have ``codes`` and the ``mapper`` that made these. ``link`` turns scores into predictions, on
+    which the measure is computed. Compiled measures need only the order of the rows, which both have in
+    common.
     """
 
     def __init__(self, measure, bound, data, scores, n_threads=1, codes=None, mapper=None, link=None):

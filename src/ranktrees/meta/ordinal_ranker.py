@@ -1,4 +1,4 @@
-"""Rankers by the probabilities of grades: of each event "the grade is at most c", or of each grade at once."""
+"""Rankers by the probabilities of grades: of each event "the grade is at most c", or of all grades."""
 
 import math
 from collections.abc import Mapping
@@ -61,10 +61,11 @@ NO_PROBABILITIES = {
 class OrdinalRanker(KnownParameters, ScoredByMeasure, MetaEstimatorMixin, RegressorMixin, BaseEstimator):
     r"""Ranking by classification, that is, by the probabilities of the grades of a row.
 
-    With ``method="ordinal"``, grades have an order. For each grade :math:`c` but the highest, a clone of the estimator learns the event :math:`y \le c`. The
-    predictions of the clones are clipped to :math:`[0, 1]`. If they fall as :math:`c` rises, they are
-    replaced by the nearest sequence that does not (`nearest_rising`). Their differences are the probabilities
-    of the grades, and the score of a row is the expected value of its grade,
+    With ``method="ordinal"``, grades have an order. For each grade :math:`c` but the highest, a clone of the
+    estimator learns the event :math:`y \le c`. The predictions of the clones are clipped to :math:`[0, 1]`.
+    If they fall as :math:`c` rises, they are replaced by the nearest sequence that does not
+    (`nearest_rising`). Their differences are the probabilities of the grades, and the score of a row is the
+    expected value of its grade,
 
     .. math:: P(y = c) = P(y \le c) - P(y \le c - 1), \qquad s = \sum_c P(y = c)\, v_c.
 
