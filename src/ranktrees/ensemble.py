@@ -540,7 +540,8 @@ class Ensemble:
     def _of_trees(self, trees, base) -> Ensemble:
         """The ensemble of some of the trees, in the order of their numbers."""
         picked = [slice(*self.tree_offsets[t : t + 2]) for t in trees]
-        nodes = np.concatenate([self.nodes[:0], *(self.nodes[own] for own in picked)])
+        nodes = self.nodes.view(RAW)
+        nodes = np.concatenate([nodes[:0], *(nodes[own] for own in picked)]).view(NODE)
         tree_offsets = np.cumsum([0, *(own.stop - own.start for own in picked)])
         return self._replace(nodes=nodes, tree_offsets=tree_offsets, base=base)
 
