@@ -52,7 +52,7 @@ def deal(qid, size, dealing, seed=0):
 
 def bytes_of(model):
     each = model._ensembles
-    return [(ensemble.nodes.tobytes(), ensemble.bitsets.tobytes(), ensemble.base) for ensemble in each]
+    return tuple((ensemble.nodes.tobytes(), ensemble.bitsets.tobytes(), ensemble.base) for ensemble in each)
 
 
 def assert_same_model(make, X, y, qid=None, weights=None, *, sizes=(2, 3), dealings=DEALINGS, **fit):
