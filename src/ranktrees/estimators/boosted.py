@@ -406,7 +406,7 @@ class BoostedTrees(TreeEnsembleEstimator):
             return self._start_of_before()
         several = isinstance(bound.objective, Softmax)
         if several:
-            self._require_each_class_alike()
+            self._refuse_what_needs_one_score()
         if self.init is None or isinstance(self.init, Real):
             if self.init_cv is not None:
                 raise ValueError(
@@ -447,7 +447,7 @@ class BoostedTrees(TreeEnsembleEstimator):
     def _start_of_before(self):
         return Start(self.ensemble_, self.init_, self.n_init_trees_, self.init_scores_)
 
-    def _require_each_class_alike(self):
+    def _refuse_what_needs_one_score(self):
         """Raise if a parameter is about a single score of a row, but each class has its own."""
         if not is_classifier(self):
             raise ValueError(
