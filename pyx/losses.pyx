@@ -13,6 +13,20 @@ from libc.stdlib cimport qsort
 
 from records cimport portable_exp, portable_log, portable_softplus
 
+cdef extern from "classes.h" nogil:
+    enum:
+        ROWS_TOGETHER
+    void probabilities_of_rows(
+        int64_t n_classes, int64_t stride, int64_t n, const double* scores, double* probabilities,
+    ) noexcept
+    void class_gradients_of_rows(
+        int64_t n_classes, int64_t stride, int64_t n, const double* labels, const double* weights,
+        const double* scores, double scale, double* gradients, double* hessians,
+    ) noexcept
+    void log_sums_of_rows(
+        int64_t n_classes, int64_t stride, int64_t n, const double* scores, double* out,
+    ) noexcept
+
 ctypedef fused label_t:  # the smallest of these types that holds all labels exactly
     uint8_t
     float
@@ -205,6 +219,82 @@ def logistic_losses(
         one = weight * positive * labels[i]
         zero = weight * negative * (1.0 - labels[i])
         losses[i] = one * softplus(-scores[i]) + zero * softplus(scores[i])
+
+
+cdef inline int64_t n_blocks_of(int64_t n_rows) noexcept nogil:
+    return (n_rows + ROWS_TOGETHER - 1) // ROWS_TOGETHER
+
+
+def class_probabilities(const double[:, ::1] scores, double[:, ::1] out):
+    """out = e^score / (sum over the classes of e^score), with a line for each class."""
+    cdef int64_t n = scores.shape[1], block, first
+    with nogil:
+        for block in range(n_blocks_of(n)):
+            first = block * ROWS_TOGETHER
+            probabilities_of_rows(
+                scores.shape[0], n, min(n - first, ROWS_TOGETHER), &scores[0, first], &out[0, first]
+            )
+
+
+cdef void class_gradients_of(
+    const label_t[::1] labels, const double[::1] weights, const double[:, ::1] scores,
+    const double[::1] of_classes, int64_t first, double[:, ::1] gradients, double[:, ::1] hessians,
+) noexcept nogil:
+    cdef int64_t n = scores.shape[1], n_classes = scores.shape[0], i
+    cdef int64_t n_rows = min(n - first, ROWS_TOGETHER)
+    cdef double[ROWS_TOGETHER] own_labels, own_weights
+    cdef double scale = n_classes / (n_classes - 1.0)
+    for i in range(n_rows):
+        own_labels[i] = labels[first + i]
+        own_weights[i] = of_classes[<int64_t>labels[first + i]]
+        if weights is not None:
+            own_weights[i] *= weights[first + i]
+    class_gradients_of_rows(
+        n_classes, n, n_rows, own_labels, own_weights, &scores[0, first], scale,
+        &gradients[0, first], &hessians[0, first],
+    )
+
+
+def class_gradients(
+    const label_t[::1] labels,     # IN   the number of the class, from 0
+    const double[::1] weights,     # IN   or None
+    const double[:, ::1] scores,   # IN   a line for each class
+    const double[::1] of_classes,  # IN   weights of the classes
+    double[:, ::1] gradients,      # OUT  a line for each class
+    double[:, ::1] hessians,       # OUT
+    int n_threads,
+):
+    """loss = -of_classes[label] * log(e^score_label / sum of e^score)."""
+    cdef int64_t n_blocks = n_blocks_of(scores.shape[1]), block
+    for block in prange(
+        n_blocks, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="static"
+    ):
+        class_gradients_of(labels, weights, scores, of_classes, block * ROWS_TOGETHER, gradients, hessians)
+
+
+def class_losses(
+    const label_t[::1] labels,     # IN
+    const double[::1] weights,     # IN   or None
+    const double[:, ::1] scores,   # IN
+    const double[::1] of_classes,  # IN
+    double[::1] losses,            # OUT
+    int n_threads,
+):
+    """loss = -of_classes[label] * log(e^score_label / sum of e^score)."""
+    cdef int64_t n = scores.shape[1], n_blocks = n_blocks_of(n), block, first, i, label
+    cdef bint weighted = weights is not None
+    cdef double weight
+    for block in prange(
+        n_blocks, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="static"
+    ):
+        first = block * ROWS_TOGETHER
+        log_sums_of_rows(
+            scores.shape[0], n, min(n - first, ROWS_TOGETHER), &scores[0, first], &losses[first]
+        )
+        for i in range(first, min(n, first + ROWS_TOGETHER)):
+            label = <int64_t>labels[i]
+            weight = weights[i] if weighted else 1.0
+            losses[i] = weight * of_classes[label] * (losses[i] - scores[label, i])
 
 
 # ----------------------------------------------------------------------------------------------

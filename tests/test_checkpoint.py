@@ -62,7 +62,7 @@ def stop_at(monkeypatch):
 
 
 def bytes_of(model):
-    return model.ensemble_.to_bytes()
+    return [ensemble.to_bytes() for ensemble in model._ensembles]
 
 
 def told(model):
@@ -470,6 +470,19 @@ def test_parameters_are_checked(rows, parameters):
     X, y, qid = rows
     with pytest.raises(ValueError, match=next(iter(parameters))):
         squared(**parameters).fit(X, y, qid=qid)
+
+
+def test_of_several_classes(rows, path, stop_at):
+    X, y, _ = rows
+    rules = {"max_iter": 12, "early_stopping": True, "n_iter_no_change": 99, "random_state": 0}
+    expected = HistGBRTClassifier(**rules).fit(X, y)
+    model = HistGBRTClassifier(**rules, checkpoint=path, checkpoint_every=3)
+    stop_at(8)
+    with pytest.raises(InterruptionError):
+        model.fit(X, y)
+    stop_at(None)
+    assert bytes_of(model.fit(X, y)) == bytes_of(expected)
+    assert told(model) == told(expected)
 
 
 # ---- the parts --------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The classifier is the logistic regressor with names for the classes 0 and 1."""
+"""Of two classes, the classifier is the logistic regressor with names for them; of more, each has a score."""
 
 import pickle
 
@@ -32,6 +32,7 @@ from ranktrees import (
     query_scorer,
     score_curves,
 )
+from ranktrees.objectives.pointwise import Softmax
 from ranktrees.predictions import scores_by
 
 SMALL = {"max_iter": 8, "max_leaf_nodes": 8, "random_state": 0, "n_jobs": 1}
@@ -345,7 +346,6 @@ def test_what_a_fold_of_one_class_cannot_tell_is_refused(rows):
 def test_wrong_labels_say_what_to_do(rows):
     X, relevant, _ = rows
     for y, message in (
-        (np.arange(len(X)) % 5, "5 classes.*OrdinalRanker.*OneVsRestClassifier"),
         (np.arange(len(X)) / 7, "y holds the fraction.*y >= 2"),
         (np.ones(len(X)), "one class, 1.0"),
         (np.where(relevant == 1, np.nan, 0.0), "y contains NaN"),
@@ -425,3 +425,159 @@ def test_errors_are_those_of_probabilities_in_every_way():
     assert curves["all", "auc"][-1] == as_measure("auc")(y, log_odds, qid=qid)
     cost = model.cost_curve(X, y, qid=qid, measure="rmse", feature_costs=[1] * 4)
     assert cost.value[-1] == pytest.approx(-expected)
+
+
+# ------------------------------------------------------------------------------------------- more classes
+
+
+@pytest.fixture(scope="module")
+def grades():
+    """X, one of five names, qid."""
+    X, y, qid = make_ranking(30, rows_per_query=20, n_features=6, random_state=0, return_X_y_qid=True)
+    return X, np.array(["e", "d", "c", "b", "a"])[y.astype(int)], qid
+
+
+def digests(model):
+    return [ensemble.digest() for ensemble in model._ensembles]
+
+
+@pytest.mark.parametrize("balanced", [False, True])
+def test_of_several_classes_each_has_a_score(balanced, grades):
+    X, y, _ = grades
+    weight = np.random.default_rng(0).random(len(y))
+    model = make(balanced=balanced).fit(X, y, weight)
+    scores, probabilities = model.decision_function(X), model.predict_proba(X)
+    assert scores.shape == probabilities.shape == (len(X), 5)
+    for k, ensemble in enumerate(model.ensembles_):
+        np.testing.assert_array_equal(ensemble.predict(X), scores[:, k])
+    powers = np.exp(scores)
+    np.testing.assert_allclose(probabilities, powers / powers.sum(axis=1, keepdims=True), rtol=1e-12)
+    assert model.predict(X).tolist() == model.classes_[scores.argmax(axis=1)].tolist()
+    assert model.score(X, y, weight) == accuracy_score(y, model.predict(X), sample_weight=weight) > 0.6
+    assert model.feature_importances_.sum() == pytest.approx(1.0)
+    assert model.n_iter_ == model.best_iteration_ == 8
+    assert {len(ensemble) for ensemble in model.ensembles_} == {8}
+    bases = np.exp([ensemble.base for ensemble in model.ensembles_])
+    shares = [weight[y == name].sum() / weight.sum() for name in model.classes_]
+    np.testing.assert_allclose(bases, np.ones(5) if balanced else shares)
+
+
+def test_the_first_tree_of_a_class_takes_the_newton_step(grades):
+    """Of each leaf, from the probabilities that are the shares of the classes."""
+    X, y, _ = grades
+    model = make(max_iter=1, learning_rate=1.0, gradient_sampling=None).fit(X, y)
+    for k, ensemble in enumerate(model.ensembles_):
+        hit = y == model.classes_[k]
+        p, leaves = hit.mean(), ensemble.leaves(X)[:, 0]
+        for leaf in np.unique(leaves):
+            own = hit[leaves == leaf]
+            step = (own.mean() - p) / (5 / 4 * p * (1 - p))
+            assert ensemble.nodes["value"][leaf] == pytest.approx(step, rel=1e-6)
+
+
+def test_stages_of_several_classes(grades):
+    X, y, _ = grades
+    model = make().fit(X, y)
+    stages = zip(
+        model.staged_decision_function(X), model.staged_predict_proba(X), model.staged_predict(X), strict=True
+    )
+    for n_trees, (scores, probabilities, classes) in enumerate(stages, start=1):
+        np.testing.assert_array_equal(scores, model.decision_function(X, n_trees=n_trees))
+        np.testing.assert_array_equal(probabilities, model.predict_proba(X, n_trees=n_trees))
+        np.testing.assert_array_equal(classes, model.predict(X, n_trees=n_trees))
+    assert n_trees == 8
+    shares = [np.mean(y == name) for name in model.classes_]
+    np.testing.assert_allclose(model.predict_proba(X[:1], n_trees=0)[0], shares)
+
+
+def test_early_stopping_of_several_classes(grades):
+    X, y, qid = grades
+    train = qid < 20
+    rules = {"max_iter": 200, "learning_rate": 0.3, "n_iter_no_change": 5}
+    held_out = {"X_val": X[~train], "y_val": y[~train], "qid_val": qid[~train]}
+    model = make(**rules).fit(X[train], y[train], qid=qid[train], **held_out)
+    assert {len(ensemble) for ensemble in model.ensembles_} == {model.best_iteration_}
+    assert model.best_iteration_ < model.n_iter_ < 200
+    losses = [-log_loss(y[~train], p) for p in model.staged_predict_proba(X[~train])]
+    np.testing.assert_allclose(model.validation_score_[: len(losses)], losses)
+    ranked = make(scoring="ndcg@5", measure="ndcg@5", **rules)
+    ranked.fit(X[train], y[train], qid=qid[train], **held_out)
+    expected = ranked.predict_proba(X[~train]) @ np.arange(5)
+    best = as_measure("ndcg@5")(np.searchsorted(ranked.classes_, y[~train]), expected, qid=qid[~train])
+    assert ranked.validation_score_.max() == pytest.approx(best)
+    assert ranked.score(X[~train], y[~train], qid=qid[~train]) == pytest.approx(best)
+
+
+def test_warm_start_and_copies_of_several_classes(grades):
+    X, y, _ = grades
+    whole = make(max_iter=12).fit(X, y)
+    model = make(warm_start=True).fit(X, y)
+    assert digests(model.set_params(max_iter=12).fit(X, y)) == digests(whole)
+    twin = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(twin.predict_proba(X), whole.predict_proba(X))
+    assert digests(clone(whole).fit(X, y)) == digests(make(max_iter=12, n_jobs=2).fit(X, y)) == digests(whole)
+    with pytest.raises(ValueError, match="y holds the label 'z'"):
+        model.set_params(max_iter=14).fit(X, np.where(y == "a", "z", y))
+    assert digests(model) == digests(whole)
+
+
+def test_a_warm_start_learns_new_levels_of_several_classes(grades):
+    X, y, _ = grades
+    level = pd.Series(np.where(X[:, 0] > 0, "up", "down"))
+    first = pd.DataFrame(X).assign(c=level.astype("category"))
+    more = pd.DataFrame(X).assign(c=level.replace("up", "above").astype("category"))
+    model = make(warm_start=True, min_samples_leaf=5).fit(first.rename(columns=str), y)
+    before = model.predict_proba(first.rename(columns=str))
+    model.set_params(max_iter=9).fit(more.rename(columns=str), y)
+    np.testing.assert_array_equal(model.predict_proba(first.rename(columns=str), n_trees=8), before)
+
+
+def test_a_refit_forgets_the_number_of_classes(grades):
+    X, y, _ = grades
+    model = make().fit(X, y)
+    assert digests(model.fit(X, y == "a")) == digests(make().fit(X, y == "a"))
+    assert hasattr(model, "ensemble_")
+    assert not hasattr(model, "ensembles_")
+    assert digests(model.fit(X, y)) == digests(make().fit(X, y))
+    assert hasattr(model, "ensembles_")
+    assert not hasattr(model, "ensemble_")
+
+
+def test_rows_of_all_kinds_of_several_classes(grades):
+    X, y, qid = grades
+    X = X.astype(np.float64)
+    X[::7, 1] = np.nan
+    X[:, 2] = np.digitize(X[:, 2], [-1, 0, 1])
+    rules = {"categorical_features": [2], "subsample": 0.7, "query_subsample": 0.9}
+    model = make(max_iter=30, **rules).fit(X, y, qid=qid)
+    assert model.score(X, y) > 0.6
+    costly = make(feature_costs=range(1, 7), cost_weight=1e-3).fit(X, y)
+    assert costly.score(X, y) > 0.5
+
+
+def test_what_takes_one_score_per_row_is_refused_for_several_classes(grades, tmp_path):
+    X, y, qid = grades
+    model = make().fit(X, y, qid=qid)
+    for use in (
+        lambda: model.rank(X, qid),
+        lambda: model.save(tmp_path / "model"),
+        lambda: model.refit_leaves(X, y, qid=qid),
+        lambda: model.decision_function(X, qid=qid, early_exit=EarlyExit(every=2, drop=0.5)),
+    ):
+        with pytest.raises(AttributeError, match=r"of 5 classes has no ensemble_, .* ensembles_\[k\]"):
+            use()
+    for parameters, message in (
+        ({"init": LogisticRegression()}, "init=LogisticRegression.* each of 5 classes has its own"),
+        ({"init": model}, "each of 5 classes has its own; expected None or a number"),
+        ({"monotonic_cst": {0: 1}}, "monotonic_cst .* each of 5 classes"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            make(**parameters).fit(X, y)
+    relevant = (y == "a").astype(float)
+    for init, cv in ((model, None), (make(), 2)):
+        with pytest.raises(ValueError, match="gives each of 5 classes a score; expected one score per row"):
+            HistGBRTRegressor(init=init, init_cv=cv, **SMALL).fit(X, np.searchsorted(model.classes_, y))
+    with pytest.raises(ValueError, match="expected a loss of one score per row: use HistGBRTClassifier"):
+        HistGBRTRegressor(Softmax(2), **SMALL).fit(X, relevant)
+    started = make(init=0.0).fit(X, y)
+    assert {ensemble.base for ensemble in started.ensembles_} == {0.0}

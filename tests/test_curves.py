@@ -234,3 +234,12 @@ def test_what_cannot_be_measured():
         score_curves(Ridge().fit(X, Y), SETS)
     with pytest.raises(NotFittedError):
         score_curves(LambdaMARTRanker(), SETS)
+
+
+def test_the_loss_of_several_classes_by_any_name():
+    names = np.array(list("edcba"))[Y.astype(int)]
+    model = HistGBRTClassifier(max_iter=5, early_stopping=True, random_state=0).fit(X, names)
+    curves = score_curves(model)
+    np.testing.assert_array_equal(curves["validation", "loss"], -model.validation_score_)
+    with pytest.raises(ValueError, match="predicts classes such as 'a', by which rows cannot be ranked"):
+        score_curves(model, {"all": (X, names)})

@@ -92,6 +92,17 @@ def test_contributions_are_of_the_score_before_a_link():
     check_sums(counts, X, np.log(counts.predict(X)))
 
 
+def test_contributions_to_each_of_several_classes():
+    model = HistGBRTClassifier(max_iter=5, random_state=0).fit(X, Y)
+    parts, start = contributions(model, X)
+    assert parts.shape == (len(X), len(model.classes_), X.shape[1])
+    np.testing.assert_allclose(start + parts.sum(axis=2), model.decision_function(X), atol=1e-12)
+    with pytest.raises(AttributeError, match=r"has no ensemble_.*expected two classes, or ensembles_\[k\]"):
+        tree_table(model)
+    table = tree_table(model.ensembles_[2])
+    assert table["tree"].nunique() == 5
+
+
 def test_what_trees_do_not_ask_for_adds_nothing():
     constant = np.column_stack([X, np.ones(len(X))])
     model = LambdaMARTRanker(max_iter=5, random_state=0).fit(constant, Y, qid=QID)

@@ -20,6 +20,7 @@ from ranktrees.objectives import (
     SquaredError,
     as_objective,
 )
+from ranktrees.objectives.pointwise import Softmax
 from ranktrees.sharing import Share
 from reference import objectives as slow
 from widths import outputs_of
@@ -614,6 +615,93 @@ def test_tiny_sums_of_lambdas_are_normed():
         for norm in ("none", "log")
     )
     np.testing.assert_allclose(normed, plain / np.log(2), rtol=1e-6)
+
+
+def make_classes(n_classes, n_rows=300, scale=3.0, weighted=False, seed=0):
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, n_classes, n_rows).astype(float)
+    weights = rng.integers(0, 4, n_rows).astype(float) if weighted else None
+    scores = scale * rng.normal(size=(n_classes, n_rows)).round(1)
+    return labels, weights, np.array([0, n_rows]), scores
+
+
+def class_gradients_of(bound, scores):
+    gradients, hessians = np.full((2, *scores.shape), np.nan)
+    bound.gradients(scores, gradients, hessians)
+    return gradients, hessians
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("balanced", [False, True])
+@pytest.mark.parametrize(("n_classes", "scale"), [(2, 3.0), (3, 0.0), (5, 30.0), (300, 3.0)])
+def test_classes_agree_with_the_slow_twin(n_classes, scale, balanced, weighted):
+    labels, weights, offsets, scores = make_classes(n_classes, 900, scale, weighted)
+    labels[: 2 * n_classes] = np.tile(np.arange(n_classes), 2)
+    if weighted:
+        weights[: 2 * n_classes] = 1.0
+    w = np.ones(len(labels)) if weights is None else weights
+    bound = Softmax(n_classes, balanced).bind(labels, weights, offsets)
+    of_class = np.bincount(labels.astype(int), w) / w.sum()
+    of_classes = 1 / (n_classes * of_class) if balanced else np.ones(n_classes)
+    rows = [slow.softmax(s, int(y), of_classes) for s, y in zip(scores.T, labels, strict=True)]
+    gradients, hessians = class_gradients_of(bound, scores)
+    np.testing.assert_allclose(gradients.T, w[:, None] * [row[1] for row in rows], rtol=1e-13)
+    np.testing.assert_allclose(hessians.T, w[:, None] * [row[2] for row in rows], rtol=1e-13)
+    expected = sum(weight * row[0] for weight, row in zip(w, rows, strict=True)) / w.sum()
+    assert bound.loss(scores) == pytest.approx(float(expected), rel=1e-13)
+    shares = np.log(of_class) if not balanced else np.zeros(n_classes)
+    np.testing.assert_allclose(bound.start(), shares, rtol=1e-13)
+    np.testing.assert_allclose(Softmax(n_classes).inverse_link(scores).sum(axis=0), 1.0, rtol=1e-13)
+
+
+def test_gradients_of_classes_are_the_slopes_of_the_loss():
+    labels, weights, offsets, scores = make_classes(4, 40, 1.0, weighted=True)
+    bound = Softmax(4).bind(labels, weights, offsets)
+    gradients, _ = class_gradients_of(bound, scores)
+    for k, row in np.ndindex(*scores.shape):
+        moved = [scores.copy(), scores.copy()]
+        moved[0][k, row] += 1e-5
+        moved[1][k, row] -= 1e-5
+        slope = (bound.loss(moved[0]) - bound.loss(moved[1])) / 2e-5 * bound.total_weight
+        assert slope == pytest.approx(gradients[k, row], rel=1e-5, abs=1e-7)
+
+
+def test_the_steps_of_two_classes_are_together_that_of_log_odds():
+    labels, _, offsets, scores = make_classes(2)
+    gradients, hessians = class_gradients_of(Softmax(2).bind(labels, None, offsets), scores)
+    of_odds = gradients_of(Logistic().bind(labels, None, offsets), scores[1] - scores[0])
+    steps = (-gradients / hessians)[:, np.abs(of_odds[0]) > 1e-6]
+    expected = (-of_odds[0] / of_odds[1])[np.abs(of_odds[0]) > 1e-6]
+    np.testing.assert_allclose(steps[1] - steps[0], expected, rtol=1e-12)
+
+
+def test_classes_far_apart_stay_finite():
+    scores = np.array([[1e300, -1e300, 0.0], [0.0, 1e300, -800.0], [-1e300, 1e300, 800.0]])
+    bound = Softmax(3).bind(np.array([0.0, 0.0, 1.0]), None, np.array([0, 3]))
+    gradients, hessians = class_gradients_of(bound, scores)
+    assert np.isfinite(gradients).all()
+    assert (hessians >= 0).all()
+    np.testing.assert_allclose(gradients.sum(axis=0), 0.0, atol=1e-15)
+    assert np.isfinite(bound.loss(scores))
+
+
+def test_threads_and_widths_do_not_change_a_bit_of_classes():
+    labels, weights, offsets, scores = make_classes(7, 1001, weighted=True)
+    one, more = (class_gradients_of(Softmax(7).bind(labels, weights, offsets, n), scores) for n in (1, 3))
+    np.testing.assert_array_equal(one, more)
+    program = (
+        "import numpy as np, test_objectives as t\n"
+        "labels, weights, offsets, scores = t.make_classes(7, 301, weighted=True)\n"
+        "bound = t.Softmax(7).bind(labels, weights, offsets)\n"
+        "print(np.array(t.class_gradients_of(bound, scores)).tobytes().hex(), bound.loss(scores))\n"
+        "print(t.Softmax(7).inverse_link(scores).tobytes().hex())\n"
+    )
+    assert len(outputs_of(program)) == 1
+
+
+def test_a_class_without_weight_cannot_be_balanced():
+    with pytest.raises(ValueError, match="y lacks a class in the rows of positive sample_weight"):
+        Softmax(3, balanced=True).bind(np.array([0.0, 1.0, 2.0]), np.array([1.0, 1, 0]), np.array([0, 3]))
 
 
 def test_one_grade_more_or_ten_thousand():

@@ -80,18 +80,68 @@ GIVES_PROBABILITIES_TOO = "its scores are expected values of grades, whose proba
 
 
 with sklearn.config_context(enable_metadata_routing=True):
-    CHECKED = OrdinalRanker(Ridge().set_fit_request(sample_weight=True))
+    CHECKED = [
+        OrdinalRanker(Ridge().set_fit_request(sample_weight=True)),
+        OrdinalRanker(
+            HistGBRTClassifier(max_iter=5, n_jobs=1).set_fit_request(sample_weight=True), method="multiclass"
+        ),
+    ]
 
 
 @pytest.mark.parametrize("routing", [False, True], ids=["routing off", "routing on"])
 @pytest.mark.filterwarnings("ignore::ranktrees.MissingQueryWarning")
 @parametrize_with_checks(
-    [CHECKED],
+    CHECKED,
     expected_failed_checks=lambda _: {"check_regressors_no_decision_function": GIVES_PROBABILITIES_TOO},
 )
 def test_scikit_learn_checks(estimator, check, routing):
     with sklearn.config_context(enable_metadata_routing=routing):
         check(estimator)
+
+
+# --------------------------------------------------------------------------------- classes without an order
+
+
+def test_one_classifier_learns_the_grades(rows):
+    X, y, qid = rows
+    ranker = OrdinalRanker(INSIDE["classifier"], method="multiclass").fit(X, y, qid=qid)
+    model = clone(INSIDE["classifier"]).fit(X, y, qid=qid)
+    assert len(ranker.estimators_) == 1
+    np.testing.assert_array_equal(ranker.predict_proba(X), model.predict_proba(X))
+    np.testing.assert_allclose(ranker.predict(X), model.predict_proba(X) @ ranker.classes_, rtol=1e-12)
+    assert ranker.score(X, y, qid=qid) > 0.8
+    ranker.set_params(method="ordinal")  # which the next fit is to learn
+    np.testing.assert_array_equal(ranker.predict_proba(X), model.predict_proba(X))
+    assert len(ranker.fit(X, y, qid=qid).estimators_) == 4
+
+
+@pytest.mark.parametrize("inside", ["balanced", "odds", "neighbours", "pipeline"])
+@pytest.mark.parametrize("scoring", ["expected_gain", "least_squares", {0: 0, 1: 1, 2: 5, 3: 6, 4: 9}])
+def test_any_classifier_learns_grades_and_any_scoring_weighs_them(inside, scoring, rows):
+    X, y, qid = rows
+    ranker = OrdinalRanker(INSIDE[inside], scoring, method="multiclass").fit(X, y, qid=qid)
+    probabilities = ranker.predict_proba(X)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1.0, rtol=1e-6)  # some are of single precision
+    np.testing.assert_allclose(ranker.predict(X), probabilities @ ranker.values_, atol=1e-12)
+    assert pickle.loads(pickle.dumps(ranker)).predict(X).tolist() == ranker.predict(X).tolist()
+
+
+def test_one_or_two_grades_as_classes(rows):
+    X, y, qid = rows
+    two = OrdinalRanker(INSIDE["classifier"], method="multiclass").fit(X, np.where(y > 1, 3.0, 0.5), qid=qid)
+    assert two.classes_.tolist() == [0.5, 3.0]
+    model = clone(INSIDE["classifier"]).fit(X, y > 1, qid=qid)
+    np.testing.assert_allclose(two.predict(X), 0.5 + 2.5 * model.predict_proba(X)[:, 1])
+    one = OrdinalRanker(INSIDE["classifier"], method="multiclass").fit(X, np.full(len(y), 2.0), qid=qid)
+    assert set(one.predict(X)) == {2.0}
+
+
+def test_only_a_classifier_learns_grades_as_classes(rows):
+    X, y, qid = rows
+    with pytest.raises(ValueError, match=r'Ridge, which is not a classifier.*HistGBRTClassifier.*"ordinal"'):
+        OrdinalRanker(Ridge(), method="multiclass").fit(X, y, qid=qid)
+    with pytest.raises(ValueError, match="'method' parameter"):
+        OrdinalRanker(Ridge(), method="nominal").fit(X, y, qid=qid)
 
 
 # ------------------------------------------------------------------------------------- from models to scores

@@ -96,12 +96,17 @@ KINDS = {
     "forest, exact": forest(split_search="exact", max_samples=0.5),
     "forest of queries": forest(bootstrap_unit="query", oob_score=True),
     "ordinal": OrdinalRanker(regressor()),
+    "classes": HistGBRTClassifier(max_iter=5, max_leaf_nodes=12, **COMMON),
+    "classes of grades": OrdinalRanker(
+        HistGBRTClassifier(balanced=True, max_iter=5, max_leaf_nodes=12, **COMMON), method="multiclass"
+    ),
 }
 
 
 WEIGHTED = {
     "ranknet",
     "logistic",
+    "classes",
     "logistic, least squares",
     "least squares, all rows",
     "poisson",
@@ -118,7 +123,8 @@ def digest(kind):
     model = clone(KINDS[kind]).fit(X, labels, qid=qid, sample_weight=weight)
     seen = hashlib.sha256(model.predict(X).tobytes())
     for each in getattr(model, "estimators_", [model]):
-        seen.update(each.ensemble_.to_bytes())
+        for ensemble in each._ensembles:
+            seen.update(ensemble.to_bytes())
     return seen.hexdigest()[:16]
 
 
@@ -179,6 +185,8 @@ DIGESTS = {
     "forest, exact": "539493e9ee9437ed",
     "forest of queries": "c538abd764bab4a4",
     "ordinal": "1556660d2e91b534",
+    "classes": "6c7c157c265455fe",
+    "classes of grades": "f0f5fa8cf727ab38",
 }
 
 

@@ -23,13 +23,13 @@ PLAIN = {
 TREES = (250, 500, 1000, 1500, 2000, 2500, 3000)
 HIDDEN = (10, 32, 100)
 BASELINE = "LambdaRank, a net"
-MCRANK = "ordinal classification (McRank)"
+ORDINAL = "ordinal classification"
 CLAIMS = (
-    ("LambdaMART", MCRANK),
+    ("LambdaMART", ORDINAL),
     ("LambdaMART", BASELINE),
     ("LambdaMART", "regression"),
     ("LambdaMART", "RankNet on trees"),
-    (MCRANK, "regression"),
+    (ORDINAL, "regression"),
 )
 
 
@@ -38,7 +38,7 @@ def rankers():
     given = PLAIN | {"max_iter": TREES[-1]}
     return {
         "LambdaMART": LambdaMARTRanker(**given),
-        MCRANK: OrdinalRanker(HistGBRTClassifier(**given), n_jobs=1),
+        ORDINAL: OrdinalRanker(HistGBRTClassifier(**given), n_jobs=1),
         "regression": HistGBRTRegressor(**given),
         "RankNet on trees": LambdaMARTRanker("ranknet", truncation_level=None, **given),
     }

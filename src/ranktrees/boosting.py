@@ -20,19 +20,20 @@ from ranktrees.parallel import threads_for
 class Followed:
     """Rows whose score is followed while trees are added, with labels, weights, queries and current scores.
 
-    Rows that are not trained on have ``codes`` and the ``mapper`` that made these. ``link`` turns scores into
-    predictions, on which the measure is computed. Compiled measures need only the order of the rows, which
-    both have in common.
+    Scores have the shape (n_rows,) or, if each class has its own, (n_classes, n_rows). Rows that are not
+    trained on have ``codes`` and the ``mapper`` that made these. ``link`` turns scores into predictions, on
+    which the measure is computed. Compiled measures need only the order of the rows, which both have in
+    common.
     """
 
     def __init__(self, measure, bound, data, scores, n_threads=1, codes=None, mapper=None, link=None):
         self.measure = measure
-        self.link = None if isinstance(measure, Ranked) else link
+        self.link = None if isinstance(measure, Ranked) and scores.ndim == 1 else link
         self.bound = bound
         self.data = data
         self.scores = scores
         self.codes, self.mapper = codes, mapper
-        self.n_threads = threads_for(n_threads, 16 * len(scores))
+        self.n_threads = threads_for(n_threads, 16 * scores.size)
 
     @cached_property
     def bound_measure(self):
@@ -80,7 +81,7 @@ def boost(
     callbacks=(),
     ensemble_of,
 ):
-    """Add one tree per round, each grown on the gradients at the current scores.
+    """Add one tree per round, or one for each class, each grown on the gradients at the current scores.
 
     Parameters
     ----------
@@ -92,7 +93,7 @@ def boost(
         Boosting starts from its ``scores``, and updates them in place.
     learning_rate : float
     rounds : range
-        The numbers of the trees to add, from 0 for a new model.
+        The numbers of the rounds to add, from 0 for a new model.
     sampler : RowSampler
     seed : int
     step : callable or None
@@ -118,47 +119,59 @@ def boost(
     Returns
     -------
     trees : Trees
+        Those of a round are in the order of the classes.
     train_scores, validation_scores : lists of float
+        After each round.
     """
     scores = train.scores
     one_hessian = bound.one_hessian and sampler.takes_all
-    gradients, hessians = np.empty(len(scores)), np.empty(1 if one_hessian else len(scores))
+    gradients, hessians = np.empty(scores.shape), np.empty(1 if one_hessian else scores.shape)
+    of_classes = [np.atleast_2d(each) for each in (scores, gradients, hessians)]
+    n_classes = len(of_classes[0])
     weights, by_weight = train.data.weights, least_squares or mean_leaves
     one_weight = not by_weight or (weights is None and sampler.takes_all)
-    row_weights = np.empty(1 if one_weight else len(scores))
-    of_splits, of_leaves = (row_weights if plain else hessians for plain in (least_squares, mean_leaves))
+    row_weights = np.empty(1 if one_weight else scores.shape[-1])
     grower = make_grower()  # after these, since its smaller buffers would fragment the free memory
     n_threads, mapper = grower.n_threads, grower.mapper
-    trees, train_scores, validation_scores = Trees(len(rounds)), [], []
+    trees, train_scores, validation_scores = Trees(len(rounds) * n_classes), [], []
     for iteration in rounds:
         grower.communicator.at(f"tree {iteration + 1}")
         bound.gradients(scores, gradients, hessians, iteration)
         _, left_out = sampler.draw(iteration)
-        leaf_rows.silence(left_out, gradients, hessians)  # they are parted and counted, but weigh nothing
         if by_weight:
             row_weights[:] = 1.0 if weights is None else weights
-            leaf_rows.silence(left_out, gradients, row_weights)
-        grown = grower.grow(gradients, of_splits, leaf_hessians=of_leaves, seed=seed, tree=iteration)
-        values = grown.values
-        if leaf_quantile is not None:
-            monotone = grower.constraints.monotone
-            values = quantile_values(grown, train, leaf_quantile, n_threads, monotone, left_out)
-        nodes, bitsets = grown.tree(values, mapper, trees.room(len(values)))
-        weight = learning_rate
-        if step is not None:
-            tree_scores = np.zeros(len(step_rows.scores))
-            step_rows.add(tree_scores, grown, values, mapper, nodes)
-            newton = newton_step(grown, values, gradients, hessians) if mean_leaves else 1.0
-            weight *= step(step_rows.scores, tree_scores, newton)
-        leaf_rows.scale(values, weight)
-        refuse_infinite(values)  # after the last tree, no gradients would show it
-        nodes["value"] = values
-        grown.add(values, scores)
-        trees.keep(len(nodes), bitsets)
+        for k, (own_scores, own_gradients, own_hessians) in enumerate(zip(*of_classes, strict=True)):
+            leaf_rows.silence(left_out, own_gradients, own_hessians)  # parted and counted, but weigh nothing
+            if by_weight:
+                leaf_rows.silence(left_out, own_gradients, row_weights)
+            grown = grower.grow(
+                own_gradients,
+                row_weights if least_squares else own_hessians,
+                leaf_hessians=row_weights if mean_leaves else own_hessians,
+                seed=seed,
+                tree=iteration * n_classes + k,
+            )
+            values = grown.values
+            if leaf_quantile is not None:
+                monotone = grower.constraints.monotone
+                values = quantile_values(grown, train, leaf_quantile, n_threads, monotone, left_out)
+            nodes, bitsets = grown.tree(values, mapper, trees.room(len(values)))
+            weight = learning_rate
+            if step is not None:
+                tree_scores = np.zeros(len(step_rows.scores))
+                step_rows.add(tree_scores, grown, values, mapper, nodes)
+                newton = newton_step(grown, values, gradients, hessians) if mean_leaves else 1.0
+                weight *= step(step_rows.scores, tree_scores, newton)
+            leaf_rows.scale(values, weight)
+            refuse_infinite(values)  # after the last tree, no gradients would show it
+            nodes["value"] = values
+            grown.add(values, own_scores)
+            trees.keep(len(nodes), bitsets)
+            if validation is not None:
+                validation.add(np.atleast_2d(validation.scores)[k], grown, values, mapper, nodes)
         if follow_train:
             train_scores.append(train.score())
         if validation is not None:
-            validation.add(validation.scores, grown, values, mapper, nodes)
             validation_scores.append(validation.score())
         if callbacks:
             progress = Progress(

@@ -17,9 +17,9 @@ class Progress:
     Attributes
     ----------
     iteration : int
-        The number of trees so far.
+        The number of trees so far, or of rounds, if each grows a tree for each of several classes.
     n_iterations : int
-        The number of trees asked for, including those that existed before this fit.
+        The number asked for, including those that existed before this fit.
     train_score, validation_score : float or None
         The followed scores on the training and the validation rows; higher is better. None if not followed.
     ensemble : callable

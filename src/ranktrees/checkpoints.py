@@ -284,7 +284,7 @@ def _digests_of(data, codes, scores):
         "sample_weight": [nothing + 1.0 if data.weights is None else data.weights],
         "qid": [data.query_of_row if data.qid_given else nothing],
         "position": [nothing if data.positions is None else data.positions],
-        "the starting scores": [scores],
+        "the starting scores": np.atleast_2d(scores),
     }
     digests = {"the number of rows": str(share.n_rows)}
     digests |= {

@@ -205,7 +205,8 @@ def score_curves(model, sets=None, measures="ndcg@10", *, every=1):
     True
     """
     check_is_fitted(model)
-    if not hasattr(model, f"staged_{score_method(model)}"):
+    follows_fit = sets is None and hasattr(model, "_followed")
+    if not follows_fit and not hasattr(model, f"staged_{score_method(model)}"):
         raise TypeError(
             f"model is a {type(model).__name__}; expected a fitted estimator with staged_predict: for a "
             "pipeline, pass the last step, and rows transformed by the steps before it."

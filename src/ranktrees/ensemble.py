@@ -537,6 +537,25 @@ class Ensemble:
         start = self.tree_offsets[n]
         return self._replace(nodes=self.nodes[start:], tree_offsets=self.tree_offsets[n:] - start)
 
+    def _of_trees(self, trees, base) -> Ensemble:
+        """The ensemble of some of the trees, in the order of their numbers."""
+        picked = [slice(*self.tree_offsets[t : t + 2]) for t in trees]
+        nodes = self.nodes.view(RAW)
+        nodes = np.concatenate([nodes[:0], *(nodes[own] for own in picked)]).view(NODE)
+        tree_offsets = np.cumsum([0, *(own.stop - own.start for own in picked)])
+        return self._replace(nodes=nodes, tree_offsets=tree_offsets, base=base)
+
+    def _of_classes(self, bases) -> tuple[Ensemble, ...]:
+        """The trees of each class, if they take turns, added to the base of the class."""
+        n = len(bases)
+        return tuple(self._of_trees(range(k, len(self), n), base) for k, base in enumerate(bases))
+
+    @staticmethod
+    def _in_turn(ensembles) -> Ensemble:
+        """The trees of all classes, which take turns."""
+        joined, n_rounds = Ensemble.joined(ensembles), len(ensembles[0])
+        return joined._of_trees(np.arange(len(joined)).reshape(-1, n_rounds).T.flat, 0.0)
+
     def _check_number(self, n):
         if not is_whole(n, 0, self.n_trees):
             raise ValueError(

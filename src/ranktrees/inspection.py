@@ -110,8 +110,9 @@ def contributions(model, X) -> tuple[np.ndarray, np.ndarray]:
     Returns
     -------
     contributions : ndarray of float64, shape (n_rows, n_features)
-        The contribution of each feature to the score of each row.
-    start : ndarray of float64, shape (n_rows,)
+        The contribution of each feature to the score of each row. If each of several classes has a score, the
+        shape is (n_rows, n_classes, n_features).
+    start : ndarray of float64, shape (n_rows,) or (n_rows, n_classes)
         The start of each row. It is the same number for all rows, unless boosting started from a model that
         is not made of trees of this library. In that case the start includes the predictions of that model.
 
@@ -161,9 +162,15 @@ def contributions(model, X) -> tuple[np.ndarray, np.ndarray]:
     True
     """
     model = fitted_trees(model)
-    ensemble = model.ensemble_
-    rows = check_rows(model, X, reset=False)
-    start = model._starting_scores(X)
+    rows, start = check_rows(model, X, reset=False), model._starting_scores(X)
+    each = [_contributions_to(ensemble, rows, start) for ensemble in model._ensembles]
+    if len(each) == 1:
+        return each[0]
+    parts, starts = (np.stack(of_classes, axis=1) for of_classes in zip(*each, strict=True))
+    return parts, starts
+
+
+def _contributions_to(ensemble, rows, start):
     start = np.full(rows.shape[0], ensemble.base) if start is None else np.array(start, np.float64)
     scale = 1 / len(ensemble) if ensemble.average and len(ensemble) else 1.0
     parts = np.zeros((ensemble.n_features, rows.shape[0]))

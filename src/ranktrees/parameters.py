@@ -104,7 +104,16 @@ LOSSES = {
     'HistGBRTRegressor(loss="squared_error")': ("regression", "l2", "mse", "reg:squarederror", "RMSE"),
     'HistGBRTRegressor(loss="absolute_error")': ("regression_l1", "l1", "mae", "reg:absoluteerror", "MAE"),
     'HistGBRTRegressor(loss="poisson")': ("count:poisson", "Poisson"),
-    "HistGBRTClassifier()": ("binary", "binary:logistic", "Logloss", "log_loss"),
+    "HistGBRTClassifier()": (
+        "binary",
+        "binary:logistic",
+        "Logloss",
+        "log_loss",
+        "multiclass",
+        "multi:softprob",
+        "multi:softmax",
+        "MultiClass",
+    ),
 }
 
 # The names that they give to arguments of methods, or to what methods do.

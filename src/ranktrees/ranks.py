@@ -47,7 +47,7 @@ def trained_together(estimator):
         yield communicator
         if not communicator.alone:
             communicator.at("the end")
-            communicator.agree(**{"the model": estimator.ensemble_.digest()})
+            communicator.agree(**{"the model": [ensemble.digest() for ensemble in estimator._ensembles]})
         remove_checkpoint(estimator.checkpoint, communicator)
 
 

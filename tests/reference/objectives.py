@@ -31,6 +31,16 @@ def logistic(positive=1.0, negative=1.0):
     return loss
 
 
+def softmax(scores, label, weights):
+    """The loss, gradients and hessians of a row with a score for each class."""
+    powers = np.exp(np.asarray(scores, np.longdouble) - np.max(scores))
+    n, shares = len(scores), powers / powers.sum()
+    hit, weight = np.arange(n) == label, weights[label]
+    rest = np.array([powers[np.arange(n) != k].sum() for k in range(n)]) / powers.sum()
+    gradients = weight * np.where(hit, -rest, shares)
+    return -weight * np.log(shares[label]), gradients, weight * n / (n - 1) * shares * rest
+
+
 def mean_loss(loss, labels, weights, scores):
     weights = np.ones(len(labels)) if weights is None else weights
     return sum(w * loss(s, y) for w, s, y in zip(weights, scores, labels, strict=True)) / weights.sum()

@@ -42,7 +42,14 @@ from ranktrees.estimators.fitting import (
     link_of,
     with_callbacks,
 )
-from ranktrees.estimators.starting import Rows, Start, foreign_of, scores_of_foreign, scores_to_start_from
+from ranktrees.estimators.starting import (
+    Rows,
+    Start,
+    foreign_of,
+    require_one_score,
+    scores_of_foreign,
+    scores_to_start_from,
+)
 from ranktrees.feedback import NOTHING
 from ranktrees.growing.split_search import STREAMING
 from ranktrees.measures import Measure, as_measure
@@ -50,6 +57,7 @@ from ranktrees.measures.compiled import Ranked
 from ranktrees.measures.named import AnyMeasure
 from ranktrees.measures.pooled import Pooled
 from ranktrees.objectives import BY_NAME, Logistic, as_objective
+from ranktrees.objectives.pointwise import Softmax
 from ranktrees.parallel import effective_n_threads
 from ranktrees.parameters import refuse_foreign_loss, with_keywords, with_parameters
 from ranktrees.predictions import scored_like
@@ -142,7 +150,7 @@ class BoostedTrees(TreeEnsembleEstimator):
             copy. :class:`~ranktrees.datasets.Batches` contain labels, weights and query ids, so leave those
             arguments out.
         y : array-like of shape (n_rows,)
-            The labels: finite numbers, with any number of grades; for a classifier, two classes of any kind.
+            The labels: finite numbers, with any number of grades; for a classifier, classes of any kind.
             A pandas Series whose index has a level named "qid" supplies the query ids as well, even through
             scikit-learn's splitters.
         sample_weight : array-like of shape (n_rows,), default=None
@@ -298,18 +306,21 @@ class BoostedTrees(TreeEnsembleEstimator):
                 callbacks=file.followed_by(callbacks, so_far, lambda: bound.learned),
                 ensemble_of=ensemble_of,
             )
-        self.n_iter_, self.learning_rate_ = start.n_added + len(trees), rate
+        self.n_iter_, self.learning_rate_ = start.n_added + len(trees) // start.n_a_round, rate
         self.max_features_ = self._features_of_a_split(data.share)
         self.best_iteration_ = self.n_iter_ if stopping is None else self._best_iteration(stopping)
         self._keep_scores(so_far, train_scores, validation_scores, train, validation)
         self._seed_, self._fitted_costs = seed, costs
         self._started_by = {name: spelt(getattr(self, name)) for name in ("init", "init_cv", "monotonic_cst")}
         self._keep_of(bound)
-        n_kept = start.n_init_trees + self.best_iteration_
-        vars(self).update(attributes(ensemble_of(trees).first(n_kept)))
-        grown = self.ensemble_.after(start.n_init_trees)
+        n_kept = start.n_init_trees + self.best_iteration_ * start.n_a_round
+        kept = ensemble_of(trees).first(n_kept)
+        for name in ("ensemble_", "ensembles_"):  # there may have been more, or fewer, classes before
+            vars(self).pop(name, None)
+        vars(self).update(attributes(kept))
+        grown = kept.after(start.n_init_trees)
         warn_of_trees(self, grown, data.share.n_rows)
-        if isinstance(objective, Logistic):
+        if isinstance(objective, Logistic | Softmax):
             warn_of_odds(grown)
 
     def _rate(self, share):
@@ -408,20 +419,27 @@ class BoostedTrees(TreeEnsembleEstimator):
             self._require_init_of_before()
             self._require_rows_of_before(data)
             warn_of_start(self, self._started_by["monotonic_cst"], "earlier trees predict")
-            return Start(self.ensemble_, self.init_, self.n_init_trees_, self.init_scores_)
+            return self._start_of_before()
+        several = isinstance(bound.objective, Softmax)
+        if several:
+            self._refuse_what_needs_one_score()
         if self.init is None or isinstance(self.init, Real):
             if self.init_cv is not None:
                 raise ValueError(
                     f"init_cv={self.init_cv!r}, but init={self.init!r} is not a model to be fitted; expected "
                     "an estimator that is not fitted: pass one as init, or leave init_cv out."
                 )
-            return Start(self._no_trees(bound.start() if self.init is None else float(self.init)))
+            base = bound.start() if self.init is None else float(self.init)
+            if several:
+                return Start(self._no_trees(), bases=np.full(bound.objective.n_classes, base))
+            return Start(self._no_trees(base))
         init, scores = self._fitted_init(X, data)
         ensemble, own = self._no_trees(), own_model(init)
         name = spelt(self.init)
         predicted = f"{'init=' + name if readable(name) else 'init'} predicts"
         warn_of_start(self, spelt(getattr(own, "monotonic_cst", None)), predicted)
         if own is not None:
+            require_one_score(own)
             try:
                 compare_columns(own, X, reset=False)
             except ValueError as error:
@@ -442,14 +460,35 @@ class BoostedTrees(TreeEnsembleEstimator):
             scores = of_rows
         return Start(ensemble, init, len(ensemble), scores)
 
+    def _start_of_before(self):
+        return Start(self.ensemble_, self.init_, self.n_init_trees_, self.init_scores_)
+
+    def _refuse_what_needs_one_score(self):
+        """Raise if a parameter is about a single score of a row, but each class has its own."""
+        if not is_classifier(self):
+            raise ValueError(
+                f"loss={self.loss!r} gives each class a score of its own; expected a loss of one score per "
+                "row: use HistGBRTClassifier."
+            )
+        if self.monotonic_cst is not None:
+            raise ValueError(
+                f"monotonic_cst is about the score of a row, but each of {len(self.classes_)} classes has "
+                "its own; expected None, or two classes."
+            )
+        if not (self.init is None or isinstance(self.init, Real)):
+            raise ValueError(
+                f"init={self.init!r} is a model, which gives one score to a row, but each of "
+                f"{len(self.classes_)} classes has its own; expected None or a number, or two classes."
+            )
+
     def _require_init_of_before(self):
         """Raise if `init` is plainly not the one that the existing trees started from."""
         if isinstance(self.init, Real):
-            same = self.init_ is None and self.ensemble_.base == self.init
+            same = self.init_ is None and self._ensembles[0].base == self.init
         else:
             same = spelt(self.init) == self._started_by["init"]
         if not same:
-            started = self.ensemble_.base if self.init_ is None else self.init_
+            started = self._ensembles[0].base if self.init_ is None else self.init_
             raise ValueError(
                 f"init={self.init!r}, but with warm_start=True boosting continues from trees that started "
                 f"from {started!r}; expected the init of that fit: set it again, or set warm_start=False."

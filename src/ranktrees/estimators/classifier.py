@@ -1,48 +1,62 @@
-"""Boosted trees that tell two classes apart."""
+"""Boosted trees that tell classes apart."""
 
 from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.metadata_routing import UNUSED
 
+from ranktrees.ensemble import Ensemble
 from ranktrees.estimators.boosted import BOOSTING_CONSTRAINTS, BoostedTrees
+from ranktrees.estimators.columns import recoded
 from ranktrees.estimators.fitted import SCORES_REQUEST
 from ranktrees.estimators.fitting import link_of
+from ranktrees.estimators.starting import Start
 from ranktrees.objectives import as_objective
+from ranktrees.objectives.pointwise import Softmax
 from ranktrees.parameters import with_keywords, with_parameters
 
 
 @with_parameters
 class HistGBRTClassifier(BoostedTrees, ClassifierMixin, BaseEstimator):
-    r"""Gradient boosted trees on histograms for classification into two classes.
+    r"""Gradient boosted trees on histograms for classification.
 
-    The score :math:`s` of a row is the log odds of the second class, whose probability is
+    With two classes, the score :math:`s` of a row is the log odds of the second class, whose probability is
     :math:`P = 1/(1+e^{-s})`. With :math:`y` 1 for the second class and 0 for the first, the trees minimise
     the cross entropy
 
     .. math:: -a\, y \log P - b\, (1 - y) \log (1 - P)
 
     with :math:`a = b = 1`, or with weights that make both classes count the same. The trees are those of
-    `HistGBRTRegressor` with ``loss="logistic"``, fitted to 0 and 1. For more than two classes, use
-    `OrdinalRanker` if they have an order, or scikit-learn's ``OneVsRestClassifier`` if they have none.
+    `HistGBRTRegressor` with ``loss="logistic"``, fitted to 0 and 1.
+
+    With :math:`K > 2` classes, each class has a score :math:`s_k`, the probability of a class is
+    :math:`P_k = e^{s_k} / \sum_j e^{s_j}`, and a tree is grown for each class in each round. The trees
+    minimise :math:`-a_y \log P_y`, where :math:`y` is the class of the row. The hessian of class :math:`k` is
+    :math:`\frac{K}{K-1} P_k (1 - P_k)`, Friedman's: the scores of the other classes move as well. If classes
+    are grades, `OrdinalRanker` turns probabilities into a ranking.
 
     Parameters
     ----------
     balanced : bool, default=False
-        Whether to weight the two classes so that both count the same: :math:`a = W / 2W_+`,
-        :math:`b = W / 2W_-` (section 6.1 of Burges' overview). Probabilities are then those of a population
-        in which both classes are equally frequent.
+        Whether to weight the classes so that all count the same: :math:`a = W / 2W_+`,
+        :math:`b = W / 2W_-` (section 6.1 of Burges' overview), and :math:`a_k = W / (K W_k)`. Probabilities
+        are then those of a population in which all classes are equally frequent.
     measure : str, Measure or callable, default=None
         The measure that `score` returns. If None, it is the accuracy. With ``"auc"``, it is the mean AUC over
         the queries, and so on. The second class has the label 1, and rows are ranked by `decision_function`.
+        If there are more classes, they are the grades 0, 1, ..., in their order, and the score of a row is
+        its expected grade.
     learning_rate : float or None, default=None
         The factor by which the values of each tree's leaves are multiplied. If None, it is 0.05 if there
         are fewer than 40,000 rows to learn from, and otherwise 0.1, with which 300 trees learn more from many
         rows.
     max_iter : int, default=300
-        The number of trees.
+        The number of trees or, with more than two classes, of rounds, which grow a tree for each class.
     max_leaf_nodes : int or None, default=31
         The maximum number of leaves of each tree. Trees grow best leaf first. If a tree may have more than 16
         leaves, those that promise at least half of what the best one does are split together, at most a third
@@ -109,7 +123,8 @@ class HistGBRTClassifier(BoostedTrees, ClassifierMixin, BaseEstimator):
         categorical if it is among the features given here.
     monotonic_cst : array-like of int or dict, default=None
         The monotonic constraint of each feature on the probability of the second class: 1 for an increase, -1
-        for a decrease, and 0 for no constraint. A dict maps names or indices of features to constraints.
+        for a decrease, and 0 for no constraint. A dict maps names or indices of features to constraints. Only
+        for two classes.
     interaction_cst : {"pairwise", "no_interactions"} or sequence of sets of names or indices, default=None
         The features that may be used together on a branch: any two with "pairwise", a single one with
         "no_interactions", or those of one of the given sets. Features in no set form one more set.
@@ -162,7 +177,7 @@ class HistGBRTClassifier(BoostedTrees, ClassifierMixin, BaseEstimator):
         cross-validation. If the model is an estimator of trees of this library, or an `Ensemble`, boosting
         starts from its scores, and its trees become the first trees of ``ensemble_``. Of any other model, the
         ``decision_function`` is added to the values of the trees if there is one, otherwise the probability
-        of the second class or ``predict``.
+        of the second class or ``predict``. With more than two classes, it is None or a number.
     init_cv : "oob", int, splitter, iterable or None, default=None
         What training rows start from if ``init`` is fitted here. If None, they start from the predictions of
         ``init``, although it has seen their labels. If "oob", a row starts from the predictions of those
@@ -180,10 +195,13 @@ class HistGBRTClassifier(BoostedTrees, ClassifierMixin, BaseEstimator):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (2,)
-        The two classes, sorted. The second is the positive one.
+    classes_ : ndarray of shape (n_classes,)
+        The classes, sorted. Of two, the second is the positive one.
     ensemble_ : Ensemble
-        The trees, stored in arrays.
+        The trees, stored in arrays. Defined only if there are two classes.
+    ensembles_ : tuple of Ensemble
+        The trees of each class, which add up to its score. Defined only if there are more than two classes;
+        `n_iter_`, `best_iteration_` and ``n_trees`` then count the trees of each.
     init_ : estimator or None
         The model that boosting started from.
     n_init_trees_ : int
@@ -211,7 +229,8 @@ class HistGBRTClassifier(BoostedTrees, ClassifierMixin, BaseEstimator):
     References
     ----------
     Burges, *From RankNet to LambdaRank to LambdaMART: an overview*, MSR-TR-2010-82, sections 6 and 6.1.
-    Friedman, *Greedy function approximation: a gradient boosting machine*, 2001.
+    Friedman, *Greedy function approximation: a gradient boosting machine*, 2001, section 4.6 for several
+    classes.
 
     Examples
     --------
@@ -224,6 +243,12 @@ class HistGBRTClassifier(BoostedTrees, ClassifierMixin, BaseEstimator):
     array(['not', 'relevant'], dtype='<U8')
     >>> model.score(X, seen) > 0.9
     True
+
+    Five classes:
+
+    >>> model = HistGBRTClassifier(max_iter=50, random_state=0).fit(X, y)
+    >>> model.predict_proba(X).shape, len(model.ensembles_)
+    ((3000, 5), 5)
     """
 
     balanced: bool = False
@@ -235,19 +260,47 @@ class HistGBRTClassifier(BoostedTrees, ClassifierMixin, BaseEstimator):
     __metadata_request__predict = dict.fromkeys(SCORES_REQUEST, UNUSED) | {"n_trees": True}
     __metadata_request__predict_proba = {"n_trees": True}  # noqa: RUF012
 
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name):
+            if name == "ensemble_" and self._has_several:
+                raise AttributeError(
+                    f"{type(self).__name__} of {len(self.classes_)} classes has no ensemble_, since each "
+                    "class has its own; expected two classes, or ensembles_[k], whose scores are those of "
+                    "class k.",
+                    name=name,
+                    obj=self,
+                )
+            return super().__getattr__(name)
+
+    @property
+    def _has_several(self):
+        """Whether each class has an ensemble."""
+        return "ensembles_" in vars(self)
+
+    @property
+    def _ensembles(self):
+        return self.ensembles_ if self._has_several else super()._ensembles
+
+    def _earlier(self):
+        return self.ensembles_ if self.warm_start and self._has_several else super()._earlier()
+
+    def _recode(self, known):
+        if not self._has_several:
+            super()._recode(known)
+            return
+        self.ensembles_ = tuple(recoded(self, self._category_levels, known, one) for one in self.ensembles_)
 
     def _objective(self, seed=0):
+        if len(self.classes_) > 2:
+            return Softmax(len(self.classes_), self.balanced)
         return as_objective("logistic", balanced=self.balanced)
 
     def _score_without_queries(self, labels, scores, weights):
-        return float(accuracy_score(labels, scores > 0, sample_weight=weights))
+        return float(accuracy_score(labels, _numbers_of_likeliest(scores), sample_weight=weights))
 
     def decision_function(self, X, *, n_trees=None, qid=None, early_exit=None, return_saved=False):
-        """Return the log odds of the second class.
+        """Return the log odds of the second class or, if there are more than two, a score for each class.
 
         Parameters
         ----------
@@ -257,9 +310,9 @@ class HistGBRTClassifier(BoostedTrees, ClassifierMixin, BaseEstimator):
 
         Returns
         -------
-        scores : ndarray of float64, shape (n_rows,)
-            Rows with higher scores rank first. Where a score is above 0, the second class is the likelier
-            one.
+        scores : ndarray of float64, shape (n_rows,) or (n_rows, n_classes)
+            Of two classes: rows with higher scores rank first, and where a score is above 0, the second class
+            is the likelier one. Of more classes: the class with the highest score is the likeliest.
         saved : WorkSaved
             Only if ``return_saved`` is True.
         """
@@ -267,7 +320,7 @@ class HistGBRTClassifier(BoostedTrees, ClassifierMixin, BaseEstimator):
 
     @with_keywords
     def predict_proba(self, X, *, n_trees=None):
-        """Return the probabilities of the two classes.
+        """Return the probabilities of the classes.
 
         Parameters
         ----------
@@ -277,13 +330,13 @@ class HistGBRTClassifier(BoostedTrees, ClassifierMixin, BaseEstimator):
 
         Returns
         -------
-        ndarray of float64, shape (n_rows, 2)
+        ndarray of float64, shape (n_rows, n_classes)
         """
         return self._probabilities(self.decision_function(X, n_trees=n_trees))
 
     @with_keywords
     def predict(self, X, *, n_trees=None):
-        """Return the likelier class of each row.
+        """Return the likeliest class of each row.
 
         Parameters
         ----------
@@ -296,10 +349,10 @@ class HistGBRTClassifier(BoostedTrees, ClassifierMixin, BaseEstimator):
         ndarray of shape (n_rows,)
             Entries of ``classes_``.
         """
-        return self._likelier(self.decision_function(X, n_trees=n_trees))
+        return self._likeliest(self.decision_function(X, n_trees=n_trees))
 
     def staged_decision_function(self, X):
-        """Yield the log odds of the second class after each tree.
+        """Yield what `decision_function` returns after each tree, or round of trees.
 
         Parameters
         ----------
@@ -307,12 +360,12 @@ class HistGBRTClassifier(BoostedTrees, ClassifierMixin, BaseEstimator):
 
         Yields
         ------
-        scores : ndarray of float64, shape (n_rows,)
+        scores : ndarray of float64, shape (n_rows,) or (n_rows, n_classes)
         """
         return super().staged_predict(X)
 
     def staged_predict_proba(self, X):
-        """Yield the probabilities of the two classes after each tree.
+        """Yield the probabilities of the classes after each tree, or round of trees.
 
         Parameters
         ----------
@@ -320,12 +373,12 @@ class HistGBRTClassifier(BoostedTrees, ClassifierMixin, BaseEstimator):
 
         Yields
         ------
-        probabilities : ndarray of float64, shape (n_rows, 2)
+        probabilities : ndarray of float64, shape (n_rows, n_classes)
         """
         return map(self._probabilities, self.staged_decision_function(X))
 
     def staged_predict(self, X):
-        """Yield the likelier class of each row after each tree.
+        """Yield the likeliest class of each row after each tree, or round of trees.
 
         Parameters
         ----------
@@ -335,18 +388,54 @@ class HistGBRTClassifier(BoostedTrees, ClassifierMixin, BaseEstimator):
         ------
         classes : ndarray of shape (n_rows,)
         """
-        return map(self._likelier, self.staged_decision_function(X))
+        return map(self._likeliest, self.staged_decision_function(X))
+
+    def _scores(self, X, rows, n_trees=None):
+        if not self._has_several:
+            return super()._scores(X, rows, n_trees)
+        n_threads = self._threads_to_score(rows)
+        ensembles = self.ensembles_ if n_trees is None else [one.first(n_trees) for one in self.ensembles_]
+        return np.stack([one.predict(rows, n_threads) for one in ensembles], axis=1)
+
+    def _stages(self, X, rows, n_threads):
+        if not self._has_several:
+            return super()._stages(X, rows, n_threads)
+        of_classes = (one.staged_predict(rows, n_threads) for one in self.ensembles_)
+        return (np.stack(scores, axis=1) for scores in zip(*of_classes, strict=True))
+
+    def _start_of_before(self):
+        if not self._has_several:
+            return super()._start_of_before()
+        bases = np.array([one.base for one in self.ensembles_])
+        return Start(Ensemble._in_turn(self.ensembles_), bases=bases)
 
     def _link_by(self, objective, measure):
+        if measure is not None and isinstance(objective, Softmax):
+            return partial(_expected_classes, objective)
         return None if measure is None or measure.by_order else link_of(objective)
 
     def _value(self, measure, data, scores, mean):
         link = self._link_by(self._objective(), measure)
-        return super()._value(measure, data, scores if link is None else link(scores), mean)
+        return super()._value(measure, data, scores if link is None else link(scores.T), mean)
 
     def _probabilities(self, scores):
+        if scores.ndim == 2:
+            return np.ascontiguousarray(self._link(scores.T).T)
         second = self._link(scores)
         return np.column_stack([1.0 - second, second])
 
-    def _likelier(self, scores):
-        return self.classes_[(scores > 0).astype(np.intp)]
+    def _likeliest(self, scores):
+        return self.classes_[_numbers_of_likeliest(scores)]
+
+
+def _numbers_of_likeliest(scores):
+    """The number of the class of the highest score; of two classes, by the log odds of the second."""
+    return scores.argmax(axis=1) if scores.ndim == 2 else (scores > 0).astype(np.intp)
+
+
+def _expected_classes(objective, scores):
+    """The mean of the numbers of the classes, weighted by their probabilities."""
+    expected = np.zeros(scores.shape[1])
+    for number, probabilities in enumerate(objective.inverse_link(scores)):
+        expected += number * probabilities  # in this order, whatever the machine
+    return expected

@@ -28,7 +28,7 @@ def with_columns_of(model, ensemble):
     return ensemble._with_columns(names_of(model) or None, model._category_levels)
 
 
-def recoded(model, levels, known=None):
+def recoded(model, levels, known=None, ensemble=None):
     """Return the trees of a model, adapted to rows whose category columns are coded by other levels.
 
     Parameters
@@ -38,6 +38,8 @@ def recoded(model, levels, known=None):
         The levels of each category column, in the order of the new codes 0, 1, ...
     known : dict of int to tuple, default=None
         The levels in the order of the codes that the trees know. If None, those of the model.
+    ensemble : Ensemble, default=None
+        The trees. If None, those of the model.
 
     Returns
     -------
@@ -50,7 +52,8 @@ def recoded(model, levels, known=None):
         If the trees compare codes of a column whose levels are others, or if a column is a category column on
         one side only.
     """
-    ensemble, known = model.ensemble_, getattr(model, "_category_levels", {}) if known is None else known
+    ensemble = model.ensemble_ if ensemble is None else ensemble
+    known = getattr(model, "_category_levels", {}) if known is None else known
     nodes, spelt = ensemble.nodes, list(ensemble.categories)
     for feature in sorted(known.keys() | levels.keys()):
         if known.get(feature) == levels.get(feature) or not (nodes["feature"] == feature).any():

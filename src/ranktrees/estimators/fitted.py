@@ -55,6 +55,11 @@ class FittedTrees(KnownParameters):
         super()._validate_params()
         self._measure()  # refuse an unknown one before trees are grown, rather than in score
 
+    @property
+    def _ensembles(self):
+        """The ensemble of each score of a row."""
+        return (self.ensemble_,)
+
     def _scores(self, X, rows, n_trees=None):
         ensemble = self.ensemble_
         if n_trees is not None:
@@ -62,7 +67,7 @@ class FittedTrees(KnownParameters):
         return ensemble.predict(rows, self._threads_to_score(rows), start=self._starting_scores(X))
 
     def _threads_to_score(self, rows):
-        return effective_n_threads(self.n_jobs, rows.shape[0] * (rows.shape[1] + len(self.ensemble_)))
+        return effective_n_threads(self.n_jobs, rows.shape[0] * (rows.shape[1] + len(self._ensembles[0])))
 
     def _scores_and_saved(self, X, rows, queries, early_exit, n_trees=None):
         check_early_exit(early_exit)
@@ -81,7 +86,7 @@ class FittedTrees(KnownParameters):
     @property
     def _n_counted(self):
         """The number of trees that ``n_trees`` counts."""
-        return len(self.ensemble_) - self.n_init_trees_
+        return len(self._ensembles[0]) - self.n_init_trees_
 
     def _starting_scores(self, X):
         """Return the scores to which the trees' values are added; None for the ensemble's constant."""
@@ -237,11 +242,13 @@ class FittedTrees(KnownParameters):
         """
         check_is_fitted(self)
         rows = check_rows(self, X, reset=False)
-        start = self._starting_scores(X)
         n_threads = effective_n_threads(self.n_jobs, rows.shape[0])
-        stages = self.ensemble_.staged_predict(rows, n_threads, start=start)
-        for scores in islice(stages, self.n_init_trees_, None):
-            yield self._finish(scores)
+        yield from map(self._finish, self._stages(X, rows, n_threads))
+
+    def _stages(self, X, rows, n_threads):
+        """Yield the scores after each tree that is counted."""
+        stages = self.ensemble_.staged_predict(rows, n_threads, start=self._starting_scores(X))
+        yield from islice(stages, self.n_init_trees_, None)
 
     @with_keywords
     def score(self, X, y, sample_weight=None, *, qid=None, groups=None, early_exit=None):
@@ -373,9 +380,8 @@ class FittedTrees(KnownParameters):
                 )
             )
         n_threads = self._threads_to_score(data.X)
-        stages = self.ensemble_.staged_predict(data.X, n_threads, start=self._starting_scores(X))
         return cost_curve_of(
-            map(self._finish, islice(stages, self.n_init_trees_, None)),
+            map(self._finish, self._stages(X, data.X, n_threads)),
             costs.after_trees(self.ensemble_)[self.n_init_trees_ :],
             lambda scores: self._value(measure, data, scores, "mean"),
             "score" if measure is None else measure,
@@ -428,7 +434,7 @@ class FittedTrees(KnownParameters):
             CatBoost. In that case ``feature_importances_`` is an AttributeError.
         """
         check_is_fitted(self)
-        importances = self.ensemble_.feature_importances(kind)
+        importances = sum(ensemble.feature_importances(kind) for ensemble in self._ensembles)
         total = importances.sum()
         return importances / total if total > 0 else importances
 

@@ -270,8 +270,11 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
         data = check_fit(self, X, y, sample_weight, communicator=communicator, known_levels=known, **given)
         refuse_disagreement(self, data)
         if self._earlier() is not None and self._category_levels != known:
-            self.ensemble_ = recoded(self, self._category_levels, known)
+            self._recode(known)
         return data
+
+    def _recode(self, known):
+        self.ensemble_ = recoded(self, self._category_levels, known)
 
     def _known_levels(self):
         """Return the levels of category columns that existing trees use."""

@@ -42,30 +42,48 @@ class Start:
     init_scores : ndarray of float64, shape (n_rows,), or None
         The scores from which the rows that the init has seen start, in the order of X. None: the init's own
         scores of them.
+    bases : ndarray of float64, shape (n_classes,), or None
+        If each class has a score, the constants that they start from. The trees of the classes take turns.
     """
 
     ensemble: Ensemble
     init: Any = None
     n_init_trees: int = 0
     init_scores: np.ndarray | None = None
+    bases: np.ndarray | None = None
     _foreign: dict = field(default_factory=dict, repr=False)
 
     @property
+    def n_a_round(self):
+        """The number of trees that are added in each round."""
+        return 1 if self.bases is None else len(self.bases)
+
+    @property
     def n_added(self):
-        """The number of trees that have been added."""
-        return len(self.ensemble) - self.n_init_trees
+        """The number of rounds that have been added."""
+        return (len(self.ensemble) - self.n_init_trees) // self.n_a_round
 
     def attributes(self, ensemble):
         """Return the fitted attributes of a model that started here."""
+        several = self.bases is not None
         return {
             "init_": self.init,
             "n_init_trees_": self.n_init_trees,
             "init_scores_": self.init_scores,
-            "ensemble_": ensemble,
+            **({"ensembles_": ensemble._of_classes(self.bases)} if several else {"ensemble_": ensemble}),
         }
 
+    @property
+    def _of_classes(self):
+        return [replace(self, ensemble=own, bases=None) for own in self.ensemble._of_classes(self.bases)]
+
     def scores(self, rows, n_threads):
-        """Return the scores to which new trees are added: float64[n_rows], in internal order."""
+        """Return the scores to which new trees are added: float64[n_rows], in internal order.
+
+        If each class has a score, they are float64[n_classes, n_rows].
+        """
+        if self.bases is not None:
+            return np.stack([one.scores(rows, n_threads) for one in self._of_classes])
         ensemble, scores, data = self.ensemble, self.init_scores, rows.data
         if rows.seen and scores is not None:
             ensemble = ensemble.after(self.n_init_trees)
@@ -75,7 +93,12 @@ class Start:
         return data.internal(scores)
 
     def stages(self, rows, n_threads):
-        """Yield the same after each added tree."""
+        """Yield the same after each added round."""
+        if self.bases is not None:
+            yield from map(
+                np.stack, zip(*(one.stages(rows, n_threads) for one in self._of_classes), strict=True)
+            )
+            return
         ensemble, data, first = self.ensemble, rows.data, self.n_init_trees
         scores = self.init_scores
         if not rows.seen or scores is None:
@@ -92,7 +115,7 @@ class Start:
                 yield np.ascontiguousarray(data.internal(stage))
 
     def before_each_tree(self, rows, n_threads):
-        """Yield the same before each added tree."""
+        """Yield the same before each added round."""
         if self.n_added:
             yield replace(self, ensemble=self.ensemble.first(self.n_init_trees)).scores(rows, n_threads)
             yield from islice(self.stages(rows, n_threads), self.n_added - 1)
@@ -127,4 +150,16 @@ def scores_of_foreign(init, X):
 def scores_to_start_from(model, X, like):
     """Return what `scores_by` does; for a model of this library, scores rather than predictions."""
     own = own_model(model)
-    return scores_by(model, X, **like) if own is None else own._scores(X, check_rows(own, X, reset=False))
+    if own is None:
+        return scores_by(model, X, **like)
+    require_one_score(own)
+    return own._scores(X, check_rows(own, X, reset=False))
+
+
+def require_one_score(own):
+    """Raise if a model of this library gives each of several classes a score."""
+    if (n_classes := len(own._ensembles)) > 1:
+        raise ValueError(
+            f"init={own!r} gives each of {n_classes} classes a score; expected one score per row: a "
+            'classifier of two classes or, for grades, OrdinalRanker(init, method="multiclass").'
+        )

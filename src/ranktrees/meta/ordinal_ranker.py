@@ -1,4 +1,4 @@
-"""Ordinal classification by any models, which give the probability of each event "the grade is at most c"."""
+"""Rankers by the probabilities of grades: of each event "the grade is at most c", or of all grades."""
 
 import math
 from collections.abc import Mapping
@@ -28,6 +28,7 @@ from ranktrees.measures.worth import exp2_gains
 from ranktrees.meta.base import ScoredByMeasure
 from ranktrees.ordinal import class_probabilities, least_squares_values
 from ranktrees.parameters import KnownParameters, with_keywords, with_parameters
+from ranktrees.predictions import probabilities_by
 from ranktrees.sampling import hold_out
 from ranktrees.validation import (
     check_columns,
@@ -58,16 +59,21 @@ NO_PROBABILITIES = {
 
 @with_parameters
 class OrdinalRanker(KnownParameters, ScoredByMeasure, MetaEstimatorMixin, RegressorMixin, BaseEstimator):
-    r"""Ranking by ordinal classification (McRank), that is, by the probabilities of the grades of a row.
+    r"""Ranking by classification, that is, by the probabilities of the grades of a row.
 
-    For each grade :math:`c` but the highest, a clone of the estimator learns the event :math:`y \le c`. The
-    predictions of the clones are clipped to :math:`[0, 1]`. If they fall as :math:`c` rises, they are
-    replaced by the nearest sequence that does not (`nearest_rising`). Their differences are the probabilities
-    of the grades, and the score of a row is the expected value of its grade,
+    With ``method="ordinal"``, grades have an order. For each grade :math:`c` but the highest, a clone of the
+    estimator learns the event :math:`y \le c`. The predictions of the clones are clipped to :math:`[0, 1]`.
+    If they fall as :math:`c` rises, they are replaced by the nearest sequence that does not
+    (`nearest_rising`). Their differences are the probabilities of the grades, and the score of a row is the
+    expected value of its grade,
 
     .. math:: P(y = c) = P(y \le c) - P(y \le c - 1), \qquad s = \sum_c P(y = c)\, v_c.
 
     With :math:`v_c = c` the score is the expected relevance.
+
+    With ``method="multiclass"``, a single clone of a classifier learns the grades, as classes without an
+    order, and gives :math:`P(y = c)`. With `HistGBRTClassifier` and the expected relevance this is McRank as
+    Wu et al. describe it: boosted trees as classifiers, one for each class in every round.
 
     Parameters
     ----------
@@ -75,7 +81,7 @@ class OrdinalRanker(KnownParameters, ScoredByMeasure, MetaEstimatorMixin, Regres
         The estimator that learns an event, coded as 1 or 0. It is a classifier, whose ``predict_proba`` is
         used, or a regressor, whose prediction is taken as the probability. `HistGBRTClassifier`,
         `HistGBRTRegressor`, `RandomForestRanker` and estimators of scikit-learn are all suitable. A frozen
-        estimator is not, since it learns nothing.
+        estimator is not, since it learns nothing. With ``method="multiclass"`` it is a classifier.
     scoring : str, callable, mapping or array-like, default="expected_relevance"
         The value :math:`v_c` of each grade:
 
@@ -86,6 +92,8 @@ class OrdinalRanker(KnownParameters, ScoredByMeasure, MetaEstimatorMixin, Regres
           `least_squares_values`;
         - a function of a grade;
         - a table: a mapping of grades to values, or a sequence that is indexed by the grade, a whole number.
+    method : {"ordinal", "multiclass"}, default="ordinal"
+        Whether a clone learns each event :math:`y \le c`, or a single one the grades.
     measure : str, Measure or callable, default="ndcg@10"
         The measure that `score` returns.
     validation_fraction : float or None, default=None
@@ -106,8 +114,9 @@ class OrdinalRanker(KnownParameters, ScoredByMeasure, MetaEstimatorMixin, Regres
         The grades seen in `fit`, in rising order.
     values_ : ndarray of float64, shape (n_grades,)
         The values of the grades, according to `scoring`.
-    estimators_ : list of n_grades - 1 estimators
-        For each grade but the last, the clone that learned the event that a label is at most that grade.
+    estimators_ : list of estimators
+        For each grade but the last, the clone that learned the event that a label is at most that grade. With
+        ``method="multiclass"``, the clone that learned the grades.
     n_features_in_ : int
         The number of columns of ``X``.
     feature_names_in_ : ndarray of str
@@ -116,6 +125,8 @@ class OrdinalRanker(KnownParameters, ScoredByMeasure, MetaEstimatorMixin, Regres
     References
     ----------
     Li, Burges, Wu, *McRank: learning to rank using multiple classification and gradient boosting*, NIPS 2007.
+    Wu, Burges, Svore, Gao, *Adapting boosting for information retrieval measures*, Information Retrieval 13,
+    2010.
     Mohan, *An empirical analysis on pointwise machine learning techniques using regression trees for
     web-search ranking*, 2010, chapter 3.
 
@@ -134,6 +145,7 @@ class OrdinalRanker(KnownParameters, ScoredByMeasure, MetaEstimatorMixin, Regres
 
     estimator: Any = field(kw_only=False)
     scoring: Any = field(default="expected_relevance", kw_only=False)
+    method: str = "ordinal"
     measure: AnyMeasure = "ndcg@10"
     validation_fraction: float | None = None
     random_state: Any = None
@@ -142,6 +154,7 @@ class OrdinalRanker(KnownParameters, ScoredByMeasure, MetaEstimatorMixin, Regres
     _parameter_constraints = {  # noqa: RUF012
         "estimator": [HasMethods(["fit", "predict"])],
         "scoring": [StrOptions({*FORMULAS, "least_squares"}), callable, Mapping, "array-like"],
+        "method": [StrOptions({"ordinal", "multiclass"})],
         "measure": [str, Measure, callable],
         "validation_fraction": [Interval(Real, 0, 1, closed="neither"), None],
         "random_state": ["random_state"],
@@ -172,7 +185,7 @@ class OrdinalRanker(KnownParameters, ScoredByMeasure, MetaEstimatorMixin, Regres
 
     @with_keywords
     def fit(self, X, y, sample_weight=None, *, qid=None, groups=None, group=None):
-        """Fit a clone to each event.
+        """Fit a clone to each event, or one to the grades.
 
         Parameters
         ----------
@@ -212,6 +225,11 @@ class OrdinalRanker(KnownParameters, ScoredByMeasure, MetaEstimatorMixin, Regres
 
     def _require_probabilities(self):
         name = type(self.estimator).__name__
+        if self._learns_classes and not is_classifier(self.estimator):
+            raise ValueError(
+                f'estimator is a {name}, which is not a classifier, but method="multiclass" has one learn '
+                'the grades; expected a classifier: pass HistGBRTClassifier(), say, or method="ordinal".'
+            )
         for one in _that_predict(self.estimator):
             faults = [fault for kind, fault in NO_PROBABILITIES.items() if isinstance(one, kind)]
             if wants_queries_together(one):
@@ -244,22 +262,34 @@ class OrdinalRanker(KnownParameters, ScoredByMeasure, MetaEstimatorMixin, Regres
         self.classes_ = np.unique(train.labels)
         if len(self.classes_) > MOST_GRADES:
             raise ValueError(
-                f"y has {len(self.classes_)} different grades, and a model is fitted for each but the "
-                f"highest; expected at most {MOST_GRADES}: join grades, or pass y to a regressor such as "
-                "HistGBRTRegressor()."
+                f"y has {len(self.classes_)} different grades, each of which is learned for itself; expected "
+                f"at most {MOST_GRADES}: join grades, or pass y to a regressor such as HistGBRTRegressor()."
             )
         rows, weights = _rows_of(X, train), self._weights_for_fit(train)
         queries = train.query_of_row if train.qid_given else None
         jobs = []
-        for grade in self.classes_[:-1]:
+        for event in self._events(train.labels):
             model = clone(self.estimator)
             if random is not None:
                 _set_random_states(model, random)
-            event = (train.labels <= grade).astype(np.int64 if is_classifier(model) else np.float64)
             labels, ids = hand_queries(model, "fit", _with_index_of(y, event, train), queries)
             jobs.append(delayed(_fit_event)(model, rows, labels, weights | ids))
-        self.estimators_ = Parallel(n_jobs=self.n_jobs)(jobs)
+        self.estimators_, self._fitted_method = Parallel(n_jobs=self.n_jobs)(jobs), self.method
         self.values_ = self._values(X, held_out)
+
+    @property
+    def _learns_classes(self):
+        return self.method == "multiclass"
+
+    def _events(self, labels):
+        """Yield what each clone learns."""
+        if self._learns_classes:
+            if len(self.classes_) > 1:
+                yield np.searchsorted(self.classes_, labels)  # grades may be fractions, classes may not
+            return
+        kind = np.int64 if is_classifier(self.estimator) else np.float64
+        for grade in self.classes_[:-1]:
+            yield (labels <= grade).astype(kind)
 
     @property
     def _finds_values(self):
@@ -310,6 +340,8 @@ class OrdinalRanker(KnownParameters, ScoredByMeasure, MetaEstimatorMixin, Regres
         """
         check_is_fitted(self)
         check_columns(self, X, reset=False)
+        if self._fitted_method == "multiclass" and self.estimators_:
+            return probabilities_by(self.estimators_[0], X, np.arange(len(self.classes_)))
         cumulative = np.empty((_num_samples(X), len(self.estimators_)))
         for column, model in enumerate(self.estimators_):
             cumulative[:, column] = _probability(model, X)

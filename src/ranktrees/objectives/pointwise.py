@@ -25,7 +25,7 @@ class _Pointwise(NarrowLabels):
         )
 
     def loss(self, scores):
-        rows = np.empty(len(scores))
+        rows = np.empty(len(self.narrow_labels))
         self._losses(self.narrow_labels, self.weights, scores, *self._parameters, rows, self.n_threads)
         return self._sum(rows) / self.total_weight
 
@@ -277,6 +277,85 @@ class Logistic(Objective):
 
     def inverse_link(self, scores):
         return _elementwise(losses.sigmoids, scores)
+
+
+@dataclass(frozen=True)
+class Softmax(Objective):
+    r"""Cross entropy of several classes, each of which has a score of its own.
+
+    With :math:`p_k = e^{s_k} / \sum_j e^{s_j}`, the loss of a row of class :math:`y` is
+    :math:`-a_y \log p_y`. Its derivatives by the score of class :math:`k` are
+
+    .. math:: g_k = a_y\, (p_k - [k = y]), \qquad h_k = \frac{K}{K - 1}\, a_y\, p_k (1 - p_k).
+
+    A tree is grown for each class on its own, as if the other scores stayed where they are, although they
+    move as well. The factor :math:`K / (K - 1)` of the hessian, where :math:`K` is the number of classes,
+    makes up for it, as in Friedman's algorithm for :math:`K` classes: with two classes, the two steps
+    together are the Newton step of `Logistic`. Training starts from the logarithms of the shares of the
+    classes. Predictions are :math:`p_k`.
+
+    Arrays of scores, gradients and hessians have the shape ``(n_classes, n_rows)``.
+
+    Parameters
+    ----------
+    n_classes : int
+        The number of classes, at least 2. Labels are the numbers 0, 1, ... of classes.
+    balanced : bool, default=False
+        If False, all :math:`a_k = 1`. If True, all classes weigh the same in total:
+        :math:`a_k = W / (K W_k)`, where :math:`W_k` is the weight of the rows of class :math:`k`, and
+        :math:`W` that of all rows.
+
+    References
+    ----------
+    Friedman, *Greedy Function Approximation: A Gradient Boosting Machine*, Annals of Statistics 2001,
+    section 4.6.
+
+    Examples
+    --------
+    >>> bound = Softmax(3).bind(np.array([0.0, 1.0, 2.0, 2.0]), None, np.array([0, 4]))
+    >>> scores = np.repeat(bound.start()[:, None], 4, axis=1)
+    >>> Softmax(3).inverse_link(scores)[:, 0]
+    array([0.25, 0.25, 0.5 ])
+    >>> gradients, hessians = np.empty((2, 3, 4))
+    >>> bound.gradients(scores, gradients, hessians)
+    >>> gradients[2]
+    array([ 0.5,  0.5, -0.5, -0.5])
+    """
+
+    n_classes: int
+    balanced: bool = False
+
+    name: ClassVar[str] = "softmax"
+
+    def bind(self, labels, weights, offsets, n_threads=1, share=ALL):
+        kernels = losses.class_gradients, losses.class_losses
+        bound = _Pointwise(
+            self, labels, weights, offsets, n_threads, share, kernels, (np.ones(self.n_classes),)
+        )
+        if self.balanced:
+            shares = self._shares(bound)
+            if not shares.all():
+                raise ValueError(
+                    "y lacks a class in the rows of positive sample_weight: balanced=True needs all of them; "
+                    "add rows of it"
+                )
+            bound._parameters = (1.0 / (self.n_classes * shares),)
+        return bound
+
+    def _shares(self, bound):
+        labels = bound.labels
+        return np.array([bound._weighted_mean(np.equal(labels, k) * 1.0) for k in range(self.n_classes)])
+
+    def _start(self, bound):
+        if self.balanced:
+            return np.zeros(self.n_classes)
+        return np.array([losses.natural_log(max(share, 1e-9)) for share in self._shares(bound).tolist()])
+
+    def inverse_link(self, scores):
+        scores = np.ascontiguousarray(scores, dtype=np.float64)
+        out = np.empty_like(scores)
+        losses.class_probabilities(scores, out)
+        return out
 
 
 def _elementwise(kernel, scores):

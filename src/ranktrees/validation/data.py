@@ -15,7 +15,7 @@ from ranktrees.feedback import NOTHING, Feedback, Preferences
 from ranktrees.sharing import ALL, Share
 from ranktrees.validation.frames import frame_columns, warn_of_order
 from ranktrees.validation.in_batches import read_batches
-from ranktrees.validation.labels import check_labels, check_weights, class_numbers, names_in, require_two
+from ranktrees.validation.labels import check_labels, check_weights, class_numbers, names_in, require_several
 from ranktrees.validation.queries import (
     find_queries,
     ids_of_queries,
@@ -72,8 +72,8 @@ class FitData:
         Query `q` holds the internal rows `offsets[q]` to `offsets[q + 1]`, the latter excluded.
     qid_given : bool
         Whether the user passed query ids. False if all rows were taken for one query.
-    classes : ndarray of shape (2,), or None
-        The names of a classifier's two classes, sorted.
+    classes : ndarray of shape (n_classes,), or None
+        The names of a classifier's classes, sorted.
     share : Share
         The part of the rows of all ranks that these rows are.
     preferences : Preferences, or None
@@ -108,7 +108,7 @@ class FitData:
 
     @property
     def labels(self) -> np.ndarray | None:
-        """Finite labels in internal order, float64; for a classifier 0 and 1, the places in `classes`.
+        """Finite labels in internal order, float64; for a classifier, their places in `classes`.
 
         None if there are only `preferences`.
         """
@@ -617,14 +617,14 @@ def _no_weights(communicator):
 
 
 def _classes_of_all(own: np.ndarray, communicator, name: str) -> np.ndarray:
-    """Return the two classes to which the labels of all ranks belong."""
+    """Return the classes to which the labels of all ranks belong."""
     of_ranks = [theirs for theirs in communicator.allgather(own) if len(theirs)]
     words = {isinstance(theirs[0], str) for theirs in of_ranks}
     if len(words) > 1:  # numbers would become strings
         seen = " and ".join(sorted(as_seen(theirs[0]) for theirs in of_ranks))
         raise ValueError(f"{name} holds {seen} on different ranks; expected classes of one kind on all.")
     classes = names_in(np.concatenate(of_ranks or [own]), name)
-    require_two(classes, name)
+    require_several(classes, name)
     return classes
 
 

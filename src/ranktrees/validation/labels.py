@@ -49,7 +49,7 @@ def _class_names(y, name: str) -> np.ndarray:
         others = [value for value in np.array(y, object).flat if not isinstance(value, str | bytes)]
         if others:
             raise ValueError(
-                f"{name} holds {as_seen(others[0])} beside strings; expected two classes of one kind: map "
+                f"{name} holds {as_seen(others[0])} beside strings; expected classes of one kind: map "
                 "them to strings or numbers first."
             )
     if missing is None and names.dtype.kind in "OmM" and names.ndim:
@@ -64,30 +64,22 @@ def names_in(labels: np.ndarray, name: str) -> np.ndarray:
     if labels.dtype.kind == "f" and (labels != np.floor(labels)).any():
         raise ValueError(
             f"Unknown label type: {name} holds the fraction {labels[labels != np.floor(labels)][0]:g}; "
-            "expected two classes: pass a condition such as y >= 2, or learn the numbers with "
+            "expected classes: pass a condition such as y >= 2, or learn the numbers with "
             "HistGBRTRegressor."
         )
     try:
         return np.unique(labels)
     except TypeError as error:
         raise ValueError(
-            f"{name} holds labels that cannot be sorted ({error}); expected two classes of one kind: map "
+            f"{name} holds labels that cannot be sorted ({error}); expected classes of one kind: map "
             "them to strings or numbers first."
         ) from error
 
 
-def require_two(classes: np.ndarray, name: str) -> None:
-    if len(classes) > 2:
-        raise ValueError(
-            "Only binary classification is supported. The type of the target is multiclass: "
-            f"{name} holds {len(classes)} classes, such as "
-            f"{', '.join(as_seen(value) for value in classes[:3])}; "
-            "expected two: use OrdinalRanker(HistGBRTClassifier()) for grades, which have an order, or "
-            "scikit-learn's OneVsRestClassifier for other classes."
-        )
+def require_several(classes: np.ndarray, name: str) -> None:
     if len(classes) < 2:
         raise ValueError(
-            f"{name} holds one class, {as_seen(classes[0])}; expected two classes: add rows of the other one."
+            f"{name} holds one class, {as_seen(classes[0])}; expected two or more: add rows of another one."
         )
 
 
