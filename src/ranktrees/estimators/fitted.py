@@ -140,7 +140,7 @@ class FittedTrees(KnownParameters):
         scores : ndarray of float64, shape (n_rows,)
             Rows with higher scores rank first. Rows of different queries may be scored together. Without an
             early exit, the score of a row depends only on the row. With one, it depends only on the rows of
-            the same query.
+            the same query, or with ``among="all"`` on all rows of the call.
         saved : WorkSaved
             Only if ``return_saved`` is True.
 
@@ -308,6 +308,7 @@ class FittedTrees(KnownParameters):
         early_exit=None,
         feature_costs=None,
         feature_groups=None,
+        tree_cost=0.0,
     ):
         """Return cost and quality as trees are added.
 
@@ -330,18 +331,21 @@ class FittedTrees(KnownParameters):
             As for the estimator. If None, the costs of the estimator are used.
         feature_groups : sequence of sets of names or indices, default=None
             As for the estimator. They belong to the ``feature_costs`` given here.
+        tree_cost : float, default=0.0
+            The cost of walking down a tree, whatever its features, at least 0. It is 1 in Mohan's survey
+            (section 6.1).
 
         Returns
         -------
         CostCurve
             It has arrays ``n_trees``, ``cost`` (the mean over the rows) and ``value``, and a method
-            ``plot()``. Trees of ``init`` are not counted, but their features are paid for.
+            ``plot()``. Trees of ``init`` are not counted, but they and their features are paid for.
 
         Raises
         ------
         ValueError
-            If there are no costs, neither here nor in `fit`; or if the measure is a mean over queries, and
-            the model was fitted with query ids, but none are given here.
+            If there are no costs, neither here nor in `fit`; if ``tree_cost`` is out of its range; or if the
+            measure is a mean over queries, and the model was fitted with query ids, but none are given here.
 
         Examples
         --------
@@ -376,7 +380,7 @@ class FittedTrees(KnownParameters):
         stages = self.ensemble_.staged_predict(data.X, n_threads, start=self._starting_scores(X))
         return cost_curve_of(
             map(self._finish, islice(stages, self.n_init_trees_, None)),
-            costs.after_trees(self.ensemble_)[self.n_init_trees_ :],
+            costs.after_trees(self.ensemble_, tree_cost)[self.n_init_trees_ :],
             lambda scores: self._value(measure, data, scores, "mean"),
             "score" if measure is None else measure,
             early_exit,
