@@ -795,7 +795,7 @@ class Ensemble:
         >>> from ranktrees import EarlyExit, LambdaMARTRanker, make_ranking
         >>> X, y, qid = make_ranking(60, n_features=5, random_state=0, return_X_y_qid=True)
         >>> costs = [1, 1, 5, 5, 20]
-        >>> ranker = LambdaMARTRanker(max_iter=40, feature_costs=costs, cost_weight=0.03, random_state=0)
+        >>> ranker = LambdaMARTRanker(max_iter=40, feature_costs=costs, random_state=0)
         >>> ranker = ranker.fit(X, y, qid=qid)
         >>> early_exit = EarlyExit(at=[1], drop=0.5)
         >>> _, saved = ranker.predict(X, qid=qid, early_exit=early_exit, return_saved=True)

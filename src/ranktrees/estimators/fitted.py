@@ -352,7 +352,7 @@ class FittedTrees(KnownParameters):
         >>> from ranktrees import LambdaMARTRanker, make_ranking
         >>> X, y, qid = make_ranking(60, n_features=5, random_state=0, return_X_y_qid=True)
         >>> costs = [1, 1, 5, 5, 20]
-        >>> ranker = LambdaMARTRanker(max_iter=20, feature_costs=costs, cost_weight=0.03, random_state=0)
+        >>> ranker = LambdaMARTRanker(max_iter=20, feature_costs=costs, random_state=0)
         >>> curve = ranker.fit(X, y, qid=qid).cost_curve(X, y, qid=qid)
         >>> bool(curve.cost[0] < curve.cost[-1])
         True
