@@ -2,9 +2,9 @@
 What is a feature worth?
 ========================
 
-Some features are read off the request; others take a fetch, or a model of their own. With ``feature_costs`` a
-split on a feature that nothing has paid for yet must be worth its price. A feature that is paid for once is
-free from then on.
+Some features are read off the request; others take a fetch, or a model of their own. With ``feature_costs``
+and ``cost_rule="worth"`` a split on a feature that nothing has paid for yet must be worth its price. A
+feature that is paid for once is free from then on.
 """
 
 # %%
@@ -37,6 +37,7 @@ for weight in (0, 1e-5, 3e-5, 1e-4, 3e-4, 1e-3):
         learning_rate=0.1,
         measure="ndcg@10",
         feature_costs=costs,
+        cost_rule="worth",
         cost_weight=weight,
         feature_groups=groups,
         random_state=0,

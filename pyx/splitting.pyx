@@ -18,7 +18,7 @@ from ranktrees._core.dtypes import BIN, SPLIT
 from ranktrees._core.threads import room_for_each
 
 from cython.parallel cimport parallel, prange, threadid
-from libc.math cimport INFINITY, fabs, nextafter
+from libc.math cimport INFINITY, fabs, fmax, nextafter
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
@@ -142,23 +142,26 @@ cdef inline bint is_better(const Split* a, const Split* b) noexcept nogil:
     return a.feature >= 0 and (a.gain > b.gain or a.gain == b.gain and a.feature < b.feature)
 
 
-cdef inline double to_beat(double gain, double price) noexcept nogil:
-    """The gain that a split needs before its price is paid to beat ``gain`` after it, or a trifle less."""
-    return gain + price - ROUNDING * (fabs(gain) + price) if price > 0 else gain
+cdef inline double to_beat(double gain, double price, double least) noexcept nogil:
+    """The gain that a split needs before its price is paid to beat ``gain`` after it, or a trifle less.
+
+    It needs ``least`` in any case, also if the price is negative.
+    """
+    return fmax(least, gain + price - ROUNDING * (fabs(gain) + fabs(price))) if price != 0 else gain
 
 
-cdef inline Split* before_price(Split* best, double price, Split* room) noexcept nogil:
+cdef inline Split* before_price(Split* best, double price, double least, Split* room) noexcept nogil:
     """The split that a feature of this price has to beat, its gain taken before the price is paid."""
     if price == 0:
         return best
     room[0] = best[0]
-    room.gain = to_beat(best.gain, price)
+    room.gain = to_beat(best.gain, price, least)
     return room
 
 
 cdef inline void after_price(const Split* own, double price, Split* best) noexcept nogil:
     """Pay the price of a feature's own best split, and keep the split if it still beats the best."""
-    if price > 0 and own.gain - price > best.gain:
+    if price != 0 and own.gain - price > best.gain:
         best[0] = own[0]
         best.gain -= price
 
@@ -189,8 +192,8 @@ cdef class Finder:
     missing : {"learned", "left", "right", "three_way"}
         On which sides rows without a value are tried.
     prices : ndarray of float64, shape (n_features,)
-        The price of each feature, which is subtracted from the gain of its splits. It may change between
-        searches.
+        The price of each feature, which is subtracted from the gain of its splits. It may be negative, and
+        may change between searches.
     plain : bool
         Whether ``missing`` is "learned" and all prices are and stay 0. Small leaves then take less time.
     places : ndarray of int64, shape (n_features,), or None
@@ -299,8 +302,12 @@ cdef class Finder:
         cdef Split none
         memset(&none, 0, sizeof(Split))
         none.feature = -1
-        none.gain = least_score(self.own_score(leaf), &self.rules)
+        none.gain = self.least(leaf)
         return none
+
+    cdef double least(self, const Leaf* leaf) noexcept nogil:
+        """The score that children must exceed before any price is paid."""
+        return least_score(self.own_score(leaf), &self.rules)
 
     cdef void conclude(self, Leaf* leaf, const Split* found, int64_t n_found) noexcept nogil:
         """Give a leaf the best of the splits found for it, with its gain over the undivided leaf.
@@ -456,7 +463,7 @@ cdef class Finder:
             &self.lines[leaf.line, 0], NULL, features, n, &self.places[0], self.signs, self.bits, &total,
             hessian_of_rows(&total, 1.0 if self.same else 0.5, &self.rules), &self.rules, scores,
         )
-        self.pay(features, n, scores)
+        self.pay(leaf, features, n, scores)
 
     cdef void score_counted(
         self, const Leaf* leaf, const int32_t* features, int64_t n, const int64_t* counts, double* scores
@@ -468,14 +475,17 @@ cdef class Finder:
             &self.lines[leaf.line, 0], counts, features, n, &self.places[0], self.signs, self.bits, &total,
             rules.min_hessian, &rules, scores,
         )
-        self.pay(features, n, scores)
+        self.pay(leaf, features, n, scores)
 
-    cdef void pay(self, const int32_t* features, int64_t n, double* scores) noexcept nogil:
+    cdef void pay(
+        self, const Leaf* leaf, const int32_t* features, int64_t n, double* scores
+    ) noexcept nogil:
+        cdef double least = self.least(leaf)
         cdef int64_t k
         if not self.plain:
             for k in range(n):
                 if features[k] >= 0:
-                    scores[k] -= self.prices[features[k]]
+                    scores[k] = scores[k] - self.prices[features[k]] if scores[k] > least else -INFINITY
 
     cdef void choose(self, Leaf* leaf, const int32_t* features, int64_t n, double* scores) noexcept nogil:
         """Put the best feature on the shortlist, and those nearly as good; of equal ones the lower."""
@@ -797,7 +807,7 @@ cdef class Finder:
         while first < width:
             if self.is_long:
                 price = self.prices[features[first]]
-                own = before_price(best, price, &room)
+                own = before_price(best, price, self.least(leaf), &room)
                 self.scan_long(
                     leaf, features[first], exact, &self.cells[thread, 0], &self.touched[thread, 0], own
                 )
@@ -1198,7 +1208,7 @@ cdef class Finder:
         cdef Rules rules = self.rules_of(leaf, exact)
         cdef Sums total = sums_of(leaf.total)
         if self.bounded or self.three_way or self.is_categorical[f] or may_beat(
-            sums, n_bins, self.bits, &total, &rules, to_beat(best.gain, self.prices[f])
+            sums, n_bins, self.bits, &total, &rules, to_beat(best.gain, self.prices[f], self.least(leaf))
         ):
             widen_cells(n_bins + 1, sums, self.bits, self.same, wide)
             self.scan(wide, f, leaf, NULL, exact, best)
@@ -1213,7 +1223,7 @@ cdef class Finder:
         cdef Bin missing = cells[n_bins]
         cdef double price = self.prices[f]
         cdef Split room
-        cdef Split* own = before_price(best, price, &room)
+        cdef Split* own = before_price(best, price, self.least(leaf), &room)
         if self.is_categorical[f]:
             scan_categories(cells, n_bins, &case, own)
         else:

@@ -342,13 +342,14 @@ cdef class StreamingFinder:
     ) noexcept nogil:
         """Try the candidates first to last - 1, with the rows without a value on one side."""
         cdef double[MOST_CENTROIDS + 1] scores
+        cdef double least = least_score(own_score_of(total, rules), rules)
         cdef int32_t k
         score_children(
             last - first, some.gradient + first, some.hessian + first, some.count + first, extra, total,
             rules, scores + first,
         )
         for k in range(first, last):
-            if scores[k] - self.prices[f] > best.gain:
+            if scores[k] > least and scores[k] - self.prices[f] > best.gain:
                 best.gain = scores[k] - self.prices[f]
                 best.feature = f
                 best.cut = some.value[k]
@@ -406,8 +407,9 @@ cdef class StreamingFinder:
         """
         cdef Sums total = sums_of(leaf.total), left, nothing
         cdef Rules rules = rules_within(&total, self.sampled, &self.rules)
-        cdef double own = own_score_of(&total, &rules)
+        cdef double own = own_score_of(&total, &rules), least = least_score(own, &rules)
         cdef int64_t sum = found.sum, n = found.n
+        cdef bint lacks = False
         cdef Split split
         memset(&nothing, 0, sizeof(Sums))
         memset(&split, 0, sizeof(Split))
@@ -427,10 +429,12 @@ cdef class StreamingFinder:
         score_children(
             1, &left.gradient, &left.hessian, &left.count, &nothing, &total, &rules, &split.gain
         )
-        split.gain -= self.prices[split.feature]
         if self.by_estimates and split.gain > -INFINITY:
             split.gain = offer.gain
-        if split.gain <= least_score(own, &rules):
+        else:
+            lacks = split.gain <= least
+            split.gain -= self.prices[split.feature]
+        if lacks or split.gain <= least:
             return False
         split.gain -= own
         leaf.split = split

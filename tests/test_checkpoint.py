@@ -98,7 +98,7 @@ MODELS = {
     ),
     "squared": squared,
     "absolute": lambda **kw: squared(loss="absolute_error", subsample=0.5, **kw),
-    "costs": lambda **kw: squared(feature_costs=np.linspace(0.0, 0.02, 50), **kw),
+    "costs": lambda **kw: squared(feature_costs=np.linspace(0.0, 0.02, 50), cost_rule="worth", **kw),
     "forest": forest,
     "forest, out of bag": lambda **kw: forest(oob_score=True, bootstrap_unit="query", **kw),
     "forest, costs": lambda **kw: forest(feature_costs=np.linspace(0.0, 0.02, 50), stage_size=3, **kw),

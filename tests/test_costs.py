@@ -59,8 +59,10 @@ def rows_for(model):
 
 
 def fitted(name, **parameters):
-    stages = {"stage_size": STAGES[name]} if name in STAGES and "feature_costs" in parameters else {}
-    model = clone(MODELS[name]).set_params(**{"random_state": 0, "n_jobs": 1} | stages | parameters)
+    rules = {"random_state": 0, "n_jobs": 1}
+    if "feature_costs" in parameters:
+        rules |= {"cost_rule": "worth"} | ({"stage_size": STAGES[name]} if name in STAGES else {})
+    model = clone(MODELS[name]).set_params(**rules | parameters)
     return model.fit(rows_for(model), y, qid=qid)
 
 
@@ -122,7 +124,13 @@ def test_groups_open_what_would_not_be_bought_alone():
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(800, 3))
     labels = 3.0 * (rows[:, 0] > 0) + 0.5 * (rows[:, 1] > 0) + 0.4 * (rows[:, 2] > 0)
-    rules = {"max_iter": 20, "max_features": 1.0, "gradient_sampling": None, "n_jobs": 1}
+    rules = {
+        "max_iter": 20,
+        "max_features": 1.0,
+        "gradient_sampling": None,
+        "cost_rule": "worth",
+        "n_jobs": 1,
+    }
     used = {}
     for groups in (None, [[0, 1]], [[2, 0], [1]], [[0, 1, 2]]):
         model = HistGBRTRegressor(feature_costs=[1] * 3, cost_weight=0.5, feature_groups=groups, **rules)
@@ -181,7 +189,7 @@ def test_a_feature_is_bought_just_below_its_worth():
             own = None if weights is None else scale * np.repeat(weights, times)
             for factor, bought in ((1 - 1e-6, True), (1 + 1e-6, False)):
                 model = HistGBRTRegressor(
-                    feature_costs=[2.0], cost_weight=factor * worth / 2, n_jobs=1, **rules,
+                    feature_costs=[2.0], cost_rule="worth", cost_weight=factor * worth / 2, n_jobs=1, **rules,
                     min_samples_leaf=20 * times,
                 )  # fmt: skip
                 assert bool(used_by(model.fit(rows, labels, sample_weight=own))) == bought
@@ -222,19 +230,21 @@ def test_prices_are_those_of_the_moment():
 
 
 @each
-@pytest.mark.parametrize("weight", [1e-3, 1e-2])
-def test_threads_do_not_show(monkeypatch, name, weight):
+@pytest.mark.parametrize(("rule", "weight"), [("worth", 1e-3), ("worth", 1e-2), ("rank", 0.1)])
+def test_threads_do_not_show(monkeypatch, name, rule, weight):
     monkeypatch.setattr(parallel, "VALUES_PER_THREAD", 1)
     rules = {"feature_costs": COSTS, "cost_weight": weight, "feature_groups": [[2, 3], [5, 10]]}
+    rules["cost_rule"] = rule
     digests = {fitted(name, n_jobs=n_jobs, **rules).ensemble_.digest() for n_jobs in (1, 2, 3)}
     assert len(digests) == 1
     assert used_by(fitted(name, **rules))
 
 
 @each
-def test_warm_start_goes_on_with_what_is_paid(name):
+@pytest.mark.parametrize(("rule", "weight"), [("worth", 3e-3), ("rank", 0.1)])
+def test_warm_start_goes_on_with_what_is_paid(name, rule, weight):
     trees = "n_estimators" if "forest" in name else "max_iter"
-    rules = {"feature_costs": COSTS, "cost_weight": 3e-3}
+    rules = {"feature_costs": COSTS, "cost_rule": rule, "cost_weight": weight}
     whole = fitted(name, **rules)
     for first in (1, 2, 4, 5):
         model = fitted(name, warm_start=True, **{trees: first}, **rules)
@@ -296,7 +306,7 @@ def test_trees_of_later_stages_use_what_is_paid():
 
 
 def test_features_of_init_are_paid_for():
-    rules = {"max_iter": 5, "max_features": 1.0, "n_jobs": 1, "random_state": 0}
+    rules = {"max_iter": 5, "max_features": 1.0, "cost_rule": "worth", "n_jobs": 1, "random_state": 0}
     init = HistGBRTRegressor(feature_costs={f: 1.0 for f in range(12) if f not in (4, 11)}, **rules)
     init.fit(X, y)
     assert used_by(init) == {4, 11}
@@ -320,6 +330,79 @@ def test_features_of_init_are_paid_for():
         alone.cost_curve(X, y, qid=qid)
     dear = HistGBRTRegressor(init=3.0, feature_costs=COSTS, cost_weight=100.0, **rules).fit(X, y)
     assert used_by(dear) == {0}
+
+
+# ---- by rank ----------------------------------------------------------------------------------------
+
+
+def stump_by_rank(rows, targets, weights, costs):
+    """The feature and cut of the least squared error of both sides plus cost, and by how much it falls."""
+
+    def error(side):
+        return (weights[side] * (targets[side] - np.average(targets[side], weights=weights[side])) ** 2).sum()
+
+    found = [
+        (error(values <= cut) + error(values > cut) + cost, feature, cut)
+        for feature, (values, cost) in enumerate(zip(rows.T, costs, strict=True))
+        for cut in np.unique(values)[:-1]
+    ]
+    least, feature, cut = min(found)
+    return feature, cut, error(targets == targets) - (least - costs[feature])
+
+
+@pytest.mark.parametrize("split_search", ["full", "coarse_to_fine", "exact", "streaming"])
+@pytest.mark.parametrize("cost_weight", [0.0, 1.0, 100.0, 1e4])
+def test_a_stump_minimises_impurity_plus_cost(split_search, cost_weight):
+    features = set()
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        rows, weights = rng.integers(0, 12, (80, 4)).astype(float), rng.integers(1, 4, 80).astype(float)
+        targets = rows @ [0.5, 0.4, 0.2, 0.1] + rng.normal(size=80)
+        costs = rng.permutation([30.0, 10.0, 3.0, 1.0])
+        model = HistGBRTRegressor(
+            feature_costs=costs, cost_rule="rank", cost_weight=cost_weight, max_iter=1, max_leaf_nodes=2,
+            min_samples_leaf=1, max_features=1.0, split_search=split_search, gradient_sampling=None, n_jobs=1,
+        )  # fmt: skip
+        model.fit(rows, targets, sample_weight=weights)
+        root = model.ensemble_.nodes[0]
+        feature, cut, gain = stump_by_rank(rows, targets, weights, cost_weight * costs)
+        assert root["feature"] == feature
+        assert (rows[:, feature] <= root["cut"]).tolist() == (rows[:, feature] <= cut).tolist()
+        assert root["gain"] == pytest.approx(gain, rel=1e-6)
+        features.add(costs[feature])
+    assert (features == {1.0}) == (cost_weight == 1e4)
+
+
+@each
+def test_by_rank_costs_decide_which_split_and_never_whether(name):
+    """With the default weight and costs up to 100, of which a feature is worth none on so few rows."""
+    model, plain = fitted(name, feature_costs=COSTS, cost_rule="rank"), fitted(name)
+    splits = [np.count_nonzero(each.ensemble_.nodes["feature"] >= 0) for each in (model, plain)]
+    assert splits[0] > 0.7 * splits[1]
+    assert cost_of(used_by(model)) < cost_of(used_by(plain))
+    assert not used_by(fitted(name, feature_costs=COSTS + 1.0))
+
+
+def test_by_rank_what_all_features_cost_does_not_matter():
+    """As it does not change which of them is best, before the first is bought."""
+    rules = {"max_iter": 1, "max_leaf_nodes": 2, "max_features": 1.0, "gradient_sampling": None, "n_jobs": 1}
+    stumps = [HistGBRTRegressor(feature_costs=COSTS + more, **rules).fit(X, y) for more in (0.0, 1.0, 64.0)]
+    assert len({used_by(stump).pop() for stump in stumps}) == 1
+    assert [stump.ensemble_.nodes["gain"][0] for stump in stumps] == pytest.approx(
+        [stumps[0].ensemble_.nodes["gain"][0]] * 3, rel=1e-9
+    )
+
+
+def test_prices_by_rank():
+    costs = FeatureCosts(np.array([4.0, 4.0, 1.0]), np.array([0, 0, 2]))
+    prices = Prices(costs, 0.5, np.array([False, False, False]), "rank")
+    prices.begin(10.0)
+    assert prices.of_features.tolist() == [0.0, 0.0, -1.5]
+    prices.use(np.array([False, True, False]))
+    assert prices.of_features.tolist() == [-0.5, -0.5, 0.0]
+    prices.use(np.array([False, False, True]))
+    assert prices.of_features.tolist() == [0.0, 0.0, 0.0]
+    assert prices.all_free
 
 
 # ---- curves -----------------------------------------------------------------------------------------
@@ -370,6 +453,25 @@ def test_rows_that_leave_do_not_pay_for_what_comes(name, exits):
         scores, saved = drop_rows(exits, 0, k, len(y), queries, lambda some, _, stop: stages[stop][some], 1)
         assert curve.cost[k - 1] == pytest.approx(of_trees[saved.trees].mean())
         assert curve.value[k - 1] == ndcg(labels, saved.dropped_last(scores), qid=ids)
+
+
+@pytest.mark.parametrize(
+    "exits", [None, EarlyExit(every=2, drop=0.4), EarlyExit(every=2, drop=0.4, among="all")]
+)
+def test_trees_may_cost_something(exits):
+    model = fitted("lambdamart", feature_costs=COSTS, cost_weight=2e-3)
+    rules = {"qid": qid, "early_exit": exits}
+    free, paid = (model.cost_curve(X, y, tree_cost=cost, **rules) for cost in (0.0, 1.0))
+    _, saved = model.predict(X, return_saved=True, **rules)
+    seen = np.minimum.outer(free.n_trees, saved.trees)
+    assert paid.cost - free.cost == pytest.approx(seen.mean(axis=1))
+    assert paid.value.tolist() == free.value.tolist()
+    of_trees = model.ensemble_.costs_of_trees(COSTS, tree_cost=1.0)
+    assert of_trees.tolist() == (model.ensemble_.costs_of_trees(COSTS) + np.arange(7)).tolist()
+    assert paid.cost[-1] == pytest.approx(of_trees[saved.trees].mean())
+    for wrong in (-1.0, np.inf, np.nan, "1"):
+        with pytest.raises(ValueError, match=r"tree_cost=.*; expected a finite number of at least 0"):
+            model.cost_curve(X, y, tree_cost=wrong, **rules)
 
 
 def test_a_curve_of_a_classifier_and_of_r2():
@@ -490,6 +592,8 @@ def test_estimators_refuse_costs(name):
         ),
         ({"feature_costs": COSTS, "cost_weight": -1.0}, "'cost_weight' parameter"),
         ({"feature_costs": COSTS, "cost_weight": np.nan}, "'cost_weight' parameter"),
+        ({"feature_costs": COSTS, "cost_rule": "buy"}, "'cost_rule' parameter"),
+        ({"cost_rule": "worth"}, r"cost_rule='worth' .* without feature_costs .* leave cost_rule at 'rank'"),
         ({"feature_costs": 3.0}, "'feature_costs' parameter"),
         ({"feature_costs": COSTS, "cost_weight": 1e308}, "not a finite number"),
     ):

@@ -90,6 +90,7 @@ def trees_of_rows(exits, after, qid):
     values = getattr(exits, name)
     values = values if isinstance(values, tuple) else [values] * len(points)
     kept = {"keep_at_least": exits.keep_at_least}
+    qid = qid if exits.among == "query" else [0] * len(qid)
     return reference.trees_of_rows(after, list(qid), points, **{name: values}, **kept)
 
 
@@ -104,12 +105,13 @@ scores = st.one_of(st.floats(-3, 3), st.sampled_from([-math.inf, math.inf, 0.0, 
 def early_exits(draw):
     name, values = draw(st.sampled_from([("drop", shares), ("threshold", scores)]))
     keep_at_least = draw(st.integers(0, 4))
+    rest = {"keep_at_least": keep_at_least, "among": draw(st.sampled_from(["query", "all"]))}
     if draw(st.booleans()):
         every = draw(st.integers(1, 8))
-        return EarlyExit(every=every, **{name: draw(values)}, keep_at_least=keep_at_least)
+        return EarlyExit(every=every, **{name: draw(values)}, **rest)
     at = draw(st.lists(st.integers(1, 8), min_size=1, max_size=4, unique=True).map(sorted))
     chosen = draw(st.one_of(values, st.lists(values, min_size=len(at), max_size=len(at))))
-    return EarlyExit(at=at, **{name: chosen}, keep_at_least=keep_at_least)
+    return EarlyExit(at=at, **{name: chosen}, **rest)
 
 
 @given(
@@ -150,6 +152,27 @@ def test_places(scores, seed):
             expected[row] = place
     for n_threads in (1, 3):
         np.testing.assert_array_equal(places(np.array(scores), offsets, n_threads), expected)
+
+
+def test_the_lowest_of_all_rows_are_weeded_out(fitted, rows):
+    """Every 4 trees a fifth of the rows that are left, by a sort; see also `trees_of_rows`."""
+    X, _, qid = rows
+    exits = EarlyExit(every=4, drop=0.2, among="all")
+    expected, left = fitted.predict(X), np.arange(len(X))
+    for n_trees in range(4, len(fitted.ensemble_) - fitted.n_init_trees_, 4):
+        so_far = fitted.predict(X, n_trees=n_trees)
+        best_first = left[np.argsort(-so_far[left], kind="stable")]
+        n_out = len(left) // 5
+        out = best_first[len(left) - n_out :]
+        expected[out], left = so_far[out], np.sort(best_first[: len(left) - n_out])
+    for ids in (None, qid):
+        assert fitted.predict(X, qid=ids, early_exit=exits).tolist() == expected.tolist()
+    by_query = fitted.predict(X, qid=qid, early_exit=EarlyExit(every=4, drop=0.2))
+    assert by_query.tolist() != expected.tolist()
+    best = np.argsort(-expected)[:20]  # of which all stay, unless they are scored by themselves
+    assert fitted.predict(X[best], early_exit=exits).tolist() != expected[best].tolist()
+    ranked = fitted.rank(X, qid, k=None, early_exit=exits)
+    assert ranked["score"].tolist() == expected[ranked["row"]].tolist()
 
 
 @by_exit
@@ -404,6 +427,7 @@ def test_prints_as_it_is_typed():
     assert repr(EarlyExit(every=np.int64(50), drop=np.float32(0.5))) == "EarlyExit(every=50, drop=0.5)"
     typed = EarlyExit(at=np.array([10, 50]), threshold=np.array([0, 0.25]), keep_at_least=10)
     assert repr(typed) == "EarlyExit(at=(10, 50), threshold=(0.0, 0.25), keep_at_least=10)"
+    assert repr(EarlyExit(every=5, drop=0.2, among="all")) == "EarlyExit(every=5, drop=0.2, among='all')"
     assert repr(EarlyExit(every=5, drop=0)) == "EarlyExit(every=5, drop=0.0)"
 
 
@@ -423,6 +447,7 @@ def test_prints_as_it_is_typed():
         ({"at": [5, 5], "drop": 0.1}, "each larger than the one before"),
         ({"at": [9, 5], "drop": 0.1}, "each larger than the one before"),
         ({"at": [0, 5], "drop": 0.1}, "at=0"),
+        ({"every": 5, "drop": 0.1, "among": "rows"}, "among='rows'; expected 'query' or 'all'"),
         ({"every": 5, "drop": 1.5}, "drop=1.5; expected a share from 0 to 1"),
         ({"every": 5, "drop": -0.1}, "drop=-0.1"),
         ({"every": 5, "drop": math.nan}, "drop=nan"),

@@ -43,14 +43,23 @@ def costs_of(seed, n_features):
 
 
 def check_against_twin(
-    data, mapper, *, split_search, monotone=None, rows=None, max_features=None, cost_weight=None, **options
+    data,
+    mapper,
+    *,
+    split_search,
+    monotone=None,
+    rows=None,
+    max_features=None,
+    cost_weight=None,
+    cost_rule="worth",
+    **options,
 ):
     codes, gradients, hessians = data
     prices, priced = None, {}
     if cost_weight is not None:
         costs = costs_of(len(codes), codes.shape[1])
-        prices = Prices(costs, cost_weight, np.zeros(codes.shape[1], bool))
-        priced = {"rates": cost_weight * costs.costs, "groups": costs.groups}
+        prices = Prices(costs, cost_weight, np.zeros(codes.shape[1], bool), cost_rule)
+        priced = {"rates": cost_weight * costs.costs, "ranks": cost_rule == "rank", "groups": costs.groups}
     grown, rounded = slow.grown_on(
         codes,
         mapper,
@@ -114,6 +123,7 @@ any_tree = {
     "gradient_sampling": st.sampled_from([None, None, 0.7, 1.5, 6]),
     "missing": st.sampled_from(["learned", "left", "right", "three_way"]),
     "cost_weight": st.sampled_from([None, None, 0.01, 0.1, 1.0]),
+    "cost_rule": st.sampled_from(["worth", "rank"]),
 }
 
 
@@ -363,6 +373,7 @@ def test_neither_policy_nor_threads_show_in_the_tree(split_search, max_leaf_node
     missing=st.sampled_from(["learned", "left", "right", "three_way"]),
     few_rows=st.booleans(),
     cost_weight=st.sampled_from([None, 0.01, 0.1]),
+    cost_rule=st.sampled_from(["worth", "rank"]),
 )
 def test_no_policy_shows_in_any_tree(
     split_search,
@@ -377,6 +388,7 @@ def test_no_policy_shows_in_any_tree(
     missing,
     few_rows,
     cost_weight,
+    cost_rule,
 ):
     missing = "learned" if split_search == "coarse_to_fine" and missing == "three_way" else missing
     codes, gradients, hessians = data_of(seed, n_rows, n_bins, kind=kind)
@@ -388,7 +400,7 @@ def test_no_policy_shows_in_any_tree(
         prices = None
         if cost_weight is not None:
             costs = costs_of(seed, len(n_bins))
-            prices = Prices(costs, cost_weight, np.zeros(len(n_bins), bool))
+            prices = Prices(costs, cost_weight, np.zeros(len(n_bins), bool), cost_rule)
         with pytest.MonkeyPatch.context() as patch:
             set_policy(patch, name, mapper, kind, split_search)
             grower = slow.grower_of(

@@ -16,7 +16,7 @@ parallel.VALUES_PER_THREAD = 1
 X, y, qid = make_ranking(20, n_features=20, random_state=0, return_X_y_qid=True)
 X[::7, ::3] = X[3::5, 1::3] = float("nan")
 digests = []
-costs = {"feature_costs": range(20), "cost_weight": 1e-3}
+costs = {"feature_costs": range(20), "cost_weight": 0.1}
 for n_jobs in (1, 3):
     rules = {"random_state": 0, "n_jobs": n_jobs}
     for model in (

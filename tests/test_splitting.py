@@ -207,6 +207,8 @@ def case_of(
         prices = 10 ** rng.uniform(-9, 3, len(n_bins)) * (rng.random(len(n_bins)) < 0.7)
     elif priced == "dear":
         prices = np.where(rng.random(len(n_bins)) < 0.5, 0.0, np.inf)
+    elif priced == "rebates":
+        prices = rng.integers(-2, 1, len(n_bins)) * 0.5
     rules = slow.Rules(0.5, 0.25, monotone=monotone, prices=prices, **rules)
     return Case(codes, bins, mapper, rules, rows, lower, upper)
 
@@ -215,7 +217,7 @@ any_rules = {
     "bounded": st.booleans(),
     "same": st.booleans(),
     "size": st.sampled_from([0, 1, 3, 2**30]),
-    "priced": st.sampled_from([None, "ties", "plain", "dear"]),
+    "priced": st.sampled_from([None, "ties", "plain", "dear", "rebates"]),
     "l2": st.sampled_from([0.0, 0.1, 5.0]),
     "min_gain": st.sampled_from([0.0, 0.5]),
     "min_samples_leaf": st.sampled_from([1, 2, 15]),

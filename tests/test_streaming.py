@@ -199,7 +199,7 @@ any_tree = {
     max_bins=st.sampled_from([2, 3, 8, 25]),
     n_shards=st.sampled_from([1, 1, 3]),
     n_threads=st.sampled_from([1, 3]),
-    priced=st.booleans(),
+    priced=st.sampled_from([None, "worth", "rank"]),
     by_estimates=st.booleans(),
     rules=st.fixed_dictionaries(any_tree),
 )
@@ -212,7 +212,7 @@ def test_grows_the_tree_of_the_slow_twin(
     if priced:
         rates = np.random.default_rng(seed).integers(0, 4, len(n_bins)) * 0.01
         costs = FeatureCosts(rates, np.arange(len(n_bins)))
-        prices = Prices(costs, 1.0, np.zeros(len(n_bins), bool))
+        prices = Prices(costs, 1.0, np.zeros(len(n_bins), bool), priced)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(searching, "SHARDS", n_shards)
         patch.setattr("ranktrees.parallel.VALUES_PER_THREAD", 1)
@@ -229,7 +229,7 @@ def test_grows_the_tree_of_the_slow_twin(
     nodes = slow.grow(
         codes, rounded, np.arange(n_rows), mapper, own, max_leaf_nodes=rules["max_leaf_nodes"],
         max_depth=rules["max_depth"], find=twin.finder(values, max_bins, ends, by_estimates),
-        rates=rates, groups=np.arange(len(n_bins)),
+        rates=rates, ranks=priced == "rank", groups=np.arange(len(n_bins)),
     )  # fmt: skip
     slow.agrees(grown, nodes, codes, mapper)
 

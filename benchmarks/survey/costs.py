@@ -27,6 +27,8 @@ def costs_of(n_features):
 def learners(costs, weight):
     """A forest and boosting of as many trees."""
     priced = {"feature_costs": costs, "cost_weight": weight}
+    if costs is not None:
+        priced["cost_rule"] = "worth"
     yield "RF", forest(10, 0.3).set_params(**priced)
     yield "kSGBRT", boosted(4, max_iter=POINTS[-1], **SAMPLED).set_params(**priced)
 

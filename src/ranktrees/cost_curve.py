@@ -23,8 +23,8 @@ class CostCurve:
     n_trees : ndarray of int64, shape (n_trees,)
         The numbers of trees: 1, 2, ...
     cost : ndarray of float64, shape (n_trees,)
-        The cost of the features that the first ``n_trees`` trees use, averaged over the rows. A row that left
-        early has not paid for features that only later trees use.
+        The cost of the features that the first ``n_trees`` trees use, and of these trees, averaged over the
+        rows. A row that left early has not paid for later trees, and features that only these use.
     value : ndarray of float64, shape (n_trees,)
         The value of the measure with the first ``n_trees`` trees.
 
@@ -68,7 +68,7 @@ class CostCurve:
         """
         ax = axes_or_new(ax)
         ax.plot(self.cost, self.value, **{"marker": ".", "markersize": 3} | line)
-        ax.set(xlabel="cost of features per row", ylabel=self.measure)
+        ax.set(xlabel="cost per row", ylabel=self.measure)
         return ax
 
 
@@ -80,7 +80,7 @@ def cost_curve_of(stages, costs, value_of, measure, early_exit, queries, n_rows,
     stages : iterable of ndarray of float64, shape (n_rows,)
         The scores with the first tree, with the first two, and so on.
     costs : ndarray of float64, shape (n_trees + 1,)
-        The cost of the features of the first 0, 1, ... trees.
+        The cost of the first 0, 1, ... trees.
     value_of : callable
         Maps scores to the value of the measure.
     measure : Measure or str

@@ -2,23 +2,32 @@ r"""What features cost, and their prices while trees grow.
 
 A feature that no tree has used so far has a price. The best split of a leaf is the one that maximises
 
-.. math:: \frac{1}{\sum_i h_i} \Big(\frac{G_l^2}{H_l + \lambda_2} + \frac{G_r^2}{H_r + \lambda_2}
-          - \frac{G^2}{H + \lambda_2}\Big) - \lambda\, c_f\, [f \text{ is new}]
+.. math:: \Delta - s\, \lambda\, c_f\, [f \text{ is new}]
+          \qquad\text{with}\qquad
+          \Delta = \frac{G_l^2}{H_l + \lambda_2} + \frac{G_r^2}{H_r + \lambda_2}
+          - \frac{G^2}{H + \lambda_2}
 
-If the maximum is not above 0, the leaf is not split, nor is it if the gain in brackets is not above
-``min_gain_to_split``. :math:`G` and :math:`H` are sums of gradients and hessians, :math:`\sum_i h_i` is the
-sum over all rows of the tree, :math:`\lambda_2` is ``l2_regularization``, :math:`\lambda` is ``cost_weight``
-and :math:`c_f` the cost of the feature. Neither term grows with the number of rows, or with their weights.
-With the squared error, the first term is the decrease of the mean squared error of the tree by the split, in
-the unit of scikit-learn's ``min_impurity_decrease``. For other losses it is the same decrease with the Newton
-steps :math:`-g_i / h_i` as targets, in squared units of the score.
+where :math:`G` and :math:`H` are sums of gradients and hessians, :math:`\lambda_2` is ``l2_regularization``,
+:math:`\lambda` is ``cost_weight`` and :math:`c_f` the cost of the feature. There are two rules:
+
+rank    :math:`s = 1`, and only splits of :math:`\Delta` above 0 compete: a price decides which of them is
+        made, never whether one is.
+worth   :math:`s = \sum_i h_i` over all rows of the tree, and what is maximised must be above 0: a split must
+        be worth its price.
+
+In either case :math:`\Delta` must be above ``min_gain_to_split``. With the squared error, it is the decrease
+of the sum of squared errors by the split, and :math:`\Delta / \sum_i h_i` that of the mean squared error of
+the tree, in the unit of scikit-learn's ``min_impurity_decrease``. For other losses these are the same
+decreases with the Newton steps :math:`-g_i / h_i` as targets and the hessians as weights.
 
 A feature is new until a split, in an earlier tree or in this one, uses it or another feature of its group:
 what a request has paid for once is available.
 
-Mohan, *An empirical analysis on pointwise machine learning techniques using regression trees for web-search
-ranking*, 2010, chapter 6; with boosting also Xu, Weinberger, Chapelle, *The greedy miser: learning under
-test-time budgets*, ICML 2012.
+"rank" is equation 6.1 of Mohan, *An empirical analysis on pointwise machine learning techniques using
+regression trees for web-search ranking*, 2010: of the squared errors of both children, not divided by the
+number of rows, plus :math:`\lambda c_f`, the least is best. There a feature becomes free for later trees;
+that it does so within its tree is our own rule, and so is "worth". For costs with boosting see also Xu,
+Weinberger, Chapelle, *The greedy miser: learning under test-time budgets*, ICML 2012.
 """
 
 from __future__ import annotations
@@ -31,6 +40,7 @@ from numbers import Real
 import numpy as np
 
 from ranktrees.features import by_feature, index_of, refuse_repeated
+from ranktrees.numeric import is_real
 
 __all__ = ["FeatureCosts", "Prices"]
 
@@ -109,14 +119,19 @@ class FeatureCosts:
         """Return which features are available once some are used: bool[n_features], from bool[n_features]."""
         return np.isin(self.groups, self.groups[used])
 
-    def after_trees(self, ensemble):
-        """Return the cost of the first 0, 1, ... trees' features, each group once: float64[n_trees + 1]."""
+    def after_trees(self, ensemble, tree_cost=0.0):
+        """Return the cost of the first 0, 1, ... trees: float64[n_trees + 1].
+
+        It is the cost of their features, each group once, and ``tree_cost`` for each tree.
+        """
+        if not is_real(tree_cost) or not 0 <= tree_cost < np.inf:
+            raise ValueError(f"tree_cost={tree_cost!r}; expected a finite number of at least 0.")
         splits = ensemble.nodes["feature"] >= 0
         tree = np.repeat(np.arange(len(ensemble)), np.diff(ensemble.tree_offsets))[splits]
         groups, first = np.unique(self.groups[ensemble.nodes["feature"][splits]], return_index=True)
         costs = np.zeros(len(ensemble) + 1)
         np.add.at(costs, 1 + tree[first], self.costs[groups])
-        return np.cumsum(costs)
+        return np.cumsum(costs) + tree_cost * np.arange(len(costs))
 
 
 def _cost(cost, feature):
@@ -138,20 +153,26 @@ def used_features(nodes, n_features):
 
 
 class Prices:
-    """The extra gain that a split needs if its feature is new.
+    """What is subtracted from the gain of a split if its feature is new.
 
     ::
 
-        begin    prices = cost_weight * cost * sum of hessians, for features that no tree has used so far
+        begin    prices = cost_weight * cost, for features that no tree has used so far
+                          times the sum of hessians             (worth)
+                          less the highest price of a feature   (rank)
         pay      a split is made: its feature, and others of its group, are free from now on
+
+    To subtract the same from all prices does not change which split is best. As no price is then above 0, a
+    split that gains anything still does so after its price is paid.
 
     Parameters
     ----------
     costs : FeatureCosts
     weight : float
-        Lambda: how much lower the mean squared error must be for each unit of cost.
+        Lambda.
     used : ndarray of bool, shape (n_features,)
         Features that are used in any case.
+    rule : {"rank", "worth"}, default="worth"
 
     Attributes
     ----------
@@ -159,7 +180,7 @@ class Prices:
         The prices that the kernels read, on the scale of their gains.
     """
 
-    def __init__(self, costs, weight, used):
+    def __init__(self, costs, weight, used, rule="worth"):
         with np.errstate(over="ignore"):
             self.rates = weight * costs.costs
         if not np.isfinite(self.rates).all():
@@ -167,7 +188,7 @@ class Prices:
                 f"cost_weight={weight:g} times the largest of feature_costs, {costs.costs.max():g}, is not a "
                 "finite number; make one of them smaller."
             )
-        self.costs = costs
+        self.costs, self.ranks, self.scale = costs, rule == "rank", 0.0
         self.of_features = np.zeros(len(self.rates))
         self.use(used)
 
@@ -189,28 +210,32 @@ class Prices:
 
     def use(self, used):
         """Make the features that are used, bool[n_features], and their groups free."""
-        known = self.costs.known(used)
-        self.rates[known] = self.of_features[known] = 0.0
+        self.rates[self.costs.known(used)] = 0.0
         self.all_free = not self.rates.any()
+        self._scale_to(self.scale)
 
     def begin(self, hessian):
         """Begin a new tree, of rows whose hessians have this sum."""
-        if not self.all_free:
-            with np.errstate(over="ignore"):
-                np.multiply(self.rates, hessian, out=self.of_features)
+        self._scale_to(1.0 if self.ranks else hessian)
+
+    def _scale_to(self, scale):
+        self.scale = scale
+        with np.errstate(over="ignore"):
+            np.multiply(self.rates, scale, out=self.of_features)
+        if self.ranks:
+            self.of_features -= self.of_features.max(initial=0.0)
 
     def pay(self, leaves, parents):
         """Pay for the features of leaves that are about to be split. Return whether any become free by it.
 
-        So far the gain of each split was reduced by its price. From now on it is the plain gain.
+        So far the price of each split was subtracted from its gain. From now on it is the plain gain.
         """
         if self.all_free:
             return False
         features = leaves["split"]["feature"][parents]
-        prices = self.of_features[features]
-        if not prices.any():
+        leaves["split"]["gain"][parents] += self.of_features[features]
+        if not self.rates[features].any():
             return False
-        leaves["split"]["gain"][parents] += prices
         used = np.zeros(len(self.rates), bool)
         used[features] = True
         self.use(used)

@@ -10,18 +10,18 @@ r"""Early exit: rows that will not reach the top of their query are dropped befo
 At each exit point the rows of a query that are still in are ordered by their score so far, which is the one
 that ``predict(X, n_trees=...)`` returns. The lowest rows leave and keep that score. The remaining trees are
 not walked for them. Which rows stay in does not depend on other queries, on their order, or on the number of
-threads.
+threads. With ``among="all"`` all rows that are scored together are treated as those of one query.
 
-Cambazoglu, Zaragoza, Chapelle, Chen, Liao, Zheng, Degenhardt, *Early exit optimizations for additive machine
-learned ranking systems*, WSDM 2010; Mohan, *An empirical analysis on pointwise machine learning techniques
-using regression trees for web-search ranking*, 2010, chapter 6.
+By query: Cambazoglu, Zaragoza, Chapelle, Chen, Liao, Zheng, Degenhardt, *Early exit optimizations for
+additive machine learned ranking systems*, WSDM 2010. Among all rows: Mohan, *An empirical analysis on
+pointwise machine learning techniques using regression trees for web-search ranking*, 2010, section 6.1.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from itertools import pairwise
 
@@ -73,6 +73,12 @@ class EarlyExit:
     keep_at_least : int, default=0
         The minimum number of rows of each query that stay in, if the query has that many. If only the first k
         ranks matter, set it to k. With ``drop`` at least one row stays in any case.
+    among : {"query", "all"}, default="query"
+        The rows among which the lowest leave: those of a query, or all rows of the call of `predict`,
+        `score`, ... With "all", query ids are not needed, ``keep_at_least`` counts rows of all queries, and
+        how many rows of a query stay depends on the rows that are scored with it. Mohan's survey weeds out
+        rows in this way, as in ``EarlyExit(every=100, drop=0.2, among="all")``. It does not say of which
+        number its share is taken; here it is that of the rows still in.
 
     Raises
     ------
@@ -101,6 +107,7 @@ class EarlyExit:
     drop: float | Sequence[float] | None = None
     threshold: float | Sequence[float] | None = None
     keep_at_least: int = 0
+    among: str = "query"
 
     def __post_init__(self):
         _exactly_one(every=self.every, at=self.at)
@@ -118,19 +125,20 @@ class EarlyExit:
             checked["threshold"] = _per_point(
                 "threshold", self.threshold, checked.get("at"), "a score, which may be infinite", _is_score
             )
+        if self.among not in ("query", "all"):
+            raise ValueError(f"among={self.among!r}; expected 'query' or 'all'.")
         for name, value in checked.items():
             object.__setattr__(self, name, value)
 
     def __repr__(self):
-        given = {name: value for name, value in vars(self).items() if value is not None}
-        if self.keep_at_least == 0:
-            del given["keep_at_least"]
+        defaults = {each.name: each.default for each in fields(self)}
+        given = {name: value for name, value in vars(self).items() if value != defaults[name]}
         return f"EarlyExit({', '.join(f'{name}={value!r}' for name, value in given.items())})"
 
     @property
     def needs_queries(self) -> bool:
         """Whether the early exit has to know which rows belong to the same query."""
-        return self.drop is not None or self.keep_at_least > 0
+        return self.among == "query" and (self.drop is not None or self.keep_at_least > 0)
 
     def points(self, n_trees) -> tuple[int, ...]:
         """Return the numbers of trees after which rows leave, for a model of ``n_trees`` trees."""
@@ -367,9 +375,11 @@ def drop_rows(early_exit, n_init_trees, n_trees, n_rows, queries, scores_after, 
         raise ValueError(
             f"early_exit={early_exit} drops rows query by query, but there are no query ids: pass qid= (one "
             "id per row), or rows whose index has a level named 'qid'. Only a threshold without "
-            "keep_at_least works without query ids."
+            "keep_at_least, and among='all', work without query ids."
         )
-    order, offsets = (None, np.array([0, n_rows])) if queries is None else queries
+    if queries is None or (early_exit is not None and early_exit.among == "all"):
+        queries = None, np.array([0, n_rows])
+    order, offsets = queries
     rows = np.arange(n_rows) if order is None else order
     points = () if early_exit is None else early_exit.points(n_trees)
     scores, trees, rows_in = np.empty(n_rows), np.full(n_rows, n_trees), []

@@ -785,7 +785,7 @@ class Ensemble:
         np.add.at(sums, splits["feature"], splits["gain"] if kind == "gain" else 1.0)
         return sums
 
-    def costs_of_trees(self, feature_costs, feature_groups=None) -> NDArray[np.float64]:
+    def costs_of_trees(self, feature_costs, feature_groups=None, tree_cost=0.0) -> NDArray[np.float64]:
         """Return the cost of the features of the first trees, with each feature paid for once.
 
         Parameters
@@ -794,6 +794,8 @@ class Ensemble:
             The costs of the features, at least 0. A mapping may leave out features that cost nothing.
         feature_groups : sequence of sets of indices, default=None
             Groups of features of the same cost that are paid for together.
+        tree_cost : float, default=0.0
+            What each tree costs besides, at least 0.
 
         Returns
         -------
@@ -812,7 +814,7 @@ class Ensemble:
         >>> from ranktrees import EarlyExit, LambdaMARTRanker, make_ranking
         >>> X, y, qid = make_ranking(60, n_features=5, random_state=0, return_X_y_qid=True)
         >>> costs = [1, 1, 5, 5, 20]
-        >>> ranker = LambdaMARTRanker(max_iter=40, feature_costs=costs, cost_weight=0.03, random_state=0)
+        >>> ranker = LambdaMARTRanker(max_iter=40, feature_costs=costs, random_state=0)
         >>> ranker = ranker.fit(X, y, qid=qid)
         >>> early_exit = EarlyExit(at=[1], drop=0.5)
         >>> _, saved = ranker.predict(X, qid=qid, early_exit=early_exit, return_saved=True)
@@ -821,7 +823,7 @@ class Ensemble:
         >>> bool(of_rows.mean() < of_trees[-1])
         True
         """
-        return FeatureCosts.of(feature_costs, feature_groups, self.n_features).after_trees(self)
+        return FeatureCosts.of(feature_costs, feature_groups, self.n_features).after_trees(self, tree_cost)
 
     def to_bytes(self) -> bytes:
         """Write the native format; see `ranktrees.formats.native`.

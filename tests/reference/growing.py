@@ -297,7 +297,8 @@ def best_three_way_split(codes, bins, leaf, feature, mapper, rules, may_follow):
 def best_split(codes, bins, leaf, features, mapper, rules, may_follow=True):
     """The first of the best splits of a leaf, or None."""
     own, prices = own_score(leaf, rules), rules.prices_of(len(mapper.n_bins)).tolist()
-    best, best_gain = None, own + (NOISE * abs(own) + rules.min_gain)
+    least = own + (NOISE * abs(own) + rules.min_gain)
+    best, best_gain = None, least
     for feature in features:
         found, most = None, -math.inf
         n_bins, categorical = int(mapper.n_bins[feature]), bool(mapper.is_categorical[feature])
@@ -322,7 +323,7 @@ def best_split(codes, bins, leaf, features, mapper, rules, may_follow=True):
                     and side_of_none(left, leaf, "learned" if categorical else rules.missing)
                 )
                 found = Split(math.nan, feature, left_codes - {n_bins}, missing_left, left, order=order)
-        if most - prices[feature] > best_gain:
+        if most > least and most - prices[feature] > best_gain:
             best_gain, best = most - prices[feature], found
             best.gain = best_gain - own - best.then
     return best
@@ -399,12 +400,13 @@ def best_of_cells(bins, leaf, cells, sign, rules, same, counted):
 
 def scores_by_cells(codes, bins, leaf, features, cells, rules, same, counted=False):
     """The score of each feature after its price, judged by its cells: pairs (-score, feature)."""
-    prices = rules.prices_of(len(cells)).tolist()
+    prices, own = rules.prices_of(len(cells)).tolist(), own_score(leaf, rules)
+    least = own + (NOISE * abs(own) + rules.min_gain)
     for feature in features:
         sign = 0 if rules.monotone is None else int(rules.monotone[feature])
         here = cells[feature][codes[leaf.rows, feature]]
-        score = best_of_cells(bins, leaf, here, sign, rules, same, counted) - prices[feature]
-        yield -score, int(feature)
+        score = best_of_cells(bins, leaf, here, sign, rules, same, counted)
+        yield -(score - prices[feature] if score > least else -math.inf), int(feature)
 
 
 def shortlist(leaf, scores, rules):
@@ -498,14 +500,16 @@ def grow(
     coarse=False,
     draws=None,
     rates=None,
+    ranks=False,
     groups=None,
     find=best_split,
 ):
     """Grow a tree. Return its nodes in the order in which they are made.
 
     A coarse search promises a gain by cells. The split itself is found when it is the leaf's turn. If there
-    is none after all, it stays a leaf. ``rates`` of features are prices per unit of the tree's hessian. They
-    are changed: once a feature is used, those of its group become 0, and all leaves are searched again.
+    is none after all, it stays a leaf. ``rates`` of features are prices per unit of the tree's hessian or,
+    if the price ``ranks``, prices. They are changed: once a feature is used, those of its group become 0, and
+    all leaves are searched again.
     ``find`` replaces `best_split`.
     """
     features = range(len(mapper.n_bins)) if features is None else features
@@ -518,8 +522,13 @@ def grow(
     most = min(most, max_leaf_nodes or most)
     max_depth = min(max_depth or most, most - 1)
     free = rates is None or not rates.any()
-    if rates is not None:
-        rules.prices = rates * (root.total[1] * rules.hessian_unit)
+
+    def set_prices():
+        if rates is not None:
+            rules.prices = rates * (1.0 if ranks else root.total[1] * rules.hessian_unit)
+            rules.prices -= rules.prices.max() if ranks else 0.0
+
+    set_prices()
 
     def search(i):
         leaf = nodes[i]
@@ -571,11 +580,13 @@ def grow(
                 nodes[i].children = (len(nodes), len(nodes) + 1)
                 nodes += divide(codes, nodes[i], mapper, rules)
                 n_leaves += 1
-                if rules.prices is not None and rules.prices[nodes[i].split.feature] > 0:
+                if rules.prices is not None:
                     nodes[i].split.gain += float(rules.prices[nodes[i].split.feature])
-                    paid.append(groups[nodes[i].split.feature])
+                    if rates[nodes[i].split.feature] > 0:
+                        paid.append(groups[nodes[i].split.feature])
         if paid:
-            rates[np.isin(groups, paid)] = rules.prices[np.isin(groups, paid)] = 0.0
+            rates[np.isin(groups, paid)] = 0.0
+            set_prices()
         for i, leaf in enumerate(nodes):
             if i >= n_nodes or (paid and not leaf.children):
                 search(i)

@@ -147,7 +147,9 @@ def finder(values, max_bins, shards, by_estimates=False):
         for (value, sums, all_values), extra, side in tried:
             n, gradient, hessian = (a + b for a, b in zip(sums, extra, strict=True))
             score = slow.children_score(leaf, (gradient, hessian, n), 0, rules)
-            if score is not None and score - rules.prices_of(len(values))[feature] > best_score:
+            if score is None or score <= least(leaf, rules):
+                continue
+            if score - rules.prices_of(len(values))[feature] > best_score:
                 best_score = score - rules.prices_of(len(values))[feature]
                 lower = [code for code, own in enumerate(values[feature][:n_bins]) if own <= value]
                 best = best_score, n_bins - 1 if all_values else lower[-1], side
@@ -168,9 +170,9 @@ def finder(values, max_bins, shards, by_estimates=False):
             goes_left = (here <= code) | ((here == n_bins) & (side == 1))
             left = slow.total(bins, leaf.rows[goes_left])
             score = slow.children_score(leaf, left, 0, rules)
-            score = -math.inf if score is None else score - rules.prices_of(len(values))[feature]
-            if by_estimates and score > -math.inf:
-                score = -negative
+            if score is None or (score <= least(leaf, rules) and not by_estimates):
+                continue
+            score = -negative if by_estimates else score - rules.prices_of(len(values))[feature]
             if score > least(leaf, rules):
                 missing_left = bool(side) if n_bins in here else slow.side_of_none(left, leaf, rules.missing)
                 codes_left = frozenset(np.unique(here[goes_left & (here != n_bins)]).tolist())

@@ -61,6 +61,7 @@ cdef class Finder:
     cdef Case case_of(self, const Leaf* leaf, int64_t f, bint exact) noexcept nogil
     cdef double own_score(self, const Leaf* leaf) noexcept nogil
     cdef Split undivided(self, const Leaf* leaf) noexcept nogil
+    cdef double least(self, const Leaf* leaf) noexcept nogil
     cdef void conclude(self, Leaf* leaf, const Split* found, int64_t n_found) noexcept nogil
     cdef void conclude_all(self, const int32_t[::1] ids, int64_t n_shares)
     cpdef void find(self, const int32_t[::1] ids, int n_threads)
@@ -86,7 +87,9 @@ cdef class Finder:
     cdef void score_counted(
         self, const Leaf* leaf, const int32_t* features, int64_t n, const int64_t* counts, double* scores
     ) noexcept nogil
-    cdef void pay(self, const int32_t* features, int64_t n, double* scores) noexcept nogil
+    cdef void pay(
+        self, const Leaf* leaf, const int32_t* features, int64_t n, double* scores
+    ) noexcept nogil
     cdef void choose(self, Leaf* leaf, const int32_t* features, int64_t n, double* scores) noexcept nogil
     cpdef void refine(self, const int32_t[::1] ids, int n_threads, int64_t values_per_thread=*)
     cdef int64_t n_rows_of(self, const int32_t[::1] ids) noexcept

@@ -143,10 +143,10 @@ def warn_of_trees(estimator, ensemble, n_rows):
         reason = (
             f"there are {n_rows} rows, and with min_samples_leaf={least} a split needs {2 * least}: lower it"
         )
-    elif estimator.feature_costs is not None and estimator.cost_weight > 0:
+    elif estimator.feature_costs is not None and estimator.cost_rule == "worth" and estimator.cost_weight > 0:
         reason = (
             f"no split gained what its feature costs, times cost_weight={estimator.cost_weight:g}: lower "
-            "that, or look at the labels, the features and min_samples_leaf"
+            "that, or pass cost_rule='rank', or look at the labels, the features and min_samples_leaf"
         )
     elif rules := [f"{name}={value:g}" for name in LEAST if (value := getattr(estimator, name, 0))]:
         reason = (

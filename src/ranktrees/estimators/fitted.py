@@ -145,7 +145,7 @@ class FittedTrees(KnownParameters):
         scores : ndarray of float64, shape (n_rows,)
             Rows with higher scores rank first. Rows of different queries may be scored together. Without an
             early exit, the score of a row depends only on the row. With one, it depends only on the rows of
-            the same query.
+            the same query, or with ``among="all"`` on all rows of the call.
         saved : WorkSaved
             Only if ``return_saved`` is True.
 
@@ -315,6 +315,7 @@ class FittedTrees(KnownParameters):
         early_exit=None,
         feature_costs=None,
         feature_groups=None,
+        tree_cost=0.0,
     ):
         """Return cost and quality as trees are added.
 
@@ -337,25 +338,28 @@ class FittedTrees(KnownParameters):
             As for the estimator. If None, the costs of the estimator are used.
         feature_groups : sequence of sets of names or indices, default=None
             As for the estimator. They belong to the ``feature_costs`` given here.
+        tree_cost : float, default=0.0
+            The cost of walking down a tree, whatever its features, at least 0. It is 1 in Mohan's survey
+            (section 6.1).
 
         Returns
         -------
         CostCurve
             It has arrays ``n_trees``, ``cost`` (the mean over the rows) and ``value``, and a method
-            ``plot()``. Trees of ``init`` are not counted, but their features are paid for.
+            ``plot()``. Trees of ``init`` are not counted, but they and their features are paid for.
 
         Raises
         ------
         ValueError
-            If there are no costs, neither here nor in `fit`; or if the measure is a mean over queries, and
-            the model was fitted with query ids, but none are given here.
+            If there are no costs, neither here nor in `fit`; if ``tree_cost`` is out of its range; or if the
+            measure is a mean over queries, and the model was fitted with query ids, but none are given here.
 
         Examples
         --------
         >>> from ranktrees import LambdaMARTRanker, make_ranking
         >>> X, y, qid = make_ranking(60, n_features=5, random_state=0, return_X_y_qid=True)
         >>> costs = [1, 1, 5, 5, 20]
-        >>> ranker = LambdaMARTRanker(max_iter=20, feature_costs=costs, cost_weight=0.03, random_state=0)
+        >>> ranker = LambdaMARTRanker(max_iter=20, feature_costs=costs, random_state=0)
         >>> curve = ranker.fit(X, y, qid=qid).cost_curve(X, y, qid=qid)
         >>> bool(curve.cost[0] < curve.cost[-1])
         True
@@ -382,7 +386,7 @@ class FittedTrees(KnownParameters):
         n_threads = self._threads_to_score(data.X)
         return cost_curve_of(
             map(self._finish, self._stages(X, data.X, n_threads)),
-            costs.after_trees(self.ensemble_)[self.n_init_trees_ :],
+            costs.after_trees(self.ensemble_, tree_cost)[self.n_init_trees_ :],
             lambda scores: self._value(measure, data, scores, "mean"),
             "score" if measure is None else measure,
             early_exit,

@@ -76,6 +76,7 @@ TREE_CONSTRAINTS = {
     "interaction_cst": [list, tuple, StrOptions({"pairwise", "no_interactions"}), None],
     "handle_missing": [StrOptions({"learned", "left", "right", "three_way"})],
     "feature_costs": ["array-like", Mapping, None],
+    "cost_rule": [StrOptions({"rank", "worth"})],
     "cost_weight": [Interval(Real, 0, None, closed="left")],
     "feature_groups": ["array-like", None],
     "warm_start": ["boolean"],
@@ -102,6 +103,7 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
     interaction_cst: str | Sequence | None = None
     handle_missing: str = "learned"
     feature_costs: ArrayLike | Mapping | None = None
+    cost_rule: str = "rank"
     cost_weight: float = 1.0
     feature_groups: Sequence | None = None
     warm_start: bool = False
@@ -158,20 +160,20 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
                 "feature_groups lists features that become free together, but without feature_costs all "
                 "features are free: pass feature_costs, too."
             )
-        default = type(self).cost_weight
-        if self.cost_weight not in (default, 0):  # 0 trains as without costs
-            raise ValueError(
-                f"cost_weight={self.cost_weight!r} is what a unit of cost must be worth, but without "
-                "feature_costs all features are free: pass feature_costs, too, or leave cost_weight at "
-                f"{default!r}."
-            )
+        for name, says in (("cost_rule", "what costs decide"), ("cost_weight", "how much costs weigh")):
+            value, default = getattr(self, name), getattr(type(self), name)
+            if value not in (default, 0):  # a weight of 0 trains as without costs
+                raise ValueError(
+                    f"{name}={value!r} is {says}, but without feature_costs all features are free: pass "
+                    f"feature_costs, too, or leave {name} at {default!r}."
+                )
         return None
 
     def _prices(self, costs, used):
         """Return the prices of features, some of which are in use already."""
         if costs is None:
             return Prices.none(self.n_features_in_)
-        return Prices(costs, self.cost_weight, used)
+        return Prices(costs, self.cost_weight, used, self.cost_rule)
 
     def _growers(self, mapper, codes, n_threads, prices, share, **rules):
         """Return a function that makes a tree grower on these codes, at the current prices."""

@@ -97,13 +97,18 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
         guide, "Treatments of missing values".
     feature_costs : array-like of shape (n_features,) or mapping, default=None
         The cost of each feature: one number of at least 0 per feature, or a dict from names or indices to
-        costs, which may leave out features that cost nothing. Splits then maximise
-        ``gain / H - cost_weight * cost``, where H is the sum of the hessians of all rows of the tree, and the
-        cost of a feature that a split has already used is 0. See the guide, "Features that cost".
+        costs, which may leave out features that cost nothing. A feature that a split has already used is
+        free. See the guide, "Features that cost".
+    cost_rule : {"rank", "worth"}, default="rank"
+        What costs decide. With "rank", a leaf takes the split that maximises ``gain - cost_weight * cost``
+        among all that gain anything: costs decide which split is made, never whether. With "worth", splits
+        maximise ``gain / H - cost_weight * cost``, where H is the sum of the hessians of all rows of the
+        tree, and a leaf is only split if this is above 0.
     cost_weight : float, default=1.0
-        How much a unit of cost must be worth (lambda in Mohan's survey). With the squared error, it is the
-        decrease of a tree's mean squared error that a unit of cost must bring. With 0, training is the same
-        as without costs. If costs are numbers such as 1 to 100, begin with 1e-4.
+        How much costs weigh. With the squared error, a unit of cost weighs as much as this decrease of the
+        sum of squared errors, which grows with the number of rows ("rank", lambda in Mohan's survey), or of
+        a tree's mean squared error ("worth"; if costs are numbers such as 1 to 100, begin with 1e-4). With 0,
+        training is the same as without costs.
     feature_groups : sequence of sets of names or indices, default=None
         Sets of features that have the same cost and are paid for together: when one of them is used, all
         features of its set are free.
