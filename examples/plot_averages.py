@@ -2,10 +2,10 @@
 Averages of runs that differ by chance
 ======================================
 
-Stochastic boosting draws rows for each tree and features for each split, so two runs with different seeds
-give different models. Their mean is better than each of them, because what one run has learned by chance the
-others have not. Mohan averages runs of what he calls kSGBRT. The mean of sums over trees is again a sum over
-trees, so all runs become one ensemble.
+Boosting that draws features for each split, or rows for each tree, gives another model with another seed. The
+mean of such runs is better than each of them, because what one run has learned by chance the others have not.
+Mohan averages runs of what he calls kSGBRT, which draws features only, as here. The mean of sums over trees
+is again a sum over trees, so all runs become one ensemble.
 """
 
 # %%
@@ -26,7 +26,7 @@ X_train, X_test, y_train, y_test, qid_train, qid_test = train_test_split_by_quer
     X, y, qid, qid=qid, test_size=0.5, random_state=0
 )
 
-run = HistGBRTRegressor(subsample=0.5, max_features=0.3, learning_rate=0.1, max_iter=100)
+run = HistGBRTRegressor(max_features=0.3, gradient_sampling=None, learning_rate=0.1, max_iter=100)
 sklearn.set_config(enable_metadata_routing=True)
 bagging = BaggingRegressor(run, n_estimators=16, bootstrap=False, random_state=0)
 bagging.fit(X_train, y_train, qid=qid_train)

@@ -14,6 +14,7 @@ from ranktrees import (
 )
 from ranktrees.boosting import Followed, boost, quantile_values
 from ranktrees.ensemble import Ensemble
+from ranktrees.estimators import boosted
 from ranktrees.objectives import as_objective
 from ranktrees.sampling import RowSampler
 from ranktrees.validation import FitData
@@ -326,6 +327,25 @@ def test_queries_are_not_drawn_where_there_are_none(ranking):
         model.fit(X, y)
     model.fit(X, y, qid=qid)
     model.set_params(query_subsample=1.0).fit(X, y)
+
+
+@pytest.mark.parametrize("cls", [LambdaMARTRanker, HistGBRTRegressor])
+def test_every_tree_has_exactly_so_many_rows(ranking, cls, monkeypatch):
+    """Stochastic boosting as Friedman has it, the same model for any number of threads."""
+    X, y, qid = ranking
+    n_drawn = []
+
+    class Counted(RowSampler):
+        def draw(self, iteration):
+            drawn, left_out = super().draw(iteration)
+            n_drawn.append(len(drawn))
+            return drawn, left_out
+
+    monkeypatch.setattr(boosted, "RowSampler", Counted)
+    rules = {"max_iter": 5, "subsample": 0.3, "random_state": 0}
+    models = [cls(exact_subsample=True, n_jobs=n_jobs, **rules).fit(X, y, qid=qid) for n_jobs in (1, 3)]
+    assert n_drawn == [round(0.3 * len(y))] * 10
+    assert models[0].ensemble_ == models[1].ensemble_ != cls(**rules).fit(X, y, qid=qid).ensemble_
 
 
 def test_early_stopping_keeps_the_best(ranking):

@@ -30,7 +30,7 @@ from ranktrees import (
 )
 
 SMALL = {"max_leaf_nodes": 6, "min_samples_leaf": 3, "n_jobs": 1}
-STOCHASTIC = {"subsample": 0.5, "max_features": 0.3}  # kSGBRT
+KSGBRT = {"max_features": 0.3, "gradient_sampling": None}
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +48,7 @@ def rows():
 def models(rows):
     X, y, qid = rows
     return [
-        HistGBRTRegressor(max_iter=5, random_state=seed, **SMALL | STOCHASTIC).fit(X, y, qid=qid)
+        HistGBRTRegressor(max_iter=5, random_state=seed, **SMALL | KSGBRT).fit(X, y, qid=qid)
         for seed in range(3)
     ]
 
@@ -281,7 +281,7 @@ def test_average_has_the_same_bytes_for_any_number_of_jobs(rows):
     for n_jobs in (1, 2, 3):
         with sklearn.config_context(enable_metadata_routing=True), joblib.parallel_config("threading"):
             bagging = BaggingRegressor(
-                HistGBRTRegressor(max_iter=3, **SMALL | STOCHASTIC | {"n_jobs": n_jobs}),
+                HistGBRTRegressor(max_iter=3, **SMALL | KSGBRT | {"n_jobs": n_jobs}),
                 n_estimators=3,
                 bootstrap=False,
                 random_state=0,
@@ -295,7 +295,7 @@ def test_average_has_the_same_bytes_for_any_number_of_jobs(rows):
 def test_runs_of_scikit_learns_bagging_become_one_ensemble(cls, rows):
     """Averaged kSGBRT; query ids reach the runs through metadata routing, in the order of their rows."""
     X, y, qid = rows
-    booster = cls(max_iter=4, **SMALL | STOCHASTIC)
+    booster = cls(max_iter=4, **SMALL | KSGBRT)
     with sklearn.config_context(enable_metadata_routing=True):
         booster.set_fit_request(sample_weight=True)
         bagging = BaggingRegressor(booster, n_estimators=3, bootstrap=False, random_state=0)

@@ -15,6 +15,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
+from sklearn.tree import DecisionTreeRegressor
 
 from ranktrees import (
     BlendRanker,
@@ -69,6 +70,53 @@ class Given(RegressorMixin, BaseEstimator):
 
 def trees(ensemble):
     return [tree.nodes.tobytes() for tree in ensemble]
+
+
+# ------------------------------------------------------------------------------ the algorithms of the survey
+
+CART = {"split_search": "exact", "min_samples_leaf": 1}
+GBRT = HistGBRTRegressor(
+    max_iter=12, max_depth=3, max_leaf_nodes=None, max_features=1.0, gradient_sampling=None,
+    learning_rate=0.1, init=0.0, random_state=0, n_jobs=1, **CART,
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def uneven():
+    """X, y without ties, so that each best split is the only one."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(250, 8))
+    return X, X[:, 0] + X[:, 1] * X[:, 2] + rng.normal(0, 0.3, 250)
+
+
+def boosted_by_hand(X, y, start, tree):
+    """Algorithms 3 and 4 of Mohan's survey, sections 2.3 and 2.4."""
+    scores = start.copy()
+    for _ in range(GBRT.max_iter):
+        scores += 0.1 * clone(tree).fit(X, y - scores).predict(X)
+    return scores
+
+
+@pytest.mark.parametrize("init", [0.0, RandomForestRanker(30, max_features=3, random_state=0, **CART)])
+def test_boosting_is_that_of_the_survey(uneven, init):
+    """GBRT from nothing, and IGBRT from what a forest of full trees says of the rows that it has seen."""
+    X, y = uneven
+    qid = np.zeros(len(y))
+    start = qid if init == 0.0 else clone(init).fit(X, y, qid=qid).predict(X)
+    expected = boosted_by_hand(X, y, start, DecisionTreeRegressor(max_depth=3, random_state=0))
+    model = clone(GBRT).set_params(init=init).fit(X, y, qid=qid)
+    np.testing.assert_allclose(model.predict(X), expected, atol=1e-6)
+
+
+def test_ksgbrt_draws_features_and_no_rows(uneven):
+    """The trees differ from those of GBRT, but leaves have the mean residual of all rows that reach them."""
+    X, y = uneven
+    model = clone(GBRT).set_params(max_features=0.25).fit(X, y)
+    assert trees(model.ensemble_) != trees(clone(GBRT).fit(X, y).ensemble_)
+    stages = [np.zeros(len(y)), *model.staged_predict(X)]
+    for before, after, leaves in zip(stages[:-1], stages[1:], model.ensemble_.leaves(X).T, strict=True):
+        of_leaves = pd.Series(y - before).groupby(leaves).transform("mean")
+        np.testing.assert_allclose(after - before, 0.1 * of_leaves, atol=1e-6)
 
 
 # ---------------------------------------------------------------------------------------------- one ensemble

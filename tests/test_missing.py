@@ -4,14 +4,19 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
+from ranks import together
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.impute import IterativeImputer, MissingIndicator, SimpleImputer
 from sklearn.pipeline import make_pipeline, make_union
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from ranktrees import HistGBRTRegressor, LambdaMARTRanker, RandomForestRanker
+from ranktrees import ForestImputer, HistGBRTRegressor, LambdaMARTRanker, RandomForestRanker
+from ranktrees.communicator import training_with
 from ranktrees.validation.values import SKLEARN_VERSION
 from reference import growing as slow
+from reference import missing as slow_missing
 
 SMALL = {"random_state": 0, "n_jobs": 1}
 RANKER = LambdaMARTRanker(max_iter=8, max_leaf_nodes=8, min_samples_leaf=5, **SMALL)
@@ -34,41 +39,121 @@ def rows(whole):
     return X, y, rng.permutation(np.repeat(np.arange(30), 20))
 
 
-def predicted_until_convergence(X, regressor, tol):
-    """Algorithm 2 of the survey, as it stands there: (X without gaps, rounds)."""
-    missing = np.isnan(X)
-    filled = np.where(missing, np.nanmean(X, axis=0), X)
-    columns = [j for j in np.argsort(missing.sum(axis=0), kind="stable") if missing[:, j].any()]
-    n_rounds, change = 0, np.inf
-    while change >= tol * np.abs(X[~missing]).max():
-        before = filled.copy()
-        for j in columns:
-            others, gaps = np.delete(filled, j, axis=1), missing[:, j]
-            model = clone(regressor).fit(others[~gaps], X[~gaps, j])
-            filled[gaps, j] = model.predict(others[gaps])
-        change = np.abs(filled - before).sum(axis=1).max()
-        n_rounds += 1
-    return filled, n_rounds
+def forests(**parameters):
+    return ForestImputer(**{"n_estimators": 8, "random_state": 0, "n_jobs": 1, "tol": 0.5} | parameters)
 
 
-def test_iterative_imputer_is_the_algorithm_of_the_survey(rows):
-    X, _, _ = rows
-    expected, n_rounds = predicted_until_convergence(X, REGRESSOR, tol=0.1)
-    imputer = IterativeImputer(REGRESSOR, tol=0.1, max_iter=30, skip_complete=True)
+@parametrize_with_checks(
+    [forests()],
+    expected_failed_checks=lambda _: {
+        "check_estimators_pickle": "each of its features is lacking in some row"
+    },
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize(("max_features", "tol"), [("sqrt", 0.5), (2, 0.35), (None, 0.4)])
+def test_forests_fill_gaps_as_the_survey_has_it(rows, max_features, tol):
+    X = rows[0][:150, [0, 4, 1, 2, 5]]  # those without gaps are in between
+    seeds = dict(
+        zip([0, 2, 3], np.random.RandomState(0).randint(np.iinfo(np.int32).max, size=3), strict=True)
+    )
+
+    def forest_of(feature):
+        rules = {"min_samples_leaf": 1, "max_features": max_features, "split_search": "exact", "n_jobs": 1}
+        return RandomForestRanker(8, random_state=int(seeds[feature]), **rules)
+
+    expected, n_rounds = slow_missing.predicted(X, forest_of, tol)
+    imputer = forests(max_features=max_features, tol=tol)
     np.testing.assert_array_equal(imputer.fit_transform(X), expected)
     assert imputer.n_iter_ == n_rounds
-    assert 1 < n_rounds < 30
-    known = ~np.isnan(X)
-    np.testing.assert_array_equal(expected[known], X[known])
+    assert 1 < n_rounds < 10
+    known = [[step.known.tolist() for step in steps] for steps in imputer.forests_]
+    assert known[0] == [[1, 4], [0, 1, 4], [0, 1, 2, 4]]
+    assert known[1] == [[1, 2, 3, 4], [0, 1, 3, 4], [0, 1, 2, 4]]
+    np.testing.assert_array_equal(imputer.transform(X), expected)
+    alone = [imputer.transform(X[i : i + 1])[0] for i in range(20)]
+    np.testing.assert_array_equal(alone, expected[:20])
+
+
+def test_forests_of_any_number_of_threads_fill_alike(rows):
+    X, _, _ = rows
+    filled = forests().fit_transform(X)
+    np.testing.assert_array_equal(forests(n_jobs=3).fit_transform(X), filled)
+    assert not np.array_equal(forests(random_state=1).fit_transform(X), filled)
+    np.testing.assert_array_equal(filled[~np.isnan(X)], X[~np.isnan(X)])
+
+
+def test_gaps_of_new_rows_where_there_were_none(rows, whole):
+    """The mean of the feature, from which forests predict; with no gaps at all there are no forests."""
+    X, _, _ = rows
+    imputer = forests().fit(X)
+    new = X[:50].copy()
+    new[:, 5] = np.nan
+    np.testing.assert_allclose(imputer.means_, [np.nan] * 4 + [X[:, 4].mean(), X[:, 5].mean()], rtol=1e-12)
+    filled = np.where(np.arange(6) == 5, imputer.means_[5], new)
+    np.testing.assert_array_equal(imputer.transform(new), imputer.transform(filled))
+    imputer.fit(whole)
+    assert imputer.forests_ == [[]]
+    assert imputer.n_iter_ == 1
+    means = np.where(np.isnan(new), whole.mean(axis=0), new)
+    np.testing.assert_allclose(imputer.transform(new), means, rtol=1e-12)
+
+
+def test_frames_and_single_precision_go_through_forests(rows):
+    X, _, _ = rows
+    frame = pd.DataFrame(X, columns=list("abcdef"), index=np.arange(600) + 7)
+    filled = forests().set_output(transform="pandas").fit_transform(frame)
+    assert filled.columns.tolist() == list("abcdef")
+    assert filled.index.equals(frame.index)
+    np.testing.assert_array_equal(filled, forests().fit_transform(X))
+    assert forests().fit_transform(X.astype(np.float32)).dtype == np.float32
+
+
+def test_a_constant_and_a_copy_are_found_without_a_warning():
+    x = np.random.default_rng(0).permutation(100) / 100
+    X = np.column_stack([x, np.ones(100), x])
+    X[::7, 1:] = np.nan
+    filled = forests(n_estimators=30, max_features=None, tol=0.2).fit_transform(X)
+    assert (filled[:, 1] == 1).all()
+    np.testing.assert_allclose(filled[:, 2], x, atol=0.05)
+
+
+def test_forests_that_do_not_settle(rows):
+    X, _, _ = rows
+    with pytest.warns(ConvergenceWarning, match=r"not settled after max_iter=2 rounds.*more than tol=0.001"):
+        forests(max_iter=2, tol=0.001).fit(X)
+    assert forests(max_iter=3, tol=0).fit(X).n_iter_ == 3
+
+
+def test_what_forests_cannot_fill(rows):
+    X, _, _ = rows
+    with pytest.raises(ValueError, match=r"X has no feature that all rows have.*SimpleImputer"):
+        forests().fit(X[:, :4])
+    frame = pd.DataFrame(X, columns=list("abcdef")).assign(c=np.nan)
+    with pytest.raises(ValueError, match=r"X has no value of feature 'c'.*drop the feature"):
+        forests().fit(frame)
+    with pytest.raises(ValueError, match=r"X has no value of feature 2"):
+        forests().fit(frame.to_numpy())
+
+    def fit(ranks):
+        with (
+            training_with(ranks),
+            pytest.raises(ValueError, match=r"fitted on 2 ranks, .* expected one process"),
+        ):
+            forests().fit(X)
+
+    together(2, fit)
 
 
 def test_what_is_predicted_is_nearer_than_the_mean(rows, whole):
     X, _, _ = rows
     error = [
         np.abs(imputer.fit_transform(X) - whole)[np.isnan(X)].mean()
-        for imputer in (SimpleImputer(), IterativeImputer(REGRESSOR, tol=0.1, max_iter=30))
+        for imputer in (SimpleImputer(), IterativeImputer(REGRESSOR, tol=0.1, max_iter=30), forests())
     ]
-    assert error[1] < 0.6 * error[0]
+    assert max(error[1:]) < 0.6 * error[0]
 
 
 RECIPES = {
@@ -78,6 +163,7 @@ RECIPES = {
     "mean, and whether": SimpleImputer(add_indicator=True),
     "as it is, and whether": make_union("passthrough", MissingIndicator()),
     "predicted": IterativeImputer(REGRESSOR, tol=0.5),
+    "predicted by forests": forests(),
 }
 
 

@@ -119,6 +119,53 @@ def test_rows_drawn_and_left_out(shares):
     assert len(set(map(str, sizes))) > 1
 
 
+def test_exactly_so_many_rows_are_drawn():
+    """Those whose uniform numbers are the lowest: as many for each tree, and other ones."""
+    for subsample in (1e-12, 0.1, 0.5, 0.999, 1.0):
+        sampler, lines = RowSampler(OFFSETS, subsample=subsample, exact=True, seed=3), set()
+        for iteration in range(20):
+            drawn, left_out = sampler.draw(iteration)
+            if subsample == 1.0:
+                assert drawn is None
+                continue
+            lowest = np.argsort(uniforms_of(3, stream(iteration, ROWS), N))[: max(1, round(subsample * N))]
+            assert drawn.tolist() == np.sort(lowest).tolist()
+            assert sorted([*drawn, *left_out]) == list(range(N))
+            lines.add(drawn.tobytes())
+        assert len(lines) in ((0,) if subsample == 1.0 else range(18, 21))
+
+
+@pytest.mark.parametrize("subsample", [0.4, 1.0])
+def test_exactly_so_many_queries_are_drawn_and_of_their_rows(subsample):
+    sampler = RowSampler(OFFSETS, subsample=subsample, query_subsample=0.3, exact=True, seed=3)
+    for iteration in range(20):
+        drawn, _ = sampler.draw(iteration)
+        queries = np.argsort(uniforms_of(3, stream(iteration, QUERIES), 200))[:60]
+        among = np.flatnonzero(np.isin(QUERY, queries))
+        uniforms = uniforms_of(3, stream(iteration, ROWS), N)[among]
+        lowest = among[np.argsort(uniforms)[: round(subsample * len(among))]]
+        assert drawn.tolist() == np.sort(lowest).tolist()
+
+
+@pytest.mark.parametrize("size", [2, 3])
+@pytest.mark.parametrize("shares", [(0.3, 1.0), (0.4, 0.5), (1.0, 0.2), (1e-12, 1e-12)])
+@pytest.mark.parametrize("exact", [False, True])
+def test_ranks_draw_what_one_process_draws(size, shares, exact):
+    sizes, queries = np.diff(OFFSETS), np.arange(200)
+    owners = np.random.default_rng(size).integers(0, size, 200)
+    rules = {"subsample": shares[0], "query_subsample": shares[1], "exact": exact, "seed": 5}
+    expected = [RowSampler(OFFSETS, **rules).draw(iteration)[0].tolist() for iteration in range(5)]
+
+    def draw(ranks):
+        offsets = np.append(0, np.cumsum(sizes[owners == ranks.rank]))
+        share = Share.among(ranks, offsets, queries[owners == ranks.rank])
+        sampler = RowSampler(offsets, share=share, **rules)
+        return [share.row_numbers[sampler.draw(iteration)[0]] for iteration in range(5)]
+
+    of_ranks = together(size, draw)
+    assert [np.sort(np.concatenate(parts)).tolist() for parts in zip(*of_ranks, strict=True)] == expected
+
+
 def test_draws_differ_by_round_and_seed():
     lines = {
         RowSampler(OFFSETS, subsample=0.5, seed=seed).draw(iteration)[0].tobytes()
@@ -130,10 +177,12 @@ def test_draws_differ_by_round_and_seed():
 
 @pytest.mark.parametrize("sizes", [[1], [1, 1, 1], [5], [3, 2, 9]])
 @pytest.mark.parametrize("shares", [(1e-12, 1.0), (1.0, 1e-12), (1e-12, 1e-12)])
-def test_at_least_one_row_is_drawn(sizes, shares):
+@pytest.mark.parametrize("exact", [False, True])
+def test_at_least_one_row_is_drawn(sizes, shares, exact):
     offsets = np.concatenate([[0], np.cumsum(sizes)])
     for seed in range(10):
-        sampler = RowSampler(offsets, subsample=shares[0], query_subsample=shares[1], seed=seed)
+        rules = {"subsample": shares[0], "query_subsample": shares[1], "exact": exact}
+        sampler = RowSampler(offsets, seed=seed, **rules)
         drawn, left_out = sampler.draw(seed)
         assert len(drawn) == 1 if shares[0] < 1 else len(drawn) in sizes
         assert len(drawn) + len(left_out) == sum(sizes)

@@ -92,6 +92,9 @@ BOOSTED = {
     "squared, by layers": lambda: HistGBRTRegressor(
         max_iter=6, max_leaf_nodes=None, max_depth=4, gradient_sampling=None, random_state=0
     ),
+    "squared, exactly half of the rows": lambda: HistGBRTRegressor(
+        max_iter=6, query_subsample=0.9, subsample=0.5, exact_subsample=True, random_state=0
+    ),
     "lambdamart, early stopping": lambda: LambdaMARTRanker(
         max_iter=60,
         learning_rate=0.4,

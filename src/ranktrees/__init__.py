@@ -24,7 +24,14 @@ from ranktrees.formats.solr import dump_solr
 from ranktrees.formats.xgboost import dump_xgboost, load_xgboost
 from ranktrees.inspection import contributions, tree_table
 from ranktrees.measures import as_measure
-from ranktrees.meta import BlendRanker, ModelFeatures, OrdinalRanker, WithSourceRows, select_source_rows
+from ranktrees.meta import (
+    BlendRanker,
+    ForestImputer,
+    ModelFeatures,
+    OrdinalRanker,
+    WithSourceRows,
+    select_source_rows,
+)
 from ranktrees.model_selection import (
     QueryKFold,
     QueryShuffleSplit,
@@ -44,6 +51,7 @@ __all__ = [
     "Ensemble",
     "EnsembleRanker",
     "FitWarning",
+    "ForestImputer",
     "HistGBRTClassifier",
     "HistGBRTRegressor",
     "LambdaMARTRanker",

@@ -18,6 +18,8 @@ ROWS, QUERIES, FEATURES, HELD_OUT, ROUNDING, N_STREAMS = range(6)
 # It depends on no round, since features are cut once, and on no seed.
 STREAM_OF_CUTS = (1 << 63) - 1
 
+N_CELLS = 1 << 12  # in which uniform numbers are counted
+
 
 def stream(iteration, purpose):
     """Return the number of the stream that is used in this round for this purpose only."""
@@ -32,12 +34,16 @@ def stream_of_objective(iteration):
 class RowSampler:
     """Draws the rows that each tree is grown from: a share of the queries, then a share of their rows.
 
-    Every row (or query) is drawn independently with probability ``subsample`` (``query_subsample``), by
-    (seed, round, number of the row among those of all ranks). So it does not matter who draws.
+    Every row (or query) has a uniform number, by (seed, round, number of the row among those of all ranks).
+    Those are drawn whose uniform number is below ``subsample`` (``query_subsample``) or, if ``exact``, that
+    share of all rows whose uniform numbers are the lowest. So it does not matter who draws.
     """
 
-    def __init__(self, offsets, *, subsample=1.0, query_subsample=1.0, seed=0, share=ALL, n_threads=1):
+    def __init__(
+        self, offsets, *, subsample=1.0, query_subsample=1.0, exact=False, seed=0, share=ALL, n_threads=1
+    ):
         self.offsets = offsets
+        self.exact = exact
         self.share = share
         self.n_threads = n_threads
         self.subsample = subsample
@@ -67,9 +73,11 @@ class RowSampler:
 
     def _draw(self, lists, marks, numbers, fraction, stream_number, among=None):
         among = None if among is None else among.view(np.uint8)
-        n_drawn = self._draw_below(fraction, stream_number, numbers, among, marks, *lists)
+        rows = numbers, among, marks, *lists
+        below = self._bound_of_lowest(fraction, stream_number, *rows) if self.exact else fraction
+        n_drawn = self._draw_below(below, stream_number, *rows)
         if self.share.communicator.sums(n_drawn) == (0,):  # at least one
-            n_drawn = self._draw_lowest(stream_number, numbers, among, marks, *lists)
+            n_drawn = self._draw_below(self._bound_of_lowest(0.0, stream_number, *rows), stream_number, *rows)
         return lists[0, :n_drawn], lists[1, : lists.shape[1] - n_drawn]
 
     def _draw_below(self, fraction, stream_number, numbers, among, marks, drawn, left_out):
@@ -78,13 +86,18 @@ class RowSampler:
             self.seed, stream_number, fraction, numbers, among, marks, drawn, left_out, n_threads
         )
 
-    def _draw_lowest(self, stream_number, numbers, among, marks, drawn, left_out):
+    def _bound_of_lowest(self, fraction, stream_number, numbers, among, marks, drawn, left_out):
+        """Return the bound below which this fraction of all uniform numbers is, and at least one."""
         uniforms = np.empty(len(drawn))
         sampling.uniforms(self.seed, stream_number, uniforms, numbers)
         own = uniforms if among is None else uniforms[among.astype(bool)]
-        lowest = self.share.communicator.allreduce(np.array([own.min(initial=1.0)]), "min")
-        fraction = np.nextafter(lowest[0], 2.0)
-        return self._draw_below(fraction, stream_number, numbers, among, marks, drawn, left_out)
+        cells = (own * N_CELLS).astype(np.intp)
+        counts = self.share.communicator.allreduce(np.bincount(cells, minlength=N_CELLS))
+        ends = np.cumsum(counts)
+        place = max(1, round(fraction * int(ends[-1]))) - 1
+        cell = np.searchsorted(ends, place, side="right")
+        in_cell = np.sort(np.concatenate(self.share.communicator.allgather(own[cells == cell])))
+        return np.nextafter(in_cell[place - (ends[cell] - counts[cell])], 2.0)
 
 
 def rows_to_cut(share, n_rows, n_drawn, weights=None, n_threads=1):

@@ -84,6 +84,7 @@ BOOSTING_CONSTRAINTS = {
     "gradient_sampling": [Interval(Real, 0.01, None, closed="left"), None],
     "subsample": [Interval(Real, 0, 1, closed="right")],
     "query_subsample": [Interval(Real, 0, 1, closed="right")],
+    "exact_subsample": ["boolean"],
     "early_stopping": ["boolean", StrOptions({"auto"})],
     "scoring": [str, Measure, callable, None],
     "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
@@ -114,6 +115,7 @@ class BoostedTrees(TreeEnsembleEstimator):
     tol: float = 1e-7
     subsample: float = 1.0
     query_subsample: float = 1.0
+    exact_subsample: bool = False
     init: Any = None
     init_cv: Any = None
     measure: AnyMeasure | None = None
@@ -291,6 +293,7 @@ class BoostedTrees(TreeEnsembleEstimator):
                     data.offsets,
                     subsample=self.subsample,
                     query_subsample=self.query_subsample,
+                    exact=self.exact_subsample,
                     seed=seed,
                     share=data.share,
                     n_threads=n_threads,

@@ -241,6 +241,10 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
         The share of the rows on which each tree is grown (SGBRT in Mohan's survey).
     query_subsample : float, default=1.0
         The share of the queries on which each tree is grown.
+    exact_subsample : bool, default=False
+        Whether exactly these shares are drawn, rounded and without replacement, over all ranks: first of the
+        queries, then of their rows. If False, each query and each row is drawn independently, with the share
+        as its probability. At least one is drawn in either case.
     init : float or estimator, default=None
         What boosting starts from. If None, it is 0 or, if the loss is an `Objective` that knows a better
         constant, such as `SquaredError`, that one. An estimator that is not fitted is fitted first. A model

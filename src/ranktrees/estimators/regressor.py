@@ -168,6 +168,10 @@ class HistGBRTRegressor(BoostedTrees, RegressorMixin, BaseEstimator):
         The amount by which a validation score has to exceed the best one to count as better.
     subsample, query_subsample : float, default=1.0
         The share of the rows, and the share of the queries, on which each tree is grown.
+    exact_subsample : bool, default=False
+        Whether exactly these shares are drawn, rounded and without replacement, over all ranks: first of the
+        queries, then of their rows. If False, each query and each row is drawn independently, with the share
+        as its probability. At least one is drawn in either case.
     init : float or estimator, default=None
         What boosting starts from. If None, it is the best constant for the loss. An estimator that is not
         fitted is fitted first. A model that is fitted already, or a scikit-learn ``FrozenEstimator`` of one,
