@@ -79,6 +79,17 @@ def test_everyone_gets_what_is_meant_for_them():
     assert got == [["0 to 0", "1 to 0"], ["0 to 1", "1 to 1"]]
 
 
+@pytest.mark.parametrize("size", [1, 3])
+def test_what_is_made_in_turn_is_gathered_on_its_rank(size):
+    def of_each(ranks):
+        return ranks.gather_in_turn((f"{part} of {ranks.rank}", part % ranks.size) for part in range(4))
+
+    assert together(size, of_each) == [
+        [[f"{part} of {rank}" for rank in range(size)] for part in range(4) if part % size == root]
+        for root in range(size)
+    ]
+
+
 def test_a_failure_reaches_the_others():
     heard = []
 

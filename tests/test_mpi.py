@@ -117,6 +117,7 @@ def put_together(ranks, _, n, by_messages):
         (ranks.stack(own[:9], True).tolist(), ranks.allreduce(own.copy()).tolist()),
         (ranks.stack(own[:9], True).tolist(), ranks.reduce_scatter(own, counts).tolist()),
         ranks.allgather(n),
+        ranks.gather_in_turn((f"{ranks.rank} {k}" + "z" * n, root) for k, root in enumerate([0, 2, 2, 0, 1])),
     )
 
 
@@ -137,6 +138,7 @@ def test_short_and_long_exchanges(backend, n, by_messages):
             (said := [(numbers[:9] + other).tolist() for other in range(SIZE)], total),
             (said, [total[: n // 2], [], total[n // 2 :]][rank]),
             [n] * SIZE,
+            [[f"{other} {k}" + "z" * n for other in range(SIZE)] for k in [(0, 3), (4,), (1, 2)][rank]],
         )
 
 

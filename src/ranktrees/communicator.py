@@ -207,6 +207,24 @@ class Communicator:
         self._announced(False)
         return list(values) if self.alone else self._alltoall(values)
 
+    def gather_in_turn(self, parts):
+        """Make values one after another, each for one of the ranks, and return all those for this one.
+
+        Ranks that send each other messages do so while the next values are made.
+
+        Parameters
+        ----------
+        parts : iterator of (value, int)
+            The values, and the ranks that they are for. All ranks make as many, for the same ranks.
+
+        Returns
+        -------
+        gathered : list of list
+            For each part for this rank, the values of all ranks, in the order of the ranks.
+        """
+        self._announced(False)
+        return [[value] for value, _ in parts] if self.alone else self._gather_in_turn(parts)
+
     def bcast(self, value, root=0):
         """Return what rank ``root`` passes."""
         return value if self.alone else self.allgather(value if self.rank == root else None)[root]
@@ -293,6 +311,12 @@ class Communicator:
 
     def _alltoall(self, values):
         raise NotImplementedError
+
+    def _gather_in_turn(self, parts):
+        values = [[] for _ in range(self.size)]
+        for value, root in parts:
+            values[root].append(value)
+        return [list(of_all) for of_all in zip(*self._alltoall(values), strict=True)]
 
     def _fail(self, text):
         raise NotImplementedError

@@ -17,7 +17,7 @@ import numpy as np
 
 from ranktrees import parallel
 from ranktrees._core import partition
-from ranktrees._core.dtypes import BIN
+from ranktrees._core.dtypes import BIN, OFFER
 from ranktrees._core.growing_over_ranks import GrowthOverRanks, refine
 from ranktrees._core.words import Words, bins_in_use
 from ranktrees.growing.packing import BYTE
@@ -32,6 +32,7 @@ from ranktrees.parallel import threads_for
 
 # How many streaming histograms are built before they are exchanged: with 255 centroids each, 133 MB.
 MERGED_TOGETHER = 1 << 14
+TASKS_OF_A_THREAD = 64  # histograms between two messages
 
 
 def search_over_ranks(kind, communicator):
@@ -68,31 +69,30 @@ class StreamingOverRanks(StreamingSearch):
     def offers(self, ids, features, n_threads):
         """Find the best cut of each feature, as OFFER records of shape (n_ids, n_candidates).
 
-        rank 0   histograms of leaf 0, leaf 1   --.--> merges those of leaf 0   --.--> all offers
-                                                   X                               X
-        rank 1   histograms of leaf 0, leaf 1   --'--> merges those of leaf 1   --'--> all offers
+        rank 0   histograms of f0  f1  f2  f3   --.--> merges those of f0 and f1   --.--> all offers
+                               '---'---'---'      X                                  X
+        rank 1   histograms of f0  f1  f2  f3   --'--> merges those of f2 and f3   --'--> all offers
+
+        Those of a feature are sent while those of the next are made.
         """
-        ranks = self.communicator
-        centroids, sizes, lacking = self.finder.histograms(ids, features, n_threads)
-        tasks = len(sizes) * np.arange(ranks.size + 1) // ranks.size
-        used = np.arange(self.max_bins) < sizes[:, None]
-        received = ranks.alltoall(
-            [
-                (centroids[dealt][used[dealt]], sizes[dealt], lacking[dealt])
-                for dealt in map(slice, tasks[:-1], tasks[1:])
-            ]
-        )
-        centroids, sizes, lacking = zip(*received, strict=True)
-        own = self.finder.offers_of(
-            ids,
-            features,
-            tasks[ranks.rank],
-            np.concatenate(centroids),
-            limits_of(np.array(sizes)),
-            np.sum(lacking, axis=0),
-            n_threads,
-        )
-        return np.concatenate(ranks.allgather(own)).reshape(len(ids), -1)
+        ranks, n = self.communicator, features.shape[1]
+        step = -(-TASKS_OF_A_THREAD * n_threads // len(ids))  # features at a time
+        parts = [np.ascontiguousarray(features[:, first : first + step]) for first in range(0, n, step)]
+        roots = ranks.size * np.arange(len(parts)) // len(parts)
+
+        def made():
+            for part, root in zip(parts, roots.tolist(), strict=True):
+                centroids, sizes, lacking = self.finder.histograms(ids, part, n_threads)
+                yield (centroids[np.arange(self.max_bins) < sizes[:, None]], sizes, lacking), root
+
+        own = [np.empty((len(ids), 0), OFFER)]
+        own_parts = [part for part, root in zip(parts, roots, strict=True) if root == ranks.rank]
+        for part, of_ranks in zip(own_parts, ranks.gather_in_turn(made()), strict=True):
+            centroids, sizes, lacking = zip(*of_ranks, strict=True)
+            limits, lacking = limits_of(np.array(sizes)), np.sum(lacking, axis=0)
+            rows = ids, part, 0, np.concatenate(centroids), limits, lacking
+            own.append(self.finder.offers_of(*rows, n_threads).reshape(len(ids), -1))
+        return np.concatenate(ranks.allgather(np.concatenate(own, axis=1)), axis=1)
 
 
 def in_batches(ids, features, most):

@@ -25,11 +25,23 @@ from ranktrees._core.meeting import Meeting, bytes_of_board
 from ranktrees.communicator import Communicator, RankError, disagreement
 
 GOING, FAILED, LEFT = range(3)
-NAMES = ("allgather", "stack", "alltoall", "reduce_scatter", "sum", "max", "min", "fail", "leave")
+NAMES = (
+    "allgather",
+    "stack",
+    "alltoall",
+    "gather_in_turn",
+    "reduce_scatter",
+    "sum",
+    "max",
+    "min",
+    "fail",
+    "leave",
+)
 CALLS = {name: number for number, name in enumerate(NAMES)}
 OPERATIONS = {"sum": MPI.SUM, "max": MPI.MAX, "min": MPI.MIN}
 EXTREMES = {"max": np.maximum, "min": np.minimum}
 ROLL_CALL = 77
+FIRST_PART = 100  # the tag of the first of several messages from the same rank
 
 # The bytes that all ranks together send when they meet, since each rank reads all of them.
 BYTES_OF_MESSAGES = 2**16  # for each rank hardly more than a packet
@@ -239,6 +251,25 @@ class MPICommunicator(Communicator):
         )
         return [pickle.loads(inbox[stop - n : stop]) for stop, n in zip(stops, coming, strict=True)]
 
+    def _gather_in_turn(self, parts):
+        if self._on_board:
+            return super()._gather_in_turn(parts)
+        self._agree("gather_in_turn", 0)
+        self._n_to_come = 1  # who fails from here on is waited for
+        mail, gathered = Mail(self._comm), []
+        for value, root in parts:
+            message = pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
+            if root == self.rank:
+                gathered.append(message)
+            else:
+                self._count(len(message))
+                mail.send(message, root)
+            mail.take_in(len(gathered))
+        self._wait(lambda: mail.take_in(len(gathered)) and mail.is_sent())
+        self._n_to_come = 0
+        of_all = [gathered if rank == self.rank else mail.received[rank] for rank in range(self.size)]
+        return [list(map(pickle.loads, messages)) for messages in zip(*of_all, strict=True)]
+
     def _wait(self, is_done, for_others=False):
         """Wait until it is done. A rank naps only while others are missing, as messages need its calls."""
         try:
@@ -287,3 +318,38 @@ class MPICommunicator(Communicator):
         if message:
             print(f"ranktrees: {message}", file=sys.stderr, flush=True)
         self._comm.Abort(1)
+
+
+class Mail:
+    """Messages that are on their way while this rank does something else; each call moves them on."""
+
+    def __init__(self, comm):
+        self._comm, self._requests, self._messages = comm, [], []
+        self._n_sent = [0] * comm.size
+        self._coming = [[] for _ in range(comm.size)]
+        self.received = [[] for _ in range(comm.size)]
+
+    def send(self, message, rank):
+        self._messages.append(message)  # which must stay where it is until it is sent
+        self._requests.append(self._comm.Isend(message, rank, FIRST_PART + self._n_sent[rank]))
+        self._n_sent[rank] += 1
+
+    def is_sent(self):
+        return MPI.Request.Testall(self._requests)
+
+    def take_in(self, n):
+        """Receive what has come. Return whether these are n messages from each of the other ranks."""
+        status, complete = MPI.Status(), True
+        self.is_sent()
+        for rank, (coming, received) in enumerate(zip(self._coming, self.received, strict=True)):
+            if rank == self._comm.rank:
+                continue
+            tag = FIRST_PART + len(received) + len(coming)
+            while (message := self._comm.Improbe(rank, tag, status)) is not None:
+                room = bytearray(status.Get_count(MPI.BYTE))
+                coming.append((message.Irecv(room), room))
+                tag += 1
+            while coming and coming[0][0].Test():
+                received.append(coming.pop(0)[1])
+            complete = complete and len(received) >= n
+        return complete
